@@ -1,0 +1,166 @@
+"""Column types, without Polars, so that inference runs without any engine.
+
+The names are Polars' own. `DType` is one small value for all of them; only the parameters that a
+type has are set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_INTEGER_LIMITS: dict[str, tuple[int, int]] = {
+    "Int8": (-(2**7), 2**7 - 1),
+    "Int16": (-(2**15), 2**15 - 1),
+    "Int32": (-(2**31), 2**31 - 1),
+    "Int64": (-(2**63), 2**63 - 1),
+    "Int128": (-(2**127), 2**127 - 1),
+    "UInt8": (0, 2**8 - 1),
+    "UInt16": (0, 2**16 - 1),
+    "UInt32": (0, 2**32 - 1),
+    "UInt64": (0, 2**64 - 1),
+}
+_SMALL = {"Boolean", "Int8", "Int16", "Int32", "UInt8", "UInt16", "UInt32"}
+_UNITS_PER_SECOND = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+@dataclass(frozen=True, slots=True)
+class DType:
+    """The type of a column or expression.
+
+    Parameters
+    ----------
+    name
+        Polars' name: ``"Int64"``, ``"Float64"``, ``"String"``, ``"Datetime"``, ...; a type that
+        dpframe does not know keeps its name and is refused only where it is used.
+    unit
+        Time unit of ``Datetime`` and ``Duration``: ``"ms"``, ``"us"`` or ``"ns"``.
+    zone
+        Time zone of a zoned ``Datetime``.
+    categories
+        The categories of an ``Enum``, in order.
+    precision, scale
+        Of a ``Decimal``.
+    inner, width
+        Element type of ``List`` and ``Array``, and the fixed width of an ``Array``.
+    fields
+        Name and type of each field of a ``Struct``.
+    """
+
+    name: str
+    unit: str | None = None
+    zone: str | None = None
+    categories: tuple[str, ...] | None = None
+    precision: int | None = None
+    scale: int | None = None
+    inner: DType | None = None
+    width: int | None = None
+    fields: tuple[tuple[str, DType], ...] | None = None
+
+    def __str__(self) -> str:
+        match self.name:
+            case "Datetime" | "Duration":
+                zone = f", {self.zone}" if self.zone else ""
+                return f"{self.name}({self.unit}{zone})"
+            case "Enum":
+                return f"Enum({len(self.categories or ())} categories)"
+            case "Decimal":
+                return f"Decimal({self.precision}, {self.scale})"
+            case "List":
+                return f"List({self.inner})"
+            case "Array":
+                return f"Array({self.inner}, {self.width})"
+            case "Struct":
+                return "Struct({" + ", ".join(f"{n}: {t}" for n, t in self.fields or ()) + "})"
+            case _:
+                return self.name
+
+    @property
+    def is_integer(self) -> bool:
+        return self.name in _INTEGER_LIMITS
+
+    @property
+    def is_float(self) -> bool:
+        return self.name in ("Float32", "Float64")
+
+    @property
+    def is_decimal(self) -> bool:
+        return self.name == "Decimal"
+
+    @property
+    def is_numeric(self) -> bool:
+        """Integers, floats and decimals; not booleans."""
+        return self.is_integer or self.is_float or self.is_decimal
+
+    @property
+    def is_boolean(self) -> bool:
+        return self.name == "Boolean"
+
+    @property
+    def is_text(self) -> bool:
+        """String, Categorical and Enum: what compares as text."""
+        return self.name in ("String", "Categorical", "Enum")
+
+    @property
+    def is_temporal(self) -> bool:
+        return self.name in ("Date", "Datetime", "Duration", "Time")
+
+    @property
+    def is_nested(self) -> bool:
+        return self.name in ("List", "Array", "Struct")
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether intervals of this type mean something."""
+        return self.is_numeric or self.is_boolean or self.is_temporal
+
+    @property
+    def is_known(self) -> bool:
+        """Whether any operation of dpframe accepts the type."""
+        return self.is_ordered or self.is_text or self.is_nested or self.name in ("Null", "Binary")
+
+    @property
+    def limits(self) -> tuple[int, int] | None:
+        """The smallest and largest value of an integer or Boolean type, else None."""
+        return (0, 1) if self.is_boolean else _INTEGER_LIMITS.get(self.name)
+
+    @property
+    def has_small_range(self) -> bool:
+        """Whether the type alone gives usable bounds: Boolean and integers of up to 32 bits."""
+        return self.name in _SMALL
+
+    @property
+    def units_per_second(self) -> int:
+        """Physical units per second of a Datetime, Duration (or Time, which counts nanoseconds)."""
+        return _UNITS_PER_SECOND[self.unit or "ns"]
+
+
+BOOLEAN = DType("Boolean")
+INT8 = DType("Int8")
+INT32 = DType("Int32")
+INT64 = DType("Int64")
+FLOAT32 = DType("Float32")
+FLOAT64 = DType("Float64")
+STRING = DType("String")
+DATE = DType("Date")
+TIME = DType("Time")
+NULL = DType("Null")
+
+
+def datetime_type(unit: str = "us", zone: str | None = None) -> DType:
+    return DType("Datetime", unit=unit, zone=zone)
+
+
+def duration_type(unit: str = "us") -> DType:
+    return DType("Duration", unit=unit)
+
+
+def enum_type(categories: tuple[str, ...]) -> DType:
+    return DType("Enum", categories=categories)
+
+
+def list_type(inner: DType) -> DType:
+    return DType("List", inner=inner)
+
+
+def struct_type(fields: tuple[tuple[str, DType], ...]) -> DType:
+    return DType("Struct", fields=fields)

@@ -1,0 +1,100 @@
+"""Exact numbers: what a user wrote, as a `Fraction`, and the few roundings that must go one way.
+
+A float that a user writes means the decimal that it prints as: ``exact(0.1)`` is one tenth, not the
+binary number nearest to it. So ten spends of 0.1 fit in 1.0, and nothing in between is rounded.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import TypeAlias
+
+Number: TypeAlias = "int | float | str | Decimal | Fraction"
+
+
+def exact(value: object) -> Fraction:
+    """The exact rational number that `value` denotes.
+
+    Parameters
+    ----------
+    value
+        An int, str, Decimal, Fraction or float; a float means the shortest decimal that prints it.
+
+    Raises
+    ------
+    ValueError
+        For NaN, an infinity, or text that is not a number.
+    TypeError
+        For anything else, booleans included.
+    """
+    if isinstance(value, bool):
+        raise TypeError("a boolean is not a number here")
+    if isinstance(value, (int, Fraction)):
+        return Fraction(value)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError("not a finite number")
+        return Fraction(repr(float(value)))
+    if isinstance(value, Decimal):
+        if not value.is_finite():
+            raise ValueError("not a finite number")
+        return Fraction(value)
+    if isinstance(value, str):
+        return Fraction(value.strip())
+    if hasattr(value, "item") and getattr(value, "shape", None) == ():  # a NumPy scalar
+        return exact(value.item())
+    raise TypeError(f"{type(value).__name__} is not a number")
+
+
+def float_up(value: Fraction) -> float:
+    """The smallest float that is not below `value` (infinity when there is none)."""
+    try:
+        nearest = float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -1.7976931348623157e308
+    if math.isinf(nearest) or Fraction(nearest) >= value:
+        return nearest
+    return math.nextafter(nearest, math.inf)
+
+
+def float_down(value: Fraction) -> float:
+    """The largest float that is not above `value` (minus infinity when there is none)."""
+    return -float_up(-value)
+
+
+def sqrt_up(value: Fraction, bits: int = 64) -> Fraction:
+    """A rational r >= sqrt(value), exact for rational squares, else too large by at most 2**-`bits`
+    of its size.
+    """
+    if value < 0:
+        raise ValueError("square root of a negative number")
+    if value == 0:
+        return Fraction(0)
+    root_n, root_d = math.isqrt(value.numerator), math.isqrt(value.denominator)
+    if root_n * root_n == value.numerator and root_d * root_d == value.denominator:
+        return Fraction(root_n, root_d)
+    shift = max(0, bits + 2 - (value.numerator.bit_length() - value.denominator.bit_length()) // 2)
+    scaled = -((-value.numerator << 2 * shift) // value.denominator)
+    return Fraction(math.isqrt(scaled - 1) + 1, 1 << shift)
+
+
+def sqrt_down(value: Fraction, bits: int = 64) -> Fraction:
+    """A rational r <= sqrt(value), exact for rational squares."""
+    up = sqrt_up(value, bits)
+    return up if up * up == value else value / up
+
+
+def show(value: Fraction | int | float, digits: int = 6) -> str:
+    """A number rounded for people: integers whole, others to `digits` significant digits."""
+    if isinstance(value, (int, Fraction)) and Fraction(value).denominator == 1:
+        whole = int(value)
+        return str(whole) if abs(whole) < 10**15 else f"{float(whole):.{digits}g}"
+    try:
+        number = float(value)
+    except OverflowError:
+        return "inf" if value > 0 else "-inf"
+    if number.is_integer() and abs(number) < 1e15:
+        return str(int(number))
+    return f"{number:.{digits}g}"

@@ -1,0 +1,115 @@
+"""Every error that dpframe raises on purpose.
+
+::
+
+    DPFrameError
+    ├── UnsupportedOperation   an operation whose stability rule is not known (also an AttributeError)
+    ├── UnboundedSensitivity   one individual could change the result without limit
+    ├── InvalidBounds          bounds, bins, candidates or quantiles that make no sense
+    ├── InvalidBudget          a spend or budget that is empty, infinite, negative or of another measure
+    ├── BudgetExceeded         the session's budget does not cover the plan
+    ├── MissingKeys            groups that nobody listed and that may not be read from the data
+    ├── UnknownColumn          a column that the frame does not have
+    ├── UnitDropped            the column that says who is protected was dropped or redefined
+    ├── LedgerError            the ledger cannot be opened, does not verify or names another budget
+    ├── PlanMismatch           a plan that is not the one that was approved
+    └── EngineError            an engine failed; its own text is withheld because it may hold data
+
+A message has up to three parts: what is wrong, the expression it was found in, and what to write
+instead. No part is ever derived from private data.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BudgetExceeded",
+    "DPFrameError",
+    "EngineError",
+    "InvalidBounds",
+    "InvalidBudget",
+    "LedgerError",
+    "MissingKeys",
+    "PlanMismatch",
+    "UnboundedSensitivity",
+    "UnitDropped",
+    "UnknownColumn",
+    "UnsupportedOperation",
+]
+
+
+class DPFrameError(Exception):
+    """The root of the tree; catches everything that dpframe refuses.
+
+    Parameters
+    ----------
+    what
+        What is wrong, in one sentence.
+    where
+        The expression or argument it was found in, as the analyst would write it.
+    remedy
+        What to write instead.
+    """
+
+    def __init__(self, what: str, *, where: str | None = None, remedy: str | None = None) -> None:
+        self.what = what
+        self.where = where
+        self.remedy = remedy
+        super().__init__(what, where, remedy)
+
+    def __str__(self) -> str:
+        lines = [self.what]
+        if self.where is not None:
+            lines.append(f"  in: {self.where}")
+        if self.remedy is not None:
+            lines.append(f"  instead: {self.remedy}")
+        return "\n".join(lines)
+
+    def at(self, where: str) -> DPFrameError:
+        """The same error, located in `where` unless a place is known already."""
+        if self.where is None:
+            self.where = where
+        return self
+
+
+class UnsupportedOperation(DPFrameError, AttributeError):
+    """An operation whose stability or sensitivity rule is not known, so it is refused."""
+
+
+class UnboundedSensitivity(DPFrameError):
+    """One individual could change the result by any amount."""
+
+
+class InvalidBounds(DPFrameError):
+    """Bounds, bins, candidates or quantiles that are reversed, equal, infinite or not numbers."""
+
+
+class InvalidBudget(DPFrameError):
+    """A spend or budget that is empty, infinite, zero, negative or in another measure."""
+
+
+class BudgetExceeded(DPFrameError):
+    """The plan costs more than what remains in the session."""
+
+
+class MissingKeys(DPFrameError):
+    """Groups would have to be read from private data, and the budget does not allow that."""
+
+
+class UnknownColumn(DPFrameError):
+    """A column that the frame does not have at this point."""
+
+
+class UnitDropped(DPFrameError):
+    """The column that identifies individuals was dropped, cast or redefined."""
+
+
+class LedgerError(DPFrameError):
+    """The ledger cannot be opened, does not verify, or holds another budget."""
+
+
+class PlanMismatch(DPFrameError):
+    """The plan is not the one that was approved."""
+
+
+class EngineError(DPFrameError):
+    """An engine failed while it ran a plan; its message is withheld, for it may quote data."""

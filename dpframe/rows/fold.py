@@ -1,0 +1,82 @@
+"""Folds over a tree: its domain, its words, and its lowered expression."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from dpframe.core.domain import Columns, Domain
+from dpframe.core.tree import Call, Column, Literal, Tree
+from dpframe.errors import DPFrameError, UnknownColumn, UnsupportedOperation
+from dpframe.rows.literal import literal_domain, literal_lower, literal_words
+from dpframe.rows.operation import Namespace, RowOperation
+from dpframe.rows.registry import BY_NAME
+from dpframe.rows.suggest import did_you_mean
+
+
+def operation(name: str) -> RowOperation:
+    """The registered operation of that name."""
+    try:
+        return BY_NAME[name]
+    except KeyError:
+        raise UnsupportedOperation(f"dpframe has no row-wise operation named {name!r}") from None
+
+
+def domain(tree: Tree, columns: Columns) -> Domain:
+    """What is known of `tree` over a frame with these `columns`.
+
+    Raises
+    ------
+    UnknownColumn
+        When the frame does not have a column that the tree names.
+    UnsupportedOperation
+        When an operation is not defined for the types it meets.
+    """
+    match tree:
+        case Column(name):
+            found = columns.get(name)
+            if found is None:
+                raise UnknownColumn(
+                    f"the frame has no column {name!r}",
+                    where=words(tree),
+                    remedy=did_you_mean(name, columns),
+                )
+            if not found.dtype.is_known:
+                raise UnsupportedOperation(
+                    f"column {name!r} has type {found.dtype}, which dpframe does not support",
+                    where=words(tree),
+                    remedy="leave the column out, or convert it before the frame is protected",
+                )
+            return found
+        case Literal():
+            return literal_domain(tree)
+        case Call(op, args, _):
+            domains = [domain(arg, columns) for arg in args]
+            try:
+                return operation(op).domain(domains, tree.params)
+            except DPFrameError as error:
+                raise error.at(words(tree)) from None
+
+
+def words(tree: Tree) -> str:
+    """The tree as the analyst would write it in Polars."""
+    match tree:
+        case Column(name):
+            return f'col("{name}")'
+        case Literal():
+            return literal_words(tree)
+        case Call(op, args, _):
+            return operation(op).words([words(arg) for arg in args], tree.params)
+
+
+def lower(tree: Tree, columns: Columns, ns: Namespace = pl) -> pl.Expr:
+    """The tree as a total, row-wise expression of the engine behind `ns`."""
+    match tree:
+        case Column(name):
+            expression: pl.Expr = ns.col(name)
+            return expression
+        case Literal():
+            return literal_lower(tree, ns)
+        case Call(op, args, _):
+            domains = [domain(arg, columns) for arg in args]
+            lowered = [lower(arg, columns, ns) for arg in args]
+            return operation(op).lower(ns, lowered, domains, tree.params)
