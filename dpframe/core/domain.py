@@ -14,7 +14,7 @@ from dpframe.core.dtypes import DType
 from dpframe.core.interval import EVERYTHING, Interval, interval
 
 Scalar: TypeAlias = (
-    "None | bool | int | float | str | bytes | Decimal | date | datetime | time | timedelta"
+    "bool | int | float | str | bytes | Decimal | date | datetime | time | timedelta | None"
 )
 
 
@@ -60,7 +60,7 @@ class Domain:
 
 
 def domain_of_dtype(dtype: DType) -> Domain:
-    """The widest domain of a type: nullable, NaN where it can be, bounded where the type bounds it."""
+    """The widest domain of a type: nullable, NaN where possible, bounded where the type is."""
     limits = dtype.limits
     known = interval(*limits) if limits is not None and dtype.has_small_range else EVERYTHING
     categories: tuple[Scalar, ...] | None = dtype.categories

@@ -89,7 +89,7 @@ class Interval:
         return self + (-other)
 
     def __mul__(self, other: Interval) -> Interval:
-        """Products, for finite and infinite values alike (0 times an infinity is NaN, not a value)."""
+        """Products of finite and infinite values (0 times an infinity is NaN, not a value)."""
         products = [
             _product(a, b)
             for a in (
