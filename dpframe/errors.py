@@ -3,10 +3,10 @@
 ::
 
     DPFrameError
-    ├── UnsupportedOperation   an operation whose stability rule is not known (also an AttributeError)
+    ├── UnsupportedOperation   an operation with no known stability rule (also an AttributeError)
     ├── UnboundedSensitivity   one individual could change the result without limit
     ├── InvalidBounds          bounds, bins, candidates or quantiles that make no sense
-    ├── InvalidBudget          a spend or budget that is empty, infinite, negative or of another measure
+    ├── InvalidBudget          a spend or budget that is empty, infinite or in another measure
     ├── BudgetExceeded         the session's budget does not cover the plan
     ├── MissingKeys            groups that nobody listed and that may not be read from the data
     ├── UnknownColumn          a column that the frame does not have

@@ -1,0 +1,5 @@
+"""From plans to words."""
+
+from dpframe.explain.render import render
+
+__all__ = ["render"]

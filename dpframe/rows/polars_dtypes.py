@@ -76,7 +76,8 @@ def to_polars(dtype: DType) -> Any:
             assert dtype.inner is not None
             return pl.List(to_polars(dtype.inner))
         case "Array":
-            assert dtype.inner is not None and dtype.width is not None
+            assert dtype.inner is not None
+            assert dtype.width is not None
             return pl.Array(to_polars(dtype.inner), dtype.width)
         case "Struct":
             return pl.Struct({n: to_polars(t) for n, t in dtype.fields or ()})

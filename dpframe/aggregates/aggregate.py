@@ -1,0 +1,83 @@
+"""What an aggregate is: one class with everything about it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.aggregates.part import Part
+from dpframe.aggregates.request import Request, Scope
+
+Noisy = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Use:
+    """A part as one output uses it: `role` is what the plan calls it there."""
+
+    part: Part
+    role: str
+
+
+class Aggregate(ABC):
+    """One dp aggregate: the noisy parts it needs, and how they make its result.
+
+    A subclass's docstring has a `Guarantee` section. Everything after the parts is
+    post-processing and costs nothing.
+    """
+
+    kind: ClassVar[str]
+    summary: ClassVar[str]
+    mechanisms: ClassVar[tuple[str, ...]] = ("auto", "discrete_laplace", "discrete_gaussian")
+    """The values that its `mechanism=` accepts; just ``"auto"`` where there is no choice."""
+    examples: ClassVar[tuple[str, ...]]
+    """dp expressions over the laws' frame, as text."""
+
+    @abstractmethod
+    def uses(self, request: Request, scope: Scope) -> tuple[Use, ...]:
+        """The parts, in the order in which `combine` takes them.
+
+        Raises
+        ------
+        UnboundedSensitivity, InvalidBounds, UnsupportedOperation, MissingKeys
+            When the request makes no sense on such a frame.
+        """
+
+    @abstractmethod
+    def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
+        """The result, one row per group, from the noisy integers of its parts.
+
+        Parts with cells come as arrays of shape (groups, cells), selections as (groups, rounds).
+        """
+
+    def expand(self, request: Request, scope: Scope) -> pl.DataFrame | None:
+        """The public columns of a result with several rows per group, or None.
+
+        Where there is one, `combine` yields one list per group, as long as this frame.
+        """
+        return None
+
+    def error(
+        self,
+        request: Request,
+        scope: Scope,
+        errors: Sequence[Fraction | float],
+        count: float | None,
+    ) -> float:
+        """A bound on the result's error, given bounds on the errors of its parts in their units.
+
+        Parameters
+        ----------
+        errors
+            One bound per part.
+        count
+            A public guess of the true number of values, for ratios.
+        """
+        return float(errors[0])

@@ -1,0 +1,305 @@
+"""Private selection of the best candidate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+import polars as pl
+
+from dpframe.aggregates.aggregate import Aggregate, Noisy, Use
+from dpframe.aggregates.cells import CategoryCells
+from dpframe.aggregates.histogram import known_categories, listed_categories
+from dpframe.aggregates.part import Ballot, CellCounts, ScoreRange, Selection, Table
+from dpframe.aggregates.request import Request, Scope
+from dpframe.aggregates.statistics import DistinctCount, GridSum, RowCount, Statistic, ValueCount
+from dpframe.aggregates.values import bounds_of, numeric_value
+from dpframe.core.grid import grid_for
+from dpframe.core.sensitivity import Contribution, ExactSensitivity, additive_sensitivity
+from dpframe.core.tree import Column, Literal, Tree, substitute
+from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.rows.fold import domain, words
+from dpframe.rows.polars_dtypes import to_polars
+
+
+@dataclass(frozen=True, slots=True)
+class CategoryChoice(Selection):
+    """The choice among categories, or among groups, of the one with the highest statistic.
+
+    A row belongs to one category, so adding it changes one score by at most b, the largest
+    contribution, and the range of changes is k b for k rows; changing it takes b from one and
+    gives b to another.
+
+    Parameters
+    ----------
+    statistic
+        The score of a category.
+    cells
+        The categories; None when the groups themselves are the candidates.
+    count
+        How many candidates there are.
+    rounds
+        How many winners are chosen.
+    """
+
+    statistic: Statistic
+    cells: CategoryCells | None
+    count: int
+    winners: int = 1
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return (Table(self.statistic, self.cells),)
+
+    @property
+    def step(self) -> Fraction:
+        return self.statistic.step
+
+    @property
+    def weighted(self) -> bool:
+        return False
+
+    @property
+    def candidates(self) -> int:
+        return self.count
+
+    @property
+    def rounds(self) -> int:
+        return self.winners
+
+    def entries(self, scope: Scope) -> int:
+        return 1 if self.cells is None or scope.entries is None else scope.entries
+
+    def sensitivity(self, scope: Scope) -> ExactSensitivity:
+        contribution = self.statistic.contribution(scope.facts)
+        return additive_sensitivity(
+            contribution, scope.facts.unit, self.count * self.entries(scope)
+        )
+
+    def score_range(self, scope: Scope) -> ScoreRange:
+        unit = scope.facts.unit
+        reach = unit.contributions * self.statistic.contribution(scope.facts).magnitude
+        total = reach if unit.adjacency == "add-remove" else 2 * reach
+        return ScoreRange(total, total * total)
+
+    def ballot(self, counted: Sequence[CellCounts], group: int) -> Ballot:
+        scores = np.zeros(self.count, dtype=np.int64)
+        table = counted[0]
+        if self.cells is None:
+            scores[table.groups] = table.values
+        else:
+            cells, values = table.of(group)
+            scores[cells] = values
+        return Ballot(scores, None, np.arange(self.count, dtype=np.int64))
+
+    def words(self) -> str:
+        top = "the best" if self.winners == 1 else f"the {self.winners} best"
+        among = "groups" if self.cells is None else self.cells.words()
+        return f"{top} of {among} by {self.statistic.words()}"
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredChoice(Selection):
+    """The choice among public candidates, each scored by a sum over all rows.
+
+    A row adds to the score of every candidate, between lo and hi or 0, so scores can differ by the
+    width w = max(hi, 0) - min(lo, 0) in how they change.
+    """
+
+    statistics: tuple[GridSum, ...]
+    winners: int = 1
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return tuple(Table(s) for s in self.statistics)
+
+    @property
+    def step(self) -> Fraction:
+        return self.statistics[0].step
+
+    @property
+    def weighted(self) -> bool:
+        return False
+
+    @property
+    def candidates(self) -> int:
+        return len(self.statistics)
+
+    @property
+    def rounds(self) -> int:
+        return self.winners
+
+    def _contribution(self) -> Contribution:
+        return self.statistics[0].grid.contribution
+
+    def sensitivity(self, scope: Scope) -> ExactSensitivity:
+        unit, row = scope.facts.unit, self._contribution()
+        one = row.magnitude if unit.adjacency == "add-remove" else row.width
+        reach, m = unit.contributions * one, self.candidates
+        return ExactSensitivity(m, m * reach, m * reach * reach, reach)
+
+    def score_range(self, scope: Scope) -> ScoreRange:
+        unit = scope.facts.unit
+        reach = unit.contributions * self._contribution().width
+        total = reach if unit.adjacency == "add-remove" else 2 * reach
+        return ScoreRange(total, total * total)
+
+    def ballot(self, counted: Sequence[CellCounts], group: int) -> Ballot:
+        scores = np.zeros(self.candidates, dtype=np.int64)
+        for i, table in enumerate(counted):
+            values = table.of(group)[1]
+            scores[i] = int(values[0]) if values.size else 0
+        return Ballot(scores, None, np.arange(self.candidates, dtype=np.int64))
+
+    def words(self) -> str:
+        return f"the best of {self.candidates} candidates by the sum of a score over all rows"
+
+
+class Argmax(Aggregate):
+    """The candidate with the highest score, chosen privately; only its identity comes out.
+
+    Guarantee
+    ---------
+    Pure and approximate DP: permute-and-flip (McKenna & Sheldon 2020) at scale R / epsilon; zCDP:
+    the exponential mechanism at rho = R^2 / (8 scale^2) (Cesar & Rogers 2021). R is the range of
+    score changes over candidates: k b for k rows per individual that each belong to one category
+    and add at most b to its score (twice that under change-one). With `k` winners the cost is
+    divided equally over k choices, each among those that are left. In a grouped frame each group
+    chooses on its own rows, and a row belongs to one group.
+    """
+
+    kind: ClassVar[str] = "argmax"
+    summary: ClassVar[str] = "the category, candidate or group with the highest score"
+    mechanisms: ClassVar[tuple[str, ...]] = ("auto", "exponential", "permute_and_flip")
+    examples: ClassVar[tuple[str, ...]] = (
+        'pl.col("e").dp_argmax()',
+        'pl.col("s").dp_argmax(candidates=["a", "b", ""])',
+        'pl.col("e").dp_argmax(score=pl.col("i64").dp_sum((-3, 9)))',
+        'pl.col("e").dp_argmax(score=pl.col("u8") * 2, k=2)',
+    )
+
+    def uses(self, request: Request, scope: Scope) -> tuple[Use, ...]:
+        winners = int(request.parameters.get("k", 1))
+        candidates = request.parameters.get("candidates")
+        if isinstance(candidates, pl.DataFrame):
+            statistics = _candidate_scores(request, scope, candidates)
+            _check_winners(winners, len(statistics), request)
+            return (Use(ScoredChoice(statistics, winners), "argmax"),)
+        statistic = _score(request, scope)
+        if request.parameters.get("best_group"):
+            assert scope.groups is not None
+            _check_winners(winners, scope.groups.size, request)
+            return (Use(CategoryChoice(statistic, None, scope.groups.size, winners), "argmax"),)
+        cells = _categories(request, scope)
+        _check_winners(winners, cells.size, request)
+        return (Use(CategoryChoice(statistic, cells, cells.size, winners), "argmax"),)
+
+    def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
+        codes = values[0].reshape(-1)
+        if request.parameters.get("best_group"):
+            return pl.Series(request.name, codes, dtype=pl.Int64)
+        candidates = request.parameters.get("candidates")
+        if isinstance(candidates, pl.DataFrame):
+            return candidates[candidates.columns[0]].gather(codes.tolist()).alias(request.name)
+        cells = _categories(request, scope)
+        dtype = domain(cells.tree, scope.facts.columns).dtype
+        stored = pl.String if dtype.name == "Categorical" else to_polars(dtype)
+        return pl.Series(request.name, [cells.categories[c] for c in codes.tolist()], dtype=stored)
+
+    def expand(self, request: Request, scope: Scope) -> pl.DataFrame | None:
+        winners = int(request.parameters.get("k", 1))
+        return pl.DataFrame({"rank": list(range(1, winners + 1))}) if winners > 1 else None
+
+
+def _categories(request: Request, scope: Scope) -> CategoryCells:
+    assert request.tree is not None
+    found = domain(request.tree, scope.facts.columns)
+    candidates = request.parameters.get("candidates")
+    if candidates is None:
+        return CategoryCells(request.tree, known_categories(request.tree, found))
+    where = f"{words(request.tree)}.dp_argmax(candidates=...)"
+    if isinstance(candidates, str) or not hasattr(candidates, "__iter__"):
+        raise InvalidBounds(
+            f"candidates must be a list or a frame, not {candidates!r}",
+            where=where,
+            remedy='write for example candidates=["a", "b"]',
+        )
+    return CategoryCells(request.tree, listed_categories(list(candidates), found, where))
+
+
+def _score(request: Request, scope: Scope) -> Statistic:
+    """The statistic that ranks categories."""
+    match request.score:
+        case None:
+            return RowCount()
+        case Request() as inner:
+            return _aggregate_score(inner, scope)
+        case tree:
+            return _sum_of(tree, None, scope)
+
+
+def _aggregate_score(inner: Request, scope: Scope) -> Statistic:
+    if inner.kind == "count":
+        return RowCount() if inner.tree is None else ValueCount(inner.tree)
+    if inner.kind == "sum" and inner.tree is not None:
+        return _sum_of(inner.tree, inner.parameters.get("bounds"), scope)
+    if inner.kind == "n_unique" and inner.tree is not None:
+        return DistinctCount(inner.tree)
+    raise UnsupportedOperation(
+        f"a {inner.kind} cannot score candidates: its sensitivity is not that of a sum over rows",
+        where="dp_argmax(score=...)",
+        remedy="score by dp.count(), .dp_sum(bounds), .dp_n_unique() or a row-wise expression",
+    )
+
+
+def _sum_of(tree: Tree, bounds: object, scope: Scope) -> GridSum:
+    value = numeric_value(tree, domain(tree, scope.facts.columns), "sum")
+    lo, hi = bounds_of(value, bounds, "sum")
+    whole = value.is_whole and lo.denominator == 1 and hi.denominator == 1
+    return GridSum(value, grid_for(lo, hi, centred=False, integers=whole))
+
+
+def _candidate_scores(
+    request: Request, scope: Scope, candidates: pl.DataFrame
+) -> tuple[GridSum, ...]:
+    """One sum per candidate: the score with the candidate's columns replaced by its values."""
+    from dpframe.rows.polars_dtypes import from_polars
+
+    score = request.score
+    if score is None or isinstance(score, Request):
+        raise UnsupportedOperation(
+            "candidates from a frame need a score for each row and candidate",
+            where="dp_argmax(candidates=<frame>)",
+            remedy="give score= a row-wise expression that uses the candidates' columns",
+        )
+    if not 1 <= candidates.height <= 10_000:
+        raise InvalidBounds(
+            f"there must be between 1 and 10000 candidates, not {candidates.height}",
+            where="dp_argmax(candidates=<frame>)",
+            remedy="list the candidates that are worth choosing",
+        )
+    types = {name: from_polars(dtype) for name, dtype in candidates.schema.items()}
+    trees = [
+        substitute(score, {n: Literal(v, types[n]) for n, v in row.items()})
+        for row in candidates.iter_rows(named=True)
+    ]
+    values = [numeric_value(t, domain(t, scope.facts.columns), "sum") for t in trees]
+    given = request.parameters.get("bounds")
+    ends = [bounds_of(v, given, "sum") for v in values]
+    lo, hi = min(e[0] for e in ends), max(e[1] for e in ends)
+    whole = all(v.is_whole for v in values) and lo.denominator == hi.denominator == 1
+    grid = grid_for(lo, hi, centred=False, integers=whole)
+    return tuple(GridSum(v, grid) for v in values)
+
+
+def _check_winners(winners: int, candidates: int, request: Request) -> None:
+    if not 1 <= winners <= candidates:
+        where = words(request.tree) if isinstance(request.tree, Column) else "dp_argmax"
+        raise InvalidBounds(
+            f"k = {winners} winners cannot be chosen from {candidates} candidates",
+            where=where,
+            remedy=f"give k between 1 and {candidates}",
+        )

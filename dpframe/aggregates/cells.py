@@ -1,0 +1,208 @@
+"""Cells: a second public key of each row, for histograms, quantiles and selections.
+
+Every row falls into at most one cell. Cells are numbered 0, 1, ... in public order; the lowered
+expression gives the number, or null for a row that belongs to none.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+
+import polars as pl
+
+from dpframe.aggregates.values import Value
+from dpframe.core.domain import Columns, Scalar
+from dpframe.core.tree import Tree
+from dpframe.rows.fold import domain, lower, words
+from dpframe.rows.operation import Namespace
+
+_FEW = 64
+"""Up to this many edges are compared one by one; more are searched."""
+
+
+class Cells(ABC):
+    """A row-wise map from rows to cell numbers."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many cells there are."""
+
+    @abstractmethod
+    def row(self, columns: Columns, ns: Namespace) -> pl.Expr:
+        """The number of each row's cell as Int64, null for none."""
+
+    @abstractmethod
+    def words(self) -> str:
+        """What the cells are, in a plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class CategoryCells(Cells):
+    """One cell per listed value.
+
+    Parameters
+    ----------
+    tree
+        The expression that is compared with the categories.
+    categories
+        The values, each once; None stands for null.
+    other
+        Whether one last cell takes all rows with another value.
+    """
+
+    tree: Tree
+    categories: tuple[Scalar, ...]
+    other: bool = False
+
+    @property
+    def size(self) -> int:
+        return len(self.categories) + self.other
+
+    def row(self, columns: Columns, ns: Namespace) -> pl.Expr:
+        value = lower(self.tree, columns, ns)
+        dtype = domain(self.tree, columns).dtype
+        if dtype.is_text:
+            value = value.cast(ns.String)
+        listed = [c for c in self.categories if c is not None]
+        rest = self.size - 1 if self.other else None
+        codes = [i for i, c in enumerate(self.categories) if c is not None]
+        if listed:
+            number = value.replace_strict(listed, codes, default=rest, return_dtype=ns.Int64)
+        else:
+            number = ns.lit(rest, dtype=ns.Int64)
+        null_cell = self.categories.index(None) if None in self.categories else rest
+        return ns.when(value.is_null()).then(ns.lit(null_cell, dtype=ns.Int64)).otherwise(number)
+
+    def words(self) -> str:
+        return f"{len(self.categories)} categories of {words(self.tree)}"
+
+
+@dataclass(frozen=True, slots=True)
+class BinCells(Cells):
+    """Bins between edges: left-closed and right-open, the last one closed.
+
+    Parameters
+    ----------
+    value
+        The number that is binned.
+    edges
+        Strictly increasing, at least two.
+    other
+        Whether one last cell takes nulls, NaN and values outside the edges.
+    """
+
+    value: Value
+    edges: tuple[Fraction, ...]
+    other: bool = False
+
+    @property
+    def size(self) -> int:
+        return len(self.edges) - 1 + self.other
+
+    def row(self, columns: Columns, ns: Namespace) -> pl.Expr:
+        number = self.value.number(lower(self.value.tree, columns, ns), ns)
+        edges = _comparable(self.edges, self.value)
+        code = _at_or_below(number, edges[:-1], ns) - 1
+        inside = (number >= edges[0]) & (number <= edges[-1])
+        rest = ns.lit(self.size - 1 if self.other else None, dtype=ns.Int64)
+        cell: pl.Expr = ns.when(inside.fill_null(False)).then(code).otherwise(rest)
+        return cell
+
+    def words(self) -> str:
+        return f"{len(self.edges) - 1} bins of {words(self.value.tree)}"
+
+
+@dataclass(frozen=True, slots=True)
+class PointCells(Cells):
+    """Evenly spaced points; each value is clamped and goes to the nearest one.
+
+    Parameters
+    ----------
+    value
+        The number.
+    lo, step, points
+        The first point, the distance between points, and how many there are.
+    """
+
+    value: Value
+    lo: Fraction
+    step: Fraction
+    points: int
+
+    @property
+    def size(self) -> int:
+        return self.points
+
+    def row(self, columns: Columns, ns: Namespace) -> pl.Expr:
+        number = self.value.number(lower(self.value.tree, columns, ns), ns).cast(ns.Float64)
+        scaled = (number - float(self.lo)) * float(1 / self.step)
+        inside = (scaled + 0.5).floor().clip(0.0, float(self.points - 1))
+        return inside.cast(ns.Int64, strict=False).clip(0, self.points - 1)
+
+    def words(self) -> str:
+        return f"{self.points} points of {words(self.value.tree)}"
+
+
+@dataclass(frozen=True, slots=True)
+class PositionCells(Cells):
+    """Where a value stands among sorted candidates.
+
+    Cell 2i + 1 means equal to candidate i, cell 2i between candidates i - 1 and i.
+    """
+
+    value: Value
+    candidates: tuple[Fraction, ...]
+
+    @property
+    def size(self) -> int:
+        return 2 * len(self.candidates) + 1
+
+    def row(self, columns: Columns, ns: Namespace) -> pl.Expr:
+        number = self.value.number(lower(self.value.tree, columns, ns), ns)
+        edges = _comparable(self.candidates, self.value)
+        code = _at_or_below(number, edges, ns) + _below(number, edges, ns)
+        if self.value.is_whole:
+            known = number.is_not_null()
+        else:
+            known = number.is_not_nan().fill_null(False)
+        cell: pl.Expr = ns.when(known).then(code).otherwise(ns.lit(None, dtype=ns.Int64))
+        return cell
+
+    def words(self) -> str:
+        return f"{len(self.candidates)} candidates for {words(self.value.tree)}"
+
+
+def _comparable(numbers: tuple[Fraction, ...], value: Value) -> list[int] | list[float]:
+    """Constants in the number's own type, so that comparisons are exact."""
+    if value.is_whole and all(n.denominator == 1 and abs(n) < 2**63 for n in numbers):
+        return [int(n) for n in numbers]
+    return [float(n) for n in numbers]
+
+
+def _at_or_below(number: pl.Expr, edges: list[int] | list[float], ns: Namespace) -> pl.Expr:
+    """How many edges are <= the number."""
+    if len(edges) <= _FEW:
+        return _total([number >= edge for edge in edges], ns)
+    found: pl.Expr = ns.lit(pl.Series(edges)).search_sorted(number, side="right").cast(ns.Int64)
+    return found
+
+
+def _below(number: pl.Expr, edges: list[int] | list[float], ns: Namespace) -> pl.Expr:
+    """How many edges are < the number."""
+    if len(edges) <= _FEW:
+        return _total([number > edge for edge in edges], ns)
+    found: pl.Expr = ns.lit(pl.Series(edges)).search_sorted(number, side="left").cast(ns.Int64)
+    return found
+
+
+def _total(conditions: list[pl.Expr], ns: Namespace) -> pl.Expr:
+    """How many conditions hold, null counting as no."""
+    total: pl.Expr = ns.lit(0, dtype=ns.Int64)
+    for condition in conditions:
+        total = total + condition.fill_null(False).cast(ns.Int64)
+    return total

@@ -1,0 +1,88 @@
+"""Counts of rows and of values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+import polars as pl
+
+from dpframe.aggregates.aggregate import Aggregate, Noisy, Use
+from dpframe.aggregates.part import COUNT, Additive, Table
+from dpframe.aggregates.request import Request, Scope
+from dpframe.aggregates.statistics import DistinctCount, ValueCount
+from dpframe.core.domain import Columns
+from dpframe.core.tree import Tree
+from dpframe.errors import UnsupportedOperation
+from dpframe.rows.fold import domain, words
+
+
+def count_of(tree: Tree, columns: Columns) -> Additive:
+    """The count of values of an expression; the count of rows where there are neither nulls nor
+    NaN, so that both are one part.
+
+    That they are one is a matter of accuracy, never of privacy: either count has sensitivity 1.
+    """
+    found = domain(tree, columns)
+    return Additive(Table(ValueCount(tree))) if found.nullable or found.nan else COUNT
+
+
+def signed(values: Noisy, request: Request) -> pl.Series:
+    """A noisy count as a column: signed and unbiased, clamped at 0 only where that was asked."""
+    if request.parameters.get("nonnegative"):
+        values = np.maximum(values, 0)
+    return pl.Series(request.name, values.reshape(-1), dtype=pl.Int64)
+
+
+class Count(Aggregate):
+    """The number of rows, or of values of an expression that are neither null nor NaN.
+
+    Guarantee
+    ---------
+    One row changes one entry by at most 1. Under add-remove adjacency L1 = L2 = Linf = k for k rows
+    per individual, whatever the number of groups. Under change-one adjacency the number of all rows
+    is public and costs nothing; a count of filtered rows or of values changes by at most k, and
+    group counts by L1 = 2k, L2 = sqrt(2) k, Linf = k.
+    """
+
+    kind: ClassVar[str] = "count"
+    summary: ClassVar[str] = "number of rows, or of values that are neither null nor NaN"
+    examples: ClassVar[tuple[str, ...]] = ("dp.count()", 'pl.col("i64").dp_count()')
+
+    def uses(self, request: Request, scope: Scope) -> tuple[Use, ...]:
+        columns = scope.facts.columns
+        part = COUNT if request.tree is None else count_of(request.tree, columns)
+        return (Use(part, "count"),)
+
+    def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
+        return signed(values[0], request)
+
+
+class DistinctValues(Aggregate):
+    """The number of distinct values of an expression; nulls and NaN are not counted.
+
+    Guarantee
+    ---------
+    Adding or removing a row changes the number of distinct values in its group by at most 1;
+    changing one by at most 1 in one group, or by 1 in each of two. So the sensitivities are those
+    of a count of values.
+    """
+
+    kind: ClassVar[str] = "n_unique"
+    summary: ClassVar[str] = "number of distinct values, nulls and NaN not counted"
+    examples: ClassVar[tuple[str, ...]] = ('pl.col("s").dp_n_unique()',)
+
+    def uses(self, request: Request, scope: Scope) -> tuple[Use, ...]:
+        assert request.tree is not None
+        dtype = domain(request.tree, scope.facts.columns).dtype
+        if dtype.is_nested or not dtype.is_known:
+            raise UnsupportedOperation(
+                f"distinct values of type {dtype} are not counted",
+                where=words(request.tree),
+                remedy="take a field or an element of it first",
+            )
+        return (Use(Additive(Table(DistinctCount(request.tree))), "n_unique"),)
+
+    def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
+        return signed(values[0], request)

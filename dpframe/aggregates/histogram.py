@@ -1,0 +1,172 @@
+"""Histograms over categories or bins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import polars as pl
+
+from dpframe.aggregates.aggregate import Aggregate, Noisy, Use
+from dpframe.aggregates.cells import BinCells, CategoryCells, Cells
+from dpframe.aggregates.count import signed
+from dpframe.aggregates.part import Additive, Table
+from dpframe.aggregates.request import Request, Scope
+from dpframe.aggregates.statistics import RowCount
+from dpframe.aggregates.values import bounds_of, number_of, numeric_value, scalar_of
+from dpframe.core.domain import Domain, Scalar
+from dpframe.core.exact import show
+from dpframe.core.tree import Tree
+from dpframe.errors import InvalidBounds, MissingKeys
+from dpframe.rows.fold import domain, words
+from dpframe.rows.polars_dtypes import to_polars
+
+
+class Histogram(Aggregate):
+    """How many rows fall into each category or bin; one noisy count each.
+
+    The result has one row per category or bin: the category in a column of the expression's name,
+    or for bins the text ``[0, 10)`` with `lower` and `upper` beside it, then `count`. Bins are
+    left-closed and right-open, the last one closed. Values outside, null and NaN are dropped,
+    unless `other=True` adds one last row for them.
+
+    Guarantee
+    ---------
+    A row lies in at most one bin of one group. Add-remove: L1 = L2 = Linf = k for k rows per
+    individual. Change-one: L1 = 2k, L2 = sqrt(2) k, Linf = k.
+    """
+
+    kind: ClassVar[str] = "histogram"
+    summary: ClassVar[str] = "rows per category or bin"
+    examples: ClassVar[tuple[str, ...]] = (
+        'pl.col("e").dp_histogram()',
+        'pl.col("b").dp_histogram(other=True)',
+        'pl.col("s").dp_histogram(["a", "b", ""])',
+        'pl.col("f64").dp_histogram([-1.0, 0.0, 0.1, 5.0])',
+        'pl.col("i64").dp_histogram(4, bounds=(0, 100))',
+    )
+
+    def uses(self, request: Request, scope: Scope) -> tuple[Use, ...]:
+        return (Use(Additive(Table(RowCount(), self._cells(request, scope))), "histogram"),)
+
+    def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
+        return signed(values[0], request).alias("count")
+
+    def expand(self, request: Request, scope: Scope) -> pl.DataFrame | None:
+        cells = self._cells(request, scope)
+        if isinstance(cells, CategoryCells):
+            dtype = domain(cells.tree, scope.facts.columns).dtype
+            listed = [*cells.categories, *([None] if cells.other else [])]
+            stored = pl.String if dtype.name == "Categorical" else to_polars(dtype)
+            return pl.DataFrame({request.name: pl.Series(request.name, listed, dtype=stored)})
+        assert isinstance(cells, BinCells)
+        return _bins_frame(request.name, cells)
+
+    def _cells(self, request: Request, scope: Scope) -> Cells:
+        assert request.tree is not None
+        found = domain(request.tree, scope.facts.columns)
+        bins = request.parameters.get("bins")
+        other = bool(request.parameters.get("other", False))
+        if bins is None and request.parameters.get("bounds") is None:
+            return CategoryCells(request.tree, known_categories(request.tree, found), other)
+        numeric = found.dtype.is_numeric or found.dtype.is_temporal
+        if bins is None or (isinstance(bins, int) and not isinstance(bins, bool)):
+            return _equal_bins(request, found, 10 if bins is None else bins, other)
+        where = f"{words(request.tree)}.dp_histogram(...)"
+        if isinstance(bins, str) or not isinstance(bins, Iterable):
+            raise InvalidBounds(
+                f"bins must be a number or a list, not {bins!r}",
+                where=where,
+                remedy="write for example bins=[0, 10, 20], or bins=10 with known bounds",
+            )
+        if numeric:
+            value = numeric_value(request.tree, found, "histogram")
+            edges = tuple(number_of(e, found.dtype, where) for e in bins)
+            return BinCells(value, _increasing(edges, where), other)
+        return CategoryCells(request.tree, listed_categories(list(bins), found, where), other)
+
+
+def known_categories(tree: Tree, found: Domain) -> tuple[Scalar, ...]:
+    """The categories of a type or declaration.
+
+    Raises
+    ------
+    MissingKeys
+        When the values are not known without reading the data.
+    """
+    if found.categories is None:
+        raise MissingKeys(
+            f"the values of {words(tree)} are not known without reading private data",
+            where=words(tree),
+            remedy="list them, declare them with session.protect(..., categories={...}), or use "
+            "bins for numbers",
+        )
+    return found.categories
+
+
+def listed_categories(values: list[Any], found: Domain, where: str) -> tuple[Scalar, ...]:
+    """Categories that a user listed, checked against the column's type."""
+    if not values:
+        raise InvalidBounds("the list of categories is empty", where=where, remedy="list some")
+    if len({(type(v) is bool, v) for v in values}) != len(values):
+        raise InvalidBounds(
+            "a category is listed twice", where=where, remedy="list each category once"
+        )
+    dtype = pl.String if found.dtype.name == "Categorical" else to_polars(found.dtype)
+    try:
+        pl.Series(values, dtype=dtype, strict=True)
+    except (TypeError, pl.exceptions.PolarsError, OverflowError):
+        raise InvalidBounds(
+            f"the listed categories are not values of type {found.dtype}",
+            where=where,
+            remedy=f"list values of type {found.dtype}",
+        ) from None
+    return tuple(values)
+
+
+def _equal_bins(request: Request, found: Domain, bins: int, other: bool) -> BinCells:
+    assert request.tree is not None
+    value = numeric_value(request.tree, found, "histogram")
+    if not 1 <= bins <= 10**6:
+        raise InvalidBounds(
+            f"a histogram has between 1 and 1000000 bins, not {bins}",
+            where=f"{words(request.tree)}.dp_histogram({bins})",
+            remedy="write for example bins=10",
+        )
+    lo, hi = bounds_of(value, request.parameters.get("bounds"), "histogram", distinct=True)
+    edges = tuple(lo + (hi - lo) * i / bins for i in range(bins + 1))
+    return BinCells(value, edges, other)
+
+
+def _increasing(edges: tuple[Fraction, ...], where: str) -> tuple[Fraction, ...]:
+    if len(edges) < 2 or any(a >= b for a, b in zip(edges, edges[1:], strict=False)):
+        raise InvalidBounds(
+            "edges must be at least two and strictly increasing",
+            where=where,
+            remedy="write for example bins=[0, 10, 20]",
+        )
+    return edges
+
+
+def _bins_frame(name: str, cells: BinCells) -> pl.DataFrame:
+    dtype = cells.value.domain.dtype
+    edges = [scalar_of(e, dtype) if _fits(e, cells) else float(e) for e in cells.edges]
+    last = len(edges) - 2
+    text: list[str | None] = [
+        f"[{_label(edges[i])}, {_label(edges[i + 1])}{']' if i == last else ')'}"
+        for i in range(last + 1)
+    ]
+    lower: list[Any] = list(edges[:-1])
+    upper: list[Any] = list(edges[1:])
+    if cells.other:
+        text, lower, upper = [*text, "other"], [*lower, None], [*upper, None]
+    return pl.DataFrame({name: text, "lower": lower, "upper": upper}, strict=False)
+
+
+def _fits(edge: Fraction, cells: BinCells) -> bool:
+    return not cells.value.is_whole or all(e.denominator == 1 for e in cells.edges)
+
+
+def _label(edge: object) -> str:
+    return show(edge, 12) if isinstance(edge, (int, float)) else str(edge)

@@ -1,0 +1,197 @@
+"""Means, variances and standard deviations, from centred sums and one shared count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.aggregates.aggregate import Aggregate, Noisy, Use
+from dpframe.aggregates.count import count_of
+from dpframe.aggregates.part import Additive, Table
+from dpframe.aggregates.request import Request, Scope
+from dpframe.aggregates.statistics import GridSum, SquareSum
+from dpframe.aggregates.values import Value, as_series, bounds_of, numeric_value
+from dpframe.core.grid import Grid, grid_for
+from dpframe.errors import UnsupportedOperation
+from dpframe.rows.fold import domain, words
+
+Floats = NDArray[np.float64]
+
+
+class Mean(Aggregate):
+    """The mean of values clamped to bounds, over those that are neither null nor NaN.
+
+    The sum is taken around the middle of the bounds, which halves its sensitivity, and divided by a
+    noisy count: mean = c + S / N. At the worst true mean, an end of the bounds at distance h from
+    c, the error is about (S's noise + h times N's noise) / N, and both noises have the same size
+    when both parts cost the same; that split minimises their sum of squares.
+
+    Guarantee
+    ---------
+    S has values in [-h, h] with h half the width of the bounds: L1 = L2 = Linf = k h under
+    add-remove adjacency, for change-one see the sum. N is a count. The quotient, clamped to the
+    bounds and null where the noisy count is below 1, is post-processing.
+    """
+
+    kind: ClassVar[str] = "mean"
+    summary: ClassVar[str] = "mean of values clamped to bounds; nulls and NaN are skipped"
+    examples: ClassVar[tuple[str, ...]] = (
+        'pl.col("i64").dp_mean((17, 90))',
+        'pl.col("f64").dp_mean((-1.5, 0.1))',
+        'pl.col("d").dp_mean((date(2000, 1, 1), date(2030, 1, 1)))',
+    )
+
+    def uses(self, request: Request, scope: Scope) -> tuple[Use, ...]:
+        value, centred, _ = _centred(request, scope, "mean")
+        assert request.tree is not None
+        return (
+            Use(Additive(Table(GridSum(value, centred))), "mean.sum"),
+            Use(count_of(request.tree, scope.facts.columns), "mean.count"),
+        )
+
+    def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
+        value, centred, (lo, hi) = _centred(request, scope, "mean")
+        offset, _ = _ratio(values[0], values[1], centred.step)
+        mean = np.clip(offset + float(centred.centre), float(lo), float(hi))
+        return as_series(request.name, mean, value.domain.dtype)
+
+    def error(
+        self,
+        request: Request,
+        scope: Scope,
+        errors: Sequence[Fraction | float],
+        count: float | None,
+    ) -> float:
+        _, centred, (lo, hi) = _centred(request, scope, "mean")
+        return _ratio_error(errors, float(hi - lo) / 2, float(hi - lo), count)
+
+
+class Variance(Aggregate):
+    """The sample variance (ddof = 1 unless given) of values clamped to bounds.
+
+    From three parts: the count, the sum of x - c and the sum of (x - c)^2 - h^2/2, where c is the
+    middle of the bounds and h half their width; count and sum are those of the mean, so a mean
+    beside it costs nothing more.
+
+    Guarantee
+    ---------
+    Squares lie in [0, h^2] and are centred in turn, so their part has L1 = L2 = Linf = k h^2/2
+    under add-remove adjacency. The variance, clamped to what the bounds allow and null where the
+    noisy count is below 1 or not above ddof, is post-processing.
+    """
+
+    kind: ClassVar[str] = "var"
+    summary: ClassVar[str] = "sample variance of values clamped to bounds"
+    examples: ClassVar[tuple[str, ...]] = ('pl.col("f64").dp_var((-2, 3))',)
+
+    def uses(self, request: Request, scope: Scope) -> tuple[Use, ...]:
+        value, centred, _ = _centred(request, scope, self.kind)
+        if value.domain.dtype.is_temporal:
+            raise UnsupportedOperation(
+                f"a {self.kind} of values of type {value.domain.dtype} has no meaning",
+                where=words(value.tree),
+                remedy="convert it to a number first, for example with .dt.total_seconds()",
+            )
+        assert request.tree is not None
+        squares = _square_grid(centred)
+        return (
+            Use(Additive(Table(SquareSum(value, centred, squares))), "var.sum_of_squares"),
+            Use(Additive(Table(GridSum(value, centred))), "var.sum"),
+            Use(count_of(request.tree, scope.facts.columns), "var.count"),
+        )
+
+    def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
+        return pl.Series(request.name, self._variance(request, scope, values)).fill_nan(None)
+
+    def _variance(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> Floats:
+        _, centred, (lo, hi) = _centred(request, scope, self.kind)
+        squares = _square_grid(centred)
+        second, count = _ratio(values[0], values[2], squares.step)
+        first, _ = _ratio(values[1], values[2], centred.step)
+        ddof = int(request.parameters.get("ddof", 1))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            bessel = np.where(count > ddof, count / (count - ddof), np.nan)
+        largest = float((hi - lo) ** 2 / 4)
+        plain = second + float(squares.centre) - first * first
+        clamped: Floats = np.clip(plain, 0.0, largest) * bessel
+        return clamped
+
+    def error(
+        self,
+        request: Request,
+        scope: Scope,
+        errors: Sequence[Fraction | float],
+        count: float | None,
+    ) -> float:
+        _, centred, (lo, hi) = _centred(request, scope, self.kind)
+        h = float(hi - lo) / 2
+        if count is None:
+            return h * h
+        second = _ratio_error((errors[0], errors[2]), h * h / 2, h * h, count)
+        first = _ratio_error((errors[1], errors[2]), h, 2 * h, count)
+        return min(h * h, second + 2 * h * first + first * first)
+
+
+class StandardDeviation(Variance):
+    """The square root of the sample variance; the same parts, so beside a variance it is free.
+
+    Guarantee
+    ---------
+    That of the variance: the root is post-processing.
+    """
+
+    kind: ClassVar[str] = "std"
+    summary: ClassVar[str] = "sample standard deviation of values clamped to bounds"
+    examples: ClassVar[tuple[str, ...]] = ('pl.col("i64").dp_std((0, 100))',)
+
+    def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
+        root = np.sqrt(self._variance(request, scope, values))
+        return pl.Series(request.name, root).fill_nan(None)
+
+    def error(
+        self,
+        request: Request,
+        scope: Scope,
+        errors: Sequence[Fraction | float],
+        count: float | None,
+    ) -> float:
+        # |sqrt(a) - sqrt(b)| <= sqrt(|a - b|)
+        return float(np.sqrt(super().error(request, scope, errors, count)))
+
+
+def _centred(
+    request: Request, scope: Scope, aggregate: str
+) -> tuple[Value, Grid, tuple[Fraction, Fraction]]:
+    """The value, its grid around the middle of the bounds, and the bounds."""
+    assert request.tree is not None
+    value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), aggregate)
+    lo, hi = bounds_of(value, request.parameters.get("bounds"), aggregate, distinct=True)
+    whole = value.is_whole and lo.denominator == 1 and hi.denominator == 1
+    return value, grid_for(lo, hi, centred=True, integers=whole), (lo, hi)
+
+
+def _square_grid(inner: Grid) -> Grid:
+    reach = max(abs(inner.lo), abs(inner.hi)) * inner.step
+    return grid_for(Fraction(0), reach * reach, centred=True, integers=False)
+
+
+def _ratio(total: Noisy, count: Noisy, step: Fraction) -> tuple[Floats, Floats]:
+    """total * step / count, NaN where the count is below 1; and the count as floats."""
+    n = count.reshape(-1).astype(np.float64)
+    n = np.where(n >= 1, n, np.nan)
+    return total.reshape(-1).astype(np.float64) * float(step) / n, n
+
+
+def _ratio_error(
+    errors: Sequence[Fraction | float], h: float, width: float, count: float | None
+) -> float:
+    """|S'/N' - S/N| <= (e_S + h e_N) / (N - e_N) for |S| <= h N; `width` when nothing is known."""
+    total, divisor = float(errors[0]), float(errors[1])
+    if count is None or count - divisor < 1:
+        return width
+    return min(width, (total + h * divisor) / (count - divisor))

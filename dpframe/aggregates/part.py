@@ -1,0 +1,203 @@
+"""Parts: the noisy vectors that a plan draws. Several outputs may share one part."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.aggregates.cells import Cells
+from dpframe.aggregates.request import Scope
+from dpframe.aggregates.statistics import RowCount, Statistic
+from dpframe.core.sensitivity import ExactSensitivity, additive_sensitivity
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """An exact table of integers that an engine computes.
+
+    Parameters
+    ----------
+    statistic
+        The integer per group (and cell).
+    cells
+        A second public key, or None.
+    """
+
+    statistic: Statistic
+    cells: Cells | None = None
+
+    def words(self) -> str:
+        split = f" in {self.cells.words()}" if self.cells is not None else ""
+        return f"{self.statistic.words()}{split}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CellCounts:
+    """An exact table as it comes from an engine: only cells that are not empty.
+
+    Parameters
+    ----------
+    groups, cells, values
+        One entry per group and cell that has rows, sorted by group and cell.
+    size
+        The number of groups.
+    """
+
+    groups: Integers
+    cells: Integers
+    values: Integers
+    size: int
+
+    def of(self, group: int) -> tuple[Integers, Integers]:
+        """Cell numbers, increasing, and values of one group."""
+        first, last = np.searchsorted(self.groups, [group, group + 1])
+        return self.cells[first:last], self.values[first:last]
+
+    def dense(self, cells: int) -> Integers:
+        """All groups and cells, zeros included; shape (groups, cells)."""
+        table = np.zeros((self.size, cells), dtype=np.int64)
+        table[self.groups, self.cells] = self.values
+        return table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ballot:
+    """Candidates of one private selection.
+
+    Parameters
+    ----------
+    scores
+        An exact integer score each.
+    weights
+        How many points each stands for; None when it is one each.
+    starts
+        The code of each candidate's first point.
+    """
+
+    scores: Integers
+    weights: Integers | None
+    starts: Integers
+
+
+class Part(ABC):
+    """One vector that gets its own noise or its own private selection."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def tables(self) -> tuple[Table, ...]:
+        """The exact tables that it is made of."""
+
+    @abstractmethod
+    def sensitivity(self, scope: Scope) -> ExactSensitivity:
+        """How far one individual moves the vector (of scores, for selections), in `step`s."""
+
+    @property
+    @abstractmethod
+    def step(self) -> Fraction:
+        """The value of 1 in the result's units."""
+
+    @abstractmethod
+    def entries(self, scope: Scope) -> int:
+        """How many numbers, or selections, are released."""
+
+    @abstractmethod
+    def words(self) -> str:
+        """What it holds, in a plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Additive(Part):
+    """A vector of sums over disjoint sets of rows: one entry per group, or per group and cell."""
+
+    table: Table
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return (self.table,)
+
+    def sensitivity(self, scope: Scope) -> ExactSensitivity:
+        cells = self.table.cells
+        split = scope.entries is not None or cells is not None
+        return additive_sensitivity(
+            self.table.statistic.contribution(scope.facts),
+            scope.facts.unit,
+            self.entries(scope) if split else None,
+        )
+
+    @property
+    def step(self) -> Fraction:
+        return self.table.statistic.step
+
+    def entries(self, scope: Scope) -> int:
+        groups = 1 if scope.entries is None else scope.entries
+        return groups * (1 if self.table.cells is None else self.table.cells.size)
+
+    def words(self) -> str:
+        return self.table.words()
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRange:
+    """How much one individual can change scores *relative to each other*.
+
+    A selection compares scores, so what counts in a group is the range R of the score changes,
+    their maximum less their minimum over candidates (at most twice the score's sensitivity, and
+    just that where all scores move the same way).
+
+    Parameters
+    ----------
+    l1
+        The largest sum of ranges over groups.
+    l2_squared
+        The largest sum of squared ranges over groups.
+    """
+
+    l1: Fraction
+    l2_squared: Fraction
+
+
+class Selection(Part):
+    """A private choice among public candidates, in each group."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def score_range(self, scope: Scope) -> ScoreRange:
+        """The range of score changes, for the mechanism."""
+
+    @property
+    @abstractmethod
+    def candidates(self) -> int:
+        """How many candidates there are, weighted ones counted by their weight."""
+
+    @property
+    @abstractmethod
+    def weighted(self) -> bool:
+        """Whether candidates stand for several points each, which only the exponential mechanism
+        draws.
+        """
+
+    @property
+    def rounds(self) -> int:
+        """How many winners are chosen, one after another."""
+        return 1
+
+    @abstractmethod
+    def ballot(self, counted: Sequence[CellCounts], group: int) -> Ballot:
+        """The candidates and their scores in one group."""
+
+    def entries(self, scope: Scope) -> int:
+        return 1 if scope.entries is None else scope.entries
+
+
+COUNT = Additive(Table(RowCount()))
+"""The number of rows per group, shared by everything that needs it."""

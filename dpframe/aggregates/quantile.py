@@ -1,0 +1,225 @@
+"""Quantiles and medians, chosen by the exponential mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+import polars as pl
+
+from dpframe.aggregates.aggregate import Aggregate, Noisy, Use
+from dpframe.aggregates.cells import PointCells, PositionCells
+from dpframe.aggregates.part import Ballot, CellCounts, ScoreRange, Selection, Table
+from dpframe.aggregates.request import Request, Scope
+from dpframe.aggregates.statistics import RowCount
+from dpframe.aggregates.values import Value, bounds_of, number_of, numeric_value, scalar_of
+from dpframe.core.exact import exact, show
+from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.errors import InvalidBounds
+from dpframe.rows.fold import domain, words
+from dpframe.rows.polars_dtypes import to_polars
+
+POINTS = 1 << 20
+"""How finely an interval is divided where its values are not whole numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuantileChoice(Selection):
+    """The choice of one quantile among public points.
+
+    The score of a candidate c is minus |(1 - q) #{x < c} - q #{x > c}|, times the denominator of q
+    so that it is an integer. One row changes #{x < c} or #{x > c} by at most 1, so the score by at
+    most m = max(q, 1 - q); a row that changes its value, by at most 1.
+    """
+
+    cells: PointCells | PositionCells
+    q: Fraction
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return (Table(RowCount(), self.cells),)
+
+    @property
+    def step(self) -> Fraction:
+        return Fraction(1, self.q.denominator)
+
+    @property
+    def weighted(self) -> bool:
+        return isinstance(self.cells, PointCells)
+
+    @property
+    def candidates(self) -> int:
+        return (
+            self.cells.points if isinstance(self.cells, PointCells) else (self.cells.size - 1) // 2
+        )
+
+    def _largest(self) -> Fraction:
+        return Fraction(max(self.q.numerator, self.q.denominator - self.q.numerator))
+
+    def sensitivity(self, scope: Scope) -> ExactSensitivity:
+        k = scope.facts.unit.contributions
+        if scope.facts.unit.adjacency == "add-remove":
+            reach = k * self._largest()
+            return ExactSensitivity(1, reach, reach * reach, reach)
+        reach = Fraction(k * self.q.denominator)
+        return ExactSensitivity(1, reach, reach * reach, reach)
+
+    def score_range(self, scope: Scope) -> ScoreRange:
+        """Scores of different candidates may move in opposite directions: twice the sensitivity.
+
+        Change-one within a group gives a range of 2; a row that moves between groups gives 2m in
+        each of two, together at least as much since m >= 1/2.
+        """
+        k = scope.facts.unit.contributions
+        one = 2 * k * self._largest()
+        if scope.facts.unit.adjacency == "add-remove":
+            return ScoreRange(one, one * one)
+        whole = Fraction(2 * k * self.q.denominator)
+        if scope.entries is None:
+            return ScoreRange(whole, whole * whole)
+        return ScoreRange(max(whole, 2 * one), max(whole * whole, 2 * one * one))
+
+    def ballot(self, counted: Sequence[CellCounts], group: int) -> Ballot:
+        cells, values = counted[0].of(group)
+        if isinstance(self.cells, PositionCells):
+            dense = np.zeros(self.cells.size, dtype=np.int64)
+            dense[cells] = values
+            below = np.concatenate(([0], np.cumsum(dense)[:-1]))[1::2]
+            above = values.sum() - below - dense[1::2]
+            return Ballot(self._score(below, above), None, np.arange(below.size, dtype=np.int64))
+        return self._gaps(cells, values, self.cells.points)
+
+    def _gaps(self, cells: Noisy, values: Noisy, points: int) -> Ballot:
+        """Runs of points with the same score: the occupied ones, and the gaps between them."""
+        upto = np.cumsum(values)
+        total = int(values.sum())
+        starts = np.empty(2 * cells.size + 1, dtype=np.int64)
+        starts[0] = 0
+        starts[1::2] = cells
+        starts[2::2] = cells + 1
+        weights = np.diff(np.append(starts, points))
+        below = np.zeros(starts.size, dtype=np.int64)
+        below[1::2] = upto - values
+        below[2::2] = upto
+        above = np.full(starts.size, total, dtype=np.int64)
+        above[1::2] = total - upto
+        above[2::2] = total - upto
+        kept = weights > 0
+        return Ballot(self._score(below[kept], above[kept]), weights[kept], starts[kept])
+
+    def _score(self, below: Noisy, above: Noisy) -> Noisy:
+        a, b = self.q.numerator, self.q.denominator
+        score: Noisy = -np.abs((b - a) * below - a * above)
+        return score
+
+    def words(self) -> str:
+        return f"{show(self.q)}-quantile among {self.cells.words()}"
+
+
+class Quantile(Aggregate):
+    """One or several quantiles, each a private choice among candidates or all points of the bounds.
+
+    Over bounds, whole numbers are all candidates (up to 2**20 of them), other values a grid of
+    2**20 points; gaps between data count by their length. Several quantiles come as a list.
+
+    Guarantee
+    ---------
+    The score's sensitivity is k max(q, 1 - q) under add-remove and k under change-one adjacency.
+    The exponential mechanism (McSherry & Talwar 2007) chooses over bounds, and permute-and-flip
+    (McKenna & Sheldon 2020) over listed candidates where the measure is not zCDP. Each of several
+    quantiles pays its own share.
+    """
+
+    kind: ClassVar[str] = "quantile"
+    summary: ClassVar[str] = "one or several quantiles, among candidates or over bounds"
+    mechanisms: ClassVar[tuple[str, ...]] = ("auto", "exponential", "permute_and_flip")
+    examples: ClassVar[tuple[str, ...]] = (
+        'pl.col("i64").dp_quantile(0.5, (0, 100))',
+        'pl.col("f64").dp_quantile([0.25, 0.75], (-1, 1))',
+        'pl.col("f64").dp_quantile(0.9, candidates=[-1.0, 0.0, 0.5, 2.0])',
+    )
+
+    def uses(self, request: Request, scope: Scope) -> tuple[Use, ...]:
+        value, cells = self._cells(request, scope)
+        return tuple(Use(QuantileChoice(cells, q), "quantile") for q in _quantiles(request, value))
+
+    def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
+        value, cells = self._cells(request, scope)
+        dtype = value.domain.dtype
+        whole = dtype.is_integer or dtype.is_temporal
+        result = (
+            pl.Int64 if dtype.is_integer else to_polars(dtype) if dtype.is_temporal else pl.Float64
+        )
+        if isinstance(cells, PositionCells):
+            whole = whole and all(c.denominator == 1 for c in cells.candidates)
+            listed = [scalar_of(c, dtype) if whole else float(c) for c in cells.candidates]
+            columns = [[listed[code] for code in v.reshape(-1).tolist()] for v in values]
+        else:
+            columns = [
+                [
+                    scalar_of(cells.lo + int(c) * cells.step, dtype)
+                    if whole
+                    else float(cells.lo + int(c) * cells.step)
+                    for c in v.reshape(-1).tolist()
+                ]
+                for v in values
+            ]
+        inner = result if whole else pl.Float64
+        if not isinstance(request.parameters["q"], tuple):
+            return pl.Series(request.name, columns[0], dtype=inner)
+        rows = [list(row) for row in zip(*columns, strict=True)]
+        return pl.Series(request.name, rows, dtype=pl.List(inner))
+
+    def _cells(self, request: Request, scope: Scope) -> tuple[Value, PointCells | PositionCells]:
+        assert request.tree is not None
+        value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), "quantile")
+        candidates = request.parameters.get("candidates")
+        if candidates is not None:
+            return value, PositionCells(value, _listed(candidates, value))
+        lo, hi = bounds_of(value, request.parameters.get("bounds"), "quantile", distinct=True)
+        width = hi - lo
+        whole = value.is_whole and lo.denominator == 1 and hi.denominator == 1
+        if whole:
+            step = Fraction(-(-int(width + 1) // POINTS))
+            return value, PointCells(value, lo, step, int(width // step) + 1)
+        return value, PointCells(value, lo, width / (POINTS - 1), POINTS)
+
+
+def _quantiles(request: Request, value: Value) -> tuple[Fraction, ...]:
+    given = request.parameters["q"]
+    where = f"{words(value.tree)}.dp_quantile({given!r})"
+    found = []
+    for q in given if isinstance(given, tuple) else (given,):
+        try:
+            number = exact(q)
+        except (TypeError, ValueError, ZeroDivisionError):
+            number = Fraction(-1)
+        if not 0 <= number <= 1 or number.denominator > 10**6:
+            raise InvalidBounds(
+                f"a quantile must lie between 0 and 1 with at most six decimals, not {q!r}",
+                where=where,
+                remedy="write for example 0.5 for the median",
+            )
+        found.append(number)
+    if not found:
+        raise InvalidBounds("no quantile is asked for", where=where, remedy="write for example 0.5")
+    return tuple(found)
+
+
+def _listed(candidates: object, value: Value) -> tuple[Fraction, ...]:
+    where = f"{words(value.tree)}.dp_quantile(candidates=...)"
+    if isinstance(candidates, str) or not isinstance(candidates, Iterable):
+        raise InvalidBounds(
+            "candidates must be a list of values",
+            where=where,
+            remedy="write candidates=[0, 10, 20]",
+        )
+    numbers = sorted({number_of(c, value.domain.dtype, where) for c in candidates})
+    if not numbers:
+        raise InvalidBounds(
+            "the list of candidates is empty", where=where, remedy="write candidates=[0, 10, 20]"
+        )
+    return tuple(numbers)

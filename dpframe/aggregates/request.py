@@ -1,0 +1,59 @@
+"""What an analyst asks for: one dp aggregate, read and resolved against a frame's columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any
+
+from dpframe.core.tree import Tree
+from dpframe.frames.facts import FrameFacts
+from dpframe.frames.groups import Groups
+
+NO_PARAMETERS: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Request:
+    """One dp aggregate of one expression.
+
+    Parameters
+    ----------
+    kind
+        The aggregate's name: ``"count"``, ``"sum"``, ...
+    name
+        The output column it is first used in.
+    tree
+        The expression, None for a count of rows.
+    parameters
+        What else was said: bounds, q, bins, candidates, score, k, nonnegative, ...
+    weight
+        Its share of the cost relative to the other outputs.
+    mechanism
+        ``"auto"`` or a mechanism's name.
+    score
+        For a selection, the request that scores candidates, or None for the number of rows.
+    """
+
+    kind: str
+    name: str
+    tree: Tree | None
+    parameters: Mapping[str, Any] = NO_PARAMETERS
+    weight: Fraction = Fraction(1)
+    mechanism: str = "auto"
+    score: Request | Tree | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scope:
+    """Where aggregates are computed: a frame, grouped or not."""
+
+    facts: FrameFacts
+    groups: Groups | None = None
+
+    @property
+    def entries(self) -> int | None:
+        """The number of groups, None when the frame is not grouped."""
+        return None if self.groups is None else self.groups.size

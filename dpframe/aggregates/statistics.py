@@ -1,0 +1,196 @@
+"""Exact integer statistics of a frame, which is all that an engine ever computes for a release.
+
+Each is a sum over rows of an integer that depends on that row alone, or a count of distinct
+values. What a row can contribute is bounded by the lowered expression itself, which fills nulls,
+clamps and rounds again: no inferred fact is trusted.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+
+import polars as pl
+
+from dpframe.aggregates.values import Value
+from dpframe.core.domain import Columns
+from dpframe.core.grid import Grid
+from dpframe.core.sensitivity import Contribution
+from dpframe.core.tree import Tree
+from dpframe.frames.facts import FrameFacts
+from dpframe.rows.fold import domain, lower, words
+from dpframe.rows.operation import Namespace
+
+
+class Statistic(ABC):
+    """An exact integer per group."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def contribution(self, facts: FrameFacts) -> Contribution:
+        """What one row adds."""
+
+    @property
+    def step(self) -> Fraction:
+        """The value of 1 in the result's units."""
+        return Fraction(1)
+
+    @abstractmethod
+    def row(self, columns: Columns, ns: Namespace) -> pl.Expr | None:
+        """The integer (or value) of each row, None when the rows themselves are counted."""
+
+    @abstractmethod
+    def reduce(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
+        """From the column that `row` made to one Int64 per group."""
+
+    @abstractmethod
+    def words(self) -> str:
+        """What is computed, in a plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowCount(Statistic):
+    """The number of rows."""
+
+    def contribution(self, facts: FrameFacts) -> Contribution:
+        one = Fraction(1)
+        return Contribution(one, one, always=facts.complete)
+
+    def row(self, columns: Columns, ns: Namespace) -> pl.Expr | None:
+        return None
+
+    def reduce(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
+        rows: pl.Expr = ns.len().cast(ns.Int64)
+        return rows
+
+    def words(self) -> str:
+        return "rows"
+
+
+@dataclass(frozen=True, slots=True)
+class ValueCount(Statistic):
+    """The number of rows in which an expression is neither null nor NaN."""
+
+    tree: Tree
+
+    def contribution(self, facts: FrameFacts) -> Contribution:
+        return Contribution(Fraction(0), Fraction(1))
+
+    def row(self, columns: Columns, ns: Namespace) -> pl.Expr | None:
+        value = lower(self.tree, columns, ns)
+        if domain(self.tree, columns).dtype.is_float:
+            return value.is_not_nan().fill_null(False)
+        return value.is_not_null()
+
+    def reduce(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
+        return column.sum().cast(ns.Int64)
+
+    def words(self) -> str:
+        return f"values of {words(self.tree)}"
+
+
+@dataclass(frozen=True, slots=True)
+class GridSum(Statistic):
+    """The sum of an expression, clamped and rounded to an integer grid row by row."""
+
+    value: Value
+    grid: Grid
+
+    def contribution(self, facts: FrameFacts) -> Contribution:
+        return self.grid.contribution
+
+    @property
+    def step(self) -> Fraction:
+        return self.grid.step
+
+    def row(self, columns: Columns, ns: Namespace) -> pl.Expr | None:
+        number = self.value.number(lower(self.value.tree, columns, ns), ns)
+        return quantise(number, self.grid, self.value.is_whole, ns)
+
+    def reduce(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
+        return column.sum().cast(ns.Int64)
+
+    def words(self) -> str:
+        centre = f" - {float(self.grid.centre):g}" if self.grid.centre else ""
+        return f"{words(self.value.tree)}{centre}"
+
+
+@dataclass(frozen=True, slots=True)
+class SquareSum(Statistic):
+    """The sum of squared distances from the centre of the bounds, less a constant, on a grid.
+
+    `inner` clamps and centres the value; `grid` places the squares.
+    """
+
+    value: Value
+    inner: Grid
+    grid: Grid
+
+    def contribution(self, facts: FrameFacts) -> Contribution:
+        return self.grid.contribution
+
+    @property
+    def step(self) -> Fraction:
+        return self.grid.step
+
+    def row(self, columns: Columns, ns: Namespace) -> pl.Expr | None:
+        number = self.value.number(lower(self.value.tree, columns, ns), ns)
+        near = (number.cast(ns.Float64) - float(self.inner.centre)).clip(
+            float(self.inner.lo * self.inner.step), float(self.inner.hi * self.inner.step)
+        )
+        return quantise(near * near, self.grid, False, ns)
+
+    def reduce(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
+        return column.sum().cast(ns.Int64)
+
+    def words(self) -> str:
+        return f"({words(self.value.tree)} - {float(self.inner.centre):g})^2"
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctCount(Statistic):
+    """The number of distinct values that are neither null nor NaN.
+
+    Adding a row adds at most one value, so a row contributes between 0 and 1 however the others
+    look; the rows of one individual are added one after another.
+    """
+
+    tree: Tree
+
+    def contribution(self, facts: FrameFacts) -> Contribution:
+        return Contribution(Fraction(0), Fraction(1))
+
+    def row(self, columns: Columns, ns: Namespace) -> pl.Expr | None:
+        value = lower(self.tree, columns, ns)
+        dtype = domain(self.tree, columns).dtype
+        if dtype.is_float:
+            return value.fill_nan(None) + 0.0  # -0.0 and 0.0 are one value
+        return value.cast(ns.String) if dtype.name == "Categorical" else value
+
+    def reduce(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
+        return column.drop_nulls().n_unique().cast(ns.Int64)
+
+    def words(self) -> str:
+        return f"distinct values of {words(self.tree)}"
+
+
+def quantise(number: pl.Expr, grid: Grid, whole: bool, ns: Namespace) -> pl.Expr:
+    """Int64 or Float64 values as integers in [lo, hi], and 0 for null and NaN.
+
+    The last clip is on integers, so that the result lies in [lo, hi] or is 0 whatever came before.
+    """
+    if whole and grid.step == 1 and grid.centre.denominator == 1 and _small(grid):
+        first, last = int(grid.lo + grid.centre), int(grid.hi + grid.centre)
+        placed = number.clip(first, last) - int(grid.centre)
+    else:
+        scaled = (number.cast(ns.Float64) - float(grid.centre)) * float(1 / grid.step)
+        inside = (scaled + 0.5).floor().clip(float(grid.lo), float(grid.hi))
+        placed = inside.cast(ns.Int64, strict=False)
+    return placed.clip(grid.lo, grid.hi).fill_null(0)
+
+
+def _small(grid: Grid) -> bool:
+    """Whether clamping and centring stay far from the limits of Int64."""
+    return abs(grid.centre) < 2**62 and max(abs(grid.lo), abs(grid.hi)) < 2**62

@@ -1,0 +1,197 @@
+"""Values as numbers: what an aggregate sums, bounds and quantises, and how it comes back.
+
+Numbers stay numbers; Booleans count as 0 and 1; temporal values are taken in physical units (days,
+or units since the epoch) and come back as temporal values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import polars as pl
+
+from dpframe.core.domain import Domain, Scalar
+from dpframe.core.dtypes import DType
+from dpframe.core.exact import exact, show
+from dpframe.core.tree import Tree
+from dpframe.errors import InvalidBounds, UnboundedSensitivity, UnsupportedOperation
+from dpframe.rows.fold import words
+from dpframe.rows.literal import physical
+from dpframe.rows.operation import Namespace
+from dpframe.rows.polars_dtypes import to_polars
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A row-wise expression that is taken as a number.
+
+    Parameters
+    ----------
+    tree
+        The expression.
+    domain
+        What is known of it.
+    """
+
+    tree: Tree
+    domain: Domain
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the number is an integer: integers, Booleans and temporal values."""
+        d = self.domain.dtype
+        return d.is_integer or d.is_boolean or d.is_temporal
+
+    def number(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
+        """`column`, which holds the expression, as Int64 or Float64; null where it has no value."""
+        dtype = self.domain.dtype
+        if dtype.is_temporal:
+            physical_value: pl.Expr = column.to_physical().cast(ns.Int64)
+            return physical_value
+        if self.is_whole:
+            return column.cast(ns.Int64, strict=False)
+        return column.cast(ns.Float64, strict=False)
+
+
+def numeric_value(tree: Tree, domain: Domain, aggregate: str) -> Value:
+    """The expression as a number.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When its type has no numbers, such as text.
+    """
+    if domain.dtype.is_ordered:
+        return Value(tree, domain)
+    hint = (
+        "cast it to a number first, for example .cast(pl.Int64), or count its values with "
+        ".dp_histogram()"
+        if domain.dtype.is_text
+        else "choose a numeric expression"
+    )
+    raise UnsupportedOperation(
+        f"{aggregate} needs numbers, and this has type {domain.dtype}",
+        where=words(tree),
+        remedy=hint,
+    )
+
+
+def bounds_of(
+    value: Value, bounds: object, aggregate: str, *, distinct: bool = False
+) -> tuple[Fraction, Fraction]:
+    """The bounds to clamp to, as numbers: those given, else those inferred.
+
+    Parameters
+    ----------
+    bounds
+        A pair (lo, hi), or None to use the inferred interval.
+    distinct
+        Whether equal bounds are refused.
+
+    Raises
+    ------
+    UnboundedSensitivity
+        When none are given and none can be inferred.
+    InvalidBounds
+        When they are reversed, infinite, NaN, not numbers or (with `distinct`) equal.
+    """
+    where = f"{words(value.tree)}.dp_{aggregate}({'' if bounds is None else bounds})"
+    if bounds is None:
+        inferred = value.domain.bounds
+        if inferred is None:
+            raise UnboundedSensitivity(
+                f"the values of {words(value.tree)} have no known bounds, so one individual could "
+                f"change the {aggregate} by any amount",
+                where=where,
+                remedy=f"give bounds, for example .dp_{aggregate}((0, 100)), clip the expression, "
+                "or declare them with session.protect(..., bounds={...})",
+            )
+        lo, hi = inferred
+    else:
+        lo, hi = pair(bounds, value.domain.dtype, where)
+    if lo > hi:
+        raise InvalidBounds(
+            f"the bounds ({show(lo)}, {show(hi)}) are reversed",
+            where=where,
+            remedy=f"write the lower bound first: ({show(hi)}, {show(lo)})",
+        )
+    if distinct and lo == hi:
+        raise InvalidBounds(
+            f"the bounds are equal, so the {aggregate} can only be {show(lo)}",
+            where=where,
+            remedy="give a lower bound below the upper one",
+        )
+    limit = Fraction(2) ** 100
+    if max(abs(lo), abs(hi)) > limit:
+        raise InvalidBounds(
+            "the bounds are larger than 2**100 in size",
+            where=where,
+            remedy="give the range in which the values really lie",
+        )
+    return lo, hi
+
+
+def pair(bounds: object, dtype: DType, where: str) -> tuple[Fraction, Fraction]:
+    """Two bounds that a user wrote, as numbers in physical units."""
+    remedy = "give a pair of finite numbers, for example (0, 100)"
+    if isinstance(bounds, str) or not hasattr(bounds, "__len__") or not hasattr(bounds, "__iter__"):
+        raise InvalidBounds(f"{bounds!r} is not a pair of bounds", where=where, remedy=remedy)
+    ends: list[Any] = list(bounds)
+    if len(ends) != 2:
+        raise InvalidBounds(f"{bounds!r} is not a pair of bounds", where=where, remedy=remedy)
+    return number_of(ends[0], dtype, where), number_of(ends[1], dtype, where)
+
+
+def number_of(scalar: object, dtype: DType, where: str) -> Fraction:
+    """A constant that a user wrote, as a number in the physical units of `dtype`.
+
+    Raises
+    ------
+    InvalidBounds
+        When it is NaN, infinite, or not a value of that type.
+    """
+    if dtype.is_temporal:
+        number = physical(scalar, dtype) if not isinstance(scalar, (int, float, str)) else None  # type: ignore[arg-type]
+        if number is None:
+            raise InvalidBounds(
+                f"{scalar!r} is not a value of type {dtype}",
+                where=where,
+                remedy="give Python dates, datetimes or timedeltas, as the column has",
+            )
+        return number
+    try:
+        return exact(int(scalar) if isinstance(scalar, bool) else scalar)
+    except (TypeError, ValueError, ZeroDivisionError):
+        raise InvalidBounds(
+            f"{scalar!r} is not a finite number",
+            where=where,
+            remedy="give finite numbers, for example (0, 100)",
+        ) from None
+
+
+def as_series(name: str, numbers: Any, dtype: DType) -> pl.Series:
+    """Numbers (float64, NaN for none) as a column of the type that people expect.
+
+    Temporal types come back as such; everything else stays Float64.
+    """
+    series = pl.Series(name, numbers, dtype=pl.Float64).fill_nan(None)
+    if dtype.is_temporal:
+        whole = series.round(0).cast(pl.Int64, strict=False)
+        if dtype.name == "Date":
+            return whole.cast(pl.Int32, strict=False).cast(pl.Date)
+        return whole.cast(to_polars(dtype))
+    return series
+
+
+def scalar_of(number: Fraction, dtype: DType) -> Scalar:
+    """One number as a value of `dtype`, for candidates and plans."""
+    if dtype.is_integer:
+        return int(number)
+    if dtype.is_boolean:
+        return bool(number)
+    if dtype.is_temporal:
+        value: Scalar = as_series("", [float(number)], dtype).item()
+        return value
+    return float(number)

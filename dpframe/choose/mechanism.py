@@ -1,0 +1,190 @@
+"""Which mechanism releases a part, and with how much noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
+
+from dpframe.core.budget import ApproxDP, Budget, PureDP, ZCDP
+from dpframe.core.exact import sqrt_down
+from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.errors import UnsupportedOperation
+from dpframe.mechanisms import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Exponential,
+    NoNoise,
+    PermuteAndFlip,
+)
+
+_ROUNDING = Fraction(1, 2**40)
+
+Law: TypeAlias = DiscreteLaplace | DiscreteGaussian | Exponential | PermuteAndFlip | NoNoise
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A mechanism, what it costs, and why it was chosen.
+
+    Parameters
+    ----------
+    law
+        The mechanism with its scale, in integer steps.
+    cost
+        What it charges, never more than its share.
+    reason
+        Why, for the plan.
+    """
+
+    law: Law
+    cost: Budget
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What `choose` needs to know of a part.
+
+    Parameters
+    ----------
+    name
+        The output, for messages.
+    sensitivity
+        In integer steps.
+    mechanism
+        ``"auto"`` or a mechanism's name.
+    score_range
+        For selections: the largest sum, and sum of squares, of ranges of score changes over groups.
+    rounds
+        For selections: how many winners are chosen, each at an equal part of the cost.
+    weighted
+        For selections: whether candidates stand for several points.
+    """
+
+    name: str
+    sensitivity: ExactSensitivity
+    mechanism: str = "auto"
+    score_range: tuple[Fraction, Fraction] | None = None
+    rounds: int = 1
+    weighted: bool = False
+
+
+def choose(asked: Asked, share: Budget) -> Choice:
+    """The mechanism with the least expected squared error at the given cost.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When the mechanism that was asked for does not exist in the session's measure.
+    """
+    if asked.sensitivity.is_zero:
+        return Choice(NoNoise(), share.of(Fraction(0)), "public: no individual can change it")
+    if asked.score_range is not None:
+        return _selection(asked, asked.score_range, share)
+    return _additive(asked, share)
+
+
+def _additive(asked: Asked, share: Budget) -> Choice:
+    laplace = _laplace(asked.sensitivity, share)
+    gaussian = _gaussian(asked.sensitivity, share)
+    match asked.mechanism:
+        case "discrete_laplace":
+            return Choice(laplace.law, laplace.cost, "discrete Laplace by L1, as asked")
+        case "discrete_gaussian":
+            if gaussian is None:
+                raise UnsupportedOperation(
+                    "Gaussian noise has no pure epsilon, so it needs a delta or zCDP",
+                    where=f"{asked.name}: mechanism='discrete_gaussian'",
+                    remedy="use mechanism='discrete_laplace', or spend a delta or rho",
+                )
+            return Choice(gaussian.law, gaussian.cost, "discrete Gaussian by L2, as asked")
+        case _:
+            if gaussian is None:
+                return laplace
+            return min(gaussian, laplace, key=_variance)
+
+
+def _variance(choice: Choice) -> float:
+    law = choice.law
+    assert isinstance(law, (DiscreteLaplace, DiscreteGaussian))
+    return law.variance()
+
+
+def _laplace(sensitivity: ExactSensitivity, share: Budget) -> Choice:
+    """Noise by L1; it spends no delta."""
+    if isinstance(share, ZCDP):
+        law = DiscreteLaplace.for_zcdp(sensitivity.l1, share.main)
+        cost = _charged(share, law.rho(sensitivity.l1))
+        return Choice(law, cost, "discrete Laplace by L1 has the smaller variance")
+    law = DiscreteLaplace.for_pure(sensitivity.l1, share.main)
+    cost = share.of(law.epsilon(sensitivity.l1))
+    reason = (
+        "discrete Laplace by L1, the least noise for pure DP"
+        if not share.slack
+        else "discrete Laplace by L1 has the smaller variance, and needs no delta"
+    )
+    return Choice(law, cost, reason)
+
+
+def _gaussian(sensitivity: ExactSensitivity, share: Budget) -> Choice | None:
+    """Noise by L2, where the measure knows it."""
+    match share:
+        case ZCDP():
+            law = DiscreteGaussian.for_zcdp(sensitivity.l2_squared, share.main)
+            cost = _charged(share, law.rho(sensitivity.l2_squared))
+        case ApproxDP() if share.slack:
+            law = DiscreteGaussian.for_approx(
+                sensitivity.l0, sensitivity.l2_squared, share.main, share.slack
+            )
+            cost = share
+        case _:
+            return None
+    return Choice(law, cost, "discrete Gaussian by L2 has the smaller variance")
+
+
+def _selection(asked: Asked, score_range: tuple[Fraction, Fraction], share: Budget) -> Choice:
+    l1, l2_squared = score_range
+    each = share.main / asked.rounds
+    only_exponential = asked.weighted or isinstance(share, ZCDP)
+    law: Exponential | PermuteAndFlip
+    if asked.mechanism == "permute_and_flip" and asked.weighted:
+        raise UnsupportedOperation(
+            "permute-and-flip does not draw points of an interval",
+            where=f"{asked.name}: mechanism='permute_and_flip'",
+            remedy="list candidates=, or use mechanism='exponential'",
+        )
+    if asked.mechanism == "exponential" or (asked.mechanism == "auto" and only_exponential):
+        if isinstance(share, ZCDP):
+            law = Exponential.for_zcdp(l2_squared, each)
+            cost = _charged(share, asked.rounds * law.rho(l2_squared))
+            reason = "the exponential mechanism costs an eighth of epsilon squared under zCDP"
+        else:
+            law = Exponential.for_pure(l1, each)
+            cost = share.of(asked.rounds * law.epsilon(l1))
+            reason = (
+                "the exponential mechanism weighs each gap by its length"
+                if asked.weighted
+                else "the exponential mechanism, as asked"
+            )
+        return Choice(law, cost, reason)
+    if isinstance(share, (PureDP, ApproxDP)):
+        law = PermuteAndFlip.for_pure(l1, each)
+        reason = "permute-and-flip never errs more than the exponential mechanism"
+        return Choice(law, share.of(asked.rounds * law.epsilon(l1)), reason)
+    law = PermuteAndFlip.for_pure(l1, _pure_for_rho(each))
+    cost = _charged(share, asked.rounds * law.rho(l1))
+    return Choice(law, cost, "permute-and-flip, as asked")
+
+
+def _pure_for_rho(rho: Fraction) -> Fraction:
+    """The epsilon whose square over two is at most rho, rounded down."""
+    return sqrt_down(2 * rho)
+
+
+def _charged(share: Budget, used: Fraction) -> Budget:
+    """What a part costs: its share, or what it uses where its scale was raised to the least one.
+
+    A scale that was only rounded up in its last bits charges the whole share.
+    """
+    return share.of(share.main if used > share.main * (1 - _ROUNDING) else used)

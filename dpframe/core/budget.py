@@ -1,0 +1,251 @@
+"""Privacy measures: how much is spent, in three currencies that never mix.
+
+Amounts are exact rationals inside and the nearest floats outside, so that sums of what users wrote
+compare as they expect: ``PureDP(0.1) + PureDP(0.2) == PureDP(0.3)``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Self
+
+from dpframe.core.exact import Number, exact, show
+from dpframe.errors import InvalidBudget
+
+
+def amount(value: object, name: str) -> Fraction:
+    """A non-negative, finite amount of privacy loss as an exact number.
+
+    Raises
+    ------
+    InvalidBudget
+        When it is negative, infinite, NaN or not a number.
+    """
+    try:
+        number = exact(value)
+    except (TypeError, ValueError, ZeroDivisionError) as error:
+        raise InvalidBudget(
+            f"{name} must be a finite number, and {value!r} is not ({error})",
+            remedy=f"write for example {name}=0.5",
+        ) from None
+    if number < 0:
+        raise InvalidBudget(
+            f"{name} must not be negative, and {value!r} is", remedy=f"write for example {name}=0.5"
+        )
+    return number
+
+
+class Budget(ABC):
+    """An amount of privacy loss in one measure: `PureDP`, `ApproxDP` or `ZCDP`."""
+
+    __slots__ = ()
+    measure: ClassVar[str]
+    """The measure's name in plans."""
+    currency: ClassVar[str]
+    """The name of its main parameter: ``"epsilon"`` or ``"rho"``."""
+
+    @property
+    @abstractmethod
+    def main(self) -> Fraction:
+        """The exact epsilon or rho."""
+
+    @property
+    @abstractmethod
+    def slack(self) -> Fraction:
+        """The exact delta, 0 for measures without one."""
+
+    @classmethod
+    @abstractmethod
+    def of(cls, main: Fraction, slack: Fraction = Fraction(0)) -> Self:
+        """A budget of this measure from exact amounts."""
+
+    def __add__(self, other: object) -> Self:
+        if type(other) is not type(self):
+            return NotImplemented
+        assert isinstance(other, Budget)
+        return self.of(self.main + other.main, self.slack + other.slack)
+
+    def __sub__(self, other: object) -> Self:
+        """What is left; never below zero."""
+        if type(other) is not type(self):
+            return NotImplemented
+        assert isinstance(other, Budget)
+        zero = Fraction(0)
+        return self.of(max(zero, self.main - other.main), max(zero, self.slack - other.slack))
+
+    def covers(self, other: Budget) -> bool:
+        """Whether `other` fits into this budget, compared exactly."""
+        return type(other) is type(self) and other.main <= self.main and other.slack <= self.slack
+
+    @property
+    def is_zero(self) -> bool:
+        return self.main == 0 and self.slack == 0
+
+    def words(self) -> str:
+        """The amounts for people: ``epsilon 0.5, delta 1e-08``."""
+        text = f"{self.currency} {show(self.main)}"
+        return f"{text}, delta {show(self.slack)}" if self.slack else text
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class PureDP(Budget):
+    """Pure epsilon-differential privacy (Dwork, McSherry, Nissim & Smith 2006).
+
+    Parameters
+    ----------
+    epsilon
+        The privacy loss; int, str, Decimal, Fraction or float (a float means the decimal that it
+        prints as).
+
+    Raises
+    ------
+    InvalidBudget
+        When epsilon is negative, infinite or not a number.
+
+    Examples
+    --------
+    >>> import dpframe as dp
+    >>> dp.PureDP(0.1) + dp.PureDP(0.2) == dp.PureDP(0.3)
+    True
+    """
+
+    exact_epsilon: Fraction
+    measure: ClassVar[str] = "pure DP"
+    currency: ClassVar[str] = "epsilon"
+
+    def __init__(self, epsilon: Number) -> None:
+        object.__setattr__(self, "exact_epsilon", amount(epsilon, "epsilon"))
+
+    @property
+    def main(self) -> Fraction:
+        return self.exact_epsilon
+
+    @property
+    def slack(self) -> Fraction:
+        return Fraction(0)
+
+    @classmethod
+    def of(cls, main: Fraction, slack: Fraction = Fraction(0)) -> PureDP:
+        return cls(main)
+
+    @property
+    def epsilon(self) -> float:
+        return float(self.exact_epsilon)
+
+    @property
+    def delta(self) -> float:
+        return 0.0
+
+    def __repr__(self) -> str:
+        return f"PureDP(epsilon={show(self.exact_epsilon, 15)})"
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class ApproxDP(Budget):
+    """Approximate (epsilon, delta)-differential privacy (Dwork, Kenthapadi et al. 2006).
+
+    Parameters
+    ----------
+    epsilon, delta
+        The privacy loss and the probability with which it may be exceeded, delta below 1.
+
+    Raises
+    ------
+    InvalidBudget
+        When one of them is negative, infinite or not a number, or delta is 1 or more.
+    """
+
+    exact_epsilon: Fraction
+    exact_delta: Fraction
+    measure: ClassVar[str] = "approximate DP"
+    currency: ClassVar[str] = "epsilon"
+
+    def __init__(self, epsilon: Number, delta: Number) -> None:
+        object.__setattr__(self, "exact_epsilon", amount(epsilon, "epsilon"))
+        object.__setattr__(self, "exact_delta", _delta(delta))
+
+    @property
+    def main(self) -> Fraction:
+        return self.exact_epsilon
+
+    @property
+    def slack(self) -> Fraction:
+        return self.exact_delta
+
+    @classmethod
+    def of(cls, main: Fraction, slack: Fraction = Fraction(0)) -> ApproxDP:
+        return cls(main, slack)
+
+    @property
+    def epsilon(self) -> float:
+        return float(self.exact_epsilon)
+
+    @property
+    def delta(self) -> float:
+        return float(self.exact_delta)
+
+    def __repr__(self) -> str:
+        return f"ApproxDP(epsilon={show(self.main, 15)}, delta={show(self.slack, 15)})"
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class ZCDP(Budget):
+    """Zero-concentrated differential privacy (Bun & Steinke 2016), delta-approximate where a
+    delta is given.
+
+    Parameters
+    ----------
+    rho
+        The privacy loss.
+    delta
+        What may fail altogether; 0 unless groups are to be discovered.
+
+    Raises
+    ------
+    InvalidBudget
+        When one of them is negative, infinite or not a number, or delta is 1 or more.
+    """
+
+    exact_rho: Fraction
+    exact_delta: Fraction
+    measure: ClassVar[str] = "zCDP"
+    currency: ClassVar[str] = "rho"
+
+    def __init__(self, rho: Number, delta: Number = 0) -> None:
+        object.__setattr__(self, "exact_rho", amount(rho, "rho"))
+        object.__setattr__(self, "exact_delta", _delta(delta))
+
+    @property
+    def main(self) -> Fraction:
+        return self.exact_rho
+
+    @property
+    def slack(self) -> Fraction:
+        return self.exact_delta
+
+    @classmethod
+    def of(cls, main: Fraction, slack: Fraction = Fraction(0)) -> ZCDP:
+        return cls(main, slack)
+
+    @property
+    def rho(self) -> float:
+        return float(self.exact_rho)
+
+    @property
+    def delta(self) -> float:
+        return float(self.exact_delta)
+
+    def __repr__(self) -> str:
+        delta = f", delta={show(self.slack, 15)}" if self.slack else ""
+        return f"ZCDP(rho={show(self.main, 15)}{delta})"
+
+
+def _delta(value: object) -> Fraction:
+    delta = amount(value, "delta")
+    if delta >= 1:
+        raise InvalidBudget(
+            f"delta is a probability below 1, and {value!r} is not", remedy="write for example 1e-8"
+        )
+    return delta

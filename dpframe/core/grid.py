@@ -1,0 +1,96 @@
+"""The fixed-point grid: values as integers, so that sums are exact and their order never matters.
+
+A row's value x becomes the integer q(x) = clamp(floor((x - centre) / step + 1/2), lo, hi). It
+depends on that row only and lies in [lo, hi] by construction, so the sensitivity of a sum of q is
+that of integers in [lo, hi], however (x - centre) / step was rounded on the way: rounding is
+row-wise preprocessing. The exact integer sum plus integer noise, times step, is post-processing.
+
+Accuracy: with values on a grid of `step`, |step * sum(q) - sum(clip(x))| <= n * step / 2. The step
+is a power of two with |q| <= 2**30 after centring, so at most n * C * 2**-30 for bounds C, and with
+fewer than 2**32 rows the sum stays below 2**62: it cannot overflow. Should it ever, 64-bit integers
+wrap, and wrapping commutes with adding noise modulo 2**64, so it would cost accuracy only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor
+
+from dpframe.core.sensitivity import Contribution
+
+RESOLUTION_BITS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """An affine map from values to integers in [lo, hi].
+
+    Parameters
+    ----------
+    step
+        The distance of neighbouring grid points, in the value's units; a power of two.
+    centre
+        The value that maps to 0; exactly representable as a float.
+    lo, hi
+        The integers to which the bounds map, rounded outwards.
+    """
+
+    step: Fraction
+    centre: Fraction
+    lo: int
+    hi: int
+
+    @property
+    def contribution(self) -> Contribution:
+        """What one row adds to a sum over the grid, in steps."""
+        return Contribution(Fraction(self.lo), Fraction(self.hi))
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether integers map without rounding."""
+        return self.step <= 1 and (self.centre / self.step).denominator == 1
+
+    @property
+    def bias_per_row(self) -> Fraction:
+        """The largest rounding error of one row, in the value's units."""
+        return self.step / 2
+
+
+def grid_for(lo: Fraction, hi: Fraction, *, centred: bool, integers: bool) -> Grid:
+    """The grid for values clamped to [lo, hi].
+
+    Parameters
+    ----------
+    lo, hi
+        The bounds, lo <= hi.
+    centred
+        Whether values are taken relative to the middle of the bounds, which halves the sensitivity
+        of sums that need not be sums of the raw values (means and variances).
+    integers
+        Whether all values are whole numbers; then the step is 1 or 1/2 where that fits, and sums
+        are exact.
+    """
+    centre = Fraction(float((lo + hi) / 2)) if centred else Fraction(0)
+    reach = max(abs(lo - centre), abs(hi - centre))
+    step = _power_of_two_step(reach)
+    if integers:
+        whole = Fraction(1, centre.denominator if centre.denominator <= 2 else 1)
+        step = max(step, whole) if (centre / whole).denominator == 1 else step
+    return Grid(step, centre, floor((lo - centre) / step), ceil((hi - centre) / step))
+
+
+def _power_of_two_step(reach: Fraction) -> Fraction:
+    """2**(e - 30) where 2**(e - 1) < reach <= 2**e."""
+    if reach == 0:
+        return Fraction(1)
+    e = reach.numerator.bit_length() - reach.denominator.bit_length()
+    while _power(e) < reach:
+        e += 1
+    while _power(e - 1) >= reach:
+        e -= 1
+    return _power(e - RESOLUTION_BITS)
+
+
+def _power(exponent: int) -> Fraction:
+    return Fraction(1 << exponent) if exponent >= 0 else Fraction(1, 1 << -exponent)

@@ -1,0 +1,156 @@
+"""How far one individual can move a released vector."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpframe.core.exact import float_up, sqrt_up
+from dpframe.core.units import Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """The largest change of one released vector between neighbouring frames, in the value's units.
+
+    Parameters
+    ----------
+    l0
+        How many entries can change.
+    l1
+        The sum of absolute changes.
+    l2
+        The Euclidean norm of the change.
+    linf
+        The largest change of one entry.
+
+    Notes
+    -----
+    The floats are never below the exact values that noise is calibrated to.
+    """
+
+    l0: int
+    l1: float
+    l2: float
+    linf: float
+
+
+@dataclass(frozen=True, slots=True)
+class ExactSensitivity:
+    """The same, exactly, with L2 squared so that it is rational."""
+
+    l0: int
+    l1: Fraction
+    l2_squared: Fraction
+    linf: Fraction
+
+    @property
+    def is_zero(self) -> bool:
+        return self.l1 == 0
+
+    def scaled(self, factor: Fraction) -> ExactSensitivity:
+        """The sensitivity of the vector times `factor`."""
+        f = abs(factor)
+        return ExactSensitivity(self.l0, self.l1 * f, self.l2_squared * f * f, self.linf * f)
+
+    def public(self) -> Sensitivity:
+        """As floats, rounded up."""
+        l2 = sqrt_up(self.l2_squared)
+        return Sensitivity(self.l0, float_up(self.l1), _near(l2), float_up(self.linf))
+
+
+def _near(value: Fraction) -> float:
+    """The nearest float, which for an irrational root is the value that people expect."""
+    return float(value)
+
+
+NO_SENSITIVITY = ExactSensitivity(0, Fraction(0), Fraction(0), Fraction(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """What one row adds to an entry of an additive vector.
+
+    Parameters
+    ----------
+    lo, hi
+        The least and greatest value that a row adds where it adds anything.
+    always
+        Whether every row of the frame adds a value in [lo, hi]. Where it does not (nulls count as
+        0, and a filter may drop the row), a row may also add 0.
+    """
+
+    lo: Fraction
+    hi: Fraction
+    always: bool = False
+
+    @property
+    def magnitude(self) -> Fraction:
+        return max(abs(self.lo), abs(self.hi))
+
+    @property
+    def width(self) -> Fraction:
+        """The largest difference that changing one row makes to one entry."""
+        if self.always:
+            return self.hi - self.lo
+        return max(self.hi, Fraction(0)) - min(self.lo, Fraction(0))
+
+
+def additive_sensitivity(
+    contribution: Contribution, unit: Rows, entries: int | None
+) -> ExactSensitivity:
+    """The sensitivity of a vector whose entries are sums over disjoint sets of rows.
+
+    Parameters
+    ----------
+    contribution
+        What one row adds to the one entry that it belongs to.
+    unit
+        Whose rows may differ.
+    entries
+        The number of entries of the vector; None where rows are not split into entries at all
+        (every row belongs to the one entry that there is).
+
+    Notes
+    -----
+    With k rows per individual, b the largest magnitude and w the width of a contribution:
+
+    add-remove
+        k rows come or go, each moving one entry by at most b, at worst all the same entry:
+        L1 = L2 = Linf = k b.
+    change-one, one entry
+        each row changes by at most w: L1 = L2 = Linf = k w.
+    change-one, several entries
+        a row leaves one entry and enters another (b each), or stays and changes by w:
+        L1 = 2 k b, Linf = k w, L2 = k max(sqrt(2) b, w).
+
+    For L2 with several entries write the change as the sum of k changes, one a row; each has norm
+    at most max(sqrt(2) b, w), and the triangle inequality gives k times that, which is attained
+    when all rows make the same move. Since w <= 2b always, L1 = 2kb also covers a row that stays.
+    """
+    k = unit.contributions
+    b, w = contribution.magnitude, contribution.width
+    if unit.adjacency == "add-remove":
+        reach = k * b
+        return (
+            ExactSensitivity(min(k, entries or 1), reach, reach * reach, reach)
+            if reach
+            else NO_SENSITIVITY
+        )
+    if entries is None or entries <= 1:
+        reach = k * (w if entries is None else _joined(contribution).width)
+        return ExactSensitivity(1, reach, reach * reach, reach) if reach else NO_SENSITIVITY
+    joined = _joined(contribution).width
+    if not b:
+        return NO_SENSITIVITY
+    return ExactSensitivity(
+        min(2 * k, entries),
+        2 * k * b,
+        k * k * max(2 * b * b, joined * joined),
+        k * joined,
+    )
+
+
+def _joined(contribution: Contribution) -> Contribution:
+    """The contribution to one listed entry: a row may belong to another entry, or to none."""
+    return Contribution(contribution.lo, contribution.hi, always=False)

@@ -1,0 +1,75 @@
+"""Rows that meet a condition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from dpframe.core.domain import columns
+from dpframe.core.tree import Tree
+from dpframe.errors import UnsupportedOperation
+from dpframe.frames.facts import FrameFacts
+from dpframe.frames.refine import refine
+from dpframe.frames.step import Step
+from dpframe.rows.fold import domain, lower, words
+from dpframe.rows.operation import Namespace
+
+
+@dataclass(frozen=True, slots=True)
+class Filter(Step):
+    """Keep rows for which every predicate is true; null counts as false.
+
+    Each row is kept or dropped on its own values, so the step is 1-stable. What the predicates
+    imply of a column (it is not null, it lies in an interval) is known afterwards.
+    """
+
+    predicates: tuple[Tree, ...]
+
+    def facts(self, before: FrameFacts) -> FrameFacts:
+        table = dict(before.columns)
+        for predicate in self.predicates:
+            found = domain(predicate, before.columns)
+            if not found.dtype.is_boolean:
+                raise UnsupportedOperation(
+                    f"a filter needs a condition, and this has type {found.dtype}",
+                    where=words(predicate),
+                    remedy="compare it with something, for example pl.col('age') >= 40",
+                )
+        for predicate in self.predicates:
+            table = refine(table, predicate)
+        return replace(before, columns=columns(table), complete=False)
+
+    def lower(self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace) -> pl.LazyFrame:
+        return frame.filter(*(lower(p, before.columns, ns) for p in self.predicates))
+
+    def words(self) -> str:
+        return f"filter({', '.join(words(p) for p in self.predicates)})"
+
+    @property
+    def stability(self) -> str:
+        return "each row is kept or dropped on its own values"
+
+
+@dataclass(frozen=True, slots=True)
+class DropNulls(Step):
+    """Drop rows with a null in any of the columns; 1-stable like any filter."""
+
+    names: tuple[str, ...]
+
+    def facts(self, before: FrameFacts) -> FrameFacts:
+        table = {
+            name: found.with_null(False) if name in self.names else found
+            for name, found in before.columns.items()
+        }
+        return replace(before, columns=columns(table), complete=False)
+
+    def lower(self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace) -> pl.LazyFrame:
+        return frame.filter(*(ns.col(name).is_not_null() for name in self.names))
+
+    def words(self) -> str:
+        return f"drop_nulls({', '.join(repr(n) for n in self.names)})"
+
+    @property
+    def stability(self) -> str:
+        return "each row is kept or dropped on its own values"

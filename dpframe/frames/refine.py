@@ -1,0 +1,110 @@
+"""What a condition that holds implies of the columns in it.
+
+Used for tightness only: an aggregate clamps and fills again, whatever was inferred here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from dpframe.core.domain import Domain
+from dpframe.core.interval import Interval
+from dpframe.core.tree import Call, Column, Literal, Tree
+from dpframe.rows.literal import physical
+
+_MIRROR = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
+_NULL_IN_NULL_OUT = frozenset(
+    {"add", "sub", "mul", "truediv", "floordiv", "mod", "neg", "abs", "cast", "clip", "round"}
+    | {"floor", "ceil", "sqrt", "exp", "log", "pow", "sign", "not"}
+    | {"lt", "le", "gt", "ge", "eq", "ne", "is_between", "is_nan", "is_not_nan", "is_finite"}
+    | {"is_infinite", "str_starts_with", "str_ends_with", "str_contains", "str_len_chars"}
+)
+
+
+def refine(table: dict[str, Domain], predicate: Tree) -> dict[str, Domain]:
+    """The domains of rows for which `predicate` is true (and so not null)."""
+    match predicate:
+        case Column(name):
+            return _update(table, name, Interval(Fraction(1), Fraction(1)))
+        case Call("and", (left, right)):
+            return refine(refine(table, left), right)
+        case Call("is_not_null", (operand,)) | Call("not", (Call("is_null", (operand,)),)):
+            return _not_null(table, operand)
+        case Call("is_between", (Column(name), Literal() as lo, Literal() as hi)):
+            table = _compare(table, name, "ge", lo)
+            return _compare(table, name, "le", hi)
+        case Call("is_in", (Column(name),), options):
+            return _members(table, name, dict(options))
+        case Call(op, (Column(name), Literal() as value)) if op in _MIRROR:
+            return _compare(table, name, op, value)
+        case Call(op, (Literal() as value, Column(name))) if op in _MIRROR:
+            return _compare(table, name, _MIRROR[op], value)
+        case Call(("is_not_nan" | "is_finite"), (Column(name),)):
+            table = _not_null(table, predicate)
+            return {**table, name: replace(table[name], nan=False)}
+        case Call(op) if op in _NULL_IN_NULL_OUT:
+            return _not_null(table, predicate)
+        case _:
+            return table
+
+
+def _not_null(table: dict[str, Domain], tree: Tree) -> dict[str, Domain]:
+    """`tree` is not null, so no column is null that would make it so."""
+    match tree:
+        case Column(name):
+            return {**table, name: table[name].with_null(False)}
+        case Call(op, args) if op in _NULL_IN_NULL_OUT or op in ("is_not_null",):
+            for arg in args:
+                table = _not_null(table, arg)
+            return table
+        case _:
+            return table
+
+
+def _compare(table: dict[str, Domain], name: str, op: str, value: Literal) -> dict[str, Domain]:
+    column = table[name]
+    table = {**table, name: column.with_null(False)}
+    number = physical(value.value, column.dtype)
+    if number is None or not column.dtype.is_ordered or _another_scale(column, value):
+        return table
+    if op in ("lt", "le", "eq"):  # NaN is greater than every number, and equal to none
+        table[name] = replace(table[name], nan=False)
+    match op:
+        case "ge" | "gt":
+            return _update(table, name, Interval(number, None))
+        case "le" | "lt":
+            return _update(table, name, Interval(None, number))
+        case "eq":
+            return _update(table, name, Interval(number, number))
+        case _:
+            return table
+
+
+def _another_scale(column: Domain, value: Literal) -> bool:
+    """Whether column and constant count in different physical units."""
+    return column.dtype.is_temporal and column.dtype.name != value.dtype.name
+
+
+def _members(table: dict[str, Domain], name: str, options: dict[str, object]) -> dict[str, Domain]:
+    values = options.get("values")
+    if not isinstance(values, tuple) or any(v is None or v != v for v in values):
+        return table
+    column = table[name]
+    known = [v for v in values if column.categories is None or v in column.categories]
+    updated = replace(column, nullable=False, nan=False, categories=tuple(dict.fromkeys(known)))
+    numbers = [physical(v, column.dtype) for v in values]
+    exact = [n for n in numbers if n is not None]
+    if exact and len(exact) == len(values) and not column.dtype.is_temporal:
+        narrowed = column.interval.intersect(Interval(min(exact), max(exact)))
+        updated = replace(updated, interval=narrowed or column.interval)
+    return {**table, name: updated}
+
+
+def _update(table: dict[str, Domain], name: str, known: Interval) -> dict[str, Domain]:
+    column = table[name]
+    narrowed = column.interval.intersect(known)
+    return {
+        **table,
+        name: replace(column, nullable=False, interval=narrowed or column.interval),
+    }

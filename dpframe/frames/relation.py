@@ -1,0 +1,45 @@
+"""A private frame as a value: where it comes from and what was done to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dpframe.frames.facts import FrameFacts
+from dpframe.frames.step import Step
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Relation:
+    """A chain of steps on one protected frame. Holds no data.
+
+    Parameters
+    ----------
+    name
+        What plans call the frame.
+    source
+        What was known when it was protected.
+    steps
+        Each step with the facts before it.
+    facts
+        What is known now.
+    """
+
+    name: str
+    source: FrameFacts
+    steps: tuple[tuple[Step, FrameFacts], ...]
+    facts: FrameFacts
+
+    @classmethod
+    def of(cls, name: str, facts: FrameFacts) -> Relation:
+        return cls(name, facts, (), facts)
+
+    def then(self, step: Step) -> Relation:
+        """The frame after one more step.
+
+        Raises
+        ------
+        DPFrameError
+            When the step makes no sense here; nothing has happened then.
+        """
+        facts = step.facts(self.facts)
+        return replace(self, steps=(*self.steps, (step, self.facts)), facts=facts)

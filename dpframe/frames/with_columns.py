@@ -1,0 +1,133 @@
+"""New and changed columns, row by row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from dpframe.core.domain import Domain
+from dpframe.core.tree import Named
+from dpframe.errors import UnsupportedOperation
+from dpframe.frames.facts import FrameFacts
+from dpframe.frames.step import Step
+from dpframe.rows.fold import domain, lower, words
+from dpframe.rows.operation import Namespace
+
+
+@dataclass(frozen=True, slots=True)
+class WithColumns(Step):
+    """Add or replace columns, each computed from its own row; 1-stable."""
+
+    named: tuple[Named, ...]
+
+    def facts(self, before: FrameFacts) -> FrameFacts:
+        unique_names(self.named)
+        made = {n.name: domain(n.tree, before.columns) for n in self.named}
+        return before.with_columns({**before.columns, **made})
+
+    def lower(self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace) -> pl.LazyFrame:
+        return frame.with_columns(
+            *(lower(n.tree, before.columns, ns).alias(n.name) for n in self.named)
+        )
+
+    def words(self) -> str:
+        return f"with_columns({', '.join(f'{n.name}={words(n.tree)}' for n in self.named)})"
+
+    @property
+    def stability(self) -> str:
+        return "each row is computed from its own values"
+
+
+@dataclass(frozen=True, slots=True)
+class Select(Step):
+    """Keep or compute columns, each from its own row; 1-stable.
+
+    The number of rows does not change, because a constant is broadcast to the frame's length.
+    """
+
+    named: tuple[Named, ...]
+
+    def facts(self, before: FrameFacts) -> FrameFacts:
+        unique_names(self.named)
+        made: dict[str, Domain] = {n.name: domain(n.tree, before.columns) for n in self.named}
+        return before.with_columns(made)
+
+    def lower(self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace) -> pl.LazyFrame:
+        # with_columns first: a select of constants alone would yield one row
+        made = frame.with_columns(
+            *(lower(n.tree, before.columns, ns).alias(n.name) for n in self.named)
+        )
+        return made.select(*(n.name for n in self.named))
+
+    def words(self) -> str:
+        return f"select({', '.join(f'{n.name}={words(n.tree)}' for n in self.named)})"
+
+    @property
+    def stability(self) -> str:
+        return "each row is computed from its own values"
+
+
+@dataclass(frozen=True, slots=True)
+class Rename(Step):
+    """Give columns other names."""
+
+    mapping: tuple[tuple[str, str], ...]
+
+    def facts(self, before: FrameFacts) -> FrameFacts:
+        new = dict(self.mapping)
+        names = [new.get(name, name) for name in before.columns]
+        for name in names:
+            if names.count(name) > 1:
+                raise UnsupportedOperation(
+                    f"two columns would be named {name!r}",
+                    where=self.words(),
+                    remedy="drop one of them first, or choose another name",
+                )
+        return before.with_columns(dict(zip(names, before.columns.values(), strict=True)))
+
+    def lower(self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace) -> pl.LazyFrame:
+        new = dict(self.mapping)
+        return frame.select(*(ns.col(n).alias(new.get(n, n)) for n in before.columns))
+
+    def words(self) -> str:
+        return "rename({" + ", ".join(f"{a!r}: {b!r}" for a, b in self.mapping) + "})"
+
+    @property
+    def stability(self) -> str:
+        return "rows stay as they are"
+
+
+@dataclass(frozen=True, slots=True)
+class Drop(Step):
+    """Forget columns."""
+
+    names: tuple[str, ...]
+
+    def facts(self, before: FrameFacts) -> FrameFacts:
+        return before.with_columns(
+            {name: found for name, found in before.columns.items() if name not in self.names}
+        )
+
+    def lower(self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace) -> pl.LazyFrame:
+        return frame.drop(*self.names)
+
+    def words(self) -> str:
+        return f"drop({', '.join(repr(n) for n in self.names)})"
+
+    @property
+    def stability(self) -> str:
+        return "rows stay as they are"
+
+
+def unique_names(named: tuple[Named, ...]) -> None:
+    """Refuse two outputs of one name, as Polars does."""
+    seen: set[str] = set()
+    for output in named:
+        if output.name in seen:
+            raise UnsupportedOperation(
+                f"two outputs are named {output.name!r}",
+                where=words(output.tree),
+                remedy="give one of them another name with .alias(...)",
+            )
+        seen.add(output.name)

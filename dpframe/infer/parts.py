@@ -1,0 +1,114 @@
+"""Which noisy vectors a query needs, each once, and what each may cost relative to the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpframe.aggregates.aggregate import Use
+from dpframe.aggregates.part import Part
+from dpframe.aggregates.query import Query
+from dpframe.aggregates.registry import BY_KIND
+from dpframe.aggregates.request import Request, Scope
+from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.errors import DPFrameError, UnsupportedOperation
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedUse:
+    """A part of the plan.
+
+    Parameters
+    ----------
+    part
+        The vector.
+    name
+        The first output that uses it.
+    role
+        What it is there: ``"count"``, ``"mean.sum"``, ...
+    mechanism
+        What was asked for: ``"auto"`` or a name.
+    sensitivity
+        In the part's integer units.
+    weight
+        Its share of the cost, relative to the other parts; 0 for what costs nothing.
+    users
+        The requests that use it.
+    """
+
+    part: Part
+    name: str
+    role: str
+    mechanism: str
+    sensitivity: ExactSensitivity
+    weight: Fraction
+    users: tuple[str, ...]
+
+
+def parts_of(query: Query) -> tuple[PlannedUse, ...]:
+    """The parts of a query in order of first use.
+
+    Two outputs share a part when they need the same statistic of the same rows by the same
+    mechanism. An output spends its weight equally on its parts, but never pays for a part that
+    another output pays for as much already: what it saves goes to its other parts.
+
+    Raises
+    ------
+    DPFrameError
+        When an aggregate is refused, before any data is touched.
+    """
+    scope = query.scope
+    collected: dict[tuple[Part, str], list[tuple[Request, Use]]] = {}
+    demands: list[tuple[Request, list[tuple[Part, str]]]] = []
+    for request in query.requests:
+        keys = []
+        for use in _uses(request, scope):
+            key = (use.part, request.mechanism)
+            collected.setdefault(key, []).append((request, use))
+            keys.append(key)
+        demands.append((request, list(dict.fromkeys(keys))))
+    sensitivities = {key: key[0].sensitivity(scope) for key in collected}
+    free = {key for key, found in sensitivities.items() if found.is_zero}
+    weights = _weights(demands, free)
+    return tuple(
+        PlannedUse(
+            key[0],
+            users[0][0].name,
+            users[0][1].role,
+            key[1],
+            sensitivities[key],
+            weights.get(key, Fraction(0)),
+            tuple(dict.fromkeys(request.name for request, _ in users)),
+        )
+        for key, users in collected.items()
+    )
+
+
+def _uses(request: Request, scope: Scope) -> tuple[Use, ...]:
+    aggregate = BY_KIND[request.kind]
+    if request.mechanism not in aggregate.mechanisms:
+        known = ", ".join(repr(m) for m in aggregate.mechanisms)
+        raise UnsupportedOperation(
+            f"mechanism {request.mechanism!r} does not release a {request.kind}",
+            where=f"{request.name}: dp_{request.kind}(mechanism={request.mechanism!r})",
+            remedy=f"use one of {known}",
+        )
+    try:
+        return aggregate.uses(request, scope)
+    except DPFrameError as error:
+        raise error.at(request.name) from None
+
+
+def _weights(
+    demands: list[tuple[Request, list[tuple[Part, str]]]], free: set[tuple[Part, str]]
+) -> dict[tuple[Part, str], Fraction]:
+    """Relative costs; outputs with fewer parts first, because they have nothing to choose."""
+    weights: dict[tuple[Part, str], Fraction] = {}
+    for request, keys in sorted(demands, key=lambda demand: len(demand[1])):
+        paying = [key for key in keys if key not in free]
+        share = request.weight / len(paying) if paying else Fraction(0)
+        paid = [key for key in paying if weights.get(key, Fraction(0)) >= share]
+        open_keys = [key for key in paying if key not in paid]
+        for key in open_keys:
+            weights[key] = request.weight / len(open_keys)
+    return weights

@@ -1,0 +1,127 @@
+"""The exact query: one lazy frame per set of cells, each yielding integers per group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from dpframe.aggregates.cells import Cells
+from dpframe.aggregates.part import CellCounts, Table
+from dpframe.aggregates.statistics import Statistic
+from dpframe.core.domain import Columns
+from dpframe.frames.groups import Groups
+from dpframe.frames.relation import Relation
+from dpframe.rows.fold import domain, lower
+from dpframe.rows.operation import Namespace
+
+_CELL = "cell"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lowered:
+    """One exact query.
+
+    Parameters
+    ----------
+    frame
+        The lazy frame; its result has the group columns ``g0, g1, ...``, the column ``cell`` where
+        there are cells, and one Int64 column ``v0, v1, ...`` per statistic.
+    cells
+        The cells, or None.
+    statistics
+        What the value columns hold.
+    """
+
+    frame: pl.LazyFrame
+    cells: Cells | None
+    statistics: tuple[Statistic, ...]
+
+
+def lower_query(
+    relation: Relation,
+    groups: Groups | None,
+    tables: Sequence[Table],
+    source: pl.LazyFrame,
+    ns: Namespace = pl,
+) -> tuple[Lowered, ...]:
+    """The exact query of all tables: those with the same cells come from one group-by."""
+    frame = source
+    for step, before in relation.steps:
+        frame = step.lower(frame, before, ns)
+    by_cells: dict[Cells | None, list[Statistic]] = {}
+    for table in tables:
+        found = by_cells.setdefault(table.cells, [])
+        if table.statistic not in found:
+            found.append(table.statistic)
+    return tuple(
+        Lowered(
+            _aggregate(frame, relation.facts.columns, groups, cells, statistics, ns),
+            cells,
+            tuple(statistics),
+        )
+        for cells, statistics in by_cells.items()
+    )
+
+
+def _aggregate(
+    frame: pl.LazyFrame,
+    columns: Columns,
+    groups: Groups | None,
+    cells: Cells | None,
+    statistics: Sequence[Statistic],
+    ns: Namespace,
+) -> pl.LazyFrame:
+    by = () if groups is None else groups.by
+    keys = [f"g{i}" for i in range(len(by))]
+    rows = {
+        name: _key(lower(n.tree, columns, ns), n.tree, columns, ns)
+        for name, n in zip(keys, by, strict=True)
+    }
+    if cells is not None:
+        rows[_CELL] = cells.row(columns, ns)
+        keys.append(_CELL)
+    for i, statistic in enumerate(statistics):
+        column = statistic.row(columns, ns)
+        if column is not None:
+            rows[f"r{i}"] = column
+    reduced = [s.reduce(ns.col(f"r{i}"), ns).alias(f"v{i}") for i, s in enumerate(statistics)]
+    if rows:
+        frame = frame.with_columns(*(e.alias(f"__{n}") for n, e in rows.items())).select(
+            *(ns.col(f"__{n}").alias(n) for n in rows)
+        )
+    if cells is not None:
+        frame = frame.filter(ns.col(_CELL).is_not_null())
+    return frame.group_by(keys).agg(*reduced) if keys else frame.select(*reduced)
+
+
+def _key(expression: pl.Expr, tree: object, columns: Columns, ns: Namespace) -> pl.Expr:
+    """A grouping expression; physical codes of categories depend on the data, so text is used."""
+    dtype = domain(tree, columns).dtype  # type: ignore[arg-type]
+    return expression.cast(ns.String) if dtype.is_text else expression
+
+
+def count_cells(lowered: Lowered, result: pl.DataFrame, groups: Groups | None) -> list[CellCounts]:
+    """The exact tables, by group number in the order of the public keys; other groups are dropped."""
+    size = 1 if groups is None else groups.size
+    if groups is not None:
+        keys = groups.keys.with_columns(pl.col(pl.Enum, pl.Categorical).cast(pl.String))
+        names = [f"g{i}" for i in range(len(groups.by))]
+        numbered = keys.rename(dict(zip(keys.columns, names, strict=True))).with_row_index("k")
+        result = numbered.join(result, on=names, how="inner", nulls_equal=True)
+    else:
+        result = result.with_columns(k=pl.lit(0, dtype=pl.UInt32))
+    order = ["k"] if lowered.cells is None else ["k", _CELL]
+    result = result.sort(order)
+    group = result["k"].cast(pl.Int64).to_numpy()
+    cell = (
+        np.zeros(len(group), dtype=np.int64)
+        if lowered.cells is None
+        else result[_CELL].cast(pl.Int64).to_numpy()
+    )
+    return [
+        CellCounts(group, cell, result[f"v{i}"].fill_null(0).cast(pl.Int64).to_numpy(), size)
+        for i in range(len(lowered.statistics))
+    ]

@@ -1,0 +1,280 @@
+"""The plan: what stages hand on, and what reviewers read. It holds no data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal
+
+from dpframe.aggregates.query import Query
+from dpframe.aggregates.registry import BY_KIND
+from dpframe.aggregates.request import Request
+from dpframe.core.budget import Budget
+from dpframe.core.exact import Number, exact
+from dpframe.core.sensitivity import ExactSensitivity, Sensitivity
+from dpframe.core.units import Rows
+from dpframe.errors import InvalidBounds, UnknownColumn, UnsupportedOperation
+from dpframe.explain import render
+from dpframe.mechanisms import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Exponential,
+    NoNoise,
+    PermuteAndFlip,
+)
+from dpframe.rows.suggest import did_you_mean
+
+Law = DiscreteLaplace | DiscreteGaussian | Exponential | PermuteAndFlip | NoNoise
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyAggregate:
+    """One vector that is drawn with noise, or one private selection.
+
+    Parameters
+    ----------
+    name
+        The output column it is first used in.
+    aggregate
+        What it is there: ``"count"``, ``"sum"``, ``"mean.sum"``, ``"histogram"``, ...
+    sensitivity
+        Of the whole vector, in the value's own units; for selections of the scores.
+    mechanism
+        Its name.
+    scale
+        In the value's units: b of Laplace, sigma of Gaussian, t of exp(score / t), 0 for ``"none"``.
+    cost
+        Its part of the plan's cost.
+    law
+        The mechanism with its exact scale, in steps.
+    step
+        The value of one integer step.
+    exact
+        The sensitivity in steps, exactly.
+    entries
+        How many numbers, or selections, are released.
+    candidates
+        For selections: how many candidates there are.
+    contents, reason
+        What the vector holds, and why the mechanism was chosen.
+    users
+        The outputs that use it.
+    bias
+        The largest rounding error of one row on the grid, in the value's units; 0 for exact sums.
+    """
+
+    name: str
+    aggregate: str
+    sensitivity: Sensitivity
+    mechanism: str
+    scale: float
+    cost: Budget
+    law: Law = field(repr=False)
+    step: Fraction = field(repr=False)
+    exact: ExactSensitivity = field(repr=False)
+    entries: int = field(repr=False)
+    candidates: int | None = field(repr=False)
+    contents: str = field(repr=False)
+    reason: str = field(repr=False)
+    users: tuple[str, ...] = field(repr=False)
+    bias: Fraction = field(default=Fraction(0), repr=False)
+
+    def accuracy(self, confidence: Number = 0.95, simultaneous: bool = False) -> float:
+        """The smallest a with P(|error| <= a) >= confidence, in the value's units.
+
+        Parameters
+        ----------
+        confidence
+            Between 0 and 1, exclusive.
+        simultaneous
+            Whether all entries (groups, bins) keep within a together.
+
+        Returns
+        -------
+        float
+            For noise, the exact quantile of its discrete law. For selections, how far the chosen
+            score may be below the best (McSherry & Talwar 2007, Theorem 7).
+
+        Raises
+        ------
+        InvalidBounds
+            When the confidence does not lie between 0 and 1.
+        """
+        level = _confidence(confidence)
+        if isinstance(self.law, (Exponential, PermuteAndFlip)):
+            assert self.candidates is not None
+            if simultaneous:  # the union bound over groups and rounds
+                level = 1 - (1 - level) / max(1, self.entries)
+            return float(self.law.accuracy(level, self.candidates)) * float(self.step)
+        cells = self.entries if simultaneous else 1
+        return float(self.law.quantile(level, max(1, cells)) * self.step)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanStep:
+    """One operation of the plan, in words.
+
+    Parameters
+    ----------
+    words
+        The operation as the analyst wrote it.
+    stability
+        Why one individual cannot touch more rows through it.
+    learned
+        What is known of the columns that it made or narrowed.
+    """
+
+    words: str
+    stability: str
+    learned: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """What a query will do, what it costs, and why that is safe. No data was read to make it.
+
+    Parameters
+    ----------
+    source
+        The name of the protected frame.
+    unit
+        Who is protected.
+    steps
+        The frame operations, in order.
+    grouping
+        The group-by and where its keys come from, or None.
+    releases
+        One entry for each noisy vector or private selection.
+    outputs
+        Name and formula of each output.
+    cost
+        What the plan charges.
+    requested
+        What was asked for; the cost is never more.
+    remaining
+        The session's budget before the plan, or None for a query without a session.
+    warnings
+        What a reviewer should look at twice.
+    """
+
+    source: str
+    unit: Rows
+    steps: tuple[PlanStep, ...]
+    grouping: str | None
+    groups: int | None
+    releases: tuple[NoisyAggregate, ...]
+    outputs: tuple[tuple[str, str], ...]
+    cost: Budget
+    requested: Budget
+    remaining: Budget | None
+    warnings: tuple[str, ...]
+    query: Query = field(repr=False)
+    keys_digest: str | None = field(default=None, repr=False)
+
+    def explain(self, format: Literal["text", "markdown"] = "text") -> str:
+        """The plan for a reviewer.
+
+        Parameters
+        ----------
+        format
+            ``"text"`` or ``"markdown"``.
+
+        Raises
+        ------
+        UnsupportedOperation
+            For another format.
+        """
+        return render(self, format)
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of everything in the plan that matters to privacy."""
+        record = {
+            "source": self.source,
+            "unit": self.unit.words(),
+            "steps": [step.words for step in self.steps],
+            "grouping": [self.grouping, self.keys_digest],
+            "outputs": sorted(self.outputs),
+            "releases": sorted(
+                [r.name, r.aggregate, r.contents, r.mechanism, str(r.law), str(r.step), r.entries]
+                for r in self.releases
+            ),
+            "cost": [self.cost.measure, str(self.cost.main), str(self.cost.slack)],
+        }
+        return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
+
+    def accuracy(
+        self,
+        column: str,
+        confidence: Number = 0.95,
+        *,
+        simultaneous: bool = False,
+        count: float | None = None,
+    ) -> float:
+        """A bound on the error of an output column that holds with the given confidence.
+
+        Parameters
+        ----------
+        column
+            The output's name.
+        confidence
+            Between 0 and 1. Where an output has several parts each gets an equal share of what may
+            go wrong (union bound).
+        simultaneous
+            Whether the bound holds for all groups together.
+        count
+            A public guess of the number of values in a group, for means and variances; without it
+            their bound is what the clamping of the result alone guarantees.
+
+        Raises
+        ------
+        UnknownColumn
+            When there is no such output.
+        UnsupportedOperation
+            For arithmetic of several aggregates, whose error depends on the data.
+        """
+        outputs = {output.name: output for output in self.query.outputs}
+        if column not in outputs:
+            raise UnknownColumn(
+                f"the plan has no output {column!r}", remedy=did_you_mean(column, outputs)
+            )
+        output = outputs[column]
+        if output.post is not None or len(output.requests) != 1:
+            raise UnsupportedOperation(
+                f"the error of {column!r} depends on the data",
+                where=output.words,
+                remedy="ask for the accuracy of its parts, or simulate it on public data",
+            )
+        (request,) = output.requests.values()
+        return self._request_accuracy(request, _confidence(confidence), simultaneous, count)
+
+    def _request_accuracy(
+        self, request: Request, level: Fraction, simultaneous: bool, count: float | None
+    ) -> float:
+        aggregate = BY_KIND[request.kind]
+        uses = aggregate.uses(request, self.query.scope)
+        level = 1 - (1 - level) / len(uses)
+        by_contents = {(r.contents, r.step): r for r in self.releases}
+        errors = [
+            by_contents[(use.part.words(), use.part.step)].accuracy(level, simultaneous)
+            for use in uses
+        ]
+        if len(errors) > 1 and request.kind == "quantile":
+            return max(errors)
+        return aggregate.error(request, self.query.scope, errors, count)
+
+
+def _confidence(value: Number) -> Fraction:
+    try:
+        level = exact(value)
+    except (TypeError, ValueError, ZeroDivisionError):
+        level = Fraction(0)
+    if not 0 < level < 1:
+        raise InvalidBounds(
+            f"a confidence lies between 0 and 1, and {value!r} does not",
+            where="confidence",
+            remedy="write for example confidence=0.95",
+        )
+    return level
