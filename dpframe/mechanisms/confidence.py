@@ -1,0 +1,53 @@
+"""What a confidence leaves over for each of several independent draws."""
+
+from __future__ import annotations
+
+from decimal import Context, Decimal
+from fractions import Fraction
+from typing import Final
+
+from dpframe.core.exact import exact
+from dpframe.errors import InvalidBounds
+
+__all__ = ["DIGITS", "miss", "miss_per_cell"]
+
+DIGITS: Final = Context(prec=60, Emin=-(10**9), Emax=10**9)
+"""Sixty digits: the standard library's decimal logarithm and exponential are correctly rounded."""
+
+
+def miss(confidence: float | Fraction) -> Fraction:
+    """1 - confidence, exactly; a float means the decimal that it prints as.
+
+    Raises
+    ------
+    InvalidBounds
+        When the confidence does not lie between 0 and 1.
+    """
+    if not 0 < confidence < 1:
+        raise InvalidBounds(
+            f"a confidence of {confidence!r} does not lie between 0 and 1", remedy="confidence=0.95"
+        )
+    return 1 - exact(confidence)
+
+
+def miss_per_cell(confidence: float | Fraction, cells: int) -> Decimal:
+    """The a with (1 - a)**cells = confidence: what each of `cells` independent draws may miss.
+
+    Raises
+    ------
+    InvalidBounds
+        When the confidence does not lie between 0 and 1.
+    ValueError
+        When there are no cells.
+    """
+    if cells < 1:
+        raise ValueError("at least one cell is needed")
+    rest = miss(confidence)
+    if cells == 1:
+        return _decimal(rest)
+    log = DIGITS.ln(_decimal(1 - rest))
+    return DIGITS.subtract(Decimal(1), DIGITS.exp(DIGITS.divide(log, Decimal(cells))))
+
+
+def _decimal(value: Fraction) -> Decimal:
+    return DIGITS.divide(Decimal(value.numerator), Decimal(value.denominator))

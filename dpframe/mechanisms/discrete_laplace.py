@@ -1,0 +1,109 @@
+"""Discrete Laplace noise, also called two-sided geometric noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.core.exact import sqrt_up
+from dpframe.mechanisms.confidence import DIGITS, miss_per_cell
+from dpframe.mechanisms.rounding import (
+    in_range,
+    nonnegative,
+    positive_budget,
+    positive_sensitivity,
+)
+from dpframe.samplers import OS, BitSource, discrete_laplace
+from dpframe.samplers.cells import MAX_SCALE, MIN_SCALE
+
+__all__ = ["DiscreteLaplace"]
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteLaplace:
+    """Noise with P(x) proportional to exp(-|x| / scale) on the integers.
+
+    Added to every entry of an integer vector whose L1 sensitivity is `l1`, it is
+    (l1 / scale)-differentially private: moving the vector by d changes the probability of every
+    output by a factor of at most exp(|d|_1 / scale) (Dwork, McSherry, Nissim and Smith 2006,
+    Theorem 3.1; Ghosh, Roughgarden and Sundararajan 2009 for the integers).
+
+    Parameters
+    ----------
+    scale
+        In grid steps. Below 2**-10 it is raised to that.
+
+    Raises
+    ------
+    InvalidBudget
+        When the scale is above 2**56.
+    ValueError
+        When the scale is not an exact number above 0.
+    """
+
+    scale: Fraction
+    name: ClassVar[str] = "discrete_laplace"
+
+    def __post_init__(self) -> None:
+        scale = in_range(self.scale, MIN_SCALE, MAX_SCALE, "the scale of discrete Laplace noise")
+        object.__setattr__(self, "scale", scale)
+
+    @classmethod
+    def for_pure(cls, l1: Fraction, epsilon: Fraction) -> Self:
+        """The least noise that is epsilon-differentially private: scale = l1 / epsilon."""
+        return cls(positive_sensitivity(l1, "l1") / positive_budget(epsilon, "epsilon"))
+
+    @classmethod
+    def for_zcdp(cls, l1: Fraction, rho: Fraction) -> Self:
+        """The least noise whose epsilon**2 / 2 is at most rho; its scale is rounded up.
+
+        An epsilon-private mechanism is (epsilon**2 / 2)-zCDP (Bun and Steinke 2016, Prop. 1.4).
+        """
+        l1, rho = positive_sensitivity(l1, "l1"), positive_budget(rho, "rho")
+        return cls(sqrt_up(l1 * l1 / (2 * rho)))
+
+    def epsilon(self, l1: Fraction) -> Fraction:
+        """The pure cost of releasing a vector of this L1 sensitivity: l1 / scale, exactly."""
+        return nonnegative(l1, "l1") / self.scale
+
+    def rho(self, l1: Fraction) -> Fraction:
+        """The zCDP cost, epsilon**2 / 2 (Bun and Steinke 2016, Prop. 1.4)."""
+        return self.epsilon(l1) ** 2 / 2
+
+    def variance(self) -> float:
+        """2 q / (1 - q)**2 with q = exp(-1 / scale), in grid steps squared; nearest float."""
+        half = math.sinh(float(1 / (2 * self.scale)))
+        return 0.5 / (half * half)
+
+    def quantile(self, confidence: float | Fraction, cells: int = 1) -> int:
+        """The smallest a with P(max of |noise| over `cells` draws <= a) >= confidence.
+
+        P(|x| > a) = 2 q**(a + 1) / (1 + q) with q = exp(-1 / scale), evaluated to 60 digits.
+
+        Parameters
+        ----------
+        confidence
+            Between 0 and 1; a float means the decimal that it prints as.
+        cells
+            How many independent draws must keep within a together.
+
+        Raises
+        ------
+        InvalidBounds
+            When the confidence does not lie between 0 and 1.
+        """
+        scale = DIGITS.divide(Decimal(self.scale.numerator), Decimal(self.scale.denominator))
+        q = DIGITS.exp(DIGITS.divide(Decimal(-1), scale))
+        per_cell = DIGITS.multiply(DIGITS.add(Decimal(1), q), miss_per_cell(confidence, cells))
+        steps = DIGITS.multiply(scale, DIGITS.ln(DIGITS.divide(Decimal(2), per_cell)))
+        return max(0, math.ceil(DIGITS.subtract(steps, Decimal(1))))
+
+    def draw(self, n: int, source: BitSource | None = None) -> NDArray[np.int64]:
+        """`n` independent draws, exact given ideal bits; modulo 2**64. `source` is for tests."""
+        return discrete_laplace(self.scale, n, OS if source is None else source)

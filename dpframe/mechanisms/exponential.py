@@ -1,0 +1,165 @@
+"""The exponential mechanism: private choice, cheaper under zCDP than its epsilon suggests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.core.exact import float_up, sqrt_up
+from dpframe.mechanisms.confidence import DIGITS, miss
+from dpframe.mechanisms.peeling import peel
+from dpframe.mechanisms.rounding import (
+    in_range,
+    nonnegative,
+    positive_budget,
+    positive_sensitivity,
+)
+from dpframe.samplers import OS, BitSource, exponential_mechanism, uniform_below
+from dpframe.samplers.selection import MAX_SELECTION_SCALE, MIN_SELECTION_SCALE
+
+__all__ = ["Exponential"]
+
+
+@dataclass(frozen=True, slots=True)
+class Exponential:
+    """A candidate chosen with probability proportional to weight * exp(score / scale).
+
+    Sensitivity enters as the *range* of score changes: the largest minus the smallest change of any
+    candidate's score between neighbours. It is twice the sensitivity in general and once when all
+    scores move the same way (monotonic scores). The probability of a choice changes by at most
+    exp(range / scale): its own score contributes exp(-change / scale), the normaliser at most
+    exp(largest change / scale) (McSherry and Talwar 2007; Dwork and Roth 2014, Theorem 3.10; with
+    the range in place of twice the sensitivity: Durfee and Rogers 2019, "bounded range").
+
+    Parameters
+    ----------
+    scale
+        In units of the score. Below 2**-10 it is raised to that.
+
+    Raises
+    ------
+    InvalidBudget
+        When the scale is above 2**62.
+    ValueError
+        When the scale is not an exact number above 0.
+    """
+
+    scale: Fraction
+    name: ClassVar[str] = "exponential"
+
+    def __post_init__(self) -> None:
+        scale = in_range(
+            self.scale, MIN_SELECTION_SCALE, MAX_SELECTION_SCALE, "the scale of the selection"
+        )
+        object.__setattr__(self, "scale", scale)
+
+    @classmethod
+    def for_pure(cls, range_l1: Fraction, epsilon: Fraction) -> Self:
+        """The sharpest epsilon-private choice: scale = range / epsilon.
+
+        Parameters
+        ----------
+        range_l1
+            The range of score changes, summed over the groups that one unit can touch.
+        epsilon
+            Above 0.
+        """
+        wide = positive_sensitivity(range_l1, "range_l1")
+        return cls(wide / positive_budget(epsilon, "epsilon"))
+
+    @classmethod
+    def for_zcdp(cls, range_l2_squared: Fraction, rho: Fraction) -> Self:
+        """The sharpest rho-zCDP choice, scale = sqrt(range**2 / (8 rho)), rounded up.
+
+        Parameters
+        ----------
+        range_l2_squared
+            The squared range of score changes, summed over the groups that one unit can touch.
+        rho
+            Above 0.
+        """
+        wide = positive_sensitivity(range_l2_squared, "range_l2_squared")
+        return cls(sqrt_up(wide / (8 * positive_budget(rho, "rho"))))
+
+    def epsilon(self, range_l1: Fraction) -> Fraction:
+        """The pure cost, range / scale, exactly."""
+        return nonnegative(range_l1, "range_l1") / self.scale
+
+    def rho(self, range_l2_squared: Fraction) -> Fraction:
+        """The zCDP cost, (range / scale)**2 / 8.
+
+        The exponential mechanism is (range / scale)-bounded range, and bounded range eta implies
+        (eta**2 / 8)-zCDP (Cesar and Rogers 2021; Dong, Durfee and Rogers 2020).
+        """
+        return nonnegative(range_l2_squared, "range_l2_squared") / (8 * self.scale**2)
+
+    def accuracy(self, confidence: float | Fraction, candidates: int) -> float:
+        """With this confidence the chosen score is within so much of the best one; rounded up.
+
+        scale * ln(candidates / (1 - confidence)) (McSherry and Talwar 2007; Dwork and Roth 2014,
+        Theorem 3.11). With weights, `candidates` is the sum of all weights over the
+        weight of the best candidate.
+
+        Raises
+        ------
+        InvalidBounds
+            When the confidence does not lie between 0 and 1.
+        ValueError
+            When there is no candidate.
+        """
+        if candidates < 1:
+            raise ValueError("at least one candidate is needed")
+        odds = candidates / miss(confidence)
+        log = DIGITS.ln(DIGITS.divide(Decimal(odds.numerator), Decimal(odds.denominator)))
+        return 0.0 if candidates == 1 else float_up(self.scale * Fraction(log))
+
+    def select(
+        self,
+        scores: NDArray[np.int64],
+        weights: NDArray[np.int64] | None = None,
+        source: BitSource | None = None,
+    ) -> int:
+        """The index of one candidate, exact given ideal bits.
+
+        Parameters
+        ----------
+        scores
+            int64, one per candidate, at least one.
+        weights
+            Public integers from 0 to 2**62; all 1 when left out.
+        source
+            For tests only.
+        """
+        return exponential_mechanism(scores, self.scale, weights, OS if source is None else source)
+
+    def select_point(
+        self,
+        scores: NDArray[np.int64],
+        weights: NDArray[np.int64],
+        source: BitSource | None = None,
+    ) -> tuple[int, int]:
+        """A point of a union of runs, each run of `weight` points having one score.
+
+        Returns
+        -------
+        tuple
+            The index of the run, and the point's place in it, from 0: the exponential mechanism
+            over all points, at the price of one over the runs.
+        """
+        run = self.select(scores, weights, source)
+        return run, uniform_below(int(weights[run]), OS if source is None else source)
+
+    def select_top(
+        self,
+        scores: NDArray[np.int64],
+        k: int,
+        weights: NDArray[np.int64] | None = None,
+        source: BitSource | None = None,
+    ) -> list[int]:
+        """`k` different candidates in order of selection; costs k times one selection."""
+        return peel(lambda s, w: self.select(s, w, source), scores, k, weights)
