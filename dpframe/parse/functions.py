@@ -1,0 +1,329 @@
+"""Functions of numbers, Booleans, lists and several columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Any
+
+from dpframe.core.domain import Scalar
+from dpframe.core.tree import Literal, Tree
+from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.parse.build import Handler, Operand, constant, integer, make, operand, simple
+from dpframe.parse.dtypes import read_dtype_expression
+from dpframe.parse.ipc import read_ipc
+from dpframe.parse.literals import Values
+from dpframe.parse.strings import STRINGS
+from dpframe.parse.temporal import TEMPORAL
+
+_CLOSED = {"Both": "both", "Left": "left", "Right": "right", "None": "none"}
+
+
+def _log(operands: Sequence[Operand], params: Any) -> Tree:
+    """Logarithm; the base is a parameter in the oldest Polars and an operand in newer ones."""
+    base = constant(operands[1], "the base of log") if len(operands) > 1 else params["base"]
+    if isinstance(base, bool) or not isinstance(base, (int, float)):
+        raise UnsupportedOperation("the base of log is not a number", remedy="write a number")
+    if not (math.isfinite(base) and base > 0 and base != 1):
+        raise InvalidBounds(
+            f"log has no base {base}", remedy="use a finite base above 0 other than 1"
+        )
+    value = float(base)
+    return make("log", operands[0], base=None if value == math.e else value)
+
+
+def _round(operands: Sequence[Operand], params: Any) -> Tree:
+    mode = params.get("mode", "HalfToEven")
+    if mode != "HalfToEven":
+        raise UnsupportedOperation(
+            f"round with the mode {mode} is not supported",
+            remedy='leave mode out: numbers are rounded with "half_to_even"',
+        )
+    return make("round", *operands, decimals=int(params["decimals"]))
+
+
+def _clip(operands: Sequence[Operand], params: Any) -> Tree:
+    source, *bounds = operands
+    ends = [_clip_bound(bound) for bound in bounds]
+    lo = ends.pop(0) if params["has_min"] else None
+    hi = ends.pop(0) if params["has_max"] else None
+    if lo is not None and hi is not None and _reversed(lo, hi):
+        raise InvalidBounds(
+            f"the bounds of clip are reversed: {lo!r} is above {hi!r}",
+            remedy="write the lower bound first",
+        )
+    return make("clip", source, lo=lo, hi=hi)
+
+
+def _clip_bound(bound: Operand) -> Scalar:
+    if not isinstance(operand(bound), Literal):
+        raise UnsupportedOperation(
+            "the bounds of clip must be constants, not columns",
+            remedy="write constants, or use pl.min_horizontal and pl.max_horizontal",
+        )
+    value = constant(bound, "a bound of clip")
+    if value is None or (isinstance(value, (float, Decimal)) and math.isnan(value)):
+        raise InvalidBounds(
+            "a bound of clip is missing or NaN", remedy="leave the bound out, or write a number"
+        )
+    return value
+
+
+def _reversed(lo: Any, hi: Any) -> bool:
+    try:
+        return bool(lo > hi)
+    except TypeError:
+        if isinstance(lo, date) and isinstance(hi, date):  # a date beside a datetime
+            return _as_day(lo) > _as_day(hi)
+        return False
+
+
+def _as_day(value: date) -> date:
+    return value.date() if isinstance(value, datetime) else value
+
+
+def _is_in(operands: Sequence[Operand], params: Any) -> Tree:
+    source, given = operands
+    if not isinstance(given, Values):
+        raise UnsupportedOperation(
+            "is_in needs a list of constants, not a column",
+            remedy="write the values: .is_in([1, 2]), or use .list.contains(...) of a list column",
+        )
+    nulls_equal = bool(params["nulls_equal"]) if isinstance(params, Mapping) else False
+    return make("is_in", source, values=_as_set(given.values), nulls_equal=nulls_equal)
+
+
+def _as_set(values: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
+    """The values sorted and each once: a Python set has no order that a plan could keep."""
+    given: set[Any] = {value for value in values if value is not None}
+    nan = [value for value in given if value != value][:1]
+    null = [None] if None in values else []
+    return (*sorted(value for value in given if value == value), *nan, *null)
+
+
+def _is_between(operands: Sequence[Operand], params: Any) -> Tree:
+    return make("is_between", *operands, closed=_CLOSED[params["closed"]])
+
+
+def _ignoring_nulls(op: str) -> Handler:
+    def handle(operands: Sequence[Operand], params: Any) -> Tree:
+        return make(op, *_some(op, operands), ignore_nulls=bool(params["ignore_nulls"]))
+
+    return handle
+
+
+def _variadic(op: str) -> Handler:
+    def handle(operands: Sequence[Operand], params: Any) -> Tree:
+        return make(op, *_some(op, operands))
+
+    return handle
+
+
+def _some(op: str, operands: Sequence[Operand]) -> Sequence[Operand]:
+    if not operands:
+        raise UnsupportedOperation(
+            f"{op} needs at least one column", remedy="check the column selection"
+        )
+    return operands
+
+
+def _fill_null_by_strategy(operands: Sequence[Operand], params: Any) -> Tree:
+    raise UnsupportedOperation(
+        "fill_null(strategy=...), forward_fill and backward_fill cannot be used in a private "
+        "expression: the value in a row depends on other rows or on the type",
+        remedy="write the value to fill with: .fill_null(0)",
+    )
+
+
+def _listed(value: Operand, what: str) -> tuple[Scalar, ...]:
+    return value.values if isinstance(value, Values) else (constant(value, what),)
+
+
+def _pairs(operands: Sequence[Operand], name: str) -> dict[str, tuple[Scalar, ...]]:
+    """The old and new values of a replacement, one new value for each old one."""
+    old = _listed(operands[1], f"the old values of {name}")
+    new = _listed(operands[2], f"the new values of {name}")
+    if len(new) == 1:
+        new = new * len(old)
+    if len(old) != len(new):
+        raise InvalidBounds(
+            f"{name} has {len(old)} old and {len(new)} new values",
+            remedy="give each old value one new value, or all of them the same",
+        )
+    if len(set(old)) != len(old):
+        raise InvalidBounds(f"{name} lists an old value twice", remedy="list each value once")
+    return {"old": old, "new": new}
+
+
+def _replace(operands: Sequence[Operand], params: Any) -> Tree:
+    return make("replace", operands[0], **_pairs(operands, "replace"))
+
+
+def _replace_strict(operands: Sequence[Operand], params: Any) -> Tree:
+    if len(operands) < 4:
+        raise UnsupportedOperation(
+            "replace_strict without a default raises depending on the data",
+            remedy="add default=..., for example default=None, or use .replace(...)",
+        )
+    node = params.get("return_dtype") if isinstance(params, Mapping) else None
+    dtype = None if node is None else read_dtype_expression(node)
+    pairs = _pairs(operands, "replace_strict")
+    return make("replace_strict", operands[0], operands[3], **pairs, dtype=dtype)
+
+
+def _field(operands: Sequence[Operand], params: Any) -> Tree:
+    return make("field", *operands, name=str(params))
+
+
+def _list_get(operands: Sequence[Operand], params: Any) -> Tree:
+    source, index = operands
+    return make("list_get", source, index=integer(index, "the index of list.get"))
+
+
+def _list_contains(operands: Sequence[Operand], params: Any) -> Tree:
+    source, item = operands[0], operand(operands[1])
+    equal = params["nulls_equal"] if isinstance(params, Mapping) else True
+    if not equal and not (isinstance(item, Literal) and item.value is not None):
+        raise UnsupportedOperation(
+            "list.contains with nulls_equal=False is not supported",
+            remedy="leave nulls_equal out, and use .is_null() for nulls",
+        )
+    return make("list_contains", source, item)
+
+
+def _cut(operands: Sequence[Operand], params: Any) -> Tree:
+    if params["include_breaks"]:
+        raise _struct_result("cut with include_breaks=True")
+    breaks = _checked_breaks(params["breaks"], "cut")
+    left_closed = bool(params["left_closed"])
+    given = params["labels"]
+    labels = interval_labels(breaks, left_closed) if given is None else tuple(given)
+    return _cut_call(operands[0], breaks, labels, left_closed, "cut")
+
+
+def _bin(operands: Sequence[Operand], params: Any) -> Tree:
+    """`bin_intervals` with explicit breakpoints."""
+    method = params["method"]
+    spec = method.get("Intervals", {}).get("spec") if isinstance(method, Mapping) else None
+    if not isinstance(spec, Mapping) or "Breaks" not in spec:
+        raise UnsupportedOperation(
+            "bins that are derived from the data (a number of intervals, ranks or quantiles) "
+            "are not supported",
+            remedy="use bin_intervals or cut with a list of public breaks",
+        )
+    if params["include_intervals"]:
+        raise _struct_result("bin_intervals with include_intervals=True")
+    if not params["labels"]:
+        raise UnsupportedOperation(
+            "bin_intervals without labels is not supported", remedy="give one label per bin"
+        )
+    breaks = _checked_breaks(read_ipc(spec["Breaks"]).to_list(), "bin_intervals")
+    left_closed = not method["Intervals"]["right_closed"]
+    return _cut_call(operands[0], breaks, tuple(params["labels"]), left_closed, "bin_intervals")
+
+
+def _struct_result(what: str) -> UnsupportedOperation:
+    return UnsupportedOperation(
+        f"{what} is not supported", remedy="leave it out, and name the bins with labels"
+    )
+
+
+def _checked_breaks(given: Sequence[Any], name: str) -> tuple[float, ...]:
+    try:
+        breaks = tuple(float(b) for b in given)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidBounds(
+            f"the breaks of {name} are not finite numbers", remedy="use finite numbers"
+        ) from None
+    if not all(map(math.isfinite, breaks)) or any(a >= b for a, b in pairwise(breaks)):
+        raise InvalidBounds(
+            f"the breaks of {name} are not finite and ascending",
+            remedy="use finite numbers, each above the one before",
+        )
+    return breaks
+
+
+def _cut_call(
+    source: Operand, breaks: tuple[float, ...], labels: tuple[str, ...], left: bool, name: str
+) -> Tree:
+    if len(labels) != len(breaks) + 1 or len(set(labels)) != len(labels):
+        raise InvalidBounds(
+            f"{name} with {len(breaks)} breaks has {len(labels)} labels",
+            remedy=f"give {len(breaks) + 1} different labels",
+        )
+    return make("cut", source, breaks=breaks, labels=labels, left_closed=left)
+
+
+def interval_labels(breaks: Sequence[float], left_closed: bool) -> tuple[str, ...]:
+    """The labels that `cut` makes up, such as ``(-inf, 1]``."""
+    ends = ["-inf", *map(_shown, breaks), "inf"]
+    opening, closing = ("[", ")") if left_closed else ("(", "]")
+    return tuple(f"{opening}{a}, {b}{closing}" for a, b in pairwise(ends))
+
+
+def _shown(value: float) -> str:
+    """A float as Rust prints it: the shortest digits, never with an exponent."""
+    shown = format(Decimal(repr(value)), "f")
+    return shown.removesuffix(".0")
+
+
+_PLAIN: Mapping[str, str] = {
+    "Negate": "neg",
+    "Abs": "abs",
+    "Sign": "sign",
+    "Exp": "exp",
+    "Log1p": "log1p",
+    "Floor": "floor",
+    "Ceil": "ceil",
+    "Pow.Generic": "pow",
+    "Pow.Sqrt": "sqrt",
+    "Pow.Cbrt": "cbrt",
+    "FillNull": "fill_null",
+    "Boolean.Not": "not",
+    "Boolean.IsNull": "is_null",
+    "Boolean.IsNotNull": "is_not_null",
+    "Boolean.IsNan": "is_nan",
+    "Boolean.IsNotNan": "is_not_nan",
+    "Boolean.IsFinite": "is_finite",
+    "Boolean.IsInfinite": "is_infinite",
+    "ListExpr.Length": "list_len",
+    "ArrayExpr.Length": "list_len",
+}
+_VARIADIC: Mapping[str, str] = {
+    "Coalesce": "coalesce",
+    "MinHorizontal": "min_horizontal",
+    "MaxHorizontal": "max_horizontal",
+    "Boolean.AnyHorizontal": "any_horizontal",
+    "Boolean.AllHorizontal": "all_horizontal",
+}
+
+FUNCTIONS: Mapping[str, Handler] = MappingProxyType(
+    {
+        **{name: simple(op) for name, op in _PLAIN.items()},
+        **{name: _variadic(op) for name, op in _VARIADIC.items()},
+        **STRINGS,
+        **TEMPORAL,
+        "SumHorizontal": _ignoring_nulls("sum_horizontal"),
+        "MeanHorizontal": _ignoring_nulls("mean_horizontal"),
+        "Log": _log,
+        "Round": _round,
+        "Clip": _clip,
+        "Boolean.IsIn": _is_in,
+        "Boolean.IsBetween": _is_between,
+        "FillNullWithStrategy": _fill_null_by_strategy,
+        "Replace": _replace,
+        "ReplaceStrict": _replace_strict,
+        "StructExpr.FieldByName": _field,
+        "ListExpr.Get": _list_get,
+        "ArrayExpr.Get": _list_get,
+        "ListExpr.Contains": _list_contains,
+        "ArrayExpr.Contains": _list_contains,
+        "Cut": _cut,
+        "Bin": _bin,
+    }
+)
+"""The allow-list: Polars' functions that are read, and what reads them."""

@@ -1,0 +1,273 @@
+"""Refusals: what an operation is called in Polars, why it is refused, and what to write instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from dpframe.errors import UnsupportedOperation
+
+_AGGREGATE = "an aggregate looks at many rows: inside an expression its value would carry no noise"
+_NEIGHBOURS = "its value in a row depends on other rows"
+_LENGTH = "it changes the number of rows"
+_PYTHON = "a Python function cannot be checked"
+_UNKNOWN = "its effect on privacy is not known to dpframe"
+
+_PER_AGGREGATE = {
+    "sum": "use .dp_sum(bounds) as an aggregate, in .agg() or .select()",
+    "mean": "use .dp_mean(bounds) as an aggregate, in .agg() or .select()",
+    "median": "use .dp_median(bounds) as an aggregate, in .agg() or .select()",
+    "quantile": "use .dp_quantile(q, bounds) as an aggregate, in .agg() or .select()",
+    "std": "use .dp_std(bounds) as an aggregate, in .agg() or .select()",
+    "var": "use .dp_var(bounds) as an aggregate, in .agg() or .select()",
+    "len": "use dp.count() as an aggregate, in .agg() or .select()",
+    "count": "use .dp_count() as an aggregate, in .agg() or .select()",
+    "n_unique": "use .dp_n_unique() as an aggregate, in .agg() or .select()",
+    "approx_n_unique": "use .dp_n_unique() as an aggregate, in .agg() or .select()",
+    "unique": "use .dp_histogram() or .dp_n_unique() as an aggregate",
+    "value_counts": "use .dp_histogram() as an aggregate, in .agg() or .select()",
+    "unique_counts": "use .dp_histogram() as an aggregate, in .agg() or .select()",
+    "hist": "use .dp_histogram(bins) as an aggregate, in .agg() or .select()",
+    "mode": "use .dp_argmax() as an aggregate, in .agg() or .select()",
+    "min": "use .dp_quantile(0.01, bounds) as an aggregate, or pl.min_horizontal across columns",
+    "max": "use .dp_quantile(0.99, bounds) as an aggregate, or pl.max_horizontal across columns",
+    "null_count": "use dp.count() of pl.col(...).is_null() rows: filter, then count",
+    "any": "use .dp_sum() of the Boolean, or pl.any_horizontal across columns",
+    "all": "use .dp_sum() of the Boolean, or pl.all_horizontal across columns",
+    "arg_max": "use .dp_argmax() as an aggregate",
+}
+_AGGREGATES = {
+    *_PER_AGGREGATE,
+    *("first", "last", "item", "implode", "product", "nan_min", "nan_max", "arg_min", "skew"),
+    *("kurtosis", "entropy", "has_nulls", "is_empty", "agg_groups", "pl.corr", "pl.cov", "dot"),
+    *("lower_bound", "upper_bound", "index_of", "min_by", "max_by", "pl.len", "str.join"),
+    *("bitwise_and", "bitwise_or", "bitwise_xor", "search_sorted", "first_non_null"),
+}
+_NEIGHBOUR_NAMES = {
+    *("over", "rolling", "shift", "diff", "pct_change", "rank", "sort", "sort_by", "reverse"),
+    *("cum_sum", "cum_count", "cum_min", "cum_max", "cum_prod", "forward_fill", "backward_fill"),
+    *("interpolate", "interpolate_by", "is_unique", "is_duplicated", "is_first_distinct", "rle"),
+    *("is_last_distinct", "rle_id", "peak_max", "peak_min", "ewm_mean", "ewm_std", "ewm_var"),
+    *("shuffle", "arg_sort", "arg_unique", "qcut", "set_sorted", "ewm_mean_by", "ewm_sum"),
+    *("rolling_map", "fill_null(strategy=...)", "to_physical", "get_categories", "cumulative_eval"),
+}
+_LENGTH_NAMES = {
+    *("filter", "drop_nulls", "drop_nans", "explode", "head, tail or slice", "gather or get"),
+    *("sample", "gather_every", "append", "extend_constant", "top_k", "bottom_k", "top_k_by"),
+    *("bottom_k_by", "reshape", "repeat_by", "pl.int_range", "pl.repeat", "pl.arg_where"),
+    *("pl.date_range", "pl.datetime_range", "pl.time_range", "pl.linear_space", "unpivot"),
+}
+_PYTHON_NAMES = {
+    *("map_elements or map_batches", "pl.fold", "pl.reduce", "a Python function", "rolling_map"),
+    *("name.map", "pl.cum_fold", "pl.cum_reduce", "a plugin", "pl.map_groups"),
+}
+_REMEDIES = {
+    **_PER_AGGREGATE,
+    "pl.len": "use dp.count() as an aggregate, in .agg() or .select()",
+    "over": "group first: .group_by(...).agg(...dp_...), and join the public result afterwards",
+    "rolling": "bin the time with .dt.truncate(every) and group by it",
+    "filter": "filter the frame: .filter(...) before the aggregate",
+    "drop_nulls": "use the frame's .drop_nulls(...); dp aggregates skip nulls by themselves",
+    "drop_nans": "use .fill_nan(None); dp aggregates skip nulls by themselves",
+    "explode": "explode the frame: .explode(columns, max_length=...)",
+    "sample": "sample before the frame is protected",
+    "head, tail or slice": "limit rows per individual with .limit_rows(n)",
+    "sort": "sort the released result, which is public",
+    "sort_by": "sort the released result, which is public",
+    "rank": "use .dp_quantile(q, bounds), or rank the released result",
+    "shift": "do it before the frame is protected, or put both values in one row",
+    "diff": "do it before the frame is protected, or put both values in one row",
+    "fill_null(strategy=...)": "write the value to fill with: .fill_null(0)",
+    "pl.fold": "use pl.sum_horizontal, pl.min_horizontal, pl.max_horizontal or pl.all_horizontal",
+    "pl.reduce": "use pl.sum_horizontal, pl.min_horizontal, pl.max_horizontal or pl.all_horizontal",
+    "name.map": "use .alias(), .name.prefix(), .name.suffix() or .name.to_lowercase()",
+    "qcut": "use .cut(breaks, labels=...) with public breaks",
+    "hash": "group by the column itself, or hash before the frame is protected",
+    "str.split": "use .str.extract(pattern), or split before the frame is protected",
+    "dt.to_string": "use .dt.year(), .dt.month(), ... or .dt.truncate(every)",
+    "dt.combine": "combine date and time before the frame is protected",
+    "pl.concat_list": "use pl.struct(...) or pl.concat_str(...)",
+    "is_close": "use ((a - b).abs() <= tolerance)",
+    "round_sig_figs": "use .round(decimals)",
+    "truncate": "use .floor(), .ceil() or .round(decimals)",
+    "dot": "multiply the columns, then use .dp_sum(bounds) as an aggregate",
+    "degrees": "multiply by a constant",
+    "radians": "multiply by a constant",
+    "str.pad_start": "use pl.concat_str(...) with .str.slice(...)",
+    "str.zfill": "use pl.concat_str(...) with .str.slice(...)",
+    "list.eval": "explode the frame: .explode(columns, max_length=...)",
+    "to_physical": "use .cast(...), or group by the column itself",
+    "dt.epoch or a function of Rust": 'use .dt.timestamp("ms") // 1000',
+}
+_DEFAULT_REMEDY = {
+    _AGGREGATE: "use a dp_ aggregate in .agg() or .select(), such as .dp_sum(bounds) or dp.count()",
+    _NEIGHBOURS: "do it before the frame is protected",
+    _LENGTH: "use the frame's own methods, or do it before the frame is protected",
+    _PYTHON: "write it with expressions, or do it before the frame is protected",
+    _UNKNOWN: "write it with supported expressions, or do it before the frame is protected",
+}
+
+_FAMILIES = {
+    "StringExpr": "str.",
+    "TemporalExpr": "dt.",
+    "ListExpr": "list.",
+    "ArrayExpr": "arr.",
+    "StructExpr": "struct.",
+    "Categorical": "cat.",
+    "BinaryExpr": "bin.",
+    "Business": "dt.",
+    "Extension": "ext.",
+    "Range": "pl.",
+    "Bitwise": "bitwise_",
+}
+_SPECIAL_NAMES = {
+    "Boolean.HasNulls": "has_nulls",
+    "RLEID": "rle_id",
+    "RLE": "rle",
+    "NUnique": "n_unique",
+    "ApproxNUnique": "approx_n_unique",
+    "QCut": "qcut",
+    "RoundSF": "round_sig_figs",
+    "FillNullWithStrategy": "fill_null(strategy=...)",
+    "AsStruct": "pl.struct",
+    "Atan2": "pl.arctan2",
+    "ArgWhere": "pl.arg_where",
+    "Repeat": "pl.repeat",
+    "FfiPlugin": "a plugin",
+    "PluginV2": "a plugin",
+    "FoldHorizontal": "pl.fold",
+    "ReduceHorizontal": "pl.reduce",
+    "CumFoldHorizontal": "pl.cum_fold",
+    "CumReduceHorizontal": "pl.cum_reduce",
+    "DynamicPred": "a dynamic predicate",
+    "Trigonometry.ArcTan": "arctan",
+    "Trigonometry.ArcSin": "arcsin",
+    "Trigonometry.ArcCos": "arccos",
+    "Trigonometry.ArcSinh": "arcsinh",
+    "Trigonometry.ArcCosh": "arccosh",
+    "Trigonometry.ArcTanh": "arctanh",
+    "StringExpr.ConcatVertical": "str.join",
+    "StringExpr.ZFill": "str.zfill",
+    "StringExpr.SplitN": "str.splitn",
+    "StringExpr.HexEncode": "str.encode",
+    "StringExpr.Base64Encode": "str.encode",
+    "StringExpr.HexDecode": "str.decode",
+    "StringExpr.Base64Decode": "str.decode",
+    "TemporalExpr.ToString": "dt.to_string",
+    "TemporalExpr.DSTOffset": "dt.dst_offset",
+    "TemporalExpr.DatetimeFunction": "pl.datetime",
+    "TemporalExpr.Duration": "pl.duration",
+    "Business.AddBusinessDay": "dt.add_business_days",
+    "Business.BusinessDayCount": "pl.business_day_count",
+    "ListExpr.Concat": "pl.concat_list",
+    "ArrayExpr.Concat": "pl.concat_arr",
+    "StructExpr.WithFields": "struct.with_fields",
+    "StructExpr.PrefixFields": "name.prefix_fields",
+    "StructExpr.SuffixFields": "name.suffix_fields",
+    "StructExpr.MapFieldNames": "name.map_fields",
+    "Bin": "bin_intervals",
+}
+_NODE_NAMES = {
+    "Over": "over",
+    "Window": "over",
+    "Rolling": "rolling",
+    "Sort": "sort",
+    "SortBy": "sort_by",
+    "Slice": "head, tail or slice",
+    "Gather": "gather or get",
+    "Filter": "filter",
+    "Explode": "explode",
+    "Len": "pl.len",
+    "Element": "pl.element",
+    "Field": "pl.field",
+    "Eval": "list.eval",
+    "StructEval": "struct.with_fields",
+    "AnonymousFunction": "map_elements or map_batches",
+    "AnonymousAgg": "map_elements or map_batches",
+    "SubPlan": "a nested frame",
+    "DataTypeFunction": "an expression of types",
+}
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def refuse(name: str, remedy: str | None = None) -> UnsupportedOperation:
+    """The refusal of an operation by its Polars name."""
+    base = name.split(".")[-1] if name.startswith(("list.", "arr.")) else name
+    if name.startswith("rolling_"):
+        reason, base = _NEIGHBOURS, "rolling"
+    elif name in _PYTHON_NAMES:
+        reason = _PYTHON
+    elif name in _AGGREGATES:
+        reason = _AGGREGATE
+    elif name in _NEIGHBOUR_NAMES:
+        reason = _NEIGHBOURS
+    elif name in _LENGTH_NAMES:
+        reason = _LENGTH
+    else:
+        reason, base = _UNKNOWN, name
+    return UnsupportedOperation(
+        f"{name} cannot be used in a private expression: {reason}",
+        remedy=remedy or _REMEDIES.get(base) or _DEFAULT_REMEDY[reason],
+    )
+
+
+def snake(name: str) -> str:
+    """``"CumSum"`` as ``"cum_sum"``."""
+    return _CAMEL.sub("_", name).lower()
+
+
+def function_name(key: str, params: Any) -> str:
+    """What the analyst wrote for the function that Polars calls `key`, such as ``Boolean.IsIn``."""
+    if key in _SPECIAL_NAMES:
+        return _SPECIAL_NAMES[key]
+    if key.startswith("Rolling") and isinstance(params, Mapping):
+        inner = params.get("function", params.get("function_by", ""))
+        inner = next(iter(inner)) if isinstance(inner, Mapping) else str(inner)
+        return "rolling_" + snake(inner)
+    if key == "Correlation" and isinstance(params, Mapping):
+        return "pl.cov" if "Covariance" in str(params.get("method")) else "pl.corr"
+    if key == "Random" and isinstance(params, Mapping):
+        method = params.get("method", "sample")
+        return snake(next(iter(method)) if isinstance(method, Mapping) else str(method))
+    family, _, name = key.partition(".")
+    if not name:
+        return snake(family)
+    return _FAMILIES.get(family, "") + snake(name)
+
+
+def node_name(kind: str, body: Any) -> str:
+    """What the analyst wrote for a node that is not a function."""
+    if kind == "Agg" and isinstance(body, Mapping) and body:
+        [name, *_] = body
+        inner = body[name]
+        if name == "Count":
+            nulls = inner["include_nulls"] if isinstance(inner, Mapping) else inner[-1]
+            return "len" if nulls else "count"
+        if name in ("Min", "Max") and isinstance(inner, Mapping) and inner.get("propagate_nans"):
+            return "nan_" + snake(name)
+        return _SPECIAL_NAMES.get(name, snake(name))
+    return _NODE_NAMES.get(kind, snake(kind))
+
+
+_QUOTED = re.compile(r'"[^"]*"')
+_OPAQUE = (
+    ("python_udf(", "map_elements or map_batches"),
+    ("map_elements(", "map_elements or map_batches"),
+    ("map_batches(", "map_elements or map_batches"),
+    ("cum_fold(", "pl.cum_fold"),
+    ("cum_reduce(", "pl.cum_reduce"),
+    ("fold(", "pl.fold"),
+    ("reduce(", "pl.reduce"),
+    ("rolling_map(", "rolling_map"),
+    ("rename_alias(", "name.map"),
+    ("name.map(", "name.map"),
+    (".map(", "dt.epoch or a function of Rust"),
+)
+
+
+def refuse_unserialisable(shown: str) -> UnsupportedOperation:
+    """The refusal of an expression that Polars cannot write down, from how it prints."""
+    bare = _QUOTED.sub('""', shown)
+    name = next((name for sign, name in _OPAQUE if sign in bare), "a Python function")
+    return refuse(name)

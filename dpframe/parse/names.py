@@ -1,0 +1,127 @@
+"""The name that Polars gives to the result of an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import polars as pl
+
+from dpframe.errors import UnsupportedOperation
+from dpframe.parse.ipc import read_ipc
+
+Node: TypeAlias = "Any"
+
+
+def output_name(node: Node) -> str:
+    """The name of an expanded node: an alias, else that of its leftmost column or constant."""
+    while isinstance(node, dict):
+        [(kind, body)] = node.items()
+        match kind:
+            case "Column":
+                return str(body)
+            case "Alias":
+                return str(body[1])
+            case "Literal":
+                return _literal_name(body)
+            case "KeepName":
+                return _kept_name(body)
+            case "RenameAlias":
+                return _renamed(output_name(body["expr"]), body["function"])
+            case "Function":
+                field = _field_name(body["function"])
+                if field is not None:
+                    return field
+                node = body["input"][0] if body["input"] else None
+            case _:
+                node = _first_operand(kind, body)
+    return "literal"
+
+
+def _first_operand(kind: str, body: Node) -> Node:
+    match kind:
+        case "BinaryExpr":
+            return body["left"]
+        case "Ternary":
+            return body["truthy"]
+        case "Cast":
+            return body["expr"]
+        case _:
+            return None
+
+
+def _literal_name(body: Node) -> str:
+    if isinstance(body, dict) and "Series" in body:
+        return read_ipc(body["Series"]).name
+    return "literal"
+
+
+def _field_name(function: Node) -> str | None:
+    if isinstance(function, dict):
+        struct = function.get("StructExpr")
+        if isinstance(struct, dict) and "FieldByName" in struct:
+            return str(struct["FieldByName"])
+    return None
+
+
+def _kept_name(body: Node) -> str:
+    name = next(_columns(body), None)
+    if name is None:
+        raise UnsupportedOperation(
+            "name.keep is used on an expression without a column", remedy="use .alias(name)"
+        )
+    return name
+
+
+def _columns(node: Node) -> Iterator[str]:
+    """The columns of a node in the order in which Polars looks for a name to keep."""
+    if not isinstance(node, dict):
+        return
+    [(kind, body)] = node.items()
+    match kind:
+        case "Column":
+            yield str(body)
+        case "Alias":
+            yield from _columns(body[0])
+        case "KeepName":
+            yield from _columns(body)
+        case "Cast" | "RenameAlias":
+            yield from _columns(body["expr"])
+        case "BinaryExpr":
+            yield from _columns(body["left"])
+            yield from _columns(body["right"])
+        case "Ternary":
+            for part in ("truthy", "falsy", "predicate"):
+                yield from _columns(body[part])
+        case "Function":
+            for part in body["input"]:
+                yield from _columns(part)
+
+
+def _renamed(name: str, function: Node) -> str:
+    match function:
+        case "ToLowercase":
+            return name.lower()
+        case "ToUppercase":
+            return name.upper()
+        case {"Prefix": str(prefix)}:
+            return prefix + name
+        case {"Suffix": str(suffix)}:
+            return name + suffix
+        case {"Replace": {"pattern": str(pattern), "value": str(value), "literal": bool(literal)}}:
+            return _replaced(name, pattern, value, literal)
+        case _:
+            raise UnsupportedOperation(
+                "a Python function cannot rename a column here",
+                remedy="use .alias(), .name.prefix(), .name.suffix() or .name.to_lowercase()",
+            )
+
+
+def _replaced(name: str, pattern: str, value: str, literal: bool) -> str:
+    try:
+        result = pl.Series([name]).str.replace_all(pattern, value, literal=literal)
+    except pl.exceptions.PolarsError:
+        raise UnsupportedOperation(
+            f"{pattern!r} is not a regular expression", remedy="use .alias(name)"
+        ) from None
+    return str(result.item())

@@ -1,0 +1,237 @@
+"""Expands what stands for several columns: selectors, regex columns, several struct fields.
+
+As in Polars, an expression is expanded before anything else: inside `pl.struct`, `pl.coalesce`,
+`pl.concat_str` and the horizontal functions into more arguments, elsewhere into more outputs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from io import BytesIO
+from typing import Any, TypeAlias
+
+import polars as pl
+
+from dpframe.errors import UnknownColumn, UnsupportedOperation
+from dpframe.parse.names import output_name
+from dpframe.rows.suggest import did_you_mean
+
+Node: TypeAlias = "Any"
+Schema: TypeAlias = "Mapping[str, pl.DataType]"
+
+VARIADIC = frozenset(
+    {
+        "AsStruct",
+        "Coalesce",
+        "MinHorizontal",
+        "MaxHorizontal",
+        "SumHorizontal",
+        "MeanHorizontal",
+        "Boolean.AnyHorizontal",
+        "Boolean.AllHorizontal",
+        "StringExpr.ConcatHorizontal",
+        "StringExpr.Format",
+    }
+)
+_FAMILIES = frozenset(
+    {
+        "Boolean",
+        "StringExpr",
+        "TemporalExpr",
+        "ListExpr",
+        "ArrayExpr",
+        "StructExpr",
+        "BinaryExpr",
+        "Categorical",
+        "Business",
+        "Range",
+        "Pow",
+        "Trigonometry",
+        "Bitwise",
+        "Extension",
+    }
+)
+
+
+def function_key(function: Any) -> tuple[str, Any]:
+    """A function's name, with its namespace, and its parameters."""
+    if isinstance(function, str):
+        return function, None
+    [(name, body)] = function.items()
+    if name not in _FAMILIES:
+        return name, body
+    if isinstance(body, str):
+        return f"{name}.{body}", None
+    [(inner, params)] = body.items()
+    return f"{name}.{inner}", params
+
+
+def expand(node: Node, schema: Schema) -> list[Node]:
+    """The node once per output, without any selectors.
+
+    Raises
+    ------
+    UnknownColumn
+        When a column that is named does not exist.
+    UnsupportedOperation
+        When selections of different lengths meet, or a pattern is not a regular expression.
+    """
+    if not isinstance(node, dict):
+        return [node]
+    [(kind, body)] = node.items()
+    match kind:
+        case "Selector":
+            return [{"Column": name} for name in expand_selector(body, schema)]
+        case "Alias":
+            return [{"Alias": [inner, body[1]]} for inner in expand(body[0], schema)]
+        case "KeepName":
+            return [{"KeepName": inner} for inner in expand(body, schema)]
+        case "Cast" | "RenameAlias":
+            return [{kind: {**body, "expr": inner}} for inner in expand(body["expr"], schema)]
+        case "BinaryExpr":
+            return _combine(kind, body, ("left", "right"), schema)
+        case "Ternary":
+            return _combine(kind, body, ("predicate", "truthy", "falsy"), schema)
+        case "Function":
+            return _expand_function(body, schema)
+        case _:
+            return [node]
+
+
+def _combine(kind: str, body: Node, parts: tuple[str, ...], schema: Schema) -> list[Node]:
+    rows = _broadcast([expand(body[part], schema) for part in parts])
+    return [{kind: {**body, **dict(zip(parts, row, strict=True))}} for row in rows]
+
+
+def _broadcast(columns: Sequence[Sequence[Node]]) -> list[tuple[Node, ...]]:
+    """One row per output; a single expansion is repeated beside a longer one."""
+    lengths = {len(column) for column in columns} - {1}
+    if len(lengths) > 1:
+        few, many = sorted(lengths)[:2]
+        raise UnsupportedOperation(
+            f"selections of {few} and {many} columns cannot be combined",
+            remedy="select the same number of columns on both sides, or one column on one side",
+        )
+    length = lengths.pop() if lengths else 1
+    return list(zip(*(c if len(c) != 1 else list(c) * length for c in columns), strict=True))
+
+
+def _expand_function(body: Node, schema: Schema) -> list[Node]:
+    key, params = function_key(body["function"])
+    inputs = [expand(node, schema) for node in body["input"]]
+    if key in VARIADIC:
+        flat = [node for column in inputs for node in column]
+        return [{"Function": {**body, "input": flat}}]
+    if key == "StructExpr.SelectFields":
+        return [
+            {"Function": {"input": [node], "function": {"StructExpr": {"FieldByName": name}}}}
+            for node in inputs[0]
+            for name in _field_names(params, node, schema)
+        ]
+    return [{"Function": {**body, "input": list(row)}} for row in _broadcast(inputs)]
+
+
+def _field_names(selector: Node, node: Node, schema: Schema) -> list[str]:
+    fields = _fields(node, schema)
+    if fields is not None:
+        return expand_selector(selector, fields)
+    if any(isinstance(part, str) and part == "Wildcard" for part in _parts(selector)):
+        raise _unknown_fields()
+    return [name for part in _parts(selector) for name in _plain_names(part)]
+
+
+def _plain_names(part: Node) -> list[str]:
+    if part == "Empty":
+        return []
+    if isinstance(part, dict) and "ByName" in part:
+        names: list[str] = part["ByName"]["names"]
+        return names
+    raise _unknown_fields()
+
+
+def _unknown_fields() -> UnsupportedOperation:
+    return UnsupportedOperation(
+        "the fields of this struct are not known before data is read",
+        remedy="name them: .struct.field('x')",
+    )
+
+
+def _fields(node: Node, schema: Schema) -> dict[str, pl.DataType] | None:
+    """The fields of a struct that is a column, a field of one, or made by `pl.struct`."""
+    if not isinstance(node, dict):
+        return None
+    [(kind, body)] = node.items()
+    if kind == "Column":
+        return _struct_fields(schema.get(body))
+    if kind == "Alias":
+        return _fields(body[0], schema)
+    if kind != "Function":
+        return None
+    key, params = function_key(body["function"])
+    if key == "StructExpr.FieldByName":
+        outer = _fields(body["input"][0], schema)
+        return None if outer is None else _struct_fields(outer.get(params))
+    if key == "AsStruct":
+        return {output_name(part): pl.Null() for part in body["input"]}
+    return None
+
+
+def _struct_fields(dtype: Any) -> dict[str, pl.DataType] | None:
+    if not isinstance(dtype, pl.Struct):
+        return None
+    return {f.name: f.dtype for f in dtype.fields}  # type: ignore[misc]
+
+
+def expand_selector(selector: Node, schema: Schema) -> list[str]:
+    """The names that a selector stands for, in Polars' order."""
+    if selector == "Wildcard":
+        return list(schema)
+    for part in _parts(selector):
+        _check_names(part, schema)
+    if isinstance(selector, dict) and "ByName" in selector:
+        return [n for n in dict.fromkeys(selector["ByName"]["names"]) if n in schema]
+    return list(_select(json.dumps(selector), tuple(schema.items())))
+
+
+@lru_cache(maxsize=512)
+def _select(selector: str, schema: tuple[tuple[str, pl.DataType], ...]) -> tuple[str, ...]:
+    """What Polars selects from a frame without rows that has this schema."""
+    source = BytesIO(f'{{"Selector":{selector}}}'.encode())
+    try:
+        expression = pl.Expr.deserialize(source, format="json")
+        empty = pl.LazyFrame(schema=dict(schema))
+        return tuple(empty.select(expression).collect_schema().names())
+    except pl.exceptions.ColumnNotFoundError:
+        raise UnknownColumn(
+            f"the frame has {len(schema)} columns, and one is selected by a position beyond them",
+            remedy=did_you_mean("", [name for name, _ in schema]),
+        ) from None
+    except pl.exceptions.PolarsError:
+        raise UnsupportedOperation(
+            "the column selection is not valid",
+            remedy="check its regular expression, or name the columns",
+        ) from None
+
+
+def _parts(selector: Node) -> Iterator[Node]:
+    """The simple selectors that a selector is made of."""
+    if isinstance(selector, dict):
+        [(kind, body)] = selector.items()
+        if kind in ("Union", "Difference", "Intersect", "ExclusiveOr"):
+            for part in body:
+                yield from _parts(part)
+            return
+    yield selector
+
+
+def _check_names(part: Node, schema: Schema) -> None:
+    if isinstance(part, dict) and "ByName" in part and part["ByName"].get("strict", True):
+        for name in part["ByName"]["names"]:
+            if name not in schema:
+                raise unknown_column(name, schema)
+
+
+def unknown_column(name: str, schema: Schema) -> UnknownColumn:
+    return UnknownColumn(f"the frame has no column {name!r}", remedy=did_you_mean(name, schema))
