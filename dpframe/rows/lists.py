@@ -1,0 +1,142 @@
+"""Lists and fixed-size arrays within a row.
+
+An Array is read as a List, so that both follow the same rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import polars as pl
+
+from dpframe.core.domain import Domain, domain_of_dtype
+from dpframe.core.dtypes import FLOAT64, INT64, NULL, STRING, DType, list_type
+from dpframe.core.interval import interval
+from dpframe.core.tree import Options
+from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.rows.operands import as_type, boolean
+from dpframe.rows.operation import Namespace, RowOperation
+from dpframe.rows.options import whole_option
+
+_LONGEST = 2**32 - 1
+
+
+def _elements(domain: Domain, what: str) -> Domain:
+    """The facts about the elements of a List or Array."""
+    inner = domain.dtype.inner
+    if domain.dtype.name not in ("List", "Array") or inner is None:
+        raise UnsupportedOperation(
+            f"{what} works on lists and arrays, not on {domain.dtype}",
+            remedy="use .str for text and .struct for structs; other columns are one value a row",
+        )
+    return domain.inner or domain_of_dtype(inner)
+
+
+def _as_list(expression: pl.Expr, domain: Domain) -> pl.Expr:
+    return expression.arr.to_list() if domain.dtype.name == "Array" else expression
+
+
+class ListLen(RowOperation):
+    name = "list_len"
+    summary = "Number of elements, null ones included, as Int64; null for a null list."
+    examples = ('pl.col("li").list.len()', 'pl.col("ls").list.len()', 'pl.col("arr").arr.len()')
+
+    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        _elements(args[0], "len")
+        width = args[0].dtype.width
+        known = interval(0, _LONGEST) if width is None else interval(width, width)
+        return Domain(INT64, nullable=args[0].nullable, interval=known)
+
+    def lower(
+        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
+    ) -> pl.Expr:
+        return as_type(_as_list(args[0], domains[0]).list.len(), INT64)
+
+    def words(self, args: Sequence[str], options: Options) -> str:
+        return f"{args[0]}.list.len()"
+
+
+class ListGet(RowOperation):
+    """A constant index; negative ones count from the end."""
+
+    name = "list_get"
+    summary = "The element at a constant index, null where the list is too short."
+    examples = (
+        'pl.col("li").list.get(0)',
+        'pl.col("ls").list.get(-1)',
+        'pl.col("arr").arr.get(1)',
+    )
+
+    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        element = _elements(args[0], "get")
+        index = whole_option(options, "index")
+        if not -_LONGEST <= index <= _LONGEST:
+            raise InvalidBounds("no list is so long that it has this index")
+        width = args[0].dtype.width
+        inside = width is not None and -width <= index < width
+        return replace(element, nullable=element.nullable or args[0].nullable or not inside)
+
+    def lower(
+        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
+    ) -> pl.Expr:
+        index = whole_option(options, "index")
+        return _as_list(args[0], domains[0]).list.get(index, null_on_oob=True)
+
+    def words(self, args: Sequence[str], options: Options) -> str:
+        return f"{args[0]}.list.get({options['index']})"
+
+
+class ListContains(RowOperation):
+    """A null item is found where the list holds a null; the result is null only for a null list."""
+
+    name = "list_contains"
+    summary = "Whether the list holds the item, which may be a constant or differ from row to row."
+    examples = (
+        'pl.col("li").list.contains(1)',
+        'pl.col("li").list.contains(pl.col("i64"))',
+        'pl.col("ls").list.contains("a")',
+        'pl.col("arr").arr.contains(2)',
+    )
+
+    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        element = _elements(args[0], "contains")
+        _common(element.dtype, args[1].dtype)
+        return boolean(args[0].nullable)
+
+    def lower(
+        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
+    ) -> pl.Expr:
+        element = _elements(domains[0], "contains").dtype
+        common = _common(element, domains[1].dtype)
+        items = _as_list(args[0], domains[0])
+        if element != common:
+            items = as_type(items, list_type(common))
+        item = args[1] if domains[1].dtype == common else as_type(args[1], common)
+        return items.list.contains(item, nulls_equal=True)
+
+    def words(self, args: Sequence[str], options: Options) -> str:
+        return f"{args[0]}.list.contains({args[1]})"
+
+
+def _common(element: DType, item: DType) -> DType:
+    """The type in which elements and item are compared; no value changes on the way there."""
+    if element.is_text and (item.is_text or item == NULL):
+        return STRING
+    if (element == item or item == NULL) and not element.is_nested:
+        return element
+    if _fits_int64(element) and _fits_int64(item):
+        return INT64
+    if element.is_float and (item.is_float or _fits_int64(item)):
+        return FLOAT64
+    raise UnsupportedOperation(
+        f"a list of {element} cannot be searched for a value of type {item}",
+        remedy="cast the item to the type of the elements",
+    )
+
+
+def _fits_int64(dtype: DType) -> bool:
+    return dtype.is_integer and dtype.name not in ("UInt64", "Int128")
+
+
+OPERATIONS: tuple[RowOperation, ...] = (ListLen(), ListGet(), ListContains())

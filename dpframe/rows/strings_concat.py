@@ -1,0 +1,86 @@
+"""Several values joined into one text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from math import prod
+
+import polars as pl
+
+from dpframe.core.domain import Domain, Scalar
+from dpframe.core.dtypes import STRING, DType
+from dpframe.core.tree import Options
+from dpframe.errors import UnsupportedOperation
+from dpframe.rows.operation import Namespace, RowOperation
+from dpframe.rows.options import flag_option, quoted, text_option
+from dpframe.rows.polars_dtypes import to_polars
+
+_MOST_CATEGORIES = 1_000
+
+
+class ConcatStr(RowOperation):
+    """Text, integers and Booleans; how floats and dates print differs between versions."""
+
+    name = "concat_str"
+    summary = "Texts, integers and Booleans joined by a constant separator."
+    examples = (
+        'pl.concat_str("s", "sb", separator="-")',
+        'pl.concat_str("s", "i8", "b", "e", separator="", ignore_nulls=True)',
+        'pl.concat_str(pl.lit("x"), "i64")',
+    )
+
+    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        text_option(options, "separator")
+        if not args:
+            raise UnsupportedOperation("concat_str needs at least one expression")
+        for arg in args:
+            _require_printable(arg.dtype)
+        ignore = flag_option(options, "ignore_nulls")
+        nullable = not ignore and any(arg.nullable for arg in args)
+        return Domain(STRING, nullable=nullable, categories=_joined(args, options))
+
+    def lower(
+        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
+    ) -> pl.Expr:
+        texts = [arg.cast(to_polars(STRING), strict=False) for arg in args]
+        expression: pl.Expr = ns.concat_str(
+            texts,
+            separator=text_option(options, "separator"),
+            ignore_nulls=flag_option(options, "ignore_nulls"),
+        )
+        return expression
+
+    def words(self, args: Sequence[str], options: Options) -> str:
+        separator = text_option(options, "separator")
+        extra = [f"separator={quoted(separator)}"] if separator else []
+        extra += ["ignore_nulls=True"] if flag_option(options, "ignore_nulls") else []
+        return f"concat_str({', '.join([*args, *extra])})"
+
+
+def _require_printable(dtype: DType) -> None:
+    if dtype.is_text or dtype.is_integer or dtype.is_boolean:
+        return
+    raise UnsupportedOperation(
+        f"concat_str joins text, integers and Booleans, not {dtype}",
+        remedy="cast it to pl.String or pl.Int64 first, or take parts of it, such as .dt.year()",
+    )
+
+
+def _joined(args: Sequence[Domain], options: Options) -> tuple[Scalar, ...] | None:
+    """All results, where all values of all operands are known and are text."""
+    ignore = flag_option(options, "ignore_nulls")
+    choices: list[list[str | None]] = []
+    for arg in args:
+        if arg.categories is None or not arg.dtype.is_text:
+            return None
+        values: list[str | None] = [v for v in arg.categories if isinstance(v, str)]
+        choices.append([*values, None] if ignore and arg.nullable else values)
+    if prod(len(choice) for choice in choices) > _MOST_CATEGORIES:
+        return None
+    separator = text_option(options, "separator")
+    joined = (separator.join(v for v in row if v is not None) for row in product(*choices))
+    return tuple(dict.fromkeys(joined))
+
+
+OPERATIONS: tuple[RowOperation, ...] = (ConcatStr(),)

@@ -1,0 +1,36 @@
+"""How long texts are."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from dpframe.core.dtypes import INT64
+from dpframe.core.tree import Options
+from dpframe.rows.operands import as_type
+from dpframe.rows.operation import Namespace, RowOperation
+from dpframe.rows.text import TextToCount
+
+
+class LenChars(TextToCount):
+    """Code points, as Polars counts them: a letter and its combining accent are two."""
+
+    name = "str_len_chars"
+    method = "str.len_chars"
+    summary = "Number of characters (code points), as Int64."
+    examples = ('pl.col("s").str.len_chars()', 'pl.col("e").cast(pl.String).str.len_chars()')
+
+    def apply(self, ns: Namespace, text: pl.Expr, options: Options) -> pl.Expr:
+        return as_type(text.str.len_chars(), INT64)
+
+
+class LenBytes(TextToCount):
+    name = "str_len_bytes"
+    method = "str.len_bytes"
+    summary = "Number of bytes in UTF-8, as Int64."
+    examples = ('pl.col("s").str.len_bytes()', 'pl.col("sb").str.len_bytes()')
+
+    def apply(self, ns: Namespace, text: pl.Expr, options: Options) -> pl.Expr:
+        return as_type(text.str.len_bytes(), INT64)
+
+
+OPERATIONS: tuple[RowOperation, ...] = (LenChars(), LenBytes())

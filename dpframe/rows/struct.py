@@ -1,0 +1,93 @@
+"""Several columns as one, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import polars as pl
+
+from dpframe.core.domain import Domain
+from dpframe.core.dtypes import struct_type
+from dpframe.core.tree import Options
+from dpframe.errors import InvalidBounds, UnknownColumn, UnsupportedOperation
+from dpframe.rows.operation import Namespace, RowOperation
+from dpframe.rows.options import quoted, text_option, texts_option
+from dpframe.rows.suggest import did_you_mean
+
+
+class StructOf(RowOperation):
+    """Never null itself, even where all fields are."""
+
+    name = "struct"
+    summary = "One column of named fields."
+    examples = (
+        'pl.struct("i8", "s")',
+        'pl.struct(a=pl.col("f64"), b=pl.col("d"))',
+        'pl.struct("st", "li")',
+    )
+
+    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        names = texts_option(options, "names")
+        if not args or len(names) != len(args):
+            raise UnsupportedOperation("a struct needs at least one field, and a name for each")
+        if len(set(names)) != len(names):
+            raise InvalidBounds(
+                "two fields of a struct have the same name", remedy="rename one with .alias(name)"
+            )
+        fields = tuple(zip(names, args, strict=True))
+        dtype = struct_type(tuple((name, domain.dtype) for name, domain in fields))
+        return Domain(dtype, nullable=False, fields=fields)
+
+    def lower(
+        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
+    ) -> pl.Expr:
+        names = texts_option(options, "names")
+        expression: pl.Expr = ns.struct(
+            [arg.alias(name) for name, arg in zip(names, args, strict=True)]
+        )
+        return expression
+
+    def words(self, args: Sequence[str], options: Options) -> str:
+        names = texts_option(options, "names")
+        shown = (
+            arg if arg == f'col("{name}")' else f"{arg}.alias({quoted(name)})"
+            for name, arg in zip(names, args, strict=True)
+        )
+        return f"struct({', '.join(shown)})"
+
+
+class Field(RowOperation):
+    name = "field"
+    summary = "One field of a struct; null where the struct is."
+    examples = (
+        'pl.col("st").struct.field("x")',
+        'pl.struct("i8", "s").struct.field("s")',
+    )
+
+    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        operand = args[0]
+        name = text_option(options, "name")
+        if operand.dtype.fields is None or operand.fields is None:
+            raise UnsupportedOperation(
+                f"struct.field works on structs, not on {operand.dtype}",
+                remedy="write the column itself",
+            )
+        fields = dict(operand.fields)
+        if name not in fields:
+            raise UnknownColumn(
+                f"the struct has no field {name!r}", remedy=did_you_mean(name, fields)
+            )
+        found = fields[name]
+        return replace(found, nullable=found.nullable or operand.nullable)
+
+    def lower(
+        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
+    ) -> pl.Expr:
+        return args[0].struct.field(text_option(options, "name"))
+
+    def words(self, args: Sequence[str], options: Options) -> str:
+        return f"{args[0]}.struct.field({quoted(text_option(options, 'name'))})"
+
+
+OPERATIONS: tuple[RowOperation, ...] = (StructOf(), Field())

@@ -1,0 +1,172 @@
+"""What operations on text share: their operand, and what is known of their result.
+
+Enum and Categorical values are read as the text of their category. Where all values of the operand
+are known, the operation is run on that public list to find the values of the result.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from functools import lru_cache
+
+import polars as pl
+
+from dpframe.core.domain import Domain, Scalar
+from dpframe.core.dtypes import INT64, STRING, DType
+from dpframe.core.interval import interval
+from dpframe.core.tree import Options
+from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.rows.operands import boolean
+from dpframe.rows.operation import Namespace, RowOperation
+from dpframe.rows.polars_dtypes import to_polars
+
+_MOST_CATEGORIES = 10_000
+"""Longer lists of categories are not carried through text operations."""
+
+
+def require_text(domain: Domain, what: str) -> None:
+    """Refuse an operand that is not text.
+
+    Raises
+    ------
+    UnsupportedOperation
+        Naming the type, and how to get text.
+    """
+    if not domain.dtype.is_text:
+        raise UnsupportedOperation(
+            f"{what} works on text, not on {domain.dtype}", remedy=_text_remedy(domain.dtype)
+        )
+
+
+def _text_remedy(dtype: DType) -> str:
+    if dtype.name in ("Datetime", "Date"):
+        return "use the methods of .dt, such as .dt.year()"
+    if dtype.name == "Struct":
+        return "take one of its fields first, with .struct.field(name)"
+    if dtype.is_nested:
+        return "take a value from it first, with .list.get(0)"
+    return "cast it first, with .cast(pl.String)"
+
+
+def as_text(expression: pl.Expr, domain: Domain) -> pl.Expr:
+    """An operand as a String expression."""
+    if domain.dtype == STRING:
+        return expression
+    return expression.cast(to_polars(STRING), strict=False)
+
+
+def known_results(
+    operation: RowOperation, operand: Domain, options: Options
+) -> tuple[Scalar, ...] | None:
+    """What the operation makes of each known value of its operand; None when they are not known.
+
+    The operation runs as it will on data, so this is what it yields, not what Python would.
+    """
+    values = operand.categories
+    if values is None or len(values) > _MOST_CATEGORIES:
+        return None
+    texts = tuple(value for value in values if isinstance(value, str))
+    return _run(operation, texts, tuple(sorted(options.items())))
+
+
+@lru_cache(maxsize=256)
+def _run(
+    operation: RowOperation, texts: tuple[str, ...], options: tuple[tuple[str, object], ...]
+) -> tuple[Scalar, ...]:
+    facts = Domain(STRING, nullable=False)
+    expression = operation.lower(pl, [pl.col("value")], [facts], dict(options))  # type: ignore[arg-type]
+    frame = pl.DataFrame({"value": list(texts)}, schema={"value": pl.String})
+    return tuple(frame.select(result=expression)["result"].to_list())
+
+
+class TextOperation(RowOperation):
+    """An operation with one operand that is text."""
+
+    method: str
+    """The Polars method, for words: `str.to_lowercase`."""
+
+    def check(self, options: Options) -> None:
+        """Refuse constants that make no sense; called before anything else."""
+
+    @abstractmethod
+    def apply(self, ns: Namespace, text: pl.Expr, options: Options) -> pl.Expr:
+        """The operation on a String expression."""
+
+    @abstractmethod
+    def result(self, operand: Domain, options: Options) -> Domain:
+        """The domain of the result for an operand that is text."""
+
+    def arguments(self, options: Options) -> str:
+        """The constants between the parentheses, for words."""
+        return ""
+
+    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        require_text(args[0], self.method)
+        self.check(options)
+        return self.result(args[0], options)
+
+    def lower(
+        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
+    ) -> pl.Expr:
+        self.check(options)
+        return self.apply(ns, as_text(args[0], domains[0]), options)
+
+    def words(self, args: Sequence[str], options: Options) -> str:
+        return f"{args[0]}.{self.method}({self.arguments(options)})"
+
+
+class TextToText(TextOperation):
+    """From text to text; never null where the operand is not."""
+
+    def result(self, operand: Domain, options: Options) -> Domain:
+        results = known_results(self, operand, options)
+        categories = None if results is None else tuple(dict.fromkeys(results))
+        return Domain(STRING, nullable=operand.nullable, categories=categories)
+
+
+class TextToFlag(TextOperation):
+    """From text to a condition."""
+
+    def result(self, operand: Domain, options: Options) -> Domain:
+        return boolean(operand.nullable)
+
+
+class TextToCount(TextOperation):
+    """From text to a whole number that is at least zero."""
+
+    most: int = 2**32 - 1
+
+    def result(self, operand: Domain, options: Options) -> Domain:
+        results = known_results(self, operand, options)
+        counts = [value for value in results or () if isinstance(value, int)]
+        known = interval(min(counts), max(counts)) if counts else interval(0, self.most)
+        categories = None if results is None else tuple(dict.fromkeys(counts))
+        return Domain(INT64, operand.nullable, interval=known, categories=categories)
+
+
+@lru_cache(maxsize=256)
+def check_pattern(pattern: str) -> int:
+    """The number of groups of a regular expression, group 0 included.
+
+    Raises
+    ------
+    InvalidBounds
+        When the engine does not accept the expression: on no data it may depend whether it raises.
+    """
+    probe = pl.Series([""], dtype=pl.String)
+    try:
+        probe.str.contains(pattern, literal=False, strict=True)
+        groups = probe.str.extract_groups(pattern).struct.fields
+    except Exception:
+        raise InvalidBounds(
+            f"{quoted_pattern(pattern)} is not a regular expression",
+            remedy="write a regular expression of Rust's regex crate, which has no look-around "
+            "and no back-references, or pass literal=True",
+        ) from None
+    return len(groups) + 1
+
+
+def quoted_pattern(pattern: str) -> str:
+    """A pattern in a message, cut short when it is long."""
+    return repr(pattern if len(pattern) <= 60 else pattern[:57] + "...")
