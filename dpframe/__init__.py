@@ -1,0 +1,84 @@
+"""Publish aggregates of personal data from Polars, with differential privacy.
+
+Importing this module also adds the ``dp_*`` methods to Polars expressions and frames.
+"""
+
+from dpframe.api.expressions import DPExpr
+from dpframe.api.frame import PrivateFrame, PrivateGroupBy
+from dpframe.api.functions import (
+    argmax,
+    count,
+    histogram,
+    mean,
+    median,
+    n_unique,
+    quantile,
+    std,
+    sum,
+    var,
+)
+from dpframe.api.polars_methods import register as _register
+from dpframe.api.query import PrivateQuery, Release
+from dpframe.api.session import Session
+from dpframe.core.budget import ZCDP, ApproxDP, PureDP
+from dpframe.core.sensitivity import Sensitivity
+from dpframe.core.units import Identifier, Rows
+from dpframe.errors import (
+    BudgetExceeded,
+    DPFrameError,
+    EngineError,
+    InvalidBounds,
+    InvalidBudget,
+    LedgerError,
+    MissingKeys,
+    PlanMismatch,
+    UnboundedSensitivity,
+    UnitDropped,
+    UnknownColumn,
+    UnsupportedOperation,
+)
+from dpframe.plan import NoisyAggregate, Plan, PlanStep
+
+_register()
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ZCDP",
+    "ApproxDP",
+    "BudgetExceeded",
+    "DPExpr",
+    "DPFrameError",
+    "EngineError",
+    "Identifier",
+    "InvalidBounds",
+    "InvalidBudget",
+    "LedgerError",
+    "MissingKeys",
+    "NoisyAggregate",
+    "Plan",
+    "PlanMismatch",
+    "PlanStep",
+    "PrivateFrame",
+    "PrivateGroupBy",
+    "PrivateQuery",
+    "PureDP",
+    "Release",
+    "Rows",
+    "Sensitivity",
+    "Session",
+    "UnboundedSensitivity",
+    "UnitDropped",
+    "UnknownColumn",
+    "UnsupportedOperation",
+    "argmax",
+    "count",
+    "histogram",
+    "mean",
+    "median",
+    "n_unique",
+    "quantile",
+    "std",
+    "sum",
+    "var",
+]

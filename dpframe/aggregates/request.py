@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from types import MappingProxyType
 from typing import Any
 
 from dpframe.core.tree import Tree
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.groups import Groups
 
-NO_PARAMETERS: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +38,7 @@ class Request:
     kind: str
     name: str
     tree: Tree | None
-    parameters: Mapping[str, Any] = NO_PARAMETERS
+    parameters: Mapping[str, Any]
     weight: Fraction = Fraction(1)
     mechanism: str = "auto"
     score: Request | Tree | None = None

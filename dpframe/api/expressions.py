@@ -1,0 +1,293 @@
+"""dp expressions: what `pl.col("x").dp_sum(...)` gives. They record; nothing runs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, NoReturn
+
+import polars as pl
+
+from dpframe.aggregates.registry import BY_KIND
+from dpframe.aggregates.spec import PLACEHOLDER, AggregateSpec, OutputSpec
+from dpframe.core.exact import Number, exact
+from dpframe.errors import InvalidBudget, UnsupportedOperation
+
+_COUNTER = itertools.count()
+_HOW = (
+    "run it on a private frame: session.protect(frame, unit=dp.Rows()).select(...).collect("
+    "epsilon=...)"
+)
+
+
+class DPExpr(pl.Expr):
+    """A dp aggregate, or arithmetic of several, waiting for a private frame.
+
+    It is a Polars expression only so far as types and names go. Given to plain Polars it raises:
+    it never yields a number without noise. Arithmetic with other dp expressions and constants is
+    post-processing and costs only its parts.
+
+    Examples
+    --------
+    >>> import polars as pl, dpframe as dp
+    >>> share = (pl.col("income").dp_sum((0, 9)) / dp.count()).alias("share")
+    >>> share
+    <dp expression: col("income").dp_sum((0, 9)) / dp.count()>
+    >>> pl.DataFrame({"income": [1]}).select(share)
+    Traceback (most recent call last):
+        ...
+    dpframe.errors.UnsupportedOperation: a dp expression cannot run in plain Polars
+      in: col("income").dp_sum((0, 9)) / dp.count()
+      instead: run it on a private frame: ...
+    """
+
+    _spec: OutputSpec
+
+    def __new__(cls, spec: OutputSpec) -> DPExpr:
+        made = object.__new__(cls)
+        made._spec = spec
+        return made
+
+    def __init__(self, spec: OutputSpec) -> None:
+        """The parent's state is never made: there is no Polars expression behind this one."""
+
+    @property
+    def _pyexpr(self) -> NoReturn:  # type: ignore[override]
+        raise UnsupportedOperation(
+            "a dp expression cannot run in plain Polars", where=self._words(), remedy=_HOW
+        )
+
+    def _words(self) -> str:
+        text = self._spec.words
+        for placeholder, spec in self._spec.aggregates.items():
+            text = text.replace("{" + placeholder + "}", _spec_words(spec))
+        return text
+
+    def __repr__(self) -> str:
+        return f"<dp expression: {self._words()}>"
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        text = repr(self).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+        return f"<pre>{text}</pre>"
+
+    def __reduce__(self) -> NoReturn:
+        raise UnsupportedOperation("a dp expression cannot be pickled", where=self._words())
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def alias(self, name: str) -> DPExpr:
+        """The same, its result named `name`."""
+        spec = self._spec
+        return DPExpr(OutputSpec(spec.aggregates, spec.post, spec.words, name))
+
+    def _post(self, symbol: str, method: str, other: Any, mirrored: bool = False) -> DPExpr:
+        mine = self._spec
+        aggregates, theirs, text = _operand(other, symbol)
+        left = _post_of(mine)
+        post = getattr(left, method)(theirs)
+        mine_text = _bracketed(mine)
+        words = f"{text} {symbol} {mine_text}" if mirrored else f"{mine_text} {symbol} {text}"
+        merged: Mapping[str, AggregateSpec] = (
+            {**aggregates, **mine.aggregates} if mirrored else {**mine.aggregates, **aggregates}
+        )
+        return DPExpr(OutputSpec(merged, post, words, mine.alias))
+
+    def __add__(self, other: Any) -> DPExpr:
+        return self._post("+", "__add__", other)
+
+    def __radd__(self, other: Any) -> DPExpr:
+        return self._post("+", "__radd__", other, mirrored=True)
+
+    def __sub__(self, other: Any) -> DPExpr:
+        return self._post("-", "__sub__", other)
+
+    def __rsub__(self, other: Any) -> DPExpr:
+        return self._post("-", "__rsub__", other, mirrored=True)
+
+    def __mul__(self, other: Any) -> DPExpr:
+        return self._post("*", "__mul__", other)
+
+    def __rmul__(self, other: Any) -> DPExpr:
+        return self._post("*", "__rmul__", other, mirrored=True)
+
+    def __truediv__(self, other: Any) -> DPExpr:
+        return self._post("/", "__truediv__", other)
+
+    def __rtruediv__(self, other: Any) -> DPExpr:
+        return self._post("/", "__rtruediv__", other, mirrored=True)
+
+    def __floordiv__(self, other: Any) -> DPExpr:
+        return self._post("//", "__floordiv__", other)
+
+    def __rfloordiv__(self, other: Any) -> DPExpr:
+        return self._post("//", "__rfloordiv__", other, mirrored=True)
+
+    def __mod__(self, other: Any) -> DPExpr:
+        return self._post("%", "__mod__", other)
+
+    def __rmod__(self, other: Any) -> DPExpr:
+        return self._post("%", "__rmod__", other, mirrored=True)
+
+    def __pow__(self, other: Any) -> DPExpr:
+        return self._post("**", "__pow__", other)
+
+    def __rpow__(self, other: Any) -> DPExpr:
+        return self._post("**", "__rpow__", other, mirrored=True)
+
+    def __neg__(self) -> DPExpr:
+        spec = self._spec
+        words = f"-{_bracketed(spec)}"
+        return DPExpr(OutputSpec(spec.aggregates, -_post_of(spec), words, spec.alias))
+
+    def __pos__(self) -> DPExpr:
+        return self
+
+    def round(self, decimals: int = 0, *args: Any, **kwargs: Any) -> DPExpr:
+        """The result rounded; post-processing."""
+        return self._apply("round", decimals)
+
+    def abs(self) -> DPExpr:
+        """The result's absolute value; post-processing."""
+        return self._apply("abs")
+
+    def sqrt(self) -> DPExpr:
+        """The result's square root; post-processing."""
+        return self._apply("sqrt")
+
+    def clip(self, lower_bound: Any = None, upper_bound: Any = None) -> DPExpr:
+        """The result clamped to constants; post-processing."""
+        return self._apply("clip", lower_bound, upper_bound)
+
+    def _apply(self, method: str, *arguments: Any) -> DPExpr:
+        spec = self._spec
+        if any(isinstance(a, pl.Expr) for a in arguments):
+            raise _no_rows(self._words(), method)
+        post = getattr(_post_of(spec), method)(*arguments)
+        said = ", ".join(repr(a) for a in arguments)
+        words = f"{_bracketed(spec)}.{method}({said})"
+        return DPExpr(OutputSpec(spec.aggregates, post, words, spec.alias))
+
+
+def output_of(expression: DPExpr, alias: str | None = None) -> OutputSpec:
+    """What a dp expression records, under another name where one is given."""
+    spec = expression._spec
+    return spec if alias is None else OutputSpec(spec.aggregates, spec.post, spec.words, alias)
+
+
+def aggregate_of(expression: DPExpr, what: str) -> AggregateSpec:
+    """The one aggregate that an expression is.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When it is arithmetic of several.
+    """
+    spec = expression._spec
+    if spec.post is not None or len(spec.aggregates) != 1:
+        raise UnsupportedOperation(
+            f"{what} must be one dp aggregate, not arithmetic of dp aggregates",
+            where=expression._words(),
+            remedy="compute inside the aggregate: (pl.col('a') + pl.col('b')).dp_sum(...)",
+        )
+    return next(iter(spec.aggregates.values()))
+
+
+def make(
+    kind: str,
+    expression: Any,
+    parameters: Mapping[str, Any],
+    *,
+    weight: Number = 1,
+    mechanism: str = "auto",
+    score: AggregateSpec | pl.Expr | None = None,
+) -> DPExpr:
+    """A dp expression of one aggregate.
+
+    Raises
+    ------
+    InvalidBudget
+        When the weight is not a positive number.
+    UnsupportedOperation
+        When the mechanism does not release such an aggregate.
+    """
+    column = pl.col(expression) if isinstance(expression, str) else expression
+    if isinstance(column, DPExpr):
+        raise UnsupportedOperation(
+            f"dp_{kind} of a dp expression: an aggregate has no rows to aggregate",
+            where=column._words(),
+            remedy="aggregate a row-wise expression",
+        )
+    if column is not None and not isinstance(column, pl.Expr):
+        raise UnsupportedOperation(
+            f"dp_{kind} takes a column name or a Polars expression, not {column!r}",
+            remedy='write for example pl.col("age")',
+        )
+    accepted = BY_KIND[kind].mechanisms
+    if mechanism not in accepted:
+        raise UnsupportedOperation(
+            f"mechanism {mechanism!r} does not release a {kind}",
+            where=f"dp_{kind}(mechanism={mechanism!r})",
+            remedy="use one of " + ", ".join(repr(m) for m in accepted),
+        )
+    spec = AggregateSpec(kind, column, parameters, _weight(weight, kind), mechanism, score)
+    placeholder = f"{PLACEHOLDER}{next(_COUNTER)}"
+    return DPExpr(OutputSpec({placeholder: spec}, None, "{" + placeholder + "}"))
+
+
+def _weight(weight: Number, kind: str) -> Fraction:
+    try:
+        number = exact(weight)
+    except (TypeError, ValueError, ZeroDivisionError):
+        number = Fraction(0)
+    if number <= 0:
+        raise InvalidBudget(
+            f"a weight must be a positive number, not {weight!r}",
+            where=f"dp_{kind}(weight={weight!r})",
+            remedy="write weight=2 for twice the share of the cost",
+        )
+    return number
+
+
+def _post_of(spec: OutputSpec) -> pl.Expr:
+    return pl.col(next(iter(spec.aggregates))) if spec.post is None else spec.post
+
+
+def _bracketed(spec: OutputSpec) -> str:
+    return spec.words if spec.post is None else f"({spec.words})"
+
+
+def _operand(other: Any, symbol: str) -> tuple[Mapping[str, AggregateSpec], Any, str]:
+    """The other side of an operator: a dp expression or a constant."""
+    if isinstance(other, DPExpr):
+        return other._spec.aggregates, _post_of(other._spec), _bracketed(other._spec)
+    if isinstance(other, (pl.Expr, pl.Series)):
+        raise _no_rows(repr(symbol), symbol)
+    return {}, pl.lit(other), repr(other)
+
+
+def _no_rows(where: str, what: str) -> UnsupportedOperation:
+    return UnsupportedOperation(
+        f"{what} of a dp result and a row-wise expression: results have no rows",
+        where=where,
+        remedy="compute with columns inside the aggregate, and with constants or other dp "
+        "expressions outside",
+    )
+
+
+def _spec_words(spec: AggregateSpec) -> str:
+    said = ", ".join(
+        (f"{v!r}" if n in ("bounds", "q", "bins") else f"{n}={v!r}")
+        for n, v in spec.parameters.items()
+        if v is not None and v is not False and not (n in ("k", "ddof") and v == 1)
+    )
+    if spec.expression is None:
+        return f"dp.{spec.kind}({said})"
+    try:
+        column = str(spec.expression).replace('col("', 'col("')
+    except Exception:  # a broken Polars repr must not hide the real message
+        column = "expression"
+    return f"{column}.dp_{spec.kind}({said})"

@@ -1,0 +1,440 @@
+"""Private frames: Polars' verbs where each row stays on its own, and dp aggregates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import polars as pl
+
+from dpframe import pipeline
+from dpframe.api.expressions import DPExpr, output_of
+from dpframe.api.query import PrivateQuery
+from dpframe.api.shortcuts import Shortcuts
+from dpframe.api.source import Source
+from dpframe.core.dtypes import DType
+from dpframe.core.tree import Column, Literal, Named, call
+from dpframe.errors import UnknownColumn, UnsupportedOperation
+from dpframe.frames.filter import DropNulls, Filter
+from dpframe.frames.groups import Groups
+from dpframe.frames.relation import Relation
+from dpframe.frames.step import Step
+from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
+from dpframe.rows.polars_dtypes import from_polars
+from dpframe.rows.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from dpframe.api.session import Session
+
+_RAW = "it would show private rows; aggregate with dp expressions, such as .dp_count()"
+_HINTS = {
+    **dict.fromkeys(
+        (
+            "head",
+            "tail",
+            "limit",
+            "slice",
+            "first",
+            "last",
+            "fetch",
+            "sample",
+            "glimpse",
+            "row",
+            "rows",
+            "item",
+            "to_dicts",
+            "to_pandas",
+            "to_arrow",
+            "to_numpy",
+            "iter_rows",
+            "describe",
+            "show",
+            "write_csv",
+            "write_parquet",
+            "sink_parquet",
+            "sink_csv",
+            "collect",
+            "lazy",
+            "get_column",
+            "to_series",
+        ),
+        _RAW,
+    ),
+    **dict.fromkeys(
+        (
+            "sort",
+            "top_k",
+            "bottom_k",
+            "reverse",
+            "shift",
+            "rolling",
+            "group_by_dynamic",
+            "with_row_index",
+            "with_row_count",
+            "unique",
+            "interpolate",
+            "merge_sorted",
+            "gather_every",
+            "map_batches",
+            "pipe_with_schema",
+        ),
+        "a row of its result would depend on other rows; use row-wise expressions",
+    ),
+    **dict.fromkeys(
+        ("len", "height", "shape", "count", "n_unique", "is_empty", "null_count", "estimated_size"),
+        "use .dp_count() or .dp_n_unique(column)",
+    ),
+    **dict.fromkeys(
+        ("sum", "mean", "median", "min", "max", "std", "var", "quantile", "value_counts"),
+        "use the dp_* method of the same name, with bounds",
+    ),
+    **dict.fromkeys(
+        (
+            "join",
+            "join_asof",
+            "concat",
+            "vstack",
+            "extend",
+            "explode",
+            "unpivot",
+            "pivot",
+            "limit_rows",
+            "limit_groups",
+        ),
+        "frames of several rows per person are not supported yet; join or reshape "
+        "before session.protect(...), where one row is one person",
+    ),
+    "sql": "use filter, with_columns, group_by and agg",
+}
+
+
+class PrivateFrame(Shortcuts):
+    """A frame of private rows. Nothing raw comes out of it.
+
+    Row-wise verbs (`filter`, `with_columns`, `select`, `rename`, `drop`, `cast`, `fill_null`,
+    `fill_nan`, `drop_nulls`) work as in Polars and give another private frame; `agg` and the
+    `dp_*` methods give a `PrivateQuery`. Made by `Session.protect`.
+
+    Guarantee
+    ---------
+    Every verb is 1-stable: one individual's rows become at most as many rows, each computed from
+    itself alone.
+    """
+
+    __slots__ = ("_relation", "_session", "_source")
+
+    def __init__(self, relation: Relation, source: Source, session: Session | None) -> None:
+        self._relation = relation
+        self._source = source
+        self._session = session
+
+    # -- row-wise verbs -------------------------------------------------------------------------
+
+    def filter(self, *predicates: Any, **constraints: Any) -> PrivateFrame:
+        """Keep rows for which all predicates are true; keywords compare for equality."""
+        given = [p for item in predicates for p in (item if isinstance(item, list) else [item])]
+        given += [pl.col(name) == value for name, value in constraints.items()]
+        if not given:
+            return self
+        _no_dp(given, "filter")
+        named = pipeline.read_rows(given, {}, self._relation, "filter")
+        return self._then(Filter(tuple(n.tree for n in named)))
+
+    def with_columns(self, *exprs: Any, **named_exprs: Any) -> PrivateFrame:
+        """Add or replace columns, each computed from its own row."""
+        _no_dp([*_flat(exprs), *named_exprs.values()], "with_columns")
+        named = pipeline.read_rows(_flat(exprs), named_exprs, self._relation, "with_columns")
+        return self._then(WithColumns(named)) if named else self
+
+    def select(self, *exprs: Any, **named_exprs: Any) -> Any:
+        """Row-wise expressions give a `PrivateFrame`; dp expressions a `PrivateQuery` of one row.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When both kinds are mixed.
+        """
+        given = [*_flat(exprs), *named_exprs.values()]
+        dp = [isinstance(e, DPExpr) for e in given]
+        if given and all(dp):
+            return self.agg(*_flat(exprs), **named_exprs)
+        if any(dp):
+            mixed = next(e for e in given if isinstance(e, DPExpr))
+            raise UnsupportedOperation(
+                "row-wise and dp expressions cannot be selected together",
+                where=repr(mixed),
+                remedy="compute columns with with_columns first, then aggregate",
+            )
+        return self._then(
+            Select(pipeline.read_rows(_flat(exprs), named_exprs, self._relation, "select"))
+        )
+
+    def rename(self, mapping: Mapping[str, str]) -> PrivateFrame:
+        """Give columns other names."""
+        if not isinstance(mapping, Mapping):
+            raise UnsupportedOperation(
+                "rename takes a mapping of names, not a function",
+                where="rename(...)",
+                remedy='write rename({"old": "new"})',
+            )
+        self._known(mapping, "rename")
+        return self._then(Rename(tuple((str(a), str(b)) for a, b in mapping.items())))
+
+    def drop(self, *columns: Any) -> PrivateFrame:
+        """Forget columns."""
+        names = self._selected(columns, "drop")
+        return self._then(Drop(names)) if names else self
+
+    def cast(self, dtypes: Any, *, strict: bool = False) -> PrivateFrame:
+        """Change types; values that do not fit become null, so `strict` makes no difference."""
+        wanted: dict[str, DType] = {}
+        if isinstance(dtypes, Mapping):
+            for key, dtype in dtypes.items():
+                for name in self._selected([key], "cast"):
+                    wanted[name] = from_polars(dtype)
+        else:
+            wanted = dict.fromkeys(self._relation.facts.columns, from_polars(dtypes))
+        return self._with({n: call("cast", Column(n), dtype=t) for n, t in wanted.items()})
+
+    def fill_null(self, value: Any = None, strategy: Any = None, **_: Any) -> PrivateFrame:
+        """Replace nulls with a constant, in the columns whose type it has."""
+        if strategy is not None or value is None:
+            raise UnsupportedOperation(
+                "fill_null with a strategy looks at other rows",
+                where=f"fill_null(strategy={strategy!r})",
+                remedy="fill with a constant: fill_null(0)",
+            )
+        return self._fill("fill_null", value)
+
+    def fill_nan(self, value: Any) -> PrivateFrame:
+        """Replace NaN with a constant, in all float columns."""
+        return self._fill("fill_nan", value)
+
+    def drop_nulls(self, subset: Any = None) -> PrivateFrame:
+        """Drop rows with a null in `subset`, or in any column."""
+        given = [] if subset is None else subset if isinstance(subset, (list, tuple)) else [subset]
+        names = (
+            self._selected(given, "drop_nulls") if given else tuple(self._relation.facts.columns)
+        )
+        return self._then(DropNulls(names))
+
+    # -- aggregates -----------------------------------------------------------------------------
+
+    def group_by(
+        self, *by: Any, keys: Any = None, maintain_order: bool = True, **named_by: Any
+    ) -> PrivateGroupBy:
+        """Group rows by public keys.
+
+        Parameters
+        ----------
+        by
+            Columns or row-wise expressions.
+        keys
+            A list, Series, DataFrame or ``{column: values}`` (their product). Every key appears in
+            the result, in the order given, even when empty; other rows are dropped. Without keys
+            the categories of Enum, Boolean and declared columns are used.
+        maintain_order
+            Accepted for Polars' sake: results always come in the order of the keys.
+
+        Raises
+        ------
+        MissingKeys
+            When keys would have to be read from private data.
+        """
+        _no_dp([*_flat(by), *named_by.values()], "group_by")
+        groups = pipeline.group(self._relation, _flat(by), named_by, keys)
+        return PrivateGroupBy(self, groups)
+
+    def agg(self, *exprs: Any, **named: Any) -> PrivateQuery:
+        """A query with one row: dp expressions over all rows."""
+        return _query(self, None, exprs, named)
+
+    # -- what is public -------------------------------------------------------------------------
+
+    @property
+    def schema(self) -> pl.Schema:
+        """Names and types of the columns, which are public."""
+        return pl.Schema(pipeline.polars_schema(self._relation.facts.columns))
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns, which are public."""
+        return list(self._relation.facts.columns)
+
+    def explain_unit(self) -> str:
+        """Whom the session protects here, and what is known of the columns."""
+        return pipeline.explain_unit(self._relation)
+
+    def __repr__(self) -> str:
+        unit = self._relation.facts.unit.words()
+        return f"<PrivateFrame {self._relation.name!r}: {self.columns}; protects {unit}>"
+
+    def __len__(self) -> int:
+        raise UnsupportedOperation("the number of private rows is private", remedy=_HINTS["len"])
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __iter__(self) -> NoReturn:
+        raise UnsupportedOperation("a private frame cannot be iterated", remedy=_RAW)
+
+    def __getitem__(self, item: object) -> NoReturn:
+        raise UnsupportedOperation("a private frame cannot be indexed", remedy=_RAW)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        hint = _HINTS.get(name) or did_you_mean(name, _public(type(self)))
+        raise UnsupportedOperation(
+            f"a private frame has no {name}", where=f"frame.{name}", remedy=hint
+        )
+
+    def __reduce__(self) -> NoReturn:
+        raise UnsupportedOperation("a private frame cannot be pickled or copied out of its session")
+
+    # -- inside ---------------------------------------------------------------------------------
+
+    def _then(self, step: Step) -> PrivateFrame:
+        return PrivateFrame(self._relation.then(step), self._source, self._session)
+
+    def _with(self, trees: Mapping[str, Any]) -> PrivateFrame:
+        return self._then(WithColumns(tuple(Named(n, t) for n, t in trees.items())))
+
+    def _fill(self, op: str, value: Any) -> PrivateFrame:
+        (constant,) = pipeline.read_rows([pl.lit(value)], {}, self._relation, op)
+        if not isinstance(constant.tree, Literal):
+            raise UnsupportedOperation(f"{op} takes a constant", where=f"{op}({value!r})")
+        chosen = {
+            name: call(op, Column(name), constant.tree)
+            for name, found in self._relation.facts.columns.items()
+            if _fills(op, found.dtype, constant.tree.dtype)
+        }
+        return self._with(chosen) if chosen else self
+
+    def _known(self, names: Iterable[str], what: str) -> None:
+        for name in names:
+            if name not in self._relation.facts.columns:
+                raise UnknownColumn(
+                    f"the frame has no column {name!r}",
+                    where=f"{what}(...)",
+                    remedy=did_you_mean(name, self._relation.facts.columns),
+                )
+
+    def _selected(self, columns: Sequence[Any], what: str) -> tuple[str, ...]:
+        names: list[str] = []
+        for item in _flat(columns):
+            if isinstance(item, str) and not item.startswith("^"):
+                self._known([item], what)
+                names.append(item)
+            else:
+                found = pipeline.read_rows([item], {}, self._relation, what)
+                names.extend(n.tree.name for n in found if isinstance(n.tree, Column))
+        return tuple(dict.fromkeys(names))
+
+
+class PrivateGroupBy(Shortcuts):
+    """A private frame grouped by public keys."""
+
+    __slots__ = ("_frame", "_groups")
+
+    def __init__(self, frame: PrivateFrame, groups: Groups) -> None:
+        self._frame = frame
+        self._groups = groups
+
+    def agg(self, *exprs: Any, **named: Any) -> PrivateQuery:
+        """A query with one row per key, in the order of the keys."""
+        return _query(self._frame, self._groups, exprs, named)
+
+    def dp_argmax(
+        self,
+        column: Any = None,
+        score: pl.Expr | None = None,
+        candidates: Any = None,
+        k: int = 1,
+        **options: Any,
+    ) -> PrivateQuery:
+        """Without a column: the key of the best group. With one: the winner in each group."""
+        if column is not None or candidates is not None:
+            return super().dp_argmax(column, score, candidates, k, **options)
+        return _query(self._frame, self._groups, [best_group(score, k, **options)], {})
+
+    def __repr__(self) -> str:
+        return f"<PrivateGroupBy {self._groups.words()}: {self._groups.origin}>"
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        hint = {
+            **dict.fromkeys(("len", "count"), "use .dp_count()"),
+            **dict.fromkeys(
+                ("sum", "mean", "median", "n_unique", "quantile"),
+                "use the dp_* method of the same name, with bounds",
+            ),
+        }.get(name, did_you_mean(name, _public(type(self))))
+        raise UnsupportedOperation(
+            f"a private group-by has no {name}", where=f"group_by(...).{name}", remedy=hint
+        )
+
+
+def best_group(score: pl.Expr | None, k: int, **options: Any) -> DPExpr:
+    """The argmax over groups as a dp expression."""
+    from dpframe.api.functions import argmax
+
+    made = argmax(None, score, None, k, **options)
+    ((placeholder, spec),) = made._spec.aggregates.items()
+    parameters = {**spec.parameters, "best_group": True}
+    best = type(spec)(spec.kind, None, parameters, spec.weight, spec.mechanism, spec.score)
+    return DPExpr(type(made._spec)({placeholder: best}, None, made._spec.words, "argmax"))
+
+
+def _query(
+    frame: PrivateFrame, groups: Groups | None, exprs: Sequence[Any], named: Mapping[str, Any]
+) -> PrivateQuery:
+    specs = []
+    for alias, expression in [*((None, e) for e in _flat(exprs)), *named.items()]:
+        if not isinstance(expression, DPExpr):
+            raise UnsupportedOperation(
+                "only dp expressions can be aggregated privately",
+                where=str(expression),
+                remedy="use for example pl.col('x').dp_sum((0, 10)), or dp.count()",
+            )
+        specs.append(output_of(expression, alias))
+    query = pipeline.ask(frame._relation, groups, specs)
+    return PrivateQuery(query, frame._source, frame._session)
+
+
+def _flat(items: Iterable[Any]) -> list[Any]:
+    flat: list[Any] = []
+    for item in items:
+        if isinstance(item, (list, tuple)) or (
+            isinstance(item, Iterable) and not isinstance(item, (str, pl.Expr, pl.Series, Mapping))
+        ):
+            flat.extend(item)
+        else:
+            flat.append(item)
+    return flat
+
+
+def _no_dp(items: Iterable[Any], what: str) -> None:
+    for item in items:
+        if isinstance(item, DPExpr):
+            raise UnsupportedOperation(
+                f"{what} works on rows, and a dp expression has none",
+                where=repr(item),
+                remedy="use dp expressions in agg or select only",
+            )
+
+
+def _fills(op: str, column: DType, value: DType) -> bool:
+    """Whether a frame-wide fill touches a column, as Polars decides it by type."""
+    if op == "fill_nan":
+        return column.is_float
+    if value.is_numeric:
+        return column.is_numeric
+    if value.is_text:
+        return column.name == "String"
+    return column.name == value.name
+
+
+def _public(kind: type) -> list[str]:
+    return [name for name in dir(kind) if not name.startswith("_")]

@@ -1,0 +1,262 @@
+"""The typed module functions `dp.count()`, `dp.sum("x", (0, 1))`, ... and what all entrances share.
+
+A method such as `pl.col("x").dp_sum((0, 1))` and a shortcut such as `frame.dp_sum("x", (0, 1))` are
+these functions with the column given another way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, TypeAlias
+
+import polars as pl
+
+from dpframe.api.expressions import DPExpr, aggregate_of, make
+from dpframe.core.exact import Number
+from dpframe.errors import InvalidBounds, UnsupportedOperation
+
+IntoColumn: TypeAlias = str | pl.Expr
+Noise: TypeAlias = Literal["auto", "discrete_laplace", "discrete_gaussian"]
+Choice: TypeAlias = Literal["auto", "exponential", "permute_and_flip"]
+
+
+def count(
+    column: IntoColumn | None = None,
+    *,
+    nonnegative: bool = False,
+    weight: Number = 1.0,
+    mechanism: Noise = "auto",
+) -> DPExpr:
+    """The number of rows, or of values of a column that are neither null nor NaN.
+
+    Parameters
+    ----------
+    column
+        Column name or expression; None counts rows, and the result is named ``len``.
+    nonnegative
+        Whether negative noisy counts become 0 (which biases small counts upwards).
+    weight
+        Share of the query's cost relative to its other outputs.
+    mechanism
+        ``"auto"`` takes the one with the least error.
+
+    Examples
+    --------
+    >>> import dpframe as dp
+    >>> dp.count().alias("n")
+    <dp expression: dp.count()>
+    """
+    return make("count", column, {"nonnegative": nonnegative}, weight=weight, mechanism=mechanism)
+
+
+def sum(
+    column: IntoColumn,
+    bounds: Sequence[Any] | None = None,
+    *,
+    per: Literal["row", "unit"] = "row",
+    nonnegative: bool = False,
+    weight: Number = 1.0,
+    mechanism: Noise = "auto",
+) -> DPExpr:
+    """The sum of a column, each row clamped to `bounds`; nulls and NaN add nothing.
+
+    Parameters
+    ----------
+    column
+        Column name or expression.
+    bounds
+        The pair (lo, hi); may be left out where it can be inferred.
+    per
+        ``"row"`` clamps each row. ``"unit"`` clamps an individual's total, which for one row per
+        individual is the same.
+    nonnegative, weight, mechanism
+        As for `count`.
+    """
+    parameters = {
+        "bounds": bounds,
+        "per": None if per == "row" else per,
+        "nonnegative": nonnegative,
+    }
+    if per not in ("row", "unit"):
+        raise UnsupportedOperation(
+            f"per={per!r} is neither 'row' nor 'unit'",
+            where="dp_sum(per=...)",
+            remedy="use per='row'",
+        )
+    return make("sum", column, parameters, weight=weight, mechanism=mechanism)
+
+
+def mean(
+    column: IntoColumn,
+    bounds: Sequence[Any] | None = None,
+    *,
+    weight: Number = 1.0,
+    mechanism: Noise = "auto",
+) -> DPExpr:
+    """The mean of values clamped to `bounds`; nulls and NaN are skipped.
+
+    It is clamped to the bounds, and null where the noisy count is below 1.
+    """
+    return make("mean", column, {"bounds": bounds}, weight=weight, mechanism=mechanism)
+
+
+def var(
+    column: IntoColumn,
+    bounds: Sequence[Any] | None = None,
+    *,
+    ddof: int = 1,
+    weight: Number = 1.0,
+    mechanism: Noise = "auto",
+) -> DPExpr:
+    """The variance of values clamped to `bounds`, with `ddof` as in Polars."""
+    parameters = {"bounds": bounds, "ddof": _ddof(ddof)}
+    return make("var", column, parameters, weight=weight, mechanism=mechanism)
+
+
+def std(
+    column: IntoColumn,
+    bounds: Sequence[Any] | None = None,
+    *,
+    ddof: int = 1,
+    weight: Number = 1.0,
+    mechanism: Noise = "auto",
+) -> DPExpr:
+    """The standard deviation of values clamped to `bounds`, with `ddof` as in Polars."""
+    parameters = {"bounds": bounds, "ddof": _ddof(ddof)}
+    return make("std", column, parameters, weight=weight, mechanism=mechanism)
+
+
+def quantile(
+    column: IntoColumn,
+    q: Number | Sequence[Number],
+    bounds: Sequence[Any] | None = None,
+    candidates: Iterable[Any] | None = None,
+    *,
+    weight: Number = 1.0,
+    mechanism: Choice = "auto",
+) -> DPExpr:
+    """A quantile, or several as a list, among public candidates or over the interval `bounds`."""
+    wanted = tuple(q) if isinstance(q, (list, tuple, pl.Series)) else q
+    if bounds is not None and candidates is not None:
+        raise InvalidBounds(
+            "bounds and candidates are both given",
+            where="dp_quantile(...)",
+            remedy="give candidates for a choice among values, bounds for the whole interval",
+        )
+    listed = None if candidates is None else _listed(candidates, "dp_quantile")
+    parameters = {"q": wanted, "bounds": bounds, "candidates": listed}
+    return make("quantile", column, parameters, weight=weight, mechanism=mechanism)
+
+
+def median(
+    column: IntoColumn,
+    bounds: Sequence[Any] | None = None,
+    candidates: Iterable[Any] | None = None,
+    *,
+    weight: Number = 1.0,
+    mechanism: Choice = "auto",
+) -> DPExpr:
+    """The 0.5-quantile."""
+    return quantile(column, 0.5, bounds, candidates, weight=weight, mechanism=mechanism)
+
+
+def n_unique(
+    column: IntoColumn,
+    *,
+    nonnegative: bool = False,
+    weight: Number = 1.0,
+    mechanism: Noise = "auto",
+) -> DPExpr:
+    """The number of distinct values of a column; nulls and NaN are not counted."""
+    return make(
+        "n_unique", column, {"nonnegative": nonnegative}, weight=weight, mechanism=mechanism
+    )
+
+
+def histogram(
+    column: IntoColumn,
+    bins: int | Iterable[Any] | None = None,
+    *,
+    bounds: Sequence[Any] | None = None,
+    other: bool = False,
+    nonnegative: bool = False,
+    weight: Number = 1.0,
+    mechanism: Noise = "auto",
+) -> DPExpr:
+    """Rows per category or bin.
+
+    Parameters
+    ----------
+    bins
+        Edges, a number of equal bins within the bounds, or categories; None takes the categories
+        of an Enum, Boolean or declared column.
+    bounds
+        For a number of bins; may be left out where it can be inferred.
+    other
+        Whether one last row counts everything else: other values, null and NaN.
+    """
+    whole = bins is None or isinstance(bins, (int, str))
+    parameters = {
+        "bins": bins if whole else _listed(bins, "dp_histogram"),  # type: ignore[arg-type]
+        "bounds": bounds,
+        "other": other,
+        "nonnegative": nonnegative,
+    }
+    return make("histogram", column, parameters, weight=weight, mechanism=mechanism)
+
+
+def argmax(
+    column: IntoColumn | None = None,
+    score: pl.Expr | None = None,
+    candidates: Iterable[Any] | pl.DataFrame | None = None,
+    k: int = 1,
+    *,
+    bounds: Sequence[Any] | None = None,
+    weight: Number = 1.0,
+    mechanism: Choice = "auto",
+) -> DPExpr:
+    """The candidate with the highest score, chosen privately.
+
+    Parameters
+    ----------
+    column
+        Its values are the candidates.
+    score
+        A dp aggregate, or a row-wise expression that is summed; None counts rows.
+    candidates
+        Values, or a public frame whose columns `score` uses; None takes the known categories.
+    k
+        How many winners.
+    bounds
+        What one row may add to a row-wise score; may be left out where it can be inferred.
+    """
+    if not isinstance(k, int) or isinstance(k, bool) or k < 1:
+        raise InvalidBounds(
+            f"k must be a positive whole number, not {k!r}",
+            where="dp_argmax(k=...)",
+            remedy="write k=1 for the best candidate",
+        )
+    listed = candidates
+    if candidates is not None and not isinstance(candidates, pl.DataFrame):
+        listed = _listed(candidates, "dp_argmax")
+    parameters = {"candidates": listed, "k": k, "bounds": bounds}
+    wanted = aggregate_of(score, "a score") if isinstance(score, DPExpr) else score
+    return make("argmax", column, parameters, weight=weight, mechanism=mechanism, score=wanted)
+
+
+def _listed(values: Iterable[Any], what: str) -> tuple[Any, ...]:
+    if isinstance(values, pl.Series):
+        return tuple(values.to_list())
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise InvalidBounds(
+            f"{values!r} is not a list of values", where=f"{what}(...)", remedy="pass a list"
+        )
+    return tuple(values)
+
+
+def _ddof(ddof: int) -> int:
+    if not isinstance(ddof, int) or isinstance(ddof, bool) or ddof < 0:
+        raise InvalidBounds(
+            f"ddof must be a whole number from 0, not {ddof!r}", where="ddof", remedy="write ddof=1"
+        )
+    return ddof

@@ -1,0 +1,147 @@
+"""Queries: lazy until `collect`, which checks the budget, charges it, runs and adds noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import polars as pl
+
+from dpframe import pipeline
+from dpframe.aggregates.query import Query
+from dpframe.api.source import Source
+from dpframe.core.budget import Budget
+from dpframe.core.exact import Number
+from dpframe.errors import InvalidBudget
+from dpframe.plan import Plan
+
+if TYPE_CHECKING:
+    from dpframe.api.session import Session
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Release:
+    """A released result with the plan it came from.
+
+    Parameters
+    ----------
+    frame
+        The result.
+    plan
+        How it was made.
+    cost
+        What was charged.
+    """
+
+    frame: pl.DataFrame
+    plan: Plan
+    cost: Budget
+
+
+class PrivateQuery:
+    """A query of dp expressions on a private frame. Nothing runs until it is collected.
+
+    Examples
+    --------
+    >>> import polars as pl, dpframe as dp
+    >>> session = dp.Session(epsilon=1.0)
+    >>> people = session.protect(pl.DataFrame({"age": [31, 64]}), unit=dp.Rows())
+    >>> query = people.filter(pl.col("age") >= 40).dp_count()
+    >>> query.plan(epsilon=0.5).cost
+    PureDP(epsilon=0.5)
+    >>> session.spent
+    PureDP(epsilon=0)
+    """
+
+    __slots__ = ("_query", "_session", "_source")
+
+    def __init__(self, query: Query, source: Source, session: Session | None) -> None:
+        self._query = query
+        self._source = source
+        self._session = session
+
+    def plan(
+        self,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+    ) -> Plan:
+        """What `collect` with the same spend would do. Touches no data and charges nothing.
+
+        Parameters
+        ----------
+        epsilon, delta, rho
+            The spend, in the session's measure.
+
+        Raises
+        ------
+        InvalidBudget
+            When the spend is empty, not positive, or in another measure.
+        """
+        return self._bound().plan(self, epsilon=epsilon, delta=delta, rho=rho)
+
+    def explain(
+        self,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        format: Literal["text", "markdown"] = "text",
+    ) -> str:
+        """`plan(...).explain()`."""
+        return self.plan(epsilon=epsilon, delta=delta, rho=rho).explain(format)
+
+    def collect(
+        self,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+    ) -> pl.DataFrame:
+        """Check the budget, charge it, compute, add noise.
+
+        Each call is a new release with a new cost.
+
+        Raises
+        ------
+        InvalidBudget
+            When the spend is empty, not positive, or in another measure.
+        BudgetExceeded
+            When it does not fit what remains; no data was read then.
+        EngineError
+            When the engine fails; the charge stays.
+        """
+        return self.release(epsilon=epsilon, delta=delta, rho=rho).frame
+
+    def release(
+        self,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+    ) -> Release:
+        """As `collect`, with the plan and the cost beside the frame."""
+        return self._bound().release(self, epsilon=epsilon, delta=delta, rho=rho)
+
+    def _bound(self) -> Session:
+        if self._session is None:
+            raise InvalidBudget(
+                "the query belongs to no session, so there is no budget to charge",
+                remedy="run it with session.collect(query, epsilon=...)",
+            )
+        return self._session
+
+    def __repr__(self) -> str:
+        outputs = ", ".join(f"{o.name}={o.words}" for o in self._query.outputs)
+        return f"<PrivateQuery of {self._query.relation.name!r}: {outputs}>"
+
+
+def prepare(query: PrivateQuery, spend: Budget, remaining: Budget | None) -> pipeline.Prepared:
+    """The plan of a query and what is needed to run it."""
+    return pipeline.plan(query._query, spend, remaining)
+
+
+def parts(query: PrivateQuery) -> tuple[Query, Source, Any]:
+    """What a session needs of a query."""
+    return query._query, query._source, query._session

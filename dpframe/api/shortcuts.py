@@ -1,0 +1,96 @@
+"""The `dp_*` methods that frames and group-bys share, each short for `agg` of one expression."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from dpframe.api import functions
+from dpframe.api.functions import IntoColumn
+from dpframe.core.exact import Number
+
+if TYPE_CHECKING:
+    from dpframe.api.query import PrivateQuery
+
+
+class Shortcuts(ABC):
+    """`frame.dp_sum("x", ...)` for `frame.agg(pl.col("x").dp_sum(...))`, and so on."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def agg(self, *exprs: pl.Expr, **named: pl.Expr) -> PrivateQuery:
+        """A query of dp expressions."""
+
+    def dp_count(self, column: IntoColumn | None = None, **options: Any) -> PrivateQuery:
+        """See `dpframe.count`; the column is named ``len``."""
+        return self.agg(functions.count(column, **options))
+
+    def dp_sum(
+        self, column: IntoColumn, bounds: Sequence[Any] | None = None, **options: Any
+    ) -> PrivateQuery:
+        """See `dpframe.sum`."""
+        return self.agg(functions.sum(column, bounds, **options))
+
+    def dp_mean(
+        self, column: IntoColumn, bounds: Sequence[Any] | None = None, **options: Any
+    ) -> PrivateQuery:
+        """See `dpframe.mean`."""
+        return self.agg(functions.mean(column, bounds, **options))
+
+    def dp_var(
+        self, column: IntoColumn, bounds: Sequence[Any] | None = None, **options: Any
+    ) -> PrivateQuery:
+        """See `dpframe.var`."""
+        return self.agg(functions.var(column, bounds, **options))
+
+    def dp_std(
+        self, column: IntoColumn, bounds: Sequence[Any] | None = None, **options: Any
+    ) -> PrivateQuery:
+        """See `dpframe.std`."""
+        return self.agg(functions.std(column, bounds, **options))
+
+    def dp_median(
+        self,
+        column: IntoColumn,
+        bounds: Sequence[Any] | None = None,
+        candidates: Iterable[Any] | None = None,
+        **options: Any,
+    ) -> PrivateQuery:
+        """See `dpframe.median`."""
+        return self.agg(functions.median(column, bounds, candidates, **options))
+
+    def dp_quantile(
+        self,
+        column: IntoColumn,
+        q: Number | Sequence[Number],
+        bounds: Sequence[Any] | None = None,
+        candidates: Iterable[Any] | None = None,
+        **options: Any,
+    ) -> PrivateQuery:
+        """See `dpframe.quantile`."""
+        return self.agg(functions.quantile(column, q, bounds, candidates, **options))
+
+    def dp_n_unique(self, column: IntoColumn, **options: Any) -> PrivateQuery:
+        """See `dpframe.n_unique`."""
+        return self.agg(functions.n_unique(column, **options))
+
+    def dp_histogram(
+        self, column: IntoColumn, bins: int | Iterable[Any] | None = None, **options: Any
+    ) -> PrivateQuery:
+        """See `dpframe.histogram`."""
+        return self.agg(functions.histogram(column, bins, **options))
+
+    def dp_argmax(
+        self,
+        column: IntoColumn,
+        score: pl.Expr | None = None,
+        candidates: Iterable[Any] | pl.DataFrame | None = None,
+        k: int = 1,
+        **options: Any,
+    ) -> PrivateQuery:
+        """See `dpframe.argmax`."""
+        return self.agg(functions.argmax(column, score, candidates, k, **options))

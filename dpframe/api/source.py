@@ -1,0 +1,65 @@
+"""The trust boundary: what a data owner hands over, and nothing raw that comes out again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as pads
+
+from dpframe.errors import UnsupportedOperation
+
+
+class Source:
+    """A protected frame. Its data can be reached by the pipeline only."""
+
+    __slots__ = ("_frame", "schema")
+
+    def __init__(self, frame: pl.LazyFrame) -> None:
+        self._frame = frame
+        self.schema = frame.collect_schema()
+
+    def __repr__(self) -> str:
+        return "<protected data>"
+
+    def __reduce__(self) -> Any:
+        raise UnsupportedOperation("protected data cannot be pickled or copied out")
+
+
+def protected_source(frame: object) -> Source:
+    """A source from any of the accepted kinds of frame; only its schema is read.
+
+    A batch reader can be read once, so its batches are taken now.
+
+    Raises
+    ------
+    UnsupportedOperation
+        For anything else.
+    """
+    match frame:
+        case pl.LazyFrame():
+            return Source(frame)
+        case pl.DataFrame():
+            return Source(frame.lazy())
+        case pa.RecordBatchReader():
+            return Source(_from_arrow(frame.read_all()))
+        case pa.Table():
+            return Source(_from_arrow(frame))
+        case pa.RecordBatch():
+            return Source(_from_arrow(pa.Table.from_batches([frame])))
+        case pads.Dataset():
+            return Source(pl.scan_pyarrow_dataset(frame))
+        case _:
+            raise UnsupportedOperation(
+                f"a {type(frame).__name__} cannot be protected",
+                where="session.protect(frame, ...)",
+                remedy="pass a Polars DataFrame or LazyFrame, or a pyarrow Table, batch reader or "
+                "dataset; for files use pl.scan_parquet(...) or pl.scan_csv(...)",
+            )
+
+
+def _from_arrow(table: pa.Table) -> pl.LazyFrame:
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    return frame.lazy()

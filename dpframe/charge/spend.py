@@ -1,0 +1,96 @@
+"""Reading what a user wants to spend, in the session's measure."""
+
+from __future__ import annotations
+
+from dpframe.core.budget import ApproxDP, Budget, PureDP, ZCDP, amount
+from dpframe.core.exact import Number
+from dpframe.errors import InvalidBudget
+from dpframe.ledger.memory import exact_words
+
+
+def spend_in(
+    measure: type[Budget],
+    epsilon: Number | None,
+    delta: Number | None,
+    rho: Number | None,
+    remaining: Budget | None,
+) -> Budget:
+    """A spend as a budget of the session's measure.
+
+    Raises
+    ------
+    InvalidBudget
+        When it is empty, zero, negative, infinite, or in another measure.
+    """
+    left = "" if remaining is None else f"; {exact_words(remaining)} remains"
+    main, name = (rho, "rho") if measure is ZCDP else (epsilon, "epsilon")
+    wrong = epsilon if measure is ZCDP else rho
+    if wrong is not None:
+        other = "epsilon" if measure is ZCDP else "rho"
+        raise InvalidBudget(
+            f"the session counts in {name}, and the spend is in {other}{left}",
+            where=f"{other}={wrong}",
+            remedy=f"spend {name}=...",
+        )
+    if main is None:
+        raise InvalidBudget(
+            f"the spend is empty{left}", remedy=f"say how much to spend, for example {name}=0.1"
+        )
+    if amount(main, name) == 0:
+        raise InvalidBudget(
+            f"{name} must be above 0{left}",
+            where=f"{name}={main}",
+            remedy=f"say how much to spend, for example {name}=0.1",
+        )
+    slack = amount(0 if delta is None else delta, "delta")
+    if measure is PureDP and slack:
+        raise InvalidBudget(
+            "the session counts in pure epsilon, which has no delta",
+            where=f"delta={delta}",
+            remedy="leave delta out, or open the session with a delta",
+        )
+    if slack >= 1:
+        raise InvalidBudget(
+            "delta is a probability below 1", where=f"delta={delta}", remedy="write 1e-8"
+        )
+    return measure.of(amount(main, name), slack)
+
+
+def budget_of(
+    budget: Budget | None, epsilon: Number | None, delta: Number | None, rho: Number | None
+) -> Budget:
+    """A session's budget, from an object or from amounts.
+
+    Raises
+    ------
+    InvalidBudget
+        When there is none, or more than one.
+    """
+    amounts = (epsilon, delta, rho)
+    if budget is not None:
+        if not isinstance(budget, Budget):
+            raise InvalidBudget(
+                f"{budget!r} is not a budget",
+                where="budget",
+                remedy="pass dp.PureDP(1.0), dp.ApproxDP(1.0, 1e-8) or dp.ZCDP(0.1)",
+            )
+        if any(a is not None for a in amounts):
+            raise InvalidBudget(
+                "the budget is given twice", remedy="give either budget= or epsilon=, delta=, rho="
+            )
+        made = budget
+    elif rho is not None and epsilon is None:
+        made = ZCDP(rho, 0 if delta is None else delta)
+    elif epsilon is not None and rho is None:
+        made = ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
+    else:
+        raise InvalidBudget(
+            "a session needs one budget",
+            remedy="write dp.Session(epsilon=1.0), dp.Session(epsilon=1.0, delta=1e-8) or "
+            "dp.Session(rho=0.1)",
+        )
+    if not made.main:
+        raise InvalidBudget(
+            f"a session's {made.currency} must be above 0", remedy="give it a budget to spend"
+        )
+    return made

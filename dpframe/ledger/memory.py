@@ -1,0 +1,117 @@
+"""A budget kept in memory, for as long as the process lives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from threading import Lock
+from typing import Literal
+
+from dpframe.core.budget import Budget
+from dpframe.core.exact import show
+from dpframe.errors import BudgetExceeded
+
+Status = Literal["charged", "released", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One spend.
+
+    Parameters
+    ----------
+    time
+        When it was charged, UTC.
+    fingerprint
+        Of the plan.
+    cost
+        What was charged.
+    status
+        ``"charged"`` until the release is done, then ``"released"`` or ``"failed"``; a failure
+        keeps its charge.
+    """
+
+    time: datetime
+    fingerprint: str
+    cost: Budget
+    status: Status
+
+
+class MemoryLedger:
+    """Entries that are only ever added to; safe between threads.
+
+    It is a privacy filter for adaptively chosen plans: each plan is admitted only if the sum of all
+    costs stays within the budget. Sums are valid filters for pure DP and (epsilon, delta) (Rogers,
+    Roth, Ullman & Vadhan 2016, Theorem 3.6) and for zCDP (Feldman & Zrnic 2021).
+    """
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._entries: list[Entry] = []
+        self._lock = Lock()
+
+    @property
+    def budget(self) -> Budget:
+        return self._budget
+
+    @property
+    def spent(self) -> Budget:
+        with self._lock:
+            return self._sum()
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        with self._lock:
+            return tuple(self._entries)
+
+    def charge(self, cost: Budget, fingerprint: str) -> int:
+        """Record a spend before any data is read.
+
+        Returns
+        -------
+        int
+            The entry's number, for `settle`.
+
+        Raises
+        ------
+        BudgetExceeded
+            When it does not fit; nothing is recorded then.
+        """
+        with self._lock:
+            spent = self._sum()
+            if not self._budget.covers(spent + cost):
+                raise over_budget(self._budget, spent, cost)
+            now = datetime.now(timezone.utc)
+            self._entries.append(Entry(now, fingerprint, cost, "charged"))
+            return len(self._entries) - 1
+
+    def settle(self, number: int, status: Status) -> None:
+        """Record how a charged release ended. The charge stays in any case."""
+        with self._lock:
+            self._entries[number] = replace(self._entries[number], status=status)
+
+    def _sum(self) -> Budget:
+        total = self._budget.of(self._budget.main * 0)
+        for entry in self._entries:
+            total = total + entry.cost
+        return total
+
+
+def over_budget(budget: Budget, spent: Budget, cost: Budget) -> BudgetExceeded:
+    """The refusal of a spend, with all amounts at full precision."""
+    left = budget - spent
+    over = cost - left
+    amounts = [f"{cost.currency} {show(over.main, 17)}"] if over.main else []
+    if over.slack:
+        amounts.append(f"delta {show(over.slack, 17)}")
+    return BudgetExceeded(
+        f"the plan costs {exact_words(cost)}, and {exact_words(left)} remains of "
+        f"{exact_words(budget)}: {' and '.join(amounts)} too much",
+        remedy=f"spend at most {exact_words(left)}" if left.main else "the budget is used up",
+    )
+
+
+def exact_words(budget: Budget) -> str:
+    """Amounts at full precision."""
+    text = f"{budget.currency} {show(budget.main, 17)}"
+    return f"{text} and delta {show(budget.slack, 17)}" if budget.slack else text

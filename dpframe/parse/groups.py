@@ -1,0 +1,236 @@
+"""Group-by expressions and their public keys."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from math import prod
+from typing import Any
+
+import polars as pl
+
+from dpframe.core.domain import Columns, Domain
+from dpframe.core.tree import Named
+from dpframe.errors import DPFrameError, MissingKeys, UnsupportedOperation
+from dpframe.frames.groups import Groups
+from dpframe.frames.with_columns import unique_names
+from dpframe.parse.outputs import polars_schema
+from dpframe.parse.reader import read
+from dpframe.rows.fold import domain, words
+from dpframe.rows.polars_dtypes import to_polars
+
+MOST_GROUPS = 50_000_000
+
+
+def read_groups(
+    by: Sequence[Any], named_by: Mapping[str, Any], keys: object, columns: Columns
+) -> Groups:
+    """A group-by with its keys, checked.
+
+    Raises
+    ------
+    MissingKeys
+        When keys do not cover the grouping columns exactly, are not values of their types, or are
+        neither given nor known from types or declarations.
+    UnsupportedOperation
+        When a grouping expression cannot be grouped by.
+    """
+    schema = polars_schema(columns)
+    named = [n for e in _flat(by) for n in read(e, schema, what="group_by")]
+    for name, expression in named_by.items():
+        (found,) = read(expression, schema, what="group_by")
+        named.append(Named(name, found.tree))
+    if not named:
+        raise UnsupportedOperation(
+            "group_by needs at least one column", remedy="name one, or aggregate the whole frame"
+        )
+    unique_names(tuple(named))
+    domains = {n.name: _groupable(n, columns) for n in named}
+    if keys is None:
+        return Groups(tuple(named), *_known_keys(named, domains))
+    frame = _frame_of(keys, domains)
+    return Groups(tuple(named), _checked(frame, domains), f"{frame.height} public keys, as listed")
+
+
+def _flat(by: Sequence[Any]) -> list[Any]:
+    flat: list[Any] = []
+    for item in by:
+        if isinstance(item, (list, tuple)):
+            flat.extend(item)
+        else:
+            flat.append(item)
+    return flat
+
+
+def _groupable(named: Named, columns: Columns) -> Domain:
+    found = domain(named.tree, columns)
+    if found.dtype.is_float or found.dtype.is_nested or not found.dtype.is_known:
+        raise UnsupportedOperation(
+            f"rows cannot be grouped by values of type {found.dtype}",
+            where=f"group_by({words(named.tree)})",
+            remedy="group by text, whole numbers, dates or categories; bin numbers with .cut(...) "
+            "or cast them to integers",
+        )
+    return found
+
+
+def _known_keys(named: list[Named], domains: Mapping[str, Domain]) -> tuple[pl.DataFrame, str]:
+    """Keys from Enum and Boolean types, declared categories, and expressions with listed values."""
+    for output in named:
+        if domains[output.name].categories is None:
+            raise MissingKeys(
+                f"the groups of {output.name!r} are not known without reading private data",
+                where=f"group_by({words(output.tree)})",
+                remedy=f"list them: group_by(..., keys={{{output.name!r}: [...]}}), or declare "
+                "them with session.protect(..., categories={...})",
+            )
+    lists = {name: list(found.categories or ()) for name, found in domains.items()}
+    frame = _product(lists, domains)
+    return frame, f"{frame.height} public keys, from types and declarations"
+
+
+def _product(
+    lists: Mapping[str, Iterable[Any]], domains: Mapping[str, Domain] | None
+) -> pl.DataFrame:
+    values = {name: list(dict.fromkeys(column)) for name, column in lists.items()}
+    if prod(len(v) for v in values.values()) > MOST_GROUPS:
+        raise MissingKeys(
+            f"the product of the keys has more than {MOST_GROUPS} groups",
+            where="keys",
+            remedy="list the combinations that matter in a DataFrame",
+        )
+    columns = [
+        _column(n, v, None if domains is None else domains.get(n)) for n, v in values.items()
+    ]
+    frames = [column.to_frame() for column in columns]
+    result = frames[0]
+    for frame in itertools.islice(frames, 1, None):
+        result = result.join(frame, how="cross", maintain_order="left_right")
+    return result
+
+
+def _frame_of(keys: object, domains: Mapping[str, Domain]) -> pl.DataFrame:
+    names = list(domains)
+    single = names[0] if len(names) == 1 else None
+    match keys:
+        case pl.DataFrame():
+            return keys
+        case pl.LazyFrame():
+            raise MissingKeys(
+                "keys must be public values in memory, not a lazy frame",
+                where="keys",
+                remedy="collect the public frame first",
+            )
+        case Mapping():
+            _covers([str(k) for k in keys], names)
+            return _product({n: _values(n, keys[n]) for n in names}, domains)
+        case pl.Series() if single is not None:
+            return keys.alias(single).to_frame()
+        case str() | bytes():
+            raise MissingKeys(
+                f"keys must be a list of values, not the text {keys!r}",
+                where="keys",
+                remedy=f"write keys=[{keys!r}]",
+            )
+        case Iterable():
+            listed = list(keys)
+            if single is not None:
+                return _column(single, listed, domains[single]).to_frame()
+            if all(isinstance(row, tuple) and len(row) == len(names) for row in listed):
+                columns = zip(*listed, strict=True) if listed else [() for _ in names]
+                return pl.DataFrame(
+                    [_column(n, list(c), domains[n]) for n, c in zip(names, columns, strict=True)]
+                )
+            raise MissingKeys(
+                f"keys must cover all grouping columns: {', '.join(names)}",
+                where="keys",
+                remedy="pass {column: values} for their product, tuples, or a DataFrame",
+            )
+        case _:
+            raise MissingKeys(
+                f"keys must be a list, Series, DataFrame or dict, not {type(keys).__name__}",
+                where="keys",
+                remedy="write for example keys=['a', 'b']",
+            )
+
+
+def _values(name: str, values: object) -> list[Any]:
+    if isinstance(values, pl.Series):
+        return values.to_list()
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise MissingKeys(
+            f"the keys of {name!r} must be a list, not {values!r}",
+            where="keys",
+            remedy=f"write keys={{{name!r}: [...]}}",
+        )
+    return list(values)
+
+
+def _covers(given: Sequence[str], wanted: Sequence[str]) -> None:
+    missing = [n for n in wanted if n not in given]
+    extra = [n for n in given if n not in wanted]
+    if missing:
+        raise MissingKeys(
+            f"the keys do not cover the grouping column {missing[0]!r}: its values would be read "
+            "from private data",
+            where="keys",
+            remedy=f"add keys for {', '.join(repr(m) for m in missing)}",
+        )
+    if extra:
+        raise MissingKeys(
+            f"the keys name {extra[0]!r}, which the frame is not grouped by",
+            where="keys",
+            remedy=f"give keys for {', '.join(repr(w) for w in wanted)} only",
+        )
+
+
+def _column(name: str, values: list[Any], found: Domain | None) -> pl.Series:
+    if found is None:
+        return pl.Series(name, values)
+    try:
+        return pl.Series(name, values, dtype=_stored(found), strict=True)
+    except (TypeError, OverflowError, ValueError, pl.exceptions.PolarsError):
+        raise _wrong_type(name, found) from None
+
+
+def _checked(frame: pl.DataFrame, domains: Mapping[str, Domain]) -> pl.DataFrame:
+    """The keys with columns in grouping order, of the right types, each once."""
+    _covers(frame.columns, list(domains))
+    columns = []
+    for name, found in domains.items():
+        column, stored = frame[name], _stored(found)
+        if column.dtype != stored:
+            _comparable_kind(name, column, found)
+            try:
+                column = column.cast(stored, strict=True)
+            except pl.exceptions.PolarsError:
+                raise _wrong_type(name, found) from None
+        columns.append(column)
+    if frame.height > MOST_GROUPS:
+        raise MissingKeys(f"there are more than {MOST_GROUPS} keys", where="keys")
+    return pl.DataFrame(columns).unique(maintain_order=True)
+
+
+def _comparable_kind(name: str, column: pl.Series, found: Domain) -> None:
+    """Refuse casts that change what a value means, such as 1.5 to 1 or 7 to '7'."""
+    text = column.dtype in (pl.String, pl.Categorical) or isinstance(column.dtype, pl.Enum)
+    same = (
+        (text and found.dtype.is_text)
+        or (column.dtype.is_integer() and found.dtype.is_integer)
+        or (column.dtype.is_temporal() and found.dtype.is_temporal)
+        or column.dtype == pl.Null
+    )
+    if not same:
+        raise _wrong_type(name, found)
+
+
+def _stored(found: Domain) -> Any:
+    return pl.String() if found.dtype.name == "Categorical" else to_polars(found.dtype)
+
+
+def _wrong_type(name: str, found: Domain) -> DPFrameError:
+    return MissingKeys(
+        f"the keys of {name!r} are not values of type {found.dtype}",
+        where="keys",
+        remedy=f"give keys of type {found.dtype}",
+    )

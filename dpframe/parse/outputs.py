@@ -1,0 +1,186 @@
+"""From dp expressions, as written, to the outputs of a query: columns resolved, names decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import polars as pl
+
+from dpframe.aggregates.query import Output
+from dpframe.aggregates.request import Request
+from dpframe.aggregates.spec import AggregateSpec, OutputSpec
+from dpframe.core.domain import Columns
+from dpframe.core.tree import Named, Tree
+from dpframe.errors import UnsupportedOperation
+from dpframe.parse.reader import read
+from dpframe.rows.fold import words
+from dpframe.rows.polars_dtypes import to_polars
+
+
+def polars_schema(columns: Columns) -> dict[str, Any]:
+    """The schema of a frame for the reader; types that dpframe does not know become Object."""
+    return {n: to_polars(d.dtype) if d.dtype.is_known else pl.Object() for n, d in columns.items()}
+
+
+def read_outputs(
+    specs: Iterable[OutputSpec], columns: Columns, taken: Iterable[str] = ()
+) -> tuple[Output, ...]:
+    """The outputs of a query, several where an expression names several columns.
+
+    Parameters
+    ----------
+    specs
+        What was asked for, in order.
+    columns
+        The frame's columns.
+    taken
+        Names of group columns.
+
+    Raises
+    ------
+    DPFrameError
+        When an expression is refused, or two outputs have one name.
+    """
+    schema = polars_schema(columns)
+    outputs = [output for spec in specs for output in _expand(spec, schema)]
+    if not outputs:
+        raise UnsupportedOperation(
+            "nothing is asked for", remedy="pass at least one dp expression, such as dp.count()"
+        )
+    seen = set(taken)
+    for output in outputs:
+        if output.name in seen:
+            raise UnsupportedOperation(
+                f"two result columns would be named {output.name!r}",
+                where=output.words,
+                remedy="name one of them with .alias(...) or a keyword",
+            )
+        seen.add(output.name)
+    return tuple(outputs)
+
+
+def _expand(spec: OutputSpec, schema: Mapping[str, Any]) -> list[Output]:
+    """One output per column that the expression names."""
+    requests = {p: _requests(a, schema) for p, a in spec.aggregates.items()}
+    width = max(len(found) for found in requests.values())
+    if any(len(found) not in (1, width) for found in requests.values()):
+        raise UnsupportedOperation(
+            "the aggregates in one expression name different numbers of columns",
+            where=spec.words,
+            remedy="write one expression per output",
+        )
+    outputs = []
+    for i in range(width):
+        chosen = {p: found[i] if len(found) == width else found[0] for p, found in requests.items()}
+        said = {p: text for p, (_, text) in chosen.items()}
+        name = spec.alias if spec.alias is not None else next(iter(chosen.values()))[0].name
+        renamed = {p: _named(request, name) for p, (request, _) in chosen.items()}
+        outputs.append(Output(name, renamed, spec.post, _fill(spec.words, said)))
+    if width > 1 and spec.alias is not None:
+        raise UnsupportedOperation(
+            f"{width} columns cannot all be named {spec.alias!r}",
+            where=spec.words,
+            remedy="leave the alias out, or name the columns one by one",
+        )
+    return outputs
+
+
+def _fill(template: str, said: Mapping[str, str]) -> str:
+    for placeholder, text in said.items():
+        template = template.replace("{" + placeholder + "}", text)
+    return template
+
+
+def _named(request: Request, name: str) -> Request:
+    return Request(
+        request.kind,
+        name,
+        request.tree,
+        request.parameters,
+        request.weight,
+        request.mechanism,
+        request.score,
+    )
+
+
+def _requests(spec: AggregateSpec, schema: Mapping[str, Any]) -> list[tuple[Request, str]]:
+    """One request per column that the aggregate's expression names, with its words."""
+    if spec.expression is None:
+        named: tuple[Named, ...] | None = None
+    else:
+        named = read(spec.expression, schema, what=f"dp_{spec.kind}")
+    score = _score(spec, schema)
+    shown = _arguments(spec, score)
+    if named is None:
+        return [(_request(spec, "len", None, score), f"dp.{spec.kind}({shown})")]
+    return [
+        (_request(spec, n.name, n.tree, score), f"{words(n.tree)}.dp_{spec.kind}({shown})")
+        for n in named
+    ]
+
+
+def _request(
+    spec: AggregateSpec, name: str, tree: Tree | None, score: Request | Tree | None
+) -> Request:
+    return Request(spec.kind, name, tree, spec.parameters, spec.weight, spec.mechanism, score)
+
+
+def _score(spec: AggregateSpec, schema: Mapping[str, Any]) -> Request | Tree | None:
+    """The score of a selection; it may use the columns of a public frame of candidates."""
+    if spec.score is None:
+        return None
+    candidates = spec.parameters.get("candidates")
+    if isinstance(candidates, pl.DataFrame):
+        both = [name for name in candidates.columns if name in schema]
+        if both:
+            raise UnsupportedOperation(
+                f"the candidates and the protected frame both have a column {both[0]!r}",
+                where="dp_argmax(candidates=<frame>)",
+                remedy="rename one of them, so that a score can tell them apart",
+            )
+        schema = {**schema, **candidates.schema}
+    if isinstance(spec.score, AggregateSpec):
+        found = _requests(spec.score, schema)
+        if len(found) != 1:
+            raise UnsupportedOperation("a score is one aggregate", where="dp_argmax(score=...)")
+        return found[0][0]
+    named = read(spec.score, schema, what="dp_argmax(score=...)")
+    if len(named) != 1:
+        raise UnsupportedOperation("a score is one expression", where="dp_argmax(score=...)")
+    return named[0].tree
+
+
+def _arguments(spec: AggregateSpec, score: Request | Tree | None) -> str:
+    """The arguments of an aggregate as they were written, defaults left out."""
+    shown = []
+    for name, value in spec.parameters.items():
+        if value is None or value is False or (name in ("k", "ddof") and value == 1):
+            continue
+        if name == "best_group":
+            continue
+        if isinstance(value, pl.DataFrame):
+            shown.append(f"{name}=<{value.height} candidates>")
+        elif name in ("bounds", "q", "bins"):
+            shown.append(
+                _short(list(value) if name != "bounds" and isinstance(value, tuple) else value)
+            )
+        else:
+            shown.append(f"{name}={_short(value)}")
+    if isinstance(score, Request):
+        inside = "" if score.tree is None else words(score.tree)
+        shown.append(f"score=dp_{score.kind}({inside})")
+    elif score is not None:
+        shown.append(f"score={words(score)}")
+    if spec.mechanism != "auto":
+        shown.append(f'mechanism="{spec.mechanism}"')
+    if spec.weight != 1:
+        shown.append(f"weight={float(spec.weight):g}")
+    return ", ".join(shown)
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    if isinstance(value, (list, tuple)) and len(text) > 80:
+        return f"<{len(value)} values>"
+    return text

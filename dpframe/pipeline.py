@@ -1,0 +1,245 @@
+"""Every stage, in order: the first file to read.
+
+::
+
+    read    dp expressions and groups        -> Query      (parse)
+    parts   which vectors, how sensitive     -> PlannedUse (infer)
+    choose  mechanism and noise of each      -> Plan       (choose)
+    charge  against the budget               -> ledger     (charge; refuses before data is read)
+    run     exact integers per group         -> CellCounts (lower)
+    release noise, selection, results        -> DataFrame  (release)
+
+`plan` is everything up to the charge and touches no data; `run` is the rest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import polars as pl
+
+from dpframe.aggregates.part import Additive, Part, Selection
+from dpframe.aggregates.query import Query
+from dpframe.aggregates.spec import OutputSpec
+from dpframe.aggregates.statistics import GridSum, SquareSum
+from dpframe.choose import Choice, choose, split
+from dpframe.choose.mechanism import Asked
+from dpframe.core.budget import Budget
+from dpframe.core.exact import float_up, sqrt_up
+from dpframe.core.tree import Named
+from dpframe.frames.groups import Groups
+from dpframe.frames.relation import Relation
+from dpframe.infer import PlannedUse, parts_of
+from dpframe.infer.notes import domain_words, learned_words, warnings_for
+from dpframe.ledger.memory import MemoryLedger
+from dpframe.lower import dry_run
+from dpframe.lower import run as run_exact
+from dpframe.mechanisms import DiscreteGaussian, NoNoise
+from dpframe.parse.groups import read_groups
+from dpframe.parse.outputs import polars_schema, read_outputs
+from dpframe.parse.reader import read
+from dpframe.plan import NoisyAggregate, Plan, PlanStep
+from dpframe.release import assemble, draw
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """A plan and what is needed to run it.
+
+    Parameters
+    ----------
+    plan
+        What reviewers read.
+    query
+        What is asked.
+    parts
+        The parts in the order of `plan.releases`.
+    choices
+        Their mechanisms, in the same order.
+    """
+
+    plan: Plan
+    query: Query
+    parts: tuple[PlannedUse, ...]
+    choices: tuple[Choice, ...]
+
+
+def read_rows(
+    expressions: Iterable[Any], named: Mapping[str, Any], relation: Relation, what: str
+) -> tuple[Named, ...]:
+    """Row-wise expressions over a frame, keywords naming their outputs."""
+    schema = polars_schema(relation.facts.columns)
+    found = [n for e in expressions for n in read(e, schema, what=what)]
+    for name, expression in named.items():
+        (single, *more) = read(expression, schema, what=what)
+        found.append(Named(name, single.tree))
+        found.extend(more)
+    return tuple(found)
+
+
+def group(relation: Relation, by: Sequence[Any], named: Mapping[str, Any], keys: object) -> Groups:
+    """A group-by with public keys."""
+    return read_groups(by, named, keys, relation.facts.columns)
+
+
+def ask(relation: Relation, groups: Groups | None, specs: Iterable[OutputSpec]) -> Query:
+    """A query, read and checked as far as that is possible without knowing what it may cost."""
+    taken = () if groups is None else groups.names
+    query = Query(relation, groups, read_outputs(specs, relation.facts.columns, taken))
+    parts_of(query)  # refusals come when the query is built
+    return query
+
+
+def plan(query: Query, spend: Budget, remaining: Budget | None) -> Prepared:
+    """The plan of a query at a given cost. Touches no data: only schemas.
+
+    Raises
+    ------
+    DPFrameError
+        When the query cannot be answered within the measure.
+    """
+    parts = parts_of(query)
+    choices = _choices(parts, query, spend)
+    releases = tuple(
+        _noisy_aggregate(part, choice, query) for part, choice in zip(parts, choices, strict=True)
+    )
+    cost = spend.of(Fraction(0))
+    for choice in choices:
+        cost = cost + choice.cost
+    groups = query.groups
+    made = Plan(
+        source=query.relation.name,
+        unit=query.relation.facts.unit,
+        steps=_steps(query.relation),
+        grouping=None if groups is None else f"{groups.words()}: {groups.origin}",
+        groups=None if groups is None else groups.size,
+        releases=releases,
+        outputs=tuple((output.name, output.words) for output in query.outputs),
+        cost=cost,
+        requested=spend,
+        remaining=remaining,
+        warnings=warnings_for(query, releases, cost),
+        query=query,
+        keys_digest=None if groups is None else _digest(groups),
+    )
+    return Prepared(made, query, parts, choices)
+
+
+def run(
+    prepared: Prepared, source: pl.LazyFrame, schema: pl.Schema, ledger: MemoryLedger
+) -> pl.DataFrame:
+    """Charge, compute, release.
+
+    Raises
+    ------
+    BudgetExceeded
+        Before any data is read; nothing is charged then.
+    EngineError
+        When the engine fails. The charge stays.
+    """
+    query = prepared.query
+    tables = list(dict.fromkeys(t for use in prepared.parts for t in use.part.tables))
+    dry_run(query.relation, query.groups, tables, schema)
+    entry = ledger.charge(prepared.plan.cost, prepared.plan.fingerprint)
+    try:
+        counted = run_exact(query.relation, query.groups, tables, source)
+        noisy = {
+            (use.part, use.mechanism): draw(use.part, choice.law, counted, query.scope)
+            for use, choice in zip(prepared.parts, prepared.choices, strict=True)
+        }
+        result = assemble(query, noisy)
+    except BaseException:
+        ledger.settle(entry, "failed")
+        raise
+    ledger.settle(entry, "released")
+    return result
+
+
+def _choices(parts: Sequence[PlannedUse], query: Query, spend: Budget) -> tuple[Choice, ...]:
+    """Mechanisms at equal shares per weight; delta goes to the parts that use it."""
+    asked = [_asked(use, query) for use in parts]
+    shares = split(spend, [use.weight for use in parts])
+    choices = tuple(choose(a, s) for a, s in zip(asked, shares, strict=True))
+    if not spend.slack:
+        return choices
+    users = [
+        use.weight if c.cost.slack else Fraction(0) for use, c in zip(parts, choices, strict=True)
+    ]
+    deltas = split(spend, users)
+    return tuple(
+        choose(a, spend.of(share.main, delta.slack)) if choice.cost.slack else choice
+        for a, share, delta, choice in zip(asked, shares, deltas, choices, strict=True)
+    )
+
+
+def _asked(use: PlannedUse, query: Query) -> Asked:
+    part = use.part
+    if isinstance(part, Selection):
+        found = part.score_range(query.scope)
+        return Asked(
+            use.name,
+            use.sensitivity,
+            use.mechanism,
+            (found.l1, found.l2_squared),
+            part.rounds,
+            part.weighted,
+        )
+    return Asked(use.name, use.sensitivity, use.mechanism)
+
+
+def _noisy_aggregate(use: PlannedUse, choice: Choice, query: Query) -> NoisyAggregate:
+    part: Part = use.part
+    law, step = choice.law, part.step
+    statistic = part.table.statistic if isinstance(part, Additive) else None
+    gridded = isinstance(statistic, (GridSum, SquareSum)) and not (
+        isinstance(statistic, GridSum) and statistic.value.is_whole and statistic.grid.is_exact
+    )
+    match law:
+        case NoNoise():
+            scale = Fraction(0)
+        case DiscreteGaussian(sigma_squared):
+            scale = sqrt_up(sigma_squared) * step
+        case _:
+            scale = law.scale * step
+    return NoisyAggregate(
+        name=use.name,
+        aggregate=use.role,
+        sensitivity=use.sensitivity.scaled(step).public(),
+        mechanism=law.name,
+        scale=float(scale) if law.name == "discrete_gaussian" else float_up(scale),
+        cost=choice.cost,
+        law=law,
+        step=step,
+        exact=use.sensitivity,
+        entries=part.entries(query.scope) * (part.rounds if isinstance(part, Selection) else 1),
+        candidates=part.candidates if isinstance(part, Selection) else None,
+        contents=part.words(),
+        reason=choice.reason,
+        users=use.users,
+        bias=step / 2 if gridded else Fraction(0),
+    )
+
+
+def _steps(relation: Relation) -> tuple[PlanStep, ...]:
+    after = [facts for _, facts in relation.steps[1:]] + [relation.facts]
+    return tuple(
+        PlanStep(step.words(), step.stability, learned_words(before, facts))
+        for (step, before), facts in zip(relation.steps, after, strict=True)
+    )
+
+
+def _digest(groups: Groups) -> str:
+    """A digest of the public keys, whatever the form they were given in."""
+    text = groups.keys.select(pl.all().cast(pl.String)).write_csv(null_value="\x00")
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def explain_unit(relation: Relation) -> str:
+    """Whom a frame protects, and what is known of its columns, in words."""
+    lines = [f"{relation.name}: protects {relation.facts.unit.words()}"]
+    lines += [f"  {name}: {domain_words(found)}" for name, found in relation.facts.columns.items()]
+    return "\n".join(lines)

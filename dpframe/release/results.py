@@ -1,0 +1,110 @@
+"""Results: from noisy integers to the frame that a user gets. All of it is post-processing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from dpframe.aggregates.aggregate import Noisy
+from dpframe.aggregates.part import Part
+from dpframe.aggregates.query import Output, Query
+from dpframe.aggregates.registry import BY_KIND
+from dpframe.aggregates.request import Request, Scope
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Column:
+    """The result of one request, and the public columns beside it for tables."""
+
+    values: pl.Series
+    expanded: pl.DataFrame | None
+
+
+def assemble(query: Query, noisy: Mapping[tuple[Part, str], Noisy]) -> pl.DataFrame:
+    """The released frame.
+
+    Parameters
+    ----------
+    query
+        What was asked.
+    noisy
+        The noisy integers of each part, by part and mechanism that was asked for.
+
+    Returns
+    -------
+    polars.DataFrame
+        Group keys in their public order, then the outputs. One histogram, or one argmax with
+        several winners, alone makes a table with a row per category or rank; beside other outputs
+        it becomes a column of lists.
+    """
+    scope = query.scope
+    columns = [_output(output, scope, noisy) for output in query.outputs]
+    only = query.outputs[0]
+    if len(columns) == 1 and only.post is None:
+        (request,) = only.requests.values()
+        if request.parameters.get("best_group"):
+            return _winners(query, columns[0])
+        if columns[0].expanded is not None:
+            return _table(query, columns[0])
+    keys = [] if query.groups is None else query.groups.keys.get_columns()
+    size = 1 if query.groups is None else query.groups.size
+    made = [
+        _nested(column, size, output.name) if column.expanded is not None else column.values
+        for column, output in zip(columns, query.outputs, strict=True)
+    ]
+    return pl.DataFrame([*keys, *made])
+
+
+def _output(output: Output, scope: Scope, noisy: Mapping[tuple[Part, str], Noisy]) -> _Column:
+    columns = {p: _request(r, scope, noisy) for p, r in output.requests.items()}
+    if output.post is None:
+        (column,) = columns.values()
+        if column.expanded is None:
+            return _Column(column.values.alias(output.name), None)
+        return column
+    frame = pl.DataFrame([c.values.alias(p) for p, c in columns.items()])
+    values = frame.select(output.post.alias(output.name)).to_series()
+    return _Column(values, None)
+
+
+def _request(request: Request, scope: Scope, noisy: Mapping[tuple[Part, str], Noisy]) -> _Column:
+    aggregate = BY_KIND[request.kind]
+    uses = aggregate.uses(request, scope)
+    values = [noisy[(use.part, request.mechanism)] for use in uses]
+    return _Column(aggregate.combine(request, scope, values), aggregate.expand(request, scope))
+
+
+def _table(query: Query, column: _Column) -> pl.DataFrame:
+    """One row per group and category (or rank)."""
+    assert column.expanded is not None
+    rows = column.expanded.height
+    name = query.outputs[0].name
+    values = column.values if "rank" not in column.expanded.columns else column.values.alias(name)
+    if query.groups is None:
+        return column.expanded.with_columns(values)
+    keys = query.groups.keys
+    repeated = keys.select(pl.all().repeat_by(rows).explode()) if keys.height else keys
+    tiled = pl.concat([column.expanded] * keys.height) if keys.height else column.expanded.clear()
+    return pl.concat([repeated, tiled.with_columns(values)], how="horizontal")
+
+
+def _nested(column: _Column, size: int, name: str) -> pl.Series:
+    """A column with one list per group: of structs for histograms, of winners for ranks."""
+    assert column.expanded is not None
+    rows = column.expanded.height
+    if "rank" in column.expanded.columns:
+        flat = column.values
+    else:
+        tiled = pl.concat([column.expanded] * size) if size else column.expanded.clear()
+        flat = tiled.with_columns(column.values).to_struct()
+    frame = pl.DataFrame({"i": [i for i in range(size) for _ in range(rows)], "v": flat})
+    return frame.group_by("i", maintain_order=True).agg("v")["v"].alias(name)
+
+
+def _winners(query: Query, column: _Column) -> pl.DataFrame:
+    """The keys of the best groups, in order of selection."""
+    assert query.groups is not None
+    rows = query.groups.keys[column.values.to_list()]
+    return rows if column.expanded is None else rows.with_columns(column.expanded)
