@@ -57,7 +57,7 @@ def _series(y: int, width: int) -> tuple[int, int]:
     while term_hi > 1:
         k += 1
         term_lo = (term_lo * y >> width) // k
-        term_hi = -(-_ceil_shift(term_hi * (y + 1), width) // k)
+        term_hi = -((-term_hi * (y + 1) >> width) // k)  # two floors of a negative: two ceilings
         if k & 1:
             lo, hi = lo - term_hi, hi - term_lo
         else:

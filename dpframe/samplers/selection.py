@@ -87,7 +87,7 @@ def exponential_mechanism(
     rate_i = weight_i exp(-(best - score_i) / scale) / 2**m, and one of all arrivals of the first
     round that has any is chosen uniformly. Arrivals of independent Poisson variables, given their
     number, are independent draws with probabilities proportional to the rates, whatever m is; m is
-    set so that a round expects 2 to 4 arrivals and its running time does not depend on the data.
+    set so that a round expects 1 to 2 arrivals and its running time hardly depends on the data.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def _thresholds(
         rates[block] = _decay(gaps[block], rate)
         if weights is not None:
             rates[block] *= weights[block]
-    shift = math.frexp(float(rates.sum()))[1] - 2
+    shift = math.frexp(float(rates.sum()))[1] - 1
     rates *= 65536.0 * (1.0 + _SLACK) * 2.0**-shift
     np.ceil(rates, out=rates)
     np.clip(rates, 1.0, 65536.0, out=rates)
@@ -198,7 +198,7 @@ def _arrivals(first: int, weight: int, x: Fraction, shift: int, source: BitSourc
 
 def _count(prefix: int, bits: int, weight: int, x: Fraction, shift: int) -> int | None:
     """The n with P(N > n) <= U < P(N >= n) if the known bits of U prove it, otherwise None."""
-    extra = 128
+    extra = 64 + weight.bit_length()
     width = bits + extra
     one = 1 << width
     lo, hi = bracket_exp(x, width - shift)
@@ -224,7 +224,7 @@ def _count(prefix: int, bits: int, weight: int, x: Fraction, shift: int) -> int 
 
 def uniform_below(n: int, source: BitSource = OS) -> int:
     """A uniform integer in [0, n), 0 < n < 2**64, by rejection."""
-    unused = 64 - n.bit_length()
+    unused = 64 - (n - 1).bit_length()
     while True:
         value = source.int64bits() >> unused
         if value < n:
