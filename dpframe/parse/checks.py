@@ -89,6 +89,7 @@ def format_string(text: str, dtype: str) -> str:
 def _canonical_zone(name: str) -> str | None:
     try:
         cast = pl.Series([0], dtype=pl.Int64).cast(pl.Datetime("us", name))
+        cast.dt.year()  # some settings defer the check of the name to its first use
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException:

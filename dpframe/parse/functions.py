@@ -131,14 +131,6 @@ def _some(op: str, operands: Sequence[Operand]) -> Sequence[Operand]:
     return operands
 
 
-def _fill_null_by_strategy(operands: Sequence[Operand], params: Any) -> Tree:
-    raise UnsupportedOperation(
-        "fill_null(strategy=...), forward_fill and backward_fill cannot be used in a private "
-        "expression: the value in a row depends on other rows or on the type",
-        remedy="write the value to fill with: .fill_null(0)",
-    )
-
-
 def _listed(value: Operand, what: str) -> tuple[Scalar, ...]:
     return value.values if isinstance(value, Values) else (constant(value, what),)
 
@@ -314,7 +306,6 @@ FUNCTIONS: Mapping[str, Handler] = MappingProxyType(
         "Clip": _clip,
         "Boolean.IsIn": _is_in,
         "Boolean.IsBetween": _is_between,
-        "FillNullWithStrategy": _fill_null_by_strategy,
         "Replace": _replace,
         "ReplaceStrict": _replace_strict,
         "StructExpr.FieldByName": _field,

@@ -11,7 +11,7 @@ from dpframe.errors import UnsupportedOperation
 _AGGREGATE = "an aggregate looks at many rows: inside an expression its value would carry no noise"
 _NEIGHBOURS = "its value in a row depends on other rows"
 _LENGTH = "it changes the number of rows"
-_PYTHON = "a Python function cannot be checked"
+_PYTHON = "what a Python function does cannot be checked"
 _UNKNOWN = "its effect on privacy is not known to dpframe"
 
 _PER_AGGREGATE = {
@@ -50,7 +50,7 @@ _NEIGHBOUR_NAMES = {
     *("interpolate", "interpolate_by", "is_unique", "is_duplicated", "is_first_distinct", "rle"),
     *("is_last_distinct", "rle_id", "peak_max", "peak_min", "ewm_mean", "ewm_std", "ewm_var"),
     *("shuffle", "arg_sort", "arg_unique", "qcut", "set_sorted", "ewm_mean_by", "ewm_sum"),
-    *("rolling_map", "fill_null(strategy=...)", "to_physical", "get_categories", "cumulative_eval"),
+    *("rolling_map", "to_physical", "get_categories", "cumulative_eval"),
 }
 _LENGTH_NAMES = {
     *("filter", "drop_nulls", "drop_nans", "explode", "head, tail or slice", "gather or get"),
@@ -60,7 +60,7 @@ _LENGTH_NAMES = {
 }
 _PYTHON_NAMES = {
     *("map_elements or map_batches", "pl.fold", "pl.reduce", "a Python function", "rolling_map"),
-    *("name.map", "pl.cum_fold", "pl.cum_reduce", "a plugin", "pl.map_groups"),
+    *("name.map", "name.map_fields", "pl.cum_fold", "pl.cum_reduce", "a plugin", "pl.map_groups"),
 }
 _REMEDIES = {
     **_PER_AGGREGATE,
@@ -78,7 +78,7 @@ _REMEDIES = {
     "rank": "use .dp_quantile(q, bounds), or rank the released result",
     "shift": "do it before the frame is protected, or put both values in one row",
     "diff": "do it before the frame is protected, or put both values in one row",
-    "fill_null(strategy=...)": "write the value to fill with: .fill_null(0)",
+    "fill_null": "write the value to fill with: .fill_null(0)",
     "pl.fold": "use pl.sum_horizontal, pl.min_horizontal, pl.max_horizontal or pl.all_horizontal",
     "pl.reduce": "use pl.sum_horizontal, pl.min_horizontal, pl.max_horizontal or pl.all_horizontal",
     "name.map": "use .alias(), .name.prefix(), .name.suffix() or .name.to_lowercase()",
@@ -129,7 +129,6 @@ _SPECIAL_NAMES = {
     "ApproxNUnique": "approx_n_unique",
     "QCut": "qcut",
     "RoundSF": "round_sig_figs",
-    "FillNullWithStrategy": "fill_null(strategy=...)",
     "AsStruct": "pl.struct",
     "Atan2": "pl.arctan2",
     "ArgWhere": "pl.arg_where",
@@ -194,8 +193,8 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 def refuse(name: str, remedy: str | None = None) -> UnsupportedOperation:
     """The refusal of an operation by its Polars name."""
     base = name.split(".")[-1] if name.startswith(("list.", "arr.")) else name
-    if name.startswith("rolling_"):
-        reason, base = _NEIGHBOURS, "rolling"
+    if name.startswith(("rolling_", "fill_null(", "forward_fill", "backward_fill")):
+        reason, base = _NEIGHBOURS, "rolling" if name.startswith("rolling_") else "fill_null"
     elif name in _PYTHON_NAMES:
         reason = _PYTHON
     elif name in _AGGREGATES:
@@ -225,6 +224,10 @@ def function_name(key: str, params: Any) -> str:
         inner = params.get("function", params.get("function_by", ""))
         inner = next(iter(inner)) if isinstance(inner, Mapping) else str(inner)
         return "rolling_" + snake(inner)
+    if key == "FillNullWithStrategy":
+        strategy = snake(next(iter(params)) if isinstance(params, Mapping) else str(params))
+        shown = f"fill_null(strategy={strategy!r})"
+        return f"{strategy}_fill or {shown}" if strategy in ("forward", "backward") else shown
     if key == "Correlation" and isinstance(params, Mapping):
         return "pl.cov" if "Covariance" in str(params.get("method")) else "pl.corr"
     if key == "Random" and isinstance(params, Mapping):
@@ -247,6 +250,8 @@ def node_name(kind: str, body: Any) -> str:
         if name in ("Min", "Max") and isinstance(inner, Mapping) and inner.get("propagate_nans"):
             return "nan_" + snake(name)
         return _SPECIAL_NAMES.get(name, snake(name))
+    if kind == "Window" and isinstance(body, Mapping) and "Rolling" in str(body.get("options")):
+        return "rolling"
     return _NODE_NAMES.get(kind, snake(kind))
 
 
@@ -262,6 +267,7 @@ _OPAQUE = (
     ("rolling_map(", "rolling_map"),
     ("rename_alias(", "name.map"),
     ("name.map(", "name.map"),
+    ("map_field_names(", "name.map_fields"),
     (".map(", "dt.epoch or a function of Rust"),
 )
 

@@ -110,7 +110,7 @@ def _scalar(node: Mapping[str, Any]) -> Literal | Values:
         case "Float64":
             return Literal(float(value), FLOAT64)
         case "Decimal":
-            return Literal(Decimal(int(value[0])).scaleb(-value[-1]), _decimal(value))
+            return _decimal(*value)
         case "Date" | "Time":
             return from_physical(int(value), DATE if kind == "Date" else TIME)
         case "Datetime" | "DatetimeOwned":
@@ -131,9 +131,12 @@ def _scalar(node: Mapping[str, Any]) -> Literal | Values:
             raise _not_a_scalar()
 
 
-def _decimal(value: list[int]) -> DType:
-    precision = value[1] if len(value) == 3 else 38
-    return DType("Decimal", precision=precision, scale=value[-1])
+def _decimal(digits: int, *parameters: int) -> Literal:
+    """A decimal from its digits and its scale; the oldest Polars leaves out the precision."""
+    precision, scale = parameters if len(parameters) == 2 else (38, parameters[0])
+    sign = 1 if digits < 0 else 0
+    value = Decimal((sign, tuple(map(int, str(abs(digits)))), -scale))
+    return Literal(value, DType("Decimal", precision=precision, scale=scale))
 
 
 def _float32(value: float) -> float:
@@ -191,7 +194,7 @@ def from_physical(value: int, dtype: DType) -> Literal:
             case "Duration":
                 return Literal(span, dtype)
             case "Time":
-                return Literal((_EPOCH + span).time() if value < 86_400 * 10**9 else None, dtype)
+                return Literal((_EPOCH + span).time(), dtype)
             case _:
                 return Literal(_in_zone(_EPOCH + span, dtype.zone), dtype)
     except OverflowError:

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from dpframe.errors import UnsupportedOperation
+from dpframe.parse.hints import refuse
 from dpframe.parse.ipc import read_ipc
 
 Node: TypeAlias = "Any"
@@ -111,10 +112,7 @@ def _renamed(name: str, function: Node) -> str:
         case {"Replace": {"pattern": str(pattern), "value": str(value), "literal": bool(literal)}}:
             return _replaced(name, pattern, value, literal)
         case _:
-            raise UnsupportedOperation(
-                "a Python function cannot rename a column here",
-                remedy="use .alias(), .name.prefix(), .name.suffix() or .name.to_lowercase()",
-            )
+            raise refuse("name.map")
 
 
 def _replaced(name: str, pattern: str, value: str, literal: bool) -> str:

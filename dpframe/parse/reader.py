@@ -84,8 +84,14 @@ def read(
         outputs = tuple(Named(output_name(n), _Reader(schema).tree(n)) for n in nodes)
         _check_distinct(outputs)
         return outputs
-    except RecursionError:
-        raise _too_deep().at(what) from None
+    except (_TooDeepError, RecursionError):
+        raise UnsupportedOperation(
+            f"the expression is nested more than {MAX_DEPTH} levels deep, "
+            f"or has more than {MAX_NODES} parts",
+            where=what,
+            remedy="split it over several with_columns, or use pl.sum_horizontal, is_in or "
+            "replace instead of long chains",
+        ) from None
     except DPFrameError as error:
         raise error.at(_where(parsed, text, what)) from None
 
@@ -112,7 +118,7 @@ def _serialise(expression: pl.Expr, what: str) -> str:
         raise
     except Exception:
         shown = str(expression)
-        raise refuse_unserialisable(shown).at(_shorten(f"{what}: {shown}")) from None
+        raise refuse_unserialisable(shown).at(_place(shown, what)) from None
 
 
 def _load(text: str, expression: pl.Expr) -> Any:
@@ -122,21 +128,13 @@ def _load(text: str, expression: pl.Expr) -> Any:
 
 
 def _where(expression: pl.Expr, text: str, what: str) -> str:
-    return what if len(text) > 20_000 else _shorten(f"{what}: {expression}")
+    return what if len(text) > 20_000 else _place(str(expression), what)
 
 
-def _shorten(text: str, limit: int = 240) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= limit else line[: limit - 3] + "..."
-
-
-def _too_deep() -> UnsupportedOperation:
-    return UnsupportedOperation(
-        f"the expression is nested more than {MAX_DEPTH} levels deep or has more than "
-        f"{MAX_NODES} parts",
-        remedy="split it over several with_columns, or use pl.sum_horizontal, is_in or replace "
-        "instead of long chains",
-    )
+def _place(shown: str, what: str, limit: int = 240) -> str:
+    line = " ".join(shown.split())
+    line = line if len(line) <= limit else line[: limit - 3] + "..."
+    return line if what == "expression" else f"{what}: {line}"
 
 
 def _check_distinct(outputs: tuple[Named, ...]) -> None:
@@ -147,6 +145,10 @@ def _check_distinct(outputs: tuple[Named, ...]) -> None:
                 f"the expression makes {names.count(name)} columns named {name!r}",
                 remedy="use .name.suffix() or .name.prefix() instead of .alias()",
             )
+
+
+class _TooDeepError(Exception):
+    """More levels or parts than an expression may have."""
 
 
 class _Reader:
@@ -164,9 +166,9 @@ class _Reader:
     def _node(self, node: Any, depth: int) -> Operand:
         self._nodes += 1
         if depth > MAX_DEPTH or self._nodes > MAX_NODES:
-            raise _too_deep()
+            raise _TooDeepError
         if not isinstance(node, dict) or len(node) != 1:
-            raise refuse(node_name(str(node), None))
+            raise refuse(node_name(node, None) if isinstance(node, str) else "an unknown function")
         [(kind, body)] = node.items()
         match kind:
             case "Column":
@@ -210,7 +212,12 @@ class _Reader:
         if handler is None:
             raise refuse(function_name(key, params))
         operands = [self._node(node, depth) for node in body["input"]]
-        return handler(operands, params)
+        try:
+            return handler(operands, params)
+        except DPFrameError:
+            raise
+        except (LookupError, TypeError, ValueError, AttributeError):  # a form of a later Polars
+            raise refuse(function_name(key, params)) from None
 
     def _struct(self, nodes: Any, depth: int) -> Tree:
         names = tuple(output_name(node) for node in nodes)
@@ -235,6 +242,8 @@ class _Reader:
                 "cast with wrap_numerical=True is not supported",
                 remedy="leave it out: what does not fit becomes null",
             )
+        if body["options"] not in ("Strict", "NonStrict"):
+            raise refuse("an unknown kind of cast")
         inner = operand(self._node(body["expr"], depth))
         dtype = read_dtype_expression(body["dtype"])
         folded = cast_literal(inner, dtype) if isinstance(inner, Literal) else None

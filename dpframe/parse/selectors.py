@@ -160,28 +160,30 @@ def _unknown_fields() -> UnsupportedOperation:
 
 def _fields(node: Node, schema: Schema) -> dict[str, pl.DataType] | None:
     """The fields of a struct that is a column, a field of one, or made by `pl.struct`."""
+    dtype = _dtype(node, schema)
+    if not isinstance(dtype, pl.Struct):
+        return None
+    return {field.name: field.dtype for field in dtype.fields}  # type: ignore[misc]
+
+
+def _dtype(node: Node, schema: Schema) -> Any:
+    """The type of a node as far as it is known without inference, else None."""
     if not isinstance(node, dict):
         return None
     [(kind, body)] = node.items()
     if kind == "Column":
-        return _struct_fields(schema.get(body))
+        return schema.get(body)
     if kind == "Alias":
-        return _fields(body[0], schema)
+        return _dtype(body[0], schema)
     if kind != "Function":
         return None
     key, params = function_key(body["function"])
     if key == "StructExpr.FieldByName":
-        outer = _fields(body["input"][0], schema)
-        return None if outer is None else _struct_fields(outer.get(params))
+        return (_fields(body["input"][0], schema) or {}).get(params)
     if key == "AsStruct":
-        return {output_name(part): pl.Null() for part in body["input"]}
+        parts = {output_name(part): _dtype(part, schema) or pl.Null() for part in body["input"]}
+        return pl.Struct(parts)
     return None
-
-
-def _struct_fields(dtype: Any) -> dict[str, pl.DataType] | None:
-    if not isinstance(dtype, pl.Struct):
-        return None
-    return {f.name: f.dtype for f in dtype.fields}  # type: ignore[misc]
 
 
 def expand_selector(selector: Node, schema: Schema) -> list[str]:
