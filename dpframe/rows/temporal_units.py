@@ -1,0 +1,119 @@
+"""Dates, times and durations in another unit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from math import ceil, floor, trunc
+
+import polars as pl
+
+from dpframe.core.domain import Domain
+from dpframe.core.dtypes import INT64, DType
+from dpframe.core.interval import Interval
+from dpframe.core.tree import Options
+from dpframe.errors import InvalidBounds
+from dpframe.rows.operands import as_type
+from dpframe.rows.operation import Namespace, RowOperation
+from dpframe.rows.options import quoted, text_option
+from dpframe.rows.temporal import DAY, INT64_LIMITS, Limits, guarded, inside, require_type
+
+
+class Timestamp(RowOperation):
+    name = "dt_timestamp"
+    summary = "Units since 1970-01-01 (UTC where there is a zone); null where they do not fit."
+    examples = (
+        'pl.col("d").dt.timestamp("ms")',
+        'pl.col("dt").dt.timestamp("us")',
+        'pl.col("dtb").dt.timestamp("ns")',
+        'pl.col("dtz").dt.timestamp("ms")',
+    )
+
+    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        require_type(args[0], ("Date", "Datetime"), "dt.timestamp")
+        factor = _factor(args[0].dtype, _unit(options))
+        operand = inside(args[0], _fitting(factor))
+        return Domain(
+            INT64, nullable=operand.nullable, interval=_scaled(operand.interval, factor, floor)
+        )
+
+    def lower(
+        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
+    ) -> pl.Expr:
+        dtype, unit = domains[0].dtype, _unit(options)
+        limits = _fitting(_factor(dtype, unit))
+        return guarded(
+            ns,
+            args[0],
+            dtype,
+            limits,
+            lambda value: as_type(value.dt.timestamp(unit), INT64),  # type: ignore[arg-type]
+        )
+
+    def words(self, args: Sequence[str], options: Options) -> str:
+        return f"{args[0]}.dt.timestamp({quoted(_unit(options))})"
+
+
+class CastTimeUnit(RowOperation):
+    """A coarser unit rounds a Datetime down and a Duration towards zero, as Polars does."""
+
+    name = "dt_cast_time_unit"
+    summary = "The same Datetime or Duration in another unit; null where it does not fit."
+    examples = (
+        'pl.col("dt").dt.cast_time_unit("ms")',
+        'pl.col("dtb").dt.cast_time_unit("ns")',
+        'pl.col("durb").dt.cast_time_unit("ms")',
+        'pl.col("dur").dt.cast_time_unit("ns")',
+    )
+
+    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        require_type(args[0], ("Datetime", "Duration"), "dt.cast_time_unit")
+        dtype, unit = args[0].dtype, _unit(options)
+        factor = _factor(dtype, unit)
+        operand = inside(args[0], _fitting(factor))
+        rounding: Callable[[Fraction], int] = trunc if dtype.name == "Duration" else floor
+        return Domain(
+            replace(dtype, unit=unit),
+            nullable=operand.nullable,
+            interval=_scaled(operand.interval, factor, rounding),
+        )
+
+    def lower(
+        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
+    ) -> pl.Expr:
+        dtype, unit = domains[0].dtype, _unit(options)
+        limits = _fitting(_factor(dtype, unit))
+        return guarded(ns, args[0], dtype, limits, lambda value: value.dt.cast_time_unit(unit))  # type: ignore[arg-type]
+
+    def words(self, args: Sequence[str], options: Options) -> str:
+        return f"{args[0]}.dt.cast_time_unit({quoted(_unit(options))})"
+
+
+def _unit(options: Options) -> str:
+    unit = text_option(options, "unit")
+    if unit not in ("ms", "us", "ns"):
+        raise InvalidBounds(f"{unit!r} is not a time unit", remedy='use "ms", "us" or "ns"')
+    return unit
+
+
+def _factor(dtype: DType, unit: str) -> Fraction:
+    """Units of the result for one physical unit of the operand."""
+    per_second = DType("Duration", unit=unit).units_per_second
+    if dtype.name == "Date":
+        return Fraction(DAY * per_second)
+    return Fraction(per_second, dtype.units_per_second)
+
+
+def _fitting(factor: Fraction) -> Limits | None:
+    """The operands whose result fits in Int64; None when all do."""
+    if factor <= 1:
+        return None
+    return ceil(INT64_LIMITS[0] / factor), floor(INT64_LIMITS[1] / factor)
+
+
+def _scaled(known: Interval, factor: Fraction, rounding: Callable[[Fraction], int]) -> Interval:
+    return known.increasing(lambda end: Fraction(rounding(end * factor)))
+
+
+OPERATIONS: tuple[RowOperation, ...] = (Timestamp(), CastTimeUnit())

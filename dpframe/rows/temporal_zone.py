@@ -1,0 +1,116 @@
+"""Datetimes in another time zone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+import polars as pl
+
+from dpframe.core.domain import Domain
+from dpframe.core.interval import interval
+from dpframe.core.tree import Options
+from dpframe.errors import InvalidBounds
+from dpframe.rows.operation import Namespace, RowOperation
+from dpframe.rows.options import optional_text, quoted, text_option
+from dpframe.rows.temporal import (
+    DAY,
+    calendar,
+    guarded,
+    has_gaps,
+    inside,
+    physical_units,
+    require_type,
+)
+from dpframe.rows.temporal_local import in_zone
+
+_FARTHEST = 2 * DAY
+"""Seconds; no two local times differ by more."""
+
+
+class ConvertTimeZone(RowOperation):
+    """A Datetime without a zone is taken to be in UTC, as Polars takes it."""
+
+    name = "dt_convert_time_zone"
+    summary = "The same instant in another time zone."
+    examples = (
+        'pl.col("dtz").dt.convert_time_zone("UTC")',
+        'pl.col("dt").dt.convert_time_zone("America/New_York")',
+    )
+
+    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        require_type(args[0], ("Datetime",), "dt.convert_time_zone")
+        zone = checked_zone(text_option(options, "zone"))
+        return replace(args[0], dtype=replace(args[0].dtype, zone=zone), categories=None)
+
+    def lower(
+        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
+    ) -> pl.Expr:
+        return args[0].dt.convert_time_zone(text_option(options, "zone"))
+
+    def words(self, args: Sequence[str], options: Options) -> str:
+        return f"{args[0]}.dt.convert_time_zone({quoted(text_option(options, 'zone'))})"
+
+
+class ReplaceTimeZone(RowOperation):
+    """Null where the clock of the new zone skips the local time or shows it twice."""
+
+    name = "dt_replace_time_zone"
+    summary = "The same local time in another time zone, or in none."
+    examples = (
+        'pl.col("dt").dt.replace_time_zone("Europe/Amsterdam")',
+        'pl.col("dtz").dt.replace_time_zone(None)',
+        'pl.col("dtb").dt.replace_time_zone("UTC")',
+    )
+
+    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        require_type(args[0], ("Datetime",), "dt.replace_time_zone")
+        dtype = args[0].dtype
+        zone = optional_text(options, "zone")
+        result = replace(dtype, zone=None if zone is None else checked_zone(zone))
+        operand = inside(args[0], calendar(dtype, _FARTHEST))
+        off = physical_units(dtype, _FARTHEST) if has_gaps(dtype) or has_gaps(result) else 0
+        return Domain(
+            result,
+            nullable=operand.nullable or has_gaps(result),
+            interval=operand.interval + interval(-off, off),
+        )
+
+    def lower(
+        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
+    ) -> pl.Expr:
+        dtype, zone = domains[0].dtype, optional_text(options, "zone")
+        return guarded(
+            ns, args[0], dtype, calendar(dtype, _FARTHEST), lambda value: in_zone(value, zone)
+        )
+
+    def words(self, args: Sequence[str], options: Options) -> str:
+        zone = optional_text(options, "zone")
+        return f"{args[0]}.dt.replace_time_zone({None if zone is None else quoted(zone)})"
+
+
+@lru_cache(maxsize=256)
+def checked_zone(zone: str) -> str:
+    """The zone, where Polars knows it by this name.
+
+    Raises
+    ------
+    InvalidBounds
+        When it does not.
+    """
+    try:
+        known = pl.Series([0], dtype=pl.Datetime("us")).dt.convert_time_zone(zone).dtype
+    except BaseException as error:  # a panic of Polars is not an Exception
+        if isinstance(error, (KeyboardInterrupt, SystemExit)):
+            raise
+        known = None
+    if known != pl.Datetime("us", zone):
+        raise InvalidBounds(
+            f"{zone!r} is not a time zone",
+            remedy='use a name of the time zone database, such as "UTC" or "Europe/Paris"',
+        )
+    return zone
+
+
+OPERATIONS: tuple[RowOperation, ...] = (ConvertTimeZone(), ReplaceTimeZone())
