@@ -1,0 +1,66 @@
+# Every target makes the environment it needs. Stamps in it are newer than pyproject.toml when it is
+# up to date, so a second run starts at once.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
+PIP_INSTALL = -m pip install --quiet --disable-pip-version-check
+WORKERS ?= 2
+
+.PHONY: help demo test test-oldest test-slow bench docs check clean
+
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s $$'\t'
+
+.venv/stamp-created:
+	$(PYTHON) -m venv .venv
+	touch $@
+
+.venv/stamp-package: .venv/stamp-created pyproject.toml
+	.venv/bin/python $(PIP_INSTALL) -e .
+	touch $@
+
+.venv/stamp-dev: .venv/stamp-created pyproject.toml
+	.venv/bin/python $(PIP_INSTALL) -e '.[dev]'
+	touch $@ .venv/stamp-package
+
+.venv/stamp-docs: .venv/stamp-created pyproject.toml
+	.venv/bin/python $(PIP_INSTALL) -e '.[docs]'
+	touch $@ .venv/stamp-package
+
+.venv-oldest/stamp: pyproject.toml
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python $(PIP_INSTALL) -e '.[dev]' 'polars==1.32.*'
+	touch $@
+
+demo: .venv/stamp-package ## six queries on census data, with their plans
+	@.venv/bin/dpframe demo
+
+check: .venv/stamp-dev ## format, lint, types and import rules
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/pyright --pythonpath .venv/bin/python
+	.venv/bin/lint-imports
+
+test: check ## everything a change must pass
+	.venv/bin/python -m pytest -q -n $(WORKERS) --doctest-modules dpframe tests
+
+test-oldest: .venv-oldest/stamp ## the tests again, on the oldest Polars that is supported
+	.venv-oldest/bin/python -c 'import polars; print("polars", polars.__version__)'
+	.venv-oldest/bin/python -m pytest -q -n $(WORKERS) --doctest-modules dpframe tests
+
+test-slow: .venv/stamp-dev ## statistics, and every law with many more examples
+	DPFRAME_PROFILE=slow .venv/bin/python -m pytest -q -n $(WORKERS) -m 'slow or not slow' tests
+
+bench: .venv/stamp-package ## ratios within one run: planning, overhead, import
+	.venv/bin/python benchmarks/import_time.py
+	.venv/bin/python benchmarks/planning.py
+	.venv/bin/python benchmarks/overhead.py
+
+docs: .venv/stamp-docs ## the documentation, into site/
+	.venv/bin/mkdocs build --strict
+
+clean: ## forget environments and everything built
+	rm -rf .venv .venv-oldest site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks
