@@ -1,0 +1,175 @@
+"""Clamping between constants."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import cast
+
+import polars as pl
+
+from dpframe.core.domain import Domain, Scalar
+from dpframe.core.dtypes import FLOAT64, INT64, DType
+from dpframe.core.interval import Interval
+from dpframe.core.tree import Option, Options
+from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.rows.constants import constant_type, constant_words
+from dpframe.rows.literal import physical
+from dpframe.rows.operands import (
+    INT64_LIMITS,
+    INT128,
+    as_type,
+    require_numbers,
+    widen_to_float,
+    widened,
+    widened_to_float,
+)
+from dpframe.rows.operation import Namespace, RowOperation
+
+
+class Clip(RowOperation):
+    name = "clip"
+    summary = "Values below `lo` become `lo`, above `hi` become `hi`; null and NaN stay."
+    examples = (
+        'pl.col("i32").clip(0, 10)',
+        'pl.col("i64").clip(-5, 5)',
+        'pl.col("i64").clip(upper_bound=3)',
+        'pl.col("u64").clip(0, 100)',
+        'pl.col("i8").clip(-0.5, 0.5)',
+        'pl.col("f64").clip(-1.0, 1.0)',
+        'pl.col("f32").clip(lower_bound=0)',
+        'pl.col("dec").clip(0, 1000)',
+        'pl.col("d").clip(date(2000, 1, 1), date(2020, 12, 31))',
+        'pl.col("dt").clip(lower_bound=datetime(2000, 1, 1))',
+        'pl.col("dur").clip(timedelta(0), timedelta(days=7))',
+        'pl.col("t").clip(time(9), time(17))',
+    )
+
+    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        clamped = _result(args[0], options)
+        bounds = _bounds(clamped.dtype, options)
+        inside = _clamped(clamped.interval, bounds)
+        fits = clamped.dtype != INT64 or args[0].dtype.is_boolean or inside.within(INT64_LIMITS)
+        return Domain(
+            clamped.dtype,
+            nullable=clamped.nullable if not fits else args[0].nullable,
+            nan=clamped.nan,
+            interval=inside,
+        )
+
+    def lower(
+        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
+    ) -> pl.Expr:
+        dtype = _result(domains[0], options).dtype
+        bounds = _bounds(dtype, options)
+        if dtype == FLOAT64:
+            real = widen_to_float(args[0], domains[0])
+            return _clamp(real, *(None if e is None else float(e) for e in (bounds.lo, bounds.hi)))
+        # What does not fit in Int64 is clamped before it would be lost.
+        carrier = INT128 if domains[0].dtype.name in ("UInt64", "Int128") else INT64
+        whole = as_type(args[0], carrier)
+        clamp = _clamp(whole, *(None if e is None else int(e) for e in (bounds.lo, bounds.hi)))
+        return as_type(as_type(clamp, INT64), dtype)
+
+    def words(self, args: Sequence[str], options: Options) -> str:
+        lo, hi = options.get("lo"), options.get("hi")
+        shown = [
+            f"{name}={constant_words(value)}"
+            for name, value in (("lower_bound", lo), ("upper_bound", hi))
+            if value is not None
+        ]
+        if len(shown) == 2:
+            shown = [constant_words(lo), constant_words(hi)]
+        return f"{args[0]}.clip({', '.join(shown)})"
+
+
+def _result(domain: Domain, options: Options) -> Domain:
+    """The facts about the operand in the type in which it is clamped."""
+    bounds = [cast("Scalar", options.get(name)) for name in ("lo", "hi")]
+    kinds = [constant_type(bound) for bound in bounds if bound is not None]
+    if domain.dtype.is_temporal:
+        for kind in kinds:
+            _require_same_kind(domain.dtype, kind)
+        return domain
+    require_numbers("clip", [domain])
+    for kind in kinds:
+        if not (kind.is_numeric or kind.is_boolean):
+            raise UnsupportedOperation(
+                f"{domain.dtype} cannot be clamped to {kind}", remedy="write numbers as bounds"
+            )
+    wide = widened(domain)
+    if wide.dtype == INT64 and all(kind.is_integer or kind.is_boolean for kind in kinds):
+        return wide
+    return widened_to_float(domain)
+
+
+def _require_same_kind(dtype: DType, bound: DType) -> None:
+    if dtype.name != bound.name or (dtype.zone is None) != (bound.zone is None):
+        zone = " of the same kind of time zone" if dtype.name == bound.name else ""
+        raise UnsupportedOperation(
+            f"{dtype} cannot be clamped to {bound}",
+            remedy=f"write bounds that are {dtype.name} values{zone}",
+        )
+
+
+def _bounds(dtype: DType, options: Options) -> Interval:
+    """The bounds as values of the type: floored to its unit, or rounded to Float64.
+
+    Raises
+    ------
+    InvalidBounds
+        When a bound is not finite, the two are reversed, or one is out of the type's reach.
+    """
+    lo = _bound(options.get("lo"), dtype, missing_above=False)
+    hi = _bound(options.get("hi"), dtype, missing_above=True)
+    if lo is not None and hi is not None and lo > hi:
+        raise InvalidBounds("the bounds are reversed", remedy="write the lower bound first")
+    return Interval(lo, hi)
+
+
+def _bound(value: Option, dtype: DType, missing_above: bool) -> Fraction | None:
+    if value is None:
+        return None
+    scalar = cast("Scalar", value)
+    if isinstance(scalar, Decimal) and not scalar.is_finite():
+        number = None
+    else:
+        number = physical(scalar, dtype)
+    if number is None:
+        raise InvalidBounds(
+            f"{constant_words(scalar)} is not a bound", remedy="write finite numbers, or leave out"
+        )
+    if dtype == FLOAT64:
+        rounded = Interval(number, number).as_float().lo
+        if rounded is None:
+            raise InvalidBounds("a bound is too large for Float64", remedy="leave it out")
+        return rounded
+    whole = Fraction(math.floor(number))
+    if INT64_LIMITS[0] <= whole <= INT64_LIMITS[1]:
+        return whole
+    if (whole > 0) == missing_above:
+        return None  # no value lies beyond it
+    raise InvalidBounds(f"a bound does not fit in {dtype}", remedy="write a smaller bound")
+
+
+def _clamped(known: Interval, bounds: Interval) -> Interval:
+    """The image of an interval under clamping."""
+
+    def clamp(end: Fraction | None, other: Fraction | None) -> Fraction | None:
+        if end is None:
+            return other
+        low = end if bounds.lo is None else max(end, bounds.lo)
+        return low if bounds.hi is None else min(low, bounds.hi)
+
+    return Interval(clamp(known.lo, bounds.lo), clamp(known.hi, bounds.hi))
+
+
+def _clamp(expression: pl.Expr, lo: float | None, hi: float | None) -> pl.Expr:
+    if lo is None and hi is None:
+        return expression
+    return expression.clip(lo, hi)
+
+
+OPERATIONS: tuple[RowOperation, ...] = (Clip(),)

@@ -1,0 +1,104 @@
+"""How two or more values are made comparable.
+
+Text compares as text, byte by byte; whole numbers exactly, whatever their types; a whole number
+with a float as floats; moments of the same kind as exact counts of the finer unit. NaN equals NaN
+and is above every other number, as in Polars. Anything else is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from dpframe.core.domain import Domain
+from dpframe.core.dtypes import FLOAT64, INT64, STRING, DType
+from dpframe.errors import UnsupportedOperation
+from dpframe.rows.operands import INT128, as_type
+
+_FINE_FIRST = ("ns", "us", "ms")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparable:
+    """The type in which values are compared; with a unit, they are counts of that unit."""
+
+    dtype: DType
+    unit: str | None = None
+
+    def lower(self, expression: pl.Expr, dtype: DType) -> pl.Expr:
+        """An operand of type `dtype`, ready to be compared."""
+        if self.unit is not None and dtype.name != "Null":
+            factor = DType("Duration", unit=self.unit).units_per_second // dtype.units_per_second
+            return as_type(as_type(expression, INT64), INT128) * factor
+        return expression if dtype == self.dtype else as_type(expression, self.dtype)
+
+
+def comparable(domains: Sequence[Domain], ordered: bool) -> Comparable:
+    """How the operands are compared.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When their types have nothing in common, or `ordered` and they have no order.
+    """
+    types = [d.dtype for d in domains if d.dtype.name != "Null"]
+    if not types:
+        return Comparable(INT64)
+    if all(t.is_numeric or t.is_boolean for t in types):
+        return Comparable(_number_type(types))
+    if all(t.is_text for t in types):
+        _require_plain_text(types, ordered)
+        return Comparable(STRING)
+    if all(t.is_temporal and t.name == types[0].name for t in types):
+        return _moments(types)
+    raise _refused(types)
+
+
+def _number_type(types: Sequence[DType]) -> DType:
+    if all(t == types[0] for t in types):
+        return types[0]
+    if any(t.is_float or t.is_decimal for t in types):
+        return FLOAT64
+    return INT128 if any(t.name in ("UInt64", "Int128") for t in types) else INT64
+
+
+def _require_plain_text(types: Sequence[DType], ordered: bool) -> None:
+    for dtype in types:
+        if ordered and dtype.name != "String":
+            raise UnsupportedOperation(
+                f"the order of {dtype} is not that of its text",
+                remedy="compare the text, with .cast(pl.String), or list values with .is_in([...])",
+            )
+
+
+def _moments(types: Sequence[DType]) -> Comparable:
+    if len({t.zone is None for t in types}) > 1:
+        raise UnsupportedOperation(
+            f"{_both(types)} cannot be compared: one has a time zone, the other has none",
+            remedy="use .dt.convert_time_zone(zone) or .dt.replace_time_zone(zone) first",
+        )
+    if all(t == types[0] for t in types):
+        return Comparable(types[0])
+    units = {t.unit for t in types}
+    return Comparable(INT128, unit=next(unit for unit in _FINE_FIRST if unit in units))
+
+
+def _refused(types: Sequence[DType]) -> UnsupportedOperation:
+    names = {t.name for t in types}
+    if names == {"Date", "Datetime"}:
+        remedy = "use .dt.date() on the Datetime, or write datetime(...) instead of date(...)"
+    elif any(t.is_text for t in types) and any(t.is_numeric or t.is_boolean for t in types):
+        remedy = "cast one side, for example with .cast(pl.Int64) or .cast(pl.String)"
+    elif any(t.is_nested for t in types):
+        remedy = "compare an element or field, with .list.get(...) or .struct.field(...)"
+    elif any(t.is_text for t in types) and any(t.is_temporal for t in types):
+        remedy = "parse the text first, for example with .str.to_date(format)"
+    else:
+        remedy = "cast one side to the type of the other first"
+    return UnsupportedOperation(f"{_both(types)} cannot be compared", remedy=remedy)
+
+
+def _both(types: Sequence[DType]) -> str:
+    return " and ".join(str(t) for t in dict.fromkeys(types))

@@ -1,0 +1,183 @@
+"""Comparisons of two values."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+import polars as pl
+
+from dpframe.core.domain import Domain
+from dpframe.core.tree import Options
+from dpframe.rows.comparable import comparable
+from dpframe.rows.operands import boolean
+from dpframe.rows.operation import Namespace, RowOperation
+
+
+class Comparison(RowOperation):
+    """A comparison that is null when an operand is."""
+
+    symbol: ClassVar[str]
+    ordered: ClassVar[bool] = True
+
+    @abstractmethod
+    def compare(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
+        """The engine's comparison of two operands of one type."""
+
+    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        comparable(args, self.ordered)
+        return boolean(nullable=any(d.nullable for d in args))
+
+    def lower(
+        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
+    ) -> pl.Expr:
+        common = comparable(domains, self.ordered)
+        a, b = (common.lower(e, d.dtype) for e, d in zip(args, domains, strict=True))
+        return self.compare(a, b)
+
+    def words(self, args: Sequence[str], options: Options) -> str:
+        return f"({args[0]} {self.symbol} {args[1]})"
+
+
+class Eq(Comparison):
+    name = "eq"
+    summary = "Whether two values are equal; null when one is null."
+    symbol = "=="
+    ordered = False
+    examples = (
+        'pl.col("i64") == 1',
+        'pl.col("u64") == pl.col("i64")',
+        'pl.col("f64") == pl.col("i64")',
+        'pl.col("f64") == float("nan")',
+        'pl.col("b") == pl.col("bb")',
+        'pl.col("s") == "a"',
+        'pl.col("e") == pl.col("s")',
+        'pl.col("dec") == 1.5',
+        'pl.col("dt") == pl.col("dtms")',
+        'pl.col("i64") == None',
+    )
+
+    def compare(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
+        return a == b
+
+
+class Ne(Comparison):
+    name = "ne"
+    summary = "Whether two values differ; null when one is null."
+    symbol = "!="
+    ordered = False
+    examples = ('pl.col("i32") != 0', 'pl.col("f64") != pl.col("f64b")', 'pl.col("e") != "a"')
+
+    def compare(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
+        return a != b
+
+
+class Lt(Comparison):
+    name = "lt"
+    summary = "Whether the first is below the second; null when one is null."
+    symbol = "<"
+    examples = (
+        'pl.col("i32") < pl.col("u8")',
+        'pl.col("f64") < pl.col("f64b")',
+        'pl.col("s") < pl.col("sb")',
+        'pl.col("d") < date(2020, 1, 1)',
+        'pl.col("u64") < pl.col("i64")',
+    )
+
+    def compare(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
+        return a < b
+
+
+class Le(Comparison):
+    name = "le"
+    summary = "Whether the first is at most the second; null when one is null."
+    symbol = "<="
+    examples = (
+        'pl.col("i64") <= 10',
+        'pl.col("f32") <= pl.col("f64")',
+        'pl.col("dur") <= pl.col("durb")',
+        'pl.col("t") <= time(12)',
+    )
+
+    def compare(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
+        return a <= b
+
+
+class Gt(Comparison):
+    name = "gt"
+    summary = "Whether the first is above the second; null when one is null."
+    symbol = ">"
+    examples = (
+        'pl.col("i64") > 0.5',
+        'pl.col("b") > pl.col("bb")',
+        'pl.col("dec") > pl.col("dec")',
+        'pl.col("dtms") > pl.col("dt")',
+        'pl.col("dtz") > pl.col("dtz")',
+    )
+
+    def compare(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
+        return a > b
+
+
+class Ge(Comparison):
+    name = "ge"
+    summary = "Whether the first is at least the second; null when one is null."
+    symbol = ">="
+    examples = (
+        'pl.col("i32") >= 40',
+        'pl.col("f64") >= pl.col("f64b")',
+        'pl.col("dt") >= datetime(2020, 1, 1)',
+        'pl.col("s") >= "m"',
+    )
+
+    def compare(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
+        return a >= b
+
+
+class EqMissing(Comparison):
+    name = "eq_missing"
+    summary = "Whether two values are equal, where null equals null; never null."
+    symbol = "eq_missing"
+    ordered = False
+    examples: ClassVar[tuple[str, ...]] = (
+        'pl.col("i64").eq_missing(pl.col("i64b"))',
+        'pl.col("f64").eq_missing(float("nan"))',
+        'pl.col("s").eq_missing(None)',
+        'pl.col("u64").eq_missing(pl.col("i8"))',
+    )
+
+    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        comparable(args, self.ordered)
+        return boolean(nullable=False)
+
+    def compare(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
+        return a.eq_missing(b)
+
+    def words(self, args: Sequence[str], options: Options) -> str:
+        return f"{args[0]}.{self.name}({args[1]})"
+
+
+class NeMissing(EqMissing):
+    name = "ne_missing"
+    summary = "Whether two values differ, where null equals null; never null."
+    examples = (
+        'pl.col("b").ne_missing(pl.col("bb"))',
+        'pl.col("f32").ne_missing(pl.col("f64"))',
+        'pl.col("e").ne_missing("a")',
+    )
+
+    def compare(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
+        return a.ne_missing(b)
+
+
+OPERATIONS: tuple[RowOperation, ...] = (
+    Eq(),
+    Ne(),
+    Lt(),
+    Le(),
+    Gt(),
+    Ge(),
+    EqMissing(),
+    NeMissing(),
+)

@@ -1,0 +1,273 @@
+"""Aggregates over several columns of one row."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import reduce
+from typing import ClassVar
+
+import polars as pl
+
+from dpframe.core.domain import Domain
+from dpframe.core.dtypes import FLOAT64
+from dpframe.core.interval import EVERYTHING, ZERO, Interval
+from dpframe.core.tree import Options
+from dpframe.errors import UnsupportedOperation
+from dpframe.rows.arithmetic import sum_domain
+from dpframe.rows.broadcast import beside
+from dpframe.rows.logic import condition, require_conditions
+from dpframe.rows.operands import (
+    as_type,
+    boolean,
+    compute,
+    computed,
+    require_numbers,
+    widen_to_float,
+    widened_to_float,
+)
+from dpframe.rows.operation import Namespace, RowOperation
+from dpframe.rows.supertype import convert, converted, merged, supertype
+
+
+class Extreme(RowOperation):
+    """The smallest or largest operand; null and NaN are skipped."""
+
+    @abstractmethod
+    def known(self, parts: Sequence[Domain]) -> Interval:
+        """Where the result lies, for operands of one type."""
+
+    @abstractmethod
+    def apply(self, ns: Namespace, operands: Sequence[pl.Expr]) -> pl.Expr:
+        """The engine's function, which skips null."""
+
+    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        _require_ordered(self.name, args)
+        found = merged(args)
+        parts = [converted(d, found.dtype) for d in args]
+        numbers = [p for p in parts if p.categories != ()] or parts
+        return Domain(
+            found.dtype,
+            nullable=all(p.nullable for p in parts),
+            nan=any(p.nan for p in parts) and all(p.nan or p.nullable for p in parts),
+            interval=self.known(numbers),
+            categories=found.categories,
+        )
+
+    def lower(
+        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
+    ) -> pl.Expr:
+        dtype = supertype(domains)
+        operands = [convert(e, d, dtype) for e, d in zip(args, domains, strict=True)]
+        if not dtype.is_float:
+            return as_type(self.apply(ns, operands), dtype)
+        numbers = [ns.when(e.is_not_nan()).then(e) for e in operands]
+        # What is left without numbers is NaN where there was one, and null otherwise.
+        missing = ns.coalesce(*operands)
+        return as_type(ns.coalesce(self.apply(ns, numbers), missing), dtype)
+
+    def words(self, args: Sequence[str], options: Options) -> str:
+        return f"{self.name}({', '.join(args)})"
+
+
+def _require_ordered(name: str, args: Sequence[Domain]) -> None:
+    for domain in args:
+        if domain.dtype.is_boolean:
+            raise UnsupportedOperation(
+                f"{name} takes numbers or moments, not Boolean",
+                remedy="use pl.all_horizontal or pl.any_horizontal",
+            )
+        if not domain.dtype.is_temporal:
+            require_numbers(name, [domain])
+
+
+def _always(parts: Sequence[Domain]) -> list[Domain]:
+    """The operands that are never skipped."""
+    return [p for p in parts if not p.nullable and not p.nan]
+
+
+class MinHorizontal(Extreme):
+    name = "min_horizontal"
+    summary = "The smallest of several numbers or moments; null and NaN are skipped."
+    examples = (
+        'pl.min_horizontal("i32", "u8")',
+        'pl.min_horizontal("i64", "i64b", 5)',
+        'pl.min_horizontal("u64", "i64")',
+        'pl.min_horizontal("f64", "f64b", "f32")',
+        'pl.min_horizontal("f64", "i64")',
+        'pl.min_horizontal("dt", "dtb")',
+        'pl.min_horizontal("dur", "durb")',
+    )
+
+    def known(self, parts: Sequence[Domain]) -> Interval:
+        hull = reduce(Interval.hull, (p.interval for p in parts))
+        ends = [p.interval.hi for p in _always(parts) if p.interval.hi is not None]
+        return Interval(hull.lo, min(ends) if ends else hull.hi)
+
+    def apply(self, ns: Namespace, operands: Sequence[pl.Expr]) -> pl.Expr:
+        result: pl.Expr = ns.min_horizontal(*operands)
+        return result
+
+
+class MaxHorizontal(Extreme):
+    name = "max_horizontal"
+    summary = "The largest of several numbers or moments; null and NaN are skipped."
+    examples = (
+        'pl.max_horizontal("i32", "u8")',
+        'pl.max_horizontal("i64", 0)',
+        'pl.max_horizontal("f64", "f64b")',
+        'pl.max_horizontal("dec", "dec")',
+        'pl.max_horizontal("d", date(2000, 1, 1))',
+        'pl.max_horizontal("dt", "dtms")',
+    )
+
+    def known(self, parts: Sequence[Domain]) -> Interval:
+        hull = reduce(Interval.hull, (p.interval for p in parts))
+        ends = [p.interval.lo for p in _always(parts) if p.interval.lo is not None]
+        return Interval(max(ends) if ends else hull.lo, hull.hi)
+
+    def apply(self, ns: Namespace, operands: Sequence[pl.Expr]) -> pl.Expr:
+        result: pl.Expr = ns.max_horizontal(*operands)
+        return result
+
+
+class SumHorizontal(RowOperation):
+    name = "sum_horizontal"
+    summary = "The sum of several numbers, from left to right; nulls count as zero."
+    examples = (
+        'pl.sum_horizontal("i32", "u8", "i8")',
+        'pl.sum_horizontal("i64", "i64b", "u64")',
+        'pl.sum_horizontal("f64", "f64b", "i32")',
+        'pl.sum_horizontal("b", "bb")',
+        'pl.sum_horizontal("f32", "dec", ignore_nulls=False)',
+    )
+
+    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        require_numbers("sum", args)
+        parts = computed(args)
+        if _ignores_nulls(options):
+            parts = [_with_zero(p) for p in parts]
+        return replace(reduce(sum_domain, parts), categories=None)
+
+    def lower(
+        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
+    ) -> pl.Expr:
+        operands = compute(args, domains)
+        if _ignores_nulls(options):
+            operands = [_or_zero(ns, e) for e in operands]
+        return reduce(lambda a, b: a + b, operands)
+
+    def words(self, args: Sequence[str], options: Options) -> str:
+        return f"{self.name}({', '.join(args)}{_nulls_words(options)})"
+
+
+class MeanHorizontal(RowOperation):
+    name = "mean_horizontal"
+    summary = "The mean of several numbers in Float64; nulls are skipped."
+    examples = (
+        'pl.mean_horizontal("i32", "u8", "i8")',
+        'pl.mean_horizontal("i64", "i64b")',
+        'pl.mean_horizontal("f64", "f64b", "b")',
+        'pl.mean_horizontal("i32", "f32", ignore_nulls=False)',
+    )
+
+    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        require_numbers("mean", args)
+        parts = [widened_to_float(d) for d in args]
+        total = reduce(sum_domain, [_with_zero(p) for p in parts])
+        hull = reduce(Interval.hull, (p.interval for p in parts))
+        missing = [p.nullable for p in parts]
+        return Domain(
+            FLOAT64,
+            nullable=all(missing) if _ignores_nulls(options) else any(missing),
+            nan=total.nan,
+            interval=_mean_interval(hull, len(parts)) if total.interval.bounded else EVERYTHING,
+        )
+
+    def lower(
+        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
+    ) -> pl.Expr:
+        numbers = [widen_to_float(e, d) for e, d in zip(args, domains, strict=True)]
+        if not _ignores_nulls(options):
+            total = reduce(lambda a, b: a + b, numbers)
+            return total / beside(ns, ns.lit(float(len(numbers))), total)
+        total = reduce(lambda a, b: a + b, [_or_zero(ns, e) for e in numbers])
+        count = reduce(lambda a, b: a + b, [as_type(e.is_not_null(), FLOAT64) for e in numbers])
+        mean: pl.Expr = ns.when(count > 0).then(total / count)
+        return mean
+
+    def words(self, args: Sequence[str], options: Options) -> str:
+        return f"{self.name}({', '.join(args)}{_nulls_words(options)})"
+
+
+def _mean_interval(hull: Interval, terms: int) -> Interval:
+    """A mean lies among its terms, up to the rounding of their sum, relative to the largest."""
+    lo, hi = hull.ends
+    error = max(abs(lo), abs(hi)) * Fraction(2 * terms, 2**52) + Fraction(1, 2**1060)
+    return Interval(lo - error, hi + error)
+
+
+def _ignores_nulls(options: Options) -> bool:
+    return options.get("ignore_nulls", True) is not False
+
+
+def _nulls_words(options: Options) -> str:
+    return "" if _ignores_nulls(options) else ", ignore_nulls=False"
+
+
+def _with_zero(domain: Domain) -> Domain:
+    """The facts about a term that counts as zero where it is null."""
+    if not domain.nullable:
+        return domain
+    return replace(domain, nullable=False, interval=domain.interval.hull(ZERO), categories=None)
+
+
+def _or_zero(ns: Namespace, term: pl.Expr) -> pl.Expr:
+    result: pl.Expr = ns.when(term.is_null()).then(0).otherwise(term)
+    return result
+
+
+class AnyHorizontal(RowOperation):
+    """Conditions of one row joined."""
+
+    name = "any_horizontal"
+    summary = "Whether one of several conditions holds; null counts as unknown."
+    examples: ClassVar[tuple[str, ...]] = (
+        'pl.any_horizontal("b", "bb")',
+        'pl.any_horizontal(pl.col("i64") > 0, "b", "bb")',
+    )
+    joined_by: ClassVar[str] = "or"
+
+    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        require_conditions(self.name, args)
+        return boolean(nullable=any(d.nullable for d in args))
+
+    def lower(
+        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
+    ) -> pl.Expr:
+        conditions = [condition(e, d) for e, d in zip(args, domains, strict=True)]
+        if self.joined_by == "or":
+            return reduce(lambda a, b: a | b, conditions)
+        return reduce(lambda a, b: a & b, conditions)
+
+    def words(self, args: Sequence[str], options: Options) -> str:
+        return f"{self.name}({', '.join(args)})"
+
+
+class AllHorizontal(AnyHorizontal):
+    name = "all_horizontal"
+    summary = "Whether all of several conditions hold; null counts as unknown."
+    examples = ('pl.all_horizontal("b", "bb")', 'pl.all_horizontal(pl.col("s") == "a", "b")')
+    joined_by = "and"
+
+
+OPERATIONS: tuple[RowOperation, ...] = (
+    MinHorizontal(),
+    MaxHorizontal(),
+    SumHorizontal(),
+    MeanHorizontal(),
+    AnyHorizontal(),
+    AllHorizontal(),
+)

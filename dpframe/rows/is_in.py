@@ -1,0 +1,54 @@
+"""Membership in a list of constants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from dpframe.core.domain import Domain
+from dpframe.core.tree import Options
+from dpframe.rows.comparable import comparable
+from dpframe.rows.constants import constant_words, constants, scalars
+from dpframe.rows.keys import keyed
+from dpframe.rows.operands import boolean
+from dpframe.rows.operation import Namespace, RowOperation
+
+
+class IsIn(RowOperation):
+    name = "is_in"
+    summary = (
+        "Whether a value is one of a list. Null is null, unless nulls_equal; a null in the list "
+        "matches null only."
+    )
+    examples = (
+        'pl.col("i64").is_in([1, 2, 3])',
+        'pl.col("u64").is_in([0, 2**63 - 1])',
+        'pl.col("i64").is_in([1, None])',
+        'pl.col("i64").is_in([1, None], nulls_equal=True)',
+        'pl.col("i32").is_in([7], nulls_equal=True)',
+        'pl.col("f64").is_in([0.5, float("nan")])',
+        'pl.col("s").is_in(["a", "", "é"])',
+        'pl.col("e").is_in(["a", "c"])',
+        'pl.col("b").is_in([True])',
+        'pl.col("d").is_in([date(2020, 2, 29), date(1970, 1, 1)])',
+        'pl.col("dt").is_in([datetime(1970, 1, 1)])',
+    )
+
+    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        comparable([args[0], *constants(scalars(options, "values"))], ordered=False)
+        return boolean(nullable=args[0].nullable and not options.get("nulls_equal"))
+
+    def lower(
+        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
+    ) -> pl.Expr:
+        values = scalars(options, "values")
+        found = keyed(args[0], domains[0], values).found()
+        return found.fill_null(None in values) if options.get("nulls_equal") else found
+
+    def words(self, args: Sequence[str], options: Options) -> str:
+        more = ", nulls_equal=True" if options.get("nulls_equal") else ""
+        return f"{args[0]}.is_in([{constant_words(scalars(options, 'values'))}]{more})"
+
+
+OPERATIONS: tuple[RowOperation, ...] = (IsIn(),)

@@ -1,0 +1,113 @@
+"""Conditions joined and negated, with null as "unknown" (Kleene's logic)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+import polars as pl
+
+from dpframe.core.domain import Domain
+from dpframe.core.dtypes import BOOLEAN
+from dpframe.core.tree import Options
+from dpframe.errors import UnsupportedOperation
+from dpframe.rows.operands import as_type, boolean
+from dpframe.rows.operation import Namespace, RowOperation
+
+
+def require_conditions(what: str, domains: Sequence[Domain]) -> None:
+    """Refuse operands that are not Boolean.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When a domain's type is neither Boolean nor Null.
+    """
+    for domain in domains:
+        if not domain.dtype.is_boolean and domain.dtype.name != "Null":
+            raise UnsupportedOperation(
+                f"{what} takes Booleans, not {domain.dtype}",
+                remedy="compare it first, for example x != 0"
+                if domain.dtype.is_numeric
+                else "write a comparison, for example x == value",
+            )
+
+
+def condition(expression: pl.Expr, domain: Domain) -> pl.Expr:
+    """A Boolean operand, typed also when it is a null constant."""
+    return expression if domain.dtype.is_boolean else as_type(expression, BOOLEAN)
+
+
+class Junction(RowOperation):
+    """Two conditions joined."""
+
+    symbol: ClassVar[str]
+
+    @abstractmethod
+    def join(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
+        """The engine's operator."""
+
+    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        require_conditions(self.symbol, args)
+        return boolean(nullable=any(d.nullable for d in args))
+
+    def lower(
+        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
+    ) -> pl.Expr:
+        a, b = (condition(e, d) for e, d in zip(args, domains, strict=True))
+        return self.join(a, b)
+
+    def words(self, args: Sequence[str], options: Options) -> str:
+        return f"({args[0]} {self.symbol} {args[1]})"
+
+
+class And(Junction):
+    name = "and"
+    summary = "Whether both hold; False when one does not, even if the other is null."
+    symbol = "&"
+    examples = ('pl.col("b") & pl.col("bb")', '(pl.col("i64") > 0) & (pl.col("f64") < 1)')
+
+    def join(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
+        return a & b
+
+
+class Or(Junction):
+    name = "or"
+    summary = "Whether one holds; True when one does, even if the other is null."
+    symbol = "|"
+    examples = ('pl.col("b") | pl.col("bb")', 'pl.col("b") | pl.lit(None)')
+
+    def join(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
+        return a | b
+
+
+class Xor(Junction):
+    name = "xor"
+    summary = "Whether exactly one holds; null when one is null."
+    symbol = "^"
+    examples = ('pl.col("b") ^ pl.col("bb")',)
+
+    def join(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
+        return a ^ b
+
+
+class Not(RowOperation):
+    name = "not"
+    summary = "Whether the condition does not hold; null stays null."
+    examples = ('~pl.col("b")', '~(pl.col("i64") > pl.col("i64b"))')
+
+    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        require_conditions("~", args)
+        return boolean(nullable=args[0].nullable)
+
+    def lower(
+        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
+    ) -> pl.Expr:
+        return ~condition(args[0], domains[0])
+
+    def words(self, args: Sequence[str], options: Options) -> str:
+        return f"~{args[0]}"
+
+
+OPERATIONS: tuple[RowOperation, ...] = (And(), Or(), Xor(), Not())

@@ -1,0 +1,136 @@
+"""Powers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import polars as pl
+
+from dpframe.core.domain import Domain
+from dpframe.core.dtypes import FLOAT64, INT64
+from dpframe.core.interval import EVERYTHING, UNIT, Interval, interval
+from dpframe.core.tree import Options
+from dpframe.rows.constants import sole_integer, sole_number
+from dpframe.rows.operands import (
+    require_numbers,
+    widen,
+    widen_to_float,
+    widened,
+    widened_to_float,
+    within_int64,
+)
+from dpframe.rows.operation import Namespace, RowOperation
+
+_LARGEST_EXPONENT = 2**31
+
+
+class Pow(RowOperation):
+    name = "pow"
+    summary = (
+        "Power: Int64 (wrapping) for whole numbers to a constant whole power of zero or more, "
+        "else Float64."
+    )
+    examples = (
+        'pl.col("i8") ** 2',
+        'pl.col("i64") ** 3',
+        'pl.col("u8") ** 0',
+        'pl.col("f64") ** 2',
+        'pl.col("f64") ** -1',
+        'pl.col("u8") ** 0.5',
+        'pl.col("i8") ** -2',
+        'pl.col("f64") ** pl.col("f64b")',
+        '2 ** pl.col("i8")',
+        'pl.col("i8").pow(pl.col("u8"))',
+    )
+
+    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        require_numbers("power", args)
+        base, exponent = args
+        whole = whole_exponent(base, exponent)
+        if whole is not None:
+            wide = widened(base)
+            known = within_int64(_whole_powers(wide.interval, whole))
+            return Domain(INT64, nullable=wide.nullable, interval=known)
+        x, y = widened_to_float(base), widened_to_float(exponent)
+        number = sole_number(y)
+        whole_power = not exponent.dtype.is_float or (
+            number is not None and number.denominator == 1
+        )
+        negative = x.interval.lo is None or x.interval.lo < 0
+        return Domain(
+            FLOAT64,
+            nullable=x.nullable or y.nullable,
+            nan=base.nan or exponent.nan or (negative and not whole_power),
+            interval=_powers(x.interval, number),
+        )
+
+    def lower(
+        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
+    ) -> pl.Expr:
+        whole = whole_exponent(*domains)
+        if whole is not None:
+            # The constant itself, not the operand: a negative whole power would fail.
+            return widen(args[0], domains[0]).pow(ns.lit(whole, dtype=ns.UInt32))
+        base, exponent = (widen_to_float(e, d) for e, d in zip(args, domains, strict=True))
+        return base.pow(exponent)
+
+    def words(self, args: Sequence[str], options: Options) -> str:
+        return f"({args[0]} ** {args[1]})"
+
+
+def whole_exponent(base: Domain, exponent: Domain) -> int | None:
+    """The exponent of a power that stays whole, or None when it is computed in floats."""
+    power = sole_integer(exponent)
+    if power is None or not 0 <= power < _LARGEST_EXPONENT:
+        return None
+    return power if widened(base).dtype == INT64 else None
+
+
+def _whole_powers(base: Interval, power: int) -> Interval:
+    if power == 0:
+        return interval(1, 1)
+    if not base.bounded:
+        return EVERYTHING
+    lo, hi = base.ends
+    if power > 64:  # would not fit, unless nothing but -1, 0 and 1 is raised
+        return base.abs() if max(abs(lo), abs(hi)) <= 1 and power % 2 == 0 else EVERYTHING
+    if power % 2 == 0:
+        base = base.abs()
+    return base.increasing(lambda end: end**power)
+
+
+def _powers(base: Interval, power: Fraction | None) -> Interval:
+    """Float powers; `power` when it is one constant."""
+    positive = base.lo is not None and base.lo > 0
+    if power is None:
+        return Interval(Fraction(0), None) if positive else EVERYTHING
+    if power == 0:
+        return interval(1, 1)
+    even = power.denominator == 1 and power % 2 == 0
+    if base.lo == 0:  # -0.0 to a negative odd power is minus infinity
+        positive = power > 0 or power.denominator != 1
+    if not positive and not even and (power < 0 or power.denominator != 1):
+        return Interval() if power.denominator == 1 else Interval(Fraction(0), None)
+    magnitudes = base.abs() if even or positive else base
+    floor = interval(0, None) if even or positive else EVERYTHING
+    if power > 0:
+        raised = magnitudes.increasing(lambda end: _raise(end, power)).as_float()
+    else:
+        raised = Interval(
+            Fraction(0) if magnitudes.hi is None else _raise(magnitudes.hi, power),
+            None if not magnitudes.lo else _raise(magnitudes.lo, power),
+        ).as_float()
+    return raised.widened(4).intersect(floor) or UNIT
+
+
+def _raise(base: Fraction, power: Fraction) -> Fraction:
+    """A power as the maths library computes it, or a number that no float reaches."""
+    try:
+        return Fraction(math.pow(float(base), float(power)))
+    except OverflowError:
+        return Fraction(2) ** 1100 * (-1 if base < 0 else 1)
+
+
+OPERATIONS: tuple[RowOperation, ...] = (Pow(),)

@@ -1,0 +1,119 @@
+"""Rounding to whole numbers or to decimals. Whole numbers stay as they are."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
+
+import polars as pl
+
+from dpframe.core.domain import Domain
+from dpframe.core.dtypes import INT64
+from dpframe.core.interval import Interval
+from dpframe.core.tree import Options
+from dpframe.errors import InvalidBounds
+from dpframe.rows.operands import require_numbers, widen, widened
+from dpframe.rows.operation import Namespace, RowOperation
+
+_MOST_DECIMALS = 100
+
+
+class Rounding(RowOperation):
+    """A non-decreasing function of floats that leaves whole numbers alone."""
+
+    @abstractmethod
+    def image(self, known: Interval, options: Options) -> Interval:
+        """Where rounded values lie."""
+
+    @abstractmethod
+    def apply(self, expression: pl.Expr, options: Options) -> pl.Expr:
+        """The engine's function."""
+
+    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        require_numbers("rounding", args)
+        wide = widened(args[0])
+        if wide.dtype == INT64:
+            return wide
+        return Domain(
+            wide.dtype,
+            nullable=wide.nullable,
+            nan=wide.nan,
+            interval=self.image(wide.interval, options),
+        )
+
+    def lower(
+        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
+    ) -> pl.Expr:
+        wide = widen(args[0], domains[0])
+        if widened(domains[0]).dtype == INT64:
+            return wide
+        return self.apply(wide, options)
+
+    def words(self, args: Sequence[str], options: Options) -> str:
+        return f"{args[0]}.{self.name}()"
+
+
+class Floor(Rounding):
+    name = "floor"
+    summary = "The largest whole number that is not above."
+    examples = ('pl.col("f64").floor()', 'pl.col("i32").floor()', 'pl.col("dec").floor()')
+
+    def image(self, known: Interval, options: Options) -> Interval:
+        return known.increasing(lambda end: Fraction(math.floor(end)))
+
+    def apply(self, expression: pl.Expr, options: Options) -> pl.Expr:
+        return expression.floor()
+
+
+class Ceil(Rounding):
+    name = "ceil"
+    summary = "The smallest whole number that is not below."
+    examples = ('pl.col("f64").ceil()', 'pl.col("u64").ceil()', 'pl.col("f32").ceil()')
+
+    def image(self, known: Interval, options: Options) -> Interval:
+        return known.increasing(lambda end: Fraction(math.ceil(end)))
+
+    def apply(self, expression: pl.Expr, options: Options) -> pl.Expr:
+        return expression.ceil()
+
+
+class Round(Rounding):
+    name = "round"
+    summary = "Rounded to decimals, halves to the even neighbour."
+    examples = (
+        'pl.col("f64").round()',
+        'pl.col("f64").round(2)',
+        'pl.col("f32").round(1)',
+        'pl.col("i64").round(2)',
+        'pl.col("dec").round(1)',
+    )
+
+    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        if not 0 <= _decimals(options) <= _MOST_DECIMALS:
+            raise InvalidBounds(
+                f"rounding takes from 0 to {_MOST_DECIMALS} decimals",
+                remedy="for tens or hundreds write (x / 100).round() * 100",
+            )
+        return super().domain(args, options)
+
+    def image(self, known: Interval, options: Options) -> Interval:
+        decimals = _decimals(options)
+        scale = 10**decimals
+        rounded = known.increasing(lambda end: Fraction(round(end * scale), scale)).as_float()
+        return rounded if decimals == 0 else rounded.widened(2)
+
+    def apply(self, expression: pl.Expr, options: Options) -> pl.Expr:
+        return expression.round(_decimals(options))
+
+    def words(self, args: Sequence[str], options: Options) -> str:
+        return f"{args[0]}.round({_decimals(options)})"
+
+
+def _decimals(options: Options) -> int:
+    decimals = options.get("decimals", 0)
+    return decimals if isinstance(decimals, int) else -1
+
+
+OPERATIONS: tuple[RowOperation, ...] = (Floor(), Ceil(), Round())
