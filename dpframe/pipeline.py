@@ -225,7 +225,7 @@ def _noisy_aggregate(use: PlannedUse, choice: Choice, query: Query) -> NoisyAggr
 
 
 def _steps(relation: Relation) -> tuple[PlanStep, ...]:
-    after = [facts for _, facts in relation.steps[1:]] + [relation.facts]
+    after = [*(facts for _, facts in relation.steps), relation.facts][1:]
     return tuple(
         PlanStep(step.words(), step.stability, learned_words(before, facts))
         for (step, before), facts in zip(relation.steps, after, strict=True)
@@ -236,6 +236,11 @@ def _digest(groups: Groups) -> str:
     """A digest of the public keys, whatever the form they were given in."""
     text = groups.keys.select(pl.all().cast(pl.String)).write_csv(null_value="\x00")
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def schema_of(relation: Relation) -> dict[str, Any]:
+    """Names and Polars types of a frame's columns."""
+    return polars_schema(relation.facts.columns)
 
 
 def explain_unit(relation: Relation) -> str:

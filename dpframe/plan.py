@@ -44,7 +44,7 @@ class NoisyAggregate:
     mechanism
         Its name.
     scale
-        In the value's units: b of Laplace, sigma of Gaussian, t of exp(score / t), 0 for ``"none"``.
+        In the value's units: b of Laplace, sigma of Gaussian, t of exp(score / t), 0 for "none".
     cost
         Its part of the plan's cost.
     law

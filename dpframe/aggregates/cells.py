@@ -76,7 +76,9 @@ class CategoryCells(Cells):
         else:
             number = ns.lit(rest, dtype=ns.Int64)
         null_cell = self.categories.index(None) if None in self.categories else rest
-        return ns.when(value.is_null()).then(ns.lit(null_cell, dtype=ns.Int64)).otherwise(number)
+        null_code = ns.lit(null_cell, dtype=ns.Int64)
+        cell: pl.Expr = ns.when(value.is_null()).then(null_code).otherwise(number)
+        return cell
 
     def words(self) -> str:
         return f"{len(self.categories)} categories of {words(self.tree)}"

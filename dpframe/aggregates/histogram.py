@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -140,7 +141,7 @@ def _equal_bins(request: Request, found: Domain, bins: int, other: bool) -> BinC
 
 
 def _increasing(edges: tuple[Fraction, ...], where: str) -> tuple[Fraction, ...]:
-    if len(edges) < 2 or any(a >= b for a, b in zip(edges, edges[1:], strict=False)):
+    if len(edges) < 2 or any(a >= b for a, b in itertools.pairwise(edges)):
         raise InvalidBounds(
             "edges must be at least two and strictly increasing",
             where=where,

@@ -67,7 +67,7 @@ class Mean(Aggregate):
         errors: Sequence[Fraction | float],
         count: float | None,
     ) -> float:
-        _, centred, (lo, hi) = _centred(request, scope, "mean")
+        _, _, (lo, hi) = _centred(request, scope, "mean")
         return _ratio_error(errors, float(hi - lo) / 2, float(hi - lo), count)
 
 
@@ -128,7 +128,7 @@ class Variance(Aggregate):
         errors: Sequence[Fraction | float],
         count: float | None,
     ) -> float:
-        _, centred, (lo, hi) = _centred(request, scope, self.kind)
+        _, _, (lo, hi) = _centred(request, scope, self.kind)
         h = float(hi - lo) / 2
         if count is None:
             return h * h

@@ -12,7 +12,6 @@ from dpframe.frames.facts import FrameFacts
 from dpframe.frames.groups import Groups
 
 
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Request:
     """One dp aggregate of one expression.

@@ -52,6 +52,13 @@ class Sum(Aggregate):
                 where=words(request.tree),
                 remedy="sum durations or numbers, or take .dp_mean() of it",
             )
+        if request.parameters.get("per") == "unit" and scope.facts.unit.contributions > 1:
+            raise UnsupportedOperation(
+                "a total per individual needs to know whose rows they are, and unit=dp.Rows() does "
+                "not say",
+                where=f'{words(request.tree)}.dp_sum(per="unit")',
+                remedy='use per="row"',
+            )
         lo, hi = bounds_of(value, request.parameters.get("bounds"), "sum")
         whole = value.is_whole and lo.denominator == 1 and hi.denominator == 1
         grid = grid_for(lo, hi, centred=False, integers=whole)

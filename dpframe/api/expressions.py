@@ -54,9 +54,14 @@ class DPExpr(pl.Expr):
 
     @property
     def _pyexpr(self) -> NoReturn:  # type: ignore[override]
-        raise UnsupportedOperation(
-            "a dp expression cannot run in plain Polars", where=self._words(), remedy=_HOW
-        )
+        raise AttributeError("_pyexpr")
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name == "_pyexpr":  # all of Polars asks for this before it uses an expression
+            raise UnsupportedOperation(
+                "a dp expression cannot run in plain Polars", where=self._words(), remedy=_HOW
+            )
+        raise AttributeError(name)
 
     def _words(self) -> str:
         text = self._spec.words
@@ -265,7 +270,7 @@ def _operand(other: Any, symbol: str) -> tuple[Mapping[str, AggregateSpec], Any,
     if isinstance(other, DPExpr):
         return other._spec.aggregates, _post_of(other._spec), _bracketed(other._spec)
     if isinstance(other, (pl.Expr, pl.Series)):
-        raise _no_rows(repr(symbol), symbol)
+        raise _no_rows(str(other), symbol)
     return {}, pl.lit(other), repr(other)
 
 

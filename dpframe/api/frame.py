@@ -254,7 +254,7 @@ class PrivateFrame(Shortcuts):
     @property
     def schema(self) -> pl.Schema:
         """Names and types of the columns, which are public."""
-        return pl.Schema(pipeline.polars_schema(self._relation.facts.columns))
+        return pl.Schema(pipeline.schema_of(self._relation))
 
     @property
     def columns(self) -> list[str]:

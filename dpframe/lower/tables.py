@@ -104,7 +104,7 @@ def _key(expression: pl.Expr, tree: object, columns: Columns, ns: Namespace) -> 
 
 
 def count_cells(lowered: Lowered, result: pl.DataFrame, groups: Groups | None) -> list[CellCounts]:
-    """The exact tables, by group number in the order of the public keys; other groups are dropped."""
+    """The exact tables, by number of the public key; rows with other keys are dropped."""
     size = 1 if groups is None else groups.size
     if groups is not None:
         keys = groups.keys.with_columns(pl.col(pl.Enum, pl.Categorical).cast(pl.String))

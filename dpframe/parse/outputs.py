@@ -161,12 +161,10 @@ def _arguments(spec: AggregateSpec, score: Request | Tree | None) -> str:
             continue
         if isinstance(value, pl.DataFrame):
             shown.append(f"{name}=<{value.height} candidates>")
-        elif name in ("bounds", "q", "bins"):
-            shown.append(
-                _short(list(value) if name != "bounds" and isinstance(value, tuple) else value)
-            )
-        else:
-            shown.append(f"{name}={_short(value)}")
+            continue
+        said = _short(value if name == "bounds" or not isinstance(value, tuple) else list(value))
+        positional = name in ("q", "bins") or (name == "bounds" and spec.kind != "histogram")
+        shown.append(said if positional and spec.kind != "argmax" else f"{name}={said}")
     if isinstance(score, Request):
         inside = "" if score.tree is None else words(score.tree)
         shown.append(f"score=dp_{score.kind}({inside})")
