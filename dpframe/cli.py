@@ -19,7 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     shown = commands.add_parser("demo", help="six queries on census data, with their plans")
     shown.add_argument(
         "--data",
-        type=Path,
+        type=_file,
         default=None,
         metavar="FILE",
         help="the Adult data as Parquet (default: the copy that comes with dpframe)",
@@ -28,3 +28,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = parser.parse_args(arguments)
     result: int = parsed.run(parsed)
     return result
+
+
+def _file(text: str) -> Path:
+    path = Path(text)
+    if not path.is_file():
+        raise argparse.ArgumentTypeError(f"no such file: {text}")
+    return path

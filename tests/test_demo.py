@@ -1,0 +1,65 @@
+"""The demo prints six queries with their plans, and refuses the one that is over budget."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe import cli, demo
+
+
+@pytest.fixture
+def printed(capsys: pytest.CaptureFixture[str]) -> str:
+    started = time.perf_counter()
+    assert cli.main(["demo"]) == 0
+    assert time.perf_counter() - started < 20
+    return capsys.readouterr().out
+
+
+def test_shows_every_query_with_plan_result_and_what_remains(printed: str) -> None:
+    pieces = printed.split("\n--- ")[1:]
+    assert len(pieces) == len(demo.QUESTIONS) == 6
+    remaining = ["0.9", "0.6", "0.5", "0.4", "0.3", "0.3"]
+    for piece, question, left in zip(pieces, demo.QUESTIONS, remaining, strict=True):
+        assert demo.shown(question) in piece
+        assert "sensitivity" in piece
+        assert "95%: within" in piece or "95%: the chosen score is within" in piece
+        assert piece.rstrip().endswith(f"remaining: epsilon {left}")
+
+
+def test_refuses_the_query_over_budget(printed: str) -> None:
+    *answered, refused = printed.split("\n--- ")[1:]
+    assert "BudgetExceeded: " in refused
+    assert "shape:" not in refused
+    assert all("shape:" in piece and "BudgetExceeded" not in piece for piece in answered)
+
+
+@pytest.mark.parametrize("question", demo.QUESTIONS, ids=lambda q: q.query.__name__)
+def test_the_code_shown_runs_as_it_stands(question: demo.Question, adult: Path) -> None:
+    people = dp.Session(epsilon=1).protect(pl.scan_parquet(adult), unit=dp.Rows())
+    scope = {**vars(demo), "dp": dp, "people": people}
+    exec(demo.shown(question), scope)
+    plan = scope["query"].plan(epsilon=question.epsilon)
+    assert plan.fingerprint == question.query(people).plan(epsilon=question.epsilon).fingerprint
+
+
+def test_takes_data_from_elsewhere(capsys: pytest.CaptureFixture[str], adult: Path) -> None:
+    assert cli.main(["demo", "--data", str(adult)]) == 0
+    assert "remaining: epsilon 0.3" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [([], "COMMAND"), (["dance"], "dance"), (["demo", "--data", "/nowhere"], "no such file")],
+)
+def test_bad_arguments_are_explained(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(arguments)
+    assert stopped.value.code == 2
+    assert said in capsys.readouterr().err
