@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -134,9 +135,13 @@ def _scalar(node: Mapping[str, Any]) -> Literal | Values:
 def _decimal(digits: int, *parameters: int) -> Literal:
     """A decimal from its digits and its scale; the oldest Polars leaves out the precision."""
     precision, scale = parameters if len(parameters) == 2 else (38, parameters[0])
-    sign = 1 if digits < 0 else 0
-    value = Decimal((sign, tuple(map(int, str(abs(digits)))), -scale))
-    return Literal(value, DType("Decimal", precision=precision, scale=scale))
+    return _decimal_literal(digits, DType("Decimal", precision=precision, scale=scale))
+
+
+def _decimal_literal(digits: int, dtype: DType) -> Literal:
+    """A decimal constant: all its digits, and as many after the point as its type has."""
+    parts = (1 if digits < 0 else 0, tuple(map(int, str(abs(digits)))), -(dtype.scale or 0))
+    return Literal(Decimal(parts), dtype)
 
 
 def _float32(value: float) -> float:
@@ -151,7 +156,8 @@ def _float32(value: float) -> float:
 def _series(series: pl.Series) -> Values:
     """The values of a constant Series; one that holds a single list means that list."""
     if len(series) == 1 and isinstance(series.dtype, pl.List):
-        series = series.explode() if series.list.len().item() else series.explode().clear()
+        inner = series.item()
+        series = inner if inner is not None else pl.Series([], dtype=series.dtype.inner)
     return _values(series)
 
 
@@ -194,6 +200,8 @@ def from_physical(value: int, dtype: DType) -> Literal:
             case "Duration":
                 return Literal(span, dtype)
             case "Time":
+                if not 0 <= value < 86_400 * 10**9:
+                    raise OverflowError
                 return Literal((_EPOCH + span).time(), dtype)
             case _:
                 return Literal(_in_zone(_EPOCH + span, dtype.zone), dtype)
@@ -249,47 +257,66 @@ def cast_literal(literal: Literal, dtype: DType) -> Literal | None:
     match value:
         case bool():
             return None
-        case int() if dtype.limits is not None and dtype.is_integer:
-            return Literal(value, dtype) if dtype.limits[0] <= value <= dtype.limits[1] else None
-        case int() if dtype.name in _TEMPORAL and literal.dtype.is_integer:
-            return _or_none(value, dtype)
-        case int() | float() if dtype.is_float:
-            return _cast_float(value, dtype)
+        case int() if dtype.name in _TEMPORAL:
+            return _or_none(value, dtype) if literal.dtype.is_integer else None
+        case int() | float() | Decimal():
+            return _cast_number(value, dtype)
         case str() if dtype.name in ("String", "Categorical"):
             return Literal(value, dtype)
         case str() if dtype.name == "Enum" and value in (dtype.categories or ()):
             return Literal(value, dtype)
-        case date() | time() | timedelta() if dtype.name in _TEMPORAL:
+        case date() | timedelta() if dtype.name in _TEMPORAL:
             return _cast_temporal(literal, dtype)
         case _:
             return None
 
 
-def _cast_float(value: float, dtype: DType) -> Literal | None:
-    try:
+def _cast_number(value: float | Decimal, dtype: DType) -> Literal | None:
+    if not math.isfinite(value):
         number = float(value)
+        return Literal(number, dtype) if dtype.is_float else None
+    exact = Fraction(value)
+    if dtype.is_float:
+        return _cast_float(exact, dtype)
+    if dtype.is_integer and exact.denominator == 1:
+        low, high = dtype.limits or (0, 0)
+        return Literal(int(exact), dtype) if low <= exact <= high else None
+    if dtype.is_decimal:
+        digits = exact * 10 ** (dtype.scale or 0)
+        if digits.denominator == 1 and abs(digits) < 10 ** (dtype.precision or 38):
+            return _decimal_literal(int(digits), dtype)
+    return None
+
+
+def _cast_float(exact: Fraction, dtype: DType) -> Literal | None:
+    try:
+        number = float(exact)
     except OverflowError:
         return None
-    if isinstance(value, int) and int(number) != value:
+    if Fraction(number) != exact:
         return None
     return Literal(_float32(number) if dtype.name == "Float32" else number, dtype)
 
 
 def _cast_temporal(literal: Literal, dtype: DType) -> Literal | None:
+    """Casts that keep the physical instant; those that depend on a time zone are left alone."""
     units = to_physical(literal.value, literal.dtype)
     if units is None:
         return None
-    match literal.dtype.name, dtype.name:
-        case "Date", "Datetime":
+    source, zoned = literal.dtype, literal.dtype.zone is not None or dtype.zone is not None
+    match source.name, dtype.name:
+        case "Date", "Datetime" if not zoned:
             return _or_none(units * 86_400 * dtype.units_per_second, dtype)
-        case "Datetime", "Date":
-            return _or_none(units // (86_400 * literal.dtype.units_per_second), dtype)
-        case "Datetime", "Time":
-            day = 86_400 * literal.dtype.units_per_second
-            return _or_none(units % day * (10**9 // literal.dtype.units_per_second), dtype)
-        case ("Datetime", "Datetime") | ("Duration", "Duration"):
-            scaled, rest = divmod(units * dtype.units_per_second, literal.dtype.units_per_second)
-            return None if rest else _or_none(scaled, dtype)
+        case "Datetime", "Date" if not zoned:
+            return _or_none(units // (86_400 * source.units_per_second), dtype)
+        case "Datetime", "Time" if not zoned:
+            day = 86_400 * source.units_per_second
+            return _or_none(units % day * (10**9 // source.units_per_second), dtype)
+        case "Datetime", "Datetime":
+            return _or_none(units * dtype.units_per_second // source.units_per_second, dtype)
+        case "Duration", "Duration":  # towards zero, where instants are rounded down
+            scaled = abs(units) * dtype.units_per_second // source.units_per_second
+            return _or_none(scaled if units >= 0 else -scaled, dtype)
         case _:
             return None
 

@@ -8,6 +8,7 @@ slip through. Nothing is executed on data; schemas are all that is known here.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -82,7 +83,8 @@ def read(
         several = any(sign in text for sign in _SEVERAL_OUTPUTS)
         nodes = expand(node, schema) if several else [node]
         outputs = tuple(Named(output_name(n), _Reader(schema).tree(n)) for n in nodes)
-        _check_distinct(outputs)
+        if several and outputs:
+            _check_distinct(outputs)
         return outputs
     except (_TooDeepError, RecursionError):
         raise UnsupportedOperation(
@@ -138,13 +140,12 @@ def _place(shown: str, what: str, limit: int = 240) -> str:
 
 
 def _check_distinct(outputs: tuple[Named, ...]) -> None:
-    names = [output.name for output in outputs]
-    for name in names:
-        if names.count(name) > 1:
-            raise UnsupportedOperation(
-                f"the expression makes {names.count(name)} columns named {name!r}",
-                remedy="use .name.suffix() or .name.prefix() instead of .alias()",
-            )
+    name, count = Counter(output.name for output in outputs).most_common(1)[0]
+    if count > 1:
+        raise UnsupportedOperation(
+            f"the expression makes {count} columns named {name!r}",
+            remedy="use .name.suffix() or .name.prefix() instead of .alias()",
+        )
 
 
 class _TooDeepError(Exception):

@@ -1,0 +1,166 @@
+"""Constants keep their value, whatever way Polars writes them."""
+
+from __future__ import annotations
+
+import warnings
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpframe.core.tree import Call, Literal
+from dpframe.errors import UnsupportedOperation
+from dpframe.parse.functions import interval_labels
+from dpframe.parse.reader import read
+from dpframe.rows.polars_dtypes import to_polars
+
+PARIS = ZoneInfo("Europe/Paris")
+VALUES = [
+    *(True, 0, 1, -1, 255, 300, 2**31, -(2**40), 2**24 + 1, 1.0, 1.5, -0.5, 1e300, 0.1),
+    *(float("inf"), "x", "1", Decimal("1.50"), Decimal("-2"), None),
+    *(date(2020, 1, 2), date(1950, 1, 1), datetime(2020, 1, 2, 3, 4, 5, 6000)),
+    *(datetime(1950, 1, 2, 3, 4, 5, 6), datetime(2020, 1, 2, 23, 30, tzinfo=UTC)),
+    *(datetime(2020, 7, 2, 1, tzinfo=PARIS), timedelta(days=-1, microseconds=7)),
+    *(timedelta(hours=5), time(1, 2, 3, 4)),
+]
+TYPES = [
+    *(pl.Int8, pl.Int64, pl.UInt8, pl.UInt64, pl.Float32, pl.Float64, pl.String, pl.Boolean),
+    *(pl.Date, pl.Time, pl.Datetime("us"), pl.Datetime("ms"), pl.Datetime("ns")),
+    *(pl.Datetime("us", "UTC"), pl.Datetime("ms", "Europe/Paris"), pl.Duration("ms")),
+    *(pl.Duration("ns"), pl.Decimal(10, 2), pl.Decimal(38, 0), pl.Enum(["x", "y"])),
+    *(pl.Categorical(), pl.Int128),
+]
+
+
+def _value(expression: pl.Expr) -> Any:
+    return pl.select(expression).item()
+
+
+def _read(expression: pl.Expr) -> Any:
+    [named] = read(expression, {})
+    return named.tree
+
+
+def _assert_same(expected: pl.Series, tree: Literal) -> None:
+    if isinstance(expected.dtype, pl.Decimal) and expected.dtype.precision is None:
+        assert expected.dtype.scale == tree.dtype.scale  # the oldest Polars has no precision
+    else:
+        assert expected.dtype == to_polars(tree.dtype)
+    assert expected.item() == tree.value
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+def test_a_cast_constant_is_what_polars_computes(value: Any, dtype: Any) -> None:
+    tree = _read(pl.lit(value).cast(dtype, strict=False))
+    if isinstance(tree, Call):
+        assert tree.op == "cast"
+        return
+    try:
+        expected = pl.select(pl.lit(value).cast(dtype, strict=False)).to_series()
+    except pl.exceptions.PolarsError:
+        pytest.skip("Polars does not cast these types")
+    _assert_same(expected, tree)
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+def test_a_typed_constant_is_what_polars_computes(value: Any, dtype: Any) -> None:
+    try:
+        expression = pl.lit(value, dtype=dtype)
+        expected = pl.select(expression).to_series()
+    except (pl.exceptions.PolarsError, TypeError, OverflowError, ValueError):
+        pytest.skip("Polars does not make this constant")
+    refusal = None
+    try:
+        tree = _read(expression)
+    except UnsupportedOperation as error:
+        refusal = error.what
+    if refusal is not None:
+        assert "finer than" in refusal or "out of range" in refusal
+    elif isinstance(tree, Literal):
+        _assert_same(expected, tree)
+
+
+scalars = st.one_of(
+    st.booleans(),
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(allow_nan=False),
+    st.text(),
+    st.dates(),
+    st.datetimes(),
+    st.timedeltas(timedelta(days=-99_999), timedelta(days=99_999)),
+    st.times(),
+    st.decimals(
+        allow_nan=False, allow_infinity=False, places=3, min_value=-(10**30), max_value=10**30
+    ),
+)
+
+
+@given(scalars)
+@settings(max_examples=300, deadline=None)
+def test_any_scalar_survives(value: Any) -> None:
+    tree = _read(pl.lit(value))
+    assert isinstance(tree, Literal)
+    assert tree.value == value
+    assert type(tree.value) is type(value)
+    assert _value(pl.lit(tree.value, dtype=to_polars(tree.dtype))) == value
+
+
+@given(st.lists(scalars, max_size=5), st.sampled_from([bool, int, float, str, date, datetime]))
+@settings(max_examples=200, deadline=None)
+def test_any_list_survives_as_a_set(values: list[Any], kind: type) -> None:
+    chosen = [v for v in values if type(v) is kind]
+    [named] = read(pl.col("a").is_in(chosen), {"a": pl.Int64()})
+    assert isinstance(named.tree, Call)
+    assert named.tree.params["values"] == tuple(sorted(set(chosen)))
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Paris", "America/New_York", "Asia/Kolkata"])
+@given(moment=st.datetimes(datetime(1950, 1, 1), datetime(2049, 1, 1)))
+@settings(max_examples=60, deadline=None)
+def test_any_zoned_instant_survives(zone: str, moment: datetime) -> None:
+    value = moment.replace(tzinfo=UTC).astimezone(ZoneInfo(zone))
+    tree = _read(pl.lit(value))
+    assert isinstance(tree, Literal)
+    assert tree.value == value
+    assert tree.dtype.zone == zone
+
+
+def test_what_is_finer_than_a_microsecond_is_refused() -> None:
+    fine = pl.Series([1], dtype=pl.Int64).cast(pl.Datetime("ns"))
+    with pytest.raises(UnsupportedOperation, match="finer than a microsecond"):
+        _read(pl.lit(fine))
+    with pytest.raises(UnsupportedOperation, match="finer than a microsecond"):
+        read(pl.col("d").is_in(fine), {"d": pl.Datetime("ns")})
+
+
+def test_instants_beyond_python_are_refused() -> None:
+    far = pl.Series([10**6 * 86_400 * 10**7], dtype=pl.Int64).cast(pl.Datetime("us"))
+    with pytest.raises(UnsupportedOperation, match="out of range"):
+        _read(pl.lit(far))
+
+
+@pytest.mark.parametrize("left_closed", [False, True])
+@pytest.mark.parametrize(
+    "breaks", [[1], [1, 2.5], [-0.1, 0.3], [1e-7, 1e21], [1e16, 1e17], [0, 1 / 3], [-1e300, 5e-324]]
+)
+def test_labels_that_cut_makes_up(breaks: list[float], left_closed: bool) -> None:
+    ends = [float(b) for b in breaks]
+    inside = [
+        ends[0] - abs(ends[0]) - 1,
+        *ends,
+        *((a + b) / 2 for a, b in pairwise(ends)),
+    ]
+    values = pl.Series([*inside, float("inf")])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        used = set(values.cut(breaks, left_closed=left_closed).cast(pl.String))
+    assert used <= set(interval_labels(ends, left_closed))
+    assert len(used) == len(breaks) + 1
