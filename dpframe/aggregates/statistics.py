@@ -80,12 +80,10 @@ class ValueCount(Statistic):
 
     def row(self, columns: Columns, ns: Namespace) -> pl.Expr | None:
         value = lower(self.tree, columns, ns)
-        if domain(self.tree, columns).dtype.is_float:
-            return value.is_not_nan().fill_null(False)
-        return value.is_not_null()
+        return value.fill_nan(None) if domain(self.tree, columns).dtype.is_float else value
 
     def reduce(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
-        return column.sum().cast(ns.Int64)
+        return column.count().cast(ns.Int64)
 
     def words(self) -> str:
         return f"values of {words(self.tree)}"
@@ -177,18 +175,26 @@ class DistinctCount(Statistic):
 
 
 def quantise(number: pl.Expr, grid: Grid, whole: bool, ns: Namespace) -> pl.Expr:
-    """Int64 or Float64 values as integers in [lo, hi], and 0 for null and NaN.
+    """Int64 or Float64 values as integers in [lo, hi]; null for null and NaN, which sums skip.
 
-    The last clip is on integers, so that the result lies in [lo, hi] or is 0 whatever came before.
+    Whole numbers on a grid of step 1 are clamped and centred as integers. Other values are scaled
+    to v = (x - centre) / step - lo + 1/2, clamped to [0, hi - lo] and truncated, which is the
+    floor there, so v + lo is the nearest grid point. Clamping leaves no value outside for the cast
+    to meet but NaN, which becomes null.
     """
     if whole and grid.step == 1 and grid.centre.denominator == 1 and _small(grid):
-        first, last = int(grid.lo + grid.centre), int(grid.hi + grid.centre)
-        placed = number.clip(first, last) - int(grid.centre)
+        clamped = number.clip(int(grid.lo + grid.centre), int(grid.hi + grid.centre))
+        return clamped - int(grid.centre) if grid.centre else clamped
+    scale = float(1 / grid.step)
+    shift = Fraction(1, 2) - grid.lo
+    number = number.cast(ns.Float64)
+    if abs(grid.centre) < 2**20 * grid.step * (grid.hi - grid.lo + 1):
+        shift -= grid.centre / grid.step  # scaling by a power of two is exact: one rounding less
     else:
-        scaled = (number.cast(ns.Float64) - float(grid.centre)) * float(1 / grid.step)
-        inside = (scaled + 0.5).floor().clip(float(grid.lo), float(grid.hi))
-        placed = inside.cast(ns.Int64, strict=False)
-    return placed.clip(grid.lo, grid.hi).fill_null(0)
+        number = number - float(grid.centre)
+    placed = (number * scale + float(shift)).clip(0.0, float(grid.hi - grid.lo))
+    steps = placed.cast(ns.Int64, strict=False)
+    return steps + grid.lo if grid.lo else steps
 
 
 def _small(grid: Grid) -> bool:

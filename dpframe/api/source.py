@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
-import pyarrow.dataset as pads
 
 from dpframe.errors import UnsupportedOperation
 
@@ -42,24 +40,34 @@ def protected_source(frame: object) -> Source:
             return Source(frame)
         case pl.DataFrame():
             return Source(frame.lazy())
-        case pa.RecordBatchReader():
-            return Source(_from_arrow(frame.read_all()))
-        case pa.Table():
+        case _ if type(frame).__module__.split(".")[0] == "pyarrow":
             return Source(_from_arrow(frame))
-        case pa.RecordBatch():
-            return Source(_from_arrow(pa.Table.from_batches([frame])))
-        case pads.Dataset():
-            return Source(pl.scan_pyarrow_dataset(frame))
         case _:
-            raise UnsupportedOperation(
-                f"a {type(frame).__name__} cannot be protected",
-                where="session.protect(frame, ...)",
-                remedy="pass a Polars DataFrame or LazyFrame, or a pyarrow Table, batch reader or "
-                "dataset; for files use pl.scan_parquet(...) or pl.scan_csv(...)",
-            )
+            raise _not_accepted(frame)
 
 
-def _from_arrow(table: pa.Table) -> pl.LazyFrame:
-    frame = pl.from_arrow(table)
+def _from_arrow(data: object) -> pl.LazyFrame:
+    """A pyarrow table, batch, batch reader or dataset; pyarrow is imported only when it is met."""
+    import pyarrow as pa
+    import pyarrow.dataset as pads
+
+    if isinstance(data, pads.Dataset):
+        return pl.scan_pyarrow_dataset(data)
+    if isinstance(data, pa.RecordBatchReader):
+        data = data.read_all()
+    elif isinstance(data, pa.RecordBatch):
+        data = pa.Table.from_batches([data])
+    if not isinstance(data, pa.Table):
+        raise _not_accepted(data)
+    frame = pl.from_arrow(data)
     assert isinstance(frame, pl.DataFrame)
     return frame.lazy()
+
+
+def _not_accepted(frame: object) -> UnsupportedOperation:
+    return UnsupportedOperation(
+        f"a {type(frame).__name__} cannot be protected",
+        where="session.protect(frame, ...)",
+        remedy="pass a Polars DataFrame or LazyFrame, or a pyarrow Table, batch reader or "
+        "dataset; for files use pl.scan_parquet(...) or pl.scan_csv(...)",
+    )

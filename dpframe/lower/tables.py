@@ -10,7 +10,7 @@ import polars as pl
 
 from dpframe.aggregates.cells import Cells
 from dpframe.aggregates.part import CellCounts, Table
-from dpframe.aggregates.statistics import Statistic
+from dpframe.aggregates.statistics import GridSum, Statistic, ValueCount
 from dpframe.core.domain import Columns
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
@@ -83,15 +83,21 @@ def _aggregate(
     if cells is not None:
         rows[_CELL] = cells.row(columns, ns)
         keys.append(_CELL)
+    counted = _counted_by(statistics)
     for i, statistic in enumerate(statistics):
-        column = statistic.row(columns, ns)
+        column = None if i in counted else statistic.row(columns, ns)
         if column is not None:
             rows[f"r{i}"] = column
-    reduced = [s.reduce(ns.col(f"r{i}"), ns).alias(f"v{i}") for i, s in enumerate(statistics)]
+    reduced = [
+        s.reduce(ns.col(f"r{counted.get(i, i)}"), ns).alias(f"v{i}")
+        for i, s in enumerate(statistics)
+    ]
     if rows:
-        frame = frame.with_columns(*(e.alias(f"__{n}") for n, e in rows.items())).select(
-            *(ns.col(f"__{n}").alias(n) for n in rows)
-        )
+        named = [expression.alias(f"__{name}") for name, expression in rows.items()]
+        if not any(expression.meta.root_names() for expression in named):
+            frame = frame.with_columns(*named)  # a select of constants alone would yield one row
+            named = [ns.col(f"__{name}") for name in rows]
+        frame = frame.select(*(e.alias(n) for e, n in zip(named, rows, strict=True)))
     if cells is not None:
         frame = frame.filter(ns.col(_CELL).is_not_null())
     return frame.group_by(keys).agg(*reduced) if keys else frame.select(*reduced)
@@ -125,3 +131,19 @@ def count_cells(lowered: Lowered, result: pl.DataFrame, groups: Groups | None) -
         CellCounts(group, cell, result[f"v{i}"].fill_null(0).cast(pl.Int64).to_numpy(), size)
         for i in range(len(lowered.statistics))
     ]
+
+
+def _counted_by(statistics: Sequence[Statistic]) -> dict[int, int]:
+    """Counts of values that another statistic's column gives as well: the sum of the same floats
+    or Int64 is null in just the rows that are not counted.
+    """
+    sums = {
+        s.value.tree: i
+        for i, s in enumerate(statistics)
+        if isinstance(s, GridSum) and s.value.domain.dtype.name in ("Float64", "Float32", "Int64")
+    }
+    return {
+        i: sums[s.tree]
+        for i, s in enumerate(statistics)
+        if isinstance(s, ValueCount) and s.tree in sums
+    }
