@@ -43,7 +43,7 @@ from dpframe.parse.groups import read_groups
 from dpframe.parse.outputs import polars_schema, read_outputs
 from dpframe.parse.reader import read
 from dpframe.plan import NoisyAggregate, Plan, PlanStep
-from dpframe.release import assemble, draw
+from dpframe.release import assemble, check_post, draw
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,6 +91,7 @@ def ask(relation: Relation, groups: Groups | None, specs: Iterable[OutputSpec]) 
     taken = () if groups is None else groups.names
     query = Query(relation, groups, read_outputs(specs, relation.facts.columns, taken))
     parts_of(query)  # refusals come when the query is built
+    check_post(query)
     return query
 
 

@@ -180,6 +180,8 @@ class Quantile(Aggregate):
         if candidates is not None:
             return value, PositionCells(value, _listed(candidates, value))
         lo, hi = bounds_of(value, request.parameters.get("bounds"), "quantile", distinct=True)
+        if value.is_whole:  # values are clamped, and a result must fit Int64
+            lo, hi = max(lo, Fraction(-(2**63))), min(hi, Fraction(2**63 - 1))
         width = hi - lo
         whole = value.is_whole and lo.denominator == 1 and hi.denominator == 1
         if whole:

@@ -50,9 +50,15 @@ class Value:
         if dtype.is_temporal:
             physical_value: pl.Expr = column.to_physical().cast(ns.Int64)
             return physical_value
+        if dtype.name in ("UInt64", "Int128"):  # clamped first, so that nothing large vanishes
+            return column.clip(_least(dtype), 2**63 - 1).cast(ns.Int64, strict=False)
         if self.is_whole:
             return column.cast(ns.Int64, strict=False)
         return column.cast(ns.Float64, strict=False)
+
+
+def _least(dtype: DType) -> int:
+    return 0 if dtype.name == "UInt64" else -(2**63)
 
 
 def numeric_value(tree: Tree, domain: Domain, aggregate: str) -> Value:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NoReturn
 
@@ -61,7 +62,13 @@ class DPExpr(pl.Expr):
             raise UnsupportedOperation(
                 "a dp expression cannot run in plain Polars", where=self._words(), remedy=_HOW
             )
-        raise AttributeError(name)
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise UnsupportedOperation(
+            f"a dp expression has no {name}",
+            where=self._words(),
+            remedy="it has arithmetic, round, abs, sqrt, clip and alias; do the rest after release",
+        )
 
     def _words(self) -> str:
         text = self._spec.words
@@ -271,6 +278,12 @@ def _operand(other: Any, symbol: str) -> tuple[Mapping[str, AggregateSpec], Any,
         return other._spec.aggregates, _post_of(other._spec), _bracketed(other._spec)
     if isinstance(other, (pl.Expr, pl.Series)):
         raise _no_rows(str(other), symbol)
+    if not isinstance(other, (int, float, Decimal)):
+        raise UnsupportedOperation(
+            f"a dp result cannot be combined with a {type(other).__name__}",
+            where=f"{symbol} {other!r}",
+            remedy="use numbers or other dp expressions; everything else can be done after release",
+        )
     return {}, pl.lit(other), repr(other)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 from dpframe.aggregates.aggregate import Noisy
@@ -12,6 +13,7 @@ from dpframe.aggregates.part import Part
 from dpframe.aggregates.query import Output, Query
 from dpframe.aggregates.registry import BY_KIND
 from dpframe.aggregates.request import Request, Scope
+from dpframe.errors import UnsupportedOperation
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +57,38 @@ def assemble(query: Query, noisy: Mapping[tuple[Part, str], Noisy]) -> pl.DataFr
         for column, output in zip(columns, query.outputs, strict=True)
     ]
     return pl.DataFrame([*keys, *made])
+
+
+def check_post(query: Query) -> None:
+    """Try the post-processing of each output on zeros, before anything is charged.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When it cannot be computed from results of such types.
+    """
+    scope = query.scope
+    for output in query.outputs:
+        if output.post is None:
+            continue
+        zeros: dict[tuple[Part, str], Noisy] = {}
+        for request in output.requests.values():
+            if BY_KIND[request.kind].expand(request, scope) is not None:
+                raise UnsupportedOperation(
+                    f"arithmetic with a table, such as a {request.kind} has, is not defined",
+                    where=output.words,
+                    remedy="compute on the released table instead: it is post-processing and free",
+                )
+            for use in BY_KIND[request.kind].uses(request, scope):
+                zeros[(use.part, request.mechanism)] = np.zeros((1, 1), dtype=np.int64)
+        try:
+            _output(output, scope, zeros)
+        except Exception as error:
+            raise UnsupportedOperation(
+                f"the results cannot be combined like this ({type(error).__name__})",
+                where=output.words,
+                remedy="combine numbers with numbers; everything else can be done after release",
+            ) from None
 
 
 def _output(output: Output, scope: Scope, noisy: Mapping[tuple[Part, str], Noisy]) -> _Column:
