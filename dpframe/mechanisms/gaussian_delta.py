@@ -45,6 +45,7 @@ _LARGE: Final = Fraction(2048**2)
 
 _TOLERANCE: Final = 5e-7
 _INFLATE: Final = 1.0 + 1e-11
+_LEAST: Final = 1e-280
 
 
 @lru_cache(maxsize=1024)
@@ -58,7 +59,7 @@ def delta_bound(sigma_squared: Fraction, l0: int, l2_squared: Fraction, epsilon:
     if l0 == 1 and sigma_squared < 2 * _LARGE:
         log_delta = _log_delta_on_integers(sigma_squared, _step(l2_squared), epsilon)
         found.append(math.exp(log_delta))
-    return min(1.0, min(found) * _INFLATE)
+    return min(1.0, max(min(found) * _INFLATE, _LEAST))  # a bound that underflowed is not 0
 
 
 @lru_cache(maxsize=1024)
@@ -74,7 +75,7 @@ def variance_for(l0: int, l2_squared: Fraction, epsilon: Fraction, delta: Fracti
     """
     if l0 < 1:
         raise ValueError("l0 must be at least 1")
-    if not 1e-280 < delta < 1:
+    if not _LEAST < delta < 1:
         raise InvalidBudget(
             "delta must lie between 1e-280 and 1", remedy="delta=1e-8, or a budget without a delta"
         )
@@ -89,7 +90,9 @@ def variance_for(l0: int, l2_squared: Fraction, epsilon: Fraction, delta: Fracti
 
 
 def _step(l2_squared: Fraction) -> int:
-    """The largest integer change that the sensitivity allows; delta grows with the change."""
+    """The largest change of an integer that the sensitivity allows; delta grows with the change,
+    because shifts of a log-concave law have a monotone likelihood ratio.
+    """
     return max(1, math.isqrt(math.floor(l2_squared)))
 
 

@@ -296,6 +296,10 @@ def test_arguments_that_make_no_sense() -> None:
     assert DiscreteGaussian(one).delta(one, 1, Fraction(0)) == 0.0
 
 
+def test_a_delta_that_underflows_is_not_zero() -> None:
+    assert 0 < DiscreteGaussian(Fraction(10**9)).delta(one, 1, one) < 1e-200
+
+
 def test_draw() -> None:
     drawn = DiscreteGaussian(Fraction(9)).draw(1000)
     assert drawn.dtype == "int64"

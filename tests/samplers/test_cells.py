@@ -256,10 +256,8 @@ def test_the_laws_roughly(scale: Fraction, gaussian: bool) -> None:
     fails by chance with probability below 160 * 2.6e-12 < 1e-9.
     """
     n, s = 60_000, float(scale)
-    if gaussian:
-        drawn, law = discrete_gaussian(scale**2, n), gaussian_law
-    else:
-        drawn, law = discrete_laplace(scale, n), laplace_law
+    law = gaussian_law if gaussian else laplace_law
+    drawn = discrete_gaussian(scale**2, n) if gaussian else discrete_laplace(scale, n)
     edges = np.unique(np.floor(s * np.array([0, 0.1, 0.3, 0.6, 1, 1.5, 2, 2.5, 3, 4, 6])))
     upper = law(s, edges)
     expected = np.append(upper[:-1] - upper[1:], upper[-1])

@@ -1,0 +1,88 @@
+"""Selections against their exact laws."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+from dpframe.samplers import exponential_mechanism, permute_and_flip, uniform_below
+
+from . import checks
+
+pytestmark = pytest.mark.slow
+
+N = 40_000
+SCORES = {
+    "mixed": [3, 3, 1, 0, -4],
+    "tied": [7, 7, 7],
+    "two": [0, -1],
+    "steep": [0, -9, -9, -9, -9, -9, -9, -9],
+}
+
+
+def exponential_law(scores: list[int], scale: float, weights: list[int]) -> list[float]:
+    masses = [w * math.exp((s - max(scores)) / scale) for s, w in zip(scores, weights, strict=True)]
+    return [m / sum(masses) for m in masses]
+
+
+def flip_law(scores: list[int], scale: float) -> list[float]:
+    p = [math.exp((s - max(scores)) / scale) for s in scores]
+    law = [0.0] * len(p)
+    for successes in product((0, 1), repeat=len(p)):
+        weight = math.prod(a if s else 1 - a for a, s in zip(p, successes, strict=True))
+        for i, s in enumerate(successes):
+            if s and weight:
+                law[i] += weight / sum(successes)
+    return law
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_permute_and_flip(name: str) -> None:
+    scores = np.array(SCORES[name], np.int64)
+    chosen = [permute_and_flip(scores, Fraction(17, 10)) for _ in range(N)]
+    counts = np.bincount(chosen, minlength=scores.size)
+    checks.assert_plausible(checks.choices(counts, flip_law(SCORES[name], 1.7)))
+
+
+@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_exponential_mechanism(name: str, weighted: bool) -> None:
+    scores = np.array(SCORES[name], np.int64)
+    weights = [(5, 1, 30, 0, 1 << 10)[i % 5] if weighted else 1 for i in range(scores.size)]
+    given = np.array(weights, np.int64) if weighted else None
+    chosen = [exponential_mechanism(scores, Fraction(17, 10), given) for _ in range(N)]
+    counts = np.bincount(chosen, minlength=scores.size)
+    assert not counts[np.array(weights) == 0].any()
+    checks.assert_plausible(checks.choices(counts, exponential_law(SCORES[name], 1.7, weights)))
+
+
+def test_weights_against_scores_of_the_opposite_order() -> None:
+    """Weights of e**(+gap) nearly, so that every candidate is about as likely."""
+    scores = np.array([0, -5, -10, -15, -20], np.int64)
+    weights = [round(math.exp(-s)) for s in scores.tolist()]
+    chosen = [
+        exponential_mechanism(scores, Fraction(1), np.array(weights, np.int64)) for _ in range(N)
+    ]
+    law = exponential_law(scores.tolist(), 1.0, weights)
+    checks.assert_plausible(checks.choices(np.bincount(chosen, minlength=5), law))
+
+
+@pytest.mark.parametrize("select", [permute_and_flip, exponential_mechanism])
+def test_many_candidates(select) -> None:  # type: ignore[no-untyped-def]
+    """70 000 candidates with 7 different scores, pooled by score, across blocks."""
+    n, rounds, scale = 70_000, 3000, 2.0
+    scores = np.arange(n, dtype=np.int64) % 7
+    chosen = [int(scores[select(scores, Fraction(2))]) for _ in range(rounds)]
+    if select is permute_and_flip:  # so many successes that the choice among them is proportional
+        assert n > 10**4
+    law = exponential_law(list(range(7)), scale, [1] * 7)
+    checks.assert_plausible(checks.choices(np.bincount(chosen, minlength=7), law))
+
+
+def test_uniform_below() -> None:
+    counts = np.bincount([uniform_below(11) for _ in range(N)], minlength=11)
+    checks.assert_plausible(checks.choices(counts, [1 / 11] * 11))
