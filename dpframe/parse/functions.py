@@ -56,6 +56,8 @@ def _clip(operands: Sequence[Operand], params: Any) -> Tree:
             f"the bounds of clip are reversed: {lo!r} is above {hi!r}",
             remedy="write the lower bound first",
         )
+    lo = None if lo == -math.inf else lo
+    hi = None if hi == math.inf else hi
     return make("clip", source, lo=lo, hi=hi)
 
 
@@ -199,12 +201,10 @@ def _cut(operands: Sequence[Operand], params: Any) -> Tree:
 
 def _bin(operands: Sequence[Operand], params: Any) -> Tree:
     """`bin_intervals` with explicit breakpoints."""
-    method = params["method"]
-    spec = method.get("Intervals", {}).get("spec") if isinstance(method, Mapping) else None
-    if not isinstance(spec, Mapping) or "Breaks" not in spec:
+    [(method, body)] = params["method"].items()
+    if method != "Intervals" or "Breaks" not in body["spec"]:
         raise UnsupportedOperation(
-            "bins that are derived from the data (a number of intervals, ranks or quantiles) "
-            "are not supported",
+            f"bin_{method.lower()} with bins that are derived from the data is not supported",
             remedy="use bin_intervals or cut with a list of public breaks",
         )
     if params["include_intervals"]:
@@ -213,8 +213,8 @@ def _bin(operands: Sequence[Operand], params: Any) -> Tree:
         raise UnsupportedOperation(
             "bin_intervals without labels is not supported", remedy="give one label per bin"
         )
-    breaks = _checked_breaks(read_ipc(spec["Breaks"]).to_list(), "bin_intervals")
-    left_closed = not method["Intervals"]["right_closed"]
+    breaks = _checked_breaks(read_ipc(body["spec"]["Breaks"]).to_list(), "bin_intervals")
+    left_closed = not body["right_closed"]
     return _cut_call(operands[0], breaks, tuple(params["labels"]), left_closed, "bin_intervals")
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from dpframe.errors import UnsupportedOperation
 
-_AGGREGATE = "an aggregate looks at many rows: inside an expression its value would carry no noise"
+_AGGREGATE = "it combines many rows, and would carry no noise here"
 _NEIGHBOURS = "its value in a row depends on other rows"
 _LENGTH = "it changes the number of rows"
 _PYTHON = "what a Python function does cannot be checked"
-_UNKNOWN = "its effect on privacy is not known to dpframe"
+_UNKNOWN = "it is not on the list of operations whose effect on privacy is known"
 
 _PER_AGGREGATE = {
     "sum": "use .dp_sum(bounds) as an aggregate, in .agg() or .select()",
@@ -24,6 +24,7 @@ _PER_AGGREGATE = {
     "len": "use dp.count() as an aggregate, in .agg() or .select()",
     "count": "use .dp_count() as an aggregate, in .agg() or .select()",
     "n_unique": "use .dp_n_unique() as an aggregate, in .agg() or .select()",
+    "approx_quantile": "use .dp_quantile(q, bounds) as an aggregate, in .agg() or .select()",
     "approx_n_unique": "use .dp_n_unique() as an aggregate, in .agg() or .select()",
     "unique": "use .dp_histogram() or .dp_n_unique() as an aggregate",
     "value_counts": "use .dp_histogram() as an aggregate, in .agg() or .select()",
@@ -32,7 +33,7 @@ _PER_AGGREGATE = {
     "mode": "use .dp_argmax() as an aggregate, in .agg() or .select()",
     "min": "use .dp_quantile(0.01, bounds) as an aggregate, or pl.min_horizontal across columns",
     "max": "use .dp_quantile(0.99, bounds) as an aggregate, or pl.max_horizontal across columns",
-    "null_count": "use dp.count() of pl.col(...).is_null() rows: filter, then count",
+    "null_count": "filter the frame on .is_null(), then use dp.count()",
     "any": "use .dp_sum() of the Boolean, or pl.any_horizontal across columns",
     "all": "use .dp_sum() of the Boolean, or pl.all_horizontal across columns",
     "arg_max": "use .dp_argmax() as an aggregate",
@@ -50,6 +51,7 @@ _NEIGHBOUR_NAMES = {
     *("interpolate", "interpolate_by", "is_unique", "is_duplicated", "is_first_distinct", "rle"),
     *("is_last_distinct", "rle_id", "peak_max", "peak_min", "ewm_mean", "ewm_std", "ewm_var"),
     *("shuffle", "arg_sort", "arg_unique", "qcut", "set_sorted", "ewm_mean_by", "ewm_sum"),
+    *("is_sorted", "ewm_sum_by"),
     *("rolling_map", "to_physical", "get_categories", "cumulative_eval"),
 }
 _LENGTH_NAMES = {
@@ -96,7 +98,7 @@ _REMEDIES = {
     "radians": "multiply by a constant",
     "str.pad_start": "use pl.concat_str(...) with .str.slice(...)",
     "str.zfill": "use pl.concat_str(...) with .str.slice(...)",
-    "list.eval": "explode the frame: .explode(columns, max_length=...)",
+    "eval": "explode the frame: .explode(columns, max_length=...)",
     "to_physical": "use .cast(...), or group by the column itself",
     "dt.epoch or a function of Rust": 'use .dt.timestamp("ms") // 1000',
 }
@@ -108,11 +110,15 @@ _DEFAULT_REMEDY = {
     _UNKNOWN: "write it with supported expressions, or do it before the frame is protected",
 }
 
-_FAMILIES = {
+FAMILIES: Mapping[str, str] = {
+    "Boolean": "",
+    "Pow": "",
+    "Trigonometry": "",
     "StringExpr": "str.",
     "TemporalExpr": "dt.",
     "ListExpr": "list.",
     "ArrayExpr": "arr.",
+    "MapExpr": "map.",
     "StructExpr": "struct.",
     "Categorical": "cat.",
     "BinaryExpr": "bin.",
@@ -121,6 +127,8 @@ _FAMILIES = {
     "Range": "pl.",
     "Bitwise": "bitwise_",
 }
+"""Groups of functions as Polars writes them, and what the analyst writes before the name."""
+
 _SPECIAL_NAMES = {
     "Boolean.HasNulls": "has_nulls",
     "RLEID": "rle_id",
@@ -216,6 +224,19 @@ def snake(name: str) -> str:
     return _CAMEL.sub("_", name).lower()
 
 
+def function_key(function: Any) -> tuple[str, Any]:
+    """A function's name, with its group, and its parameters."""
+    if isinstance(function, str):
+        return function, None
+    [(name, body)] = function.items()
+    if name not in FAMILIES:
+        return name, body
+    if isinstance(body, str):
+        return f"{name}.{body}", None
+    [(inner, params)] = body.items()
+    return f"{name}.{inner}", params
+
+
 def function_name(key: str, params: Any) -> str:
     """What the analyst wrote for the function that Polars calls `key`, such as ``Boolean.IsIn``."""
     if key in _SPECIAL_NAMES:
@@ -236,7 +257,7 @@ def function_name(key: str, params: Any) -> str:
     family, _, name = key.partition(".")
     if not name:
         return snake(family)
-    return _FAMILIES.get(family, "") + snake(name)
+    return FAMILIES.get(family, "") + snake(name)
 
 
 def node_name(kind: str, body: Any) -> str:
@@ -250,9 +271,24 @@ def node_name(kind: str, body: Any) -> str:
         if name in ("Min", "Max") and isinstance(inner, Mapping) and inner.get("propagate_nans"):
             return "nan_" + snake(name)
         return _SPECIAL_NAMES.get(name, snake(name))
+    if kind == "Eval" and isinstance(body, Mapping):
+        return _list_name(body)
     if kind == "Window" and isinstance(body, Mapping) and "Rolling" in str(body.get("options")):
         return "rolling"
     return _NODE_NAMES.get(kind, snake(kind))
+
+
+def _list_name(body: Mapping[str, Any]) -> str:
+    """Newer Polars writes some functions of lists, such as ``list.unique``, as ``list.eval``."""
+    prefix = "arr." if str(body.get("variant")).startswith("Arr") else "list."
+    evaluated = body.get("evaluation")
+    if isinstance(evaluated, Mapping) and evaluated.get("Agg"):
+        return prefix + node_name("Agg", evaluated["Agg"])
+    function = evaluated.get("Function") if isinstance(evaluated, Mapping) else None
+    if isinstance(function, Mapping) and function.get("input") == ["Element"]:
+        name, params = function_key(function["function"])
+        return f"{prefix}{function_name(name, params)} or {prefix}eval"
+    return prefix + "eval"
 
 
 _QUOTED = re.compile(r'"[^"]*"')

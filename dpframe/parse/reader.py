@@ -19,11 +19,17 @@ from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.parse.build import Operand, make, operand
 from dpframe.parse.dtypes import read_dtype_expression
 from dpframe.parse.functions import FUNCTIONS
-from dpframe.parse.hints import function_name, node_name, refuse, refuse_unserialisable
+from dpframe.parse.hints import (
+    function_key,
+    function_name,
+    node_name,
+    refuse,
+    refuse_unserialisable,
+)
 from dpframe.parse.literals import cast_literal, read_literal
 from dpframe.parse.messagepack import decode
 from dpframe.parse.names import output_name
-from dpframe.parse.selectors import expand, function_key, unknown_column
+from dpframe.parse.selectors import expand, unknown_column
 
 MAX_DEPTH = 150
 MAX_NODES = 20_000
@@ -49,6 +55,7 @@ _BINARY = {
     "LogicalOr": "or",
     "Xor": "xor",
 }
+_OTHER_OPERATORS = {"TruncDivide": "truncdiv"}
 _SEVERAL_OUTPUTS = ('"Selector"', '"SelectFields"')
 _MISSING_FLOATS = ('"Float":null', '"Float32":null', '"Float64":null')
 
@@ -201,7 +208,7 @@ class _Reader:
     def _binary(self, body: Any, depth: int) -> Tree:
         op = _BINARY.get(body["op"])
         if op is None:
-            raise refuse(f"the operator {body['op']}")
+            raise refuse(_OTHER_OPERATORS.get(body["op"], f"the operator {body['op']}"))
         left = self._node(body["left"], depth)
         return make(op, left, self._node(body["right"], depth))
 

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from dpframe.errors import UnknownColumn, UnsupportedOperation
+from dpframe.parse.hints import function_key
 from dpframe.parse.names import output_name
 from dpframe.rows.suggest import did_you_mean
 
@@ -35,37 +36,6 @@ VARIADIC = frozenset(
         "StringExpr.Format",
     }
 )
-_FAMILIES = frozenset(
-    {
-        "Boolean",
-        "StringExpr",
-        "TemporalExpr",
-        "ListExpr",
-        "ArrayExpr",
-        "StructExpr",
-        "BinaryExpr",
-        "Categorical",
-        "Business",
-        "Range",
-        "Pow",
-        "Trigonometry",
-        "Bitwise",
-        "Extension",
-    }
-)
-
-
-def function_key(function: Any) -> tuple[str, Any]:
-    """A function's name, with its namespace, and its parameters."""
-    if isinstance(function, str):
-        return function, None
-    [(name, body)] = function.items()
-    if name not in _FAMILIES:
-        return name, body
-    if isinstance(body, str):
-        return f"{name}.{body}", None
-    [(inner, params)] = body.items()
-    return f"{name}.{inner}", params
 
 
 def expand(node: Node, schema: Schema) -> list[Node]:

@@ -151,7 +151,7 @@ MATHS: list[tuple[str, Tree]] = [
     ("a.clip(upper_bound=0.5)", call("clip", A, lo=None, hi=0.5)),
     ("a.clip(pl.lit(1), pl.lit(2))", call("clip", A, lo=1, hi=2)),
     ("a.clip(-5, -5)", call("clip", A, lo=-5, hi=-5)),
-    ("x.clip(-float('inf'), 1)", call("clip", X, lo=-float("inf"), hi=1)),
+    ("x.clip(-float('inf'), 1)", call("clip", X, lo=None, hi=1)),
     (
         "day.clip(date(2020, 1, 1), date(2021, 1, 1))",
         call("clip", DAY, lo=date(2020, 1, 1), hi=date(2021, 1, 1)),
