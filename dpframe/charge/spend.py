@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpframe.core.budget import ApproxDP, Budget, PureDP, ZCDP, amount
+from dpframe.core.budget import ZCDP, ApproxDP, Budget, PureDP, amount
 from dpframe.core.exact import Number
 from dpframe.errors import InvalidBudget
 from dpframe.ledger.memory import exact_words

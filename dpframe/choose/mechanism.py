@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
-from dpframe.core.budget import ApproxDP, Budget, PureDP, ZCDP
+from dpframe.core.budget import ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.exact import sqrt_down
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.errors import UnsupportedOperation

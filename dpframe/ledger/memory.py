@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from threading import Lock
 from typing import Literal
 
@@ -48,6 +48,7 @@ class MemoryLedger:
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
         self._entries: list[Entry] = []
+        self._spent = budget.of(budget.main * 0)
         self._lock = Lock()
 
     @property
@@ -57,7 +58,7 @@ class MemoryLedger:
     @property
     def spent(self) -> Budget:
         with self._lock:
-            return self._sum()
+            return self._spent
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -78,23 +79,18 @@ class MemoryLedger:
             When it does not fit; nothing is recorded then.
         """
         with self._lock:
-            spent = self._sum()
-            if not self._budget.covers(spent + cost):
-                raise over_budget(self._budget, spent, cost)
-            now = datetime.now(timezone.utc)
+            total = self._spent + cost
+            if not self._budget.covers(total):
+                raise over_budget(self._budget, self._spent, cost)
+            now = datetime.now(UTC)
             self._entries.append(Entry(now, fingerprint, cost, "charged"))
+            self._spent = total
             return len(self._entries) - 1
 
     def settle(self, number: int, status: Status) -> None:
         """Record how a charged release ended. The charge stays in any case."""
         with self._lock:
             self._entries[number] = replace(self._entries[number], status=status)
-
-    def _sum(self) -> Budget:
-        total = self._budget.of(self._budget.main * 0)
-        for entry in self._entries:
-            total = total + entry.cost
-        return total
 
 
 def over_budget(budget: Budget, spent: Budget, cost: Budget) -> BudgetExceeded:
