@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from io import BytesIO
 from typing import Any
 
@@ -9,13 +10,25 @@ import polars as pl
 
 from dpframe.errors import UnsupportedOperation
 
+_CACHED_BYTES = 4_096
+
 
 def read_ipc(data: Any) -> pl.Series:
     """The column in an IPC stream, given as bytes or as a list of byte values."""
     try:
-        return pl.read_ipc_stream(BytesIO(bytes(data))).to_series()
+        stream = bytes(data)
+        return _cached(stream) if len(stream) <= _CACHED_BYTES else _column(stream)
     except (pl.exceptions.PolarsError, ValueError, TypeError, OSError):
         raise UnsupportedOperation(
             "a list or Series in the expression could not be read",
             remedy="use a plain list of numbers, texts or dates",
         ) from None
+
+
+def _column(stream: bytes) -> pl.Series:
+    return pl.read_ipc_stream(BytesIO(stream)).to_series()
+
+
+@lru_cache(maxsize=256)
+def _cached(stream: bytes) -> pl.Series:
+    return _column(stream)
