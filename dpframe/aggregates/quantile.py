@@ -17,7 +17,7 @@ from dpframe.aggregates.request import Request, Scope
 from dpframe.aggregates.statistics import RowCount
 from dpframe.aggregates.values import Value, bounds_of, number_of, numeric_value, scalar_of
 from dpframe.core.exact import exact, show
-from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.core.sensitivity import Contribution, ExactSensitivity, additive_sensitivity
 from dpframe.errors import InvalidBounds
 from dpframe.rows.fold import domain, words
 from dpframe.rows.polars_dtypes import to_polars
@@ -60,12 +60,12 @@ class QuantileChoice(Selection):
         return Fraction(max(self.q.numerator, self.q.denominator - self.q.numerator))
 
     def sensitivity(self, scope: Scope) -> ExactSensitivity:
-        k = scope.facts.unit.contributions
-        if scope.facts.unit.adjacency == "add-remove":
-            reach = k * self._largest()
-            return ExactSensitivity(1, reach, reach * reach, reach)
-        reach = Fraction(k * self.q.denominator)
-        return ExactSensitivity(1, reach, reach * reach, reach)
+        """A row on one side of a candidate counts q against it, on the other side 1 - q for it; so
+        a candidate's signed score is a sum over rows, and every candidate has one in each group.
+        """
+        a, b = self.q.numerator, self.q.denominator
+        row = Contribution(Fraction(-a), Fraction(b - a))
+        return additive_sensitivity(row, scope.facts.unit, scope.entries).repeated(self.candidates)
 
     def score_range(self, scope: Scope) -> ScoreRange:
         """Scores of different candidates may move in opposite directions: twice the sensitivity.
@@ -175,11 +175,12 @@ class Quantile(Aggregate):
 
     def _cells(self, request: Request, scope: Scope) -> tuple[Value, PointCells | PositionCells]:
         assert request.tree is not None
-        value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), "quantile")
+        written = request.parameters.get("written", "quantile")
+        value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), written)
         candidates = request.parameters.get("candidates")
         if candidates is not None:
             return value, PositionCells(value, _listed(candidates, value))
-        lo, hi = bounds_of(value, request.parameters.get("bounds"), "quantile", distinct=True)
+        lo, hi = bounds_of(value, request.parameters.get("bounds"), written, distinct=True)
         if value.is_whole:  # values are clamped, and a result must fit Int64
             lo, hi = max(lo, Fraction(-(2**63))), min(hi, Fraction(2**63 - 1))
         width = hi - lo

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NoReturn
 
+import numpy as np
 import polars as pl
 
 from dpframe.aggregates.registry import BY_KIND
 from dpframe.aggregates.spec import PLACEHOLDER, AggregateSpec, OutputSpec
 from dpframe.core.exact import Number, exact
-from dpframe.errors import InvalidBudget, UnsupportedOperation
+from dpframe.errors import InvalidBounds, InvalidBudget, UnsupportedOperation
 
 _COUNTER = itertools.count()
 _HOW = (
@@ -86,7 +87,18 @@ class DPExpr(pl.Expr):
         return f"<pre>{text}</pre>"
 
     def __reduce__(self) -> NoReturn:
-        raise UnsupportedOperation("a dp expression cannot be pickled", where=self._words())
+        raise UnsupportedOperation(
+            "a dp expression cannot be pickled or copied",
+            where=self._words(),
+            remedy="write it again where it is needed; it never changes, so one can be used often",
+        )
+
+    def __bool__(self) -> NoReturn:
+        raise UnsupportedOperation(
+            "a dp expression is neither true nor false before it is released",
+            where=self._words(),
+            remedy="collect it, and compare the released number",
+        )
 
     def __hash__(self) -> int:
         return id(self)
@@ -98,7 +110,7 @@ class DPExpr(pl.Expr):
 
     def _post(self, symbol: str, method: str, other: Any, mirrored: bool = False) -> DPExpr:
         mine = self._spec
-        aggregates, theirs, text = _operand(other, symbol)
+        aggregates, theirs, text = _operand(other, symbol, self._words())
         left = _post_of(mine)
         post = getattr(left, method)(theirs)
         mine_text = _bracketed(mine)
@@ -158,9 +170,9 @@ class DPExpr(pl.Expr):
     def __pos__(self) -> DPExpr:
         return self
 
-    def round(self, decimals: int = 0, *args: Any, **kwargs: Any) -> DPExpr:
+    def round(self, decimals: int = 0, mode: Any = "half_to_even") -> DPExpr:
         """The result rounded; post-processing."""
-        return self._apply("round", decimals)
+        return self._apply("round", decimals, *([] if mode == "half_to_even" else [mode]))
 
     def abs(self) -> DPExpr:
         """The result's absolute value; post-processing."""
@@ -176,10 +188,17 @@ class DPExpr(pl.Expr):
 
     def _apply(self, method: str, *arguments: Any) -> DPExpr:
         spec = self._spec
-        if any(isinstance(a, pl.Expr) for a in arguments):
-            raise _no_rows(self._words(), method)
-        post = getattr(_post_of(spec), method)(*arguments)
+        if any(isinstance(a, (pl.Expr, pl.Series)) for a in arguments):
+            raise _no_rows(f"{self._words()}.{method}(...)", method)
         said = ", ".join(repr(a) for a in arguments)
+        try:
+            post = getattr(_post_of(spec), method)(*arguments)
+        except (TypeError, ValueError, OverflowError):
+            raise UnsupportedOperation(
+                f"{method} does not accept such arguments",
+                where=f"{self._words()}.{method}({said})",
+                remedy="pass numbers, as in Polars",
+            ) from None
         words = f"{_bracketed(spec)}.{method}({said})"
         return DPExpr(OutputSpec(spec.aggregates, post, words, spec.alias))
 
@@ -245,9 +264,25 @@ def make(
             where=f"dp_{kind}(mechanism={mechanism!r})",
             remedy="use one of " + ", ".join(repr(m) for m in accepted),
         )
-    spec = AggregateSpec(kind, column, parameters, _weight(weight, kind), mechanism, score)
+    said = {n: _as_pair(v) if n == "bounds" else v for n, v in parameters.items()}
+    spec = AggregateSpec(kind, column, said, _weight(weight, kind), mechanism, score)
     placeholder = f"{PLACEHOLDER}{next(_COUNTER)}"
     return DPExpr(OutputSpec({placeholder: spec}, None, "{" + placeholder + "}"))
+
+
+def _as_pair(bounds: Any) -> Any:
+    """Bounds in one form, so that equal queries have equal plans; checked where they are used."""
+    if isinstance(bounds, (np.ndarray, pl.Series)):
+        bounds = bounds.tolist() if isinstance(bounds, np.ndarray) else bounds.to_list()
+    if isinstance(bounds, (list, tuple)):
+        return tuple(e.item() if isinstance(e, np.generic) else e for e in bounds)
+    if isinstance(bounds, (Set, Mapping)):
+        raise InvalidBounds(
+            f"bounds have an order, and a {type(bounds).__name__} has none",
+            where=f"bounds={bounds!r}",
+            remedy="give a pair of finite numbers, for example (0, 100)",
+        )
+    return bounds
 
 
 def _weight(weight: Number, kind: str) -> Fraction:
@@ -272,19 +307,20 @@ def _bracketed(spec: OutputSpec) -> str:
     return spec.words if spec.post is None else f"({spec.words})"
 
 
-def _operand(other: Any, symbol: str) -> tuple[Mapping[str, AggregateSpec], Any, str]:
+def _operand(other: Any, symbol: str, mine: str) -> tuple[Mapping[str, AggregateSpec], Any, str]:
     """The other side of an operator: a dp expression or a constant."""
     if isinstance(other, DPExpr):
         return other._spec.aggregates, _post_of(other._spec), _bracketed(other._spec)
     if isinstance(other, (pl.Expr, pl.Series)):
-        raise _no_rows(str(other), symbol)
-    if not isinstance(other, (int, float, Decimal)):
+        raise _no_rows(f"{mine} {symbol} {_shown(other)}", symbol)
+    if not isinstance(other, (int, float, Decimal, np.number)):
         raise UnsupportedOperation(
             f"a dp result cannot be combined with a {type(other).__name__}",
-            where=f"{symbol} {other!r}",
+            where=f"{mine} {symbol} {other!r}",
             remedy="use numbers or other dp expressions; everything else can be done after release",
         )
-    return {}, pl.lit(other), repr(other)
+    number = other.item() if isinstance(other, np.number) else other
+    return {}, pl.lit(number), repr(number)
 
 
 def _no_rows(where: str, what: str) -> UnsupportedOperation:
@@ -304,8 +340,14 @@ def _spec_words(spec: AggregateSpec) -> str:
     )
     if spec.expression is None:
         return f"dp.{spec.kind}({said})"
+    return f"{_shown(spec.expression)}.dp_{spec.kind}({said})"
+
+
+def _shown(operand: pl.Expr | pl.Series) -> str:
+    """An operand in a message; a Series may hold data, so its values are not shown."""
+    if isinstance(operand, pl.Series):
+        return f"a Series of type {operand.dtype}"
     try:
-        column = str(spec.expression).replace('col("', 'col("')
+        return str(operand)
     except Exception:  # a broken Polars repr must not hide the real message
-        column = "expression"
-    return f"{column}.dp_{spec.kind}({said})"
+        return "expression"

@@ -136,15 +136,27 @@ def quantile(
     mechanism: Choice = "auto",
 ) -> DPExpr:
     """A quantile, or several as a list, among public candidates or over the interval `bounds`."""
+    return _quantile("quantile", column, q, bounds, candidates, weight, mechanism)
+
+
+def _quantile(
+    written: str,
+    column: IntoColumn,
+    q: Number | Sequence[Number],
+    bounds: Sequence[Any] | None,
+    candidates: Iterable[Any] | None,
+    weight: Number,
+    mechanism: Choice,
+) -> DPExpr:
     wanted = tuple(q) if isinstance(q, (list, tuple, pl.Series)) else q
     if bounds is not None and candidates is not None:
         raise InvalidBounds(
             "bounds and candidates are both given",
-            where="dp_quantile(...)",
+            where=f"dp_{written}(...)",
             remedy="give candidates for a choice among values, bounds for the whole interval",
         )
-    listed = None if candidates is None else _listed(candidates, "dp_quantile")
-    parameters = {"q": wanted, "bounds": bounds, "candidates": listed}
+    listed = None if candidates is None else _listed(candidates, f"dp_{written}")
+    parameters = {"q": wanted, "bounds": bounds, "candidates": listed, "written": written}
     return make("quantile", column, parameters, weight=weight, mechanism=mechanism)
 
 
@@ -157,7 +169,7 @@ def median(
     mechanism: Choice = "auto",
 ) -> DPExpr:
     """The 0.5-quantile."""
-    return quantile(column, 0.5, bounds, candidates, weight=weight, mechanism=mechanism)
+    return _quantile("median", column, 0.5, bounds, candidates, weight, mechanism)
 
 
 def n_unique(

@@ -11,7 +11,7 @@ from dpframe.aggregates.query import Output
 from dpframe.aggregates.request import Request
 from dpframe.aggregates.spec import AggregateSpec, OutputSpec
 from dpframe.core.domain import Columns
-from dpframe.core.tree import Named, Tree
+from dpframe.core.tree import Tree
 from dpframe.errors import UnsupportedOperation
 from dpframe.parse.reader import read
 from dpframe.rows.fold import words
@@ -64,11 +64,18 @@ def _expand(spec: OutputSpec, schema: Mapping[str, Any]) -> list[Output]:
     """One output per column that the expression names."""
     requests = {p: _requests(a, schema) for p, a in spec.aggregates.items()}
     width = max(len(found) for found in requests.values())
+    first = _fill(spec.words, {p: found[0][1] for p, found in requests.items()})
     if any(len(found) not in (1, width) for found in requests.values()):
         raise UnsupportedOperation(
             "the aggregates in one expression name different numbers of columns",
-            where=spec.words,
+            where=first,
             remedy="write one expression per output",
+        )
+    if width > 1 and spec.alias is not None:
+        raise UnsupportedOperation(
+            f"{width} columns cannot all be named {spec.alias!r}",
+            where=f"{first}, and {width - 1} more",
+            remedy="leave the alias out, or name the columns one by one",
         )
     outputs = []
     for i in range(width):
@@ -77,12 +84,6 @@ def _expand(spec: OutputSpec, schema: Mapping[str, Any]) -> list[Output]:
         name = spec.alias if spec.alias is not None else next(iter(chosen.values()))[0].name
         renamed = {p: _named(request, name) for p, (request, _) in chosen.items()}
         outputs.append(Output(name, renamed, spec.post, _fill(spec.words, said)))
-    if width > 1 and spec.alias is not None:
-        raise UnsupportedOperation(
-            f"{width} columns cannot all be named {spec.alias!r}",
-            where=spec.words,
-            remedy="leave the alias out, or name the columns one by one",
-        )
     return outputs
 
 
@@ -106,17 +107,20 @@ def _named(request: Request, name: str) -> Request:
 
 def _requests(spec: AggregateSpec, schema: Mapping[str, Any]) -> list[tuple[Request, str]]:
     """One request per column that the aggregate's expression names, with its words."""
+    method = spec.parameters.get("written", spec.kind)
+    score, scored = _score(spec, schema)
+    shown = _arguments(spec, scored)
     if spec.expression is None:
-        named: tuple[Named, ...] | None = None
-    else:
-        named = read(spec.expression, schema, what=f"dp_{spec.kind}")
-    score = _score(spec, schema)
-    shown = _arguments(spec, score)
-    if named is None:
-        return [(_request(spec, "len", None, score), f"dp.{spec.kind}({shown})")]
+        if spec.kind != "count" and not spec.parameters.get("best_group"):
+            raise UnsupportedOperation(
+                f"dp_{method} needs a column",
+                where=f"dp.{method}({shown})",
+                remedy=f'write for example pl.col("age").dp_{method}(...)',
+            )
+        return [(_request(spec, "len", None, score), f"dp.{method}({shown})")]
     return [
-        (_request(spec, n.name, n.tree, score), f"{words(n.tree)}.dp_{spec.kind}({shown})")
-        for n in named
+        (_request(spec, n.name, n.tree, score), f"{words(n.tree)}.dp_{method}({shown})")
+        for n in read(spec.expression, schema, what=f"dp_{method}")
     ]
 
 
@@ -126,10 +130,12 @@ def _request(
     return Request(spec.kind, name, tree, spec.parameters, spec.weight, spec.mechanism, score)
 
 
-def _score(spec: AggregateSpec, schema: Mapping[str, Any]) -> Request | Tree | None:
-    """The score of a selection; it may use the columns of a public frame of candidates."""
+def _score(spec: AggregateSpec, schema: Mapping[str, Any]) -> tuple[Request | Tree | None, str]:
+    """The score of a selection, with its words; it may use the columns of a public frame of
+    candidates.
+    """
     if spec.score is None:
-        return None
+        return None, ""
     candidates = spec.parameters.get("candidates")
     if isinstance(candidates, pl.DataFrame):
         both = [name for name in candidates.columns if name in schema]
@@ -143,21 +149,31 @@ def _score(spec: AggregateSpec, schema: Mapping[str, Any]) -> Request | Tree | N
     if isinstance(spec.score, AggregateSpec):
         found = _requests(spec.score, schema)
         if len(found) != 1:
-            raise UnsupportedOperation("a score is one aggregate", where="dp_argmax(score=...)")
-        return found[0][0]
+            raise _several_scores(len(found))
+        return found[0]
     named = read(spec.score, schema, what="dp_argmax(score=...)")
     if len(named) != 1:
-        raise UnsupportedOperation("a score is one expression", where="dp_argmax(score=...)")
-    return named[0].tree
+        raise _several_scores(len(named))
+    return named[0].tree, words(named[0].tree)
 
 
-def _arguments(spec: AggregateSpec, score: Request | Tree | None) -> str:
+def _several_scores(count: int) -> UnsupportedOperation:
+    return UnsupportedOperation(
+        f"a score is one expression, and this makes {count}",
+        where="dp_argmax(score=...)",
+        remedy="name one column, or combine them, for example with pl.sum_horizontal(...)",
+    )
+
+
+def _arguments(spec: AggregateSpec, score: str) -> str:
     """The arguments of an aggregate as they were written, defaults left out."""
     shown = []
     for name, value in spec.parameters.items():
         if value is None or value is False or (name in ("k", "ddof") and value == 1):
             continue
-        if name == "best_group":
+        if name in ("best_group", "written"):
+            continue
+        if name == "q" and spec.parameters.get("written") == "median":
             continue
         if isinstance(value, pl.DataFrame):
             shown.append(f"{name}=<{value.height} candidates>")
@@ -165,11 +181,8 @@ def _arguments(spec: AggregateSpec, score: Request | Tree | None) -> str:
         said = _short(value if name == "bounds" or not isinstance(value, tuple) else list(value))
         positional = name in ("q", "bins") or (name == "bounds" and spec.kind != "histogram")
         shown.append(said if positional and spec.kind != "argmax" else f"{name}={said}")
-    if isinstance(score, Request):
-        inside = "" if score.tree is None else words(score.tree)
-        shown.append(f"score=dp_{score.kind}({inside})")
-    elif score is not None:
-        shown.append(f"score={words(score)}")
+    if score:
+        shown.append(f"score={score}")
     if spec.mechanism != "auto":
         shown.append(f'mechanism="{spec.mechanism}"')
     if spec.weight != 1:
