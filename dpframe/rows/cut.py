@@ -64,7 +64,7 @@ class Cut(RowOperation):
         return expression
 
     def words(self, args: Sequence[str], options: Options) -> str:
-        breaks = ", ".join(f"{b:g}" for b in _breaks(options))
+        breaks = ", ".join(str(b).removesuffix(".0") for b in _breaks(options))
         labels = ", ".join(quoted(label) for label in texts_option(options, "labels"))
         closed = ", left_closed=True" if flag_option(options, "left_closed") else ""
         return f"{args[0]}.cut([{breaks}], labels=[{labels}]{closed})"

@@ -29,18 +29,13 @@ class Replace(TextToText):
     )
 
     def check(self, options: Options) -> None:
-        text_option(options, "value")
         whole_option(options, "n")
         if not flag_option(options, "literal"):
-            check_pattern(text_option(options, "pattern"))
+            check_pattern(_pattern(options))
 
     def apply(self, ns: Namespace, text: pl.Expr, options: Options) -> pl.Expr:
-        pattern, value = text_option(options, "pattern"), text_option(options, "value")
+        pattern, value = _pattern(options), text_option(options, "value")
         literal, n = flag_option(options, "literal"), whole_option(options, "n")
-        if "$" in value and not literal:
-            # Older Polars takes a pattern without special characters as a literal, and then
-            # copies references such as $0 instead of resolving them. The empty group prevents that.
-            pattern = "(?:)" + pattern
         if n < 0:
             return text.str.replace_all(pattern, value, literal=literal)
         return text.str.replace(pattern, value, literal=literal, n=n)
@@ -52,6 +47,15 @@ class Replace(TextToText):
         constants += [f"n={n}"] if n not in (-1, 1) else []
         method = "replace_all" if n < 0 else "replace"
         return f"{args[0]}.str.{method}({', '.join(constants)})"
+
+
+def _pattern(options: Options) -> str:
+    pattern, value = text_option(options, "pattern"), text_option(options, "value")
+    if "$" not in value or flag_option(options, "literal"):
+        return pattern
+    # Older Polars takes a pattern without special characters as a literal, and then copies
+    # references such as $0 instead of resolving them. The empty group prevents that.
+    return "(?:)" + pattern
 
 
 class Extract(TextOperation):

@@ -181,10 +181,7 @@ def image(
     known, dtype = operand.interval, operand.dtype
     if known.lo is None and known.hi is None:
         return replace(operand, nullable=True, categories=None)
-    ends = [
-        None if known.lo is None else ceil(known.lo),
-        None if known.hi is None else floor(known.hi),
-    ]
+    ends = [_end(known.lo, floor), _end(known.hi, ceil)]
     lo, hi = _at_ends(ends, dtype, function)
     nullable = operand.nullable or lo is None or hi is None or has_gaps(dtype)
     low, high = limits or INT64_LIMITS
@@ -194,6 +191,12 @@ def image(
     return replace(
         operand, nullable=nullable, interval=known_within(found, limits), categories=None
     )
+
+
+def _end(end: Fraction | None, rounding: Callable[[Fraction], int]) -> int | None:
+    if end is None:
+        return None
+    return min(max(rounding(end), INT64_LIMITS[0]), INT64_LIMITS[1])
 
 
 def _at_ends(

@@ -19,6 +19,9 @@ from dpframe.rows.operation import Namespace, RowOperation
 from dpframe.rows.options import quoted, text_option
 from dpframe.rows.temporal import DAY, INT64_LIMITS, Limits, guarded, inside, require_type
 
+_DAYS = (-(2**31), 2**31 - 1)
+"""Of a Date."""
+
 
 class Timestamp(RowOperation):
     name = "dt_timestamp"
@@ -33,7 +36,7 @@ class Timestamp(RowOperation):
     def domain(self, args: Sequence[Domain], options: Options) -> Domain:
         require_type(args[0], ("Date", "Datetime"), "dt.timestamp")
         factor = _factor(args[0].dtype, _unit(options))
-        operand = inside(args[0], _fitting(factor))
+        operand = inside(args[0], _fitting(args[0].dtype, _unit(options)))
         return Domain(
             INT64, nullable=operand.nullable, interval=_scaled(operand.interval, factor, floor)
         )
@@ -42,7 +45,7 @@ class Timestamp(RowOperation):
         self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
     ) -> pl.Expr:
         dtype, unit = domains[0].dtype, _unit(options)
-        limits = _fitting(_factor(dtype, unit))
+        limits = _fitting(dtype, unit)
         return guarded(
             ns,
             args[0],
@@ -71,7 +74,7 @@ class CastTimeUnit(RowOperation):
         require_type(args[0], ("Datetime", "Duration"), "dt.cast_time_unit")
         dtype, unit = args[0].dtype, _unit(options)
         factor = _factor(dtype, unit)
-        operand = inside(args[0], _fitting(factor))
+        operand = inside(args[0], _fitting(args[0].dtype, _unit(options)))
         rounding: Callable[[Fraction], int] = trunc if dtype.name == "Duration" else floor
         return Domain(
             replace(dtype, unit=unit),
@@ -83,7 +86,7 @@ class CastTimeUnit(RowOperation):
         self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
     ) -> pl.Expr:
         dtype, unit = domains[0].dtype, _unit(options)
-        limits = _fitting(_factor(dtype, unit))
+        limits = _fitting(dtype, unit)
         return guarded(ns, args[0], dtype, limits, lambda value: value.dt.cast_time_unit(unit))  # type: ignore[arg-type]
 
     def words(self, args: Sequence[str], options: Options) -> str:
@@ -105,11 +108,12 @@ def _factor(dtype: DType, unit: str) -> Fraction:
     return Fraction(per_second, dtype.units_per_second)
 
 
-def _fitting(factor: Fraction) -> Limits | None:
+def _fitting(dtype: DType, unit: str) -> Limits | None:
     """The operands whose result fits in Int64; None when all do."""
-    if factor <= 1:
-        return None
-    return ceil(INT64_LIMITS[0] / factor), floor(INT64_LIMITS[1] / factor)
+    factor = _factor(dtype, unit)
+    all_values = _DAYS if dtype.name == "Date" else INT64_LIMITS
+    limits = ceil(INT64_LIMITS[0] / factor), floor(INT64_LIMITS[1] / factor)
+    return None if limits[0] <= all_values[0] and limits[1] >= all_values[1] else limits
 
 
 def _scaled(known: Interval, factor: Fraction, rounding: Callable[[Fraction], int]) -> Interval:

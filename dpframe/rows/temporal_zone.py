@@ -20,6 +20,7 @@ from dpframe.rows.temporal import (
     guarded,
     has_gaps,
     inside,
+    kept_inside,
     physical_units,
     require_type,
 )
@@ -30,7 +31,10 @@ _FARTHEST = 2 * DAY
 
 
 class ConvertTimeZone(RowOperation):
-    """A Datetime without a zone is taken to be in UTC, as Polars takes it."""
+    """A Datetime without a zone is taken to be in UTC, as Polars takes it.
+
+    Null less than a day inside the years 1 to 9999, so that local time is in those years too.
+    """
 
     name = "dt_convert_time_zone"
     summary = "The same instant in another time zone."
@@ -42,19 +46,25 @@ class ConvertTimeZone(RowOperation):
     def domain(self, args: Sequence[Domain], options: Options) -> Domain:
         require_type(args[0], ("Datetime",), "dt.convert_time_zone")
         zone = checked_zone(text_option(options, "zone"))
-        return replace(args[0], dtype=replace(args[0].dtype, zone=zone), categories=None)
+        result = replace(args[0], dtype=replace(args[0].dtype, zone=zone), categories=None)
+        return inside(result, calendar(result.dtype))
 
     def lower(
         self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
     ) -> pl.Expr:
-        return args[0].dt.convert_time_zone(text_option(options, "zone"))
+        zone = text_option(options, "zone")
+        result = replace(domains[0].dtype, zone=zone)
+        return kept_inside(ns, args[0].dt.convert_time_zone(zone), result, calendar(result))
 
     def words(self, args: Sequence[str], options: Options) -> str:
         return f"{args[0]}.dt.convert_time_zone({quoted(text_option(options, 'zone'))})"
 
 
 class ReplaceTimeZone(RowOperation):
-    """Null where the clock of the new zone skips the local time or shows it twice."""
+    """Null where the clock of the new zone skips the local time or shows it twice.
+
+    Null too where the result is less than a day inside the years 1 to 9999.
+    """
 
     name = "dt_replace_time_zone"
     summary = "The same local time in another time zone, or in none."
@@ -71,19 +81,19 @@ class ReplaceTimeZone(RowOperation):
         result = replace(dtype, zone=None if zone is None else checked_zone(zone))
         operand = inside(args[0], calendar(dtype, _FARTHEST))
         off = physical_units(dtype, _FARTHEST) if has_gaps(dtype) or has_gaps(result) else 0
-        return Domain(
-            result,
-            nullable=operand.nullable or has_gaps(result),
-            interval=operand.interval + interval(-off, off),
-        )
+        known = operand.interval + interval(-off, off)
+        moved = Domain(result, nullable=operand.nullable or has_gaps(result), interval=known)
+        return inside(moved, calendar(result))
 
     def lower(
         self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
     ) -> pl.Expr:
         dtype, zone = domains[0].dtype, optional_text(options, "zone")
-        return guarded(
+        result = replace(dtype, zone=zone)
+        moved = guarded(
             ns, args[0], dtype, calendar(dtype, _FARTHEST), lambda value: in_zone(value, zone)
         )
+        return kept_inside(ns, moved, result, calendar(result))
 
     def words(self, args: Sequence[str], options: Options) -> str:
         zone = optional_text(options, "zone")
