@@ -12,68 +12,26 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import numpy as np
 import polars as pl
+from purchases import CITIES, PLAIN, ROWS, SHOPS, best_times, purchases
 
 import dpframe as dp
 
-ROWS = 10_000_000
-KEYS, FEW = list(range(1000)), [f"city {i}" for i in range(20)]
-
-
-@dataclass(frozen=True)
-class Case:
-    """The same aggregate twice."""
-
-    plain: Callable[[pl.LazyFrame], pl.DataFrame]
-    private: Callable[[dp.PrivateFrame], dp.PrivateQuery]
-
-
-CASES = {
-    "filtered count": Case(
-        lambda frame: frame.filter(pl.col("age") >= 40).select(pl.len()).collect(),
-        lambda people: people.filter(pl.col("age") >= 40).dp_count(),
+PRIVATE: Mapping[str, Callable[[dp.PrivateFrame], dp.PrivateQuery]] = {
+    "filtered count": lambda people: people.filter(pl.col("age") >= 40).dp_count(),
+    "sum by 1,000 keys": lambda people: people.group_by("shop", keys=SHOPS).agg(
+        dp.sum("spent", (0, 500))
     ),
-    "sum by 1,000 keys": Case(
-        lambda frame: (
-            frame.group_by("shop").agg(pl.col("spent").clip(0, 500).sum()).sort("shop").collect()
-        ),
-        lambda people: people.group_by("shop", keys=KEYS).agg(dp.sum("spent", (0, 500))),
+    "float sum by 1,000 keys": lambda people: people.group_by("shop", keys=SHOPS).agg(
+        dp.sum("price", (0, 500))
     ),
-    "float sum by 1,000 keys": Case(
-        lambda frame: (
-            frame.group_by("shop").agg(pl.col("price").clip(0, 500).sum()).sort("shop").collect()
-        ),
-        lambda people: people.group_by("shop", keys=KEYS).agg(dp.sum("price", (0, 500))),
-    ),
-    "mean by 20 keys": Case(
-        lambda frame: (
-            frame.group_by("city").agg(pl.col("age").clip(17, 90).mean()).sort("city").collect()
-        ),
-        lambda people: people.group_by("city", keys=FEW).agg(dp.mean("age", (17, 90))),
+    "mean by 20 keys": lambda people: people.group_by("city", keys=CITIES).agg(
+        dp.mean("age", (17, 90))
     ),
 }
-
-
-def data(rows: int) -> pl.DataFrame:
-    """Random rows; which ones does not matter."""
-    draw = np.random.default_rng(0)
-    return pl.DataFrame(
-        {
-            "age": draw.integers(17, 91, rows),
-            "shop": draw.integers(0, len(KEYS), rows),
-            "spent": draw.integers(0, 600, rows),
-            "price": draw.uniform(0, 600, rows),
-            "city": pl.Series(draw.integers(0, len(FEW), rows)).replace_strict(
-                range(len(FEW)), FEW, return_dtype=pl.String
-            ),
-        }
-    )
 
 
 def main(rows: int, repeats: int) -> None:
@@ -83,40 +41,28 @@ def main(rows: int, repeats: int) -> None:
         f"{'aggregate':26}{'plain CPU s':>12}{'private':>9}{'ratio':>7}{'of the aim':>12}"
         f"{'wall':>7}{'peak MB':>9}{'(query)':>8}{'private':>9}{'(query)':>8}{'ratio':>7}"
     )
-    frame = data(rows)
-    for name, case in CASES.items():
-        plain, private = _times(case, frame, repeats)
-        (p_peak, p_grew), (q_peak, q_grew) = (_peak(name, s, rows) for s in ("plain", "private"))
+    frame = purchases(rows)
+    for name in PRIVATE:
+        times = best_times(sides(name, frame), repeats)
+        (cpu, wall), (private_cpu, private_wall) = times["plain"], times["private"]
+        (peak, grown), (private_peak, private_grown) = (
+            _peak(name, side, rows) for side in ("plain", "private")
+        )
         print(
-            f"{name:26}{plain[0]:12.3f}{private[0]:9.3f}{private[0] / plain[0]:7.2f}"
-            f"{private[0] / (1.3 * plain[0] + 0.020):12.0%}{private[1] / plain[1]:7.2f}"
-            f"{p_peak:9.0f}{p_grew:8.1f}{q_peak:9.0f}{q_grew:8.1f}{q_peak / p_peak:7.2f}"
+            f"{name:26}{cpu:12.3f}{private_cpu:9.3f}{private_cpu / cpu:7.2f}"
+            f"{private_cpu / (1.3 * cpu + 0.020):12.0%}{private_wall / wall:7.2f}"
+            f"{peak:9.0f}{grown:8.1f}{private_peak:9.0f}{private_grown:8.1f}"
+            f"{private_peak / peak:7.2f}"
         )
 
 
-def _sides(case: Case, frame: pl.DataFrame) -> dict[str, Callable[[], object]]:
+def sides(name: str, frame: pl.DataFrame) -> dict[str, Callable[[], object]]:
+    """The same aggregate, plain and private."""
     people = dp.Session(epsilon=1_000_000).protect(frame, unit=dp.Rows())
     return {
-        "plain": lambda: case.plain(frame.lazy()),
-        "private": lambda: case.private(people).collect(epsilon=1),
+        "plain": lambda: PLAIN[name](frame.lazy()),
+        "private": lambda: PRIVATE[name](people).collect(epsilon=1),
     }
-
-
-def _times(
-    case: Case, frame: pl.DataFrame, repeats: int
-) -> tuple[tuple[float, float], tuple[float, float]]:
-    """CPU and wall seconds of both sides, the best of each."""
-    sides = _sides(case, frame)
-    runs: dict[str, list[tuple[float, float]]] = {"plain": [], "private": []}
-    for _ in range(repeats):
-        for side, times in runs.items():
-            cpu, wall = time.process_time(), time.perf_counter()
-            sides[side]()
-            times.append((time.process_time() - cpu, time.perf_counter() - wall))
-    (plain, private) = (
-        (min(cpu for cpu, _ in times), min(wall for _, wall in times)) for times in runs.values()
-    )
-    return plain, private
 
 
 def _peak(name: str, side: str, rows: int) -> tuple[float, float]:
@@ -132,8 +78,8 @@ def _peak(name: str, side: str, rows: int) -> tuple[float, float]:
 
 
 def _report_peak(name: str, side: str, rows: int) -> None:
-    work = _sides(CASES[name], data(rows))[side]
-    _sides(CASES[name], data(1000))[side]()  # what the first query loads is not its memory
+    work = sides(name, purchases(rows))[side]
+    sides(name, purchases(1000))[side]()  # what the first query loads is not its memory
     Path("/proc/self/clear_refs").write_text("5")  # forget the highest size so far
     before = _resident("VmRSS")
     work()
