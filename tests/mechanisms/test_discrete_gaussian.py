@@ -20,11 +20,11 @@ one = Fraction(1)
 
 
 def exact_delta(variance: Fraction, step: int, epsilon: Fraction) -> mpmath.mpf:
-    """Canonne-Kamath-Steinke 2020, Theorem 7, as the difference of two tails, to 60 digits."""
-    with mpmath.workdps(60):
+    """Canonne-Kamath-Steinke 2020, Theorem 7, as the difference of two tails, to 40 digits."""
+    with mpmath.workdps(40):
         v, e = (mpmath.mpf(x.numerator) / x.denominator for x in (variance, epsilon))
         crossing = epsilon * variance / step - Fraction(step, 2)
-        first, far = math.floor(crossing) + 1, math.ceil(30 * math.sqrt(variance)) + 5
+        first, far = math.floor(crossing) + 1, math.ceil(16 * math.sqrt(variance)) + 40
 
         def weight(k: int) -> mpmath.mpf:
             return mpmath.exp(-(mpmath.mpf(k) ** 2) / (2 * v))
