@@ -17,9 +17,11 @@ _MIRROR = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne
 _NULL_IN_NULL_OUT = frozenset(
     {"add", "sub", "mul", "truediv", "floordiv", "mod", "neg", "abs", "cast", "clip", "round"}
     | {"floor", "ceil", "sqrt", "exp", "log", "pow", "sign", "not"}
-    | {"lt", "le", "gt", "ge", "eq", "ne", "is_between", "is_nan", "is_not_nan", "is_finite"}
-    | {"is_infinite", "str_starts_with", "str_ends_with", "str_contains", "str_len_chars"}
+    | {"lt", "le", "gt", "ge", "eq", "ne", "is_nan", "is_not_nan", "is_finite", "is_infinite"}
+    | {"str_starts_with", "str_ends_with", "str_contains", "str_len_chars"}
 )
+"""Operations whose result is null whenever one operand is; `is_between` is none of them, for it is
+false already when one of its two comparisons is."""
 
 
 def refine(table: dict[str, Domain], predicate: Tree) -> dict[str, Domain]:
@@ -34,6 +36,10 @@ def refine(table: dict[str, Domain], predicate: Tree) -> dict[str, Domain]:
         case Call("is_between", (Column(name), Literal() as lo, Literal() as hi)):
             table = _compare(table, name, "ge", lo)
             return _compare(table, name, "le", hi)
+        case Call("is_between", operands):
+            for operand in operands:  # true only when both comparisons are
+                table = _not_null(table, operand)
+            return table
         case Call("is_in", (Column(name),), options):
             return _members(table, name, dict(options))
         case Call(op, (Column(name), Literal() as value)) if op in _MIRROR:
@@ -54,7 +60,7 @@ def _not_null(table: dict[str, Domain], tree: Tree) -> dict[str, Domain]:
     match tree:
         case Column(name):
             return {**table, name: table[name].with_null(False)}
-        case Call(op, args) if op in _NULL_IN_NULL_OUT or op in ("is_not_null",):
+        case Call(op, args) if op in _NULL_IN_NULL_OUT:
             for arg in args:
                 table = _not_null(table, arg)
             return table
