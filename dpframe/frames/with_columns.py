@@ -51,7 +51,7 @@ class Select(Step):
     def facts(self, before: FrameFacts) -> FrameFacts:
         unique_names(self.named)
         made: dict[str, Domain] = {n.name: domain(n.tree, before.columns) for n in self.named}
-        return before.with_columns(made)
+        return before.with_columns(some_columns(made, self.words()))
 
     def lower(self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace) -> pl.LazyFrame:
         # with_columns first: a select of constants alone would yield one row
@@ -105,9 +105,8 @@ class Drop(Step):
     names: tuple[str, ...]
 
     def facts(self, before: FrameFacts) -> FrameFacts:
-        return before.with_columns(
-            {name: found for name, found in before.columns.items() if name not in self.names}
-        )
+        kept = {name: found for name, found in before.columns.items() if name not in self.names}
+        return before.with_columns(some_columns(kept, self.words()))
 
     def lower(self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace) -> pl.LazyFrame:
         return frame.drop(*self.names)
@@ -118,6 +117,17 @@ class Drop(Step):
     @property
     def stability(self) -> str:
         return "rows stay as they are"
+
+
+def some_columns(table: dict[str, Domain], where: str) -> dict[str, Domain]:
+    """Refuse a frame without columns: engines take it for a frame without rows."""
+    if not table:
+        raise UnsupportedOperation(
+            "no column would be left, and a frame without columns has no rows",
+            where=where,
+            remedy="keep at least one column",
+        )
+    return table
 
 
 def unique_names(named: tuple[Named, ...]) -> None:
