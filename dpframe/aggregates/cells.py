@@ -142,7 +142,10 @@ class PointCells(Cells):
 
     def row(self, columns: Columns, ns: Namespace) -> pl.Expr:
         number = self.value.number(lower(self.value.tree, columns, ns), ns).cast(ns.Float64)
-        scaled = (number - float(self.lo)) * float(1 / self.step)
+        scaled, scale = number - float(self.lo), 1 / self.step
+        if scale > 2**1000:  # too large for a float: in two factors
+            scaled, scale = scaled * 2.0**512, scale / 2**512
+        scaled = scaled * float(scale)
         inside = (scaled + 0.5).floor().clip(0.0, float(self.points - 1))
         return inside.cast(ns.Int64, strict=False).clip(0, self.points - 1)
 

@@ -81,7 +81,7 @@ def grid_for(lo: Fraction, hi: Fraction, *, centred: bool, integers: bool) -> Gr
 
 
 def _power_of_two_step(reach: Fraction) -> Fraction:
-    """2**(e - 30) where 2**(e - 1) < reach <= 2**e."""
+    """2**(e - 30) where 2**(e - 1) < reach <= 2**e, or the least whose inverse is a float."""
     if reach == 0:
         return Fraction(1)
     e = reach.numerator.bit_length() - reach.denominator.bit_length()
@@ -89,7 +89,7 @@ def _power_of_two_step(reach: Fraction) -> Fraction:
         e += 1
     while _power(e - 1) >= reach:
         e -= 1
-    return _power(e - RESOLUTION_BITS)
+    return _power(max(e - RESOLUTION_BITS, -1022))
 
 
 def _power(exponent: int) -> Fraction:
