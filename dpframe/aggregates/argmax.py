@@ -136,10 +136,8 @@ class ScoredChoice(Selection):
         return self.statistics[0].grid.contribution
 
     def sensitivity(self, scope: Scope) -> ExactSensitivity:
-        unit, row = scope.facts.unit, self._contribution()
-        one = row.magnitude if unit.adjacency == "add-remove" else row.width
-        reach, m = unit.contributions * one, self.candidates
-        return ExactSensitivity(m, m * reach, m * reach * reach, reach)
+        one = additive_sensitivity(self._contribution(), scope.facts.unit, scope.entries)
+        return one.repeated(self.candidates)
 
     def score_range(self, scope: Scope) -> ScoreRange:
         unit = scope.facts.unit

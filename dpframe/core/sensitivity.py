@@ -53,6 +53,11 @@ class ExactSensitivity:
         f = abs(factor)
         return ExactSensitivity(self.l0, self.l1 * f, self.l2_squared * f * f, self.linf * f)
 
+    def repeated(self, times: int) -> ExactSensitivity:
+        """The sensitivity of `times` such vectors together, all of which one row can move."""
+        n = times
+        return ExactSensitivity(self.l0 * n, self.l1 * n, self.l2_squared * n, self.linf)
+
     def public(self) -> Sensitivity:
         """As floats, rounded up."""
         l2 = sqrt_up(self.l2_squared)
