@@ -221,6 +221,8 @@ def _noisy_aggregate(use: PlannedUse, choice: Choice, query: Query) -> NoisyAggr
         contents=part.words(),
         reason=choice.reason,
         users=use.users,
+        part=part,
+        asked=use.mechanism,
         bias=step / 2 if gridded else Fraction(0),
     )
 

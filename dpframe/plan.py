@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
+from dpframe.aggregates.part import Part
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.registry import BY_KIND
 from dpframe.aggregates.request import Request
@@ -61,6 +62,8 @@ class NoisyAggregate:
         What the vector holds, and why the mechanism was chosen.
     users
         The outputs that use it.
+    part, asked
+        The vector itself, and the mechanism that was asked for.
     bias
         The largest rounding error of one row on the grid, in the value's units; 0 for exact sums.
     """
@@ -79,6 +82,8 @@ class NoisyAggregate:
     contents: str = field(repr=False)
     reason: str = field(repr=False)
     users: tuple[str, ...] = field(repr=False)
+    part: Part = field(repr=False)
+    asked: str = field(default="auto", repr=False)
     bias: Fraction = field(default=Fraction(0), repr=False)
 
     def accuracy(self, confidence: Number = 0.95, simultaneous: bool = False) -> float:
@@ -256,10 +261,9 @@ class Plan:
         aggregate = BY_KIND[request.kind]
         uses = aggregate.uses(request, self.query.scope)
         level = 1 - (1 - level) / len(uses)
-        by_contents = {(r.contents, r.step): r for r in self.releases}
+        releases = {(r.part, r.asked): r for r in self.releases}
         errors = [
-            by_contents[(use.part.words(), use.part.step)].accuracy(level, simultaneous)
-            for use in uses
+            releases[(use.part, request.mechanism)].accuracy(level, simultaneous) for use in uses
         ]
         if len(errors) > 1 and request.kind == "quantile":
             return max(errors)
