@@ -19,7 +19,7 @@ from dpframe.aggregates.values import bounds_of, number_of, numeric_value, scala
 from dpframe.core.domain import Domain, Scalar
 from dpframe.core.exact import show
 from dpframe.core.tree import Tree
-from dpframe.errors import InvalidBounds, MissingKeys
+from dpframe.errors import InvalidBounds, MissingKeys, UnsupportedOperation
 from dpframe.rows.fold import domain, words
 from dpframe.rows.polars_dtypes import to_polars
 
@@ -108,12 +108,14 @@ def known_categories(tree: Tree, found: Domain) -> tuple[Scalar, ...]:
 
 def listed_categories(values: list[Any], found: Domain, where: str) -> tuple[Scalar, ...]:
     """Categories that a user listed, checked against the column's type."""
+    if found.dtype.is_nested or not found.dtype.is_known:
+        raise UnsupportedOperation(
+            f"values of type {found.dtype} are no categories",
+            where=where,
+            remedy="take a field or an element of it first",
+        )
     if not values:
         raise InvalidBounds("the list of categories is empty", where=where, remedy="list some")
-    if len({(type(v) is bool, v) for v in values}) != len(values):
-        raise InvalidBounds(
-            "a category is listed twice", where=where, remedy="list each category once"
-        )
     dtype = pl.String if found.dtype.name == "Categorical" else to_polars(found.dtype)
     try:
         pl.Series(values, dtype=dtype, strict=True)
@@ -123,6 +125,10 @@ def listed_categories(values: list[Any], found: Domain, where: str) -> tuple[Sca
             where=where,
             remedy=f"list values of type {found.dtype}",
         ) from None
+    if len({(type(v) is bool, v) for v in values}) != len(values):
+        raise InvalidBounds(
+            "a category is listed twice", where=where, remedy="list each category once"
+        )
     return tuple(values)
 
 

@@ -6,6 +6,7 @@ or units since the epoch) and come back as temporal values.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -21,6 +22,8 @@ from dpframe.rows.fold import words
 from dpframe.rows.literal import physical
 from dpframe.rows.operation import Namespace
 from dpframe.rows.polars_dtypes import to_polars
+
+_EXAMPLES = {"quantile": "0.5, ", "histogram": "10, bounds="}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +114,9 @@ def bounds_of(
                 f"the values of {words(value.tree)} have no known bounds, so one individual could "
                 f"change the {aggregate} by any amount",
                 where=where,
-                remedy=f"give bounds, for example .dp_{aggregate}((0, 100)), clip the expression, "
-                "or declare them with session.protect(..., bounds={...})",
+                remedy=f"give bounds, for example .dp_{aggregate}({_EXAMPLES.get(aggregate, '')}"
+                "(0, 100)), clip the expression, or declare them with "
+                "session.protect(..., bounds={...})",
             )
         lo, hi = inferred
     else:
@@ -142,9 +146,8 @@ def bounds_of(
 def pair(bounds: object, dtype: DType, where: str) -> tuple[Fraction, Fraction]:
     """Two bounds that a user wrote, as numbers in physical units."""
     remedy = "give a pair of finite numbers, for example (0, 100)"
-    if isinstance(bounds, str) or not hasattr(bounds, "__len__") or not hasattr(bounds, "__iter__"):
-        raise InvalidBounds(f"{bounds!r} is not a pair of bounds", where=where, remedy=remedy)
-    ends: list[Any] = list(bounds)
+    listed = isinstance(bounds, Collection) and not isinstance(bounds, (str, Set, Mapping))
+    ends: list[Any] = list(bounds) if listed else []  # type: ignore[call-overload]
     if len(ends) != 2:
         raise InvalidBounds(f"{bounds!r} is not a pair of bounds", where=where, remedy=remedy)
     return number_of(ends[0], dtype, where), number_of(ends[1], dtype, where)

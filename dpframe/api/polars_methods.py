@@ -44,6 +44,12 @@ def dp_protect(
     frame: pl.DataFrame | pl.LazyFrame, session: Session, unit: Unit | str, **options: Any
 ) -> PrivateFrame:
     """`session.protect(frame, unit)`."""
+    if not isinstance(session, Session):
+        raise UnsupportedOperation(
+            f"a frame is protected by a session, not by a {type(session).__name__}",
+            where="frame.dp_protect(session, unit)",
+            remedy="open one with dp.Session(epsilon=1.0)",
+        )
     return session.protect(frame, unit, **options)
 
 

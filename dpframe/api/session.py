@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 import polars as pl
 
 from dpframe import pipeline
 from dpframe.aggregates.histogram import listed_categories
-from dpframe.aggregates.values import number_of
+from dpframe.aggregates.values import pair
 from dpframe.api.frame import PrivateFrame
 from dpframe.api.query import PrivateQuery, Release, parts, prepare
 from dpframe.api.source import Source, protected_source
@@ -230,6 +230,13 @@ class Session:
             }
         )
 
+    def __reduce__(self) -> NoReturn:
+        raise UnsupportedOperation(
+            "a session cannot be pickled or copied: a copy would spend the same budget again",
+            where="session",
+            remedy="pass the session itself",
+        )
+
     def __repr__(self) -> str:
         label = "" if self._name is None else f" {self._name!r}"
         return (
@@ -243,18 +250,16 @@ def _declared(
 ) -> Mapping[str, Domain]:
     """The domains of the source's columns, with what the data owner declared."""
     table = {n: domain_of_dtype(t) for n, t in schema_from_polars(source.schema).items()}
-    for name, pair in bounds.items():
+    for name, ends in _declarations(bounds, "bounds", "(0, 100)"):
         found = _column(table, name, "bounds")
-        where = f"bounds={{{name!r}: {pair!r}}}"
+        where = f"protect(..., bounds={{{name!r}: {ends!r}}})"
         if not found.dtype.is_ordered:
             raise InvalidBounds(
                 f"a column of type {found.dtype} has no bounds",
                 where=where,
                 remedy="declare categories=... for text",
             )
-        if isinstance(pair, str) or len(list(pair)) != 2:
-            raise InvalidBounds("bounds are a pair", where=where, remedy="write (0, 100)")
-        lo, hi = (number_of(end, found.dtype, where) for end in pair)
+        lo, hi = pair(ends, found.dtype, where)
         if lo > hi:
             raise InvalidBounds(
                 "the bounds are reversed", where=where, remedy="write the lower bound first"
@@ -262,16 +267,33 @@ def _declared(
         narrowed = found.interval.intersect(Interval(lo, hi))
         if narrowed is None:
             raise InvalidBounds(
-                f"no value of type {found.dtype} lies within",
+                f"no value of type {found.dtype} lies within the bounds",
                 where=where,
                 remedy="declare bounds that the type can hold",
             )
         table[name] = replace(found, interval=narrowed)
-    for name, values in categories.items():
+    for name, values in _declarations(categories, "categories", '["a", "b"]'):
         found = _column(table, name, "categories")
-        listed = listed_categories(list(values), found, f"categories={{{name!r}: ...}}")
+        where = f"protect(..., categories={{{name!r}: ...}})"
+        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+            raise InvalidBounds(
+                f"categories are a list of values, not {values!r}",
+                where=where,
+                remedy=f'write categories={{{name!r}: ["a", "b"]}}',
+            )
+        listed = listed_categories(list(values), found, where)
         table[name] = replace(found, categories=tuple(v for v in listed if v is not None))
     return columns(table)
+
+
+def _declarations(given: object, what: str, example: str) -> Iterable[tuple[str, Any]]:
+    if not isinstance(given, Mapping):
+        raise InvalidBounds(
+            f"{what} are declared by column, not as a {type(given).__name__}",
+            where=f"protect(..., {what}=...)",
+            remedy=f'write {what}={{"column": {example}}}',
+        )
+    return given.items()
 
 
 def _column(table: Mapping[str, Domain], name: str, what: str) -> Domain:
@@ -279,6 +301,6 @@ def _column(table: Mapping[str, Domain], name: str, what: str) -> Domain:
         raise UnknownColumn(
             f"the frame has no column {name!r}",
             where=f"protect(..., {what}={{{name!r}: ...}})",
-            remedy=did_you_mean(name, table),
+            remedy=did_you_mean(str(name), table),
         )
     return table[name]

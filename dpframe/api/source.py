@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NoReturn
 
 import polars as pl
 
-from dpframe.errors import UnsupportedOperation
+from dpframe.errors import EngineError, UnsupportedOperation
 
 
 class Source:
@@ -16,13 +16,26 @@ class Source:
 
     def __init__(self, frame: pl.LazyFrame) -> None:
         self._frame = frame
-        self.schema = frame.collect_schema()
+        try:
+            self.schema = frame.collect_schema()
+            return
+        except Exception as error:
+            kind = type(error).__name__
+        raise EngineError(
+            f"the schema of the frame cannot be read ({kind}); the message is withheld because it "
+            "may quote private data",
+            where="session.protect(frame, ...)",
+            remedy="see frame.collect_schema() for the reason",
+        )
 
     def __repr__(self) -> str:
         return "<protected data>"
 
-    def __reduce__(self) -> Any:
-        raise UnsupportedOperation("protected data cannot be pickled or copied out")
+    def __reduce__(self) -> NoReturn:
+        raise UnsupportedOperation(
+            "protected data cannot be pickled or copied out of its session",
+            remedy="run queries where the data is protected; released results can be pickled",
+        )
 
 
 def protected_source(frame: object) -> Source:
@@ -48,8 +61,8 @@ def protected_source(frame: object) -> Source:
 
 def _from_arrow(data: object) -> pl.LazyFrame:
     """A pyarrow table, batch, batch reader or dataset; pyarrow is imported only when it is met."""
-    import pyarrow as pa
-    import pyarrow.dataset as pads
+    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow.dataset as pads  # type: ignore[import-untyped]
 
     if isinstance(data, pads.Dataset):
         return pl.scan_pyarrow_dataset(data)
