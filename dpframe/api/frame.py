@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from dpframe import pipeline
 from dpframe.api.expressions import DPExpr, output_of
+from dpframe.api.opaque import FRAME_HINTS, GROUP_HINTS, RAW, Opaque
 from dpframe.api.query import PrivateQuery
 from dpframe.api.shortcuts import Shortcuts
 from dpframe.api.source import Source
@@ -26,89 +27,8 @@ from dpframe.rows.suggest import did_you_mean
 if TYPE_CHECKING:
     from dpframe.api.session import Session
 
-_RAW = "it would show private rows; aggregate with dp expressions, such as .dp_count()"
-_HINTS = {
-    **dict.fromkeys(
-        (
-            "head",
-            "tail",
-            "limit",
-            "slice",
-            "first",
-            "last",
-            "fetch",
-            "sample",
-            "glimpse",
-            "row",
-            "rows",
-            "item",
-            "to_dicts",
-            "to_pandas",
-            "to_arrow",
-            "to_numpy",
-            "iter_rows",
-            "describe",
-            "show",
-            "write_csv",
-            "write_parquet",
-            "sink_parquet",
-            "sink_csv",
-            "collect",
-            "lazy",
-            "get_column",
-            "to_series",
-        ),
-        _RAW,
-    ),
-    **dict.fromkeys(
-        (
-            "sort",
-            "top_k",
-            "bottom_k",
-            "reverse",
-            "shift",
-            "rolling",
-            "group_by_dynamic",
-            "with_row_index",
-            "with_row_count",
-            "unique",
-            "interpolate",
-            "merge_sorted",
-            "gather_every",
-            "map_batches",
-            "pipe_with_schema",
-        ),
-        "a row of its result would depend on other rows; use row-wise expressions",
-    ),
-    **dict.fromkeys(
-        ("len", "height", "shape", "count", "n_unique", "is_empty", "null_count", "estimated_size"),
-        "use .dp_count() or .dp_n_unique(column)",
-    ),
-    **dict.fromkeys(
-        ("sum", "mean", "median", "min", "max", "std", "var", "quantile", "value_counts"),
-        "use the dp_* method of the same name, with bounds",
-    ),
-    **dict.fromkeys(
-        (
-            "join",
-            "join_asof",
-            "concat",
-            "vstack",
-            "extend",
-            "explode",
-            "unpivot",
-            "pivot",
-            "limit_rows",
-            "limit_groups",
-        ),
-        "frames of several rows per person are not supported yet; join or reshape "
-        "before session.protect(...), where one row is one person",
-    ),
-    "sql": "use filter, with_columns, group_by and agg",
-}
 
-
-class PrivateFrame(Shortcuts):
+class PrivateFrame(Opaque, Shortcuts):
     """A frame of private rows. Nothing raw comes out of it.
 
     Row-wise verbs (`filter`, `with_columns`, `select`, `rename`, `drop`, `cast`, `fill_null`,
@@ -122,6 +42,10 @@ class PrivateFrame(Shortcuts):
     """
 
     __slots__ = ("_relation", "_session", "_source")
+    _noun = "a private frame"
+    _written = "frame"
+    _hints = FRAME_HINTS
+    _otherwise = RAW
 
     def __init__(self, relation: Relation, source: Source, session: Session | None) -> None:
         self._relation = relation
@@ -162,7 +86,7 @@ class PrivateFrame(Shortcuts):
             mixed = next(e for e in given if isinstance(e, DPExpr))
             raise UnsupportedOperation(
                 "row-wise and dp expressions cannot be selected together",
-                where=repr(mixed),
+                where=mixed._words(),
                 remedy="compute columns with with_columns first, then aggregate",
             )
         return self._then(
@@ -269,28 +193,8 @@ class PrivateFrame(Shortcuts):
         unit = self._relation.facts.unit.words()
         return f"<PrivateFrame {self._relation.name!r}: {self.columns}; protects {unit}>"
 
-    def __len__(self) -> int:
-        raise UnsupportedOperation("the number of private rows is private", remedy=_HINTS["len"])
-
-    def __bool__(self) -> bool:
-        return True
-
-    def __iter__(self) -> NoReturn:
-        raise UnsupportedOperation("a private frame cannot be iterated", remedy=_RAW)
-
-    def __getitem__(self, item: object) -> NoReturn:
-        raise UnsupportedOperation("a private frame cannot be indexed", remedy=_RAW)
-
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        hint = _HINTS.get(name) or did_you_mean(name, _public(type(self)))
-        raise UnsupportedOperation(
-            f"a private frame has no {name}", where=f"frame.{name}", remedy=hint
-        )
-
-    def __reduce__(self) -> NoReturn:
-        raise UnsupportedOperation("a private frame cannot be pickled or copied out of its session")
+    def __contains__(self, column: object) -> bool:
+        return column in self._relation.facts.columns
 
     # -- inside ---------------------------------------------------------------------------------
 
@@ -301,9 +205,14 @@ class PrivateFrame(Shortcuts):
         return self._then(WithColumns(tuple(Named(n, t) for n, t in trees.items())))
 
     def _fill(self, op: str, value: Any) -> PrivateFrame:
-        (constant,) = pipeline.read_rows([pl.lit(value)], {}, self._relation, op)
+        given = value if isinstance(value, pl.Expr) else _literal(value, op)
+        (constant,) = pipeline.read_rows([given], {}, self._relation, op)
         if not isinstance(constant.tree, Literal):
-            raise UnsupportedOperation(f"{op} takes a constant", where=f"{op}({value!r})")
+            raise UnsupportedOperation(
+                f"{op} of a whole frame takes a constant",
+                where=f"{op}({given})",
+                remedy=f"use with_columns(pl.col(...).{op}(...)) for expressions",
+            )
         chosen = {
             name: call(op, Column(name), constant.tree)
             for name, found in self._relation.facts.columns.items()
@@ -316,8 +225,8 @@ class PrivateFrame(Shortcuts):
             if name not in self._relation.facts.columns:
                 raise UnknownColumn(
                     f"the frame has no column {name!r}",
-                    where=f"{what}(...)",
-                    remedy=did_you_mean(name, self._relation.facts.columns),
+                    where=f"{what}({name!r})",
+                    remedy=did_you_mean(str(name), self._relation.facts.columns),
                 )
 
     def _selected(self, columns: Sequence[Any], what: str) -> tuple[str, ...]:
@@ -332,10 +241,14 @@ class PrivateFrame(Shortcuts):
         return tuple(dict.fromkeys(names))
 
 
-class PrivateGroupBy(Shortcuts):
+class PrivateGroupBy(Opaque, Shortcuts):
     """A private frame grouped by public keys."""
 
     __slots__ = ("_frame", "_groups")
+    _noun = "a private group-by"
+    _written = "group_by(...)"
+    _hints = GROUP_HINTS
+    _otherwise = "use .agg(...) with dp expressions, or a dp_* method such as .dp_count()"
 
     def __init__(self, frame: PrivateFrame, groups: Groups) -> None:
         self._frame = frame
@@ -360,20 +273,6 @@ class PrivateGroupBy(Shortcuts):
 
     def __repr__(self) -> str:
         return f"<PrivateGroupBy {self._groups.words()}: {self._groups.origin}>"
-
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        hint = {
-            **dict.fromkeys(("len", "count"), "use .dp_count()"),
-            **dict.fromkeys(
-                ("sum", "mean", "median", "n_unique", "quantile"),
-                "use the dp_* method of the same name, with bounds",
-            ),
-        }.get(name, did_you_mean(name, _public(type(self))))
-        raise UnsupportedOperation(
-            f"a private group-by has no {name}", where=f"group_by(...).{name}", remedy=hint
-        )
 
 
 def best_group(score: pl.Expr | None, k: int, **options: Any) -> DPExpr:
@@ -415,12 +314,23 @@ def _flat(items: Iterable[Any]) -> list[Any]:
     return flat
 
 
+def _literal(value: Any, op: str) -> pl.Expr:
+    try:
+        return pl.lit(value)
+    except (TypeError, ValueError, OverflowError):
+        raise UnsupportedOperation(
+            f"a {type(value).__name__} is not a constant",
+            where=f"{op}({value!r})",
+            remedy=f"fill with a number, text, date or truth value: {op}(0)",
+        ) from None
+
+
 def _no_dp(items: Iterable[Any], what: str) -> None:
     for item in items:
         if isinstance(item, DPExpr):
             raise UnsupportedOperation(
                 f"{what} works on rows, and a dp expression has none",
-                where=repr(item),
+                where=item._words(),
                 remedy="use dp expressions in agg or select only",
             )
 
@@ -434,7 +344,3 @@ def _fills(op: str, column: DType, value: DType) -> bool:
     if value.is_text:
         return column.name == "String"
     return column.name == value.name
-
-
-def _public(kind: type) -> list[str]:
-    return [name for name in dir(kind) if not name.startswith("_")]

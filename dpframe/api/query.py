@@ -9,6 +9,7 @@ import polars as pl
 
 from dpframe import pipeline
 from dpframe.aggregates.query import Query
+from dpframe.api.opaque import Opaque
 from dpframe.api.source import Source
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number
@@ -38,7 +39,16 @@ class Release:
     cost: Budget
 
 
-class PrivateQuery:
+_COLLECT = "the result comes from .collect(epsilon=...), a Polars DataFrame"
+_HINTS = {
+    **dict.fromkeys(
+        ("filter", "with_columns", "select", "group_by", "rename", "drop", "cast", "agg", "join"),
+        "write it before the aggregates, or use it on the released result of .collect(epsilon=...)",
+    ),
+}
+
+
+class PrivateQuery(Opaque):
     """A query of dp expressions on a private frame. Nothing runs until it is collected.
 
     Examples
@@ -54,6 +64,10 @@ class PrivateQuery:
     """
 
     __slots__ = ("_query", "_session", "_source")
+    _noun = "a private query"
+    _written = "query"
+    _hints = _HINTS
+    _otherwise = _COLLECT
 
     def __init__(self, query: Query, source: Source, session: Session | None) -> None:
         self._query = query
