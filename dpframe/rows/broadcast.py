@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import polars as pl
 
+from dpframe.core.dtypes import FLOAT64
+from dpframe.rows.operands import as_type
 from dpframe.rows.operation import Namespace
 
 
-def beside(ns: Namespace, constant: pl.Expr, expression: pl.Expr) -> pl.Expr:
-    """`constant` repeated for every row of `expression`; columns stay as they are."""
-    if constant.meta.root_names():
-        return constant
-    columns = expression.meta.root_names()
+def beside(ns: Namespace, divisor: pl.Expr, dividend: pl.Expr) -> pl.Expr:
+    """The divisor as a column of its own, which no optimiser turns into a constant.
+
+    Whether a divisor is constant cannot be told from its form: a condition that always holds is
+    simplified away. So zeros that depend on a column are added to every one of them.
+    """
+    columns = [*dividend.meta.root_names(), *divisor.meta.root_names()]
     if not columns:
-        return constant
-    always = ns.col(columns[0]).is_null().is_not_null()
-    repeated: pl.Expr = ns.when(always).then(constant)
-    return repeated
+        return divisor
+    zeros: pl.Expr = as_type(ns.col(columns[0]).is_null(), FLOAT64) * 0.0
+    return zeros + divisor
 
 
 def nonzero(ns: Namespace, divisor: pl.Expr, dividend: pl.Expr) -> pl.Expr:

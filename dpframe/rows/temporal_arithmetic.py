@@ -2,13 +2,15 @@
 
 Values are taken as whole numbers of their units, computed in 128 bits and put back; a result that
 its type cannot hold is null. The result has Polars' type: the coarser of two time units, into which
-both operands are floored first. A Date moved by a duration stays a Date, floored; two dates are
+both operands are converted first. A Date moved by a duration stays a Date, floored; two dates are
 microseconds apart.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import polars as pl
@@ -99,17 +101,25 @@ def units_per_day(unit: str) -> int:
 
 
 def counted(expression: pl.Expr, dtype: DType, unit: str) -> pl.Expr:
-    """A temporal value as a 128-bit number of units, floored where its own unit is finer."""
-    number = as_type(as_type(expression, INT64), INT128)
+    """A temporal value as a 128-bit number of units.
+
+    Where its own unit is finer, a Datetime is floored and a Duration cut towards zero, as Polars
+    converts them.
+    """
     times, divided = _ratio(dtype, unit)
+    if divided != 1 and dtype.unit is not None:
+        expression, divided = as_type(expression, replace(dtype, unit=unit)), 1
+    number = as_type(as_type(expression, INT64), INT128)
     if times != 1:
         number = number * times
     return number // divided if divided != 1 else number
 
 
 def counted_interval(domain: Domain, unit: str) -> Interval:
+    """The interval of such numbers."""
     times, divided = _ratio(domain.dtype, unit)
-    return domain.interval.increasing(lambda end: Fraction(end * times // divided))
+    rounded = math.trunc if domain.dtype.name == "Duration" else math.floor
+    return domain.interval.increasing(lambda end: Fraction(rounded(end * times / divided)))
 
 
 def _ratio(dtype: DType, unit: str) -> tuple[int, int]:
