@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime, time
 from math import prod
 from typing import Any
 
@@ -46,10 +47,11 @@ def read_groups(
         )
     unique_names(tuple(named))
     domains = {n.name: _groupable(n, columns) for n in named}
+    where = f"group_by({', '.join(words(n.tree) for n in named)}, keys=...)"
     if keys is None:
-        return Groups(tuple(named), *_known_keys(named, domains))
-    frame = _frame_of(keys, domains)
-    return Groups(tuple(named), _checked(frame, domains), f"{frame.height} public keys, as listed")
+        return Groups(tuple(named), *_known_keys(named, domains, where))
+    frame = _checked(_frame_of(keys, domains, where), domains, where)
+    return Groups(tuple(named), frame, f"{frame.height} public keys, as listed")
 
 
 def _flat(by: Sequence[Any]) -> list[Any]:
@@ -74,7 +76,9 @@ def _groupable(named: Named, columns: Columns) -> Domain:
     return found
 
 
-def _known_keys(named: list[Named], domains: Mapping[str, Domain]) -> tuple[pl.DataFrame, str]:
+def _known_keys(
+    named: list[Named], domains: Mapping[str, Domain], where: str
+) -> tuple[pl.DataFrame, str]:
     """Keys from Enum and Boolean types, declared categories, and expressions with listed values."""
     for output in named:
         if domains[output.name].categories is None:
@@ -85,23 +89,23 @@ def _known_keys(named: list[Named], domains: Mapping[str, Domain]) -> tuple[pl.D
                 "them with session.protect(..., categories={...})",
             )
     lists = {name: list(found.categories or ()) for name, found in domains.items()}
-    frame = _product(lists, domains)
+    frame = _product(lists, domains, where)
     return frame, f"{frame.height} public keys, from types and declarations"
 
 
 def _product(
-    lists: Mapping[str, Iterable[Any]], domains: Mapping[str, Domain] | None
+    lists: Mapping[str, list[Any]], domains: Mapping[str, Domain], where: str
 ) -> pl.DataFrame:
-    values = {name: list(dict.fromkeys(column)) for name, column in lists.items()}
-    if prod(len(v) for v in values.values()) > MOST_GROUPS:
+    columns = [
+        _column(name, values, domains[name], where).unique(maintain_order=True)
+        for name, values in lists.items()
+    ]
+    if prod(len(column) for column in columns) > MOST_GROUPS:
         raise MissingKeys(
             f"the product of the keys has more than {MOST_GROUPS} groups",
-            where="keys",
+            where=where,
             remedy="list the combinations that matter in a DataFrame",
         )
-    columns = [
-        _column(n, v, None if domains is None else domains.get(n)) for n, v in values.items()
-    ]
     frames = [column.to_frame() for column in columns]
     result = frames[0]
     for frame in itertools.islice(frames, 1, None):
@@ -109,7 +113,7 @@ def _product(
     return result
 
 
-def _frame_of(keys: object, domains: Mapping[str, Domain]) -> pl.DataFrame:
+def _frame_of(keys: object, domains: Mapping[str, Domain], where: str) -> pl.DataFrame:
     names = list(domains)
     single = names[0] if len(names) == 1 else None
     match keys:
@@ -118,119 +122,146 @@ def _frame_of(keys: object, domains: Mapping[str, Domain]) -> pl.DataFrame:
         case pl.LazyFrame():
             raise MissingKeys(
                 "keys must be public values in memory, not a lazy frame",
-                where="keys",
+                where=where,
                 remedy="collect the public frame first",
             )
         case Mapping():
-            _covers([str(k) for k in keys], names)
-            return _product({n: _values(n, keys[n]) for n in names}, domains)
+            _covers([str(k) for k in keys], names, where)
+            return _product({n: _values(n, keys[n], where) for n in names}, domains, where)
         case pl.Series() if single is not None:
             return keys.alias(single).to_frame()
         case str() | bytes():
             raise MissingKeys(
                 f"keys must be a list of values, not the text {keys!r}",
-                where="keys",
+                where=where,
                 remedy=f"write keys=[{keys!r}]",
             )
         case Iterable():
             listed = list(keys)
             if single is not None:
-                return _column(single, listed, domains[single]).to_frame()
+                return _column(single, listed, domains[single], where).to_frame()
             if all(isinstance(row, tuple) and len(row) == len(names) for row in listed):
                 columns = zip(*listed, strict=True) if listed else [() for _ in names]
                 return pl.DataFrame(
-                    [_column(n, list(c), domains[n]) for n, c in zip(names, columns, strict=True)]
+                    [
+                        _column(n, list(c), domains[n], where)
+                        for n, c in zip(names, columns, strict=True)
+                    ]
                 )
             raise MissingKeys(
                 f"keys must cover all grouping columns: {', '.join(names)}",
-                where="keys",
+                where=where,
                 remedy="pass {column: values} for their product, tuples, or a DataFrame",
             )
         case _:
             raise MissingKeys(
                 f"keys must be a list, Series, DataFrame or dict, not {type(keys).__name__}",
-                where="keys",
+                where=where,
                 remedy="write for example keys=['a', 'b']",
             )
 
 
-def _values(name: str, values: object) -> list[Any]:
+def _values(name: str, values: object, where: str) -> list[Any]:
     if isinstance(values, pl.Series):
         return values.to_list()
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise MissingKeys(
             f"the keys of {name!r} must be a list, not {values!r}",
-            where="keys",
+            where=where,
             remedy=f"write keys={{{name!r}: [...]}}",
         )
     return list(values)
 
 
-def _covers(given: Sequence[str], wanted: Sequence[str]) -> None:
+def _covers(given: Sequence[str], wanted: Sequence[str], where: str) -> None:
     missing = [n for n in wanted if n not in given]
     extra = [n for n in given if n not in wanted]
     if missing:
         raise MissingKeys(
             f"the keys do not cover the grouping column {missing[0]!r}: its values would be read "
             "from private data",
-            where="keys",
+            where=where,
             remedy=f"add keys for {', '.join(repr(m) for m in missing)}",
         )
     if extra:
         raise MissingKeys(
             f"the keys name {extra[0]!r}, which the frame is not grouped by",
-            where="keys",
+            where=where,
             remedy=f"give keys for {', '.join(repr(w) for w in wanted)} only",
         )
 
 
-def _column(name: str, values: list[Any], found: Domain | None) -> pl.Series:
-    if found is None:
-        return pl.Series(name, values)
+def _column(name: str, values: list[Any], found: Domain, where: str) -> pl.Series:
+    """Listed values as a column that holds exactly them: Polars would take some for others."""
+    stored = _stored(found)
+    if found.dtype.name == "Datetime" and found.dtype.zone is None:
+        values = [datetime.combine(v, time()) if type(v) is date else v for v in values]
     try:
-        return pl.Series(name, values, dtype=_stored(found), strict=True)
+        made = pl.Series(name, values, dtype=stored, strict=True)
+        same = made.dtype == stored and made.to_list() == values
     except (TypeError, OverflowError, ValueError, pl.exceptions.PolarsError):
-        raise _wrong_type(name, found) from None
+        raise _wrong_type(name, found, where) from None
+    if not same or (stored != pl.Boolean and any(isinstance(v, bool) for v in values)):
+        raise _wrong_type(name, found, where)
+    return made
 
 
-def _checked(frame: pl.DataFrame, domains: Mapping[str, Domain]) -> pl.DataFrame:
+def _checked(frame: pl.DataFrame, domains: Mapping[str, Domain], where: str) -> pl.DataFrame:
     """The keys with columns in grouping order, of the right types, each once."""
-    _covers(frame.columns, list(domains))
+    _covers(frame.columns, list(domains), where)
     columns = []
     for name, found in domains.items():
         column, stored = frame[name], _stored(found)
         if column.dtype != stored:
-            _comparable_kind(name, column, found)
+            _comparable_kind(name, column, found, where)
             try:
-                column = column.cast(stored, strict=True)
+                cast = column.cast(stored, strict=True)
+                kept = cast.cast(column.dtype, strict=True).equals(column)
             except pl.exceptions.PolarsError:
-                raise _wrong_type(name, found) from None
+                raise _wrong_type(name, found, where) from None
+            if not kept:
+                raise _wrong_type(name, found, where)
+            column = cast
         columns.append(column)
     if frame.height > MOST_GROUPS:
-        raise MissingKeys(f"there are more than {MOST_GROUPS} keys", where="keys")
+        raise MissingKeys(
+            f"there are more than {MOST_GROUPS} keys",
+            where=where,
+            remedy="list the keys that matter",
+        )
     return pl.DataFrame(columns).unique(maintain_order=True)
 
 
-def _comparable_kind(name: str, column: pl.Series, found: Domain) -> None:
+def _comparable_kind(name: str, column: pl.Series, found: Domain, where: str) -> None:
     """Refuse casts that change what a value means, such as 1.5 to 1 or 7 to '7'."""
     text = column.dtype in (pl.String, pl.Categorical) or isinstance(column.dtype, pl.Enum)
     same = (
         (text and found.dtype.is_text)
         or (column.dtype.is_integer() and found.dtype.is_integer)
-        or (column.dtype.is_temporal() and found.dtype.is_temporal)
+        or (column.dtype.is_temporal() and _same_kind_of_time(column.dtype, found))
         or column.dtype == pl.Null
     )
     if not same:
-        raise _wrong_type(name, found)
+        raise _wrong_type(name, found, where)
+
+
+def _same_kind_of_time(given: pl.DataType, found: Domain) -> bool:
+    """Dates are moments without a zone; moments with and without a zone are not comparable."""
+    zone = getattr(given, "time_zone", None)
+    if found.dtype.name == "Datetime":
+        return given in (pl.Date, pl.Datetime) and (zone is None) == (found.dtype.zone is None)
+    return given.base_type().__name__ == found.dtype.name
 
 
 def _stored(found: Domain) -> Any:
     return pl.String() if found.dtype.name == "Categorical" else to_polars(found.dtype)
 
 
-def _wrong_type(name: str, found: Domain) -> DPFrameError:
+def _wrong_type(name: str, found: Domain, where: str) -> DPFrameError:
+    listed = found.dtype.categories
+    remedy = f"give keys of type {found.dtype}"
+    if listed is not None:
+        remedy = f"give some of its categories: {', '.join(map(repr, listed[:12]))}"
     return MissingKeys(
-        f"the keys of {name!r} are not values of type {found.dtype}",
-        where="keys",
-        remedy=f"give keys of type {found.dtype}",
+        f"the keys of {name!r} are not values of type {found.dtype}", where=where, remedy=remedy
     )
