@@ -237,7 +237,10 @@ def _steps(relation: Relation) -> tuple[PlanStep, ...]:
 
 def _digest(groups: Groups) -> str:
     """A digest of the public keys, whatever the form they were given in."""
-    text = groups.keys.select(pl.all().cast(pl.String)).write_csv(null_value="\x00")
+    physical = groups.keys.with_columns(pl.selectors.temporal().to_physical()).select(
+        pl.selectors.binary().bin.encode("hex"), ~pl.selectors.binary()
+    )
+    text = physical.select(pl.all().cast(pl.String)).write_csv(null_value="\x00")
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
+import polars as pl
+
 from dpframe.aggregates.part import Part
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.query import Output, Query
 from dpframe.aggregates.registry import BY_KIND
 from dpframe.aggregates.request import Request
 from dpframe.core.budget import Budget
@@ -199,9 +201,9 @@ class Plan:
         record = {
             "source": self.source,
             "unit": self.unit.words(),
-            "steps": [step.words for step in self.steps],
+            "steps": [repr(step) for step, _ in self.query.relation.steps],
             "grouping": [self.grouping, self.keys_digest],
-            "outputs": sorted(self.outputs),
+            "outputs": sorted(self._contents(output) for output in self.query.outputs),
             "releases": sorted(
                 [r.name, r.aggregate, r.contents, r.mechanism, str(r.law), str(r.step), r.entries]
                 for r in self.releases
@@ -209,6 +211,16 @@ class Plan:
             "cost": [self.cost.measure, str(self.cost.main), str(self.cost.slack)],
         }
         return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
+
+    def _contents(self, output: Output) -> list[str]:
+        """An output with all that its words may leave out, such as long lists of categories."""
+        contents = [output.name, output.words]
+        for request in output.requests.values():
+            uses = BY_KIND[request.kind].uses(request, self.query.scope)
+            contents += [repr(use.part) for use in uses]
+            frames = [v for v in request.parameters.values() if isinstance(v, pl.DataFrame)]
+            contents += [frame.write_json() for frame in frames]
+        return contents
 
     def accuracy(
         self,
