@@ -25,16 +25,20 @@ def amount(value: object, name: str) -> Fraction:
     """
     try:
         number = exact(value)
-    except (TypeError, ValueError, ZeroDivisionError) as error:
-        raise InvalidBudget(
-            f"{name} must be a finite number, and {value!r} is not ({error})",
-            remedy=f"write for example {name}=0.5",
-        ) from None
+    except (TypeError, ValueError, ZeroDivisionError):
+        raise _wrong_amount("must be a finite number", value, name) from None
     if number < 0:
-        raise InvalidBudget(
-            f"{name} must not be negative, and {value!r} is", remedy=f"write for example {name}=0.5"
-        )
+        raise _wrong_amount("must not be negative", value, name)
     return number
+
+
+def _wrong_amount(what: str, value: object, name: str) -> InvalidBudget:
+    example = "1e-8" if name == "delta" else "0.5"
+    return InvalidBudget(
+        f"{name} {what}",
+        where=f"{name}={value!r}",
+        remedy=f"write for example {name}={example}",
+    )
 
 
 class Budget(ABC):
@@ -246,6 +250,8 @@ def _delta(value: object) -> Fraction:
     delta = amount(value, "delta")
     if delta >= 1:
         raise InvalidBudget(
-            f"delta is a probability below 1, and {value!r} is not", remedy="write for example 1e-8"
+            "delta is a probability below 1",
+            where=f"delta={value!r}",
+            remedy="write for example delta=1e-8",
         )
     return delta
