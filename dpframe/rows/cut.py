@@ -64,7 +64,7 @@ class Cut(RowOperation):
         return expression
 
     def words(self, args: Sequence[str], options: Options) -> str:
-        breaks = ", ".join(str(b).removesuffix(".0") for b in _breaks(options))
+        breaks = ", ".join(str(b).removesuffix(".0") for b in _given(options))
         labels = ", ".join(quoted(label) for label in texts_option(options, "labels"))
         closed = ", left_closed=True" if flag_option(options, "left_closed") else ""
         return f"{args[0]}.cut([{breaks}], labels=[{labels}]{closed})"
@@ -81,10 +81,15 @@ def _search(ns: Namespace, names: Sequence[pl.Expr], below: Sequence[pl.Expr]) -
     return expression
 
 
+def _given(options: Options) -> tuple[float, ...]:
+    """The breaks as they were written."""
+    return cast("tuple[float, ...]", options["breaks"])
+
+
 def _breaks(options: Options) -> tuple[float, ...]:
     """The breaks, checked."""
     try:
-        breaks = tuple(float(b) for b in cast("tuple[float, ...]", options["breaks"]))
+        breaks = tuple(float(b) for b in _given(options))
     except (TypeError, ValueError, OverflowError):
         raise InvalidBounds("the breaks of a cut are not all numbers") from None
     if not all(map(math.isfinite, breaks)):

@@ -11,12 +11,11 @@ import polars as pl
 
 from dpframe.errors import InvalidBounds
 
-_DIRECTIVE = re.compile(r"%(\.f|[:#]?.|$)", re.DOTALL)
+_DIRECTIVE = re.compile(r"%(\.?[369]?f|[:#]?.|$)", re.DOTALL)
 _KNOWN = frozenset([*"YymbBhdeaAjGVuFDHkIlpPMSTR%", ".f"])
 _OFFSETS = frozenset({"z", ":z", "#z"})
-_DECIMALS = re.compile(r"%\.?[369]?f")
-_SAMPLE = 1_049_562_428_000_000
-"""2003-04-05 17:07:08 UTC, in microseconds: all parts differ."""
+_SAMPLE = 1_049_558_828_000_000
+"""2003-04-05 16:07:08 UTC, in microseconds: all parts differ."""
 
 WITHOUT_FORMAT: dict[str, tuple[str, ...]] = {
     "Date": ("%Y-%m-%d",),
@@ -63,7 +62,7 @@ def check_format(form: str, kind: str) -> None:
 
 
 def _remedy(directive: str) -> str:
-    if _DECIMALS.fullmatch(f"%{directive}"[:4]) or directive in ("3", "6", "9", ".", "."):
+    if directive.endswith("f"):
         return "use %.f, which reads any number of decimals with their point"
     if directive in _OFFSETS:
         return "parse a Datetime, then use .dt.date() or .dt.time()"
@@ -71,10 +70,18 @@ def _remedy(directive: str) -> str:
 
 
 def _reads_back(form: str, kind: str) -> bool:
-    """Whether what the format prints of a public moment is read again."""
+    """Whether what the format prints of a public moment is read again, at least in its year or
+    minute: Polars fills in parts that are not named.
+    """
     moment = pl.Series([_SAMPLE]).cast(pl.Datetime("us", "UTC"))
-    shown = moment.dt.strftime(form.replace("%#z", "%z"))
-    return _attempt(lambda: parse_as(shown, form, kind, "us").null_count() == 0)
+
+    def trial() -> bool:
+        shown = moment.dt.strftime(form.replace("%#z", "%z"))
+        read = parse_as(shown, form, kind, "us")
+        parts = (read.dt.hour(), read.dt.minute()) if kind == "Time" else (read.dt.year(),)
+        return [part.item() for part in parts] == ([16, 7] if kind == "Time" else [2003])
+
+    return _attempt(trial)
 
 
 def _attempt(trial: Callable[[], bool]) -> bool:

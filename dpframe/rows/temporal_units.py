@@ -55,7 +55,7 @@ class Timestamp(RowOperation):
         )
 
     def words(self, args: Sequence[str], options: Options) -> str:
-        return f"{args[0]}.dt.timestamp({quoted(_unit(options))})"
+        return f"{args[0]}.dt.timestamp({quoted(text_option(options, 'unit'))})"
 
 
 class CastTimeUnit(RowOperation):
@@ -90,7 +90,7 @@ class CastTimeUnit(RowOperation):
         return guarded(ns, args[0], dtype, limits, lambda value: value.dt.cast_time_unit(unit))  # type: ignore[arg-type]
 
     def words(self, args: Sequence[str], options: Options) -> str:
-        return f"{args[0]}.dt.cast_time_unit({quoted(_unit(options))})"
+        return f"{args[0]}.dt.cast_time_unit({quoted(text_option(options, 'unit'))})"
 
 
 def _unit(options: Options) -> str:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
 import polars as pl
+import pytest
 from polars.testing import assert_series_equal
 
 from dpframe.core.domain import Domain, domain_of_dtype
+from dpframe.core.dtypes import DType
 from dpframe.core.tree import Column, Tree, call
+from dpframe.errors import DPFrameError
 from dpframe.rows import fold
 from dpframe.rows.polars_dtypes import schema_from_polars, to_polars
+from tests.laws.reference_text_time import REFERENCES
 
 X = Column("x")
 
@@ -75,3 +80,21 @@ def apply(op: str, column: pl.Series, **options: Any) -> list[Any]:
 def physical(op: str, column: pl.Series, **options: Any) -> list[Any]:
     """The results of an operation on one column, in physical units."""
     return evaluate(call(op, X, **options), pl.DataFrame({"x": column})).to_physical().to_list()
+
+
+def assert_as_reference(op: str, column: pl.Series, **options: Any) -> None:
+    """The operation equals its plain-Python reference on a column of values that Python has."""
+    found = apply(op, column, **options)
+    for value, result in zip(column.to_list(), found, strict=True):
+        expected = REFERENCES[op]([value], options)
+        assert (type(result), result) == (type(expected), expected), (op, options, value)
+        if isinstance(result, datetime):
+            assert result.utcoffset() == expected.utcoffset()
+
+
+def refusal(tree: Tree, **dtypes: DType) -> DPFrameError:
+    """The error that a tree is refused with."""
+    with pytest.raises(DPFrameError) as caught:
+        fold.domain(tree, {name: domain_of_dtype(dtype) for name, dtype in dtypes.items()})
+    assert caught.value.where
+    return caught.value

@@ -1,0 +1,102 @@
+"""Lists and arrays against plain Python."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import polars as pl
+import pytest
+
+from dpframe.core.domain import Domain
+from dpframe.core.dtypes import FLOAT64, INT64, STRING, DType, list_type
+from dpframe.core.interval import interval
+from dpframe.core.tree import Column, Literal, Tree, call
+from dpframe.errors import DPFrameError
+from dpframe.rows import fold
+from tests.laws.reference_text_time import REFERENCES
+from tests.rows.running import X, assert_as_reference, evaluate, refusal
+
+NAN = float("nan")
+INTEGERS = pl.Series("x", [[1, None], [], None, [2], [1, 2, 3], [None]], dtype=pl.List(pl.Int64))
+SMALL = INTEGERS.cast(pl.List(pl.Int8))
+TEXTS = pl.Series("x", [["a", None], [], None, ["b", "é"], ["", "A"], [None]])
+ENUMS = pl.Series("x", [["a", None], [], None, ["b"], ["b", "a"], [None]]).cast(
+    pl.List(pl.Enum(["a", "b"]))
+)
+ARRAYS = pl.Series("x", [[1, 2, None], None, [3, 3, 3]], dtype=pl.Array(pl.Int64, 3))
+ALL = [INTEGERS, SMALL, TEXTS, ENUMS, ARRAYS]
+
+
+@pytest.mark.parametrize("column", ALL, ids=lambda c: str(c.dtype))
+def test_len_and_get(column: pl.Series) -> None:
+    assert_as_reference("list_len", column)
+    for index in (0, 1, -1, -2, 5, -5, 2**32 - 1, -(2**32) + 1):
+        assert_as_reference("list_get", column, index=index)
+
+
+@pytest.mark.parametrize(
+    ("column", "item"),
+    [
+        (INTEGERS, Literal(1, INT64)),
+        (SMALL, Literal(1, INT64)),
+        (SMALL, Literal(300, INT64)),
+        (INTEGERS, Literal(None, DType("Null"))),
+        (TEXTS, Literal("a", STRING)),
+        (ENUMS, Literal("a", STRING)),
+        (ENUMS, Literal("not one of them", STRING)),
+        (ENUMS, Literal(None, DType("Null"))),
+        (ARRAYS, Literal(3, INT64)),
+        (ARRAYS, Literal(None, DType("Null"))),
+        (pl.Series("x", [[NAN], [0.0, None], None, [-0.0]]), Literal(NAN, FLOAT64)),
+        (pl.Series("x", [[NAN], [0.0, None], None, [-0.0]]), Literal(0, INT64)),
+    ],
+)
+def test_contains_a_constant(column: pl.Series, item: Literal) -> None:
+    found = evaluate(call("list_contains", X, item), pl.DataFrame({"x": column})).to_list()
+    wanted = [REFERENCES["list_contains"]([v, item.value], {}) for v in column.to_list()]
+    assert found == wanted
+
+
+def test_contains_what_differs_from_row_to_row() -> None:
+    frame = pl.DataFrame({"x": INTEGERS, "y": pl.Series([1, 1, 1, 3, None, None], dtype=pl.Int8)})
+    found = evaluate(call("list_contains", X, Column("y")), frame).to_list()
+    assert found == [True, False, None, False, False, True]
+
+
+def test_contains_dates() -> None:
+    column = pl.Series("x", [[date(2020, 1, 1)], None, []], dtype=pl.List(pl.Date))
+    tree = call("list_contains", X, Literal(date(2020, 1, 1), DType("Date")))
+    assert evaluate(tree, pl.DataFrame({"x": column})).to_list() == [True, None, False]
+
+
+def test_facts_of_elements_are_kept() -> None:
+    element = Domain(INT64, nullable=False, interval=interval(0, 9))
+    array = DType("Array", inner=INT64, width=3)
+    inside = Domain(array, nullable=False, inner=element)
+    known = {"x": inside}
+    assert fold.domain(call("list_len", X), known).interval == interval(3, 3)
+    assert fold.domain(call("list_get", X, index=-3), known) == element
+    assert fold.domain(call("list_get", X, index=3), known).nullable
+    found = fold.domain(call("list_contains", X, Literal(1, INT64)), known)
+    assert not found.nullable
+
+
+@pytest.mark.parametrize(
+    ("tree", "dtype"),
+    [
+        (call("list_len", X), STRING),
+        (call("list_get", X, index=2**40), list_type(INT64)),
+        (call("list_contains", X, Literal("1", STRING)), list_type(INT64)),
+        (call("list_contains", X, Literal(1, INT64)), list_type(DType("UInt64"))),
+        (call("list_contains", X, X), list_type(list_type(INT64))),
+    ],
+)
+def test_refusals(tree: Tree, dtype: DType) -> None:
+    assert isinstance(refusal(tree, x=dtype), DPFrameError)
+
+
+def test_null_elements_only() -> None:
+    column: Any = pl.Series("x", [[None], [], None], dtype=pl.List(pl.Null))
+    frame = pl.DataFrame({"x": column})
+    assert evaluate(call("list_len", X), frame).to_list() == [1, 0, None]

@@ -1,0 +1,193 @@
+"""What is inferred of dates and times, and what is refused."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Any
+
+import polars as pl
+import pytest
+
+from dpframe.core.domain import Domain
+from dpframe.core.dtypes import DATE, INT64, STRING, TIME, DType, datetime_type, duration_type
+from dpframe.core.interval import EVERYTHING, Interval, interval
+from dpframe.core.tree import Call, call
+from dpframe.errors import DPFrameError, InvalidBounds
+from dpframe.rows import fold
+from tests.rows.running import X, evaluate, refusal
+
+ZONED = datetime_type("us", "Europe/Amsterdam")
+
+
+def micros(year: int, month: int = 1, day: int = 1) -> int:
+    return (date(year, month, day) - date(1970, 1, 1)).days * 86_400 * 10**6
+
+
+def days(year: int, month: int = 1, day: int = 1) -> int:
+    return (date(year, month, day) - date(1970, 1, 1)).days
+
+
+def known(dtype: DType, lo: int, hi: int) -> dict[str, Domain]:
+    return {"x": Domain(dtype, nullable=False, interval=interval(lo, hi))}
+
+
+YEARS = known(datetime_type(), micros(1990), micros(2020, 12, 31))
+DAYS = known(DATE, days(1990), days(2020, 12, 31))
+
+
+def infer(tree: Call, facts: dict[str, Domain]) -> Domain:
+    return fold.domain(tree, facts)
+
+
+@pytest.mark.parametrize("facts", [YEARS, DAYS])
+def test_years_follow_from_the_interval(facts: dict[str, Domain]) -> None:
+    found = infer(call("dt_year", X), facts)
+    assert (found.dtype, found.nullable, found.interval) == (INT64, False, interval(1990, 2020))
+    assert infer(call("dt_century", X), facts).interval == interval(20, 21)
+    assert infer(call("dt_iso_year", X), facts).interval == interval(1990, 2020)
+    assert infer(call("dt_month", X), facts).interval == interval(1, 12)
+
+
+def test_nothing_known_leaves_the_calendar() -> None:
+    facts = {"x": Domain(datetime_type(), nullable=False)}
+    found = infer(call("dt_year", X), facts)
+    assert found.nullable
+    assert found.interval == interval(1, 9999)
+    nanoseconds = {"x": Domain(datetime_type("ns"), nullable=False)}
+    found = infer(call("dt_year", X), nanoseconds)
+    assert not found.nullable
+    assert found.interval == interval(1677, 2262)
+    assert infer(call("dt_truncate", X, every="1d"), facts).interval == EVERYTHING
+    assert infer(call("dt_timestamp", X, unit="ms"), facts).interval == EVERYTHING
+
+
+def test_zones_may_be_a_day_off() -> None:
+    facts = known(ZONED, micros(1990), micros(2020, 12, 31))
+    assert infer(call("dt_year", X), facts).interval == interval(1989, 2021)
+    assert infer(call("dt_truncate", X, every="1d"), facts).nullable
+    dates = infer(call("dt_date", X), facts)
+    assert dates.interval == interval(days(1990) - 1, days(2020, 12, 31) + 1)
+
+
+def test_moves_have_exact_images() -> None:
+    found = infer(call("dt_truncate", X, every="1y"), YEARS)
+    assert not found.nullable
+    assert found.interval == interval(micros(1990), micros(2020))
+    found = infer(call("dt_offset_by", X, by="-1mo"), DAYS)
+    assert not found.nullable
+    assert found.interval == interval(days(1989, 12, 1), days(2020, 11, 30))
+    found = infer(call("dt_round", X, every="1y"), DAYS)
+    assert found.interval == interval(days(1990), days(2021))
+    found = infer(call("dt_month_end", X), DAYS)
+    assert found.interval == interval(days(1990, 1, 31), days(2020, 12, 31))
+
+
+def test_moves_out_of_the_calendar_may_be_null() -> None:
+    facts = known(DATE, days(9990), days(9999, 12, 31))
+    found = infer(call("dt_offset_by", X, by="1y"), facts)
+    assert found.nullable
+    assert found.interval == interval(days(9991), days(9999, 12, 31))
+    one_side = {"x": Domain(DATE, interval=Interval(None, interval(0, 0).hi))}
+    found = infer(call("dt_offset_by", X, by="1d"), one_side)
+    assert found.interval == Interval(None, interval(1, 1).hi)
+    outside = infer(call("dt_offset_by", X, by="1d"), known(DATE, 2**30, 2**30 + 5))
+    assert outside.nullable
+
+
+def test_counts_of_units() -> None:
+    facts = known(duration_type(), -90_000_000, 90_000_000)
+    assert infer(call("dt_total_minutes", X), facts).interval == interval(-1, 1)
+    found = infer(call("dt_total_nanoseconds", X), facts)
+    assert not found.nullable
+    assert found.interval == interval(-90 * 10**9, 90 * 10**9)
+    unknown = {"x": Domain(duration_type(), nullable=False)}
+    assert infer(call("dt_total_nanoseconds", X), unknown).nullable
+    assert not infer(call("dt_total_days", X), unknown).nullable
+    found = infer(call("dt_cast_time_unit", X, unit="ms"), facts)
+    assert found.dtype == duration_type("ms")
+    assert found.interval == interval(-90_000, 90_000)
+
+
+def test_a_claim_that_is_wrong_does_no_harm() -> None:
+    """The lowering does not rely on what was declared."""
+    frame = pl.DataFrame({"x": pl.Series([0, 2**63 - 1]).cast(pl.Datetime("us"))})
+    facts = {"x": Domain(datetime_type(), nullable=True, interval=interval(0, 10))}
+    for tree in (call("dt_year", X), call("dt_truncate", X, every="1y"), call("dt_date", X)):
+        lowered = fold.lower(tree, facts)
+        assert frame.select(lowered.is_null().alias("r"))["r"].to_list() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("op", "options", "dtype"),
+    [
+        ("dt_year", {}, TIME),
+        ("dt_year", {}, STRING),
+        ("dt_hour", {}, DATE),
+        ("dt_time", {}, DATE),
+        ("dt_date", {}, duration_type()),
+        ("dt_total_days", {}, datetime_type()),
+        ("dt_timestamp", {"unit": "us"}, duration_type()),
+        ("dt_truncate", {"every": "1h"}, duration_type()),
+        ("dt_truncate", {"every": "1h"}, DATE),
+        ("dt_offset_by", {"by": "1d1h"}, DATE),
+        ("dt_truncate", {"every": "1us"}, datetime_type("ms")),
+        ("dt_offset_by", {"by": "1ns"}, datetime_type()),
+        ("dt_offset_by", {"by": "300y"}, datetime_type("ns")),
+        ("dt_convert_time_zone", {"zone": "UTC"}, DATE),
+        ("dt_replace_time_zone", {"zone": "UTC"}, TIME),
+    ],
+)
+def test_types_that_are_refused(op: str, options: dict[str, Any], dtype: DType) -> None:
+    error = refusal(call(op, X, **options), x=dtype)
+    assert isinstance(error, DPFrameError)
+    assert error.remedy
+
+
+@pytest.mark.parametrize(
+    "every", ["", "1", "1x", "-1h", "0d", "0h", "1d12h", "1mo1d", "1i", "1.5h"]
+)
+def test_windows_that_make_no_sense(every: str) -> None:
+    for op in ("dt_truncate", "dt_round"):
+        error = refusal(call(op, X, every=every), x=datetime_type())
+        assert isinstance(error, InvalidBounds)
+
+
+@pytest.mark.parametrize("by", ["", "1bd", "d", "1 d", "20000y", "200000d", "9" * 50 + "ns"])
+def test_offsets_that_make_no_sense(by: str) -> None:
+    assert isinstance(refusal(call("dt_offset_by", X, by=by), x=datetime_type()), InvalidBounds)
+
+
+@pytest.mark.parametrize("zone", ["", "Nowhere/X", "europe/amsterdam", "*", "+01:00"])
+def test_zones_that_do_not_exist(zone: str) -> None:
+    for op in ("dt_convert_time_zone", "dt_replace_time_zone"):
+        assert isinstance(refusal(call(op, X, zone=zone), x=datetime_type()), InvalidBounds)
+
+
+def test_words() -> None:
+    assert fold.words(call("dt_truncate", X, every="1mo")) == 'col("x").dt.truncate("1mo")'
+    assert fold.words(call("dt_is_leap_year", X)) == 'col("x").dt.is_leap_year()'
+    assert fold.words(call("dt_replace_time_zone", X, zone=None)) == (
+        'col("x").dt.replace_time_zone(None)'
+    )
+
+
+def test_many_rows_agree_on_both_engines() -> None:
+    start = datetime(2021, 1, 1)
+    moments = pl.datetime_range(start, datetime(2022, 1, 1), "7m", eager=True, time_zone="UTC")
+    frame = pl.DataFrame({"x": moments.dt.convert_time_zone("Europe/Amsterdam")}).with_columns(
+        y=pl.col("x").dt.strftime("%Y-%m-%dT%H:%M")
+    )
+    whole = {n: fold.lower(call("dt_truncate", X, every=n), _facts(frame)) for n in ("2h", "1d")}
+    memory = frame.lazy().select(**whole).collect()
+    assert memory.equals(frame.lazy().select(**whole).collect(engine="streaming"))
+    assert memory["2h"].null_count() == 9
+
+
+def _facts(frame: pl.DataFrame) -> dict[str, Domain]:
+    return {"x": Domain(ZONED), "y": Domain(STRING)}
+
+
+def test_literals_are_moved_too() -> None:
+    tree = call("dt_year", call("dt_offset_by", X, by="1y"))
+    frame = pl.DataFrame({"x": [date(2020, 2, 29)]})
+    assert evaluate(tree, frame).to_list() == [2021]
