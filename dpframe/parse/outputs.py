@@ -111,17 +111,26 @@ def _requests(spec: AggregateSpec, schema: Mapping[str, Any]) -> list[tuple[Requ
     score, scored = _score(spec, schema)
     shown = _arguments(spec, scored)
     if spec.expression is None:
-        if spec.kind != "count" and not spec.parameters.get("best_group"):
+        name = _name_without_column(spec)
+        if name is None:
             raise UnsupportedOperation(
                 f"dp_{method} needs a column",
                 where=f"dp.{method}({shown})",
                 remedy=f'write for example pl.col("age").dp_{method}(...)',
             )
-        return [(_request(spec, "len", None, score), f"dp.{method}({shown})")]
+        return [(_request(spec, name, None, score), f"dp.{method}({shown})")]
     return [
         (_request(spec, n.name, n.tree, score), f"{words(n.tree)}.dp_{method}({shown})")
         for n in read(spec.expression, schema, what=f"dp_{method}")
     ]
+
+
+def _name_without_column(spec: AggregateSpec) -> str | None:
+    """The name of an aggregate without a column, None for one that needs a column."""
+    candidates = spec.parameters.get("candidates")
+    if isinstance(candidates, pl.DataFrame) and candidates.columns:
+        return candidates.columns[0]
+    return "len" if spec.kind == "count" or spec.parameters.get("best_group") else None
 
 
 def _request(
