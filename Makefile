@@ -8,7 +8,7 @@ PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python
 PIP_INSTALL = -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 
-.PHONY: help demo test test-oldest test-slow bench docs check clean
+.PHONY: help demo test test-oldest test-slow bench docs docs-update check clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s $$'\t'
@@ -60,7 +60,10 @@ bench: .venv/stamp-package ## ratios within one run: planning, overhead, import
 	.venv/bin/python benchmarks/overhead.py
 
 docs: .venv/stamp-docs ## the documentation, into site/
-	.venv/bin/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict
+
+docs-update: .venv/stamp-dev ## rewrite outputs and tables in the documentation
+	.venv/bin/python -m tests.documentation
 
 clean: ## forget environments and everything built
 	rm -rf .venv .venv-oldest site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks
