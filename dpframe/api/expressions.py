@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NoReturn
@@ -14,7 +14,7 @@ import polars as pl
 from dpframe.aggregates.registry import BY_KIND
 from dpframe.aggregates.spec import PLACEHOLDER, AggregateSpec, OutputSpec
 from dpframe.core.exact import Number, exact
-from dpframe.errors import InvalidBounds, InvalidBudget, UnsupportedOperation
+from dpframe.errors import InvalidBudget, UnsupportedOperation
 
 _COUNTER = itertools.count()
 _HOW = (
@@ -276,12 +276,6 @@ def _as_pair(bounds: Any) -> Any:
         bounds = bounds.tolist() if isinstance(bounds, np.ndarray) else bounds.to_list()
     if isinstance(bounds, (list, tuple)):
         return tuple(e.item() if isinstance(e, np.generic) else e for e in bounds)
-    if isinstance(bounds, (Set, Mapping)):
-        raise InvalidBounds(
-            f"bounds have an order, and a {type(bounds).__name__} has none",
-            where=f"bounds={bounds!r}",
-            remedy="give a pair of finite numbers, for example (0, 100)",
-        )
     return bounds
 
 
