@@ -1,0 +1,286 @@
+"""A plain-Python account of every exact table and ballot, with integers and Fractions.
+
+Row-wise expressions are taken as lowered (their own laws check them); what follows (clamping,
+placing on the grid, cells, groups, sums, counts, scores) is done again here, row by row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import polars as pl
+
+from dpframe.aggregates.argmax import CategoryChoice, ScoredChoice
+from dpframe.aggregates.cells import BinCells, CategoryCells, Cells, PointCells, PositionCells
+from dpframe.aggregates.part import CellCounts, Selection, Table
+from dpframe.aggregates.quantile import QuantileChoice
+from dpframe.aggregates.query import Query
+from dpframe.aggregates.statistics import (
+    DistinctCount,
+    GridSum,
+    RowCount,
+    SquareSum,
+    Statistic,
+    ValueCount,
+)
+from dpframe.aggregates.values import Value
+from dpframe.core.domain import Columns
+from dpframe.core.grid import Grid
+from dpframe.core.tree import Tree
+from dpframe.infer import parts_of
+from dpframe.rows.fold import domain, lower
+from dpframe.rows.literal import physical
+from tests.laws.frames import values
+from tests.laws.neighbours import ballots, exact_tables, tables_of
+
+NEAR = Fraction(1, 2**20)
+"""So close to a tie a value may go to either grid point: floats round once on the way."""
+
+Number = Fraction | float
+"""An exact number, or plus or minus infinity."""
+
+
+def after_steps(query: Query, frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows that are aggregated."""
+    lazy = frame.lazy()
+    for step, before in query.relation.steps:
+        lazy = step.lower(lazy, before, pl)
+    return lazy.collect()
+
+
+def evaluate(tree: Tree, columns: Columns, frame: pl.DataFrame) -> list[Any]:
+    """A row-wise expression on every row, as plain Python values."""
+    return values(frame.with_columns(lower(tree, columns).alias("__value"))["__value"])
+
+
+def missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def number(value: Any) -> Number | None:
+    """A value as a number; decimals and large integers as the floats that they are taken as."""
+    if missing(value):
+        return None
+    if isinstance(value, Decimal):
+        return Fraction(float(value))
+    return value if value in (math.inf, -math.inf) else Fraction(value)
+
+
+def places(value: Any, grid: Grid) -> list[int | None]:
+    """The grid points that a value may go to: one, or two where it is next to a tie."""
+    exact = number(value)
+    if exact is None:
+        return [None]
+    if isinstance(exact, float):
+        return [grid.hi if exact > 0 else grid.lo]
+    placed = (exact - grid.centre) / grid.step + Fraction(1, 2)
+    near = {math.floor(placed - NEAR), math.floor(placed), math.floor(placed + NEAR)}
+    return sorted({min(max(p, grid.lo), grid.hi) for p in near})
+
+
+def square_places(value: Any, statistic: SquareSum) -> list[int | None]:
+    exact = number(value)
+    if exact is None:
+        return [None]
+    inner = statistic.inner
+    low, high = inner.lo * inner.step, inner.hi * inner.step
+    if isinstance(exact, float):
+        clamped = high if exact > 0 else low
+    else:
+        clamped = min(max(exact - inner.centre, low), high)
+    return places(clamped * clamped, statistic.grid)
+
+
+def cell_numbers(value: Any, cells: Cells) -> list[int | None]:
+    """The cells that a value may go to."""
+    match cells:
+        case CategoryCells():
+            raise AssertionError("categories are compared with plain values")
+        case BinCells(_, edges, other):
+            rest = len(edges) - 1 if other else None
+            exact = number(value)
+            listed = [_edge(e, cells.value) for e in edges]
+            if exact is None or not listed[0] <= exact <= listed[-1]:
+                return [rest]
+            return [min(sum(e <= exact for e in listed), len(edges) - 1) - 1]
+        case PointCells(_, lo, step, points):
+            return places(value, Grid(step, lo, 0, points - 1))
+        case PositionCells(_, candidates):
+            exact = number(value)
+            listed = [_edge(c, cells.value) for c in candidates]
+            if exact is None:
+                return [None]
+            return [sum(c <= exact for c in listed) + sum(c < exact for c in listed)]
+        case _:
+            raise AssertionError(cells)
+
+
+def _edge(edge: Fraction, value: Value) -> Fraction:
+    """Edges are floats where values are."""
+    return edge if value.is_whole and edge.denominator == 1 else Fraction(float(edge))
+
+
+def category_number(value: Any, cells: CategoryCells, plain: Sequence[Any]) -> int | None:
+    rest = len(cells.categories) if cells.other else None
+    for i, category in enumerate(plain):
+        if (value is None) == (category is None) and value == category:
+            return i
+    return rest
+
+
+class Rows:
+    """The rows of one query on one frame, with what the reference needs of each."""
+
+    def __init__(self, query: Query, frame: pl.DataFrame) -> None:
+        self.frame = after_steps(query, frame)
+        self.columns = query.relation.facts.columns
+        self.groups = query.groups
+        self.keys = self._keys()
+
+    def _keys(self) -> list[int | None]:
+        """The group of each row, None when its key is not listed."""
+        if self.groups is None:
+            return [0] * self.frame.height
+        by = [evaluate(n.tree, self.columns, self.frame) for n in self.groups.by]
+        listed = [values(column) for column in self.groups.keys.get_columns()]
+        numbers = {key: i for i, key in enumerate(zip(*listed, strict=True))}
+        assert len(numbers) == self.groups.size
+        return [numbers.get(key) for key in zip(*by, strict=True)]
+
+    def lowered(self, row: pl.Expr | None) -> list[Any]:
+        if row is None:
+            return [1] * self.frame.height
+        return self.frame.with_columns(row.alias("__row"))["__row"].to_list()
+
+    def cells(self, cells: Cells | None) -> list[int | None]:
+        """The cell of each row as lowered, checked against the account above."""
+        if cells is None:
+            return [0] * self.frame.height
+        found = self.lowered(cells.row(self.columns, pl))
+        if isinstance(cells, CategoryCells):
+            dtype = domain(cells.tree, self.columns).dtype
+            plain = [
+                physical(c, dtype) if dtype.is_temporal and c is not None else c
+                for c in cells.categories
+            ]
+            for value, cell in zip(
+                evaluate(cells.tree, self.columns, self.frame), found, strict=True
+            ):
+                assert cell == category_number(value, cells, plain), (cells.words(), value)
+            return found
+        value_of = cells.value.tree  # type: ignore[attr-defined]
+        for value, cell in zip(evaluate(value_of, self.columns, self.frame), found, strict=True):
+            assert cell in cell_numbers(value, cells), (cells.words(), value)
+        return found
+
+    def contributions(self, statistic: Statistic) -> list[Any]:
+        """What each row adds as lowered, checked against the account above."""
+        match statistic:
+            case RowCount():
+                return [1] * self.frame.height
+            case GridSum(value, grid):
+                found = self.lowered(statistic.row(self.columns, pl))
+                for v, q in zip(evaluate(value.tree, self.columns, self.frame), found, strict=True):
+                    assert q in places(v, grid), (statistic.words(), v, q, grid)
+                return [q or 0 for q in found]
+            case SquareSum(value):
+                found = self.lowered(statistic.row(self.columns, pl))
+                for v, q in zip(evaluate(value.tree, self.columns, self.frame), found, strict=True):
+                    assert q in square_places(v, statistic), (statistic.words(), v, q)
+                return [q or 0 for q in found]
+            case ValueCount(tree):
+                return [int(not missing(v)) for v in evaluate(tree, self.columns, self.frame)]
+            case DistinctCount(tree):
+                return evaluate(tree, self.columns, self.frame)
+            case _:
+                raise AssertionError(statistic)
+
+
+def expected_table(table: Table, rows: Rows) -> dict[tuple[int, int], int]:
+    """The exact table by group and cell; entries of 0 may be missing."""
+    added = rows.contributions(table.statistic)
+    distinct = isinstance(table.statistic, DistinctCount)
+    totals: Counter[tuple[int, int]] = Counter()
+    seen: defaultdict[tuple[int, int], set[Any]] = defaultdict(set)
+    for group, cell, value in zip(rows.keys, rows.cells(table.cells), added, strict=True):
+        if group is None or cell is None:
+            continue
+        if not distinct:
+            totals[group, cell] += value
+        elif not missing(value):
+            seen[group, cell].add(value)
+    return {at: len(found) for at, found in seen.items()} if distinct else dict(totals)
+
+
+def as_dict(counted: CellCounts) -> dict[tuple[int, int], int]:
+    return {
+        (g, c): v
+        for g, c, v in zip(
+            counted.groups.tolist(), counted.cells.tolist(), counted.values.tolist(), strict=True
+        )
+    }
+
+
+def check_reference(query: Query, frame: pl.DataFrame) -> None:
+    """Every exact table and every ballot is what plain Python finds."""
+    counted, rows = exact_tables(query, frame), Rows(query, frame)
+    assert list(counted) == tables_of(query) or set(counted) == set(tables_of(query))
+    for table, found in counted.items():
+        expected = expected_table(table, rows)
+        shown = as_dict(found)
+        assert len(shown) == len(found.values)
+        for at in expected.keys() | shown.keys():
+            assert shown.get(at, 0) == expected.get(at, 0), (table.words(), at)
+        size = 1 if query.groups is None else query.groups.size
+        assert found.size == size
+    for use in parts_of(query):
+        if isinstance(use.part, Selection):
+            check_ballots(query, use.part, rows, counted)
+
+
+def check_ballots(query: Query, part: Selection, rows: Rows, counted: Any) -> None:
+    """The scores of all candidates, from the definition of a score."""
+    tables = [expected_table(table, rows) for table in part.tables]
+    for group, ballot in enumerate(ballots(part, counted, query.scope)):
+        scores = ballot.scores.tolist()
+        match part:
+            case CategoryChoice(_, cells):
+                at = [(i, 0) if cells is None else (group, i) for i in range(part.count)]
+                assert scores == [tables[0].get(key, 0) for key in at]
+            case ScoredChoice():
+                assert scores == [table.get((group, 0), 0) for table in tables]
+            case QuantileChoice(cells, q):
+                counts = {c: n for (g, c), n in tables[0].items() if g == group}
+                _check_quantile(ballot, cells, q, counts)
+            case _:
+                raise AssertionError(part)
+
+
+def _check_quantile(
+    ballot: Any, cells: PointCells | PositionCells, q: Fraction, counts: dict[int, int]
+) -> None:
+    """-|(1 - q) #{x < c} - q #{x > c}|, in units of 1 / denominator."""
+
+    def score(position: int) -> Fraction:
+        below = sum(n for c, n in counts.items() if c < position)
+        above = sum(n for c, n in counts.items() if c > position)
+        return -abs((1 - q) * below - q * above) * q.denominator
+
+    if isinstance(cells, PositionCells):
+        assert ballot.weights is None
+        listed = [score(2 * i + 1) for i in range(len(cells.candidates))]
+        assert ballot.scores.tolist() == listed
+        assert ballot.starts.tolist() == list(range(len(listed)))
+        return
+    starts, weights = ballot.starts.tolist(), ballot.weights.tolist()
+    assert starts[0] == 0
+    assert all(w > 0 for w in weights)
+    assert [s + w for s, w in zip(starts, weights, strict=True)] == [*starts[1:], cells.points]
+    for start, weight, found in zip(starts, weights, ballot.scores.tolist(), strict=True):
+        for point in {start, start + weight // 2, start + weight - 1}:
+            assert score(point) == found, (point, found)

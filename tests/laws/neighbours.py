@@ -1,0 +1,184 @@
+"""Neighbouring frames, and how far a part of a query moves between them.
+
+Everything here is exact: integers and `Fraction`s, L2 squared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from hypothesis import strategies as st
+
+from dpframe.aggregates.part import Additive, Ballot, CellCounts, Part, Selection, Table
+from dpframe.aggregates.query import Query
+from dpframe.aggregates.request import Scope
+from dpframe.api.query import PrivateQuery, parts
+from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.core.units import Rows
+from dpframe.infer import parts_of
+from dpframe.lower import lower_query
+from dpframe.lower.tables import count_cells
+from tests.laws.frames import frames
+
+Engine = Literal["in-memory", "streaming"]
+Counted = Mapping[Table, CellCounts]
+
+UNITS = [
+    Rows(adjacency, contributions)
+    for adjacency in ("add-remove", "change-one")
+    for contributions in (1, 2, 3)
+]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two frames that one individual tells apart."""
+
+    before: pl.DataFrame
+    after: pl.DataFrame
+
+
+@dataclass(frozen=True)
+class Moved:
+    """How far a vector moved, and for selections how far scores moved apart in each group."""
+
+    l0: int
+    l1: int
+    l2_squared: int
+    linf: int
+    ranges: tuple[int, ...] = ()
+
+
+@st.composite
+def neighbours(
+    draw: st.DrawFn, unit: Rows, names: Sequence[str], max_rows: int = 7, max_pool: int = 6
+) -> Pair:
+    """Frames that differ in at most `unit.contributions` rows, in any order of rows.
+
+    All rows come from a small pool, so that equal rows and whole moves of equal rows are common.
+    """
+    pool = draw(frames(min_rows=1, max_rows=max_pool, names=names))
+    row = st.integers(0, pool.height - 1)
+    kept = draw(st.lists(row, max_size=max_rows))
+    moved = draw(st.integers(1, unit.contributions))
+    some = st.lists(row, min_size=moved, max_size=moved) | row.map(lambda i: [i] * moved)
+    one, other = draw(some), draw(some)
+    if unit.adjacency == "add-remove":
+        one, other = draw(st.sampled_from([(one, []), ([], one)]))
+    before, after = draw(st.permutations(kept + one)), draw(st.permutations(kept + other))
+    return Pair(pool[before], pool[after])
+
+
+def query_of(query: PrivateQuery) -> Query:
+    return parts(query)[0]
+
+
+def tables_of(query: Query) -> list[Table]:
+    """The exact tables that a query needs, each once."""
+    return list(dict.fromkeys(t for use in parts_of(query) for t in use.part.tables))
+
+
+def exact_tables(query: Query, frame: pl.DataFrame, engine: Engine = "in-memory") -> Counted:
+    """The exact tables through the real lowering; whatever an engine raises gets through."""
+    counted: dict[Table, CellCounts] = {}
+    for lowered in lower_query(query.relation, query.groups, tables_of(query), frame.lazy()):
+        result = lowered.frame.collect(engine=engine)
+        for statistic, cells in zip(
+            lowered.statistics, count_cells(lowered, result, query.groups), strict=True
+        ):
+            counted[Table(statistic, lowered.cells)] = cells
+    return counted
+
+
+def vector(part: Additive, counted: Counted) -> list[int]:
+    """All entries of an additive part, as plain integers."""
+    cells = part.table.cells
+    dense: list[int] = (
+        counted[part.table].dense(1 if cells is None else cells.size).ravel().tolist()
+    )
+    return dense
+
+
+def ballots(part: Selection, counted: Counted, scope: Scope) -> list[Ballot]:
+    """The ballot of each group."""
+    tables = [counted[table] for table in part.tables]
+    return [part.ballot(tables, group) for group in range(part.entries(scope))]
+
+
+def _runs(ballot: Ballot, points: int) -> Iterator[tuple[int, int, int]]:
+    """(first point, point after the last, score) of each candidate."""
+    weights = np.ones_like(ballot.scores) if ballot.weights is None else ballot.weights
+    assert int(weights.sum()) == points
+    for start, weight, score in zip(
+        ballot.starts.tolist(), weights.tolist(), ballot.scores.tolist(), strict=True
+    ):
+        yield start, start + weight, score
+
+
+def score_changes(before: Ballot, after: Ballot, points: int) -> list[tuple[int, int]]:
+    """(change of the score, how many points change so), over all points."""
+    old, new = list(_runs(before, points)), list(_runs(after, points))
+    changes, i, j, at = [], 0, 0, 0
+    while at < points:
+        end = min(old[i][1], new[j][1])
+        changes.append((new[j][2] - old[i][2], end - at))
+        i, j, at = i + (old[i][1] == end), j + (new[j][1] == end), end
+    return changes
+
+
+def moved(part: Part, before: Counted, after: Counted, scope: Scope) -> Moved:
+    """How far the part's vector (of scores, for selections) is between two frames."""
+    ranges: list[int] = []
+    if isinstance(part, Additive):
+        pairs = zip(vector(part, before), vector(part, after), strict=True)
+        changes = [(b - a, 1) for a, b in pairs]
+    else:
+        assert isinstance(part, Selection)
+        changes = []
+        for a, b in zip(ballots(part, before, scope), ballots(part, after, scope), strict=True):
+            found = score_changes(a, b, part.candidates)
+            changes += found
+            ranges.append(max(c for c, _ in found) - min(c for c, _ in found))
+    return Moved(
+        l0=sum(n for c, n in changes if c),
+        l1=sum(abs(c) * n for c, n in changes),
+        l2_squared=sum(c * c * n for c, n in changes),
+        linf=max((abs(c) for c, _ in changes), default=0),
+        ranges=tuple(ranges),
+    )
+
+
+def violation(part: Part, found: Moved, scope: Scope, shrink: Fraction = Fraction(1)) -> str | None:
+    """What moved further than the part declares (times `shrink`, to test the law itself)."""
+    declared: ExactSensitivity = part.sensitivity(scope)
+    limits: list[tuple[str, int, Fraction]] = [
+        ("L0", found.l0, Fraction(declared.l0)),
+        ("L1", found.l1, declared.l1 * shrink),
+        ("L2 squared", found.l2_squared, declared.l2_squared * shrink**2),
+        ("Linf", found.linf, declared.linf * shrink),
+    ]
+    if isinstance(part, Selection):
+        allowed = part.score_range(scope)
+        squares = sum(r * r for r in found.ranges)
+        limits += [
+            ("sum of ranges", sum(found.ranges), allowed.l1 * shrink),
+            ("sum of squared ranges", squares, allowed.l2_squared * shrink**2),
+        ]
+    for name, reached, limit in limits:
+        if reached > limit:
+            return f"{part.words()}: {name} is {reached}, declared {limit}"
+    return None
+
+
+def check_sensitivities(query: Query, pair: Pair) -> None:
+    """Every part moves no further than it declares, whatever the order of rows."""
+    before, after = exact_tables(query, pair.before), exact_tables(query, pair.after)
+    for use in parts_of(query):
+        assert use.sensitivity == use.part.sensitivity(query.scope)
+        problem = violation(use.part, moved(use.part, before, after, query.scope), query.scope)
+        assert problem is None, f"{use.name}: {problem}"

@@ -1,0 +1,346 @@
+"""Laws of dp aggregates, on the examples that they state themselves and on random queries.
+
+Neighbouring frames differ in the exact integer answer by at most the inferred sensitivities; the
+answer is that of a plain-Python reference, whatever the order of rows or the engine; and nothing
+fails depending on rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from dpframe.aggregates.aggregate import Aggregate
+from dpframe.aggregates.query import Query
+from dpframe.aggregates.registry import AGGREGATES, BY_KIND
+from dpframe.core.domain import columns
+from dpframe.core.interval import Interval
+from dpframe.core.units import Rows
+from dpframe.frames.facts import FrameFacts
+from dpframe.frames.relation import Relation
+from dpframe.infer import parts_of
+from dpframe.lower import run
+from dpframe.rows.fold import domain
+from tests.aggregates.reference import check_reference
+from tests.laws.frames import frames, nasty_frame
+from tests.laws.neighbours import (
+    UNITS,
+    Counted,
+    Pair,
+    check_sensitivities,
+    exact_tables,
+    moved,
+    neighbours,
+    tables_of,
+    violation,
+)
+from tests.laws.queries import (
+    GROUPINGS,
+    STEPS,
+    accepted,
+    expressions,
+    names_of,
+    query,
+)
+
+EVERY = pytest.mark.parametrize("aggregate", AGGREGATES, ids=lambda a: a.kind)
+units = st.sampled_from(UNITS)
+groupings = st.sampled_from(GROUPINGS)
+some_steps = st.lists(st.sampled_from(STEPS), max_size=2)
+NASTY = nasty_frame(90)
+EXTRA = (
+    'pl.col("u64").dp_sum((0, 5))',
+    'pl.col("dec").dp_mean((0, 1))',
+    'pl.col("dtz").dp_mean((datetime(1970, 1, 1, tzinfo=tz), datetime(2024, 1, 1, tzinfo=tz)))',
+    'pl.col("f64").dp_argmax(candidates=[0.0, 1.5])',
+    'dp.argmax(candidates=pl.DataFrame({"at": [0, 1, 5]}), '
+    'score=(pl.col("u8") - pl.col("at")).abs())',
+    'pl.col("dtz").dp_n_unique()',
+)
+"""Beside the examples in the registry."""
+
+
+def test_every_aggregate_states_examples() -> None:
+    assert set(BY_KIND) == {"count", "sum", "mean", "var", "std", "quantile", "n_unique",
+                            "histogram", "argmax"}  # fmt: skip
+    for aggregate in AGGREGATES:
+        assert aggregate.examples
+        assert aggregate.summary
+        assert "Guarantee\n" in (type(aggregate).__doc__ or "")
+        for text in aggregate.examples:
+            kinds = {r.kind for r in query([text], Rows()).requests}
+            assert kinds == {aggregate.kind}
+
+
+# ------------------------------------------------------------------------------- sensitivities
+
+
+def check_examples(
+    aggregate: Aggregate, data: st.DataObject, steps: Sequence[str] = (), max_rows: int = 7
+) -> None:
+    unit, grouping = data.draw(units), data.draw(groupings)
+    asked = query(aggregate.examples, unit, grouping, steps)
+    check_sensitivities(asked, data.draw(neighbours(unit, names_of(asked), max_rows)))
+
+
+@EVERY
+@settings(max_examples=12)
+@given(data=st.data())
+def test_neighbours_of_examples(aggregate: Aggregate, data: st.DataObject) -> None:
+    check_examples(aggregate, data)
+
+
+@pytest.mark.slow
+@EVERY
+@settings(max_examples=500)
+@given(data=st.data(), steps=some_steps)
+def test_neighbours_of_examples_at_length(
+    aggregate: Aggregate, data: st.DataObject, steps: list[str]
+) -> None:
+    check_examples(aggregate, data, steps, max_rows=20)
+
+
+def check_random_query(
+    unit: Rows, dp_text: str, grouping: str, steps: list[str], data: st.DataObject
+) -> None:
+    asked = accepted(dp_text, unit, grouping, steps)
+    assume(asked is not None)
+    assert asked is not None
+    check_sensitivities(asked, data.draw(neighbours(unit, names_of(asked))))
+
+
+@settings(max_examples=100)
+@given(units, expressions(), groupings, some_steps, st.data())
+def test_neighbours_of_random_queries(
+    unit: Rows, dp_text: str, grouping: str, steps: list[str], data: st.DataObject
+) -> None:
+    check_random_query(unit, dp_text, grouping, steps, data)
+
+
+@pytest.mark.slow
+@settings(max_examples=5000)
+@given(units, expressions(), groupings, some_steps, st.data())
+def test_neighbours_of_many_random_queries(
+    unit: Rows, dp_text: str, grouping: str, steps: list[str], data: st.DataObject
+) -> None:
+    check_random_query(unit, dp_text, grouping, steps, data)
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+@pytest.mark.parametrize("grouping", ["f", 'f.group_by("b", keys=[None, True])'])
+def test_extremes_one_after_another(unit: Rows, grouping: str) -> None:
+    """Rows of extremes come, go or take each other's place, all examples at once."""
+    texts = [text for a in AGGREGATES for text in a.examples] + list(EXTRA)
+    asked = query(texts, unit, grouping)
+    rows = NASTY.select(names_of(asked))
+    k = unit.contributions
+    for i in range(0, 90, 9):
+        rest = rows[list(range(i % 4))]
+        one, other = rows[[i] * k], rows[[(i + 13) % 90] * k]
+        if unit.adjacency == "add-remove":
+            other = rows[[]]
+        check_sensitivities(asked, Pair(pl.concat([rest, one]), pl.concat([other, rest])))
+
+
+# ------------------------------------------------------------------- facts that are not true
+
+
+@settings(max_examples=30)
+@given(units, groupings, st.data())
+def test_sensitivities_rest_on_no_fact(unit: Rows, grouping: str, data: st.DataObject) -> None:
+    """Declared bounds and categories, and any other facts, are false of the data."""
+    aggregate = data.draw(st.sampled_from(AGGREGATES))
+    declared = {
+        "bounds": {"i64": (2, 3), "f64": (0.25, 0.5), "u8": (7, 7)},
+        "categories": {"s": ["a", "zz"], "i8": [0, 5]},
+    }
+    texts = [*aggregate.examples, 'pl.col("i64").dp_sum()', 'pl.col("f64").dp_mean()']
+    asked = query(texts, unit, grouping, **declared)
+    pair = data.draw(neighbours(unit, names_of(asked)))
+    check_sensitivities(asked, pair)
+    check_sensitivities(_with_false_facts(asked, unit), pair)
+
+
+def _with_false_facts(asked: Query, unit: Rows) -> Query:
+    """The query as if every column were without nulls and NaN, and between 0 and 1."""
+    unit_interval = Interval(Fraction(0), Fraction(1))
+    before = asked.relation.source.columns
+    table = {
+        name: replace(
+            found,
+            nullable=False,
+            nan=False,
+            interval=unit_interval if found.dtype.is_ordered else found.interval,
+        )
+        for name, found in before.items()
+    }
+    return Query(Relation.of("data", FrameFacts(columns(table), unit)), asked.groups, asked.outputs)
+
+
+# -------------------------------------------------------------------------------- the law fails
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "change-one"])
+@pytest.mark.parametrize("grouping", ["f", 'f.group_by("b", keys=[None, True, False])'])
+@pytest.mark.parametrize("text", [text for a in AGGREGATES for text in a.examples] + list(EXTRA))
+def test_half_a_sensitivity_is_caught(text: str, grouping: str, adjacency: str) -> None:
+    """The law can fail: for every part some neighbours move it by more than half of what it says."""
+    unit = Rows(adjacency, contributions=2)  # type: ignore[arg-type]
+    asked = query([text], unit, grouping)
+    names = names_of(asked)
+    for use in parts_of(asked):
+        if use.sensitivity.is_zero:
+            continue
+        assert any(
+            violation(
+                use.part,
+                moved(use.part, exact(asked, p.before), exact(asked, p.after), asked.scope),
+                asked.scope,
+                shrink=Fraction(1, 2),
+            )
+            for p in _moves(names, unit)
+        ), use.part.words()
+
+
+exact = exact_tables
+
+
+def _moves(names: list[str], unit: Rows) -> list[Pair]:
+    """Rows that come, or take the place of others, far apart in every column: equal rows, which
+    move one entry furthest, and different ones, which add distinct values.
+    """
+    rows = NASTY.select(names)
+    rng = np.random.default_rng(7)
+    pairs = []
+    for turn in range(400):
+        i, j, *rest = rng.integers(0, rows.height, size=rng.integers(2, 7)).tolist()
+        steps = range(unit.contributions)
+        one = rows[[(i + turn % 2 * 5 * n) % rows.height for n in steps]]
+        other = rows[[(j + turn // 2 % 2 * 5 * n) % rows.height for n in steps]]
+        kept = rows[rest]
+        if unit.adjacency == "add-remove":
+            other = rows[[]]
+        pairs.append(Pair(pl.concat([kept, one]), pl.concat([kept, other])))
+    return pairs
+
+
+def test_a_wrong_contribution_is_caught() -> None:
+    """One row more than the unit says is noticed by a count of all rows."""
+    asked = query(["dp.count()"], Rows(contributions=2))
+    frame = NASTY.select(names_of(asked))
+    (use,) = parts_of(asked)
+    counted = [exact_tables(asked, frame[:n]) for n in (5, 7, 8)]
+    assert (
+        violation(use.part, moved(use.part, counted[0], counted[1], asked.scope), asked.scope)
+        is None
+    )
+    assert violation(use.part, moved(use.part, counted[0], counted[2], asked.scope), asked.scope)
+
+
+# ------------------------------------------------------------------------ the same answer always
+
+
+def same(one: Counted, other: Counted) -> bool:
+    return one.keys() == other.keys() and all(
+        np.array_equal(one[t].groups, other[t].groups)
+        and np.array_equal(one[t].cells, other[t].cells)
+        and np.array_equal(one[t].values, other[t].values)
+        and one[t].size == other[t].size
+        for t in one
+    )
+
+
+def check_orders(asked: Query, frame: pl.DataFrame, order: Sequence[int], cut: int) -> None:
+    """One answer in any order of rows, in any chunks, on both engines, through `run` as well."""
+    plain = exact_tables(asked, frame)
+    assert same(plain, exact_tables(asked, frame[list(order)]))
+    chunked = pl.concat([frame[:cut], frame[cut:]], rechunk=False)
+    assert same(plain, exact_tables(asked, chunked))
+    assert same(plain, exact_tables(asked, frame, engine="streaming"))
+    assert same(plain, run(asked.relation, asked.groups, tables_of(asked), frame.lazy()))
+
+
+@EVERY
+@settings(max_examples=6)
+@given(grouping=groupings, data=st.data())
+def test_order_and_engine_do_not_matter(
+    aggregate: Aggregate, grouping: str, data: st.DataObject
+) -> None:
+    asked = query(aggregate.examples, Rows(), grouping)
+    frame = data.draw(frames(names=names_of(asked)))
+    order = data.draw(st.permutations(range(frame.height)))
+    check_orders(asked, frame, order, data.draw(st.integers(0, frame.height)))
+
+
+@pytest.mark.slow
+@settings(max_examples=1500)
+@given(expressions(), groupings, some_steps, st.data())
+def test_order_and_engine_never_matter(
+    dp_text: str, grouping: str, steps: list[str], data: st.DataObject
+) -> None:
+    asked = accepted(dp_text, Rows(), grouping, steps)
+    assume(asked is not None)
+    assert asked is not None
+    frame = data.draw(frames(names=names_of(asked), max_rows=30))
+    order = data.draw(st.permutations(range(frame.height)))
+    check_orders(asked, frame, order, data.draw(st.integers(0, frame.height)))
+
+
+@pytest.mark.parametrize("grouping", GROUPINGS)
+def test_order_and_engine_do_not_matter_for_extremes(grouping: str) -> None:
+    texts = [text for a in AGGREGATES for text in a.examples] + list(EXTRA)
+    asked = query(texts, Rows(), grouping)
+    frame = NASTY.select(names_of(asked))
+    check_orders(asked, frame, list(range(frame.height))[::-1], 31)
+    check_orders(asked, frame[[]], [], 0)
+
+
+# ---------------------------------------------------------------------------------- reference
+
+
+@pytest.mark.parametrize("grouping", GROUPINGS)
+def test_extremes_equal_the_reference(grouping: str) -> None:
+    texts = [text for a in AGGREGATES for text in a.examples] + list(EXTRA)
+    asked = query(texts, Rows(), grouping)
+    frame = NASTY.select(names_of(asked))
+    check_reference(asked, frame)
+    check_reference(asked, frame[[]])
+
+
+@settings(max_examples=80)
+@given(expressions(), groupings, some_steps, st.data())
+def test_random_queries_equal_the_reference(
+    dp_text: str, grouping: str, steps: list[str], data: st.DataObject
+) -> None:
+    asked = accepted(dp_text, Rows(), grouping, steps)
+    assume(asked is not None)
+    assert asked is not None
+    check_reference(asked, data.draw(frames(names=names_of(asked), max_rows=12)))
+
+
+@pytest.mark.slow
+@settings(max_examples=4000)
+@given(expressions(), groupings, some_steps, st.data())
+def test_many_random_queries_equal_the_reference(
+    dp_text: str, grouping: str, steps: list[str], data: st.DataObject
+) -> None:
+    asked = accepted(dp_text, Rows(), grouping, steps)
+    assume(asked is not None)
+    assert asked is not None
+    check_reference(asked, data.draw(frames(names=names_of(asked), max_rows=25)))
+
+
+def test_keys_are_numbered_in_their_order_whatever_the_data() -> None:
+    asked = query(["dp.count()"], Rows(), 'f.group_by("s", keys=["b", None, "a", "never"])')
+    frame = pl.DataFrame({"s": ["a", "a", None, "z", "b", "a"]})
+    for shown in (frame, frame.reverse()):
+        (counted,) = exact_tables(asked, shown).values()
+        assert counted.dense(1).ravel().tolist() == [1, 1, 3, 0]
+    assert domain(asked.groups.by[0].tree, asked.scope.facts.columns).nullable  # type: ignore[union-attr]
