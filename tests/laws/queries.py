@@ -113,11 +113,17 @@ def expressions(draw: st.DrawFn) -> str:
     edges = sorted({*listed, draw(st.sampled_from([-12345, 7777.5])), 3})
     score = draw(
         st.sampled_from(
-            [f'pl.col("{column}").dp_sum({wide})', 'pl.col("s").dp_n_unique()', "dp.count()"]
-            + ['pl.col("f64").dp_count()', 'pl.col("i64").clip(-2, 3)', "None"]
+            [
+                f'pl.col("{column}").dp_sum({wide})',
+                'pl.col("s").dp_n_unique()',
+                "dp.count()",
+                'pl.col("f64").dp_count()',
+                'pl.col("i64").clip(-2, 3)',
+                "None",
+            ]
         )
     )
-    k = draw(st.integers(1, 2))
+    numeric, k = column if column != "b" else "i8", draw(st.integers(1, 2))
     return draw(
         st.sampled_from(
             [
@@ -130,11 +136,11 @@ def expressions(draw: st.DrawFn) -> str:
                 f'pl.col("{column}").dp_std({within if value == column else "(0, 9.5)"})',
                 f'pl.col("{value}").dp_quantile({q}, {within})',
                 f'pl.col("{value}").dp_median({within})',
-                f'pl.col("{column if column != "b" else "i8"}").dp_quantile({q}, candidates={listed})',
-                f'pl.col("{column if column != "b" else "i8"}").dp_histogram({edges})',
+                f'pl.col("{numeric}").dp_quantile({q}, candidates={listed})',
+                f'pl.col("{numeric}").dp_histogram({edges})',
                 f'pl.col("{value}").dp_histogram(3, bounds={within}, other=True)',
                 'pl.col("s").dp_histogram(["a", "", "\\x00", None], other=True)',
-                'pl.col("i8").cast(pl.Enum(["0", "7"])).dp_histogram(other=True)',
+                'pl.col("s").cast(pl.Enum(["a", "12"])).dp_histogram(other=True)',
                 f'pl.col("e").dp_argmax(score={score}, k={k})',
                 f'pl.col("i64").dp_argmax(candidates=[0, 7, {2**63 - 1}, None], score={score})',
                 f'dp.argmax(candidates=pl.DataFrame({{"at": {floats}}}), k=1, bounds={wide}, '

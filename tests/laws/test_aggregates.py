@@ -191,7 +191,7 @@ def _with_false_facts(asked: Query, unit: Rows) -> Query:
 @pytest.mark.parametrize("grouping", ["f", 'f.group_by("b", keys=[None, True, False])'])
 @pytest.mark.parametrize("text", [text for a in AGGREGATES for text in a.examples] + list(EXTRA))
 def test_half_a_sensitivity_is_caught(text: str, grouping: str, adjacency: str) -> None:
-    """The law can fail: for every part some neighbours move it by more than half of what it says."""
+    """The law can fail: some neighbours move every part by more than half of what it declares."""
     unit = Rows(adjacency, contributions=2)  # type: ignore[arg-type]
     asked = query([text], unit, grouping)
     names = names_of(asked)
