@@ -12,7 +12,7 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.refine import refine
 from dpframe.frames.step import Step
-from dpframe.rows.fold import domain, lower, words
+from dpframe.rows.fold import domain, lower, outer_words
 from dpframe.rows.operation import Namespace
 
 
@@ -33,7 +33,7 @@ class Filter(Step):
             if not found.dtype.is_boolean:
                 raise UnsupportedOperation(
                     f"a filter needs a condition, and this has type {found.dtype}",
-                    where=words(predicate),
+                    where=f"filter({outer_words(predicate)})",
                     remedy="compare it with something, for example pl.col('age') >= 40",
                 )
         for predicate in self.predicates:
@@ -44,7 +44,7 @@ class Filter(Step):
         return frame.filter(*(lower(p, before.columns, ns) for p in self.predicates))
 
     def words(self) -> str:
-        return f"filter({', '.join(words(p) for p in self.predicates)})"
+        return f"filter({', '.join(outer_words(p) for p in self.predicates)})"
 
     @property
     def stability(self) -> str:

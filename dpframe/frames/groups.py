@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from dpframe.core.tree import Named
-from dpframe.rows.fold import words
+from dpframe.core.tree import Column, Named
+from dpframe.rows.fold import outer_words
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,5 +41,8 @@ class Groups:
         return tuple(n.name for n in self.by)
 
     def words(self) -> str:
-        by = ", ".join(words(n.tree) for n in self.by)
-        return f"group_by({by})"
+        by = (
+            outer_words(n.tree) if n.tree == Column(n.name) else f"{n.name}={outer_words(n.tree)}"
+            for n in self.by
+        )
+        return f"group_by({', '.join(by)})"

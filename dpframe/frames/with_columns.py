@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import polars as pl
 
 from dpframe.core.domain import Domain
-from dpframe.core.tree import Named
+from dpframe.core.tree import Column, Named
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.step import Step
-from dpframe.rows.fold import domain, lower, words
+from dpframe.rows.fold import domain, lower, outer_words
 from dpframe.rows.operation import Namespace
 
 
@@ -32,7 +32,7 @@ class WithColumns(Step):
         )
 
     def words(self) -> str:
-        return f"with_columns({', '.join(f'{n.name}={words(n.tree)}' for n in self.named)})"
+        return f"with_columns({_made(self.named)})"
 
     @property
     def stability(self) -> str:
@@ -61,7 +61,7 @@ class Select(Step):
         return made.select(*(n.name for n in self.named))
 
     def words(self) -> str:
-        return f"select({', '.join(f'{n.name}={words(n.tree)}' for n in self.named)})"
+        return f"select({_made(self.named)})"
 
     @property
     def stability(self) -> str:
@@ -130,6 +130,14 @@ def some_columns(table: dict[str, Domain], where: str) -> dict[str, Domain]:
     return table
 
 
+def _made(named: tuple[Named, ...]) -> str:
+    """Columns as keywords; those that stay as they are by name only."""
+    return ", ".join(
+        f'"{n.name}"' if n.tree == Column(n.name) else f"{n.name}={outer_words(n.tree)}"
+        for n in named
+    )
+
+
 def unique_names(named: tuple[Named, ...]) -> None:
     """Refuse two outputs of one name, as Polars does."""
     seen: set[str] = set()
@@ -137,7 +145,7 @@ def unique_names(named: tuple[Named, ...]) -> None:
         if output.name in seen:
             raise UnsupportedOperation(
                 f"two outputs are named {output.name!r}",
-                where=words(output.tree),
+                where=outer_words(output.tree),
                 remedy="give one of them another name with .alias(...)",
             )
         seen.add(output.name)

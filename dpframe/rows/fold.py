@@ -68,6 +68,30 @@ def words(tree: Tree) -> str:
             return operation(op).words([words(arg) for arg in args], tree.params)
 
 
+def outer_words(tree: Tree) -> str:
+    """`words` without brackets around the whole, for places where nothing follows."""
+    text = words(tree)
+    return text[1:-1] if isinstance(tree, Call) and _encloses(text) else text
+
+
+def _encloses(text: str) -> bool:
+    """Whether the first bracket closes at the end; brackets in quoted text do not count."""
+    if not text.startswith("("):
+        return False
+    depth, quote, escaped = 0, "", False
+    for position, character in enumerate(text):
+        if quote:
+            quote = "" if character == quote and not escaped else quote
+            escaped = character == "\\" and not escaped
+        elif character in "\"'":
+            quote, escaped = character, False
+        elif character in "()":
+            depth += 1 if character == "(" else -1
+            if depth == 0:
+                return position == len(text) - 1
+    return False
+
+
 def lower(tree: Tree, columns: Columns, ns: Namespace = pl) -> pl.Expr:
     """The tree as a total, row-wise expression of the engine behind `ns`."""
     match tree:
