@@ -12,12 +12,18 @@ from fractions import Fraction
 
 import polars as pl
 
-from dpframe.aggregates.values import Value
+from dpframe.aggregates.values import Value, show_value
 from dpframe.core.domain import Columns, Scalar
+from dpframe.core.dtypes import STRING, DType
 from dpframe.core.tree import Tree
+from dpframe.errors import InvalidBounds
+from dpframe.rows.broadcast import unsigned_zero
 from dpframe.rows.fold import domain, lower, words
+from dpframe.rows.listed import listed
 from dpframe.rows.operation import Namespace
 
+_SHORT = 60
+"""Up to this many characters of categories or candidates are listed in plans."""
 _FEW = 64
 """Up to this many edges are compared one by one; more are searched."""
 
@@ -39,6 +45,11 @@ class Cells(ABC):
     @abstractmethod
     def words(self) -> str:
         """What the cells are, in a plan."""
+
+    @property
+    @abstractmethod
+    def rest(self) -> str:
+        """What becomes of rows that are in none of the listed cells, in a plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +78,14 @@ class CategoryCells(Cells):
         value = lower(self.tree, columns, ns)
         dtype = domain(self.tree, columns).dtype
         if dtype.is_text:
-            value = value.cast(ns.String)
-        listed = [c for c in self.categories if c is not None]
+            value, dtype = value.cast(ns.String), STRING
+        elif dtype.is_float:
+            value = unsigned_zero(ns, value, dtype)
         rest = self.size - 1 if self.other else None
         codes = [i for i, c in enumerate(self.categories) if c is not None]
-        if listed:
-            number = value.replace_strict(listed, codes, default=rest, return_dtype=ns.Int64)
+        if codes:
+            known = self._known(dtype)
+            number = value.replace_strict(known, codes, default=rest, return_dtype=ns.Int64)
         else:
             number = ns.lit(rest, dtype=ns.Int64)
         null_cell = self.categories.index(None) if None in self.categories else rest
@@ -80,8 +93,26 @@ class CategoryCells(Cells):
         cell: pl.Expr = ns.when(value.is_null()).then(null_code).otherwise(number)
         return cell
 
+    def _known(self, dtype: DType) -> pl.Series:
+        """The categories but null in the expression's own type: two that are one there would put
+        rows into two cells, or make an engine fail depending on rows.
+        """
+        made = listed("", [c for c in self.categories if c is not None], dtype)
+        if made is None or made.n_unique() != len(made):
+            raise InvalidBounds(
+                f"the categories of {words(self.tree)} are not different values of type {dtype}",
+                remedy="list each value once, as the type holds it",
+            )
+        return made
+
     def words(self) -> str:
-        return f"{len(self.categories)} categories of {words(self.tree)}"
+        names = ", ".join("null" if c is None else repr(c) for c in self.categories)
+        shown = f" ({names})" if len(names) <= _SHORT else ""
+        return f"{len(self.categories)} categories of {words(self.tree)}{shown}"
+
+    @property
+    def rest(self) -> str:
+        return "one more for all else" if self.other else "rows with other values are dropped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +147,14 @@ class BinCells(Cells):
         return cell
 
     def words(self) -> str:
-        return f"{len(self.edges) - 1} bins of {words(self.value.tree)}"
+        dtype = self.value.domain.dtype
+        lo, hi = show_value(self.edges[0], dtype), show_value(self.edges[-1], dtype)
+        return f"{len(self.edges) - 1} bins of {words(self.value.tree)} from {lo} to {hi}"
+
+    @property
+    def rest(self) -> str:
+        outside = "null, NaN and values outside"
+        return f"one more for {outside}" if self.other else f"{outside} are dropped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +188,15 @@ class PointCells(Cells):
         return inside.cast(ns.Int64, strict=False).clip(0, self.points - 1)
 
     def words(self) -> str:
-        return f"{self.points} points of {words(self.value.tree)}"
+        dtype = self.value.domain.dtype
+        lo = show_value(self.lo, dtype)
+        hi = show_value(self.lo + (self.points - 1) * self.step, dtype)
+        kind = "whole numbers" if self.step == 1 and dtype.is_integer else "points"
+        return f"{words(self.value.tree)} among {self.points} {kind} in [{lo}, {hi}]"
+
+    @property
+    def rest(self) -> str:
+        return f"values outside count as the nearest end, {_missing(self.value)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +225,18 @@ class PositionCells(Cells):
         return cell
 
     def words(self) -> str:
-        return f"{len(self.candidates)} candidates for {words(self.value.tree)}"
+        dtype = self.value.domain.dtype
+        listed = ", ".join(show_value(c, dtype) for c in self.candidates[: _SHORT // 2])
+        shown = f" ({listed})" if len(listed) <= _SHORT else ""
+        return f"{words(self.value.tree)} among {len(self.candidates)} candidates{shown}"
+
+    @property
+    def rest(self) -> str:
+        return _missing(self.value)
+
+
+def _missing(value: Value) -> str:
+    return "null and NaN are skipped" if value.domain.dtype.is_float else "null is skipped"
 
 
 def _comparable(numbers: tuple[Fraction, ...], value: Value) -> list[int] | list[float]:

@@ -11,7 +11,7 @@ import polars as pl
 
 from dpframe.aggregates.aggregate import Aggregate, Noisy, Use
 from dpframe.aggregates.cells import BinCells, CategoryCells, Cells
-from dpframe.aggregates.count import signed
+from dpframe.aggregates.count import sign_note, signed
 from dpframe.aggregates.part import Additive, Table
 from dpframe.aggregates.request import Request, Scope
 from dpframe.aggregates.statistics import RowCount
@@ -21,6 +21,7 @@ from dpframe.core.exact import show
 from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds, MissingKeys, UnsupportedOperation
 from dpframe.rows.fold import domain, words
+from dpframe.rows.listed import listed
 from dpframe.rows.polars_dtypes import to_polars
 
 
@@ -53,6 +54,9 @@ class Histogram(Aggregate):
 
     def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
         return signed(values[0], request).alias("count")
+
+    def note(self, request: Request, scope: Scope) -> str:
+        return f"counts: {sign_note(request)}"
 
     def expand(self, request: Request, scope: Scope) -> pl.DataFrame | None:
         cells = self._cells(request, scope)
@@ -116,20 +120,18 @@ def listed_categories(values: list[Any], found: Domain, where: str) -> tuple[Sca
         )
     if not values:
         raise InvalidBounds("the list of categories is empty", where=where, remedy="list some")
-    dtype = pl.String if found.dtype.name == "Categorical" else to_polars(found.dtype)
-    try:
-        pl.Series(values, dtype=dtype, strict=True)
-    except (TypeError, pl.exceptions.PolarsError, OverflowError):
+    made = listed("", values, found.dtype)
+    if made is None:
         raise InvalidBounds(
             f"the listed categories are not values of type {found.dtype}",
             where=where,
             remedy=f"list values of type {found.dtype}",
-        ) from None
-    if len({(type(v) is bool, v) for v in values}) != len(values):
+        )
+    if made.n_unique() != len(values):
         raise InvalidBounds(
             "a category is listed twice", where=where, remedy="list each category once"
         )
-    return tuple(values)
+    return tuple(made.to_list())
 
 
 def _equal_bins(request: Request, found: Domain, bins: int, other: bool) -> BinCells:

@@ -116,7 +116,7 @@ class QuantileChoice(Selection):
         return score
 
     def words(self) -> str:
-        return f"{show(self.q)}-quantile among {self.cells.words()}"
+        return f"{show(self.q)}-quantile of {self.cells.words()}; {self.cells.rest}"
 
 
 class Quantile(Aggregate):
@@ -183,6 +183,12 @@ class Quantile(Aggregate):
         lo, hi = bounds_of(value, request.parameters.get("bounds"), written, distinct=True)
         if value.is_whole:  # values are clamped, and a result must fit Int64
             lo, hi = max(lo, Fraction(-(2**63))), min(hi, Fraction(2**63 - 1))
+            if lo >= hi:
+                raise InvalidBounds(
+                    f"no value of type {value.domain.dtype} lies within the bounds",
+                    where=f"{words(value.tree)}.dp_{written}(...)",
+                    remedy="give the range in which the values really lie",
+                )
         width = hi - lo
         whole = value.is_whole and lo.denominator == 1 and hi.denominator == 1
         if whole:
@@ -221,6 +227,13 @@ def _listed(candidates: object, value: Value) -> tuple[Fraction, ...]:
             remedy="write candidates=[0, 10, 20]",
         )
     numbers = sorted({number_of(c, value.domain.dtype, where) for c in candidates})
+    most = 2**63 - 1 if value.is_whole else 2**100
+    if any(abs(number) > most for number in numbers):
+        raise InvalidBounds(
+            f"a candidate is larger than {'Int64 holds' if value.is_whole else '2**100'}",
+            where=where,
+            remedy="list values that the column could have",
+        )
     if not numbers:
         raise InvalidBounds(
             "the list of candidates is empty", where=where, remedy="write candidates=[0, 10, 20]"

@@ -56,7 +56,7 @@ class PrivateFrame(Opaque, Shortcuts):
 
     def filter(self, *predicates: Any, **constraints: Any) -> PrivateFrame:
         """Keep rows for which all predicates are true; keywords compare for equality."""
-        given = [p for item in predicates for p in (item if isinstance(item, list) else [item])]
+        given = _flat(predicates)
         given += [pl.col(name) == value for name, value in constraints.items()]
         if not given:
             return self
@@ -66,8 +66,9 @@ class PrivateFrame(Opaque, Shortcuts):
 
     def with_columns(self, *exprs: Any, **named_exprs: Any) -> PrivateFrame:
         """Add or replace columns, each computed from its own row."""
-        _no_dp([*_flat(exprs), *named_exprs.values()], "with_columns")
-        named = pipeline.read_rows(_flat(exprs), named_exprs, self._relation, "with_columns")
+        given = _flat(exprs)
+        _no_dp([*given, *named_exprs.values()], "with_columns")
+        named = pipeline.read_rows(given, named_exprs, self._relation, "with_columns")
         return self._then(WithColumns(named)) if named else self
 
     def select(self, *exprs: Any, **named_exprs: Any) -> Any:
@@ -78,10 +79,11 @@ class PrivateFrame(Opaque, Shortcuts):
         UnsupportedOperation
             When both kinds are mixed.
         """
-        given = [*_flat(exprs), *named_exprs.values()]
+        unnamed = _flat(exprs)
+        given = [*unnamed, *named_exprs.values()]
         dp = [isinstance(e, DPExpr) for e in given]
         if given and all(dp):
-            return self.agg(*_flat(exprs), **named_exprs)
+            return self.agg(*unnamed, **named_exprs)
         if any(dp):
             mixed = next(e for e in given if isinstance(e, DPExpr))
             raise UnsupportedOperation(
@@ -90,7 +92,7 @@ class PrivateFrame(Opaque, Shortcuts):
                 remedy="compute columns with with_columns first, then aggregate",
             )
         return self._then(
-            Select(pipeline.read_rows(_flat(exprs), named_exprs, self._relation, "select"))
+            Select(pipeline.read_rows(unnamed, named_exprs, self._relation, "select"))
         )
 
     def rename(self, mapping: Mapping[str, str]) -> PrivateFrame:
@@ -165,8 +167,9 @@ class PrivateFrame(Opaque, Shortcuts):
         MissingKeys
             When keys would have to be read from private data.
         """
-        _no_dp([*_flat(by), *named_by.values()], "group_by")
-        groups = pipeline.group(self._relation, _flat(by), named_by, keys)
+        given = _flat(by)
+        _no_dp([*given, *named_by.values()], "group_by")
+        groups = pipeline.group(self._relation, given, named_by, keys)
         return PrivateGroupBy(self, groups)
 
     def agg(self, *exprs: Any, **named: Any) -> PrivateQuery:
@@ -268,7 +271,8 @@ class PrivateGroupBy(Opaque, Shortcuts):
     ) -> PrivateQuery:
         """Without a column: the key of the best group. With one: the winner in each group."""
         if column is not None or candidates is not None:
-            return super().dp_argmax(column, score, candidates, k, **options)
+            of: Any = column
+            return super().dp_argmax(of, score, candidates, k, **options)
         return _query(self._frame, self._groups, [best_group(score, k, **options)], {})
 
     def __repr__(self) -> str:

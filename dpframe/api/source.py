@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import polars as pl
 
 from dpframe.errors import EngineError, UnsupportedOperation
+from dpframe.rows.failures import FAILURES
 
 
 class Source:
@@ -19,7 +20,7 @@ class Source:
         try:
             self.schema = frame.collect_schema()
             return
-        except Exception as error:
+        except FAILURES as error:
             kind = type(error).__name__
         raise EngineError(
             f"the schema of the frame cannot be read ({kind}); the message is withheld because it "
@@ -59,7 +60,7 @@ def protected_source(frame: object) -> Source:
             raise _not_accepted(frame)
 
 
-def _from_arrow(data: object) -> pl.LazyFrame:
+def _from_arrow(data: Any) -> pl.LazyFrame:
     """A pyarrow table, batch, batch reader or dataset; pyarrow is imported only when it is met."""
     import pyarrow as pa  # type: ignore[import-untyped]
     import pyarrow.dataset as pads  # type: ignore[import-untyped]

@@ -44,7 +44,7 @@ def exact(value: object) -> Fraction:
     if isinstance(value, str):
         return Fraction(value.strip())
     if hasattr(value, "item") and getattr(value, "shape", None) == ():  # a NumPy scalar
-        return exact(value.item())
+        return exact(value.item())  # pyright: ignore[reportAttributeAccessIssue]
     raise TypeError(f"{type(value).__name__} is not a number")
 
 

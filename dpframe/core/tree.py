@@ -6,8 +6,9 @@ lowering fold over it, and plans print it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TypeAlias
 
 from dpframe.core.domain import Scalar
@@ -17,6 +18,20 @@ Option: TypeAlias = "Scalar | DType | tuple[Option, ...]"
 Options: TypeAlias = "Mapping[str, Option]"
 
 
+def identity(option: Option | tuple[object, ...]) -> Hashable:
+    """What tells constants apart that Python holds equal: 1, 1.0 and True, 0.0 and -0.0, 0.1 and
+    0.10. Expressions that differ in such a constant differ, so that no result of one is taken for
+    the other's.
+    """
+    if isinstance(option, tuple):
+        return tuple(identity(item) for item in option)  # type: ignore[arg-type]
+    if isinstance(option, (str, DType)):
+        return option
+    if isinstance(option, datetime):  # with its offset from UTC, whatever the zone is called
+        return "datetime", option.isoformat()
+    return type(option).__name__, repr(option)
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column of the frame, by name."""
@@ -24,15 +39,23 @@ class Column:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Literal:
     """A constant that the analyst wrote. Public: it may be shown in plans."""
 
     value: Scalar
     dtype: DType
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Literal):
+            return NotImplemented
+        return identity(self.value) == identity(other.value) and self.dtype == other.dtype
 
-@dataclass(frozen=True, slots=True)
+    def __hash__(self) -> int:
+        return hash((identity(self.value), self.dtype))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Call:
     """A row-wise operation, by the name it has in the registry of `dpframe.rows`.
 
@@ -53,6 +76,18 @@ class Call:
     @property
     def params(self) -> dict[str, Option]:
         return dict(self.options)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Call):
+            return NotImplemented
+        return (
+            self.op == other.op
+            and self.args == other.args
+            and identity(self.options) == identity(other.options)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.op, self.args, identity(self.options)))
 
 
 Tree: TypeAlias = "Column | Literal | Call"

@@ -11,6 +11,7 @@ from fractions import Fraction
 from dpframe.core.domain import Domain
 from dpframe.core.interval import Interval
 from dpframe.core.tree import Call, Column, Literal, Tree
+from dpframe.rows.listed import listed
 from dpframe.rows.literal import physical
 
 _MIRROR = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
@@ -76,13 +77,16 @@ def _compare(table: dict[str, Domain], name: str, op: str, value: Literal) -> di
         return table
     if op in ("lt", "le", "eq"):  # NaN is greater than every number, and equal to none
         table[name] = replace(table[name], nan=False)
+    point = Interval(number, number)
+    if column.dtype.is_decimal:  # compared with a float it is rounded to one first
+        point = point.widened(1)
     match op:
         case "ge" | "gt":
-            return _update(table, name, Interval(number, None))
+            return _update(table, name, Interval(point.lo, None))
         case "le" | "lt":
-            return _update(table, name, Interval(None, number))
+            return _update(table, name, Interval(None, point.hi))
         case "eq":
-            return _update(table, name, Interval(number, number))
+            return _update(table, name, point)
         case _:
             return table
 
@@ -97,8 +101,16 @@ def _members(table: dict[str, Domain], name: str, options: dict[str, object]) ->
     if not isinstance(values, tuple) or any(v is None or v != v for v in values):
         return table
     column = table[name]
-    known = [v for v in values if column.categories is None or v in column.categories]
-    updated = replace(column, nullable=False, nan=False, categories=tuple(dict.fromkeys(known)))
+    if column.dtype.is_decimal and any(isinstance(v, float) for v in values):
+        return {**table, name: column.with_null(False)}  # what is rounded to those floats is unsaid
+    if column.dtype.is_integer:
+        values = tuple(int(v) for v in values if not isinstance(v, float) or v.is_integer())
+    updated = replace(column, nullable=False, nan=False)
+    typed = listed(name, values, column.dtype)
+    if typed is not None:  # some values can be one in the column's type
+        once = typed.unique(maintain_order=True).to_list()
+        known = [v for v in once if column.categories is None or v in column.categories]
+        updated = replace(updated, categories=tuple(known))
     numbers = [physical(v, column.dtype) for v in values]
     exact = [n for n in numbers if n is not None]
     if exact and len(exact) == len(values) and not column.dtype.is_temporal:

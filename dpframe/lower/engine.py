@@ -11,6 +11,7 @@ from dpframe.errors import DPFrameError, EngineError, UnsupportedOperation
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
 from dpframe.lower.tables import Lowered, count_cells, lower_query
+from dpframe.rows.failures import FAILURES
 
 
 def dry_run(
@@ -32,7 +33,7 @@ def dry_run(
             count_cells(query, result, groups)
     except DPFrameError:
         raise
-    except Exception as error:
+    except FAILURES as error:
         raise UnsupportedOperation(
             f"Polars {pl.__version__} does not accept the lowered query "
             f"({type(error).__name__}); nothing was charged",
@@ -59,7 +60,7 @@ def run(
                 query.statistics, count_cells(query, result, groups), strict=True
             ):
                 counted[Table(statistic, query.cells)] = cells
-    except Exception:
+    except FAILURES:
         failed = True
     if failed:  # raised outside the handler, so that not even the context keeps the engine's text
         raise EngineError(

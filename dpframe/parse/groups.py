@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, datetime, time
 from math import prod
 from typing import Any
 
@@ -18,6 +17,7 @@ from dpframe.frames.with_columns import unique_names
 from dpframe.parse.outputs import polars_schema
 from dpframe.parse.reader import read
 from dpframe.rows.fold import domain, words
+from dpframe.rows.listed import listed
 from dpframe.rows.polars_dtypes import to_polars
 
 MOST_GROUPS = 50_000_000
@@ -51,7 +51,7 @@ def read_groups(
     if keys is None:
         return Groups(tuple(named), *_known_keys(named, domains, where))
     frame = _checked(_frame_of(keys, domains, where), domains, where)
-    return Groups(tuple(named), frame, f"{frame.height} public keys, as listed")
+    return Groups(tuple(named), frame, f"{frame.height} keys, public because the query lists them")
 
 
 def _flat(by: Sequence[Any]) -> list[Any]:
@@ -90,7 +90,7 @@ def _known_keys(
             )
     lists = {name: list(found.categories or ()) for name, found in domains.items()}
     frame = _product(lists, domains, where)
-    return frame, f"{frame.height} public keys, from types and declarations"
+    return frame, f"{frame.height} keys, public because types or declarations name them"
 
 
 def _product(
@@ -192,16 +192,9 @@ def _covers(given: Sequence[str], wanted: Sequence[str], where: str) -> None:
 
 
 def _column(name: str, values: list[Any], found: Domain, where: str) -> pl.Series:
-    """Listed values as a column that holds exactly them: Polars would take some for others."""
-    stored = _stored(found)
-    if found.dtype.name == "Datetime" and found.dtype.zone is None:
-        values = [datetime.combine(v, time()) if type(v) is date else v for v in values]
-    try:
-        made = pl.Series(name, values, dtype=stored, strict=True)
-        same = made.dtype == stored and made.to_list() == values
-    except (TypeError, OverflowError, ValueError, pl.exceptions.PolarsError):
-        raise _wrong_type(name, found, where) from None
-    if not same or (stored != pl.Boolean and any(isinstance(v, bool) for v in values)):
+    """Listed values as a column that holds exactly them."""
+    made = listed(name, values, found.dtype)
+    if made is None:
         raise _wrong_type(name, found, where)
     return made
 

@@ -1,6 +1,6 @@
 """From exact tables to released results: noise, selection, post-processing."""
 
 from dpframe.release.draw import draw
-from dpframe.release.results import assemble, check_post
+from dpframe.release.results import assemble, check_post, rehearse
 
-__all__ = ["assemble", "check_post", "draw"]
+__all__ = ["assemble", "check_post", "draw", "rehearse"]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
 from dpframe.aggregates.aggregate import Noisy
-from dpframe.aggregates.part import Part
+from dpframe.aggregates.part import Part, Selection
 from dpframe.aggregates.query import Output, Query
 from dpframe.aggregates.registry import BY_KIND
 from dpframe.aggregates.request import Request, Scope
 from dpframe.errors import UnsupportedOperation
+from dpframe.rows.failures import FAILURES
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,6 +69,7 @@ def check_post(query: Query) -> None:
         When it cannot be computed from results of such types.
     """
     scope = query.scope
+    _check_names(query)
     for output in query.outputs:
         if output.post is None:
             continue
@@ -83,12 +85,80 @@ def check_post(query: Query) -> None:
                 zeros[(use.part, request.mechanism)] = np.zeros((1, 1), dtype=np.int64)
         try:
             _output(output, scope, zeros)
-        except Exception as error:
+        except FAILURES as error:
             raise UnsupportedOperation(
                 f"the results cannot be combined like this ({type(error).__name__})",
                 where=output.words,
                 remedy="combine numbers with numbers; everything else can be done after release",
             ) from None
+
+
+def _check_names(query: Query) -> None:
+    """Refuse a table that would have two columns of one name."""
+    only = query.outputs[0]
+    if len(query.outputs) > 1 or only.post is not None:
+        return
+    (request,) = only.requests.values()
+    expanded = BY_KIND[request.kind].expand(request, query.scope)
+    if expanded is None:
+        return
+    keys = () if query.groups is None else query.groups.names
+    values = () if request.parameters.get("best_group") else (_table_name(query, expanded),)
+    names = [*keys, *expanded.columns, *values]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UnsupportedOperation(
+            f"the table would have two columns named {twice!r}",
+            where=only.words,
+            remedy="rename the column before, with .rename({...}) or .alias(...)",
+        )
+
+
+def rehearse(query: Query) -> None:
+    """Assemble the released frame from zeros, for the first keys: what fails would do so after the
+    charge.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When the results have no place in a frame.
+    """
+    most = max(
+        (int(r.parameters.get("k", 1)) for o in query.outputs for r in o.requests.values()),
+        default=1,
+    )
+    if query.groups is not None and query.groups.size > most:
+        first = replace(query.groups, keys=query.groups.keys.head(most))
+        query = replace(query, groups=first)
+    try:
+        assemble(query, _zeros(query))
+    except FAILURES as error:
+        raise UnsupportedOperation(
+            f"the results cannot be put into a frame ({type(error).__name__}); nothing was charged",
+            remedy="simplify the query, or report it as a bug of dpframe",
+        ) from None
+
+
+def _zeros(query: Query) -> dict[tuple[Part, str], Noisy]:
+    scope = query.scope
+    groups = 1 if query.groups is None else query.groups.size
+    zeros: dict[tuple[Part, str], Noisy] = {}
+    for output in query.outputs:
+        for request in output.requests.values():
+            for use in BY_KIND[request.kind].uses(request, scope):
+                part = use.part
+                if isinstance(part, Selection):
+                    shape = (part.entries(scope), part.rounds)
+                else:
+                    cells = part.tables[0].cells
+                    shape = (groups, 1 if cells is None else cells.size)
+                zeros[(part, request.mechanism)] = np.zeros(shape, dtype=np.int64)
+    return zeros
+
+
+def _table_name(query: Query, expanded: pl.DataFrame) -> str:
+    """The column of a table that holds the results."""
+    return query.outputs[0].name if "rank" in expanded.columns else "count"
 
 
 def _output(output: Output, scope: Scope, noisy: Mapping[tuple[Part, str], Noisy]) -> _Column:
@@ -114,8 +184,7 @@ def _table(query: Query, column: _Column) -> pl.DataFrame:
     """One row per group and category (or rank)."""
     assert column.expanded is not None
     rows = column.expanded.height
-    name = query.outputs[0].name
-    values = column.values if "rank" not in column.expanded.columns else column.values.alias(name)
+    values = column.values.alias(_table_name(query, column.expanded))
     if query.groups is None:
         return column.expanded.with_columns(values)
     keys = query.groups.keys

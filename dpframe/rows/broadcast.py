@@ -1,17 +1,19 @@
-"""Constants as columns, where an engine computes with a scalar differently.
+"""Where an engine computes with a scalar, or with one row, otherwise than with several.
 
 Polars divides floats by a scalar through its reciprocal, but exactly by a column and in a frame of
 one row: 49.0 / 49.0 is then 1.0 or 0.9999999999999999, depending on how many rows there are. A row
-could so change another row's value, so divisors are always columns.
+could so change another row's value, so divisors are always columns. It also leaves one row as it
+is when it adds zero: -0.0 + 0.0 is then -0.0 or 0.0. So no result may depend on a zero's sign.
 """
 
 from __future__ import annotations
 
 import polars as pl
 
-from dpframe.core.dtypes import FLOAT64
+from dpframe.core.dtypes import FLOAT64, DType
 from dpframe.rows.operands import as_type
 from dpframe.rows.operation import Namespace
+from dpframe.rows.polars_dtypes import to_polars
 
 
 def beside(ns: Namespace, divisor: pl.Expr, dividend: pl.Expr) -> pl.Expr:
@@ -32,3 +34,10 @@ def nonzero(ns: Namespace, divisor: pl.Expr, dividend: pl.Expr) -> pl.Expr:
     column = beside(ns, divisor, dividend)
     known: pl.Expr = ns.when(divisor != 0).then(column)
     return known
+
+
+def unsigned_zero(ns: Namespace, number: pl.Expr, dtype: DType) -> pl.Expr:
+    """A float with zero for minus zero, for operations that tell them apart."""
+    zero = ns.lit(0.0, dtype=to_polars(dtype))
+    result: pl.Expr = ns.when(number == 0).then(zero).otherwise(number)
+    return result

@@ -20,6 +20,7 @@ from dpframe.core.dtypes import FLOAT32, INT64, STRING, DType
 from dpframe.core.interval import EVERYTHING, Interval, interval
 from dpframe.core.tree import Options
 from dpframe.errors import UnsupportedOperation
+from dpframe.rows.broadcast import unsigned_zero
 from dpframe.rows.operands import INT64_LIMITS, as_type, boolean
 from dpframe.rows.operation import Namespace, RowOperation
 from dpframe.rows.temporal_arithmetic import counted, counted_interval, units_per_day
@@ -85,7 +86,6 @@ class Cast(RowOperation):
         'pl.col("d").cast(pl.Int32)',
         'pl.col("dt").cast(pl.Int64)',
         'pl.col("dur").cast(pl.Float64)',
-        "pl.lit(None).cast(pl.Int64)",
     )
 
     def domain(self, args: Sequence[Domain], options: Options) -> Domain:
@@ -149,7 +149,9 @@ def cast_expression(ns: Namespace, expression: pl.Expr, source: DType, target: D
         return as_type(as_type(expression, STRING), target)
     if source.is_float and target == STRING:
         # Older versions of Polars write 1e20 without the plus sign.
-        return as_type(expression, STRING).str.replace(r"e(\d)", "e+${1}")
+        return as_type(unsigned_zero(ns, expression, source), STRING).str.replace(
+            r"e(\d)", "e+${1}"
+        )
     return as_type(expression, target)
 
 

@@ -156,7 +156,7 @@ class SumHorizontal(RowOperation):
     ) -> pl.Expr:
         operands = compute(args, domains)
         if _ignores_nulls(options):
-            operands = [_or_zero(ns, e) for e in operands]
+            operands = [e.fill_null(0) for e in operands]
         return reduce(lambda a, b: a + b, operands)
 
     def words(self, args: Sequence[str], options: Options) -> str:
@@ -193,7 +193,7 @@ class MeanHorizontal(RowOperation):
         if not _ignores_nulls(options):
             total = reduce(lambda a, b: a + b, numbers)
             return total / beside(ns, ns.lit(float(len(numbers))), total)
-        total = reduce(lambda a, b: a + b, [_or_zero(ns, e) for e in numbers])
+        total = reduce(lambda a, b: a + b, [e.fill_null(0.0) for e in numbers])
         count = reduce(lambda a, b: a + b, [as_type(e.is_not_null(), FLOAT64) for e in numbers])
         mean: pl.Expr = ns.when(count > 0).then(total / count)
         return mean
@@ -222,11 +222,6 @@ def _with_zero(domain: Domain) -> Domain:
     if not domain.nullable:
         return domain
     return replace(domain, nullable=False, interval=domain.interval.hull(ZERO), categories=None)
-
-
-def _or_zero(ns: Namespace, term: pl.Expr) -> pl.Expr:
-    result: pl.Expr = ns.when(term.is_null()).then(0).otherwise(term)
-    return result
 
 
 class AnyHorizontal(RowOperation):

@@ -46,6 +46,8 @@ def keyed(expression: pl.Expr, domain: Domain, values: tuple[Scalar, ...]) -> Ke
         When the constants cannot be compared with the operand.
     """
     common = comparable([domain, *constants(values)], ordered=False)
+    if domain.dtype.name == "Null":
+        return Keyed(as_type(expression, BOOLEAN), BOOLEAN, ())  # always null: nothing is found
     present = [v for v in values if v is not None]
     source, dtype = domain.dtype, common.dtype
     if source.is_temporal:

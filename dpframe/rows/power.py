@@ -12,6 +12,7 @@ from dpframe.core.domain import Domain
 from dpframe.core.dtypes import FLOAT64, INT64
 from dpframe.core.interval import EVERYTHING, UNIT, Interval, interval
 from dpframe.core.tree import Options
+from dpframe.rows.broadcast import unsigned_zero
 from dpframe.rows.constants import sole_integer, sole_number
 from dpframe.rows.operands import (
     require_numbers,
@@ -63,7 +64,7 @@ class Pow(RowOperation):
             FLOAT64,
             nullable=x.nullable or y.nullable,
             nan=base.nan or exponent.nan or (negative and not whole_power),
-            interval=_powers(x.interval, number),
+            interval=_powers(x.interval, None if y.nullable else number),
         )
 
     def lower(
@@ -74,10 +75,36 @@ class Pow(RowOperation):
             # The constant itself, not the operand: a negative whole power would fail.
             return widen(args[0], domains[0]).pow(ns.lit(whole, dtype=ns.UInt32))
         base, exponent = (widen_to_float(e, d) for e, d in zip(args, domains, strict=True))
-        return base.pow(exponent)
+        number = sole_number(domains[1])
+        if number is not None and not domains[1].nullable:
+            return unsigned_zero(ns, base, FLOAT64).pow(ns.lit(float(number), dtype=ns.Float64))
+        integers = not any(d.dtype.is_float or d.dtype.is_decimal for d in domains)
+        return _by_logarithm(ns, base, exponent, integers)
 
     def words(self, args: Sequence[str], options: Options) -> str:
         return f"({args[0]} ** {args[1]})"
+
+
+def _by_logarithm(ns: Namespace, base: pl.Expr, exponent: pl.Expr, whole: bool) -> pl.Expr:
+    """Powers whose exponent differs from row to row, as exp(y log |x|) with the right sign.
+
+    Polars raises one row to a power by another algorithm than it uses for several, with other last
+    digits, so its own power of two columns would depend on how many rows there are. With `whole`
+    numbers, results that a float can tell from their neighbours are rounded to whole ones.
+    """
+    one = ns.lit(1.0, dtype=ns.Float64)
+    size = (exponent * base.abs().log()).exp()
+    if whole:  # off by less than a tenth here: 2**44 * 44 log(2) / 2**51
+        size = ns.when(size.is_between(1.0, 2.0**44)).then(size.round()).otherwise(size)
+    size = ns.when((exponent == 0) | (base.abs() == 1)).then(one).otherwise(size)
+    half = exponent * 0.5
+    integral = exponent.floor() == exponent
+    negative = ns.when(integral & (half.floor() != half)).then(-size)
+    undefined = ns.lit(math.nan, dtype=ns.Float64)
+    negative = negative.when(~integral & base.is_finite()).then(undefined).otherwise(size)
+    known = base.is_not_null() & exponent.is_not_null()
+    power: pl.Expr = ns.when(known).then(ns.when(base < 0).then(negative).otherwise(size))
+    return power
 
 
 def whole_exponent(base: Domain, exponent: Domain) -> int | None:
@@ -109,8 +136,8 @@ def _powers(base: Interval, power: Fraction | None) -> Interval:
     if power == 0:
         return interval(1, 1)
     even = power.denominator == 1 and power % 2 == 0
-    if base.lo == 0:  # -0.0 to a negative odd power is minus infinity
-        positive = power > 0 or power.denominator != 1
+    if base.lo == 0:  # a zero to a negative power is infinity, whatever its sign
+        positive = True
     if not positive and not even and (power < 0 or power.denominator != 1):
         return Interval() if power.denominator == 1 else Interval(Fraction(0), None)
     magnitudes = base.abs() if even or positive else base
@@ -119,7 +146,7 @@ def _powers(base: Interval, power: Fraction | None) -> Interval:
         raised = magnitudes.increasing(lambda end: _raise(end, power)).as_float()
     else:
         raised = Interval(
-            Fraction(0) if magnitudes.hi is None else _raise(magnitudes.hi, power),
+            _raise(magnitudes.hi, power) if magnitudes.hi else Fraction(0),
             None if not magnitudes.lo else _raise(magnitudes.lo, power),
         ).as_float()
     return raised.widened(4).intersect(floor) or UNIT

@@ -219,6 +219,8 @@ def _looked_up(
     """The new value where the operand is an old one, else `otherwise`."""
     old, new = _table(options)
     pairs = [(o, n) for o, n in zip(old, new, strict=True) if o is not None]
+    if domain.dtype.name == "Null":
+        pairs = []
     result = otherwise
     if pairs:
         lookup = keyed(expression, domain, tuple(o for o, _ in pairs))

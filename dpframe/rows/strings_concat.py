@@ -15,6 +15,7 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.rows.operation import Namespace, RowOperation
 from dpframe.rows.options import flag_option, quoted, text_option
 from dpframe.rows.polars_dtypes import to_polars
+from dpframe.rows.text import LONGEST_TEXT, bounded
 
 _MOST_CATEGORIES = 1_000
 
@@ -23,7 +24,9 @@ class ConcatStr(RowOperation):
     """Text, integers and Booleans; how floats and dates print differs between versions."""
 
     name = "concat_str"
-    summary = "Texts, integers and Booleans joined by a constant separator."
+    summary = (
+        "Texts, integers and Booleans joined by a constant separator; cut after 65536 characters."
+    )
     examples = (
         'pl.concat_str("s", "sb", separator="-")',
         'pl.concat_str("s", "i8", "b", "e", separator="", ignore_nulls=True)',
@@ -49,7 +52,7 @@ class ConcatStr(RowOperation):
             separator=text_option(options, "separator"),
             ignore_nulls=flag_option(options, "ignore_nulls"),
         )
-        return expression
+        return bounded(expression)
 
     def words(self, args: Sequence[str], options: Options) -> str:
         separator = text_option(options, "separator")
@@ -80,7 +83,7 @@ def _joined(args: Sequence[Domain], options: Options) -> tuple[Scalar, ...] | No
         return None
     separator = text_option(options, "separator")
     joined = (separator.join(v for v in row if v is not None) for row in product(*choices))
-    return tuple(dict.fromkeys(joined))
+    return tuple(dict.fromkeys(text[:LONGEST_TEXT] for text in joined))
 
 
 OPERATIONS: tuple[RowOperation, ...] = (ConcatStr(),)

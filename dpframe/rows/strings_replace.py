@@ -12,7 +12,9 @@ from dpframe.core.tree import Options
 from dpframe.errors import InvalidBounds
 from dpframe.rows.operation import Namespace, RowOperation
 from dpframe.rows.options import flag_option, quoted, text_option, whole_option
-from dpframe.rows.text import TextOperation, TextToText, check_pattern, known_results
+from dpframe.rows.text import TextOperation, TextToText, bounded, check_pattern, known_results
+
+_LONGEST_VALUE = 256
 
 
 class Replace(TextToText):
@@ -20,7 +22,10 @@ class Replace(TextToText):
 
     name = "str_replace"
     method = "str.replace"
-    summary = "The text with matches of a constant, or of a constant regular expression, replaced."
+    summary = (
+        "The text with matches of a constant, or of a constant regular expression, replaced; cut "
+        "before and after to 65536 characters."
+    )
     examples = (
         'pl.col("s").str.replace("a", "b", literal=True)',
         'pl.col("s").str.replace_all("[aeiou]", "")',
@@ -30,15 +35,21 @@ class Replace(TextToText):
 
     def check(self, options: Options) -> None:
         whole_option(options, "n")
+        if len(text_option(options, "value")) > _LONGEST_VALUE:
+            raise InvalidBounds(
+                f"the replacement is longer than {_LONGEST_VALUE} characters",
+                remedy="replace by something shorter",
+            )
         if not flag_option(options, "literal"):
             check_pattern(_pattern(options))
 
     def apply(self, ns: Namespace, text: pl.Expr, options: Options) -> pl.Expr:
         pattern, value = _pattern(options), text_option(options, "value")
         literal, n = flag_option(options, "literal"), whole_option(options, "n")
+        text = bounded(text)
         if n < 0:
-            return text.str.replace_all(pattern, value, literal=literal)
-        return text.str.replace(pattern, value, literal=literal, n=n)
+            return bounded(text.str.replace_all(pattern, value, literal=literal))
+        return bounded(text.str.replace(pattern, value, literal=literal, n=n))
 
     def words(self, args: Sequence[str], options: Options) -> str:
         n = whole_option(options, "n")

@@ -52,6 +52,10 @@ def supertype(domains: Sequence[Domain]) -> DType:
 
 def _merge(types: Sequence[DType]) -> DType:
     first = types[0]
+    if any(t.name == "Categorical" for t in types):
+        # Two columns may number their categories differently.
+        types = [STRING if t.is_text else t for t in types]
+        first = types[0]
     if all(t == first for t in types):
         return first
     if all(t.is_integer or t.is_boolean for t in types):

@@ -17,10 +17,13 @@ from dpframe.core.dtypes import INT64, STRING, DType
 from dpframe.core.interval import interval
 from dpframe.core.tree import Options
 from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.rows.failures import FAILURES
 from dpframe.rows.operands import boolean
 from dpframe.rows.operation import Namespace, RowOperation
 from dpframe.rows.polars_dtypes import to_polars
 
+LONGEST_TEXT = 2**16
+"""Characters after which text that was joined or replaced is cut."""
 _MOST_CATEGORIES = 10_000
 """Longer lists of categories are not carried through text operations."""
 
@@ -54,6 +57,14 @@ def as_text(expression: pl.Expr, domain: Domain) -> pl.Expr:
     if domain.dtype == STRING:
         return expression
     return expression.cast(to_polars(STRING), strict=False)
+
+
+def bounded(text: pl.Expr) -> pl.Expr:
+    """Text cut to `LONGEST_TEXT` characters, where an operation could make it grow.
+
+    Text that doubles again and again would exhaust memory only if one row is not empty.
+    """
+    return text.str.head(LONGEST_TEXT)
 
 
 def known_results(
@@ -158,7 +169,7 @@ def check_pattern(pattern: str) -> int:
     try:
         probe.str.contains(pattern, literal=False, strict=True)
         groups = probe.str.extract_groups(pattern).struct.fields
-    except Exception:
+    except FAILURES:
         raise InvalidBounds(
             f"{quoted_pattern(pattern)} is not a regular expression",
             remedy="write a regular expression of Rust's regex crate, which has no look-around "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import Any, Literal
@@ -140,14 +140,3 @@ def check_row_wise(
             assert same(values(some), expected), (
                 f"{checked.text}: rows {order} give {values(some)}, within the frame {expected}"
             )
-
-
-def reference_values(
-    expression_tree: Tree, frame: pl.DataFrame, evaluate: Callable[[Tree, dict[str, Any]], Any]
-) -> list[Any]:
-    """A tree on every row of a frame, by a plain-Python evaluator."""
-    table = {name: values(frame[name]) for name in frame.columns}
-    return [
-        evaluate(expression_tree, {name: column[i] for name, column in table.items()})
-        for i in range(frame.height)
-    ]

@@ -11,7 +11,7 @@ Python's own types end at the year 9999, and Polars' do not.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -152,7 +152,7 @@ _RANDOM: dict[str, Any] = {
     "u8": st.integers(0, 255),
     "u32": st.integers(0, 2**32 - 1),
     "u64": st.integers(0, 2**64 - 1),
-    "f32": st.floats(width=32),
+    "f32": st.floats(-(2.0**100), 2.0**100, width=32),
     "f64": st.one_of(st.floats(), st.floats(-100, 100)),
     "f64b": st.one_of(st.floats(), st.floats(-100, 100)),
     "s": st.text(max_size=6),
@@ -187,21 +187,33 @@ def cells(name: str) -> st.SearchStrategy[Any]:
     return st.one_of(awkward, _RANDOM[name]) if name in _RANDOM else awkward
 
 
+class Frame(pl.DataFrame):
+    """A frame that prints as Python: Polars panics on dates outside any calendar."""
+
+    def __repr__(self) -> str:
+        shown = {name: values(self[name]) for name in self.columns}
+        return f"frame_of({shown})"
+
+    __str__ = __repr__
+
+
+def frame_of(columns: Mapping[str, Sequence[Any]]) -> Frame:
+    """A frame from plain values of columns of `SCHEMA`, as failures print it."""
+    return Frame([series(name, items) for name, items in columns.items()])
+
+
 @st.composite
 def frames(
     draw: st.DrawFn, min_rows: int = 0, max_rows: int = 8, names: Sequence[str] = tuple(SCHEMA)
-) -> pl.DataFrame:
+) -> Frame:
     """Frames with the columns `names` of `SCHEMA`; the row count is drawn once for all columns."""
     height = draw(st.integers(min_rows, max_rows))
-    return pl.DataFrame(
-        [
-            series(name, draw(st.lists(cells(name), min_size=height, max_size=height)))
-            for name in names
-        ]
+    return frame_of(
+        {name: draw(st.lists(cells(name), min_size=height, max_size=height)) for name in names}
     )
 
 
-def nasty_frame(height: int = 61) -> pl.DataFrame:
+def nasty_frame(height: int = 61) -> Frame:
     """All awkward values; each column walks its pool with another stride, so that pairs vary."""
     built = []
     for position, name in enumerate(SCHEMA):
@@ -210,7 +222,7 @@ def nasty_frame(height: int = 61) -> pl.DataFrame:
         built.append(
             series(name, [pool[(i * stride + position) % len(pool)] for i in range(height)])
         )
-    return pl.DataFrame(built)
+    return Frame(built)
 
 
 def values(column: pl.Series) -> list[Any]:

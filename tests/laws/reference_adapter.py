@@ -14,9 +14,16 @@ from fractions import Fraction
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import polars as pl
+
+from dpframe.core.domain import Columns
 from dpframe.core.dtypes import DType
+from dpframe.core.tree import walk
 from tests.laws import reference_text_time
+from tests.laws.checking import Expression, same
+from tests.laws.frames import values
 from tests.laws.reference import (
+    APPROXIMATE,
     EPOCH,
     FIRST_DAY,
     LAST_DAY,
@@ -25,7 +32,9 @@ from tests.laws.reference import (
     UNKNOWN,
     Context,
     Reference,
+    evaluate,
     in_unit,
+    is_close,
     plain,
     strict,
     whole,
@@ -127,3 +136,21 @@ ALL: dict[str, Reference] = {
     **REFERENCES,
 }
 """The meaning of every operation in the registry."""
+
+
+def check_reference(
+    frame: pl.DataFrame,
+    columns: Columns,
+    expressions: Sequence[Expression],
+    results: Sequence[list[Any]],
+) -> None:
+    """The values are those of plain Python."""
+    table = {name: values(frame[name]) for name in frame.columns}
+    for checked, found in zip(expressions, results, strict=True):
+        places = max(APPROXIMATE.get(getattr(n, "op", ""), 0) for n in walk(checked.tree))
+        for i, value in enumerate(found):
+            row = {name: column[i] for name, column in table.items()}
+            expected = evaluate(checked.tree, row, columns, ALL)
+            agrees = expected is UNKNOWN or same(value, expected)
+            agrees = agrees or (places > 0 and is_close(value, expected, places))
+            assert agrees, f"{checked.text}: {value!r}, and plain Python says {expected!r}"

@@ -53,7 +53,7 @@ from tests.laws.queries import (
 EVERY = pytest.mark.parametrize("aggregate", AGGREGATES, ids=lambda a: a.kind)
 units = st.sampled_from(UNITS)
 groupings = st.sampled_from(GROUPINGS)
-some_steps = st.lists(st.sampled_from(STEPS), max_size=2)
+some_steps = st.lists(st.sampled_from(STEPS), max_size=2, unique=True)
 NASTY = nasty_frame(90)
 EXTRA = (
     'pl.col("u64").dp_sum((0, 5))',

@@ -1,0 +1,279 @@
+"""Attacks: accepted queries that leaked, were charged too little, or failed depending on data."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import polars as pl
+import pytest
+from polars.io.plugins import register_io_source
+
+import dpframe as dp
+from dpframe import lower, pipeline
+
+
+def protected(frame: pl.DataFrame, **options: Any) -> dp.PrivateFrame:
+    return dp.Session(epsilon=10**9).protect(frame, dp.Rows(), **options)
+
+
+def exact_total(query: Any, frame: pl.DataFrame) -> int:
+    """The sum over all entries of the query's one exact table."""
+    asked = query._query
+    prepared = pipeline.plan(asked, dp.PureDP(1), None)
+    (table,) = {t for use in prepared.parts for t in use.part.tables}
+    return int(lower.run(asked.relation, asked.groups, [table], frame.lazy())[table].values.sum())
+
+
+TENTH = pl.DataFrame({"x": [Decimal("0.1")]}, schema={"x": pl.Decimal(10, 1)})
+MOMENT = pl.DataFrame({"x": [datetime(2020, 1, 1)]}, schema={"x": pl.Datetime("ms")})
+MICROS = [datetime(2020, 1, 1) + timedelta(microseconds=i) for i in range(5)]
+TENTHS = [Decimal("0.1") + i * Decimal("0.0001") for i in range(5)]
+
+
+# -- one group or cell, many times ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("frame", "values"), [(TENTH, TENTHS), (MOMENT, MICROS)])
+def test_a_filter_does_not_repeat_a_group(frame: pl.DataFrame, values: list[Any]) -> None:
+    filtered = protected(frame).filter(pl.col("x").is_in(values))
+    try:
+        query = filtered.group_by("x").agg(dp.count())
+    except dp.DPFrameError:
+        return
+    keys = query.collect(epsilon=1)["x"]
+    assert keys.n_unique() == keys.len()
+
+
+@pytest.mark.parametrize(("frame", "values"), [(TENTH, TENTHS), (MOMENT, MICROS)])
+def test_declared_categories_do_not_repeat_a_group(frame: pl.DataFrame, values: list[Any]) -> None:
+    try:
+        query = protected(frame, categories={"x": values}).group_by("x").agg(dp.count())
+    except dp.DPFrameError:
+        return
+    keys = query.collect(epsilon=1)["x"]
+    assert keys.n_unique() == keys.len()
+
+
+FLOAT = pl.DataFrame({"x": [2.0**53]})
+FLOAT32 = pl.DataFrame({"x": [0.1]}, schema={"x": pl.Float32})
+CANDIDATES = [
+    (TENTH, TENTHS),
+    (MOMENT, MICROS),
+    (FLOAT, [2**53, 2**53 + 1]),
+    (FLOAT32, [0.1, 0.1 + 1e-12]),
+]
+
+
+@pytest.mark.parametrize(("frame", "values"), CANDIDATES)
+def test_one_row_is_in_one_cell(frame: pl.DataFrame, values: list[Any]) -> None:
+    try:
+        query = protected(frame).dp_argmax("x", candidates=values)
+    except dp.DPFrameError:
+        return
+    assert exact_total(query, frame) <= 1
+
+
+@pytest.mark.parametrize(("frame", "values"), CANDIDATES)
+def test_candidates_do_not_fail_depending_on_data(frame: pl.DataFrame, values: list[Any]) -> None:
+    twice = pl.concat([frame, frame])
+    try:
+        query = protected(twice).dp_argmax("x", candidates=values)
+    except dp.DPFrameError:
+        return
+    query.collect(epsilon="1e-9")
+
+
+# -- rows that depend on other rows -----------------------------------------------------------
+
+# Polars splits frames among threads, so a row may be alone in its part however many rows there are;
+# and computes with operands of one row as it does with scalars.
+ZEROS = {
+    "x + 0": (pl.col("x") + 0) ** -1,
+    "sum_horizontal": pl.sum_horizontal("x", 0) ** -1,
+    "as text": ((pl.col("x") + 0.0).cast(pl.String) == "-0.0").cast(pl.Int8),
+}
+NINTH = 58871586.708267905
+"""7.3 to the ninth power as Polars computes it for a frame of one row."""
+POWERS = {
+    "constant base": (7.3 ** pl.col("y"), NINTH),
+    "constant power": (pl.col("x") ** pl.when(pl.col("x") > 0).then(9.0).otherwise(9.0), NINTH),
+    "columns": (pl.col("x").pow(pl.col("y")), NINTH),
+}
+
+
+def sums_per_row(frame: pl.DataFrame, expression: pl.Expr) -> set[float]:
+    """The sum divided by the rows, for frames in which all rows are the same row."""
+    found = set()
+    for n in range(1, 8):
+        query = protected(pl.concat([frame] * n)).agg(expression.dp_sum((-1, 1)).alias("s"))
+        found.add(round(float(query.collect(epsilon=10**7).item()) / n, 3))
+    return found
+
+
+@pytest.mark.parametrize("name", ZEROS)
+def test_signed_zeros_do_not_depend_on_other_rows(name: str) -> None:
+    assert len(sums_per_row(pl.DataFrame({"x": [-0.0]}), ZEROS[name])) == 1
+
+
+@pytest.mark.parametrize("name", POWERS)
+def test_powers_do_not_depend_on_other_rows(name: str) -> None:
+    raised, edge = POWERS[name]
+    step = pl.when(raised >= edge).then(1.0).otherwise(-1.0)
+    assert len(sums_per_row(pl.DataFrame({"x": [7.3], "y": [9.0]}), step)) == 1
+
+
+# -- failures that depend on data -------------------------------------------------------------
+
+GROWING = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+import polars as pl, dpframe as dp
+frame = pl.DataFrame({"name": ["Alice" if sys.argv[1] == "1" else "", ""]})
+private = dp.Session(epsilon=1).protect(frame, dp.Rows())
+try:
+    for _ in range(31):
+        private = private.with_columns(name=pl.concat_str("name", "name"))
+    query = private.dp_sum(pl.col("name").str.len_bytes(), (0, 10))
+except dp.DPFrameError:
+    sys.exit(0)
+query.collect(epsilon="1e-9")
+"""
+
+
+def test_one_row_does_not_exhaust_memory() -> None:
+    codes = [
+        subprocess.run([sys.executable, "-c", GROWING, secret], capture_output=True).returncode
+        for secret in "01"
+    ]
+    assert codes == [0, 0]
+
+
+def panicking() -> pl.LazyFrame:
+    def read(*_: object) -> Iterator[pl.DataFrame]:
+        raise pl.exceptions.PanicException("Zanzibar-918273")
+        yield
+
+    return register_io_source(read, schema={"x": pl.Int64})
+
+
+def test_the_text_of_a_panic_is_withheld() -> None:
+    query = dp.Session(epsilon=1).protect(panicking(), dp.Rows()).dp_count()
+    with pytest.raises(dp.EngineError) as caught:
+        query.collect(epsilon=1)
+    assert "Zanzibar" not in str(caught.value)
+
+
+def test_a_histogram_of_a_constant_does_not_fail_depending_on_data() -> None:
+    for n in range(8):
+        frame = pl.DataFrame(
+            {"i": [1] * n, "f": [1.0] * n}, schema={"i": pl.Int64, "f": pl.Float64}
+        )
+        query = protected(frame).filter(pl.col("i") > 0)
+        query.dp_histogram(pl.lit(1), 5, bounds=(-4, 2)).collect(epsilon=1)
+
+
+# -- statistics taken for each other ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "one", "other"),
+    [
+        (1.0, (pl.col("x") * 0.0) ** -1, (pl.col("x") * -0.0) ** -1),
+        (2**53 + 1, pl.col("x").is_in([2**53]), pl.col("x").is_in([2.0**53])),
+    ],
+)
+def test_unlike_expressions_do_not_share_a_part(value: float, one: pl.Expr, other: pl.Expr) -> None:
+    query = protected(pl.DataFrame({"x": [value] * 3})).agg(
+        one.dp_sum((-1, 1)).alias("one"), other.dp_sum((-1, 1)).alias("other")
+    )
+    assert len(query.plan(epsilon=1).releases) == 2
+
+
+def fingerprints(frame: dp.PrivateFrame) -> list[tuple[str, str]]:
+    """Pairs of plans of unlike queries."""
+    x, g = pl.col("x"), pl.col("g")
+    shared = list(range(8))
+    pairs = [
+        (
+            frame.filter(x.is_in([*shared, *range(20, 30)])).dp_count(),
+            frame.filter(x.is_in([*shared, *range(50, 60)])).dp_count(),
+        ),
+        (
+            frame.agg(g.dp_histogram([f"cat {i}" for i in range(40)])),
+            frame.agg(g.dp_histogram([f"dog {i}" for i in range(40)])),
+        ),
+        (
+            frame.filter(x == pl.lit(1, dtype=pl.Int8)).dp_count(),
+            frame.filter(x == pl.lit(1, dtype=pl.Int64)).dp_count(),
+        ),
+        tuple(
+            frame.dp_argmax(
+                "g",
+                score=x * pl.col("w"),
+                candidates=pl.DataFrame({"c": ["u", "v"], "w": weights}),
+                bounds=(0, 9),
+            )
+            for weights in ([1, 2], [2, 1])
+        ),
+    ]
+    return [tuple(q.plan(epsilon=1).fingerprint for q in pair) for pair in pairs]  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("pair", range(4))
+def test_unlike_plans_have_unlike_fingerprints(pair: int) -> None:
+    one, other = fingerprints(protected(pl.DataFrame({"x": [1], "g": ["a"]})))[pair]
+    assert one != other
+
+
+def test_accuracy_is_that_of_the_output_asked_for() -> None:
+    x = pl.col("x")
+    plan = (
+        protected(pl.DataFrame({"x": [1]}))
+        .agg(
+            x.dp_sum((0, 1)).alias("a"),
+            x.dp_sum((0, 1), mechanism="discrete_laplace", weight=100).alias("b"),
+        )
+        .plan(epsilon=1)
+    )
+    assert [plan.accuracy(r.name) for r in plan.releases] == [r.accuracy() for r in plan.releases]
+
+
+# -- budget spent in vain, and arguments lost -------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["count", "lower", "upper", "rank"])
+def test_key_columns_that_a_table_has_too_are_refused_before_the_charge(name: str) -> None:
+    session = dp.Session(epsilon=1)
+    frame = session.protect(pl.DataFrame({name: ["a"], "x": [1]}), dp.Rows())
+    grouped = frame.group_by(name, keys=["a", "b"])
+    with pytest.raises(dp.DPFrameError):
+        (
+            grouped.dp_argmax("x", candidates=[1, 2], k=2)
+            if name == "rank"
+            else grouped.dp_histogram("x", [0, 1, 2])
+        ).collect(epsilon=1)
+    assert session.spent.is_zero
+
+
+def test_bounds_beyond_the_type_do_not_cost_budget() -> None:
+    session = dp.Session(epsilon=10**9)
+    frame = pl.DataFrame({"i": [1]})
+    private = session.protect(frame, dp.Rows())
+    try:
+        private.dp_quantile("i", 0.5, (2**70, 2**71)).collect(epsilon=1)
+    except Exception:
+        assert session.spent.is_zero
+
+
+def test_generators_of_expressions_are_read_once() -> None:
+    frame = protected(pl.DataFrame({"x": [1]}))
+    assert frame.with_columns((pl.col("x") + i).alias(f"y{i}") for i in range(2)).columns == [
+        "x",
+        "y0",
+        "y1",
+    ]
