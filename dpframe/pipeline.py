@@ -34,7 +34,13 @@ from dpframe.core.tree import Named
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
 from dpframe.infer import PlannedUse, parts_of
-from dpframe.infer.notes import domain_words, learned_words, warnings_for
+from dpframe.infer.notes import (
+    declared_words,
+    domain_words,
+    learned_words,
+    notes_for,
+    warnings_for,
+)
 from dpframe.ledger.memory import MemoryLedger
 from dpframe.lower import dry_run
 from dpframe.lower import run as run_exact
@@ -43,7 +49,7 @@ from dpframe.parse.groups import read_groups
 from dpframe.parse.outputs import polars_schema, read_outputs
 from dpframe.parse.reader import read
 from dpframe.plan import NoisyAggregate, Plan, PlanStep
-from dpframe.release import assemble, check_post, draw
+from dpframe.release import assemble, check_post, draw, rehearse
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,6 +130,9 @@ def plan(query: Query, spend: Budget, remaining: Budget | None) -> Prepared:
         requested=spend,
         remaining=remaining,
         warnings=warnings_for(query, releases, cost),
+        keys=None if groups is None else groups.listed(),
+        notes=notes_for(query, releases),
+        declared=declared_words(query),
         query=query,
         keys_digest=None if groups is None else _digest(groups),
     )
@@ -145,6 +154,7 @@ def run(
     query = prepared.query
     tables = list(dict.fromkeys(t for use in prepared.parts for t in use.part.tables))
     dry_run(query.relation, query.groups, tables, schema)
+    rehearse(query)
     entry = ledger.charge(prepared.plan.cost, prepared.plan.fingerprint)
     try:
         counted = run_exact(query.relation, query.groups, tables, source)

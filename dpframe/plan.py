@@ -152,10 +152,17 @@ class Plan:
         The frame operations, in order.
     grouping
         The group-by and where its keys come from, or None.
+    keys
+        The keys, or the first ones; None without a group-by.
     releases
         One entry for each noisy vector or private selection.
     outputs
         Name and formula of each output.
+    notes
+        For each output, how its result comes from what is released; empty where that goes without
+        saying.
+    declared
+        What the data owner declared of the columns that the query uses.
     cost
         What the plan charges.
     requested
@@ -177,6 +184,9 @@ class Plan:
     requested: Budget
     remaining: Budget | None
     warnings: tuple[str, ...]
+    keys: str | None
+    notes: tuple[str, ...]
+    declared: tuple[str, ...]
     query: Query = field(repr=False)
     keys_digest: str | None = field(default=None, repr=False)
 

@@ -64,6 +64,12 @@ class Aggregate(ABC):
         """
         return None
 
+    def note(self, request: Request, scope: Scope) -> str:
+        """How the result comes from the noisy parts, in a plan; empty where that goes without
+        saying.
+        """
+        return ""
+
     def error(
         self,
         request: Request,

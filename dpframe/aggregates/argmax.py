@@ -16,7 +16,7 @@ from dpframe.aggregates.histogram import known_categories, listed_categories
 from dpframe.aggregates.part import Ballot, CellCounts, ScoreRange, Selection, Table
 from dpframe.aggregates.request import Request, Scope
 from dpframe.aggregates.statistics import DistinctCount, GridSum, RowCount, Statistic, ValueCount
-from dpframe.aggregates.values import bounds_of, numeric_value
+from dpframe.aggregates.values import bounds_of, numeric_value, show_value
 from dpframe.core.grid import grid_for
 from dpframe.core.sensitivity import Contribution, ExactSensitivity, additive_sensitivity
 from dpframe.core.tree import Column, Literal, Tree, substitute
@@ -96,9 +96,8 @@ class CategoryChoice(Selection):
         return Ballot(scores, None, np.arange(self.count, dtype=np.int64))
 
     def words(self) -> str:
-        top = "the best" if self.winners == 1 else f"the {self.winners} best"
-        among = "groups" if self.cells is None else self.cells.words()
-        return f"{top} of {among} by {self.statistic.words()}"
+        among = f"{self.count} groups" if self.cells is None else self.cells.words()
+        return f"{_top(self.winners)} of {among} by {self.statistic.words()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +152,16 @@ class ScoredChoice(Selection):
         return Ballot(scores, None, np.arange(self.candidates, dtype=np.int64))
 
     def words(self) -> str:
-        return f"the best of {self.candidates} candidates by the sum of a score over all rows"
+        grid, dtype = self.statistics[0].grid, self.statistics[0].value.domain.dtype
+        lo, hi = (show_value(grid.centre + end * grid.step, dtype) for end in (grid.lo, grid.hi))
+        return (
+            f"{_top(self.winners)} of {self.candidates} candidates by the sum of their score over "
+            f"all rows, clamped to [{lo}, {hi}] in each row; null and NaN add 0"
+        )
+
+
+def _top(winners: int) -> str:
+    return "the best" if winners == 1 else f"the {winners} best"
 
 
 class Argmax(Aggregate):
@@ -206,6 +214,9 @@ class Argmax(Aggregate):
         dtype = domain(cells.tree, scope.facts.columns).dtype
         stored = pl.String if dtype.name == "Categorical" else to_polars(dtype)
         return pl.Series(request.name, [cells.categories[c] for c in codes.tolist()], dtype=stored)
+
+    def note(self, request: Request, scope: Scope) -> str:
+        return "only which one wins comes out, not its score"
 
     def expand(self, request: Request, scope: Scope) -> pl.DataFrame | None:
         winners = int(request.parameters.get("k", 1))

@@ -35,6 +35,13 @@ def signed(values: Noisy, request: Request) -> pl.Series:
     return pl.Series(request.name, values.reshape(-1), dtype=pl.Int64)
 
 
+def sign_note(request: Request) -> str:
+    """What a plan says about results below zero."""
+    if request.parameters.get("nonnegative"):
+        return "results below 0 become 0, which biases small ones upwards"
+    return "unbiased; noise may make results negative"
+
+
 class Count(Aggregate):
     """The number of rows, or of values of an expression that are neither null nor NaN.
 
@@ -57,6 +64,9 @@ class Count(Aggregate):
 
     def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
         return signed(values[0], request)
+
+    def note(self, request: Request, scope: Scope) -> str:
+        return sign_note(request)
 
 
 class DistinctValues(Aggregate):
@@ -86,3 +96,6 @@ class DistinctValues(Aggregate):
 
     def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
         return signed(values[0], request)
+
+    def note(self, request: Request, scope: Scope) -> str:
+        return sign_note(request)

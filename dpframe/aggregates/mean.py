@@ -15,7 +15,8 @@ from dpframe.aggregates.count import count_of
 from dpframe.aggregates.part import Additive, Table
 from dpframe.aggregates.request import Request, Scope
 from dpframe.aggregates.statistics import GridSum, SquareSum
-from dpframe.aggregates.values import Value, as_series, bounds_of, numeric_value
+from dpframe.aggregates.values import Value, as_series, bounds_of, numeric_value, show_value
+from dpframe.core.exact import show
 from dpframe.core.grid import Grid, grid_for
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.fold import domain, words
@@ -59,6 +60,15 @@ class Mean(Aggregate):
         offset, _ = _ratio(values[0], values[1], centred.step)
         mean = np.clip(offset + float(centred.centre), float(lo), float(hi))
         return as_series(request.name, mean, value.domain.dtype)
+
+    def note(self, request: Request, scope: Scope) -> str:
+        value, centred, (lo, hi) = _centred(request, scope, "mean")
+        dtype = value.domain.dtype
+        centre = f"{show_value(centred.centre, dtype)} + " if centred.centre else ""
+        return (
+            f"{centre}sum / count, clamped to [{show_value(lo, dtype)}, {show_value(hi, dtype)}]; "
+            "null where the noisy count is below 1"
+        )
 
     def error(
         self,
@@ -107,6 +117,15 @@ class Variance(Aggregate):
 
     def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
         return pl.Series(request.name, self._variance(request, scope, values)).fill_nan(None)
+
+    def note(self, request: Request, scope: Scope) -> str:
+        _, _, (lo, hi) = _centred(request, scope, self.kind)
+        root = "root of the variance" if self.kind == "std" else "variance"
+        ddof = int(request.parameters.get("ddof", 1))
+        return (
+            f"{root} (ddof {ddof}) from sum of squares, sum and count, clamped to what values in "
+            f"[{show(lo)}, {show(hi)}] allow; null where the noisy count is below {ddof + 1}"
+        )
 
     def _variance(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> Floats:
         _, centred, (lo, hi) = _centred(request, scope, self.kind)

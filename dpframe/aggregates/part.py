@@ -34,8 +34,9 @@ class Table:
     cells: Cells | None = None
 
     def words(self) -> str:
-        split = f" in {self.cells.words()}" if self.cells is not None else ""
-        return f"{self.statistic.words()}{split}"
+        if self.cells is None:
+            return self.statistic.words()
+        return f"{self.statistic.words()} in {self.cells.words()}; {self.cells.rest}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,8 +13,9 @@ from fractions import Fraction
 
 import polars as pl
 
-from dpframe.aggregates.values import Value
+from dpframe.aggregates.values import Value, show_value
 from dpframe.core.domain import Columns
+from dpframe.core.exact import show
 from dpframe.core.grid import Grid
 from dpframe.core.sensitivity import Contribution
 from dpframe.core.tree import Tree
@@ -66,7 +67,7 @@ class RowCount(Statistic):
         return rows
 
     def words(self) -> str:
-        return "rows"
+        return "number of rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ class ValueCount(Statistic):
         return column.count().cast(ns.Int64)
 
     def words(self) -> str:
-        return f"values of {words(self.tree)}"
+        return f"number of values of {words(self.tree)}; null and NaN not counted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +112,9 @@ class GridSum(Statistic):
         return column.sum().cast(ns.Int64)
 
     def words(self) -> str:
-        centre = f" - {float(self.grid.centre):g}" if self.grid.centre else ""
-        return f"{words(self.value.tree)}{centre}"
+        centre = self.grid.centre
+        less = f", less {show_value(centre, self.value.domain.dtype)}" if centre else ""
+        return f"sum of {_clamped(self.value, self.grid)}{less}; {_skipped(self.value)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,9 @@ class SquareSum(Statistic):
         return column.sum().cast(ns.Int64)
 
     def words(self) -> str:
-        return f"({words(self.value.tree)} - {float(self.inner.centre):g})^2"
+        less = f", less {show(self.inner.centre)}" if self.inner.centre else ""
+        square = f"({_clamped(self.value, self.inner)}{less})^2"
+        return f"sum of {square}, less {show(self.grid.centre)}; {_skipped(self.value)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +175,18 @@ class DistinctCount(Statistic):
         return column.drop_nulls().n_unique().cast(ns.Int64)
 
     def words(self) -> str:
-        return f"distinct values of {words(self.tree)}"
+        return f"number of distinct values of {words(self.tree)}; null and NaN not counted"
+
+
+def _clamped(value: Value, grid: Grid) -> str:
+    """The value and the bounds that every row is clamped to."""
+    dtype = value.domain.dtype
+    lo, hi = (show_value(grid.centre + end * grid.step, dtype) for end in (grid.lo, grid.hi))
+    return f"{words(value.tree)} clamped to [{lo}, {hi}]"
+
+
+def _skipped(value: Value) -> str:
+    return "null and NaN add 0" if value.domain.dtype.is_float else "null adds 0"
 
 
 def quantise(number: pl.Expr, grid: Grid, whole: bool, ns: Namespace) -> pl.Expr:

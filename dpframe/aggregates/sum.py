@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from dpframe.aggregates.aggregate import Aggregate, Noisy, Use
+from dpframe.aggregates.count import sign_note
 from dpframe.aggregates.part import Additive, Table
 from dpframe.aggregates.request import Request, Scope
 from dpframe.aggregates.statistics import GridSum
@@ -63,6 +64,9 @@ class Sum(Aggregate):
         whole = value.is_whole and lo.denominator == 1 and hi.denominator == 1
         grid = grid_for(lo, hi, centred=False, integers=whole)
         return (Use(Additive(Table(GridSum(value, grid))), "sum"),)
+
+    def note(self, request: Request, scope: Scope) -> str:
+        return sign_note(request)
 
     def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
         part = self.uses(request, scope)[0].part

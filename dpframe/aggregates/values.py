@@ -204,3 +204,13 @@ def scalar_of(number: Fraction, dtype: DType) -> Scalar:
         value: Scalar = as_series("", [float(number)], dtype).item()
         return value
     return float(number)
+
+
+def show_value(number: Fraction, dtype: DType) -> str:
+    """A number of physical units as people write values of `dtype`."""
+    if not dtype.is_temporal:
+        return show(number)
+    try:
+        return str(scalar_of(number, dtype))
+    except (OverflowError, ValueError):
+        return f"{show(number)} units"

@@ -90,7 +90,7 @@ def _additive(asked: Asked, share: Budget) -> Choice:
     gaussian = _gaussian(asked.sensitivity, share)
     match asked.mechanism:
         case "discrete_laplace":
-            return Choice(laplace.law, laplace.cost, "discrete Laplace by L1, as asked")
+            return Choice(laplace.law, laplace.cost, "by L1, as asked")
         case "discrete_gaussian":
             if gaussian is None:
                 raise UnsupportedOperation(
@@ -98,7 +98,7 @@ def _additive(asked: Asked, share: Budget) -> Choice:
                     where=f"{asked.name}: mechanism='discrete_gaussian'",
                     remedy="use mechanism='discrete_laplace', or spend a delta or rho",
                 )
-            return Choice(gaussian.law, gaussian.cost, "discrete Gaussian by L2, as asked")
+            return Choice(gaussian.law, gaussian.cost, "by L2, as asked")
         case _:
             if gaussian is None:
                 return laplace
@@ -116,13 +116,13 @@ def _laplace(sensitivity: ExactSensitivity, share: Budget) -> Choice:
     if isinstance(share, ZCDP):
         law = DiscreteLaplace.for_zcdp(sensitivity.l1, share.main)
         cost = _charged(share, law.rho(sensitivity.l1))
-        return Choice(law, cost, "discrete Laplace by L1 has the smaller variance")
+        return Choice(law, cost, "by L1, less noise here than Gaussian by L2")
     law = DiscreteLaplace.for_pure(sensitivity.l1, share.main)
     cost = share.of(law.epsilon(sensitivity.l1))
     reason = (
-        "discrete Laplace by L1, the least noise for pure DP"
+        "by L1, the least noise for pure DP"
         if not share.slack
-        else "discrete Laplace by L1 has the smaller variance, and needs no delta"
+        else "by L1, less noise here than Gaussian by L2, and no delta"
     )
     return Choice(law, cost, reason)
 
@@ -140,7 +140,7 @@ def _gaussian(sensitivity: ExactSensitivity, share: Budget) -> Choice | None:
             cost = share
         case _:
             return None
-    return Choice(law, cost, "discrete Gaussian by L2 has the smaller variance")
+    return Choice(law, cost, "by L2, less noise here than Laplace by L1")
 
 
 def _selection(asked: Asked, score_range: tuple[Fraction, Fraction], share: Budget) -> Choice:
@@ -158,23 +158,23 @@ def _selection(asked: Asked, score_range: tuple[Fraction, Fraction], share: Budg
         if isinstance(share, ZCDP):
             law = Exponential.for_zcdp(l2_squared, each)
             cost = _charged(share, asked.rounds * law.rho(l2_squared))
-            reason = "the exponential mechanism costs an eighth of epsilon squared under zCDP"
+            reason = "the cheapest choice under zCDP"
         else:
             law = Exponential.for_pure(l1, each)
             cost = share.of(asked.rounds * law.epsilon(l1))
             reason = (
-                "the exponential mechanism weighs each gap by its length"
+                "points with equal scores weigh as many as they are"
                 if asked.weighted
-                else "the exponential mechanism, as asked"
+                else "as asked"
             )
         return Choice(law, cost, reason)
     if isinstance(share, (PureDP, ApproxDP)):
         law = PermuteAndFlip.for_pure(l1, each)
-        reason = "permute-and-flip never errs more than the exponential mechanism"
+        reason = "never worse than the exponential mechanism"
         return Choice(law, share.of(asked.rounds * law.epsilon(l1)), reason)
     law = PermuteAndFlip.for_pure(l1, _pure_for_rho(each))
     cost = _charged(share, asked.rounds * law.rho(l1))
-    return Choice(law, cost, "permute-and-flip, as asked")
+    return Choice(law, cost, "as asked")
 
 
 def _pure_for_rho(rho: Fraction) -> Fraction:

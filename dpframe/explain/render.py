@@ -38,13 +38,18 @@ def _numbered(section: Section) -> Iterator[tuple[str, Item]]:
         yield f"{number}. " if section.numbered else "", item
 
 
+def _visible(text: str) -> str:
+    """Text on one line: names and constants of an analyst cannot pass for lines of the plan."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
 def _text(sections: Iterable[Section]) -> Iterator[str]:
     for section in sections:
         yield section.title
         for number, item in _numbered(section):
-            yield f"  {number}{item.head}"
+            yield f"  {number}{_visible(item.head)}"
             indent = " " * (2 + len(number) + 2)
-            yield from (f"{indent}{line}" for line in item.details)
+            yield from (f"{indent}{_visible(line)}" for line in item.details)
 
 
 def _markdown(sections: Iterable[Section]) -> Iterator[str]:
@@ -59,7 +64,8 @@ def _markdown(sections: Iterable[Section]) -> Iterator[str]:
 
 
 def _escape(text: str) -> str:
-    """Text that Markdown shows as it is."""
+    """Text that Markdown shows as it is, on one line."""
+    text = _visible(text)
     for character in "\\`*_{}[]<>#|":
         text = text.replace(character, "\\" + character)
     return text

@@ -40,9 +40,24 @@ class Groups:
     def names(self) -> tuple[str, ...]:
         return tuple(n.name for n in self.by)
 
+    def listed(self, length: int = 100) -> str:
+        """The keys, in a plan; the first ones where there are many."""
+        shown: list[str] = []
+        for row in self.keys.head(length).rows():
+            key = ", ".join("null" if v is None else _key(v) for v in row)
+            shown.append(key if len(row) == 1 else f"({key})")
+            if sum(len(s) + 2 for s in shown) > length:
+                break
+        rest = self.size - len(shown)
+        return ", ".join(shown) + (f" and {rest} more" if rest else "")
+
     def words(self) -> str:
         by = (
             outer_words(n.tree) if n.tree == Column(n.name) else f"{n.name}={outer_words(n.tree)}"
             for n in self.by
         )
         return f"group_by({', '.join(by)})"
+
+
+def _key(value: object) -> str:
+    return repr(value) if isinstance(value, (str, bytes)) else str(value)

@@ -1,18 +1,28 @@
-"""What a plan says about itself: what each step taught, and what to look at twice."""
+"""What a plan says about itself: what is known of columns, how results come about, what to look at
+twice.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from fractions import Fraction
 
-from dpframe.aggregates.query import Query
+from dpframe.aggregates.query import Output, Query
+from dpframe.aggregates.registry import BY_KIND
+from dpframe.aggregates.request import Request
 from dpframe.core.budget import Budget
-from dpframe.core.domain import Domain
+from dpframe.core.domain import Domain, domain_of_dtype
+from dpframe.core.dtypes import DType
 from dpframe.core.exact import show
 from dpframe.core.interval import EVERYTHING
-from dpframe.core.tree import Literal
+from dpframe.core.tree import Literal, Tree, column_names
 from dpframe.frames.facts import FrameFacts
 from dpframe.plan import NoisyAggregate
 from dpframe.rows.literal import literal_words
+
+_FEW = 6
+_EPOCH = datetime(1970, 1, 1)
 
 
 def learned_words(before: FrameFacts, after: FrameFacts) -> tuple[str, ...]:
@@ -24,27 +34,101 @@ def learned_words(before: FrameFacts, after: FrameFacts) -> tuple[str, ...]:
     )
 
 
+def declared_words(query: Query) -> tuple[str, ...]:
+    """What the data owner declared of the columns that a query uses."""
+    source = query.relation.source
+    said = " ".join([step.words() for step, _ in query.relation.steps])
+    used = {name for tree in _trees(query) for name in column_names(tree)}
+    return tuple(
+        f"{name}: {_limits_words(found, declared=True)}"
+        for name, found in source.columns.items()
+        if found != domain_of_dtype(found.dtype)
+        and (name in used or f'"{name}"' in said or f"'{name}'" in said)
+    )
+
+
+def _trees(query: Query) -> Iterator[Tree]:
+    """The expressions of aggregates, scores and groups."""
+    for request in query.requests:
+        yield from _request_trees(request)
+    if query.groups is not None:
+        yield from (named.tree for named in query.groups.by)
+
+
+def _request_trees(request: Request) -> Iterator[Tree]:
+    if request.tree is not None:
+        yield request.tree
+    if isinstance(request.score, Request):
+        yield from _request_trees(request.score)
+    elif request.score is not None:
+        yield request.score
+
+
 def domain_words(domain: Domain) -> str:
     """The facts about a column on one line."""
-    parts = [str(domain.dtype)]
-    interval = domain.interval
-    if interval != EVERYTHING and domain.dtype.is_ordered and not domain.dtype.is_boolean:
-        lo = "-inf" if interval.lo is None else show(interval.lo)
-        hi = "inf" if interval.hi is None else show(interval.hi)
-        unit = " (physical units)" if domain.dtype.is_temporal else ""
-        parts.append(f"in [{lo}, {hi}]{unit}")
-    if (
-        domain.categories is not None
-        and len(domain.categories) <= 6
-        and not domain.dtype.is_boolean
-    ):
-        listed = ", ".join(literal_words(Literal(c, domain.dtype)) for c in domain.categories)
-        parts.append(f"one of {listed}")
+    limits = _limits_words(domain)
+    return f"{domain.dtype}, {limits}" if limits else str(domain.dtype)
+
+
+def _limits_words(domain: Domain, *, declared: bool = False) -> str:
+    parts = []
+    interval, dtype = domain.interval, domain.dtype
+    if interval != EVERYTHING and dtype.is_ordered and not dtype.is_boolean:
+        parts.append(_interval_words(interval.lo, interval.hi, dtype))
+    listed = domain.categories
+    if listed is not None and not dtype.is_boolean and not (declared and dtype.name == "Enum"):
+        shown = ", ".join(literal_words(Literal(c, dtype)) for c in listed[:_FEW])
+        more = f" and {len(listed) - _FEW} more" if len(listed) > _FEW else ""
+        parts.append(f"one of {shown}{more}")
     if not domain.nullable:
         parts.append("not null")
-    if domain.dtype.is_float and not domain.nan:
+    if dtype.is_float and not domain.nan:
         parts.append("not NaN")
     return ", ".join(parts)
+
+
+def _interval_words(lo: Fraction | None, hi: Fraction | None, dtype: DType) -> str:
+    if lo is None or hi is None:
+        end, side = (hi, "at most") if lo is None else (lo, "at least")
+        return "any value" if end is None else f"{side} {_end_words(end, dtype)}"
+    return f"in [{_end_words(lo, dtype)}, {_end_words(hi, dtype)}]"
+
+
+def _end_words(end: Fraction, dtype: DType) -> str:
+    """An end of an interval as people write values of the type."""
+    try:
+        match dtype.name:
+            case "Date":
+                return (_EPOCH + timedelta(days=int(end))).date().isoformat()
+            case "Datetime":
+                zone = "Z" if dtype.zone else ""
+                return f"{_EPOCH + _span(end, dtype)}{zone}"
+            case "Duration":
+                return str(_span(end, dtype))
+            case "Time":
+                return str((_EPOCH + timedelta(microseconds=int(end / 1000))).time())
+    except (OverflowError, ValueError):
+        return f"{show(end)} units"
+    return show(end)
+
+
+def _span(end: Fraction, dtype: DType) -> timedelta:
+    return timedelta(microseconds=int(end * 10**6 / dtype.units_per_second))
+
+
+def notes_for(query: Query, releases: Sequence[NoisyAggregate]) -> tuple[str, ...]:
+    """For each output, how its result comes from what is released."""
+    return tuple(_note(output, query, releases) for output in query.outputs)
+
+
+def _note(output: Output, query: Query, releases: Sequence[NoisyAggregate]) -> str:
+    used = [r for r in releases if output.name in r.users]
+    if all(release.mechanism == "none" for release in used):
+        return "exact: no noise is needed"
+    if output.post is not None or len(output.requests) != 1:
+        return "computed from noisy results"
+    (request,) = output.requests.values()
+    return BY_KIND[request.kind].note(request, query.scope)
 
 
 def warnings_for(query: Query, releases: Sequence[NoisyAggregate], cost: Budget) -> tuple[str, ...]:
@@ -52,15 +136,14 @@ def warnings_for(query: Query, releases: Sequence[NoisyAggregate], cost: Budget)
     found = []
     if cost.currency == "epsilon" and cost.main > 10:
         found.append(f"epsilon {show(cost.main)} is above 10: it protects nobody in practice")
+    if cost.slack > Fraction(1, 10**5):
+        found.append(
+            f"delta {show(cost.slack)} is above 1e-05: so often may any individual's rows be "
+            "revealed; it should be far below one over the number of individuals"
+        )
     if query.relation.facts.unit.contributions > 1:
         found.append(
             f"that one individual owns at most {query.relation.facts.unit.contributions} rows is "
             "a promise of the data owner; rows beyond it are not protected"
         )
-    for release in releases:
-        if release.bias:
-            found.append(
-                f"{release.name}: values are rounded to multiples of {show(release.step)}, "
-                f"an error of at most {show(release.bias)} per row"
-            )
     return tuple(found)

@@ -185,7 +185,7 @@ def _arguments(spec: AggregateSpec, score: str) -> str:
         if name == "q" and spec.parameters.get("written") == "median":
             continue
         if isinstance(value, pl.DataFrame):
-            shown.append(f"{name}=<{value.height} candidates>")
+            shown.append(f"{name}=<{value.height} rows of {', '.join(value.columns)}>")
             continue
         said = _short(value if name == "bounds" or not isinstance(value, tuple) else list(value))
         positional = name in ("q", "bins") or (name == "bounds" and spec.kind != "histogram")
@@ -201,6 +201,11 @@ def _arguments(spec: AggregateSpec, score: str) -> str:
 
 def _short(value: object) -> str:
     text = repr(value)
-    if isinstance(value, (list, tuple)) and len(text) > 80:
-        return f"<{len(value)} values>"
-    return text
+    if not isinstance(value, (list, tuple)) or len(text) <= 80:
+        return text
+    first: list[str] = []
+    for item in value:
+        first.append(repr(item))
+        if sum(len(f) + 2 for f in first) > 60:
+            break
+    return f"[{', '.join(first)}, ... {len(value)} in all]"
