@@ -29,7 +29,7 @@ from dpframe.aggregates.statistics import GridSum, SquareSum
 from dpframe.choose import Choice, choose, split
 from dpframe.choose.mechanism import Asked
 from dpframe.core.budget import Budget
-from dpframe.core.exact import float_up, sqrt_up
+from dpframe.core.exact import Number, float_up, sqrt_up
 from dpframe.core.tree import Named
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
@@ -48,7 +48,7 @@ from dpframe.mechanisms import DiscreteGaussian, NoNoise
 from dpframe.parse.groups import read_groups
 from dpframe.parse.outputs import polars_schema, read_outputs
 from dpframe.parse.reader import read
-from dpframe.plan import NoisyAggregate, Plan, PlanStep
+from dpframe.plan import NoisyAggregate, Plan, PlanStep, confidence_of
 from dpframe.release import assemble, check_post, draw, rehearse
 
 
@@ -140,9 +140,13 @@ def plan(query: Query, spend: Budget, remaining: Budget | None) -> Prepared:
 
 
 def run(
-    prepared: Prepared, source: pl.LazyFrame, schema: pl.Schema, ledger: MemoryLedger
+    prepared: Prepared,
+    source: pl.LazyFrame,
+    schema: pl.Schema,
+    ledger: MemoryLedger,
+    interval: Number | None = None,
 ) -> pl.DataFrame:
-    """Charge, compute, release.
+    """Charge, compute, release; with intervals of the given confidence, if any.
 
     Raises
     ------
@@ -154,7 +158,12 @@ def run(
     query = prepared.query
     tables = list(dict.fromkeys(t for use in prepared.parts for t in use.part.tables))
     dry_run(query.relation, query.groups, tables, schema)
-    rehearse(query)
+    confidence = None if interval is None else confidence_of(interval, "interval")
+    laws = {
+        (use.part, use.mechanism): choice.law
+        for use, choice in zip(prepared.parts, prepared.choices, strict=True)
+    }
+    rehearse(query, laws, confidence)
     entry = ledger.charge(prepared.plan.cost, prepared.plan.fingerprint)
     try:
         counted = run_exact(query.relation, query.groups, tables, source)
@@ -162,7 +171,7 @@ def run(
             (use.part, use.mechanism): draw(use.part, choice.law, counted, query.scope)
             for use, choice in zip(prepared.parts, prepared.choices, strict=True)
         }
-        result = assemble(query, noisy)
+        result = assemble(query, noisy, laws, confidence)
     except BaseException:
         ledger.settle(entry, "failed")
         raise

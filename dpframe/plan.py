@@ -109,7 +109,7 @@ class NoisyAggregate:
         InvalidBounds
             When the confidence does not lie between 0 and 1.
         """
-        level = _confidence(confidence)
+        level = confidence_of(confidence)
         if isinstance(self.law, (Exponential, PermuteAndFlip)):
             assert self.candidates is not None
             if simultaneous:  # the union bound over groups and rounds
@@ -275,7 +275,7 @@ class Plan:
                 remedy="ask for the accuracy of its parts, or simulate it on public data",
             )
         (request,) = output.requests.values()
-        return self._request_accuracy(request, _confidence(confidence), simultaneous, count)
+        return self._request_accuracy(request, confidence_of(confidence), simultaneous, count)
 
     def _request_accuracy(
         self, request: Request, level: Fraction, simultaneous: bool, count: float | None
@@ -292,7 +292,14 @@ class Plan:
         return aggregate.error(request, self.query.scope, errors, count)
 
 
-def _confidence(value: Number) -> Fraction:
+def confidence_of(value: Number, where: str = "confidence") -> Fraction:
+    """A confidence as a fraction.
+
+    Raises
+    ------
+    InvalidBounds
+        When it does not lie between 0 and 1.
+    """
     try:
         level = exact(value)
     except (TypeError, ValueError, ZeroDivisionError):
@@ -300,7 +307,7 @@ def _confidence(value: Number) -> Fraction:
     if not 0 < level < 1:
         raise InvalidBounds(
             f"a confidence lies between 0 and 1, and {value!r} does not",
-            where="confidence",
-            remedy="write for example confidence=0.95",
+            where=where,
+            remedy=f"write for example {where}=0.95",
         )
     return level

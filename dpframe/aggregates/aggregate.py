@@ -16,6 +16,14 @@ from dpframe.aggregates.part import Part
 from dpframe.aggregates.request import Request, Scope
 
 Noisy = NDArray[np.int64]
+_INT64 = 2**63 - 1
+
+
+def shifted(values: Noisy, by: int) -> Noisy:
+    """Integers moved by a constant, and held at the limits of Int64."""
+    moved = values + np.int64(max(-_INT64, min(_INT64, by)))
+    over = (moved < values) if by > 0 else (moved > values)
+    return np.where(over, np.int64(_INT64 if by > 0 else -_INT64), moved)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,6 +45,8 @@ class Aggregate(ABC):
     summary: ClassVar[str]
     mechanisms: ClassVar[tuple[str, ...]] = ("auto", "discrete_laplace", "discrete_gaussian")
     """The values that its `mechanism=` accepts; just ``"auto"`` where there is no choice."""
+    monotone: ClassVar[bool] = False
+    """Whether the result has one part and rises with it."""
     examples: ClassVar[tuple[str, ...]]
     """dp expressions over the laws' frame, as text."""
 
@@ -63,6 +73,18 @@ class Aggregate(ABC):
         Where there is one, `combine` yields one list per group, as long as this frame.
         """
         return None
+
+    def interval(
+        self, request: Request, scope: Scope, values: Sequence[Noisy], reach: Sequence[int]
+    ) -> tuple[pl.Series, pl.Series] | None:
+        """Where the exact result lies when the noise of part i is at most `reach[i]`; None for a
+        result that is no number. Post-processing: it depends on the noisy integers alone.
+        """
+        if not self.monotone:
+            return None
+        ((noisy, most),) = zip(values, reach, strict=True)
+        low, high = shifted(noisy, -most), shifted(noisy, most)
+        return self.combine(request, scope, [low]), self.combine(request, scope, [high])
 
     def note(self, request: Request, scope: Scope) -> str:
         """How the result comes from the noisy parts, in a plan; empty where that goes without

@@ -54,6 +54,7 @@ class Count(Aggregate):
     """
 
     kind: ClassVar[str] = "count"
+    monotone: ClassVar[bool] = True
     summary: ClassVar[str] = "number of rows, or of values that are neither null nor NaN"
     examples: ClassVar[tuple[str, ...]] = ("dp.count()", 'pl.col("i64").dp_count()')
 
@@ -80,6 +81,7 @@ class DistinctValues(Aggregate):
     """
 
     kind: ClassVar[str] = "n_unique"
+    monotone: ClassVar[bool] = True
     summary: ClassVar[str] = "number of distinct values, nulls and NaN not counted"
     examples: ClassVar[tuple[str, ...]] = ('pl.col("s").dp_n_unique()',)
 

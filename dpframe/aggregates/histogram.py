@@ -40,6 +40,7 @@ class Histogram(Aggregate):
     """
 
     kind: ClassVar[str] = "histogram"
+    monotone: ClassVar[bool] = True
     summary: ClassVar[str] = "rows per category or bin"
     examples: ClassVar[tuple[str, ...]] = (
         'pl.col("e").dp_histogram()',

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.aggregates.aggregate import Aggregate, Noisy, Use
+from dpframe.aggregates.aggregate import Aggregate, Noisy, Use, shifted
 from dpframe.aggregates.count import count_of
 from dpframe.aggregates.part import Additive, Table
 from dpframe.aggregates.request import Request, Scope
@@ -60,6 +60,18 @@ class Mean(Aggregate):
         offset, _ = _ratio(values[0], values[1], centred.step)
         mean = np.clip(offset + float(centred.centre), float(lo), float(hi))
         return as_series(request.name, mean, value.domain.dtype)
+
+    def interval(
+        self, request: Request, scope: Scope, values: Sequence[Noisy], reach: Sequence[int]
+    ) -> tuple[pl.Series, pl.Series]:
+        value, centred, (lo, hi) = _centred(request, scope, "mean")
+        dtype = value.domain.dtype
+        ratios = _ratio_range(values[0], reach[0], values[1], reach[1], centred.step)
+        ends = (np.clip(r + float(centred.centre), float(lo), float(hi)) for r in ratios)
+        low, high = (np.where(values[1].reshape(-1) >= 1, end, np.nan) for end in ends)
+        if dtype.is_temporal:  # which are whole
+            low, high = np.floor(low), np.ceil(high)
+        return as_series(request.name, low, dtype), as_series(request.name, high, dtype)
 
     def note(self, request: Request, scope: Scope) -> str:
         value, centred, (lo, hi) = _centred(request, scope, "mean")
@@ -127,6 +139,33 @@ class Variance(Aggregate):
             f"[{show(lo)}, {show(hi)}] allow; null where the noisy count is below {ddof + 1}"
         )
 
+    def interval(
+        self, request: Request, scope: Scope, values: Sequence[Noisy], reach: Sequence[int]
+    ) -> tuple[pl.Series, pl.Series]:
+        low, high = self._variance_range(request, scope, values, reach)
+        return (
+            pl.Series(request.name, low).fill_nan(None),
+            pl.Series(request.name, high).fill_nan(None),
+        )
+
+    def _variance_range(
+        self, request: Request, scope: Scope, values: Sequence[Noisy], reach: Sequence[int]
+    ) -> tuple[Floats, Floats]:
+        _, centred, (lo, hi) = _centred(request, scope, self.kind)
+        squares = _square_grid(centred)
+        ddof = int(request.parameters.get("ddof", 1))
+        noisy = values[2].reshape(-1)
+        q_lo, q_hi = _ratio_range(values[0], reach[0], noisy, reach[2], squares.step)
+        f_lo, f_hi = _ratio_range(values[1], reach[1], noisy, reach[2], centred.step)
+        most = np.maximum(f_lo * f_lo, f_hi * f_hi)
+        least = np.where((f_lo < 0) & (f_hi > 0), 0.0, np.minimum(f_lo * f_lo, f_hi * f_hi))
+        largest = float((hi - lo) ** 2 / 4)
+        few, many = _count_range(noisy, reach[2], ddof + 1)
+        low = np.clip(q_lo + float(squares.centre) - most, 0.0, largest) * (many / (many - ddof))
+        high = np.clip(q_hi + float(squares.centre) - least, 0.0, largest) * (few / (few - ddof))
+        known = noisy > ddof
+        return np.where(known, _down(low), np.nan), np.where(known, _up(high), np.nan)
+
     def _variance(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> Floats:
         _, centred, (lo, hi) = _centred(request, scope, self.kind)
         squares = _square_grid(centred)
@@ -172,6 +211,15 @@ class StandardDeviation(Variance):
         root = np.sqrt(self._variance(request, scope, values))
         return pl.Series(request.name, root).fill_nan(None)
 
+    def interval(
+        self, request: Request, scope: Scope, values: Sequence[Noisy], reach: Sequence[int]
+    ) -> tuple[pl.Series, pl.Series]:
+        low, high = self._variance_range(request, scope, values, reach)
+        return (
+            pl.Series(request.name, _down(np.sqrt(low))).fill_nan(None),
+            pl.Series(request.name, _up(np.sqrt(high))).fill_nan(None),
+        )
+
     def error(
         self,
         request: Request,
@@ -204,6 +252,33 @@ def _ratio(total: Noisy, count: Noisy, step: Fraction) -> tuple[Floats, Floats]:
     n = count.reshape(-1).astype(np.float64)
     n = np.where(n >= 1, n, np.nan)
     return total.reshape(-1).astype(np.float64) * float(step) / n, n
+
+
+def _count_range(count: Noisy, reach: int, least: int) -> tuple[Floats, Floats]:
+    """The fewest and most values that there can be, and at least `least`."""
+    few = np.maximum(shifted(count.reshape(-1), -reach), least).astype(np.float64)
+    many = np.maximum(shifted(count.reshape(-1), reach), least).astype(np.float64)
+    return few, many
+
+
+def _ratio_range(
+    total: Noisy, total_reach: int, count: Noisy, count_reach: int, step: Fraction
+) -> tuple[Floats, Floats]:
+    """The least and the largest total * step / count, for a count of at least 1."""
+    few, many = _count_range(count, count_reach, 1)
+    low = shifted(total.reshape(-1), -total_reach).astype(np.float64) * float(step)
+    high = shifted(total.reshape(-1), total_reach).astype(np.float64) * float(step)
+    least, largest = low / np.where(low < 0, few, many), high / np.where(high > 0, few, many)
+    return _down(least), _up(largest)
+
+
+def _down(values: Floats) -> Floats:
+    """A little less, by more than rounding errors."""
+    return values - np.abs(values) * 2.0**-48
+
+
+def _up(values: Floats) -> Floats:
+    return values + np.abs(values) * 2.0**-48
 
 
 def _ratio_error(

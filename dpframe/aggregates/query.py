@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from dpframe.aggregates.request import Request, Scope
+from dpframe.core.tree import Tree
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
 
@@ -26,12 +27,15 @@ class Output:
         Post-processing over the placeholders, or None.
     words
         How it is computed, for the plan.
+    post_tree
+        The post-processing as a tree over the placeholders, where it is one; for intervals.
     """
 
     name: str
     requests: Mapping[str, Request]
     post: pl.Expr | None
     words: str
+    post_tree: Tree | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -34,6 +34,7 @@ class Sum(Aggregate):
     """
 
     kind: ClassVar[str] = "sum"
+    monotone: ClassVar[bool] = True
     summary: ClassVar[str] = "sum of values clamped to bounds; nulls and NaN add nothing"
     examples: ClassVar[tuple[str, ...]] = (
         'pl.col("i64").dp_sum((-5, 10))',

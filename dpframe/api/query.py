@@ -112,10 +112,21 @@ class PrivateQuery(Opaque):
         epsilon: Number | None = None,
         delta: Number | None = None,
         rho: Number | None = None,
+        interval: Number | None = None,
     ) -> pl.DataFrame:
         """Check the budget, charge it, compute, add noise.
 
         Each call is a new release with a new cost.
+
+        Parameters
+        ----------
+        epsilon, delta, rho
+            The spend, in the session's measure.
+        interval
+            A confidence such as 0.95 adds columns `<name>_low` and `<name>_high` after each number:
+            the exact result for the clamped values lies between them with that confidence, for each
+            number on its own. It is post-processing and costs nothing. Selections have no interval;
+            `Plan.accuracy` says how far the chosen score may be from the best.
 
         Raises
         ------
@@ -126,7 +137,7 @@ class PrivateQuery(Opaque):
         EngineError
             When the engine fails; the charge stays.
         """
-        return self.release(epsilon=epsilon, delta=delta, rho=rho).frame
+        return self.release(epsilon=epsilon, delta=delta, rho=rho, interval=interval).frame
 
     def release(
         self,
@@ -134,9 +145,10 @@ class PrivateQuery(Opaque):
         epsilon: Number | None = None,
         delta: Number | None = None,
         rho: Number | None = None,
+        interval: Number | None = None,
     ) -> Release:
         """As `collect`, with the plan and the cost beside the frame."""
-        return self._bound().release(self, epsilon=epsilon, delta=delta, rho=rho)
+        return self._bound().release(self, epsilon=epsilon, delta=delta, rho=rho, interval=interval)
 
     def _bound(self) -> Session:
         if self._session is None:

@@ -152,9 +152,13 @@ class Session:
         epsilon: Number | None = None,
         delta: Number | None = None,
         rho: Number | None = None,
+        interval: Number | None = None,
     ) -> pl.DataFrame:
-        """Charge, run and release a query, also one that was made without a session."""
-        return self.release(query, epsilon=epsilon, delta=delta, rho=rho).frame
+        """Charge, run and release a query, also one that was made without a session.
+
+        See `PrivateQuery.collect` for the parameters.
+        """
+        return self.release(query, epsilon=epsilon, delta=delta, rho=rho, interval=interval).frame
 
     def release(
         self,
@@ -163,11 +167,12 @@ class Session:
         epsilon: Number | None = None,
         delta: Number | None = None,
         rho: Number | None = None,
+        interval: Number | None = None,
     ) -> Release:
         """As `collect`, with plan and cost beside the result."""
         prepared = self._prepared(query, epsilon, delta, rho)
         _, source, _ = parts(query)
-        result = pipeline.run(prepared, source._frame, source.schema, self._ledger)
+        result = pipeline.run(prepared, source._frame, source.schema, self._ledger, interval)
         self._unit = prepared.query.relation.facts.unit
         return Release(result, prepared.plan, prepared.plan.cost)
 

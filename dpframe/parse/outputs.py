@@ -10,11 +10,12 @@ import polars as pl
 from dpframe.aggregates.query import Output
 from dpframe.aggregates.request import Request
 from dpframe.aggregates.spec import AggregateSpec, OutputSpec
-from dpframe.core.domain import Columns
+from dpframe.core.domain import Columns, Domain
+from dpframe.core.dtypes import FLOAT64
 from dpframe.core.tree import Tree
-from dpframe.errors import UnsupportedOperation
+from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.parse.reader import read
-from dpframe.rows.fold import words
+from dpframe.rows.fold import domain, words
 from dpframe.rows.polars_dtypes import to_polars
 
 
@@ -77,14 +78,26 @@ def _expand(spec: OutputSpec, schema: Mapping[str, Any]) -> list[Output]:
             where=f"{first}, and {width - 1} more",
             remedy="leave the alias out, or name the columns one by one",
         )
+    post_tree = None if spec.post is None else _post_tree(spec.post, spec.aggregates)
     outputs = []
     for i in range(width):
         chosen = {p: found[i] if len(found) == width else found[0] for p, found in requests.items()}
         said = {p: text for p, (_, text) in chosen.items()}
         name = spec.alias if spec.alias is not None else next(iter(chosen.values()))[0].name
         renamed = {p: _named(request, name) for p, (request, _) in chosen.items()}
-        outputs.append(Output(name, renamed, spec.post, _fill(spec.words, said)))
+        outputs.append(Output(name, renamed, spec.post, _fill(spec.words, said), post_tree))
     return outputs
+
+
+def _post_tree(post: pl.Expr, placeholders: Iterable[str]) -> Tree | None:
+    """Arithmetic on results as a tree; None for what is not arithmetic on numbers."""
+    numbers = {placeholder: pl.Float64() for placeholder in placeholders}
+    try:
+        (named,) = read(post, numbers, what="agg")
+        domain(named.tree, {p: Domain(FLOAT64) for p in numbers})
+    except (DPFrameError, ValueError):
+        return None
+    return named.tree
 
 
 def _fill(template: str, said: Mapping[str, str]) -> str:

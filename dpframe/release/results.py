@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 import polars as pl
@@ -14,18 +15,25 @@ from dpframe.aggregates.query import Output, Query
 from dpframe.aggregates.registry import BY_KIND
 from dpframe.aggregates.request import Request, Scope
 from dpframe.errors import UnsupportedOperation
+from dpframe.release.intervals import Ends, Laws, interval_of
 from dpframe.rows.failures import FAILURES
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Column:
-    """The result of one request, and the public columns beside it for tables."""
+    """The result of one output, the public columns beside it for tables, and its interval."""
 
     values: pl.Series
     expanded: pl.DataFrame | None
+    ends: Ends | None = None
 
 
-def assemble(query: Query, noisy: Mapping[tuple[Part, str], Noisy]) -> pl.DataFrame:
+def assemble(
+    query: Query,
+    noisy: Mapping[tuple[Part, str], Noisy],
+    laws: Laws | None = None,
+    confidence: Fraction | None = None,
+) -> pl.DataFrame:
     """The released frame.
 
     Parameters
@@ -34,16 +42,24 @@ def assemble(query: Query, noisy: Mapping[tuple[Part, str], Noisy]) -> pl.DataFr
         What was asked.
     noisy
         The noisy integers of each part, by part and mechanism that was asked for.
+    laws, confidence
+        The parts' mechanisms, and the confidence of intervals; None for no intervals.
 
     Returns
     -------
     polars.DataFrame
         Group keys in their public order, then the outputs. One histogram, or one argmax with
         several winners, alone makes a table with a row per category or rank; beside other outputs
-        it becomes a column of lists.
+        it becomes a column of lists. With a confidence, columns `<name>_low` and `<name>_high`
+        follow each number.
     """
     scope = query.scope
     columns = [_output(output, scope, noisy) for output in query.outputs]
+    if laws is not None and confidence is not None:
+        columns = [
+            replace(column, ends=interval_of(output, scope, noisy, laws, confidence))
+            for column, output in zip(columns, query.outputs, strict=True)
+        ]
     only = query.outputs[0]
     if len(columns) == 1 and only.post is None:
         (request,) = only.requests.values()
@@ -53,11 +69,27 @@ def assemble(query: Query, noisy: Mapping[tuple[Part, str], Noisy]) -> pl.DataFr
             return _table(query, columns[0])
     keys = [] if query.groups is None else query.groups.keys.get_columns()
     size = 1 if query.groups is None else query.groups.size
-    made = [
-        _nested(column, size, output.name) if column.expanded is not None else column.values
-        for column, output in zip(columns, query.outputs, strict=True)
-    ]
+    made: list[pl.Series] = []
+    for column, output in zip(columns, query.outputs, strict=True):
+        if column.expanded is None:
+            made += _with_ends(column.values, column.ends)
+            continue
+        made.append(_nested(column, size, output.name))
+        if column.ends is not None:
+            rows = column.expanded.height
+            made += [_lists(end, rows, name) for end, name in _named_ends(output.name, column.ends)]
     return pl.DataFrame([*keys, *made])
+
+
+def _with_ends(values: pl.Series, ends: Ends | None) -> list[pl.Series]:
+    """A column, with the ends of its interval after it."""
+    if ends is None:
+        return [values]
+    return [values, *(end.alias(name) for end, name in _named_ends(values.name, ends))]
+
+
+def _named_ends(name: str, ends: Ends) -> tuple[tuple[pl.Series, str], ...]:
+    return (ends[0], f"{name}_low"), (ends[1], f"{name}_high")
 
 
 def check_post(query: Query) -> None:
@@ -114,7 +146,7 @@ def _check_names(query: Query) -> None:
         )
 
 
-def rehearse(query: Query) -> None:
+def rehearse(query: Query, laws: Laws, confidence: Fraction | None) -> None:
     """Assemble the released frame from zeros, for the first keys: what fails would do so after the
     charge.
 
@@ -131,12 +163,19 @@ def rehearse(query: Query) -> None:
         first = replace(query.groups, keys=query.groups.keys.head(most))
         query = replace(query, groups=first)
     try:
-        assemble(query, _zeros(query))
+        made = assemble(query, _zeros(query), laws, confidence)
     except FAILURES as error:
         raise UnsupportedOperation(
             f"the results cannot be put into a frame ({type(error).__name__}); nothing was charged",
             remedy="simplify the query, or report it as a bug of dpframe",
         ) from None
+    if confidence is not None and made.width == assemble(query, _zeros(query)).width:
+        raise UnsupportedOperation(
+            "no result of the query has an interval",
+            where=query.outputs[0].words,
+            remedy="leave interval= out; plan.accuracy(...) says how far the score of a selection "
+            "may be from the best",
+        )
 
 
 def _zeros(query: Query) -> dict[tuple[Part, str], Noisy]:
@@ -185,12 +224,13 @@ def _table(query: Query, column: _Column) -> pl.DataFrame:
     assert column.expanded is not None
     rows = column.expanded.height
     values = column.values.alias(_table_name(query, column.expanded))
+    made = _with_ends(values, column.ends)
     if query.groups is None:
-        return column.expanded.with_columns(values)
+        return column.expanded.with_columns(made)
     keys = query.groups.keys
     repeated = keys.select(pl.all().repeat_by(rows).explode()) if keys.height else keys
     tiled = pl.concat([column.expanded] * keys.height) if keys.height else column.expanded.clear()
-    return pl.concat([repeated, tiled.with_columns(values)], how="horizontal")
+    return pl.concat([repeated, tiled.with_columns(made)], how="horizontal")
 
 
 def _nested(column: _Column, size: int, name: str) -> pl.Series:
@@ -202,7 +242,13 @@ def _nested(column: _Column, size: int, name: str) -> pl.Series:
     else:
         tiled = pl.concat([column.expanded] * size) if size else column.expanded.clear()
         flat = tiled.with_columns(column.values).to_struct()
-    frame = pl.DataFrame({"i": [i for i in range(size) for _ in range(rows)], "v": flat})
+    return _lists(flat, rows, name)
+
+
+def _lists(flat: pl.Series, rows: int, name: str) -> pl.Series:
+    """One list of `rows` values per group."""
+    numbers = pl.int_range(len(flat), eager=True) // rows
+    frame = pl.DataFrame({"i": numbers, "v": flat})
     return frame.group_by("i", maintain_order=True).agg("v")["v"].alias(name)
 
 
