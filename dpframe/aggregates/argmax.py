@@ -160,6 +160,17 @@ class ScoredChoice(Selection):
         )
 
 
+def _shown(candidates: pl.DataFrame, length: int = 200) -> str:
+    """A public frame of candidates, in a plan; the first rows where there are many."""
+    rows: list[str] = []
+    for row in candidates.iter_rows():
+        rows.append(f"({', '.join(repr(v) if isinstance(v, str) else str(v) for v in row)})")
+        if sum(len(r) + 2 for r in rows) > length:
+            break
+    rest = f" and {candidates.height - len(rows)} more" if candidates.height > len(rows) else ""
+    return f"candidates ({', '.join(candidates.columns)}): {', '.join(rows)}{rest}"
+
+
 def _top(winners: int) -> str:
     return "the best" if winners == 1 else f"the {winners} best"
 
@@ -216,7 +227,12 @@ class Argmax(Aggregate):
         return pl.Series(request.name, [cells.categories[c] for c in codes.tolist()], dtype=stored)
 
     def note(self, request: Request, scope: Scope) -> str:
-        return "only which one wins comes out, not its score"
+        winners = int(request.parameters.get("k", 1))
+        candidates = request.parameters.get("candidates")
+        out = "only the winner comes out, not its score"
+        if winners > 1:
+            out = f"only the {winners} winners come out, in order, not their scores"
+        return f"{out}; {_shown(candidates)}" if isinstance(candidates, pl.DataFrame) else out
 
     def expand(self, request: Request, scope: Scope) -> pl.DataFrame | None:
         winners = int(request.parameters.get("k", 1))

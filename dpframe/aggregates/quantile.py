@@ -116,7 +116,9 @@ class QuantileChoice(Selection):
         return score
 
     def words(self) -> str:
-        return f"{show(self.q)}-quantile of {self.cells.words()}; {self.cells.rest}"
+        below, above = show(1 - self.q), show(self.q)
+        score = f"score -|{below} * rows below - {above} * rows above|"
+        return f"{show(self.q)}-quantile of {self.cells.words()}; {self.cells.rest}; {score}"
 
 
 class Quantile(Aggregate):
@@ -172,6 +174,10 @@ class Quantile(Aggregate):
             return pl.Series(request.name, columns[0], dtype=inner)
         rows = [list(row) for row in zip(*columns, strict=True)]
         return pl.Series(request.name, rows, dtype=pl.List(inner))
+
+    def note(self, request: Request, scope: Scope) -> str:
+        several = isinstance(request.parameters["q"], tuple)
+        return "the chosen values, as a list" if several else "the chosen value"
 
     def _cells(self, request: Request, scope: Scope) -> tuple[Value, PointCells | PositionCells]:
         assert request.tree is not None

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import polars as pl
 
-from dpframe.aggregates.values import Value, show_value
+from dpframe.aggregates.values import Value, show_value, unit_words
 from dpframe.core.domain import Columns
 from dpframe.core.exact import show
 from dpframe.core.grid import Grid
@@ -179,10 +179,11 @@ class DistinctCount(Statistic):
 
 
 def _clamped(value: Value, grid: Grid) -> str:
-    """The value and the bounds that every row is clamped to."""
+    """The value, its unit where it has one, and the bounds that every row is clamped to."""
     dtype = value.domain.dtype
     lo, hi = (show_value(grid.centre + end * grid.step, dtype) for end in (grid.lo, grid.hi))
-    return f"{words(value.tree)} clamped to [{lo}, {hi}]"
+    unit = f" in {unit_words(dtype)}," if dtype.is_temporal else ""
+    return f"{words(value.tree)}{unit} clamped to [{lo}, {hi}]"
 
 
 def _skipped(value: Value) -> str:

@@ -214,3 +214,10 @@ def show_value(number: Fraction, dtype: DType) -> str:
         return str(scalar_of(number, dtype))
     except (OverflowError, ValueError):
         return f"{show(number)} units"
+
+
+def unit_words(dtype: DType) -> str:
+    """What the numbers of a temporal type count."""
+    if dtype.name == "Date":
+        return "days"
+    return {"ms": "milliseconds", "us": "microseconds"}.get(dtype.unit or "ns", "nanoseconds")

@@ -163,7 +163,7 @@ def _selection(asked: Asked, score_range: tuple[Fraction, Fraction], share: Budg
             law = Exponential.for_pure(l1, each)
             cost = share.of(asked.rounds * law.epsilon(l1))
             reason = (
-                "points with equal scores weigh as many as they are"
+                "a run of points with equal scores weighs as much as its length"
                 if asked.weighted
                 else "as asked"
             )

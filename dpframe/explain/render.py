@@ -60,12 +60,12 @@ def _markdown(sections: Iterable[Section]) -> Iterator[str]:
         yield ""
         for number, item in _numbered(section):
             yield f"{number or '- '}{_escape(item.head)}"
-            yield from (f"   - {_escape(line)}" for line in item.details)
+            yield from (f"    - {_escape(line)}" for line in item.details)
 
 
 def _escape(text: str) -> str:
     """Text that Markdown shows as it is, on one line."""
     text = _visible(text)
-    for character in "\\`*_{}[]<>#|":
+    for character in "\\`*_{}[]<>#|~&$":
         text = text.replace(character, "\\" + character)
     return text

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
 from typing import TYPE_CHECKING
 
-from dpframe.core.exact import show
+from dpframe.aggregates.part import Selection
+from dpframe.core.exact import show, sqrt_up
 
 if TYPE_CHECKING:
     from dpframe.core.budget import Budget
@@ -54,7 +56,7 @@ def story(plan: Plan) -> tuple[Section, ...]:
         sections.append(Section("groups", (_groups(plan),)))
     sections += [
         Section("releases", tuple(_release(plan, r) for r in plan.releases), numbered=True),
-        Section("outputs", _outputs(plan)),
+        Section("outputs, computed from the releases at no further cost", _outputs(plan)),
         Section("budget", _budget(plan)),
     ]
     if plan.warnings:
@@ -63,13 +65,14 @@ def story(plan: Plan) -> tuple[Section, ...]:
 
 
 def _protected(plan: Plan) -> Item:
-    declared = tuple(f"declared by the data owner: {facts}" for facts in plan.declared)
+    declared = tuple(f"declared by the data owner, not checked: {d}" for d in plan.declared)
     return Item(f"{plan.source}: {plan.unit.words()}", declared)
 
 
 def _groups(plan: Plan) -> Item:
     assert plan.grouping is not None
-    if plan.outputs[0][1].startswith("dp.argmax("):
+    (request, *_) = plan.query.requests
+    if request.parameters.get("best_group"):
         return Item(plan.grouping, (f"keys: {plan.keys}", "rows with anything else are dropped"))
     drops = (
         "every key appears, with or without rows; rows with anything else are dropped, null too "
@@ -90,7 +93,7 @@ def _release(plan: Plan, release: NoisyAggregate) -> Item:
     if len(release.users) > 1:
         head += f" (shared by {', '.join(release.users)})"
     if release.mechanism == "none":
-        return Item(head, (f"released exactly, cost 0: {release.reason}",))
+        return Item(head, (f"released exactly, at no cost; {release.reason}",))
     lines = [_sensitivity(plan, release), _noise(release), _error(release), _cost(plan, release)]
     return Item(head, tuple(lines))
 
@@ -98,39 +101,68 @@ def _release(plan: Plan, release: NoisyAggregate) -> Item:
 def _sensitivity(plan: Plan, release: NoisyAggregate) -> str:
     """The norms, and why they are what they are."""
     s, unit = release.sensitivity, plan.unit
-    one = show(s.linf / unit.contributions)
-    rows = "one row" if unit.contributions == 1 else f"each of {unit.contributions} rows"
+    k = unit.contributions
+    one = show(s.linf / k)
+    rows = "one row" if k == 1 else f"each of {k} rows"
     what = "it" if release.entries == 1 else f"one of {release.entries} numbers"
     if release.candidates is not None:
-        why = f"{rows} moves a score by at most {one}"
+        why = f"{rows} moves a score by at most {one}, {_apart(plan, release)}"
     elif unit.adjacency == "add-remove" or release.entries == 1:
         why = f"{rows} moves {what} by at most {one}"
     else:
-        why = f"{rows} may move from {what} to another, and moves each by at most {one}"
+        moved, turned = show(s.l1 / (2 * k)), f", or stays and moves it by at most {one}"
+        why = f"{rows} may leave {what} for another, and then moves each by at most {moved}"
+        why += turned if one != moved else ""
     of = " of the scores" if release.candidates is not None else ""
     norms = f"L0 {s.l0}, L1 {show(s.l1)}, L2 {show(s.l2)}, Linf {show(s.linf)}"
     return f"sensitivity{of} {norms}: {why}"
 
 
+def _apart(plan: Plan, release: NoisyAggregate) -> str:
+    """How far one individual moves scores relative to each other, which is what a choice protects
+    by.
+    """
+    part = release.part
+    assert isinstance(part, Selection)
+    found = part.score_range(plan.query.scope)
+    concentrated = release.mechanism == "exponential" and plan.cost.currency == "rho"
+    reach = (sqrt_up(found.l2_squared) if concentrated else found.l1) * part.step
+    rows = "" if plan.unit.contributions == 1 else f"all {plan.unit.contributions} together "
+    groups = ", over all groups" if part.entries(plan.query.scope) > 1 else ""
+    return f"and {rows}two scores apart by at most {show(reach)}{groups}"
+
+
 def _noise(release: NoisyAggregate) -> str:
     law = f"{_LAWS[release.mechanism]} {show(release.scale)}"
-    if release.candidates is None:
+    part = release.part
+    if not isinstance(part, Selection):
         law += f", in steps of {show(release.step)}"
+        law += ", to which each value is rounded" if release.bias else ""
+    elif part.rounds > 1:
+        law += f" in each of {part.rounds} rounds, which share the cost equally"
     return f"{law}: {release.reason}"
 
 
 def _error(release: NoisyAggregate) -> str:
-    one = release.accuracy(0.95)
+    one = _about(release.accuracy(0.95))
     together = ""
     if release.entries > 1:
-        all_ = show(release.accuracy(0.95, simultaneous=True), 4)
-        together = f"; within {all_} for all {release.entries} at once"
+        all_ = _about(release.accuracy(0.95, simultaneous=True))
+        every = "both" if release.entries == 2 else f"all {release.entries}"
+        together = f"; within {all_} for {every} at once"
     if release.candidates is not None:
         return (
-            f"95%: the chosen score is within {show(one, 4)} of the best of "
+            f"95%: the chosen score is within {one} of the best of "
             f"{release.candidates} candidates{together}"
         )
-    return f"95%: within {show(one, 4)} of the exact value{together}"
+    return f"95%: within {one} of the exact value{together}"
+
+
+def _about(value: float) -> str:
+    """An error bound for people: four digits, rounded up so that it stays a bound."""
+    if not 1e-4 <= value < 1e15:
+        return show(value, 4)
+    return f"{Context(prec=4, rounding=ROUND_CEILING).create_decimal(repr(value)).normalize():f}"
 
 
 def _cost(plan: Plan, release: NoisyAggregate) -> str:
@@ -139,12 +171,13 @@ def _cost(plan: Plan, release: NoisyAggregate) -> str:
 
 
 def _budget(plan: Plan) -> tuple[Item, ...]:
-    asked = "" if plan.cost == plan.requested else f" of {_amounts(plan.requested)} asked for"
-    items = [Item(f"cost: {_amounts(plan.cost)}{asked} ({plan.cost.measure})")]
+    asked = "" if plan.cost == plan.requested else f", of {_amounts(plan.requested)} allowed"
+    items = [Item(f"cost: {_amounts(plan.cost)} ({plan.cost.measure}){asked}")]
     if plan.remaining is not None:
         fits = plan.remaining.covers(plan.cost)
-        after = _amounts(plan.remaining - plan.cost) if fits else "refused, over budget"
-        items.append(Item(f"session: {_amounts(plan.remaining)} before; {after} after"))
+        left = plan.remaining - plan.cost if fits else None
+        after = "too little: it will be refused" if left is None else f"{_amounts(left)} after"
+        items.append(Item(f"session: {_amounts(plan.remaining)} before; {after}"))
     return tuple(items)
 
 

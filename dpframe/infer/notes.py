@@ -40,7 +40,7 @@ def declared_words(query: Query) -> tuple[str, ...]:
     said = " ".join([step.words() for step, _ in query.relation.steps])
     used = {name for tree in _trees(query) for name in column_names(tree)}
     return tuple(
-        f"{name}: {_limits_words(found, declared=True)}"
+        f"{name} is {_limits_words(found, declared=True)}"
         for name, found in source.columns.items()
         if found != domain_of_dtype(found.dtype)
         and (name in used or f'"{name}"' in said or f"'{name}'" in said)
@@ -124,9 +124,9 @@ def notes_for(query: Query, releases: Sequence[NoisyAggregate]) -> tuple[str, ..
 def _note(output: Output, query: Query, releases: Sequence[NoisyAggregate]) -> str:
     used = [r for r in releases if output.name in r.users]
     if all(release.mechanism == "none" for release in used):
-        return "exact: no noise is needed"
+        return "exact: no individual can change it"
     if output.post is not None or len(output.requests) != 1:
-        return "computed from noisy results"
+        return "arithmetic of noisy results"
     (request,) = output.requests.values()
     return BY_KIND[request.kind].note(request, query.scope)
 
@@ -138,8 +138,8 @@ def warnings_for(query: Query, releases: Sequence[NoisyAggregate], cost: Budget)
         found.append(f"epsilon {show(cost.main)} is above 10: it protects nobody in practice")
     if cost.slack > Fraction(1, 10**5):
         found.append(
-            f"delta {show(cost.slack)} is above 1e-05: so often may any individual's rows be "
-            "revealed; it should be far below one over the number of individuals"
+            f"delta {show(cost.slack)} is above 1e-05: with that probability the guarantee may "
+            "fail altogether; it should be far below one over the number of individuals"
         )
     if query.relation.facts.unit.contributions > 1:
         found.append(

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.core.domain import Columns, Domain
+from dpframe.core.domain import Columns, Domain, domain_of_dtype
 from dpframe.core.tree import Named
 from dpframe.errors import DPFrameError, MissingKeys, UnsupportedOperation
 from dpframe.frames.groups import Groups
@@ -90,7 +90,9 @@ def _known_keys(
             )
     lists = {name: list(found.categories or ()) for name, found in domains.items()}
     frame = _product(lists, domains, where)
-    return frame, f"{frame.height} keys, public because types or declarations name them"
+    typed = all(domain_of_dtype(found.dtype).categories for found in domains.values())
+    known = "the column types list them" if typed else "types, declarations or the query list them"
+    return frame, f"{frame.height} keys, public because {known}"
 
 
 def _product(
