@@ -1,0 +1,1 @@
+"""Plans of whole queries, kept as text next to the queries."""

@@ -1,0 +1,114 @@
+"""Plans of whole queries are pinned as text, so that a change of wording or of a number is seen."""
+
+from __future__ import annotations
+
+import re
+
+import polars as pl
+import pytest
+
+import dpframe as dp
+from tests.golden.queries import PLANS, PURE, QUERIES, SECRET, Golden, UnreadableError, unreadable
+
+each = pytest.mark.parametrize("golden", QUERIES, ids=lambda golden: golden.name)
+
+
+@each
+def test_the_plan_is_as_kept(golden: Golden) -> None:
+    assert golden.plan().explain() + "\n" == golden.path.read_text(), (
+        "a plan reads differently; if that is meant: python -m tests.golden.update"
+    )
+
+
+def test_every_kept_plan_has_its_query() -> None:
+    assert {path.name for path in PLANS.iterdir()} == {golden.path.name for golden in QUERIES}
+
+
+@each
+def test_the_plan_answers_what_a_reviewer_asks(golden: Golden) -> None:
+    plan = golden.plan()
+    text = plan.explain()
+    titles = re.findall(r"^\w.*", text, re.MULTILINE)
+    assert [t.split(",")[0] for t in titles if t not in ("groups", "look twice")] == [
+        "protects",
+        "rows",
+        "releases",
+        "outputs",
+        "budget",
+    ]
+    assert plan.unit.words() in text
+    assert text.count("1-stable:") == len(plan.steps)
+    assert text.count("public because") == (0 if plan.groups is None else 1)
+    noisy = [release for release in plan.releases if release.mechanism != "none"]
+    for part in ("sensitivity ", "95%:", "of the plan"):
+        assert text.count(part) == len(noisy)
+    assert re.search(r"^  cost: \w+ [\d.e-]+", text, re.MULTILINE)
+    assert re.search(r"^  session: .* before; .* after$", text, re.MULTILINE)
+
+
+@each
+def test_no_plan_holds_or_reads_data(golden: Golden) -> None:
+    plan = golden.plan()
+    for text in (plan.explain(), plan.explain("markdown"), repr(plan)):
+        assert SECRET not in text
+
+
+def test_the_frame_of_these_queries_fails_when_it_is_read() -> None:
+    with pytest.raises((UnreadableError, pl.exceptions.PolarsError)):
+        unreadable().collect()
+    session = dp.Session(epsilon=1)
+    with pytest.raises(dp.EngineError):
+        session.protect(unreadable(), dp.Rows()).dp_count().collect(epsilon=1)
+
+
+def kept(name: str) -> str:
+    return (PLANS / f"{name}.txt").read_text()
+
+
+def unescaped(markdown: str) -> str:
+    return re.sub(r"\\([^A-Za-z0-9\s])", r"\1", markdown)
+
+
+@pytest.mark.parametrize("name", ["grouped", "long_chain", "look_twice"])
+def test_markdown_says_the_same_line_by_line(name: str) -> None:
+    (golden,) = (golden for golden in QUERIES if golden.name == name)
+    marks = re.compile(r"^(#+ |\s*- |\d+\. )", re.MULTILINE)
+    said = [marks.sub("", line) for line in golden.plan().explain("markdown").splitlines()]
+    assert said.pop(0) == "Plan"
+    text = [line.strip() for line in kept(name).splitlines()]
+    plain = [re.sub(r"^\d+\. ", "", line) for line in text]
+    assert [unescaped(s).lower() for s in said if s] == [line.lower() for line in plain]
+
+
+def test_markdown_nests_details_below_every_number() -> None:
+    (golden,) = (golden for golden in QUERIES if golden.name == "long_chain")
+    lines = golden.plan().explain("markdown").splitlines()
+    tenth = next(i for i, line in enumerate(lines) if line.startswith("10. "))
+    assert lines[tenth + 1].startswith("    - 1-stable: ")
+
+
+def test_markdown_shows_names_and_constants_as_they_are() -> None:
+    hostile = "*a* _b_ `c` <d> [e](f) | g ~h~ $i$ &lt; \n# j"
+    rows = pl.LazyFrame(schema={hostile: pl.Boolean, "x~y": pl.Boolean})
+    people = dp.Session(**PURE).protect(rows, dp.Rows())
+    kept_rows = people.filter(~pl.col(hostile), ~pl.col("x~y"))
+    markdown = kept_rows.dp_histogram(hostile).plan(epsilon=1).explain("markdown")
+    assert not re.search(r"(?<!\\)[*_`<>\[\]|~$&]", markdown)
+    assert not any(line.startswith("# j") for line in markdown.splitlines())
+
+
+def test_a_plan_over_budget_says_that_it_will_be_refused() -> None:
+    people = dp.Session(epsilon=1).protect(unreadable(), dp.Rows())
+    assert people.dp_count().explain(epsilon=2).splitlines()[-1] == (
+        "  session: epsilon 1 before; too little: it will be refused"
+    )
+
+
+def test_winners_of_groups_still_say_that_every_key_appears() -> None:
+    people = dp.Session(epsilon=1).protect(unreadable(), dp.Rows())
+    hours = pl.DataFrame({"hour": [1, 2]})
+    score = (pl.col("visits") - pl.col("hour")).clip(0, 3)
+    grouped = people.group_by("smoker").agg(dp.argmax(score=score, candidates=hours))
+    assert "every key appears" in grouped.explain(epsilon=1)
+    best = people.group_by("smoker").dp_argmax()
+    assert "every key appears" not in best.explain(epsilon=1)
