@@ -20,16 +20,8 @@ from dpframe.core.sensitivity import ExactSensitivity, Sensitivity
 from dpframe.core.units import Rows
 from dpframe.errors import InvalidBounds, UnknownColumn, UnsupportedOperation
 from dpframe.explain import render
-from dpframe.mechanisms import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Exponential,
-    NoNoise,
-    PermuteAndFlip,
-)
+from dpframe.mechanisms import Law, SelectionLaw
 from dpframe.rows.suggest import did_you_mean
-
-Law = DiscreteLaplace | DiscreteGaussian | Exponential | PermuteAndFlip | NoNoise
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +102,7 @@ class NoisyAggregate:
             When the confidence does not lie between 0 and 1.
         """
         level = confidence_of(confidence)
-        if isinstance(self.law, (Exponential, PermuteAndFlip)):
+        if isinstance(self.law, SelectionLaw):
             assert self.candidates is not None
             if simultaneous:  # the union bound over groups and rounds
                 level = 1 - (1 - level) / max(1, self.entries)

@@ -13,7 +13,14 @@ import polars as pl
 from dpframe.aggregates.aggregate import Aggregate, Noisy, Use
 from dpframe.aggregates.cells import CategoryCells
 from dpframe.aggregates.histogram import known_categories, listed_categories
-from dpframe.aggregates.part import Ballot, CellCounts, ScoreRange, Selection, Table
+from dpframe.aggregates.part import (
+    Ballot,
+    CellCounts,
+    Integers,
+    ScoreRange,
+    Selection,
+    Table,
+)
 from dpframe.aggregates.request import Request, Scope
 from dpframe.aggregates.statistics import DistinctCount, GridSum, RowCount, Statistic, ValueCount
 from dpframe.aggregates.values import bounds_of, numeric_value, show_value
@@ -85,6 +92,13 @@ class CategoryChoice(Selection):
         total = reach if unit.adjacency == "add-remove" else 2 * reach
         return ScoreRange(total, total * total)
 
+    @property
+    def side_by_side(self) -> bool:
+        return self.cells is not None
+
+    def scores(self, counted: Sequence[CellCounts], first: int, end: int) -> Integers:
+        return counted[0].dense(self.count, first, end)
+
     def ballot(self, counted: Sequence[CellCounts], group: int) -> Ballot:
         scores = np.zeros(self.count, dtype=np.int64)
         table = counted[0]
@@ -144,6 +158,14 @@ class ScoredChoice(Selection):
         total = reach if unit.adjacency == "add-remove" else 2 * reach
         return ScoreRange(total, total * total)
 
+    @property
+    def side_by_side(self) -> bool:
+        return True
+
+    def scores(self, counted: Sequence[CellCounts], first: int, end: int) -> Integers:
+        columns = [table.dense(1, first, end) for table in counted]
+        return np.concatenate(columns, axis=1)
+
     def ballot(self, counted: Sequence[CellCounts], group: int) -> Ballot:
         scores = np.zeros(self.candidates, dtype=np.int64)
         for i, table in enumerate(counted):
@@ -190,7 +212,12 @@ class Argmax(Aggregate):
 
     kind: ClassVar[str] = "argmax"
     summary: ClassVar[str] = "the category, candidate or group with the highest score"
-    mechanisms: ClassVar[tuple[str, ...]] = ("auto", "exponential", "permute_and_flip")
+    mechanisms: ClassVar[tuple[str, ...]] = (
+        "auto",
+        "exponential",
+        "permute_and_flip",
+        "report_noisy_max",
+    )
     examples: ClassVar[tuple[str, ...]] = (
         'pl.col("e").dp_argmax()',
         'pl.col("s").dp_argmax(candidates=["a", "b", ""])',

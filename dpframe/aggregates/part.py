@@ -61,10 +61,12 @@ class CellCounts:
         first, last = np.searchsorted(self.groups, [group, group + 1])
         return self.cells[first:last], self.values[first:last]
 
-    def dense(self, cells: int) -> Integers:
-        """All groups and cells, zeros included; shape (groups, cells)."""
-        table = np.zeros((self.size, cells), dtype=np.int64)
-        table[self.groups, self.cells] = self.values
+    def dense(self, cells: int, first: int = 0, end: int | None = None) -> Integers:
+        """Groups from `first` to `end` - 1 and all cells, zeros included; shape (groups, cells)."""
+        last = self.size if end is None else end
+        table = np.zeros((last - first, cells), dtype=np.int64)
+        lo, hi = np.searchsorted(self.groups, [first, last])
+        table[self.groups[lo:hi] - first, self.cells[lo:hi]] = self.values[lo:hi]
         return table
 
 
@@ -191,6 +193,15 @@ class Selection(Part):
     def rounds(self) -> int:
         """How many winners are chosen, one after another."""
         return 1
+
+    @property
+    def side_by_side(self) -> bool:
+        """Whether `scores` gives many groups at once, each candidate's code its column."""
+        return False
+
+    def scores(self, counted: Sequence[CellCounts], first: int, end: int) -> Integers:
+        """The scores of groups `first` to `end` - 1, a row each."""
+        raise NotImplementedError
 
     @abstractmethod
     def ballot(self, counted: Sequence[CellCounts], group: int) -> Ballot:

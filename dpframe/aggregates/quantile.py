@@ -137,7 +137,12 @@ class Quantile(Aggregate):
 
     kind: ClassVar[str] = "quantile"
     summary: ClassVar[str] = "one or several quantiles, among candidates or over bounds"
-    mechanisms: ClassVar[tuple[str, ...]] = ("auto", "exponential", "permute_and_flip")
+    mechanisms: ClassVar[tuple[str, ...]] = (
+        "auto",
+        "exponential",
+        "permute_and_flip",
+        "report_noisy_max",
+    )
     examples: ClassVar[tuple[str, ...]] = (
         'pl.col("i64").dp_quantile(0.5, (0, 100))',
         'pl.col("f64").dp_quantile([0.25, 0.75], (-1, 1))',

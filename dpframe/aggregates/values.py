@@ -23,6 +23,7 @@ from dpframe.rows.literal import physical
 from dpframe.rows.operation import Namespace
 from dpframe.rows.polars_dtypes import to_polars
 
+_DAY = Fraction(24 * 3600 * 10**9)
 _EXAMPLES = {"quantile": "0.5, ", "histogram": "10, bounds="}
 
 
@@ -210,6 +211,8 @@ def show_value(number: Fraction, dtype: DType) -> str:
     """A number of physical units as people write values of `dtype`."""
     if not dtype.is_temporal:
         return show(number)
+    if dtype.name == "Time":  # the ends of a grid may lie just outside the day
+        number = max(Fraction(0), min(number, _DAY - 1))
     try:
         return str(scalar_of(number, dtype))
     except (OverflowError, ValueError):

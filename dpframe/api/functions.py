@@ -17,7 +17,7 @@ from dpframe.errors import InvalidBounds, UnsupportedOperation
 
 IntoColumn: TypeAlias = str | pl.Expr
 Noise: TypeAlias = Literal["auto", "discrete_laplace", "discrete_gaussian"]
-Choice: TypeAlias = Literal["auto", "exponential", "permute_and_flip"]
+Choice: TypeAlias = Literal["auto", "exponential", "permute_and_flip", "report_noisy_max"]
 
 
 def count(

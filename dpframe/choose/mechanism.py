@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
 
-from dpframe.core.budget import ZCDP, ApproxDP, Budget, PureDP
+from dpframe.core.budget import ZCDP, ApproxDP, Budget
 from dpframe.core.exact import sqrt_down
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.errors import UnsupportedOperation
@@ -14,13 +13,14 @@ from dpframe.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
     Exponential,
+    Law,
     NoNoise,
     PermuteAndFlip,
+    ReportNoisyMax,
+    SelectionLaw,
 )
 
 _ROUNDING = Fraction(1, 2**40)
-
-Law: TypeAlias = DiscreteLaplace | DiscreteGaussian | Exponential | PermuteAndFlip | NoNoise
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,37 +144,39 @@ def _gaussian(sensitivity: ExactSensitivity, share: Budget) -> Choice | None:
 
 
 def _selection(asked: Asked, score_range: tuple[Fraction, Fraction], share: Budget) -> Choice:
-    l1, l2_squared = score_range
+    l1, _ = score_range
     each = share.main / asked.rounds
-    only_exponential = asked.weighted or isinstance(share, ZCDP)
-    law: Exponential | PermuteAndFlip
-    if asked.mechanism == "permute_and_flip" and asked.weighted:
+    auto = asked.mechanism == "auto"
+    if asked.weighted and asked.mechanism not in ("auto", "exponential"):
         raise UnsupportedOperation(
-            "permute-and-flip does not draw points of an interval",
-            where=f"{asked.name}: mechanism='permute_and_flip'",
+            f"{asked.mechanism} does not draw points of an interval",
+            where=f"{asked.name}: mechanism={asked.mechanism!r}",
             remedy="list candidates=, or use mechanism='exponential'",
         )
-    if asked.mechanism == "exponential" or (asked.mechanism == "auto" and only_exponential):
-        if isinstance(share, ZCDP):
-            law = Exponential.for_zcdp(l2_squared, each)
-            cost = _charged(share, asked.rounds * law.rho(l2_squared))
-            reason = "the cheapest choice under zCDP"
-        else:
-            law = Exponential.for_pure(l1, each)
-            cost = share.of(asked.rounds * law.epsilon(l1))
-            reason = (
-                "a run of points with equal scores weighs as much as its length"
-                if asked.weighted
-                else "as asked"
-            )
-        return Choice(law, cost, reason)
-    if isinstance(share, (PureDP, ApproxDP)):
-        law = PermuteAndFlip.for_pure(l1, each)
-        reason = "never worse than the exponential mechanism"
-        return Choice(law, share.of(asked.rounds * law.epsilon(l1)), reason)
-    law = PermuteAndFlip.for_pure(l1, _pure_for_rho(each))
-    cost = _charged(share, asked.rounds * law.rho(l1))
-    return Choice(law, cost, "as asked")
+    if asked.mechanism == "exponential" or (auto and (asked.weighted or isinstance(share, ZCDP))):
+        return _exponential(asked, score_range, share)
+    by_name = ReportNoisyMax if asked.mechanism == "report_noisy_max" else PermuteAndFlip
+    law: SelectionLaw
+    if isinstance(share, ZCDP):
+        law = by_name.for_pure(l1, _pure_for_rho(each))
+        return Choice(law, _charged(share, asked.rounds * law.rho(l1)), "as asked")
+    law = by_name.for_pure(l1, each)
+    reason = "never worse than the exponential mechanism" if auto else "as asked"
+    return Choice(law, share.of(asked.rounds * law.epsilon(l1)), reason)
+
+
+def _exponential(asked: Asked, score_range: tuple[Fraction, Fraction], share: Budget) -> Choice:
+    l1, l2_squared = score_range
+    each = share.main / asked.rounds
+    if isinstance(share, ZCDP):
+        law = Exponential.for_zcdp(l2_squared, each)
+        cost = _charged(share, asked.rounds * law.rho(l2_squared))
+        return Choice(law, cost, "the cheapest choice under zCDP")
+    law = Exponential.for_pure(l1, each)
+    weighted = "points with equal scores weigh as many as they are"
+    return Choice(
+        law, share.of(asked.rounds * law.epsilon(l1)), weighted if asked.weighted else "as asked"
+    )
 
 
 def _pure_for_rho(rho: Fraction) -> Fraction:

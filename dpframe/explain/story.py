@@ -18,6 +18,7 @@ _LAWS = {
     "discrete_gaussian": "discrete Gaussian, sigma",
     "exponential": "exponential mechanism, scale",
     "permute_and_flip": "permute-and-flip, scale",
+    "report_noisy_max": "report noisy max, scale",
 }
 
 

@@ -5,5 +5,22 @@ from dpframe.mechanisms.discrete_laplace import DiscreteLaplace
 from dpframe.mechanisms.exponential import Exponential
 from dpframe.mechanisms.none import NoNoise
 from dpframe.mechanisms.permute_and_flip import PermuteAndFlip
+from dpframe.mechanisms.report_noisy_max import ReportNoisyMax
 
-__all__ = ["DiscreteGaussian", "DiscreteLaplace", "Exponential", "NoNoise", "PermuteAndFlip"]
+SelectionLaw = Exponential | PermuteAndFlip | ReportNoisyMax
+"""Mechanisms that choose a candidate."""
+AdditiveLaw = DiscreteLaplace | DiscreteGaussian | NoNoise
+"""Mechanisms that add noise, or none, to numbers."""
+Law = AdditiveLaw | SelectionLaw
+
+__all__ = [
+    "AdditiveLaw",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Exponential",
+    "Law",
+    "NoNoise",
+    "PermuteAndFlip",
+    "ReportNoisyMax",
+    "SelectionLaw",
+]

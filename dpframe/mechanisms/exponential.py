@@ -19,7 +19,13 @@ from dpframe.mechanisms.rounding import (
     positive_budget,
     positive_sensitivity,
 )
-from dpframe.samplers import OS, BitSource, exponential_mechanism, uniform_below
+from dpframe.samplers import (
+    OS,
+    BitSource,
+    exponential_mechanism,
+    exponential_mechanism_each,
+    uniform_below,
+)
 from dpframe.samplers.selection import MAX_SELECTION_SCALE, MIN_SELECTION_SCALE
 
 __all__ = ["Exponential"]
@@ -136,6 +142,12 @@ class Exponential:
             For tests only.
         """
         return exponential_mechanism(scores, self.scale, weights, OS if source is None else source)
+
+    def select_each(
+        self, scores: NDArray[np.int64], source: BitSource | None = None
+    ) -> NDArray[np.int64]:
+        """The index of one candidate per row of `scores`, each choice on its own."""
+        return exponential_mechanism_each(scores, self.scale, OS if source is None else source)
 
     def select_point(
         self,

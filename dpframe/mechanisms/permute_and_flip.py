@@ -19,7 +19,7 @@ from dpframe.mechanisms.rounding import (
     positive_budget,
     positive_sensitivity,
 )
-from dpframe.samplers import OS, BitSource, permute_and_flip
+from dpframe.samplers import OS, BitSource, permute_and_flip, permute_and_flip_each
 from dpframe.samplers.selection import MAX_SELECTION_SCALE, MIN_SELECTION_SCALE
 
 __all__ = ["PermuteAndFlip"]
@@ -115,6 +115,12 @@ class PermuteAndFlip:
         `source` is for tests only.
         """
         return permute_and_flip(scores, self.scale, OS if source is None else source)
+
+    def select_each(
+        self, scores: NDArray[np.int64], source: BitSource | None = None
+    ) -> NDArray[np.int64]:
+        """The index of one candidate per row of `scores`, each choice on its own."""
+        return permute_and_flip_each(scores, self.scale, OS if source is None else source)
 
     def select_top(
         self, scores: NDArray[np.int64], k: int, source: BitSource | None = None

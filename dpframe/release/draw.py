@@ -14,11 +14,15 @@ from dpframe.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
     Exponential,
+    Law,
     NoNoise,
     PermuteAndFlip,
+    ReportNoisyMax,
+    SelectionLaw,
 )
 
-Law = DiscreteLaplace | DiscreteGaussian | Exponential | PermuteAndFlip | NoNoise
+_AT_ONCE = 1 << 20
+"""Scores that are chosen among at the same time, which bounds the memory."""
 
 
 def draw(part: Part, law: Law, counted: Mapping[Table, CellCounts], scope: Scope) -> Noisy:
@@ -40,7 +44,7 @@ def draw(part: Part, law: Law, counted: Mapping[Table, CellCounts], scope: Scope
             cells = part.table.cells
             exact = tables[0].dense(1 if cells is None else cells.size)
             return exact + law.draw(exact.size).reshape(exact.shape)
-        case Selection(), Exponential() | PermuteAndFlip():
+        case Selection(), Exponential() | PermuteAndFlip() | ReportNoisyMax():
             return _select(part, law, tables, scope)
         case Selection(), NoNoise():
             return _best(part, tables, scope)
@@ -48,13 +52,14 @@ def draw(part: Part, law: Law, counted: Mapping[Table, CellCounts], scope: Scope
             raise DPFrameError(f"a {type(law).__name__} cannot release {part.words()}")
 
 
-def _select(
-    part: Selection,
-    law: Exponential | PermuteAndFlip,
-    tables: list[CellCounts],
-    scope: Scope,
-) -> Noisy:
+def _select(part: Selection, law: SelectionLaw, tables: list[CellCounts], scope: Scope) -> Noisy:
     codes = np.empty((part.entries(scope), part.rounds), dtype=np.int64)
+    if part.side_by_side and part.rounds == 1:
+        rows = max(1, _AT_ONCE // part.candidates)
+        for first in range(0, codes.shape[0], rows):
+            scores = part.scores(tables, first, min(first + rows, codes.shape[0]))
+            codes[first : first + rows, 0] = law.select_each(scores)
+        return codes
     for group in range(codes.shape[0]):
         ballot = part.ballot(tables, group)
         if ballot.weights is not None:

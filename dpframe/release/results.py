@@ -74,7 +74,7 @@ def assemble(
         if column.expanded is None:
             made += _with_ends(column.values, column.ends)
             continue
-        made.append(_nested(column, size, output.name))
+        made.append(_nested(column, size, output))
         if column.ends is not None:
             rows = column.expanded.height
             made += [_lists(end, rows, name) for end, name in _named_ends(output.name, column.ends)]
@@ -126,24 +126,33 @@ def check_post(query: Query) -> None:
 
 
 def _check_names(query: Query) -> None:
-    """Refuse a table that would have two columns of one name."""
-    only = query.outputs[0]
-    if len(query.outputs) > 1 or only.post is not None:
-        return
-    (request,) = only.requests.values()
-    expanded = BY_KIND[request.kind].expand(request, query.scope)
+    """Refuse a table, or a list of structs, that would have two columns of one name."""
+    alone = len(query.outputs) == 1
+    for output in query.outputs:
+        names = _table_names(output, query.scope)
+        if names and alone and query.groups is not None:
+            names += query.groups.names
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise UnsupportedOperation(
+                f"the table would have two columns named {twice!r}",
+                where=output.words,
+                remedy="rename the column before, with .rename({...}) or .alias(...)",
+            )
+
+
+def _table_names(output: Output, scope: Scope) -> list[str]:
+    """The columns of a table beside its keys; none for an output that is no table."""
+    if output.post is not None:
+        return []
+    (request,) = output.requests.values()
+    expanded = BY_KIND[request.kind].expand(request, scope)
     if expanded is None:
-        return
-    keys = () if query.groups is None else query.groups.names
-    values = () if request.parameters.get("best_group") else (_table_name(query, expanded),)
-    names = [*keys, *expanded.columns, *values]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise UnsupportedOperation(
-            f"the table would have two columns named {twice!r}",
-            where=only.words,
-            remedy="rename the column before, with .rename({...}) or .alias(...)",
-        )
+        return []
+    if request.kind == "argmax":
+        return ["rank"] if request.parameters.get("best_group") else [output.name, "rank"]
+    binned = expanded.width > 1
+    return [output.name, *(("lower", "upper") if binned else ()), "count"]
 
 
 def rehearse(query: Query, laws: Laws, confidence: Fraction | None) -> None:
@@ -195,9 +204,9 @@ def _zeros(query: Query) -> dict[tuple[Part, str], Noisy]:
     return zeros
 
 
-def _table_name(query: Query, expanded: pl.DataFrame) -> str:
-    """The column of a table that holds the results."""
-    return query.outputs[0].name if "rank" in expanded.columns else "count"
+def _is_ranking(output: Output) -> bool:
+    """Whether a table holds winners and their ranks, not categories and their counts."""
+    return all(request.kind == "argmax" for request in output.requests.values())
 
 
 def _output(output: Output, scope: Scope, noisy: Mapping[tuple[Part, str], Noisy]) -> _Column:
@@ -220,29 +229,32 @@ def _request(request: Request, scope: Scope, noisy: Mapping[tuple[Part, str], No
 
 
 def _table(query: Query, column: _Column) -> pl.DataFrame:
-    """One row per group and category (or rank)."""
+    """One row per group and category (or winner, with its rank)."""
     assert column.expanded is not None
     rows = column.expanded.height
-    values = column.values.alias(_table_name(query, column.expanded))
-    made = _with_ends(values, column.ends)
+    (only,) = query.outputs
+    ranking = _is_ranking(only)
+    made = _with_ends(column.values.alias(only.name if ranking else "count"), column.ends)
+    size = 1 if query.groups is None else query.groups.size
+    tiled = pl.concat([column.expanded] * size) if size else column.expanded.clear()
+    table = tiled.select(*made, pl.all()) if ranking else tiled.with_columns(made)
     if query.groups is None:
-        return column.expanded.with_columns(made)
+        return table
     keys = query.groups.keys
     repeated = keys.select(pl.all().repeat_by(rows).explode()) if keys.height else keys
-    tiled = pl.concat([column.expanded] * keys.height) if keys.height else column.expanded.clear()
-    return pl.concat([repeated, tiled.with_columns(made)], how="horizontal")
+    return pl.concat([repeated, table], how="horizontal")
 
 
-def _nested(column: _Column, size: int, name: str) -> pl.Series:
+def _nested(column: _Column, size: int, output: Output) -> pl.Series:
     """A column with one list per group: of structs for histograms, of winners for ranks."""
     assert column.expanded is not None
     rows = column.expanded.height
-    if "rank" in column.expanded.columns:
+    if _is_ranking(output):
         flat = column.values
     else:
         tiled = pl.concat([column.expanded] * size) if size else column.expanded.clear()
         flat = tiled.with_columns(column.values).to_struct()
-    return _lists(flat, rows, name)
+    return _lists(flat, rows, output.name)
 
 
 def _lists(flat: pl.Series, rows: int, name: str) -> pl.Series:

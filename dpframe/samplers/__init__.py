@@ -1,7 +1,17 @@
 """Exact discrete noise and the one door to randomness; only `dpframe.mechanisms` imports this."""
 
 from dpframe.samplers.cells import discrete_gaussian, discrete_laplace
-from dpframe.samplers.selection import exponential_mechanism, permute_and_flip, uniform_below
+from dpframe.samplers.grouped import (
+    exponential_mechanism_each,
+    permute_and_flip_each,
+    report_noisy_max_each,
+)
+from dpframe.samplers.selection import (
+    exponential_mechanism,
+    permute_and_flip,
+    report_noisy_max,
+    uniform_below,
+)
 from dpframe.samplers.source import OS, BitSource, OSBits
 
 __all__ = [
@@ -11,6 +21,10 @@ __all__ = [
     "discrete_gaussian",
     "discrete_laplace",
     "exponential_mechanism",
+    "exponential_mechanism_each",
     "permute_and_flip",
+    "permute_and_flip_each",
+    "report_noisy_max",
+    "report_noisy_max_each",
     "uniform_below",
 ]

@@ -34,7 +34,15 @@ from dpframe.samplers.exponential import (
 from dpframe.samplers.source import OS, BitSource
 from dpframe.samplers.table import LazyTable
 
-__all__ = ["MAX_BITS", "MAX_SCALE", "MIN_SCALE", "Cells", "discrete_gaussian", "discrete_laplace"]
+__all__ = [
+    "MAX_BITS",
+    "MAX_SCALE",
+    "MIN_SCALE",
+    "Cells",
+    "discrete_gaussian",
+    "discrete_laplace",
+    "discrete_laplace_wide",
+]
 
 MIN_SCALE: Final = Fraction(1, 1 << 10)
 MAX_SCALE: Final = Fraction(1 << 56)
@@ -42,6 +50,7 @@ MAX_BITS: Final = 4096
 """Longest numerator or denominator that is accepted: longer ones would only cost time."""
 
 _BLOCK: Final = 1 << 16
+_WIDE: Final = 1 << 62
 _CELLS: Final = 512
 _LAPLACE_STEPS: Final = 16
 _GAUSSIAN_STEPS: Final = 32
@@ -68,6 +77,14 @@ def discrete_laplace(scale: Fraction, n: int, source: BitSource = OS) -> NDArray
     """
     _check(scale, MIN_SCALE, MAX_SCALE)
     return _laplace(Fraction(scale)).draw(n, source)
+
+
+def discrete_laplace_wide(
+    scale: Fraction, n: int, source: BitSource = OS
+) -> tuple[NDArray[np.int64], dict[int, int]]:
+    """As `discrete_laplace`, with draws of 2**62 or more in size beside it, as they are."""
+    _check(scale, MIN_SCALE, MAX_SCALE)
+    return _laplace(Fraction(scale)).draw_wide(n, source)
 
 
 def discrete_gaussian(variance: Fraction, n: int, source: BitSource = OS) -> NDArray[np.int64]:
@@ -148,16 +165,27 @@ class Cells:
         self._squeeze = self._squeezes() if shift else np.empty(0, np.uint16)
 
     def draw(self, n: int, source: BitSource) -> NDArray[np.int64]:
-        """`n` independent draws; accepted lanes that are left over are dropped unseen."""
+        """`n` independent draws modulo 2**64; accepted lanes that are left over are dropped
+        unseen.
+        """
+        return self.draw_wide(n, source)[0]
+
+    def draw_wide(self, n: int, source: BitSource) -> tuple[NDArray[np.int64], dict[int, int]]:
+        """`n` independent draws modulo 2**64, and those of 2**62 or more in size as they are, by
+        their place: for what is no function of the draws modulo 2**64.
+        """
         out = np.empty(n, np.int64)
+        wide: dict[int, int] = {}
         filled = 0
         while filled < n:
             want = n - filled
             lanes = want + want // 16 + 4 if self.shift else want
-            got = self._block(min(_BLOCK, lanes), source)[:want]
+            found: dict[int, int] = {}
+            got = self._block(min(_BLOCK, lanes), source, found)[:want]
+            wide.update({filled + i: x for i, x in found.items() if i < want})
             out[filled : filled + got.size] = got
             filled += got.size
-        return out
+        return out, wide
 
     def gamma(self, cell: int, offset: int) -> Fraction:
         """phi(2**k cell + offset) - phi(2**k cell), and 0 for the tail's index."""
@@ -214,7 +242,8 @@ class Cells:
         smallest = taylor_exp(self._gamma_float(cell, last), 16)
         return (np.floor(smallest * 65536.0) - 1.0).astype(np.uint16)
 
-    def _block(self, n: int, source: BitSource) -> NDArray[np.int64]:
+    def _block(self, n: int, source: BitSource, wide: dict[int, int]) -> NDArray[np.int64]:
+        """Up to `n` draws; `wide` is given those that are far out."""
         cell = self.table.draw(n, source)
         keep = np.ones(n, np.bool_)
         if self.shift:
@@ -224,13 +253,18 @@ class Cells:
         else:
             negative = source.bits(n).astype(np.int64)
             magnitude = cell.copy()
-        for lane in np.flatnonzero(cell == self.cells):
+        far: dict[int, int] = {}
+        for lane in np.flatnonzero(cell == self.cells).tolist():
             drawn = self._tail(source)
             keep[lane] = drawn is not None
             magnitude[lane] = 0 if drawn is None else _wrap(drawn)
+            if drawn is not None and drawn >= _WIDE:
+                far[lane] = -drawn if negative[lane] else drawn
         if self.shift:
             zero = np.flatnonzero(magnitude == 0)
             keep[zero[negative[zero] != 0]] = False
+        for lane, drawn in far.items():
+            wide[int(np.count_nonzero(keep[:lane]))] = drawn
         np.negative(negative, out=negative)  # 0 or -1: two's complement by xor and subtraction
         magnitude ^= negative
         magnitude -= negative

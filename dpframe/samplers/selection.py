@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.samplers.cells import discrete_laplace_wide
 from dpframe.samplers.exponential import bernoulli_exp, bracket_exp, taylor_exp
 from dpframe.samplers.source import OS, BitSource
 
@@ -24,6 +26,7 @@ __all__ = [
     "MIN_SELECTION_SCALE",
     "exponential_mechanism",
     "permute_and_flip",
+    "report_noisy_max",
     "uniform_below",
 ]
 
@@ -59,9 +62,14 @@ def permute_and_flip(scores: NDArray[np.int64], scale: Fraction, source: BitSour
     ValueError
         When there is no candidate or the scale is out of range.
     """
-    gaps = _gaps(scores, scale)
+    successes = np.flatnonzero(flips(_gaps(scores, scale), scale, source))
+    return int(successes[uniform_below(successes.size, source)])
+
+
+def flips(gaps: NDArray[np.uint64], scale: Fraction, source: BitSource) -> NDArray[np.bool_]:
+    """Independent coins that come up with probability exp(-gap / scale), one per gap."""
     rate = float(1 / scale)
-    found: list[NDArray[np.int64]] = []
+    coins = np.empty(gaps.size, np.bool_)
     for start in range(0, gaps.size, _BLOCK):
         gap = gaps[start : start + _BLOCK]
         first = source.u16(gap.size)
@@ -70,9 +78,65 @@ def permute_and_flip(scores: NDArray[np.int64], scale: Fraction, source: BitSour
         for lane in np.flatnonzero((distance < 65536 * _SLACK) ^ success):
             prefix = int(first[lane]) << 48 | source.int64bits() >> 16
             success[lane] = bernoulli_exp(int(gap[lane]) / scale, source, prefix, 64)
-        found.append(np.flatnonzero(success) + start)
-    successes = np.concatenate(found)
-    return int(successes[uniform_below(successes.size, source)])
+        coins[start : start + gap.size] = success
+    return coins
+
+
+def report_noisy_max(scores: NDArray[np.int64], scale: Fraction, source: BitSource = OS) -> int:
+    """The index of the largest score plus discrete Laplace noise; ties are broken at random.
+
+    Sums are compared as whole numbers, not modulo 2**64: a wrapped sum would win or lose wrongly.
+
+    Parameters
+    ----------
+    scores
+        Any int64 values, at least one.
+    scale
+        Between 2**-10 and 2**56.
+    source
+        For tests only.
+
+    Raises
+    ------
+    ValueError
+        When there is no candidate or the scale is out of range.
+    """
+    gaps = _gaps(scores, scale)
+    noise, wide = discrete_laplace_wide(scale, gaps.size, source)
+    return noisy_winner(noise, gaps, wide, source)
+
+
+def noisy_winner(
+    noise: NDArray[np.int64], gaps: NDArray[np.uint64], wide: dict[int, int], source: BitSource
+) -> int:
+    """The index of the largest noise - gap, whose noise is in `wide` where int64 does not hold it;
+    one of those that have it, at random.
+    """
+    near = gaps <= np.uint64(1 << 62)
+    near[list(wide)] = False
+    best, winners = _largest(noise, gaps, near)
+    # Sums that int64 may not hold, as floats off by less than 2**13 first, then as they are.
+    floats = noise.astype(np.float64) - gaps.astype(np.float64)
+    rivals = ~near if best is None else ~near & (floats >= best - 2.0**13)
+    for i in dict.fromkeys([*np.flatnonzero(rivals).tolist(), *wide]):
+        total = wide.get(i, int(noise[i])) - int(gaps[i])
+        if best is None or total > best:
+            best, winners = total, [i]
+        elif total == best:
+            winners.append(i)
+    return winners[uniform_below(len(winners), source)]
+
+
+def _largest(
+    noise: NDArray[np.int64], gaps: NDArray[np.uint64], near: NDArray[np.bool_]
+) -> tuple[int | None, list[int]]:
+    """The largest noise - gap among lanes that are `near`, and the lanes that have it."""
+    lanes = np.flatnonzero(near)
+    if not lanes.size:
+        return None, []
+    totals = noise[lanes] - gaps[lanes].view(np.int64)
+    best = int(totals.max())
+    return best, lanes[totals == best].tolist()
 
 
 def exponential_mechanism(
@@ -134,6 +198,33 @@ def _positive(weights: NDArray[np.int64], scores: NDArray[np.int64]) -> NDArray[
     if weights.size and (weights.min() < 0 or weights.max() > MAX_WEIGHT):
         raise ValueError("weights must lie between 0 and 2**62")
     return np.flatnonzero(weights)
+
+
+def poisson_one(n: int, source: BitSource) -> NDArray[np.int64]:
+    """`n` independent Poisson numbers of mean 1, exactly, by inversion."""
+    floors = _poisson_floors()
+    words = source.u64(n)
+    drawn = np.searchsorted(floors, words, "left").astype(np.int64)
+    inside = np.minimum(drawn, floors.size - 1)
+    for lane in np.flatnonzero((floors[inside] == words) | (drawn == floors.size)):
+        prefix, bits = int(words[lane]), 64
+        while (count := _count(prefix, bits, 1, Fraction(0), 0)) is None:
+            prefix, bits = prefix << 64 | source.int64bits(), bits + 64
+        drawn[lane] = count
+    return drawn
+
+
+@lru_cache(maxsize=1)
+def _poisson_floors() -> NDArray[np.uint64]:
+    """floor(2**64 P(N <= j)) for j = 0, 1, ..., 12; what lies beyond is counted on."""
+    lo, hi = bracket_exp(Fraction(1), 256)
+    total, floors = Fraction(0), []
+    for j in range(13):
+        total += Fraction(1, math.factorial(j))
+        below, above = total * lo / 2**192, total * hi / 2**192
+        assert math.floor(below) == math.floor(above)
+        floors.append(math.floor(below))
+    return np.array(floors, np.uint64)
 
 
 def _gaps(scores: NDArray[np.int64], scale: Fraction) -> NDArray[np.uint64]:

@@ -9,7 +9,17 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dpframe.samplers import exponential_mechanism, permute_and_flip, uniform_below
+from dpframe.samplers import (
+    OS,
+    exponential_mechanism,
+    exponential_mechanism_each,
+    permute_and_flip,
+    permute_and_flip_each,
+    report_noisy_max,
+    report_noisy_max_each,
+    uniform_below,
+)
+from dpframe.samplers.selection import poisson_one
 
 from . import checks
 
@@ -86,3 +96,63 @@ def test_many_candidates(select) -> None:  # type: ignore[no-untyped-def]
 def test_uniform_below() -> None:
     counts = np.bincount([uniform_below(11) for _ in range(N)], minlength=11)
     checks.assert_plausible(checks.choices(counts, [1 / 11] * 11))
+
+
+def noisy_max_law(scores: list[int], scale: float) -> list[float]:
+    """By summing over all noises; ties at random."""
+    k = np.arange(-400, 401)
+    q = math.exp(-1 / scale)
+    pmf = (1 - q) / (1 + q) * q ** np.abs(k).astype(float)
+    law = []
+    for i, s in enumerate(scores):
+        others = [t for j, t in enumerate(scores) if j != i]
+        total = 0.0
+        for x, p in zip(k, pmf, strict=True):
+            ways = np.array([1.0])  # by the number of others that tie
+            for t in others:
+                below = float(pmf[k + t < x + s].sum())
+                equal = float(pmf[k + t == x + s].sum())
+                ways = np.convolve(ways, [below, equal])
+            total += float(p) * float((ways / np.arange(1, ways.size + 1)).sum())
+        law.append(total)
+    return law
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_report_noisy_max(name: str) -> None:
+    scores = np.array(SCORES[name], np.int64)
+    chosen = [report_noisy_max(scores, Fraction(17, 10)) for _ in range(N)]
+    counts = np.bincount(chosen, minlength=scores.size)
+    checks.assert_plausible(checks.choices(counts, noisy_max_law(SCORES[name], 1.7)))
+
+
+EACH = {
+    "permute-and-flip": (permute_and_flip_each, lambda s: flip_law(s, 1.7)),
+    "exponential": (
+        exponential_mechanism_each,
+        lambda s: exponential_law(s, 1.7, [1] * len(s)),
+    ),
+    "noisy max": (report_noisy_max_each, lambda s: noisy_max_law(s, 1.7)),
+}
+
+
+@pytest.mark.parametrize("kind", EACH)
+@pytest.mark.parametrize("name", SCORES)
+def test_choices_of_many_groups(kind: str, name: str) -> None:
+    """Two kinds of groups, one after another: the scores, and the scores reversed."""
+    select, law = EACH[kind]
+    both = [SCORES[name], SCORES[name][::-1]]
+    chosen = select(np.array(both * (10 * N), np.int64), Fraction(17, 10))
+    for i, scores in enumerate(both):
+        counts = np.bincount(chosen[i::2], minlength=len(scores))
+        checks.assert_plausible(checks.choices(counts, law(scores)))
+    pairs = np.bincount(chosen[::2] * len(both[0]) + chosen[1::2], minlength=len(both[0]) ** 2)
+    joint = np.outer(law(both[0]), law(both[1])).reshape(-1)
+    checks.assert_plausible(checks.choices(pairs, joint.tolist()))
+
+
+def test_poisson_numbers_of_mean_one() -> None:
+    drawn = poisson_one(10**6, OS)
+    law = [math.exp(-1) / math.factorial(j) for j in range(9)]
+    counts = np.bincount(np.minimum(drawn, 9), minlength=10)
+    checks.assert_plausible(checks.choices(counts, [*law, 1 - sum(law)]))

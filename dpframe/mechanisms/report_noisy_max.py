@@ -1,0 +1,139 @@
+"""Report noisy max: a private choice by adding noise to every score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.core.exact import float_up
+from dpframe.mechanisms.confidence import DIGITS, miss
+from dpframe.mechanisms.peeling import peel
+from dpframe.mechanisms.rounding import (
+    in_range,
+    nonnegative,
+    positive_budget,
+    positive_sensitivity,
+)
+from dpframe.samplers import OS, BitSource, report_noisy_max, report_noisy_max_each
+from dpframe.samplers.cells import MAX_SCALE, MIN_SCALE
+
+__all__ = ["ReportNoisyMax"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportNoisyMax:
+    """The candidate with the largest score plus discrete Laplace noise; ties at random.
+
+    Sensitivity enters as the *range* of score changes, largest minus smallest, and the cost is
+    range / scale (Dwork and Roth 2014, Claim 3.9). With the order in which ties are broken and the
+    others' noise fixed, i wins when its noise reaches a threshold; only differences of scores
+    matter, so a change moves that threshold by at most the range; and P(noise >= x + range) is at
+    least exp(-range / scale) P(noise >= x), term by term, for whole ranges. It errs more than
+    permute-and-flip at the same cost (Ding, Kifer, Sayyid, Wang and Zhang 2021), so it is never
+    chosen unasked.
+
+    Parameters
+    ----------
+    scale
+        In units of the score. Below 2**-10 it is raised to that.
+
+    Raises
+    ------
+    InvalidBudget
+        When the scale is above 2**56.
+    ValueError
+        When the scale is not an exact number above 0.
+    """
+
+    scale: Fraction
+    name: ClassVar[str] = "report_noisy_max"
+
+    def __post_init__(self) -> None:
+        scale = in_range(self.scale, MIN_SCALE, MAX_SCALE, "the scale of the selection")
+        object.__setattr__(self, "scale", scale)
+
+    @classmethod
+    def for_pure(cls, range_l1: Fraction, epsilon: Fraction) -> Self:
+        """The sharpest epsilon-private choice: scale = range / epsilon.
+
+        Parameters
+        ----------
+        range_l1
+            The range of score changes, summed over the groups that one unit can touch.
+        epsilon
+            Above 0.
+        """
+        wide = positive_sensitivity(range_l1, "range_l1")
+        return cls(wide / positive_budget(epsilon, "epsilon"))
+
+    def epsilon(self, range_l1: Fraction) -> Fraction:
+        """The pure cost, range / scale, exactly."""
+        return nonnegative(range_l1, "range_l1") / self.scale
+
+    def rho(self, range_l1: Fraction) -> Fraction:
+        """The zCDP cost, epsilon**2 / 2 (Bun and Steinke 2016, Prop. 1.4)."""
+        return self.epsilon(range_l1) ** 2 / 2
+
+    def accuracy(self, confidence: float | Fraction, candidates: int) -> float:
+        """With this confidence the chosen score is within so much of the best one; rounded up.
+
+        A candidate that is a below the best wins only if its noise exceeds the best one's by a, and
+        with q = exp(-1 / scale) the difference D of two discrete Laplace draws has
+        P(D >= a) = q**a ((a + 1 + K)(1 - q) + q) / (1 + q)**2, K = 2 q**2 / (1 - q**2); summed over
+        the other candidates.
+
+        Raises
+        ------
+        InvalidBounds
+            When the confidence does not lie between 0 and 1.
+        ValueError
+            When there is no candidate.
+        """
+        if candidates < 1:
+            raise ValueError("at least one candidate is needed")
+        rest = miss(confidence)
+        allowed = DIGITS.divide(Decimal(rest.numerator), Decimal(rest.denominator))
+        if candidates == 1:
+            return 0.0
+        low, high = -1, 1
+        while (candidates - 1) * self._exceeds(high) > allowed:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            if (candidates - 1) * self._exceeds(middle) > allowed:
+                low = middle
+            else:
+                high = middle
+        return float_up(Fraction(high))
+
+    def _exceeds(self, a: int) -> Decimal:
+        """P(D >= a) of the difference of two draws."""
+        with localcontext(DIGITS):
+            inverse = Decimal(self.scale.denominator) / Decimal(self.scale.numerator)
+            q = (-inverse).exp()
+            k = 2 * q * q / (1 - q * q)
+            return (-inverse * a).exp() * ((a + 1 + k) * (1 - q) + q) / ((1 + q) * (1 + q))
+
+    def select(self, scores: NDArray[np.int64], source: BitSource | None = None) -> int:
+        """The index of one candidate among int64 `scores`, exact given ideal bits.
+
+        `source` is for tests only.
+        """
+        return report_noisy_max(scores, self.scale, OS if source is None else source)
+
+    def select_each(
+        self, scores: NDArray[np.int64], source: BitSource | None = None
+    ) -> NDArray[np.int64]:
+        """The index of one candidate per row of `scores`, each choice on its own."""
+        return report_noisy_max_each(scores, self.scale, OS if source is None else source)
+
+    def select_top(
+        self, scores: NDArray[np.int64], k: int, source: BitSource | None = None
+    ) -> list[int]:
+        """`k` different candidates in order of selection; costs k times one selection."""
+        return peel(lambda s, _: self.select(s, source), scores, k)
