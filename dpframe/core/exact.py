@@ -90,7 +90,8 @@ def show(value: Fraction | int | float, digits: int = 6) -> str:
     """A number rounded for people: integers whole, others to `digits` significant digits."""
     if isinstance(value, (int, Fraction)) and Fraction(value).denominator == 1:
         whole = int(value)
-        return str(whole) if abs(whole) < 10**15 else f"{float(whole):.{digits}g}"
+        if abs(whole) < 10**15:
+            return str(whole)
     try:
         number = float(value)
     except OverflowError:
