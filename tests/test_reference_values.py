@@ -340,7 +340,7 @@ def law_of(mechanism: Exponential | PermuteAndFlip, scores: Sequence[int]) -> li
 
 
 def drawn_like(
-    mechanism: Exponential | PermuteAndFlip, scores: list[int], law: list[float]
+    mechanism: Exponential | PermuteAndFlip | ReportNoisyMax, scores: list[int], law: list[float]
 ) -> None:
     """Choices as they are drawn are plausible under that law."""
     n, source = 3_000, Seeded(2)

@@ -1,0 +1,116 @@
+"""The sensitivity of sums over disjoint sets of rows, against all moves there are."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpframe.core.sensitivity import (
+    NO_SENSITIVITY,
+    Contribution,
+    ExactSensitivity,
+    Sensitivity,
+    additive_sensitivity,
+)
+from dpframe.core.units import Rows
+
+Change = tuple[int, ...]
+"""What a move adds to each entry."""
+
+
+def rows(contribution: Contribution, entries: int | None) -> list[Change]:
+    """What one row can add: a value in its entry, or 0 (dropped, null, or in no entry)."""
+    size = entries or 1
+    found = [
+        tuple(value if i == entry else 0 for i in range(size))
+        for entry in range(size)
+        for value in range(int(contribution.lo), int(contribution.hi) + 1)
+    ]
+    always = contribution.always and entries is None
+    return found if always else [*found, (0,) * size]
+
+
+def changes(contribution: Contribution, unit: Rows, entries: int | None) -> Iterator[Change]:
+    """How far the vector moves, for every way in which an individual's rows may differ."""
+    there = rows(contribution, entries)
+    size = entries or 1
+    if unit.adjacency == "add-remove":
+        single = there
+    else:
+        single = [tuple(b - a for a, b in zip(x, y, strict=True)) for x in there for y in there]
+    for moves in itertools.combinations_with_replacement(set(single), unit.contributions):
+        yield tuple(sum(move[i] for move in moves) for i in range(size))
+
+
+def brute_force(contribution: Contribution, unit: Rows, entries: int | None) -> ExactSensitivity:
+    found = list(changes(contribution, unit, entries))
+    return ExactSensitivity(
+        max(sum(c != 0 for c in change) for change in found),
+        Fraction(max(sum(map(abs, change)) for change in found)),
+        Fraction(max(sum(c * c for c in change) for change in found)),
+        Fraction(max(max(map(abs, change)) for change in found)),
+    )
+
+
+@pytest.mark.parametrize("entries", [None, 1, 2, 3, 4])
+@pytest.mark.parametrize("k", [1, 2])
+@pytest.mark.parametrize("adjacency", ["add-remove", "change-one"])
+@pytest.mark.parametrize(("lo", "hi"), [(0, 1), (1, 1), (-1, 1), (0, 3), (2, 3), (-3, -2), (-1, 3)])
+@pytest.mark.parametrize("always", [False, True])
+def test_sensitivity_is_what_the_worst_move_reaches(
+    entries: int | None, k: int, adjacency: str, lo: int, hi: int, always: bool
+) -> None:
+    unit = Rows(adjacency, contributions=k)  # type: ignore[arg-type]
+    contribution = Contribution(Fraction(lo), Fraction(hi), always)
+    assert additive_sensitivity(contribution, unit, entries) == brute_force(
+        contribution, unit, entries
+    )
+
+
+@pytest.mark.parametrize("entries", [None, 1, 3])
+@pytest.mark.parametrize("adjacency", ["add-remove", "change-one"])
+def test_three_rows_and_no_contribution(entries: int | None, adjacency: str) -> None:
+    unit = Rows(adjacency, contributions=3)  # type: ignore[arg-type]
+    some, none = Contribution(Fraction(-1), Fraction(2)), Contribution(Fraction(0), Fraction(0))
+    assert additive_sensitivity(some, unit, entries) == brute_force(some, unit, entries)
+    assert additive_sensitivity(none, unit, entries) == NO_SENSITIVITY
+    assert NO_SENSITIVITY.is_zero
+
+
+fractions = st.fractions(min_value=0, max_value=10**6)
+
+
+@given(st.integers(0, 9), fractions, fractions, fractions, st.fractions(-10, 10))
+def test_units_of_the_value(
+    l0: int, l1: Fraction, l2: Fraction, linf: Fraction, by: Fraction
+) -> None:
+    found = ExactSensitivity(l0, l1, l2 * l2, linf).scaled(by)
+    assert found == ExactSensitivity(l0, l1 * abs(by), (l2 * by) ** 2, linf * abs(by))
+
+
+@given(fractions, fractions, fractions)
+def test_public_numbers_are_never_below_the_exact_ones(
+    l1: Fraction, l2_squared: Fraction, linf: Fraction
+) -> None:
+    """But for L2, which is the float nearest to an irrational root."""
+    found = ExactSensitivity(1, l1, l2_squared, linf).public()
+    assert Fraction(found.l1) >= l1
+    assert Fraction(found.linf) >= linf
+    assert found.l1 == pytest.approx(float(l1), rel=1e-15)
+    assert found.l2 == pytest.approx(math.sqrt(l2_squared), rel=1e-15)
+
+
+def test_public_numbers_are_those_people_expect() -> None:
+    found = ExactSensitivity(2, Fraction(2), Fraction(2), Fraction(1)).public()
+    assert found == Sensitivity(2, 2.0, 1.4142135623730951, 1.0)
+
+
+def test_one_row_in_all_vectors_at_once() -> None:
+    one = ExactSensitivity(2, Fraction(3), Fraction(5), Fraction(2))
+    assert one.repeated(3) == ExactSensitivity(6, Fraction(9), Fraction(15), Fraction(2))
