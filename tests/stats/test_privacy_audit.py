@@ -54,7 +54,9 @@ def audit(one: NDArray[Any], other: NDArray[Any], delta: float = 0.0) -> float:
     doubt is shared among them.
     """
     both = np.concatenate([one, other])
-    points = np.unique(np.quantile(both, np.linspace(0.02, 0.98, 25), method="nearest"))
+    points = np.unique(both)
+    if points.size > 25:
+        points = np.unique(np.quantile(both, np.linspace(0.02, 0.98, 25), method="nearest"))
     doubt = 0.05 / (4 * points.size)
     return max(
         lower_bound(int(reaches(p, point).sum()), int(reaches(q, point).sum()), delta, doubt)
@@ -81,7 +83,7 @@ CASES: dict[str, tuple[list[int], list[int], Query]] = {
     "median": ([0], [0, 3], lambda groups: groups.agg(pl.col("x").dp_median(candidates=[0, 3]))),
     "mean": ([0, 0], [0, 0, 10], lambda groups: groups.agg(pl.col("x").dp_mean((0, 10)))),
 }
-NEAR = {"count": 0.9, "sum": 0.9, "distinct values": 0.9, "argmax": 0.9, "noisy max": 0.5}
+NEAR = {"count": 0.9, "sum": 0.9, "distinct values": 0.9, "argmax": 0.9, "noisy max": 0.7}
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0])
