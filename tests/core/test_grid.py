@@ -1,0 +1,194 @@
+"""The grid: errors of a value, room for sums, and the expression that places values on it."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from dpframe.aggregates.statistics import quantise
+from dpframe.core.grid import RESOLUTION_BITS, Grid, grid_for
+from dpframe.core.sensitivity import Contribution
+
+MOST_ROWS = 2**32
+"""More than Polars indexes."""
+INT64 = 2**63
+
+numbers = st.one_of(
+    st.floats(-1e30, 1e30).map(Fraction),
+    st.integers(-(2**63), 2**63 - 1).map(Fraction),
+    st.sampled_from([0, 1, -1, 2**30, 2**30 + 1, 2**62, -(2**63), 2**63 - 1]).map(Fraction),
+    st.fractions(-1, 1),
+)
+
+
+@st.composite
+def grids(draw: st.DrawFn) -> tuple[Fraction, Fraction, bool, Grid]:
+    """Bounds, whether values are whole numbers, and the grid."""
+    ends = sorted([draw(numbers), draw(numbers)])
+    integers = draw(st.booleans())
+    if integers:
+        ends = [Fraction(math.floor(end)) for end in ends]
+    lo, hi = ends
+    grid = grid_for(lo, hi, centred=draw(st.booleans()), integers=integers)
+    return lo, hi, integers, grid
+
+
+@given(grids())
+def test_the_step_is_a_power_of_two(made: tuple[Fraction, Fraction, bool, Grid]) -> None:
+    *_, grid = made
+    p, q = grid.step.numerator, grid.step.denominator
+    assert p & (p - 1) == 0
+    assert q & (q - 1) == 0
+    assert float(grid.step) == grid.step
+    assert float(1 / grid.step) == 1 / grid.step
+    assert float(grid.centre) == grid.centre
+
+
+@given(grids())
+def test_both_bounds_are_on_the_grid_or_just_inside(
+    made: tuple[Fraction, Fraction, bool, Grid],
+) -> None:
+    lo, hi, _, grid = made
+    assert 0 <= lo - (grid.centre + grid.lo * grid.step) < grid.step
+    assert 0 <= (grid.centre + grid.hi * grid.step) - hi < grid.step
+
+
+@given(grids())
+def test_the_step_is_small_beside_the_bounds(made: tuple[Fraction, Fraction, bool, Grid]) -> None:
+    """At most 2**-29 of what a row can add, or 1 for whole numbers (1/2 around their centre)."""
+    lo, hi, integers, grid = made
+    reach = max(abs(lo - grid.centre), abs(hi - grid.centre))
+    assume(reach)
+    finest = reach * Fraction(1, 2 ** (RESOLUTION_BITS - 1))
+    assert grid.step <= (max(finest, 1) if integers else finest)
+    assert grid.bias_per_row == grid.step / 2
+
+
+@given(grids())
+def test_sums_of_any_frame_fit_in_64_bits(made: tuple[Fraction, Fraction, bool, Grid]) -> None:
+    *_, grid = made
+    assert max(abs(grid.lo), abs(grid.hi)) <= 2**RESOLUTION_BITS
+    assert MOST_ROWS * 2**RESOLUTION_BITS <= INT64 // 2
+    assert grid.contribution == Contribution(Fraction(grid.lo), Fraction(grid.hi))
+
+
+@given(st.integers(-(2**29), 2**29), st.integers(0, 2**29), st.booleans())
+def test_whole_numbers_within_a_billion_are_exact(lo: int, width: int, centred: bool) -> None:
+    grid = grid_for(Fraction(lo), Fraction(lo + width), centred=centred, integers=True)
+    assert grid.is_exact
+    assert grid.step in (1, Fraction(1, 2))
+    for x in (lo, lo + width // 3, lo + width):
+        assert ((x - grid.centre) / grid.step).denominator == 1
+    if not centred:
+        assert (grid.step, grid.centre) == (1, 0)
+
+
+def test_a_centre_halves_what_a_row_can_add() -> None:
+    plain = grid_for(Fraction(17), Fraction(90), centred=False, integers=True)
+    centred = grid_for(Fraction(17), Fraction(90), centred=True, integers=True)
+    assert plain.contribution.magnitude * plain.step == 90
+    assert centred.contribution.magnitude * centred.step == Fraction(73, 2)
+    assert centred.centre == Fraction(107, 2)
+
+
+def test_bounds_of_no_width() -> None:
+    for value in (0, 7, -3):
+        grid = grid_for(Fraction(value), Fraction(value), centred=False, integers=True)
+        assert grid.contribution == Contribution(Fraction(value), Fraction(value))
+    centred = grid_for(Fraction(7), Fraction(7), centred=True, integers=True)
+    assert (centred.lo, centred.hi) == (0, 0)
+
+
+def test_bounds_next_to_zero_have_a_grid() -> None:
+    grid = grid_for(Fraction(0), Fraction(5e-324), centred=False, integers=False)
+    assert math.isfinite(float(1 / grid.step))
+    assert grid.hi >= 1
+
+
+# ----------------------------------------------------------------------- values on the grid
+
+
+def place(values: list[float] | list[int], grid: Grid, whole: bool) -> list[int | None]:
+    series = pl.Series("x", values, dtype=pl.Int64 if whole else pl.Float64)
+    placed = series.to_frame().select(quantise(pl.col("x"), grid, whole, pl)).to_series()
+    assert placed.dtype == pl.Int64
+    return placed.to_list()
+
+
+floats = st.one_of(st.floats(), st.floats(-10, 10), st.sampled_from([math.inf, -math.inf, -0.0]))
+
+
+@given(grids(), st.lists(floats, min_size=1, max_size=20))
+def test_every_float_lands_within_the_bounds(
+    made: tuple[Fraction, Fraction, bool, Grid], values: list[float]
+) -> None:
+    """And, unless it is at a tie or its difference from the centre rounds, on the nearest point."""
+    *_, grid = made
+    for x, q in zip(values, place(values, grid, False), strict=True):
+        if math.isnan(x):
+            assert q is None
+            continue
+        assert q is not None
+        assert grid.lo <= q <= grid.hi
+        if math.isinf(x):
+            assert q == (grid.hi if x > 0 else grid.lo)
+            continue
+        true = (Fraction(x) - grid.centre) / grid.step
+        true = min(max(true, Fraction(grid.lo)), Fraction(grid.hi))
+        rounded = abs(Fraction(x)) + abs(grid.centre)
+        slack = Fraction(1, 2**20) + rounded / grid.step / 2**51
+        assert abs(q - true) <= Fraction(1, 2) + slack
+
+
+@given(grids(), st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=20))
+def test_every_integer_lands_within_the_bounds(
+    made: tuple[Fraction, Fraction, bool, Grid], values: list[int]
+) -> None:
+    _, _, integers, grid = made
+    assume(integers)
+    for x, q in zip(values, place(values, grid, True), strict=True):
+        assert q is not None
+        assert grid.lo <= q <= grid.hi
+        true = min(max((x - grid.centre) / grid.step, Fraction(grid.lo)), Fraction(grid.hi))
+        slack = 0 if grid.step <= 1 and abs(grid.centre) < 2**52 and abs(x) < 2**52 else 1
+        assert abs(q - true) <= Fraction(1, 2) + slack + (abs(x) + abs(grid.centre)) / 2**52
+
+
+@pytest.mark.parametrize(
+    ("lo", "hi"),
+    [
+        (0, 2**63 - 1),
+        (-(2**63), 2**63 - 1),
+        (-(2**63), 0),
+        (2**62, 2**63 - 1),
+        (-(2**63), -(2**62)),
+        (2**63 - 2, 2**63 - 1),
+    ],
+)
+@pytest.mark.parametrize("centred", [False, True])
+def test_nothing_wraps_at_the_limits_of_int64(lo: int, hi: int, centred: bool) -> None:
+    grid = grid_for(Fraction(lo), Fraction(hi), centred=centred, integers=True)
+    ends = [-(2**63), 2**63 - 1, 0, lo, hi]
+    placed = place(ends, grid, True)
+    assert placed[0] == grid.lo
+    assert placed[1] == grid.hi
+    for x, q in zip(ends, placed, strict=True):
+        assert q is not None
+        back = grid.centre + q * grid.step
+        clipped = min(max(x, lo), hi)
+        assert abs(back - clipped) <= grid.step + 2**11  # a float of that size has steps of 2**10
+    many = np.full(2**20, placed[1], dtype=np.int64)
+    assert int(many.sum()) == 2**20 * grid.hi
+
+
+def test_nulls_stay_null() -> None:
+    grid = grid_for(Fraction(0), Fraction(1), centred=False, integers=False)
+    frame = pl.DataFrame({"x": [None, 0.5, math.nan]})
+    placed = frame.select(quantise(pl.col("x"), grid, False, pl)).to_series()
+    assert placed.to_list() == [None, 2**29, None]
