@@ -1,0 +1,200 @@
+"""Which mechanism is chosen, and that its noise is what the charge pays for.
+
+Costs are computed again here, with Fractions, from the scale that is drawn from.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpframe as dp
+from dpframe.choose import Choice, choose
+from dpframe.choose.mechanism import Asked
+from dpframe.core.budget import Budget
+from dpframe.core.sensitivity import NO_SENSITIVITY, ExactSensitivity
+from dpframe.mechanisms import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Exponential,
+    NoNoise,
+    PermuteAndFlip,
+    ReportNoisyMax,
+)
+
+BIT = Fraction(1, 2**40)
+"""By so little may a charge exceed what irrational scales really cost."""
+
+positive = st.fractions(min_value=Fraction(1, 10**6), max_value=10**4)
+spends: st.SearchStrategy[Budget] = st.one_of(
+    positive.map(dp.PureDP),
+    st.builds(dp.ApproxDP, positive, st.integers(2, 15).map(lambda n: Fraction(1, 10**n))),
+    positive.map(dp.ZCDP),
+)
+
+
+@st.composite
+def sensitivities(draw: st.DrawFn) -> ExactSensitivity:
+    """k entries that change by at most b each, all of them or less."""
+    k, b = draw(st.integers(1, 50)), draw(st.integers(1, 2**30))
+    l1 = draw(st.integers(b, k * b))
+    return ExactSensitivity(
+        k, Fraction(l1), Fraction(draw(st.integers(b * b, l1 * b))), Fraction(b)
+    )
+
+
+def count(k: int = 1) -> ExactSensitivity:
+    """A count whose k rows come or go, each in its own entry."""
+    return ExactSensitivity(k, Fraction(k), Fraction(k), Fraction(1))
+
+
+def pays(charged: Fraction, used: Fraction) -> bool:
+    """What is charged covers what is used, and no more but the last bits of a root."""
+    return used <= charged <= used * (1 + 2 * BIT)
+
+
+@settings(max_examples=200)
+@given(sensitivities(), spends)
+def test_additive_noise_costs_what_is_charged(found: ExactSensitivity, share: Budget) -> None:
+    choice = choose(Asked("o", found), share)
+    assert share.covers(choice.cost)
+    law = choice.law
+    match law, share:
+        case DiscreteLaplace(scale), dp.ZCDP():
+            assert pays(choice.cost.main, (found.l1 / scale) ** 2 / 2)
+        case DiscreteLaplace(scale), _:
+            assert choice.cost.main == found.l1 / scale
+            assert choice.cost.slack == 0
+        case DiscreteGaussian(sigma_squared), dp.ZCDP():
+            assert pays(choice.cost.main, found.l2_squared / (2 * sigma_squared))
+        case DiscreteGaussian(), dp.ApproxDP():
+            assert choice.cost == share
+            assert law.delta(share.main, found.l0, found.l2_squared) <= float(share.slack)
+        case _:
+            raise AssertionError(f"{law} for {share}")
+
+
+@settings(max_examples=200)
+@given(
+    st.integers(1, 2**30),
+    st.integers(1, 5),
+    st.integers(1, 4),
+    st.booleans(),
+    st.sampled_from(["auto", "exponential", "permute_and_flip", "report_noisy_max"]),
+    spends,
+)
+def test_selections_cost_what_is_charged(
+    reach: int, groups: int, rounds: int, weighted: bool, mechanism: str, share: Budget
+) -> None:
+    ranges = (Fraction(groups * reach), Fraction(groups * reach * reach))
+    sensitivity = ExactSensitivity(1, ranges[0], ranges[1], Fraction(reach))
+    asked = Asked("o", sensitivity, mechanism, ranges, rounds, weighted)
+    if weighted and mechanism not in ("auto", "exponential"):
+        with pytest.raises(dp.UnsupportedOperation):
+            choose(asked, share)
+        return
+    choice = choose(asked, share)
+    law = choice.law
+    assert share.covers(choice.cost)
+    assert choice.cost.slack == 0
+    assert isinstance(law, (Exponential, PermuteAndFlip, ReportNoisyMax))
+    pure = ranges[0] / law.scale
+    if not isinstance(share, dp.ZCDP):
+        assert choice.cost.main == rounds * pure
+    elif isinstance(law, Exponential):
+        assert pays(choice.cost.main, rounds * ranges[1] / (8 * law.scale**2))
+    else:
+        assert pays(choice.cost.main, rounds * pure**2 / 2)
+
+
+# ---------------------------------------------------------------------------- which is chosen
+
+
+@settings(max_examples=100)
+@given(sensitivities(), spends)
+def test_the_least_error_is_chosen(found: ExactSensitivity, share: Budget) -> None:
+    chosen = choose(Asked("o", found), share)
+    others = []
+    for mechanism in ("discrete_laplace", "discrete_gaussian"):
+        try:
+            others.append(choose(Asked("o", found, mechanism), share))
+        except dp.UnsupportedOperation:
+            assert isinstance(share, dp.PureDP)
+            assert mechanism == "discrete_gaussian"
+    assert _variance(chosen) == min(map(_variance, others))
+
+
+def _variance(choice: Choice) -> float:
+    assert isinstance(choice.law, (DiscreteLaplace, DiscreteGaussian))
+    return choice.law.variance()
+
+
+@pytest.mark.parametrize(
+    ("share", "k", "kind"),
+    [
+        (dp.PureDP(1), 1, DiscreteLaplace),
+        (dp.PureDP(1), 1000, DiscreteLaplace),
+        (dp.ApproxDP(1, "1e-8"), 1, DiscreteLaplace),  # one entry: Laplace noise is less
+        (dp.ApproxDP(1, "1e-8"), 1000, DiscreteGaussian),  # many: L2 is far below L1
+        (dp.ApproxDP(1, 0), 1000, DiscreteLaplace),
+        (dp.ZCDP("0.1"), 1, DiscreteGaussian),
+        (dp.ZCDP("0.1"), 1000, DiscreteGaussian),
+    ],
+)
+def test_what_is_chosen_for_counts(share: Budget, k: int, kind: type) -> None:
+    assert type(choose(Asked("o", count(k)), share).law) is kind
+
+
+def test_which_choice_is_made_of_candidates() -> None:
+    ranges = (Fraction(1), Fraction(1))
+    plain = Asked("o", count(), "auto", ranges)
+    points = Asked("o", count(), "auto", ranges, weighted=True)
+    for share in (dp.PureDP(1), dp.ApproxDP(1, "1e-8")):
+        assert type(choose(plain, share).law) is PermuteAndFlip
+        assert type(choose(points, share).law) is Exponential
+    for asked in (plain, points):
+        assert type(choose(asked, dp.ZCDP(1)).law) is Exponential
+
+
+@pytest.mark.parametrize("share", [dp.PureDP(1), dp.ApproxDP(1, "1e-8"), dp.ZCDP(1)], ids=str)
+def test_what_no_one_can_change_is_free(share: Budget) -> None:
+    choice = choose(Asked("o", NO_SENSITIVITY), share)
+    assert type(choice.law) is NoNoise
+    assert choice.cost.is_zero
+    assert type(choice.cost) is type(share)
+
+
+@pytest.mark.parametrize("share", [dp.PureDP(10**9), dp.ApproxDP(10**9, "1e-8"), dp.ZCDP(10**12)])
+def test_a_scale_that_is_raised_to_the_least_one_charges_what_it_uses(share: Budget) -> None:
+    choice = choose(Asked("o", count(), "discrete_laplace"), share)
+    assert isinstance(choice.law, DiscreteLaplace)
+    assert choice.law.scale == Fraction(1, 2**10)
+    used = 2**10 if not isinstance(share, dp.ZCDP) else 2**19
+    assert choice.cost.main == used
+    assert choice.cost.slack == 0
+
+
+@pytest.mark.parametrize("share", [dp.PureDP("1e-30"), dp.ZCDP("1e-60")], ids=str)
+def test_more_noise_than_can_be_drawn_is_refused(share: Budget) -> None:
+    with pytest.raises(dp.InvalidBudget, match="epsilon"):
+        choose(Asked("o", count()), share)
+
+
+def test_gaussian_noise_has_no_pure_epsilon() -> None:
+    with pytest.raises(dp.UnsupportedOperation, match="delta or zCDP"):
+        choose(Asked("o", count(), "discrete_gaussian"), dp.PureDP(1))
+
+
+def test_a_reason_is_given() -> None:
+    for share in (dp.PureDP(1), dp.ApproxDP(1, "1e-8"), dp.ZCDP(1)):
+        for asked in (
+            Asked("o", count()),
+            Asked("o", count(9)),
+            Asked("o", NO_SENSITIVITY),
+            Asked("o", count(), "auto", (Fraction(1), Fraction(1))),
+            Asked("o", count(), "exponential", (Fraction(1), Fraction(1))),
+        ):
+            assert choose(asked, share).reason
