@@ -1,0 +1,199 @@
+"""The noise that is drawn is what the charge pays for: every aggregate, in every measure.
+
+Epsilon and rho are computed again from the drawn law's scale and the exact sensitivity, with
+Fractions; the delta of Gaussian noise from its definition.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.typing import NDArray
+
+import dpframe as dp
+from dpframe import pipeline
+from dpframe.aggregates.part import Selection
+from dpframe.aggregates.registry import AGGREGATES
+from dpframe.core.budget import Budget
+from dpframe.mechanisms import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Exponential,
+    NoNoise,
+    PermuteAndFlip,
+    ReportNoisyMax,
+)
+from dpframe.plan import NoisyAggregate
+from tests.laws.frames import nasty_frame
+from tests.laws.neighbours import UNITS
+from tests.laws.queries import names_of, query
+
+SPENDS: list[Budget] = [dp.PureDP("0.3"), dp.ApproxDP("0.7", "1e-7"), dp.ZCDP("0.05")]
+GROUPINGS = ["f", 'f.group_by("b", keys=[None, True])', 'f.group_by("e")']
+BIT = Fraction(1, 2**39)
+
+
+def texts() -> list[tuple[str, str]]:
+    """Each example of each aggregate with each of its mechanisms."""
+    return [
+        (text, mechanism)
+        for aggregate in AGGREGATES
+        for text in aggregate.examples
+        for mechanism in aggregate.mechanisms
+    ]
+
+
+def with_mechanism(text: str, mechanism: str) -> str:
+    comma = "" if text.endswith("()") else ", "
+    return f'{text[:-1]}{comma}mechanism="{mechanism}")'
+
+
+def delta_of(law: DiscreteGaussian, epsilon: Fraction, release: NoisyAggregate) -> float:
+    """The delta of Gaussian noise: of one integer entry by the sum over its outcomes (Canonne,
+    Kamath and Steinke 2020, Theorem 7), otherwise of the continuous law (Balle and Wang 2018).
+    """
+    sigma, rate = math.sqrt(law.sigma_squared), float(epsilon)
+    if release.exact.l0 == 1 and sigma < 2000:
+        step = math.isqrt(int(release.exact.l2_squared))
+        z = np.arange(-int(40 * sigma) - step, int(40 * sigma) + step + 1, dtype=np.float64)
+        half = float(1 / (2 * law.sigma_squared))
+        weights = np.exp(-half * z * z)
+        excess = weights - math.exp(rate) * np.exp(-half * (z - step) ** 2)
+        return float(np.maximum(excess, 0).sum() / weights.sum())
+    d = math.sqrt(release.exact.l2_squared) / sigma
+
+    def upper(x: float) -> float:
+        return math.erfc(x / math.sqrt(2)) / 2
+
+    return upper(rate / d - d / 2) - math.exp(rate) * upper(rate / d + d / 2)
+
+
+def check_release(release: NoisyAggregate, share: Budget, scope: Any) -> None:
+    """The cost is what the law costs at the exact sensitivity."""
+    cost, law, exact = release.cost, release.law, release.exact
+    if law.name == "randomized_response":  # each row answers for itself
+        l1, l2_squared, times = Fraction(1), Fraction(1), scope.facts.unit.contributions
+    elif isinstance(release.part, Selection):
+        found = release.part.score_range(scope)
+        l1, l2_squared, times = found.l1, found.l2_squared, release.part.rounds
+    else:
+        l1, l2_squared, times = exact.l1, exact.l2_squared, 1
+    assert (l1 == 0) == isinstance(law, NoNoise)
+    zcdp = isinstance(share, dp.ZCDP)
+    match law:
+        case NoNoise():
+            assert cost.is_zero
+            assert release.scale == 0
+            return
+        case DiscreteGaussian(sigma_squared):
+            if zcdp:
+                assert cost.main == l2_squared / (2 * sigma_squared)
+            else:
+                assert 0 < cost.slack <= share.slack
+                assert delta_of(law, cost.main, release) <= float(cost.slack) * (1 + 1e-6)
+            size = release.scale**2 / (float(sigma_squared) * float(release.step) ** 2)
+            assert size == pytest.approx(1, rel=1e-14)
+            return
+        case Exponential(scale) if zcdp:
+            used = times * l2_squared / (8 * scale * scale)
+        case DiscreteLaplace(scale) | PermuteAndFlip(scale) | ReportNoisyMax(scale) if zcdp:
+            used = times * (l1 / scale) ** 2 / 2
+        case _ if zcdp:
+            used = (times * l1 / law.scale) ** 2 / 2
+        case _:
+            assert cost.main == times * l1 / law.scale  # exactly
+            used = cost.main
+    assert used <= cost.main <= used * (1 + BIT)
+    assert cost.slack == 0
+    # the scale that people read is never below the one that is drawn from
+    assert Fraction(release.scale) >= law.scale * release.step
+    assert release.scale == pytest.approx(float(law.scale * release.step), rel=1e-15)
+
+
+@pytest.mark.parametrize("share", SPENDS, ids=str)
+@pytest.mark.parametrize(("text", "mechanism"), texts())
+def test_noise_costs_what_is_charged(text: str, mechanism: str, share: Budget) -> None:
+    for unit in UNITS:
+        for grouping in GROUPINGS:
+            try:
+                asked = query([with_mechanism(text, mechanism)], unit, grouping)
+                plan = pipeline.plan(asked, share, None).plan
+            except dp.UnsupportedOperation:  # no Gaussian noise in pure DP, for example
+                assert mechanism != "auto"
+                continue
+            for release in plan.releases:
+                check_release(release, share, asked.scope)
+                if mechanism not in ("auto", release.mechanism):
+                    assert release.mechanism == "none"
+            costs = [release.cost for release in plan.releases]
+            assert sum((c.main for c in costs), Fraction(0)) == plan.cost.main <= share.main
+            assert sum((c.slack for c in costs), Fraction(0)) == plan.cost.slack <= share.slack
+
+
+def test_all_parts_of_one_plan_pay_together() -> None:
+    everything = [text for aggregate in AGGREGATES for text in aggregate.examples]
+    for unit in UNITS:
+        for share in SPENDS:
+            asked = query(everything, unit, GROUPINGS[1])
+            plan = pipeline.plan(asked, share, None).plan
+            for release in plan.releases:
+                check_release(release, share, asked.scope)
+            assert sum((r.cost.main for r in plan.releases), Fraction(0)) == share.main
+
+
+# ------------------------------------------------------------------- what is planned is drawn
+
+
+@pytest.mark.parametrize("grouping", GROUPINGS)
+@pytest.mark.parametrize("share", SPENDS, ids=str)
+def test_the_planned_laws_are_those_drawn_from(
+    share: Budget, grouping: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: Counter[object] = Counter()
+
+    def draw(self: Any, n: int, source: object = None) -> NDArray[np.int64]:
+        drawn[self] += n
+        return np.zeros(n, np.int64)
+
+    def select(self: Any, scores: NDArray[np.int64], *_: object, **__: object) -> int:
+        drawn[self] += 1
+        return 0
+
+    def select_each(self: Any, scores: NDArray[np.int64], *_: object) -> NDArray[np.int64]:
+        drawn[self] += len(scores)
+        return np.zeros(len(scores), np.int64)
+
+    for kind in (DiscreteLaplace, DiscreteGaussian, NoNoise):
+        monkeypatch.setattr(kind, "draw", draw)
+    for chooser in (Exponential, PermuteAndFlip, ReportNoisyMax):
+        monkeypatch.setattr(chooser, "select", select)
+        if hasattr(chooser, "select_each"):
+            monkeypatch.setattr(chooser, "select_each", select_each)
+    everything = [text for aggregate in AGGREGATES for text in aggregate.examples]
+    asked = query(everything, dp.Rows("change-one", contributions=2), grouping)
+    frame = nasty_frame(30).select(names_of(asked))
+    frame.columns = list(asked.relation.source.columns)
+    session = dp.Session(share)
+    prepared = pipeline.plan(asked, share, None)
+    pipeline.run(prepared, frame.lazy(), frame.schema, session._ledger)
+    planned: Counter[object] = Counter()
+    for release in prepared.plan.releases:
+        planned[release.law] += release.entries
+    assert drawn == planned
+    assert session.spent == prepared.plan.cost
+
+
+def test_each_release_draws_anew() -> None:
+    """Two collections of one query are two releases, with noise of their own."""
+    session = dp.Session(epsilon=100)
+    frame = session.protect(pl.DataFrame({"x": [1.0] * 10}), dp.Rows())
+    query_of_sum = frame.agg(pl.col("x").dp_sum((0, 1)))
+    values = {query_of_sum.collect(epsilon=1).item() for _ in range(20)}
+    assert len(values) > 15
+    assert session.spent == dp.PureDP(20)
