@@ -1,0 +1,191 @@
+"""Exact tables: how many queries run, and that their integers are those of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe.aggregates.part import CellCounts, Table
+from dpframe.aggregates.query import Query
+from dpframe.lower import dry_run, lower_query, run
+from tests.laws.neighbours import tables_of
+
+ROWS = pl.DataFrame(
+    {
+        "x": [1, 2, None, 4, 5, None],
+        "y": [0.5, None, float("nan"), 1.5, -9.0, 0.25],
+        "g": ["a", "b", None, "a", "zz", "b"],
+        "e": pl.Series(["p", "q", "p", None, "p", "q"], dtype=pl.Enum(["p", "q", "r"])),
+        "b": [True, None, False, True, True, False],
+    }
+)
+
+
+def asked(texts: Sequence[str], grouping: str = "f", steps: str = "f") -> Query:
+    names: dict[str, Any] = {"pl": pl, "dp": dp}
+    frame = dp.Session(epsilon=1).protect(ROWS, dp.Rows())
+    names["f"] = eval(steps, {**names, "f": frame})
+    outputs = {f"o{i}": eval(text, names) for i, text in enumerate(texts)}
+    found: Query = eval(grouping, names).agg(**outputs)._query
+    return found
+
+
+def counted(query: Query, frame: pl.DataFrame = ROWS) -> dict[Table, CellCounts]:
+    return run(query.relation, query.groups, tables_of(query), frame.lazy())
+
+
+def only(query: Query, frame: pl.DataFrame = ROWS, cells: int = 1) -> list[list[int]]:
+    """The one table of a query, as rows of groups."""
+    (found,) = counted(query, frame).values()
+    dense: list[list[int]] = found.dense(cells).tolist()
+    return dense
+
+
+BY_G = 'f.group_by("g", keys=["b", "never", None, "a"])'
+
+
+# --------------------------------------------------------------------------- how many queries
+
+
+def test_everything_without_cells_comes_from_one_query() -> None:
+    query = asked(["dp.count()", 'pl.col("x").dp_mean((0, 9))', 'pl.col("y").dp_std((0, 1))'], BY_G)
+    (lowered,) = lower_query(query.relation, query.groups, tables_of(query), ROWS.lazy())
+    assert len(lowered.statistics) == len(tables_of(query)) == 6
+    assert lowered.cells is None
+
+
+def test_each_kind_of_cells_has_a_query() -> None:
+    query = asked(
+        [
+            "dp.count()",
+            'pl.col("e").dp_histogram()',
+            'pl.col("e").dp_argmax()',
+            'pl.col("x").dp_median((0, 9))',
+        ]
+    )
+    made = lower_query(query.relation, query.groups, tables_of(query), ROWS.lazy())
+    assert [lowered.cells is None for lowered in made] == [True, False, False]
+
+
+def test_one_table_serves_a_histogram_and_the_choice_of_its_best() -> None:
+    query = asked(['pl.col("e").dp_histogram()', 'pl.col("e").dp_argmax()'])
+    assert len(tables_of(query)) == 1
+    assert only(query, cells=3) == [[3, 2, 0]]
+
+
+# ------------------------------------------------------------------------------ the integers
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("dp.count()", [2, 0, 1, 2]),
+        ('pl.col("x").dp_count()', [1, 0, 0, 2]),
+        ('pl.col("y").dp_count()', [1, 0, 0, 2]),  # neither null nor NaN
+        ('pl.col("x").dp_sum((0, 3))', [2, 0, 0, 4]),  # 4 counts as 3
+        ('pl.col("x").dp_sum((2, 9))', [2, 0, 0, 6]),  # 1 counts as 2, and null as 0
+        ('pl.col("x").dp_n_unique()', [1, 0, 0, 2]),
+        ('pl.col("b").dp_sum()', [0, 0, 0, 2]),
+        ('(pl.col("x") * 2 + 1).dp_sum((-9, 9))', [5, 0, 0, 12]),
+    ],
+)
+def test_tables_follow_the_order_of_the_keys(text: str, expected: list[int]) -> None:
+    assert only(asked([text], BY_G)) == [[n] for n in expected]
+    assert only(asked([text], BY_G), ROWS.reverse()) == [[n] for n in expected]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("dp.count()", 6),
+        ('pl.col("x").dp_count()', 4),
+        ('pl.col("x").dp_sum((0, 3))', 9),
+        ('pl.col("x").dp_n_unique()', 4),
+        ("pl.lit(7).dp_sum((0, 9))", 42),
+        ("pl.lit(None, dtype=pl.Int64).dp_sum((0, 9))", 0),
+    ],
+)
+def test_without_groups_all_rows_are_one_entry(text: str, expected: int) -> None:
+    assert only(asked([text])) == [[expected]]
+    assert only(asked([text]), ROWS.clear()) == [[0]]
+
+
+def test_floats_are_summed_as_whole_steps() -> None:
+    query = asked(['pl.col("y").dp_sum((0, 1))'])
+    (table,) = tables_of(query)
+    step = table.statistic.step
+    assert only(query) == [[int((0.5 + 1 + 0 + 0.25) / step)]]
+
+
+def test_cells_and_groups_together() -> None:
+    query = asked(['pl.col("e").dp_histogram(other=True)'], 'f.group_by("b", keys=[False, True])')
+    assert only(query, cells=4) == [[1, 1, 0, 0], [2, 0, 0, 1]]
+
+
+def test_keys_of_several_columns() -> None:
+    query = asked(
+        ["dp.count()"], 'f.group_by("g", "b", keys={"g": ["a", None], "b": [True, False]})'
+    )
+    assert only(query) == [[2], [0], [0], [1]]
+
+
+def test_steps_come_first() -> None:
+    kept = 'f.filter(pl.col("x") > 1).with_columns(x=pl.col("x") * 10, g=pl.lit("a"))'
+    assert only(asked(['pl.col("x").dp_sum((0, 100))'], BY_G, kept)) == [[0], [0], [0], [110]]
+
+
+def test_sums_of_large_values_do_not_wrap() -> None:
+    """Small integer types wrap when Polars sums them; ours are Int64 before."""
+    for dtype, top in ((pl.Int32, 2**31 - 1), (pl.UInt32, 2**32 - 1), (pl.UInt8, 255)):
+        frame = pl.DataFrame({"x": pl.Series([top] * 1000, dtype=dtype)})
+        query: Query = dp.Session(epsilon=1).protect(frame, dp.Rows()).dp_sum("x")._query
+        (table,) = tables_of(query)
+        (found,) = run(query.relation, query.groups, [table], frame.lazy()).values()
+        total = int(found.dense(1)[0, 0]) * table.statistic.step
+        assert abs(total - 1000 * top) <= 1000 * table.statistic.step / 2
+
+
+def test_extreme_integers_are_clamped_and_not_wrapped() -> None:
+    frame = pl.DataFrame({"x": [2**63 - 1, -(2**63), 2**63 - 1]})
+    query: Query = dp.Session(epsilon=1).protect(frame, dp.Rows()).dp_sum("x", (-3, 7))._query
+    assert [c.dense(1).tolist() for c in counted(query, frame).values()] == [[[11]]]
+
+
+# ------------------------------------------------------------------------------------- views
+
+
+def test_the_cells_of_one_group() -> None:
+    found = CellCounts(np.array([0, 0, 2]), np.array([1, 4, 0]), np.array([7, 8, 9]), size=4)
+    assert [part.tolist() for part in found.of(0)] == [[1, 4], [7, 8]]
+    assert [part.tolist() for part in found.of(1)] == [[], []]
+    assert [part.tolist() for part in found.of(2)] == [[0], [9]]
+    assert found.dense(5).tolist() == [[0, 7, 0, 0, 8], [0] * 5, [9, 0, 0, 0, 0], [0] * 5]
+
+
+# ------------------------------------------------------------------------------ before the charge
+
+
+def test_a_dry_run_needs_no_rows() -> None:
+    query = asked(['pl.col("x").dp_sum((0, 9))', 'pl.col("e").dp_histogram()'], BY_G)
+    dry_run(query.relation, query.groups, tables_of(query), ROWS.schema)
+
+
+def test_a_dry_run_finds_what_the_engine_does_not_know() -> None:
+    query = asked(['pl.col("x").dp_sum((0, 9))'])
+    with pytest.raises(dp.UnsupportedOperation, match="nothing was charged") as caught:
+        dry_run(query.relation, query.groups, tables_of(query), pl.Schema({"z": pl.Int64}))
+    assert "ColumnNotFoundError" in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_a_run_says_nothing_of_why_it_failed() -> None:
+    query = asked(['pl.col("x").dp_sum((0, 9))'])
+    with pytest.raises(dp.EngineError) as caught:
+        run(query.relation, query.groups, tables_of(query), pl.LazyFrame({"secret": [1]}))
+    assert "secret" not in str(caught.value)
+    assert caught.value.__context__ is None
