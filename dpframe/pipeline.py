@@ -22,7 +22,7 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.aggregates.part import Additive, Part, Selection
+from dpframe.aggregates.part import Additive, Part, Responses, Selection
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.spec import OutputSpec
 from dpframe.aggregates.statistics import GridSum, SquareSum
@@ -208,6 +208,9 @@ def _asked(use: PlannedUse, query: Query) -> Asked:
             part.rounds,
             part.weighted,
         )
+    if isinstance(part, Responses):
+        responses = (part.categories, query.relation.facts.unit.contributions)
+        return Asked(use.name, use.sensitivity, use.mechanism, responses=responses)
     return Asked(use.name, use.sensitivity, use.mechanism)
 
 

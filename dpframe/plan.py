@@ -20,7 +20,7 @@ from dpframe.core.sensitivity import ExactSensitivity, Sensitivity
 from dpframe.core.units import Rows
 from dpframe.errors import InvalidBounds, UnknownColumn, UnsupportedOperation
 from dpframe.explain import render
-from dpframe.mechanisms import Law, SelectionLaw
+from dpframe.mechanisms import Law, RandomizedResponse, SelectionLaw
 from dpframe.rows.suggest import did_you_mean
 
 
@@ -107,6 +107,8 @@ class NoisyAggregate:
             if simultaneous:  # the union bound over groups and rounds
                 level = 1 - (1 - level) / max(1, self.entries)
             return float(self.law.accuracy(level, self.candidates)) * float(self.step)
+        if isinstance(self.law, RandomizedResponse):
+            raise _needs_count(self.name)
         cells = self.entries if simultaneous else 1
         return float(self.law.quantile(level, max(1, cells)) * self.step)
 
@@ -245,7 +247,8 @@ class Plan:
             Whether the bound holds for all groups together.
         count
             A public guess of the number of values in a group, for means and variances; without it
-            their bound is what the clamping of the result alone guarantees.
+            their bound is what the clamping of the result alone guarantees. For randomised
+            response the number of rows.
 
         Raises
         ------
@@ -276,12 +279,24 @@ class Plan:
         uses = aggregate.uses(request, self.query.scope)
         level = 1 - (1 - level) / len(uses)
         releases = {(r.part, r.asked): r for r in self.releases}
+        (*_, only) = (releases[(use.part, request.mechanism)] for use in uses)
+        if isinstance(only.law, RandomizedResponse):
+            if count is None:
+                raise _needs_count(only.name)
+            return only.law.error(level, count, only.entries if simultaneous else 1)
         errors = [
             releases[(use.part, request.mechanism)].accuracy(level, simultaneous) for use in uses
         ]
         if len(errors) > 1 and request.kind == "quantile":
             return max(errors)
         return aggregate.error(request, self.query.scope, errors, count)
+
+
+def _needs_count(name: str) -> UnsupportedOperation:
+    return UnsupportedOperation(
+        f"the error of the randomised responses of {name!r} grows with the number of rows",
+        remedy=f"give a public guess of it: plan.accuracy({name!r}, count=...)",
+    )
 
 
 def confidence_of(value: Number, where: str = "confidence") -> Fraction:

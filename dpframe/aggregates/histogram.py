@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import polars as pl
 
 from dpframe.aggregates.aggregate import Aggregate, Noisy, Use
-from dpframe.aggregates.cells import BinCells, CategoryCells, Cells
+from dpframe.aggregates.cells import BinCells, CategoryCells
 from dpframe.aggregates.count import sign_note, signed
-from dpframe.aggregates.part import Additive, Table
+from dpframe.aggregates.part import Additive, Responses, Table
 from dpframe.aggregates.request import Request, Scope
 from dpframe.aggregates.statistics import RowCount
 from dpframe.aggregates.values import bounds_of, number_of, numeric_value, scalar_of
@@ -37,9 +38,20 @@ class Histogram(Aggregate):
     ---------
     A row lies in at most one bin of one group. Add-remove: L1 = L2 = Linf = k for k rows per
     individual. Change-one: L1 = 2k, L2 = sqrt(2) k, Linf = k.
+
+    `mechanism="randomized_response"` is the local model, to compare with: every row reports its
+    category or any one at random, at epsilon / k each (Warner 1965), and the counts are debiased.
+    It hides what a row holds and not that it is there, so it needs change-one adjacency and a frame
+    with all its rows.
     """
 
     kind: ClassVar[str] = "histogram"
+    mechanisms: ClassVar[tuple[str, ...]] = (
+        "auto",
+        "discrete_laplace",
+        "discrete_gaussian",
+        "randomized_response",
+    )
     monotone: ClassVar[bool] = True
     summary: ClassVar[str] = "rows per category or bin"
     examples: ClassVar[tuple[str, ...]] = (
@@ -51,10 +63,15 @@ class Histogram(Aggregate):
     )
 
     def uses(self, request: Request, scope: Scope) -> tuple[Use, ...]:
-        return (Use(Additive(Table(RowCount(), self._cells(request, scope))), "histogram"),)
+        cells = self._cells(request, scope)
+        if request.mechanism != "randomized_response":
+            return (Use(Additive(Table(RowCount(), cells)), "histogram"),)
+        _require_responses(request, scope)
+        return (Use(Responses(Table(RowCount(), replace(cells, other=True))), "histogram"),)
 
     def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
-        return signed(values[0], request).alias("count")
+        listed = values[0][:, : self._cells(request, scope).size]
+        return signed(listed, request).alias("count")
 
     def note(self, request: Request, scope: Scope) -> str:
         return f"counts: {sign_note(request)}"
@@ -69,7 +86,7 @@ class Histogram(Aggregate):
         assert isinstance(cells, BinCells)
         return _bins_frame(request.name, cells)
 
-    def _cells(self, request: Request, scope: Scope) -> Cells:
+    def _cells(self, request: Request, scope: Scope) -> CategoryCells | BinCells:
         assert request.tree is not None
         found = domain(request.tree, scope.facts.columns)
         bins = request.parameters.get("bins")
@@ -91,6 +108,32 @@ class Histogram(Aggregate):
             edges = tuple(number_of(e, found.dtype, where) for e in bins)
             return BinCells(value, _increasing(edges, where), other)
         return CategoryCells(request.tree, listed_categories(list(bins), found, where), other)
+
+
+def _require_responses(request: Request, scope: Scope) -> None:
+    """Refuse randomised response where the number of reports would tell something.
+
+    Raises
+    ------
+    UnsupportedOperation
+        Under add-remove adjacency, in groups, and after rows were dropped.
+    """
+    if scope.facts.unit.adjacency != "change-one":
+        why = "the number of responses tells whether a row is there, which add-remove protects"
+        remedy = 'protect the frame with unit=dp.Rows(adjacency="change-one")'
+    elif scope.groups is not None:
+        why = "the number of responses in a group tells who is in it"
+        remedy = "make the group a part of the category, for example with pl.concat_str(...)"
+    elif not scope.facts.complete:
+        why = "after a filter the number of responses tells how many rows were kept"
+        remedy = "give dropped rows a category of their own instead, with pl.when(...)"
+    else:
+        return
+    raise UnsupportedOperation(
+        f"randomised response cannot release this histogram: {why}",
+        where=f"{request.name}: mechanism='randomized_response'",
+        remedy=remedy,
+    )
 
 
 def known_categories(tree: Tree, found: Domain) -> tuple[Scalar, ...]:

@@ -149,6 +149,43 @@ class Additive(Part):
 
 
 @dataclass(frozen=True, slots=True)
+class Responses(Part):
+    """How many rows report each cell, when every row reports on its own, under change-one adjacency
+    and with no row dropped: then every row has a report and their number is public.
+
+    Parameters
+    ----------
+    table
+        Rows per cell; its cells have one for all else, so that every row is in one.
+    """
+
+    table: Table
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return (self.table,)
+
+    @property
+    def categories(self) -> int:
+        assert self.table.cells is not None
+        return self.table.cells.size
+
+    def sensitivity(self, scope: Scope) -> ExactSensitivity:
+        contribution = self.table.statistic.contribution(scope.facts)
+        return additive_sensitivity(contribution, scope.facts.unit, self.categories)
+
+    @property
+    def step(self) -> Fraction:
+        return Fraction(1)
+
+    def entries(self, scope: Scope) -> int:
+        return self.categories
+
+    def words(self) -> str:
+        return f"responses of every row: {self.table.words()}"
+
+
+@dataclass(frozen=True, slots=True)
 class ScoreRange:
     """How much one individual can change scores *relative to each other*.
 

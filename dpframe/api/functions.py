@@ -17,6 +17,9 @@ from dpframe.errors import InvalidBounds, UnsupportedOperation
 
 IntoColumn: TypeAlias = str | pl.Expr
 Noise: TypeAlias = Literal["auto", "discrete_laplace", "discrete_gaussian"]
+Counting: TypeAlias = Literal[
+    "auto", "discrete_laplace", "discrete_gaussian", "randomized_response"
+]
 Choice: TypeAlias = Literal["auto", "exponential", "permute_and_flip", "report_noisy_max"]
 
 
@@ -193,7 +196,7 @@ def histogram(
     other: bool = False,
     nonnegative: bool = False,
     weight: Number = 1.0,
-    mechanism: Noise = "auto",
+    mechanism: Counting = "auto",
 ) -> DPExpr:
     """Rows per category or bin.
 
@@ -206,6 +209,8 @@ def histogram(
         For a number of bins; may be left out where it can be inferred.
     other
         Whether one last row counts everything else: other values, null and NaN.
+    mechanism
+        ``"randomized_response"`` is the local model, for comparison; under change-one adjacency.
     """
     whole = bins is None or isinstance(bins, (int, str))
     parameters = {

@@ -16,6 +16,7 @@ from dpframe.mechanisms import (
     Law,
     NoNoise,
     PermuteAndFlip,
+    RandomizedResponse,
     ReportNoisyMax,
     SelectionLaw,
 )
@@ -60,6 +61,8 @@ class Asked:
         For selections: how many winners are chosen, each at an equal part of the cost.
     weighted
         For selections: whether candidates stand for several points.
+    responses
+        For randomised response: how many categories there are, and rows per individual.
     """
 
     name: str
@@ -68,6 +71,7 @@ class Asked:
     score_range: tuple[Fraction, Fraction] | None = None
     rounds: int = 1
     weighted: bool = False
+    responses: tuple[int, int] | None = None
 
 
 def choose(asked: Asked, share: Budget) -> Choice:
@@ -80,6 +84,8 @@ def choose(asked: Asked, share: Budget) -> Choice:
     """
     if asked.sensitivity.is_zero:
         return Choice(NoNoise(), share.of(Fraction(0)), "public: no individual can change it")
+    if asked.responses is not None:
+        return _responses(*asked.responses, share)
     if asked.score_range is not None:
         return _selection(asked, asked.score_range, share)
     return _additive(asked, share)
@@ -143,6 +149,14 @@ def _gaussian(sensitivity: ExactSensitivity, share: Budget) -> Choice | None:
     return Choice(law, cost, "by L2, less noise here than Laplace by L1")
 
 
+def _responses(categories: int, rows: int, share: Budget) -> Choice:
+    if isinstance(share, ZCDP):
+        law = RandomizedResponse.for_pure(rows, _pure_for_rho(share.main), categories)
+        return Choice(law, _charged(share, law.rho(rows)), "as asked")
+    law = RandomizedResponse.for_pure(rows, share.main, categories)
+    return Choice(law, share.of(law.epsilon(rows)), "as asked")
+
+
 def _selection(asked: Asked, score_range: tuple[Fraction, Fraction], share: Budget) -> Choice:
     l1, _ = score_range
     each = share.main / asked.rounds
@@ -173,7 +187,7 @@ def _exponential(asked: Asked, score_range: tuple[Fraction, Fraction], share: Bu
         cost = _charged(share, asked.rounds * law.rho(l2_squared))
         return Choice(law, cost, "the cheapest choice under zCDP")
     law = Exponential.for_pure(l1, each)
-    weighted = "points with equal scores weigh as many as they are"
+    weighted = "a run of points with equal scores weighs as much as its length"
     return Choice(
         law, share.of(asked.rounds * law.epsilon(l1)), weighted if asked.weighted else "as asked"
     )

@@ -26,7 +26,8 @@ class Sensitivity:
 
     Notes
     -----
-    The floats are never below the exact values that noise is calibrated to.
+    For people: rounded up, but for L2, which is the nearest float to a root. Noise is calibrated to
+    the exact values.
     """
 
     l0: int

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dpframe.aggregates.part import Selection
 from dpframe.core.exact import show, sqrt_up
+from dpframe.mechanisms import RandomizedResponse
 
 if TYPE_CHECKING:
     from dpframe.core.budget import Budget
@@ -19,6 +20,7 @@ _LAWS = {
     "exponential": "exponential mechanism, scale",
     "permute_and_flip": "permute-and-flip, scale",
     "report_noisy_max": "report noisy max, scale",
+    "randomized_response": "randomised response, scale",
 }
 
 
@@ -136,7 +138,12 @@ def _apart(plan: Plan, release: NoisyAggregate) -> str:
 def _noise(release: NoisyAggregate) -> str:
     law = f"{_LAWS[release.mechanism]} {show(release.scale)}"
     part = release.part
-    if not isinstance(part, Selection):
+    if isinstance(release.law, RandomizedResponse):
+        law += (
+            f", each row reports the truth {release.law.truthful:.3g} of the time and otherwise "
+            f"any of {release.law.categories} categories"
+        )
+    elif not isinstance(part, Selection):
         law += f", in steps of {show(release.step)}"
         law += ", to which each value is rounded" if release.bias else ""
     elif part.rounds > 1:
@@ -145,6 +152,13 @@ def _noise(release: NoisyAggregate) -> str:
 
 
 def _error(release: NoisyAggregate) -> str:
+    if isinstance(release.law, RandomizedResponse):
+        one = _about(release.law.error_per_root(0.95))
+        all_ = _about(release.law.error_per_root(0.95, release.entries))
+        return (
+            f"95%: within {one} times the root of the number of rows; within {all_} times for all "
+            f"{release.entries} at once"
+        )
     one = _about(release.accuracy(0.95))
     together = ""
     if release.entries > 1:

@@ -5,13 +5,14 @@ from dpframe.mechanisms.discrete_laplace import DiscreteLaplace
 from dpframe.mechanisms.exponential import Exponential
 from dpframe.mechanisms.none import NoNoise
 from dpframe.mechanisms.permute_and_flip import PermuteAndFlip
+from dpframe.mechanisms.randomized_response import RandomizedResponse
 from dpframe.mechanisms.report_noisy_max import ReportNoisyMax
 
 SelectionLaw = Exponential | PermuteAndFlip | ReportNoisyMax
 """Mechanisms that choose a candidate."""
 AdditiveLaw = DiscreteLaplace | DiscreteGaussian | NoNoise
 """Mechanisms that add noise, or none, to numbers."""
-Law = AdditiveLaw | SelectionLaw
+Law = AdditiveLaw | SelectionLaw | RandomizedResponse
 
 __all__ = [
     "AdditiveLaw",
@@ -21,6 +22,7 @@ __all__ = [
     "Law",
     "NoNoise",
     "PermuteAndFlip",
+    "RandomizedResponse",
     "ReportNoisyMax",
     "SelectionLaw",
 ]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from dpframe.aggregates.aggregate import Noisy
-from dpframe.aggregates.part import Additive, CellCounts, Part, Selection, Table
+from dpframe.aggregates.part import Additive, CellCounts, Part, Responses, Selection, Table
 from dpframe.aggregates.request import Scope
 from dpframe.errors import DPFrameError
 from dpframe.mechanisms import (
@@ -17,6 +17,7 @@ from dpframe.mechanisms import (
     Law,
     NoNoise,
     PermuteAndFlip,
+    RandomizedResponse,
     ReportNoisyMax,
     SelectionLaw,
 )
@@ -46,6 +47,8 @@ def draw(part: Part, law: Law, counted: Mapping[Table, CellCounts], scope: Scope
             return exact + law.draw(exact.size).reshape(exact.shape)
         case Selection(), Exponential() | PermuteAndFlip() | ReportNoisyMax():
             return _select(part, law, tables, scope)
+        case Responses(), RandomizedResponse():
+            return law.draw(tables[0].dense(part.categories)[0]).reshape(1, -1)
         case Selection(), NoNoise():
             return _best(part, tables, scope)
         case _:

@@ -24,7 +24,7 @@ from dpframe.core.dtypes import FLOAT64
 from dpframe.core.exact import float_down, float_up
 from dpframe.core.interval import Interval
 from dpframe.core.tree import Tree
-from dpframe.mechanisms import Law, SelectionLaw
+from dpframe.mechanisms import AdditiveLaw, Law
 from dpframe.rows.fold import domain
 
 Ends: TypeAlias = "tuple[pl.Series, pl.Series]"
@@ -47,7 +47,7 @@ def interval_of(
         for request in output.requests.values()
         for use in BY_KIND[request.kind].uses(request, scope)
     }
-    if any(isinstance(laws[key], SelectionLaw) for key in parts):
+    if not all(isinstance(laws[key], AdditiveLaw) for key in parts):
         return None  # the error of a selection is one of its score
     level = 1 - (1 - confidence) / len(parts)
     found = {p: _request(r, scope, noisy, laws, level) for p, r in output.requests.items()}
@@ -70,7 +70,7 @@ def _request(
     values, reach = [], []
     for use in aggregate.uses(request, scope):
         law = laws[(use.part, request.mechanism)]
-        assert not isinstance(law, SelectionLaw)
+        assert isinstance(law, AdditiveLaw)
         values.append(noisy[(use.part, request.mechanism)])
         reach.append(law.quantile(level))
     return aggregate.interval(request, scope, values, reach)

@@ -6,13 +6,14 @@ from dpframe.samplers.grouped import (
     permute_and_flip_each,
     report_noisy_max_each,
 )
+from dpframe.samplers.responses import randomized_responses
 from dpframe.samplers.selection import (
     exponential_mechanism,
     permute_and_flip,
     report_noisy_max,
     uniform_below,
 )
-from dpframe.samplers.source import OS, BitSource, OSBits
+from dpframe.samplers.source import OS, BitSource, OSBits, uniform_words
 
 __all__ = [
     "OS",
@@ -24,7 +25,9 @@ __all__ = [
     "exponential_mechanism_each",
     "permute_and_flip",
     "permute_and_flip_each",
+    "randomized_responses",
     "report_noisy_max",
     "report_noisy_max_each",
     "uniform_below",
+    "uniform_words",
 ]

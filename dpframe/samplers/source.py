@@ -13,7 +13,7 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["OS", "BitSource", "OSBits"]
+__all__ = ["OS", "BitSource", "OSBits", "uniform_words"]
 
 
 class BitSource(Protocol):
@@ -71,3 +71,8 @@ class OSBits:
 
 
 OS: Final[BitSource] = OSBits()
+
+
+def uniform_words(n: int, source: BitSource) -> NDArray[np.float64]:
+    """`n` uniform multiples of 2**-53 in [0, 1), for post-processing only."""
+    return np.asarray((source.u64(n) >> np.uint64(11)) * 2.0**-53, np.float64)

@@ -1,0 +1,118 @@
+"""Randomised response: the local model, in which no one is trusted with the data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.core.exact import float_up
+from dpframe.mechanisms.confidence import miss
+from dpframe.mechanisms.rounding import positive_budget
+from dpframe.samplers import OS, BitSource, randomized_responses, uniform_words
+
+__all__ = ["RandomizedResponse"]
+
+
+@dataclass(frozen=True, slots=True)
+class RandomizedResponse:
+    """Each row reports its category, or any one at random; the counts of reports are debiased.
+
+    A report is any category with probabilities that differ by a factor of exp(epsilon) at most,
+    whatever the row holds, so changing a row costs epsilon, and changing k rows k epsilon (Warner
+    1965; Kairouz, Oh and Viswanath 2014). That a row is there at all is not hidden: the number of
+    reports is the number of rows.
+
+    Parameters
+    ----------
+    row_epsilon
+        What one report costs.
+    categories
+        How many there are, at least two, a category for all other values included.
+    """
+
+    row_epsilon: Fraction
+    categories: int
+    name: ClassVar[str] = "randomized_response"
+
+    def __post_init__(self) -> None:
+        positive_budget(self.row_epsilon, "row_epsilon")
+        if self.categories < 2:
+            raise ValueError("randomised response needs at least two categories")
+
+    @classmethod
+    def for_pure(cls, rows: int, epsilon: Fraction, categories: int) -> Self:
+        """Reports that together cost `epsilon` for an individual with at most so many rows."""
+        return cls(positive_budget(epsilon, "epsilon") / rows, categories)
+
+    @property
+    def scale(self) -> Fraction:
+        """The t of exp(score / t), where the truth scores 1 and all else 0."""
+        return 1 / self.row_epsilon
+
+    @property
+    def truthful(self) -> float:
+        """g, about: how often a report is the truth rather than any category at random."""
+        rest = math.exp(-float(self.row_epsilon))
+        return -math.expm1(-float(self.row_epsilon)) / (1 + (self.categories - 1) * rest)
+
+    def epsilon(self, rows: int) -> Fraction:
+        """The cost of changing so many rows, exactly."""
+        return rows * self.row_epsilon
+
+    def rho(self, rows: int) -> Fraction:
+        """The zCDP cost, epsilon**2 / 2 (Bun and Steinke 2016, Prop. 1.4)."""
+        return self.epsilon(rows) ** 2 / 2
+
+    def error(self, confidence: float | Fraction, rows: float, cells: int = 1) -> float:
+        """With this confidence a debiased count is off by no more than this; rounded up.
+
+        sqrt(rows ln(2 cells / (1 - confidence)) / 2) / g + 1: a count of reports is a sum of
+        independent numbers between 0 and 1 (Hoeffding 1963), and the result is rounded to a whole
+        number.
+
+        Parameters
+        ----------
+        confidence
+            Between 0 and 1, exclusive.
+        rows
+            How many rows there are.
+        cells
+            How many counts must keep within it together (union bound).
+
+        Raises
+        ------
+        InvalidBounds
+            When the confidence does not lie between 0 and 1.
+        """
+        return float_up(Fraction(self.error_per_root(confidence, cells) * math.sqrt(rows)) + 1)
+
+    def error_per_root(self, confidence: float | Fraction, cells: int = 1) -> float:
+        """The error in multiples of the root of the number of rows, but for the rounding."""
+        odds = float(2 * cells / miss(confidence))
+        return math.sqrt(math.log(odds) / 2) / self.truthful
+
+    def draw(self, counts: NDArray[np.int64], source: BitSource | None = None) -> NDArray[np.int64]:
+        """Unbiased whole estimates of the counts; they may be negative.
+
+        (reports - rows (1 - g) / categories) / g, rounded down or up at random in proportion, which
+        is post-processing of the reports.
+
+        Parameters
+        ----------
+        counts
+            Rows per category, one entry per category.
+        source
+            For tests only.
+        """
+        bits = OS if source is None else source
+        reports = randomized_responses(counts, self.row_epsilon, bits)
+        g, rows = self.truthful, int(reports.sum())
+        estimates = (reports - rows * (1 - g) / self.categories) / g
+        down = np.floor(estimates)
+        up = uniform_words(counts.size, bits) < estimates - down
+        return np.asarray(down + up, np.int64)

@@ -1,0 +1,108 @@
+"""Randomised responses: every row tells its category, or any category at random."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.samplers.exponential import bracket_exp
+from dpframe.samplers.source import OS, BitSource
+
+__all__ = ["randomized_responses"]
+
+_BLOCK: Final = 1 << 20
+_GUARD: Final = 64
+
+
+def randomized_responses(
+    counts: NDArray[np.int64], epsilon: Fraction, source: BitSource = OS
+) -> NDArray[np.int64]:
+    """How many of the rows in each category report each category.
+
+    A row reports the truth with probability g = (1 - e**-epsilon) / (1 + (m - 1) e**-epsilon) and
+    otherwise one of all m categories, each as likely: the truth with probability
+    e**epsilon / (e**epsilon + m - 1) in all, and any other with 1 / (e**epsilon + m - 1) (Warner
+    1965; Kairouz, Oh and Viswanath 2014). g is irrational (Lindemann-Weierstrass), so comparisons
+    with revealed bits of a uniform number end.
+
+    Parameters
+    ----------
+    counts
+        Rows per category, at least two categories.
+    epsilon
+        What one row's report costs, above 0.
+    source
+        For tests only.
+
+    Returns
+    -------
+    numpy.ndarray
+        Reports per category; they add up to the number of rows.
+
+    Raises
+    ------
+    ValueError
+        When there are fewer than two categories, or epsilon is not above 0.
+    """
+    if counts.ndim != 1 or counts.size < 2 or (counts < 0).any() or epsilon <= 0:
+        raise ValueError("randomised responses need two categories and an epsilon above 0")
+    categories = counts.size
+    reports = np.zeros(categories, np.int64)
+    others = 0
+    for category, rows in enumerate(counts.tolist()):
+        kept = _truths(rows, epsilon, categories, source)
+        reports[category] += kept
+        others += rows - kept
+    return reports + _spread(others, categories, source)
+
+
+def _truths(rows: int, epsilon: Fraction, categories: int, source: BitSource) -> int:
+    """How many of so many rows tell the truth."""
+    kept = 0
+    floor = np.uint64(_floor(epsilon, categories, 64))
+    for start in range(0, rows, _BLOCK):
+        words = source.u64(min(_BLOCK, rows - start))
+        kept += int(np.count_nonzero(words < floor))
+        for _ in range(int(np.count_nonzero(words == floor))):
+            kept += _settled(int(floor), epsilon, categories, source)
+    return kept
+
+
+def _settled(prefix: int, epsilon: Fraction, categories: int, source: BitSource) -> bool:
+    """Whether U < g for a U whose first 64 bits are those of g."""
+    bits = 64
+    while True:
+        prefix, bits = prefix << 64 | source.int64bits(), bits + 64
+        floor = _floor(epsilon, categories, bits)
+        if prefix != floor:
+            return prefix < floor
+
+
+def _floor(epsilon: Fraction, categories: int, precision: int) -> int:
+    """floor(2**precision g), exactly."""
+    guard = _GUARD
+    while True:
+        width = precision + guard
+        lo, hi = bracket_exp(epsilon, width)  # of 2**width e**-epsilon
+        one = 1 << width
+        least = (one - hi << precision) // (one + (categories - 1) * hi)
+        most = (one - lo << precision) // (one + (categories - 1) * lo)
+        if least == most:
+            return least
+        guard *= 2
+
+
+def _spread(rows: int, categories: int, source: BitSource) -> NDArray[np.int64]:
+    """Rows over categories, each as likely for each row, by rejection."""
+    spread = np.zeros(categories, np.int64)
+    unused = np.uint64(64 - (categories - 1).bit_length())
+    left = rows
+    while left:
+        drawn = source.u64(min(_BLOCK, left)) >> unused
+        inside = drawn[drawn < np.uint64(categories)].astype(np.int64)
+        spread += np.bincount(inside, minlength=categories)
+        left -= inside.size
+    return spread
