@@ -17,6 +17,7 @@ from polars.io.plugins import register_io_source
 import dpframe as dp
 
 PLANS = Path(__file__).parent / "plans"
+FINGERPRINTS = Path(__file__).parent / "fingerprints.txt"
 SECRET = "Zanzibar-918273"
 """Stands for data; may never stand in a plan."""
 
@@ -304,3 +305,8 @@ QUERIES = (
         },
     ),
 )
+
+
+def fingerprints() -> str:
+    """The fingerprints of all plans, a line each."""
+    return "".join(f"{golden.plan().fingerprint} {golden.name}\n" for golden in QUERIES)

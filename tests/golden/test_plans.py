@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import polars as pl
 import pytest
 
 import dpframe as dp
-from tests.golden.queries import PLANS, PURE, QUERIES, SECRET, Golden, UnreadableError, unreadable
+from tests.golden.queries import (
+    FINGERPRINTS,
+    PLANS,
+    PURE,
+    QUERIES,
+    SECRET,
+    Golden,
+    UnreadableError,
+    fingerprints,
+    unreadable,
+)
 
 each = pytest.mark.parametrize("golden", QUERIES, ids=lambda golden: golden.name)
 
@@ -18,6 +32,31 @@ def test_the_plan_is_as_kept(golden: Golden) -> None:
     assert golden.plan().explain() + "\n" == golden.path.read_text(), (
         "a plan reads differently; if that is meant: python -m tests.golden.update"
     )
+
+
+def test_fingerprints_are_as_kept() -> None:
+    assert fingerprints() == FINGERPRINTS.read_text(), (
+        "a fingerprint changed; if that is meant: python -m tests.golden.update"
+    )
+
+
+@pytest.mark.parametrize("seed", ["0", "1", "4711"])
+def test_plans_and_fingerprints_are_the_same_in_every_process(seed: str) -> None:
+    code = (
+        "from tests.golden.queries import QUERIES, fingerprints\n"
+        "print(fingerprints())\n"
+        "print(*(golden.plan().explain() for golden in QUERIES), sep='\\n')"
+    )
+    environment = {
+        **os.environ,
+        "PYTHONHASHSEED": seed,
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    kept_plans = "".join(golden.path.read_text() for golden in QUERIES)
+    assert done.stdout == FINGERPRINTS.read_text() + "\n" + kept_plans
 
 
 def test_every_kept_plan_has_its_query() -> None:

@@ -1,0 +1,163 @@
+"""What can be protected, and the dp methods of raw Polars frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.dataset as pads  # type: ignore[import-untyped]
+import pytest
+
+import dpframe as dp
+from tests.api.exactly import ENOUGH, exactly, protected
+
+FRAME = pl.DataFrame(
+    {"age": [30, 41, None], "name": ["a", "b", "a"], "member": [True, None, False]}
+)
+
+
+def batches() -> Any:
+    table = FRAME.to_arrow()
+    return pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
+
+
+SOURCES: dict[str, Callable[[], Any]] = {
+    "DataFrame": lambda: FRAME,
+    "LazyFrame": FRAME.lazy,
+    "pyarrow.Table": FRAME.to_arrow,
+    "pyarrow.RecordBatch": lambda: FRAME.to_arrow().to_batches()[0],
+    "pyarrow.RecordBatchReader": batches,
+    "pyarrow.dataset.Dataset": lambda: pads.dataset(FRAME.to_arrow()),
+}
+
+
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+def test_every_kind_of_frame_gives_the_same_results(source: Callable[[], Any]) -> None:
+    people = protected(source())
+    assert people.schema == FRAME.schema
+    query = people.filter(pl.col("age") > 1).agg(dp.count(), dp.sum("age", (0, 99)))
+    assert exactly(query).rows() == [(2, 71)]
+
+
+def test_a_batch_reader_can_be_queried_again() -> None:
+    session = dp.Session(epsilon=ENOUGH)
+    people = session.protect(batches(), dp.Rows())
+    assert [people.dp_count().collect(epsilon=10**6).item() for _ in range(3)] == [3, 3, 3]
+
+
+def test_scanned_files_are_read_when_a_query_runs(tmp_path: Path) -> None:
+    FRAME.write_parquet(tmp_path / "1.parquet")
+    FRAME.write_csv(tmp_path / "1.csv")
+    for scanned in (
+        pl.scan_parquet(tmp_path / "*.parquet"),
+        pl.scan_csv(tmp_path / "1.csv"),
+        pads.dataset(tmp_path / "1.parquet"),
+    ):
+        assert exactly(protected(scanned).dp_sum("age", (0, 99))).item() == 71
+
+
+def test_several_chunks_are_one_frame() -> None:
+    chunked = pl.concat([FRAME, FRAME, FRAME.clear()], rechunk=False)
+    assert exactly(protected(chunked).dp_count()).item() == 6
+    assert exactly(protected(chunked.to_arrow()).dp_count("age")).item() == 4
+
+
+def test_a_frame_that_changes_afterwards_is_protected_as_it_was() -> None:
+    frame = pl.DataFrame({"age": [1]})
+    people = protected(frame)
+    frame.insert_column(0, pl.Series("name", ["b"]))
+    frame.extend(pl.DataFrame({"name": ["a"], "age": [2]}))
+    assert people.columns == ["age"]
+    assert exactly(people.dp_count()).item() == 1
+
+
+def test_types_without_rules_matter_only_where_they_are_used() -> None:
+    strange = FRAME.with_columns(
+        lists=pl.Series([[[1]], [], None]),
+        objects=pl.Series([object(), object(), None], dtype=pl.Object),
+        nothing=pl.lit(None),
+        bytes=pl.lit(b"x"),
+        large=pl.lit(1, dtype=pl.Int128),
+    )
+    people = protected(strange)
+    assert set(strange.columns) == set(people.columns)
+    assert exactly(people.filter(pl.col("age") > 1).agg(dp.sum("age", (0, 99)))).item() == 71
+    kept = people.drop("objects").with_columns(double=pl.col("age") * 2)
+    assert exactly(kept.agg(dp.sum("double", (0, 200)))).item() == 142
+    with pytest.raises(dp.UnsupportedOperation):
+        people.agg(dp.n_unique("lists"))
+    with pytest.raises(dp.UnsupportedOperation):
+        people.agg(dp.count("objects"))
+    with pytest.raises(dp.UnsupportedOperation):
+        people.group_by("lists", keys=[[1]])
+
+
+# -- raw frames -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("frame", [FRAME, FRAME.lazy()], ids=["DataFrame", "LazyFrame"])
+def test_raw_frames_make_queries_for_any_session(frame: Any) -> None:
+    session = dp.Session(epsilon=ENOUGH)
+    unit = dp.Rows()
+    queries = [
+        (frame.dp_count(unit=unit), [(3,)]),
+        (frame.dp_count("age", unit=unit), [(2,)]),
+        (frame.dp_sum("age", (0, 35), unit=unit), [(65,)]),
+        (frame.dp_histogram("name", ["b", "a"], unit=unit), [("b", 1), ("a", 2)]),
+        (frame.dp_argmax("name", candidates=["b", "a"], unit=unit), [("a",)]),
+        (
+            frame.dp_argmax("name", pl.col("age").clip(0, 50), candidates=["b", "a"], unit=unit),
+            [("b",)],
+        ),
+    ]
+    for query, expected in queries:
+        assert session.collect(query, epsilon=10**6).rows() == expected
+    assert session.history.height == len(queries)
+
+
+def test_a_query_without_session_needs_one() -> None:
+    query = FRAME.dp_count(unit=dp.Rows())  # type: ignore[attr-defined]
+    for use in (query.collect, query.plan, query.explain, query.release):
+        with pytest.raises(dp.InvalidBudget, match=r"session\.collect"):
+            use(epsilon=1)
+    session = dp.Session(epsilon=1)
+    assert session.plan(query, epsilon=1).cost == dp.PureDP(1)
+    assert session.history.is_empty()
+    assert session.release(query, epsilon=1).frame.columns == ["len"]
+    assert dp.Session(rho=1).plan(query, rho=1).cost == dp.ZCDP(1)
+
+
+def test_dp_protect_is_protect() -> None:
+    session = dp.Session(epsilon=ENOUGH)
+    declared = FRAME.dp_protect(session, dp.Rows(), name="people", bounds={"age": (0, 99)})  # type: ignore[attr-defined]
+    assert isinstance(declared, dp.PrivateFrame)
+    assert exactly(declared.dp_sum("age")).item() == 71
+    assert FRAME.lazy().dp_protect(session, dp.Rows()).columns == FRAME.columns  # type: ignore[attr-defined]
+
+
+def test_polars_itself_is_not_changed() -> None:
+    assert FRAME.lazy().select(pl.len()).collect().item() == 3
+    assert FRAME.select(pl.col("age").sum()).item() == 71
+    assert not [name for name in vars(pl.DataFrame) if name.startswith("dp") and "_" not in name]
+
+
+def test_frames_are_named_in_plans() -> None:
+    session = dp.Session(epsilon=1)
+    first, second = (session.protect(FRAME, dp.Rows()) for _ in range(2))
+    named = session.protect(FRAME, dp.Rows(), name="people")
+    sources = [frame.dp_count().plan(epsilon=1).source for frame in (first, second, named)]
+    assert sources == ["data", "data 2", "people"]
+    census = dp.Session(epsilon=1, name="census").protect(FRAME, dp.Rows())
+    assert census.dp_count().plan(epsilon=1).source == "census"
+
+
+def test_declared_bounds_and_categories_are_used_and_never_trusted() -> None:
+    people = protected(FRAME, bounds={"age": (0, 35)}, categories={"name": ["a", "c"]})
+    assert exactly(people.dp_sum("age")).item() == 65
+    assert exactly(people.dp_histogram("name")).rows() == [("a", 2), ("c", 0)]
+    assert exactly(people.dp_histogram("name", other=True)).rows()[-1] == (None, 1)
+    (release,) = people.dp_sum("age").plan(epsilon=1).releases
+    assert release.sensitivity.l1 == 35
