@@ -187,12 +187,16 @@ class Variance(Aggregate):
         count: float | None,
     ) -> float:
         _, _, (lo, hi) = _centred(request, scope, self.kind)
-        h = float(hi - lo) / 2
-        if count is None:
-            return h * h
+        h, ddof = float(hi - lo) / 2, int(request.parameters.get("ddof", 1))
+        most = h * h * (ddof + 1)  # n / (n - ddof) is largest for n = ddof + 1
+        few = 0.0 if count is None else count - float(errors[2])
+        if count is None or few < ddof + 1:
+            return most
         second = _ratio_error((errors[0], errors[2]), h * h / 2, h * h, count)
         first = _ratio_error((errors[1], errors[2]), h, 2 * h, count)
-        return min(h * h, second + 2 * h * first + first * first)
+        plain = min(h * h, second + 2 * h * first + first * first)
+        bessel, true = few / (few - ddof), count / (count - ddof)
+        return min(most, plain * bessel + h * h * (bessel - true))
 
 
 class StandardDeviation(Variance):
