@@ -1,0 +1,149 @@
+"""Means, variances and deviations: what comes of noisy parts, and how wrong it can be."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import dpframe as dp
+from dpframe.aggregates.part import Additive
+from dpframe.aggregates.query import Query
+from dpframe.aggregates.registry import BY_KIND
+from dpframe.lower import run
+from tests.laws.neighbours import tables_of
+
+LO, HI = -2, 6
+KINDS = ["mean", "var", "std"]
+
+
+def asked(text: str, frame: pl.DataFrame) -> Query:
+    private = dp.Session(epsilon=1).protect(frame, dp.Rows())
+    query = private.agg(eval(text, {"pl": pl, "dp": dp}))
+    found: Query = query._query
+    return found
+
+
+def parts(query: Query, frame: pl.DataFrame) -> list[NDArray[np.int64]]:
+    """The exact integers of the parts of the query's one output."""
+    counted = run(query.relation, query.groups, tables_of(query), frame.lazy())
+    (request,) = query.requests
+    found = []
+    for use in BY_KIND[request.kind].uses(request, query.scope):
+        assert isinstance(use.part, Additive)
+        found.append(counted[use.part.table].dense(1))
+    return found
+
+
+def result(query: Query, values: Sequence[NDArray[np.int64]]) -> Any:
+    (request,) = query.requests
+    return BY_KIND[request.kind].combine(request, query.scope, values).item()
+
+
+def of_values(text: str, values: Sequence[float | None], noise: Sequence[int] = ()) -> Any:
+    """The result when so many steps of noise are added to the parts."""
+    frame = pl.DataFrame({"x": pl.Series(values, dtype=pl.Float64)})
+    query = asked(text, frame)
+    exact = parts(query, frame)
+    added = [*noise, *[0] * (len(exact) - len(noise))]
+    return result(query, [part + n for part, n in zip(exact, added, strict=True)])
+
+
+# -------------------------------------------------------------------------------- without noise
+
+
+@given(st.lists(st.none() | st.floats(-10, 10), max_size=30))
+def test_without_noise_they_are_those_of_the_clamped_values(values: list[float | None]) -> None:
+    clamped = [min(max(v, LO), HI) for v in values if v is not None]
+    bounds = f"({LO}, {HI})"
+    mean = of_values(f'pl.col("x").dp_mean({bounds})', values)
+    assert mean == pytest.approx(statistics.fmean(clamped), abs=1e-7) if clamped else mean is None
+    for ddof, true in ((0, statistics.pvariance), (1, statistics.variance)):
+        found = [of_values(f'pl.col("x").dp_{k}({bounds}, ddof={ddof})', values) for k in KINDS[1:]]
+        if len(clamped) <= ddof:
+            assert found == [None, None]
+        else:
+            assert found[0] == pytest.approx(true(clamped), abs=1e-6)
+            assert found[1] == pytest.approx(math.sqrt(true(clamped)), abs=1e-3)
+
+
+# ----------------------------------------------------------------------------------- with noise
+
+
+@pytest.mark.parametrize("count", [-5, -1, 0])
+def test_a_noisy_count_below_one_gives_null(count: int) -> None:
+    values = [1.0, 2.0, 3.0]
+    assert of_values('pl.col("x").dp_mean((-2, 6))', values, [0, count - 3]) is None
+    for kind in ("var", "std"):
+        assert of_values(f'pl.col("x").dp_{kind}((-2, 6))', values, [0, 0, count - 3]) is None
+
+
+def test_a_noisy_count_not_above_ddof_gives_null() -> None:
+    for ddof in (0, 1, 2):
+        for n in (1, 2, 3):
+            text = f'pl.col("x").dp_var((-2, 6), ddof={ddof})'
+            found = of_values(text, [1.0, 2.0, 3.0], [0, 0, n - 3])
+            assert (found is None) == (n <= ddof)
+
+
+@given(st.integers(-(2**62), 2**62), st.integers(-(2**62), 2**62), st.integers(-40, 40))
+def test_results_stay_within_what_the_bounds_allow(first: int, second: int, count: int) -> None:
+    values = [1.0, 5.0, -1.0]
+    mean = of_values('pl.col("x").dp_mean((-2, 6))', values, [first, count])
+    assert mean is None or LO <= mean <= HI
+    for ddof in (0, 1):
+        text = f'pl.col("x").dp_var((-2, 6), ddof={ddof})'
+        var = of_values(text, values, [first, second, count])
+        assert var is None or 0 <= var <= (ddof + 1) * 16
+
+
+# ------------------------------------------------------------------------------- bounds on errors
+
+
+@st.composite
+def noisy_parts(draw: st.DrawFn) -> tuple[list[float], list[Fraction], list[float]]:
+    """Values, the largest noise of each part (relative to what one row adds), its share drawn."""
+    values = draw(st.lists(st.floats(LO, HI), min_size=1, max_size=40))
+    reach = st.sampled_from([0, Fraction(1, 3), 1, 2, 5, 17]).map(Fraction)
+    share = st.sampled_from([-1.0, 1.0]) | st.floats(-1, 1)
+    return values, draw(st.lists(reach, min_size=3, max_size=3)), draw(
+        st.lists(share, min_size=3, max_size=3)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("ddof", [0, 1])
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=50)
+@given(made=noisy_parts(), known=st.booleans())
+def test_the_error_is_never_above_its_bound(
+    kind: str, ddof: int, made: tuple[list[float], list[Fraction], list[float]], known: bool
+) -> None:
+    """Where there is a result at all, and the truth has one."""
+    values, reaches, shares = made
+    more = "" if kind == "mean" else f", ddof={ddof}"
+    frame = pl.DataFrame({"x": values})
+    query = asked(f'pl.col("x").dp_{kind}(({LO}, {HI}){more})', frame)
+    (request,) = query.requests
+    aggregate = BY_KIND[kind]
+    exact, noisy, errors = parts(query, frame), [], []
+    for part, use, reach, share in zip(
+        exact, aggregate.uses(request, query.scope), reaches, shares, strict=False
+    ):
+        step = use.part.step
+        most = int(reach / step) if step < 1 else int(reach)
+        noisy.append(part + round(most * share))
+        errors.append(most * step)
+    truth, found = result(query, exact), result(query, noisy)
+    assume(truth is not None and found is not None)
+    count = float(len(values)) if known else None
+    bound = aggregate.error(request, query.scope, errors, count)
+    assert abs(found - truth) <= bound * (1 + 1e-9) + 1e-6
