@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from statistics import NormalDist
@@ -12,7 +13,9 @@ from typing import ClassVar, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.mechanisms.confidence import miss_per_cell
+from dpframe.core.exact import show
+from dpframe.errors import InvalidBudget
+from dpframe.mechanisms.confidence import DIGITS, miss_per_cell
 from dpframe.mechanisms.gaussian_delta import delta_bound, variance_for
 from dpframe.mechanisms.rounding import (
     in_range,
@@ -82,6 +85,36 @@ class DiscreteGaussian:
         wide = positive_sensitivity(l2_squared, "l2_squared")
         epsilon, delta = positive_budget(epsilon, "epsilon"), positive_budget(delta, "delta")
         return cls(variance_for(l0, wide, epsilon, delta))
+
+    @classmethod
+    def classic(cls, l0: int, l2_squared: Fraction, epsilon: Fraction, delta: Fraction) -> Self:
+        """Noise by the classic formula, for comparison: sigma = sqrt(2 ln(1.25 / delta)) l2 /
+        epsilon (Dwork and Roth 2014, Theorem A.1). Never used unasked: `for_approx` needs less.
+
+        Parameters
+        ----------
+        l0, l2_squared, epsilon, delta
+            As for `for_approx`.
+
+        Raises
+        ------
+        InvalidBudget
+            Where the formula is not valid: for epsilon above 1, and where noise on the integers
+            with this sigma does not keep delta.
+        """
+        wide = positive_sensitivity(l2_squared, "l2_squared")
+        epsilon, delta = positive_budget(epsilon, "epsilon"), positive_budget(delta, "delta")
+        odds = Fraction(5, 4) / delta
+        log = DIGITS.ln(DIGITS.divide(Decimal(odds.numerator), Decimal(odds.denominator)))
+        up = Fraction(log) * (1 + Fraction(1, 10**50)) if odds > 1 else Fraction(0)
+        made = cls(2 * up * wide / epsilon**2) if up else None
+        if made is None or epsilon > 1 or made.delta(epsilon, l0, wide) > delta:
+            raise InvalidBudget(
+                f"the classic formula for Gaussian noise is not valid at epsilon {show(epsilon)} "
+                f"and delta {show(delta)}",
+                remedy="use DiscreteGaussian.for_approx, which is exact at any epsilon",
+            )
+        return made
 
     @property
     def sigma(self) -> float:

@@ -321,3 +321,27 @@ def test_calibration_is_quick(grid: int) -> None:
         mechanism.quantile(0.95)
         best = min(best, time.perf_counter() - start)
     assert best < 0.02
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "sigma"),
+    [  # sqrt(2 ln(1.25 / delta)) / epsilon: Dwork and Roth 2014; diffprivlib and Qrlew agree
+        ("1", "1e-6", 5.298802526850474),
+        ("1", "1e-5", 4.844805262605389),
+        ("0.5", "1e-5", 9.689610525210778),
+        ("0.1", "1e-6", 52.98802526850474),
+    ],
+)
+def test_the_classic_formula_for_comparison(epsilon: str, delta: str, sigma: float) -> None:
+    one = Fraction(1)
+    classic = DiscreteGaussian.classic(1, one, Fraction(epsilon), Fraction(delta))
+    assert classic.sigma == pytest.approx(sigma, rel=1e-12)
+    assert classic.delta(Fraction(epsilon), 1, one) <= float(delta)
+    tight = DiscreteGaussian.for_approx(1, one, Fraction(epsilon), Fraction(delta))
+    assert tight.sigma_squared < classic.sigma_squared
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [("1.5", "1e-5"), ("8", "1e-5"), ("1", "2")])
+def test_the_classic_formula_is_refused_where_it_is_not_valid(epsilon: str, delta: str) -> None:
+    with pytest.raises(InvalidBudget, match="not valid"):
+        DiscreteGaussian.classic(1, Fraction(1), Fraction(epsilon), Fraction(delta))
