@@ -80,12 +80,11 @@ class MemoryLedger:
             When it does not fit; nothing is recorded then.
         """
         with self._lock:
-            total = self._spent + cost
-            if not self._budget.covers(total):
+            if not (self._budget - self._spent).covers(cost):
                 raise over_budget(self._budget, self._spent, cost)
             now = datetime.now(UTC)
             self._entries.append(Entry(now, fingerprint, cost, "charged"))
-            self._spent = total
+            self._spent = self._spent + cost
             return len(self._entries) - 1
 
     def settle(self, number: int, status: Status) -> None:
