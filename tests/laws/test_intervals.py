@@ -38,6 +38,8 @@ VERBS = [
     'f.filter(pl.col("i64").is_between(-5, 5, closed="none"))',
     'f.filter(pl.col("f64") < 0.1, pl.col("f64") > -1)',
     'f.filter(pl.col("f32") >= 0.1)',
+    'f.filter(pl.col("f64") > 0.1)',
+    'f.filter(pl.col("f64") != 0.5)',
     'f.filter(pl.col("u64") < 2**62, pl.col("i8") != 0)',
     'f.filter(pl.col("f64").is_finite() & pl.col("f64b").is_not_nan())',
     'f.filter(pl.col("i64") > pl.col("i64b"))',
