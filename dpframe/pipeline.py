@@ -259,11 +259,17 @@ def _steps(relation: Relation) -> tuple[PlanStep, ...]:
 
 def _digest(groups: Groups) -> str:
     """A digest of the public keys, whatever the form they were given in."""
-    physical = groups.keys.with_columns(pl.selectors.temporal().to_physical()).select(
-        pl.selectors.binary().bin.encode("hex"), ~pl.selectors.binary()
-    )
-    text = physical.select(pl.all().cast(pl.String)).write_csv(null_value="\x00")
-    return hashlib.sha256(text.encode()).hexdigest()
+    digest = hashlib.sha256()
+    for column in groups.keys.iter_columns():
+        physical = column.to_physical() if column.dtype.is_temporal() else column
+        if physical.dtype.is_signed_integer() and not physical.null_count():
+            whole = physical.cast(pl.Int64, strict=False)
+            if not whole.null_count():
+                digest.update(b"whole" + whole.to_numpy().astype("<i8").tobytes())
+                continue
+        text = physical.cast(pl.String).to_frame().write_csv(null_value="\x00")
+        digest.update(b"text" + text.encode())
+    return digest.hexdigest()
 
 
 def schema_of(relation: Relation) -> dict[str, Any]:

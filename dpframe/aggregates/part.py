@@ -46,7 +46,8 @@ class CellCounts:
     Parameters
     ----------
     groups, cells, values
-        One entry per group and cell that has rows, sorted by group and cell.
+        One entry per group and cell that has rows, sorted by group and cell; without cells, one
+        per group.
     size
         The number of groups.
     """
@@ -56,6 +57,13 @@ class CellCounts:
     values: Integers
     size: int
 
+    @classmethod
+    def of_groups(cls, groups: Integers, values: Integers, size: int) -> CellCounts:
+        """A table without cells, from groups in any order."""
+        dense = np.zeros(size, dtype=np.int64)
+        dense[groups] = values
+        return cls(np.arange(size), np.zeros(size, dtype=np.int64), dense, size)
+
     def of(self, group: int) -> tuple[Integers, Integers]:
         """Cell numbers, increasing, and values of one group."""
         first, last = np.searchsorted(self.groups, [group, group + 1])
@@ -64,6 +72,8 @@ class CellCounts:
     def dense(self, cells: int, first: int = 0, end: int | None = None) -> Integers:
         """Groups from `first` to `end` - 1 and all cells, zeros included; shape (groups, cells)."""
         last = self.size if end is None else end
+        if cells == 1 and len(self.values) == self.size:
+            return self.values[first:last].reshape(-1, 1).copy()
         table = np.zeros((last - first, cells), dtype=np.int64)
         lo, hi = np.searchsorted(self.groups, [first, last])
         table[self.groups[lo:hi] - first, self.cells[lo:hi]] = self.values[lo:hi]

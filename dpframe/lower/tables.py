@@ -14,6 +14,7 @@ from dpframe.aggregates.statistics import GridSum, Statistic, ValueCount
 from dpframe.core.domain import Columns
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
+from dpframe.lower.numbering import numbered
 from dpframe.rows.fold import domain, lower
 from dpframe.rows.operation import Namespace
 
@@ -112,25 +113,20 @@ def _key(expression: pl.Expr, tree: object, columns: Columns, ns: Namespace) -> 
 def count_cells(lowered: Lowered, result: pl.DataFrame, groups: Groups | None) -> list[CellCounts]:
     """The exact tables, by number of the public key; rows with other keys are dropped."""
     size = 1 if groups is None else groups.size
-    if groups is not None:
-        keys = groups.keys.with_columns(pl.col(pl.Enum, pl.Categorical).cast(pl.String))
-        names = [f"g{i}" for i in range(len(groups.by))]
-        numbered = keys.rename(dict(zip(keys.columns, names, strict=True))).with_row_index("k")
-        result = numbered.join(result, on=names, how="inner", nulls_equal=True)
+    if groups is None:
+        group = np.zeros(result.height, dtype=np.int64)
     else:
-        result = result.with_columns(k=pl.lit(0, dtype=pl.UInt32))
-    order = ["k"] if lowered.cells is None else ["k", _CELL]
-    result = result.sort(order)
-    group = result["k"].cast(pl.Int64).to_numpy()
-    cell = (
-        np.zeros(len(group), dtype=np.int64)
-        if lowered.cells is None
-        else result[_CELL].cast(pl.Int64).to_numpy()
-    )
-    return [
-        CellCounts(group, cell, result[f"v{i}"].fill_null(0).cast(pl.Int64).to_numpy(), size)
+        names = [f"g{i}" for i in range(len(groups.by))]
+        result, group = numbered(groups.keys, result, names)
+    values = [
+        result[f"v{i}"].fill_null(0).cast(pl.Int64).to_numpy()
         for i in range(len(lowered.statistics))
     ]
+    if lowered.cells is None:
+        return [CellCounts.of_groups(group, found, size) for found in values]
+    cell = result[_CELL].cast(pl.Int64).to_numpy()
+    order = np.lexsort((cell, group))
+    return [CellCounts(group[order], cell[order], found[order], size) for found in values]
 
 
 def _counted_by(statistics: Sequence[Statistic]) -> dict[int, int]:

@@ -1,0 +1,179 @@
+"""Exact noise and private selection: their time beside NumPy's unsafe generators, and OpenDP's.
+
+    python benchmarks/noise.py [REPEATS] [OPENDP_PYTHON]
+
+Wall time, the best of REPEATS interleaved runs; scales are warm, as in a session that uses them
+again. With the interpreter of an environment that has OpenDP, its samplers are timed too. Also
+printed: the rank correlation of the time of single draws with the size of the noise, which is 0
+when no loop grows with the noise, and a count by a million public keys against plain Polars.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+
+import numpy as np
+
+SIZES = (1, 1_000, 100_000, 1_000_000)
+SCALES = (1, 1_000, 1_000_000_000)
+OPENDP_SIZES = (1, 1_000, 100_000)
+CANDIDATES = 1_000_000
+ROWS, KEYS = 10_000_000, 1_000_000
+
+
+def best(sides: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """Seconds per side, interleaved; short calls are repeated within a run."""
+    found: dict[str, list[float]] = {name: [] for name in sides}
+    loops = {}
+    for name, side in sides.items():
+        start = time.perf_counter()
+        side()
+        once = time.perf_counter() - start
+        loops[name] = max(1, min(200, int(0.01 / max(once, 1e-7))))
+    for _ in range(repeats):
+        for name, side in sides.items():
+            start = time.perf_counter()
+            for _ in range(loops[name]):
+                side()
+            found[name].append((time.perf_counter() - start) / loops[name])
+    return {name: min(times) for name, times in found.items()}
+
+
+def draws(repeats: int, theirs: Mapping[str, float]) -> None:
+    """Integer noise, per call."""
+    from dpframe.mechanisms import DiscreteGaussian, DiscreteLaplace
+
+    rng = np.random.default_rng()
+    print(f"{'law':10}{'scale':>12}{'draws':>10}{'ms':>10}{'x NumPy':>9}{'OpenDP x ours':>15}")
+    for law in ("Laplace", "Gaussian"):
+        for scale in SCALES:
+            for n in SIZES:
+                ours = (
+                    DiscreteLaplace(Fraction(scale))
+                    if law == "Laplace"
+                    else DiscreteGaussian(Fraction(scale) ** 2)
+                )
+                numpy = rng.laplace if law == "Laplace" else rng.normal
+                times = best(
+                    {
+                        "ours": lambda ours=ours, n=n: ours.draw(n),
+                        "numpy": lambda numpy=numpy, s=scale, n=n: numpy(0.0, s, n),
+                    },
+                    repeats,
+                )
+                other = theirs.get(f"{law} {scale} {n}")
+                ratio = f"{other / times['ours']:15.0f}" if other else f"{'':15}"
+                print(
+                    f"{law:10}{scale:12,}{n:10,}{times['ours'] * 1e3:10.3f}"
+                    f"{times['ours'] / times['numpy']:9.2f}{ratio}"
+                )
+
+
+def selections(repeats: int) -> None:
+    """One choice among a million candidates, and a choice in each of 100,000 groups of ten."""
+    from dpframe.mechanisms import Exponential, PermuteAndFlip, ReportNoisyMax
+
+    rng = np.random.default_rng()
+    scores = rng.integers(0, 1_000, CANDIDATES)
+    groups = rng.integers(0, 1_000, (CANDIDATES // 10, 10))
+    print(f"\n{'selection':20}{'1e6 candidates, ms':>20}{'1e5 groups of 10, ms':>22}")
+    for kind in (PermuteAndFlip, Exponential, ReportNoisyMax):
+        law = kind(Fraction(20))
+        times = best(
+            {
+                "one": lambda law=law: law.select(scores),
+                "each": lambda law=law: law.select_each(groups),
+            },
+            repeats,
+        )
+        print(f"{law.name:20}{times['one'] * 1e3:20.1f}{times['each'] * 1e3:22.1f}")
+
+
+def timing(n: int = 20_000) -> None:
+    """Spearman's correlation of the time of a single draw with |noise|."""
+    from dpframe.mechanisms import DiscreteGaussian, DiscreteLaplace
+
+    print(f"\n{'single draws':24}{'correlation of time and |noise|':>34}")
+    for law in (DiscreteLaplace(Fraction(1000)), DiscreteGaussian(Fraction(1000) ** 2)):
+        sizes, times = np.empty(n), np.empty(n)
+        for i in range(n):
+            start = time.perf_counter_ns()
+            drawn = law.draw(1)
+            times[i] = time.perf_counter_ns() - start
+            sizes[i] = abs(int(drawn[0]))
+        ranks = [np.argsort(np.argsort(v)) for v in (sizes, times)]
+        print(f"{law.name:24}{np.corrcoef(*ranks)[0, 1]:34.3f}")
+
+
+def million_keys(repeats: int) -> None:
+    """A count by a million public keys over ten million rows."""
+    import polars as pl
+
+    import dpframe as dp
+
+    rng = np.random.default_rng(1)
+    frame = pl.DataFrame({"key": rng.integers(0, KEYS, ROWS)})
+    keys = pl.Series("key", range(KEYS))
+    private = dp.Session(epsilon=10**6).protect(frame, dp.Rows()).group_by("key", keys=keys)
+    query = private.agg(dp.count())
+    times = best(
+        {
+            "plain": lambda: frame.lazy().group_by("key").agg(pl.len()).collect(),
+            "private": lambda: query.collect(epsilon=1),
+        },
+        repeats,
+    )
+    ratio = times["private"] / times["plain"]
+    print(
+        f"\ncount by {KEYS:,} keys over {ROWS:,} rows: plain {times['plain']:.3f} s, "
+        f"private {times['private']:.3f} s, {ratio:.2f} times"
+    )
+
+
+def _report_opendp(repeats: int) -> None:
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T="i64"))
+    made = {
+        "Laplace": lambda s: dp.m.make_laplace(space, dp.l1_distance(T="i64"), scale=float(s)),
+        "Gaussian": lambda s: dp.m.make_gaussian(space, dp.l2_distance(T="i64"), scale=float(s)),
+    }
+    found = {}
+    for law, make in made.items():
+        for scale in SCALES:
+            noise = make(scale)
+            for n in OPENDP_SIZES:
+                zeros = [0] * n
+                side = {"opendp": lambda noise=noise, zeros=zeros: noise(zeros)}
+                found[f"{law} {scale} {n}"] = best(side, min(repeats, 3))["opendp"]
+    print(json.dumps(found))
+
+
+def main(repeats: int, opendp: str | None) -> None:
+    """Print the tables."""
+    theirs: dict[str, float] = {}
+    if opendp is not None:
+        command = [opendp, __file__, "--opendp", str(repeats)]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        theirs = json.loads(done.stdout.splitlines()[-1])
+    print(f"best of {repeats}; numpy {np.__version__}")
+    draws(repeats, theirs)
+    selections(repeats)
+    timing()
+    million_keys(repeats)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--opendp"]:
+        _report_opendp(int(sys.argv[2]))
+    else:
+        main(
+            int(sys.argv[1]) if len(sys.argv) > 1 else 5,
+            sys.argv[2] if len(sys.argv) > 2 else None,
+        )

@@ -1,0 +1,52 @@
+"""Which public key each row of an exact result belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+_SPARSE = 4
+"""Whole numbers are looked up in an array of at most so many entries per key."""
+
+
+def numbered(
+    keys: pl.DataFrame, result: pl.DataFrame, names: Sequence[str]
+) -> tuple[pl.DataFrame, NDArray[np.int64]]:
+    """The rows of a result that have a public key, and the number of each one's key.
+
+    Parameters
+    ----------
+    keys
+        The public keys, each once; nulls are keys like others.
+    result
+        Rows with the columns `names`, in the order of the columns of `keys`.
+    """
+    found = _among_whole_numbers(keys, result[names[0]]) if len(names) == 1 else None
+    if found is not None:
+        kept = found >= 0
+        return (result, found) if kept.all() else (result.filter(pl.Series(kept)), found[kept])
+    text = keys.with_columns(pl.col(pl.Enum, pl.Categorical).cast(pl.String))
+    listed = text.rename(dict(zip(text.columns, names, strict=True))).with_row_index("k")
+    joined = listed.join(result, on=list(names), how="inner", nulls_equal=True)
+    return joined, joined["k"].cast(pl.Int64).to_numpy()
+
+
+def _among_whole_numbers(keys: pl.DataFrame, given: pl.Series) -> NDArray[np.int64] | None:
+    """The number of the key of each entry, -1 for none; None where a join does it better."""
+    listed = keys.to_series()
+    whole = listed.dtype in (pl.Int64, pl.Int32, pl.Int16, pl.Int8, pl.UInt8, pl.UInt16, pl.UInt32)
+    if not whole or given.dtype != listed.dtype or not len(listed) or listed.null_count():
+        return None
+    numbers = listed.cast(pl.Int64).to_numpy()
+    lo, hi = int(numbers.min()), int(numbers.max())
+    if hi - lo >= _SPARSE * len(numbers) + 1024:
+        return None
+    place = np.full(hi - lo + 1, -1, dtype=np.int64)
+    place[numbers - lo] = np.arange(len(numbers))
+    entries = given.cast(pl.Int64)
+    inside = entries.is_between(lo, hi).fill_null(False).to_numpy()
+    at = entries.fill_null(lo).clip(lo, hi).to_numpy() - lo
+    return np.where(inside, place[at], -1)
