@@ -277,3 +277,176 @@ def test_generators_of_expressions_are_read_once() -> None:
         "y0",
         "y1",
     ]
+
+
+# -- found later, not fixed yet ---------------------------------------------------------------
+
+
+SPLIT = {
+    "head": ("name", pl.col("name").str.head(-1), ""),
+    "time": ("n", pl.col("n").cast(pl.Time), None),
+}
+"""Groups that a sorted frame keeps apart; Polars takes the result for sorted, which it is not."""
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="Polars keeps the flag of a sorted column through str.head(-1) (in 1.32 also slice "
+    "and tail) and through casts to Time; its in-memory engine then splits a group at every other "
+    "value between, and only the last piece is released: one row moves a count by any amount",
+)
+@pytest.mark.parametrize("name", SPLIT)
+def test_a_sorted_frame_does_not_split_groups(name: str) -> None:
+    by, key, wanted = SPLIT[name]
+    names = ["a"] * 9 + ["ab"] + ["b"] * 3
+    frame = pl.DataFrame({"name": names, "n": [-1] * 9 + [5] + [2**62] * 3}).sort(by)
+    try:
+        query = protected(frame).group_by(key.alias("key"), keys=[wanted]).agg(dp.count())
+    except dp.DPFrameError:
+        return
+    with pl.Config(engine_affinity="in-memory"):  # what Polars 1 uses unasked
+        assert query.collect(epsilon=10**6)["len"].item() == 12
+
+
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+import polars as pl, dpframe as dp
+frame = pl.DataFrame({"name": ["Alice" if sys.argv[1] == "1" else "", ""]})
+private = dp.Session(epsilon=1).protect(frame, dp.Rows())
+name = pl.col("name")
+many = "\\N{GRINNING FACE}" * 256
+try:
+    if sys.argv[2] == "plus":
+        for _ in range(31):
+            private = private.with_columns(name=name + name)
+        longest = name
+    else:
+        for _ in range(2):
+            private = private.with_columns(name=name.str.replace_all(".", many))
+        longest = pl.concat_str(*["name"] * 19_000)
+    query = private.dp_sum(longest.str.len_bytes(), (0, 10))
+except dp.DPFrameError:
+    sys.exit(0)
+query.collect(epsilon="1e-9")
+"""
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="texts joined by + are not cut; concat_str is cut only after all operands are joined",
+)
+@pytest.mark.parametrize("way", ["plus", "many operands"])
+def test_one_row_does_not_exhaust_memory_however_texts_are_joined(way: str) -> None:
+    codes = [
+        subprocess.run([sys.executable, "-c", LIMITED, secret, way], capture_output=True).returncode
+        for secret in "01"
+    ]
+    assert codes == [0, 0]
+
+
+def exact_values_in(error: BaseException) -> list[str]:
+    """The frames of a traceback that show exact tables to whoever prints its variables."""
+    found, trace = [], error.__traceback__
+    while trace is not None:
+        shown = repr(list(trace.tb_frame.f_locals.values()))
+        if "CellCounts(" in shown:
+            found.append(trace.tb_frame.f_code.co_qualname)
+        trace = trace.tb_next
+    return found
+
+
+LATE: dict[str, Any] = {
+    "power": lambda p: p.agg((2 ** -dp.count()).alias("r")),
+    "timedelta": lambda p: p.dp_median(
+        pl.col("x").clip(0, 2**63 - 1).cast(pl.Duration("ms")).alias("r")
+    ),
+}
+"""Queries that planning accepts and whose release fails."""
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="post-processing is tried on zeros only; when it fails after the charge, the error of "
+    "Polars or Python comes out, and the frames of its traceback hold the exact tables",
+)
+@pytest.mark.parametrize("name", LATE)
+def test_what_fails_after_the_charge_hides_exact_tables(name: str) -> None:
+    error: BaseException | None = None
+    try:
+        query = LATE[name](protected(pl.DataFrame({"x": [2**62] * 9})))
+        query.collect(epsilon=10**6)
+    except (Exception, pl.exceptions.PanicException) as raised:
+        error = raised
+    assert error is None or isinstance(error, dp.DPFrameError)
+    assert error is None or exact_values_in(error) == []
+
+
+ENORMOUS = """
+import resource
+resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
+import polars as pl, dpframe as dp
+session = dp.Session(epsilon=1)
+private = session.protect(pl.DataFrame({"x": [1]}), dp.Rows())
+try:
+    histogram = pl.col("x").cast(pl.String).dp_histogram(list(map(str, range(20_000))))
+    query = private.group_by("x", keys=range(100_000)).agg(histogram.alias("h"))
+    query.collect(epsilon=1)
+except dp.DPFrameError:
+    assert session.spent.is_zero
+"""
+
+
+@pytest.mark.xfail(
+    strict=True, reason="groups times cells are not limited: a MemoryError after the charge"
+)
+def test_results_that_do_not_fit_in_memory_are_refused_before_the_charge() -> None:
+    assert subprocess.run([sys.executable, "-c", ENORMOUS], capture_output=True).returncode == 0
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="a column whose name is a pattern to Polars, such as '^y|x$' or '*', is lowered with "
+    "pl.col, which then reads other columns than the plan says",
+)
+def test_a_name_that_is_a_pattern_reads_its_own_column() -> None:
+    frame = protected(pl.DataFrame({"x": [1] * 3, "y": [10] * 3}))
+    try:
+        query = frame.rename({"x": "^y|x$"}).agg(pl.selectors.by_name("^y|x$").dp_sum((0, 50)))
+    except dp.DPFrameError:
+        return
+    assert query.collect(epsilon=10**6).item() == 3
+
+
+NOTHING = pl.col("^nothing$")
+RAW_ERRORS: dict[str, Any] = {
+    "aggregate of none": lambda p: p.agg(NOTHING.dp_sum((0, 1))),
+    "column of none": lambda p: p.with_columns(a=NOTHING),
+    "filled by none": lambda p: p.fill_null(NOTHING),
+    "group by several": lambda p: p.group_by(k=pl.selectors.numeric(), keys=[1]),
+    "beyond datetime": lambda p: p.dp_median(
+        pl.col("x").clip(0, 2**63 - 1).cast(pl.Datetime("ms"))
+    ).plan(epsilon=1),
+}
+
+
+@pytest.mark.xfail(strict=True, reason="an IndexError, ValueError or PanicException comes out raw")
+@pytest.mark.parametrize("name", RAW_ERRORS)
+def test_refusals_are_errors_of_dpframe(name: str) -> None:
+    frame = protected(pl.DataFrame({"x": [1], "y": [1]}))
+    with pytest.raises(dp.DPFrameError):
+        RAW_ERRORS[name](frame)
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="a frame of candidates is kept by reference, and can be changed between plan and run",
+)
+def test_a_plan_does_not_change_with_the_frame_of_candidates() -> None:
+    candidates = pl.DataFrame({"c": ["u", "v"], "w": [1, 5]})
+    frame = protected(pl.DataFrame({"x": [1]}))
+    choice = dp.argmax(score=pl.col("x") * pl.col("w"), candidates=candidates, bounds=(0, 9))
+    plan = frame.agg(choice).plan(epsilon=1)
+    before = plan.fingerprint
+    candidates[1, "w"] = -5
+    assert plan.fingerprint == before
