@@ -122,7 +122,7 @@ def noisy_parts(draw: st.DrawFn) -> tuple[list[float], list[Fraction], list[floa
 
 @pytest.mark.parametrize("ddof", [0, 1])
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=50)
+@settings(max_examples=max(50, settings().max_examples))
 @given(made=noisy_parts(), known=st.booleans())
 def test_the_error_is_never_above_its_bound(
     kind: str, ddof: int, made: tuple[list[float], list[Fraction], list[float]], known: bool

@@ -56,7 +56,7 @@ def pays(charged: Fraction, used: Fraction) -> bool:
     return used <= charged <= used * (1 + 2 * BIT)
 
 
-@settings(max_examples=200)
+@settings(max_examples=max(200, settings().max_examples))
 @given(sensitivities(), spends)
 def test_additive_noise_costs_what_is_charged(found: ExactSensitivity, share: Budget) -> None:
     choice = choose(Asked("o", found), share)
@@ -77,7 +77,7 @@ def test_additive_noise_costs_what_is_charged(found: ExactSensitivity, share: Bu
             raise AssertionError(f"{law} for {share}")
 
 
-@settings(max_examples=200)
+@settings(max_examples=max(200, settings().max_examples))
 @given(
     st.integers(1, 2**30),
     st.integers(1, 5),
@@ -113,7 +113,7 @@ def test_selections_cost_what_is_charged(
 # ---------------------------------------------------------------------------- which is chosen
 
 
-@settings(max_examples=100)
+@settings(max_examples=max(100, settings().max_examples))
 @given(sensitivities(), spends)
 def test_the_least_error_is_chosen(found: ExactSensitivity, share: Budget) -> None:
     chosen = choose(Asked("o", found), share)

@@ -166,7 +166,7 @@ outputs = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=max(60, settings().max_examples))
 @given(outputs, st.sampled_from(["f", FULL]), st.sampled_from(UNITS))
 def test_nothing_is_paid_twice(asked: list[tuple[str, str]], steps: str, unit: dp.Rows) -> None:
     texts = [weighted(text, Fraction(weight)) for text, weight in asked]
@@ -189,7 +189,7 @@ def test_nothing_is_paid_twice(asked: list[tuple[str, str]], steps: str, unit: d
         assert all(use.weight * len(mine) >= least for use in mine)
 
 
-@settings(max_examples=60)
+@settings(max_examples=max(60, settings().max_examples))
 @given(
     outputs,
     st.sampled_from(["f", FULL]),
