@@ -22,6 +22,7 @@ from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.core.units import Rows
 from dpframe.infer import parts_of
 from dpframe.lower import lower_query
+from dpframe.lower.engine import _OPTIMIZATIONS
 from dpframe.lower.tables import count_cells
 from tests.laws.frames import frames
 
@@ -87,7 +88,7 @@ def exact_tables(query: Query, frame: pl.DataFrame, engine: Engine = "in-memory"
     """The exact tables through the real lowering; whatever an engine raises gets through."""
     counted: dict[Table, CellCounts] = {}
     for lowered in lower_query(query.relation, query.groups, tables_of(query), frame.lazy()):
-        result = lowered.frame.collect(engine=engine)
+        result = lowered.frame.collect(engine=engine, optimizations=_OPTIMIZATIONS)
         for statistic, cells in zip(
             lowered.statistics, count_cells(lowered, result, query.groups), strict=True
         ):
