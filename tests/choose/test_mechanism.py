@@ -72,7 +72,9 @@ def test_additive_noise_costs_what_is_charged(found: ExactSensitivity, share: Bu
             assert pays(choice.cost.main, found.l2_squared / (2 * sigma_squared))
         case DiscreteGaussian(), dp.ApproxDP():
             assert choice.cost == share
-            assert law.delta(share.main, found.l0, found.l2_squared) <= float(share.slack)
+            # the bound is itself rounded up, by a few parts in 10**11
+            found_delta = law.delta(share.main, found.l0, found.l2_squared)
+            assert found_delta <= float(share.slack) * (1 + 1e-9)
         case _:
             raise AssertionError(f"{law} for {share}")
 
