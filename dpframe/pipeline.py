@@ -22,7 +22,7 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.aggregates.part import Additive, Part, Responses, Selection
+from dpframe.aggregates.part import Additive, Part, Responses, Selection, Table
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.spec import OutputSpec
 from dpframe.aggregates.statistics import GridSum, SquareSum
@@ -31,6 +31,7 @@ from dpframe.choose.mechanism import Asked
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number, float_up, sqrt_up
 from dpframe.core.tree import Named
+from dpframe.errors import EngineError, UnsupportedOperation
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
 from dpframe.infer import PlannedUse, parts_of
@@ -44,12 +45,13 @@ from dpframe.infer.notes import (
 from dpframe.ledger.memory import MemoryLedger
 from dpframe.lower import dry_run
 from dpframe.lower import run as run_exact
-from dpframe.mechanisms import DiscreteGaussian, NoNoise
-from dpframe.parse.groups import read_groups
+from dpframe.mechanisms import DiscreteGaussian, Law, NoNoise
+from dpframe.parse.groups import MOST_GROUPS, read_groups
 from dpframe.parse.outputs import polars_schema, read_outputs
 from dpframe.parse.reader import read
 from dpframe.plan import NoisyAggregate, Plan, PlanStep, confidence_of
 from dpframe.release import assemble, check_post, draw, rehearse
+from dpframe.rows.failures import FAILURES
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,9 +83,14 @@ def read_rows(
     schema = polars_schema(relation.facts.columns)
     found = [n for e in expressions for n in read(e, schema, what=what)]
     for name, expression in named.items():
-        (single, *more) = read(expression, schema, what=what)
-        found.append(Named(name, single.tree))
-        found.extend(more)
+        made = read(expression, schema, what=what)
+        if len(made) != 1:
+            raise UnsupportedOperation(
+                f"{name!r} is one column, and its expression makes {len(made)}",
+                where=f"{what}({name}=...)",
+                remedy="name one column",
+            )
+        found.append(Named(name, made[0].tree))
     return tuple(found)
 
 
@@ -96,9 +103,20 @@ def ask(relation: Relation, groups: Groups | None, specs: Iterable[OutputSpec]) 
     """A query, read and checked as far as that is possible without knowing what it may cost."""
     taken = () if groups is None else groups.names
     query = Query(relation, groups, read_outputs(specs, relation.facts.columns, taken))
-    parts_of(query)  # refusals come when the query is built
+    for use in parts_of(query):  # refusals come when the query is built
+        _require_room(use, query)
     check_post(query)
     return query
+
+
+def _require_room(use: PlannedUse, query: Query) -> None:
+    """Refuse more results than fit in memory."""
+    entries = use.part.entries(query.scope)
+    if entries > MOST_GROUPS:
+        raise UnsupportedOperation(
+            f"{use.name} would have {entries} results, more than {MOST_GROUPS}",
+            remedy="use fewer keys or fewer bins",
+        )
 
 
 def plan(query: Query, spend: Budget, remaining: Budget | None) -> Prepared:
@@ -165,18 +183,40 @@ def run(
     }
     rehearse(query, laws, confidence)
     entry = ledger.charge(prepared.plan.cost, prepared.plan.fingerprint)
+    result = _released(prepared, source, tables, laws, confidence)
+    ledger.settle(entry, "released" if isinstance(result, pl.DataFrame) else "failed")
+    if isinstance(result, pl.DataFrame):
+        return result
+    if isinstance(result, EngineError):  # which says nothing but that
+        raise EngineError(result.what, where=result.where, remedy=result.remedy)
+    if not issubclass(result, FAILURES):
+        raise result
+    raise EngineError(
+        f"the release failed after it was charged ({result.__name__}); the message is withheld "
+        "because it may quote private data",
+        remedy="spend a query on fewer groups or simpler arithmetic; the charge stays",
+    )
+
+
+def _released(
+    prepared: Prepared,
+    source: pl.LazyFrame,
+    tables: list[Table],
+    laws: Mapping[tuple[Part, str], Law],
+    confidence: Fraction | None,
+) -> pl.DataFrame | EngineError | type[BaseException]:
+    """The result, or what kind of failure there was. The failure itself is not handed on: the
+    frames of its traceback hold exact tables.
+    """
+    query = prepared.query
     try:
         counted = run_exact(query.relation, query.groups, tables, source)
-        noisy = {
-            (use.part, use.mechanism): draw(use.part, choice.law, counted, query.scope)
-            for use, choice in zip(prepared.parts, prepared.choices, strict=True)
-        }
-        result = assemble(query, noisy, laws, confidence)
-    except BaseException:
-        ledger.settle(entry, "failed")
-        raise
-    ledger.settle(entry, "released")
-    return result
+        noisy = {key: draw(key[0], law, counted, query.scope) for key, law in laws.items()}
+        return assemble(query, noisy, laws, confidence)
+    except EngineError as error:
+        return EngineError(error.what, where=error.where, remedy=error.remedy)
+    except BaseException as error:
+        return type(error)
 
 
 def _choices(parts: Sequence[PlannedUse], query: Query, spend: Budget) -> tuple[Choice, ...]:

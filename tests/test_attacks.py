@@ -279,7 +279,7 @@ def test_generators_of_expressions_are_read_once() -> None:
     ]
 
 
-# -- found later, not fixed yet ---------------------------------------------------------------
+# -- sorted columns, long texts, late failures and names ---------------------------------------
 
 
 SPLIT = {
@@ -289,12 +289,6 @@ SPLIT = {
 """Groups that a sorted frame keeps apart; Polars takes the result for sorted, which it is not."""
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="Polars keeps the flag of a sorted column through str.head(-1) (in 1.32 also slice "
-    "and tail) and through casts to Time; its in-memory engine then splits a group at every other "
-    "value between, and only the last piece is released: one row moves a count by any amount",
-)
 @pytest.mark.parametrize("name", SPLIT)
 def test_a_sorted_frame_does_not_split_groups(name: str) -> None:
     by, key, wanted = SPLIT[name]
@@ -332,10 +326,6 @@ query.collect(epsilon="1e-9")
 """
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="texts joined by + are not cut; concat_str is cut only after all operands are joined",
-)
 @pytest.mark.parametrize("way", ["plus", "many operands"])
 def test_one_row_does_not_exhaust_memory_however_texts_are_joined(way: str) -> None:
     codes = [
@@ -365,11 +355,6 @@ LATE: dict[str, Any] = {
 """Queries that planning accepts and whose release fails."""
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="post-processing is tried on zeros only; when it fails after the charge, the error of "
-    "Polars or Python comes out, and the frames of its traceback hold the exact tables",
-)
 @pytest.mark.parametrize("name", LATE)
 def test_what_fails_after_the_charge_hides_exact_tables(name: str) -> None:
     error: BaseException | None = None
@@ -397,18 +382,10 @@ except dp.DPFrameError:
 """
 
 
-@pytest.mark.xfail(
-    strict=True, reason="groups times cells are not limited: a MemoryError after the charge"
-)
 def test_results_that_do_not_fit_in_memory_are_refused_before_the_charge() -> None:
     assert subprocess.run([sys.executable, "-c", ENORMOUS], capture_output=True).returncode == 0
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a column whose name is a pattern to Polars, such as '^y|x$' or '*', is lowered with "
-    "pl.col, which then reads other columns than the plan says",
-)
 def test_a_name_that_is_a_pattern_reads_its_own_column() -> None:
     frame = protected(pl.DataFrame({"x": [1] * 3, "y": [10] * 3}))
     try:
@@ -424,13 +401,9 @@ RAW_ERRORS: dict[str, Any] = {
     "column of none": lambda p: p.with_columns(a=NOTHING),
     "filled by none": lambda p: p.fill_null(NOTHING),
     "group by several": lambda p: p.group_by(k=pl.selectors.numeric(), keys=[1]),
-    "beyond datetime": lambda p: p.dp_median(
-        pl.col("x").clip(0, 2**63 - 1).cast(pl.Datetime("ms"))
-    ).plan(epsilon=1),
 }
 
 
-@pytest.mark.xfail(strict=True, reason="an IndexError, ValueError or PanicException comes out raw")
 @pytest.mark.parametrize("name", RAW_ERRORS)
 def test_refusals_are_errors_of_dpframe(name: str) -> None:
     frame = protected(pl.DataFrame({"x": [1], "y": [1]}))
@@ -438,10 +411,15 @@ def test_refusals_are_errors_of_dpframe(name: str) -> None:
         RAW_ERRORS[name](frame)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a frame of candidates is kept by reference, and can be changed between plan and run",
-)
+@pytest.mark.parametrize("dtype", [pl.Datetime("ms"), pl.Duration("ms"), pl.Datetime("ns")])
+def test_moments_beyond_the_calendar_of_python_are_planned_and_released(dtype: Any) -> None:
+    moment = pl.col("x").clip(0, 2**63 - 1).cast(dtype)
+    frame = protected(pl.DataFrame({"x": [2**62] * 9}))
+    query = frame.agg(a=moment.dp_median(), b=moment.dp_quantile([0.1, 0.9]))
+    assert "milliseconds" in query.explain(epsilon=1) or dtype == pl.Datetime("ns")
+    assert query.collect(epsilon=1).height == 1
+
+
 def test_a_plan_does_not_change_with_the_frame_of_candidates() -> None:
     candidates = pl.DataFrame({"c": ["u", "v"], "w": [1, 5]})
     frame = protected(pl.DataFrame({"x": [1]}))

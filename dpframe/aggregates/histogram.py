@@ -204,7 +204,8 @@ def _increasing(edges: tuple[Fraction, ...], where: str) -> tuple[Fraction, ...]
 
 def _bins_frame(name: str, cells: BinCells) -> pl.DataFrame:
     dtype = cells.value.domain.dtype
-    edges = [scalar_of(e, dtype) if _fits(e, cells) else float(e) for e in cells.edges]
+    exact = not cells.value.is_whole or all(e.denominator == 1 for e in cells.edges)
+    edges = [scalar_of(e, dtype) if exact else float(e) for e in cells.edges]
     last = len(edges) - 2
     text: list[str | None] = [
         f"[{_label(edges[i])}, {_label(edges[i + 1])}{']' if i == last else ')'}"
@@ -215,10 +216,6 @@ def _bins_frame(name: str, cells: BinCells) -> pl.DataFrame:
     if cells.other:
         text, lower, upper = [*text, "other"], [*lower, None], [*upper, None]
     return pl.DataFrame({name: text, "lower": lower, "upper": upper}, strict=False)
-
-
-def _fits(edge: Fraction, cells: BinCells) -> bool:
-    return not cells.value.is_whole or all(e.denominator == 1 for e in cells.edges)
 
 
 def _label(edge: object) -> str:

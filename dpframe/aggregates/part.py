@@ -61,7 +61,7 @@ class CellCounts:
     def of_groups(cls, groups: Integers, values: Integers, size: int) -> CellCounts:
         """A table without cells, from groups in any order."""
         dense = np.zeros(size, dtype=np.int64)
-        dense[groups] = values
+        np.add.at(dense, groups, values)  # an engine that split a group is put right
         return cls(np.arange(size), np.zeros(size, dtype=np.int64), dense, size)
 
     def of(self, group: int) -> tuple[Integers, Integers]:
@@ -76,7 +76,7 @@ class CellCounts:
             return self.values[first:last].reshape(-1, 1).copy()
         table = np.zeros((last - first, cells), dtype=np.int64)
         lo, hi = np.searchsorted(self.groups, [first, last])
-        table[self.groups[lo:hi] - first, self.cells[lo:hi]] = self.values[lo:hi]
+        np.add.at(table, (self.groups[lo:hi] - first, self.cells[lo:hi]), self.values[lo:hi])
         return table
 
 

@@ -15,12 +15,17 @@ from dpframe.aggregates.cells import PointCells, PositionCells
 from dpframe.aggregates.part import Ballot, CellCounts, ScoreRange, Selection, Table
 from dpframe.aggregates.request import Request, Scope
 from dpframe.aggregates.statistics import RowCount
-from dpframe.aggregates.values import Value, bounds_of, number_of, numeric_value, scalar_of
+from dpframe.aggregates.values import (
+    Value,
+    bounds_of,
+    number_of,
+    numeric_value,
+    whole_series,
+)
 from dpframe.core.exact import exact, show
 from dpframe.core.sensitivity import Contribution, ExactSensitivity, additive_sensitivity
 from dpframe.errors import InvalidBounds
 from dpframe.rows.fold import domain, words
-from dpframe.rows.polars_dtypes import to_polars
 
 POINTS = 1 << 20
 """How finely an interval is divided where its values are not whole numbers."""
@@ -157,28 +162,24 @@ class Quantile(Aggregate):
         value, cells = self._cells(request, scope)
         dtype = value.domain.dtype
         whole = dtype.is_integer or dtype.is_temporal
-        result = (
-            pl.Int64 if dtype.is_integer else to_polars(dtype) if dtype.is_temporal else pl.Float64
-        )
         if isinstance(cells, PositionCells):
             whole = whole and all(c.denominator == 1 for c in cells.candidates)
-            listed = [scalar_of(c, dtype) if whole else float(c) for c in cells.candidates]
-            columns = [[listed[code] for code in v.reshape(-1).tolist()] for v in values]
+            numbers = [[cells.candidates[code] for code in v.reshape(-1).tolist()] for v in values]
         else:
-            columns = [
-                [
-                    scalar_of(cells.lo + int(c) * cells.step, dtype)
-                    if whole
-                    else float(cells.lo + int(c) * cells.step)
-                    for c in v.reshape(-1).tolist()
-                ]
-                for v in values
+            numbers = [
+                [cells.lo + code * cells.step for code in v.reshape(-1).tolist()] for v in values
             ]
-        inner = result if whole else pl.Float64
+        columns = [
+            whole_series(f"q{i}", [int(n) for n in found], dtype)
+            if whole
+            else pl.Series(f"q{i}", [float(n) for n in found], dtype=pl.Float64)
+            for i, found in enumerate(numbers)
+        ]
         if not isinstance(request.parameters["q"], tuple):
-            return pl.Series(request.name, columns[0], dtype=inner)
-        rows = [list(row) for row in zip(*columns, strict=True)]
-        return pl.Series(request.name, rows, dtype=pl.List(inner))
+            return columns[0].alias(request.name)
+        return (
+            pl.DataFrame(columns).select(pl.concat_list(pl.all()).alias(request.name)).to_series()
+        )
 
     def note(self, request: Request, scope: Scope) -> str:
         several = isinstance(request.parameters["q"], tuple)

@@ -6,7 +6,7 @@ or units since the epoch) and come back as temporal values.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -24,6 +24,10 @@ from dpframe.rows.operation import Namespace
 from dpframe.rows.polars_dtypes import to_polars
 
 _DAY = Fraction(24 * 3600 * 10**9)
+_CALENDAR = (-62_135_596_800, 253_402_300_799)
+"""Seconds since 1970 of the first and the last of Python's calendar."""
+_LONGEST = 86_399_999_913_600
+"""Seconds in 999,999,999 days, Python's longest duration."""
 _EXAMPLES = {"quantile": "0.5, ", "histogram": "10, bounds="}
 
 
@@ -195,6 +199,15 @@ def as_series(name: str, numbers: Any, dtype: DType) -> pl.Series:
     return series
 
 
+def whole_series(name: str, numbers: Sequence[int], dtype: DType) -> pl.Series:
+    """Whole numbers as Int64, or as the temporal type whose units they count, exactly."""
+    series = pl.Series(name, numbers, dtype=pl.Int64)
+    if dtype.is_temporal:
+        narrow = pl.Int32 if dtype.name == "Date" else pl.Int64
+        return series.cast(narrow, strict=False).cast(to_polars(dtype), strict=False)
+    return series
+
+
 def scalar_of(number: Fraction, dtype: DType) -> Scalar:
     """One number as a value of `dtype`, for candidates and plans."""
     if dtype.is_integer:
@@ -213,10 +226,16 @@ def show_value(number: Fraction, dtype: DType) -> str:
         return show(number)
     if dtype.name == "Time":  # the ends of a grid may lie just outside the day
         number = max(Fraction(0), min(number, _DAY - 1))
-    try:
-        return str(scalar_of(number, dtype))
-    except (OverflowError, ValueError):
-        return f"{show(number)} units"
+    if not _in_calendar(number, dtype):
+        return f"{show(number)} {unit_words(dtype)}"
+    return str(scalar_of(number, dtype))
+
+
+def _in_calendar(number: Fraction, dtype: DType) -> bool:
+    """Whether Python has a value for so many units: years end with 9999 there, not in Polars."""
+    seconds = number * 86_400 if dtype.name == "Date" else number / dtype.units_per_second
+    first, last = (-_LONGEST, _LONGEST) if dtype.name == "Duration" else _CALENDAR
+    return first <= seconds <= last
 
 
 def unit_words(dtype: DType) -> str:

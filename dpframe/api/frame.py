@@ -209,8 +209,8 @@ class PrivateFrame(Opaque, Shortcuts):
 
     def _fill(self, op: str, value: Any) -> PrivateFrame:
         given = value if isinstance(value, pl.Expr) else _literal(value, op)
-        (constant,) = pipeline.read_rows([given], {}, self._relation, op)
-        if not isinstance(constant.tree, Literal):
+        (constant, *_) = (*pipeline.read_rows([given], {}, self._relation, op), None)
+        if constant is None or not isinstance(constant.tree, Literal):
             raise UnsupportedOperation(
                 f"{op} of a whole frame takes a constant",
                 where=f"{op}({given})",

@@ -253,7 +253,7 @@ def argmax(
             where="dp_argmax(k=...)",
             remedy="write k=1 for the best candidate",
         )
-    listed = candidates
+    listed = candidates.clone() if isinstance(candidates, pl.DataFrame) else candidates
     if candidates is not None and not isinstance(candidates, pl.DataFrame):
         listed = _listed(candidates, "dp_argmax")
     parameters = {"candidates": listed, "k": k, "bounds": bounds}

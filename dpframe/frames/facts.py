@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from dpframe.core.domain import Columns, Domain, columns
 from dpframe.core.units import Rows
+from dpframe.errors import UnsupportedOperation
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,15 @@ class FrameFacts:
     columns: Columns
     unit: Rows
     complete: bool = True
+
+    def __post_init__(self) -> None:
+        for name in self.columns:
+            if name == "*" or (name.startswith("^") and name.endswith("$")):
+                raise UnsupportedOperation(
+                    f"a column is named {name!r}, which Polars takes for a pattern that selects "
+                    "columns",
+                    remedy="give it another name; before the frame is protected, if it has it then",
+                )
 
     def with_columns(self, table: Mapping[str, Domain]) -> FrameFacts:
         """The same rows with other columns."""

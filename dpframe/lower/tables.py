@@ -15,6 +15,7 @@ from dpframe.core.domain import Columns
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
 from dpframe.lower.numbering import numbered
+from dpframe.rows.broadcast import unordered
 from dpframe.rows.fold import domain, lower
 from dpframe.rows.operation import Namespace
 
@@ -82,7 +83,7 @@ def _aggregate(
         for name, n in zip(keys, by, strict=True)
     }
     if cells is not None:
-        rows[_CELL] = cells.row(columns, ns)
+        rows[_CELL] = unordered(ns, cells.row(columns, ns))
         keys.append(_CELL)
     counted = _counted_by(statistics)
     for i, statistic in enumerate(statistics):
@@ -105,9 +106,12 @@ def _aggregate(
 
 
 def _key(expression: pl.Expr, tree: object, columns: Columns, ns: Namespace) -> pl.Expr:
-    """A grouping expression; physical codes of categories depend on the data, so text is used."""
+    """A grouping expression; physical codes of categories depend on the data, so text is used.
+
+    Polars groups a column that it takes for sorted by its runs.
+    """
     dtype = domain(tree, columns).dtype  # type: ignore[arg-type]
-    return expression.cast(ns.String) if dtype.is_text else expression
+    return unordered(ns, expression.cast(ns.String) if dtype.is_text else expression)
 
 
 def count_cells(lowered: Lowered, result: pl.DataFrame, groups: Groups | None) -> list[CellCounts]:

@@ -39,8 +39,14 @@ def read_groups(
     schema = polars_schema(columns)
     named = [n for e in _flat(by) for n in read(e, schema, what="group_by")]
     for name, expression in named_by.items():
-        (found,) = read(expression, schema, what="group_by")
-        named.append(Named(name, found.tree))
+        made = read(expression, schema, what="group_by")
+        if len(made) != 1:
+            raise UnsupportedOperation(
+                f"{name!r} is one column, and its expression makes {len(made)}",
+                where=f"group_by({name}=...)",
+                remedy="name one column",
+            )
+        named.append(Named(name, made[0].tree))
     if not named:
         raise UnsupportedOperation(
             "group_by needs at least one column", remedy="name one, or aggregate the whole frame"

@@ -64,6 +64,12 @@ def read_outputs(
 def _expand(spec: OutputSpec, schema: Mapping[str, Any]) -> list[Output]:
     """One output per column that the expression names."""
     requests = {p: _requests(a, schema) for p, a in spec.aggregates.items()}
+    if not all(requests.values()):
+        raise UnsupportedOperation(
+            "a dp expression selects no column",
+            where=spec.words,
+            remedy="name a column that the frame has",
+        )
     width = max(len(found) for found in requests.values())
     first = _fill(spec.words, {p: found[0][1] for p, found in requests.items()})
     if any(len(found) not in (1, width) for found in requests.values()):

@@ -47,7 +47,7 @@ def interval_of(
         for request in output.requests.values()
         for use in BY_KIND[request.kind].uses(request, scope)
     }
-    if not all(isinstance(laws[key], AdditiveLaw) for key in parts):
+    if not all(isinstance(laws.get(key), AdditiveLaw) for key in parts):
         return None  # the error of a selection is one of its score
     level = 1 - (1 - confidence) / len(parts)
     found = {p: _request(r, scope, noisy, laws, level) for p, r in output.requests.items()}

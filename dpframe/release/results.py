@@ -156,8 +156,8 @@ def _table_names(output: Output, scope: Scope) -> list[str]:
 
 
 def rehearse(query: Query, laws: Laws, confidence: Fraction | None) -> None:
-    """Assemble the released frame from zeros, for the first keys: what fails would do so after the
-    charge.
+    """Assemble the released frame from made-up numbers, for the first keys: what fails would do so
+    after the charge.
 
     Raises
     ------
@@ -172,13 +172,14 @@ def rehearse(query: Query, laws: Laws, confidence: Fraction | None) -> None:
         first = replace(query.groups, keys=query.groups.keys.head(most))
         query = replace(query, groups=first)
     try:
-        made = assemble(query, _zeros(query), laws, confidence)
+        for number, place in ((0, 0), (1000, -1), (-1000, -1)):
+            made = assemble(query, _trial(query, number, place), laws, confidence)
     except FAILURES as error:
         raise UnsupportedOperation(
             f"the results cannot be put into a frame ({type(error).__name__}); nothing was charged",
-            remedy="simplify the query, or report it as a bug of dpframe",
+            remedy="compute on the released results instead, or simplify the query",
         ) from None
-    if confidence is not None and made.width == assemble(query, _zeros(query)).width:
+    if confidence is not None and made.width == assemble(query, _trial(query, 0, 0)).width:
         raise UnsupportedOperation(
             "no result of the query has an interval",
             where=query.outputs[0].words,
@@ -187,21 +188,22 @@ def rehearse(query: Query, laws: Laws, confidence: Fraction | None) -> None:
         )
 
 
-def _zeros(query: Query) -> dict[tuple[Part, str], Noisy]:
+def _trial(query: Query, number: int, place: int) -> dict[tuple[Part, str], Noisy]:
+    """Noisy integers that are all one number, and the first or the last candidates."""
     scope = query.scope
     groups = 1 if query.groups is None else query.groups.size
-    zeros: dict[tuple[Part, str], Noisy] = {}
+    trial: dict[tuple[Part, str], Noisy] = {}
     for output in query.outputs:
         for request in output.requests.values():
             for use in BY_KIND[request.kind].uses(request, scope):
                 part = use.part
                 if isinstance(part, Selection):
-                    shape = (part.entries(scope), part.rounds)
+                    shape, value = (part.entries(scope), part.rounds), place % part.candidates
                 else:
                     cells = part.tables[0].cells
-                    shape = (groups, 1 if cells is None else cells.size)
-                zeros[(part, request.mechanism)] = np.zeros(shape, dtype=np.int64)
-    return zeros
+                    shape, value = (groups, 1 if cells is None else cells.size), number
+                trial[(part, request.mechanism)] = np.full(shape, value, dtype=np.int64)
+    return trial
 
 
 def _is_ranking(output: Output) -> bool:

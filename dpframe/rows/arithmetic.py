@@ -26,6 +26,7 @@ from dpframe.rows.operands import (
 )
 from dpframe.rows.operation import Namespace, RowOperation
 from dpframe.rows.temporal_arithmetic import add_moments, added, is_temporal_sum
+from dpframe.rows.text import bounded
 
 MAX_JOINED_CATEGORIES = 64
 
@@ -83,7 +84,7 @@ class Add(RowOperation):
     ) -> pl.Expr:
         a, b = domains
         if _is_joined(a, b):
-            return as_type(args[0], STRING) + as_type(args[1], STRING)
+            return bounded(bounded(as_type(args[0], STRING)) + bounded(as_type(args[1], STRING)))
         if is_temporal_sum(a, b):
             return add_moments(args, domains, 1)
         x, y = compute(args, domains)

@@ -41,3 +41,14 @@ def unsigned_zero(ns: Namespace, number: pl.Expr, dtype: DType) -> pl.Expr:
     zero = ns.lit(0.0, dtype=to_polars(dtype))
     result: pl.Expr = ns.when(number == 0).then(zero).otherwise(number)
     return result
+
+
+def unordered(ns: Namespace, expression: pl.Expr) -> pl.Expr:
+    """The same values, which no engine takes for sorted.
+
+    Polars keeps the flag of a sorted column through some operations that do not keep the order.
+    What is grouped, compared or counted after that is wrong, in a way that depends on other rows.
+    A field of a struct has no such flag, and taking it copies nothing.
+    """
+    result: pl.Expr = ns.struct(expression.alias("value")).struct.field("value")
+    return result

@@ -20,7 +20,7 @@ from dpframe.core.dtypes import FLOAT32, INT64, STRING, DType
 from dpframe.core.interval import EVERYTHING, Interval, interval
 from dpframe.core.tree import Options
 from dpframe.errors import UnsupportedOperation
-from dpframe.rows.broadcast import unsigned_zero
+from dpframe.rows.broadcast import unordered, unsigned_zero
 from dpframe.rows.operands import INT64_LIMITS, as_type, boolean
 from dpframe.rows.operation import Namespace, RowOperation
 from dpframe.rows.temporal_arithmetic import counted, counted_interval, units_per_day
@@ -141,6 +141,8 @@ def cast_expression(ns: Namespace, expression: pl.Expr, source: DType, target: D
         return _between_temporal(expression, source, target)
     if source.is_temporal and target == STRING:
         return _temporal_text(ns, expression, source)
+    if target.name == "Time":
+        return unordered(ns, as_type(as_type(expression, INT64), target))
     if source.is_temporal or (source.is_integer and target.is_temporal):
         return as_type(as_type(expression, INT64), target)
     if source.is_boolean and not target.is_text:

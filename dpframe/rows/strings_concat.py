@@ -18,6 +18,8 @@ from dpframe.rows.polars_dtypes import to_polars
 from dpframe.rows.text import LONGEST_TEXT, bounded
 
 _MOST_CATEGORIES = 1_000
+_MOST_OPERANDS = 64
+"""So many texts at their longest are still small."""
 
 
 class ConcatStr(RowOperation):
@@ -37,6 +39,11 @@ class ConcatStr(RowOperation):
         text_option(options, "separator")
         if not args:
             raise UnsupportedOperation("concat_str needs at least one expression")
+        if len(args) > _MOST_OPERANDS:
+            raise UnsupportedOperation(
+                f"concat_str joins at most {_MOST_OPERANDS} expressions, not {len(args)}",
+                remedy="join fewer, or in several steps",
+            )
         for arg in args:
             _require_printable(arg.dtype)
         ignore = flag_option(options, "ignore_nulls")
@@ -46,7 +53,7 @@ class ConcatStr(RowOperation):
     def lower(
         self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
     ) -> pl.Expr:
-        texts = [arg.cast(to_polars(STRING), strict=False) for arg in args]
+        texts = [bounded(arg.cast(to_polars(STRING), strict=False)) for arg in args]
         expression: pl.Expr = ns.concat_str(
             texts,
             separator=text_option(options, "separator"),

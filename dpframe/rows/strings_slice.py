@@ -6,6 +6,7 @@ import polars as pl
 
 from dpframe.core.tree import Options
 from dpframe.errors import InvalidBounds
+from dpframe.rows.broadcast import unordered
 from dpframe.rows.operation import Namespace, RowOperation
 from dpframe.rows.options import whole_option
 from dpframe.rows.text import TextToText
@@ -30,7 +31,7 @@ class Slice(TextToText):
 
     def apply(self, ns: Namespace, text: pl.Expr, options: Options) -> pl.Expr:
         length = None if options.get("length") is None else whole_option(options, "length")
-        return text.str.slice(whole_option(options, "offset"), length)
+        return unordered(ns, text.str.slice(whole_option(options, "offset"), length))
 
     def arguments(self, options: Options) -> str:
         length = options.get("length")
@@ -54,7 +55,7 @@ class Head(_End):
     examples = ('pl.col("s").str.head(2)', 'pl.col("s").str.head(-1)')
 
     def apply(self, ns: Namespace, text: pl.Expr, options: Options) -> pl.Expr:
-        return text.str.head(whole_option(options, "n"))
+        return unordered(ns, text.str.head(whole_option(options, "n")))
 
 
 class Tail(_End):
@@ -64,7 +65,7 @@ class Tail(_End):
     examples = ('pl.col("s").str.tail(2)', 'pl.col("s").str.tail(-1)')
 
     def apply(self, ns: Namespace, text: pl.Expr, options: Options) -> pl.Expr:
-        return text.str.tail(whole_option(options, "n"))
+        return unordered(ns, text.str.tail(whole_option(options, "n")))
 
 
 OPERATIONS: tuple[RowOperation, ...] = (Slice(), Head(), Tail())

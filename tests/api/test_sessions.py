@@ -242,15 +242,21 @@ def test_a_failed_run_keeps_its_charge_and_says_nothing_of_the_data(error: Excep
     assert session.history["status"].to_list() == ["failed", "released"]
 
 
-def test_a_failure_after_the_run_keeps_its_charge(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", [RuntimeError, MemoryError, KeyboardInterrupt, SystemExit])
+def test_a_failure_after_the_run_keeps_its_charge(
+    monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
+) -> None:
     def broken(*_: object) -> None:
-        raise RuntimeError("no randomness")
+        raise kind("42 people")
 
     session = dp.Session(epsilon=1)
     query = session.protect(FRAME, dp.Rows()).dp_count()
     monkeypatch.setattr(pipeline, "draw", broken)
-    with pytest.raises(RuntimeError):
+    expected = dp.EngineError if issubclass(kind, Exception) else kind
+    with pytest.raises(expected) as caught:
         query.collect(epsilon=0.5)
+    assert "42" not in str(caught.value)
+    assert caught.value.__context__ is None
     assert session.history["status"].to_list() == ["failed"]
     assert session.spent == dp.PureDP("0.5")
 
