@@ -17,7 +17,7 @@ from dpframe.api.source import Source, protected_source
 from dpframe.charge import budget_of, spend_in
 from dpframe.core.budget import Budget
 from dpframe.core.domain import Domain, columns, domain_of_dtype
-from dpframe.core.exact import Number
+from dpframe.core.exact import Number, nearest
 from dpframe.core.interval import Interval
 from dpframe.core.units import Rows, Unit, as_unit
 from dpframe.errors import InvalidBounds, InvalidBudget, UnknownColumn, UnsupportedOperation
@@ -223,13 +223,13 @@ class Session:
         """One row per charge: `time`, `fingerprint`, `epsilon`, `delta`, `rho`, `status`."""
         entries = self._ledger.entries
         rho = self._budget.currency == "rho"
-        mains = [float(e.cost.main) for e in entries]
+        mains = [nearest(e.cost.main) for e in entries]
         return pl.DataFrame(
             {
                 "time": pl.Series([e.time for e in entries], dtype=pl.Datetime("us", "UTC")),
                 "fingerprint": pl.Series([e.fingerprint for e in entries], dtype=pl.String),
                 "epsilon": pl.Series([None if rho else m for m in mains], dtype=pl.Float64),
-                "delta": pl.Series([float(e.cost.slack) for e in entries], dtype=pl.Float64),
+                "delta": pl.Series([nearest(e.cost.slack) for e in entries], dtype=pl.Float64),
                 "rho": pl.Series([m if rho else None for m in mains], dtype=pl.Float64),
                 "status": pl.Series([e.status for e in entries], dtype=pl.String),
             }

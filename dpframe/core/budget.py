@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
-from dpframe.core.exact import Number, exact, show
+from dpframe.core.exact import Number, exact, nearest, show
 from dpframe.errors import InvalidBudget
 
 
@@ -136,7 +136,7 @@ class PureDP(Budget):
 
     @property
     def epsilon(self) -> float:
-        return float(self.exact_epsilon)
+        return nearest(self.exact_epsilon)
 
     @property
     def delta(self) -> float:
@@ -184,11 +184,11 @@ class ApproxDP(Budget):
 
     @property
     def epsilon(self) -> float:
-        return float(self.exact_epsilon)
+        return nearest(self.exact_epsilon)
 
     @property
     def delta(self) -> float:
-        return float(self.exact_delta)
+        return nearest(self.exact_delta)
 
     def __repr__(self) -> str:
         return f"ApproxDP(epsilon={show(self.main, 15)}, delta={show(self.slack, 15)})"
@@ -235,11 +235,11 @@ class ZCDP(Budget):
 
     @property
     def rho(self) -> float:
-        return float(self.exact_rho)
+        return nearest(self.exact_rho)
 
     @property
     def delta(self) -> float:
-        return float(self.exact_delta)
+        return nearest(self.exact_delta)
 
     def __repr__(self) -> str:
         delta = f", delta={show(self.slack, 15)}" if self.slack else ""

@@ -48,6 +48,14 @@ def exact(value: object) -> Fraction:
     raise TypeError(f"{type(value).__name__} is not a number")
 
 
+def nearest(value: Fraction) -> float:
+    """The nearest float, infinity beyond the largest; for people."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
 def float_up(value: Fraction) -> float:
     """The smallest float that is not below `value` (infinity when there is none)."""
     try:

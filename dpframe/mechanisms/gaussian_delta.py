@@ -46,11 +46,14 @@ _LARGE: Final = Fraction(2048**2)
 _TOLERANCE: Final = 5e-7
 _INFLATE: Final = 1.0 + 1e-11
 _LEAST: Final = 1e-280
+_MOST_EPSILON: Final = Fraction(10**4)
+"""What is private with this epsilon is so with any larger one, which floats might not hold."""
 
 
 @lru_cache(maxsize=1024)
 def delta_bound(sigma_squared: Fraction, l0: int, l2_squared: Fraction, epsilon: Fraction) -> float:
     """The least of the valid upper bounds on delta."""
+    l0 = _entries(l0, l2_squared)
     found = [1.0, math.exp(_log_delta_zcdp(l2_squared / (2 * sigma_squared), epsilon))]
     smoothing = _smoothing(l0, epsilon)
     if sigma_squared > smoothing:
@@ -79,6 +82,8 @@ def variance_for(l0: int, l2_squared: Fraction, epsilon: Fraction, delta: Fracti
         raise InvalidBudget(
             "delta must lie between 1e-280 and 1", remedy="delta=1e-8, or a budget without a delta"
         )
+    epsilon = min(epsilon, _MOST_EPSILON)
+    l0 = _entries(l0, l2_squared)
     target = math.log(float_down(delta)) - 1e-11
     continuous = l2_squared / Fraction(_largest_shift(_smoothed(epsilon), target - 2.0**-30)) ** 2
     variance = continuous + _smoothing(l0, epsilon)
@@ -87,6 +92,11 @@ def variance_for(l0: int, l2_squared: Fraction, epsilon: Fraction, delta: Fracti
         exact = _variance_on_integers(_step(l2_squared), epsilon, target, float(continuous))
         variance = min(variance, exact)
     return dyadic_up(variance)
+
+
+def _entries(l0: int, l2_squared: Fraction) -> int:
+    """How many entries can change, when each that does changes by 1 at least."""
+    return min(l0, max(1, math.floor(l2_squared)))
 
 
 def _step(l2_squared: Fraction) -> int:

@@ -339,3 +339,20 @@ def test_sessions_show_what_remains() -> None:
     assert repr(session) == (
         "<Session 'census': epsilon 0.75 of epsilon 1 remains, kept in memory only>"
     )
+
+
+HUGE = [
+    ({"epsilon": "1e400"}, {"epsilon": "1e399"}),
+    ({"epsilon": "1e400", "delta": "1e-7"}, {"epsilon": "1e399", "delta": "1e-9"}),
+    ({"rho": "1e400"}, {"rho": "1e399"}),
+]
+
+
+@pytest.mark.parametrize(("budget", "spend"), HUGE, ids=str)
+def test_budgets_beyond_floats_work(budget: dict[str, Any], spend: dict[str, Any]) -> None:
+    session = dp.Session(**budget)
+    query = session.protect(FRAME, dp.Rows()).agg(dp.count().alias("n"))
+    assert "budget" in query.explain(**spend)
+    assert query.collect(**spend)["n"].item() == FRAME.height
+    currency = next(iter(budget))
+    assert session.history[currency].item() <= getattr(session.budget, currency) == float("inf")

@@ -61,11 +61,13 @@ def test_both_bounds_are_on_the_grid_or_just_inside(
 
 @given(grids())
 def test_the_step_is_small_beside_the_bounds(made: tuple[Fraction, Fraction, bool, Grid]) -> None:
-    """At most 2**-29 of what a row can add, or 1 for whole numbers (1/2 around their centre)."""
+    """At most 2**-29 of what a row can add, or 1 for whole numbers (1/2 around their centre); and
+    no finer than floats are.
+    """
     lo, hi, integers, grid = made
     reach = max(abs(lo - grid.centre), abs(hi - grid.centre))
     assume(reach)
-    finest = reach * Fraction(1, 2 ** (RESOLUTION_BITS - 1))
+    finest = max(reach * Fraction(1, 2 ** (RESOLUTION_BITS - 1)), Fraction(1, 2**1022))
     assert grid.step <= (max(finest, 1) if integers else finest)
     assert grid.bias_per_row == grid.step / 2
 
