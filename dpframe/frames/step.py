@@ -40,6 +40,11 @@ class Step(ABC):
         """The step as the analyst would write it."""
 
     @property
+    def computes(self) -> bool:
+        """Whether there are columns afterwards that were computed."""
+        return False
+
+    @property
     @abstractmethod
     def stability(self) -> str:
         """Why the step cannot let one individual touch more rows, in a few words."""

@@ -35,6 +35,10 @@ class WithColumns(Step):
         return f"with_columns({_made(self.named)})"
 
     @property
+    def computes(self) -> bool:
+        return any(not isinstance(n.tree, Column) for n in self.named)
+
+    @property
     def stability(self) -> str:
         return "each row is computed from its own values"
 
@@ -62,6 +66,10 @@ class Select(Step):
 
     def words(self) -> str:
         return f"select({_made(self.named)})"
+
+    @property
+    def computes(self) -> bool:
+        return any(not isinstance(n.tree, Column) for n in self.named)
 
     @property
     def stability(self) -> str:

@@ -40,13 +40,15 @@ def _among_whole_numbers(keys: pl.DataFrame, given: pl.Series) -> NDArray[np.int
     whole = listed.dtype in (pl.Int64, pl.Int32, pl.Int16, pl.Int8, pl.UInt8, pl.UInt16, pl.UInt32)
     if not whole or given.dtype != listed.dtype or not len(listed) or listed.null_count():
         return None
-    numbers = listed.cast(pl.Int64).to_numpy()
+    numbers = listed.to_numpy().astype(np.int64)
     lo, hi = int(numbers.min()), int(numbers.max())
     if hi - lo >= _SPARSE * len(numbers) + 1024:
         return None
     place = np.full(hi - lo + 1, -1, dtype=np.int64)
     place[numbers - lo] = np.arange(len(numbers))
-    entries = given.cast(pl.Int64)
-    inside = entries.is_between(lo, hi).fill_null(False).to_numpy()
-    at = entries.fill_null(lo).clip(lo, hi).to_numpy() - lo
-    return np.where(inside, place[at], -1)
+    known = None if not given.null_count() else given.is_not_null().to_numpy()
+    entries = (given if known is None else given.fill_null(lo)).to_numpy().astype(np.int64)
+    inside = (entries >= lo) & (entries <= hi)
+    if known is not None:
+        inside &= known
+    return np.where(inside, place[np.clip(entries, lo, hi) - lo], -1)

@@ -11,7 +11,8 @@ import polars as pl
 from dpframe.aggregates.cells import Cells
 from dpframe.aggregates.part import CellCounts, Table
 from dpframe.aggregates.statistics import GridSum, Statistic, ValueCount
-from dpframe.core.domain import Columns
+from dpframe.core.dtypes import STRING
+from dpframe.core.tree import Column, Tree
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
 from dpframe.lower.numbering import numbered
@@ -60,7 +61,7 @@ def lower_query(
             found.append(table.statistic)
     return tuple(
         Lowered(
-            _aggregate(frame, relation.facts.columns, groups, cells, statistics, ns),
+            _aggregate(frame, relation, groups, cells, statistics, ns),
             cells,
             tuple(statistics),
         )
@@ -70,18 +71,16 @@ def lower_query(
 
 def _aggregate(
     frame: pl.LazyFrame,
-    columns: Columns,
+    relation: Relation,
     groups: Groups | None,
     cells: Cells | None,
     statistics: Sequence[Statistic],
     ns: Namespace,
 ) -> pl.LazyFrame:
+    columns = relation.facts.columns
     by = () if groups is None else groups.by
     keys = [f"g{i}" for i in range(len(by))]
-    rows = {
-        name: _key(lower(n.tree, columns, ns), n.tree, columns, ns)
-        for name, n in zip(keys, by, strict=True)
-    }
+    rows = {name: _key(n.tree, relation, ns) for name, n in zip(keys, by, strict=True)}
     if cells is not None:
         rows[_CELL] = unordered(ns, cells.row(columns, ns))
         keys.append(_CELL)
@@ -105,13 +104,19 @@ def _aggregate(
     return frame.group_by(keys).agg(*reduced) if keys else frame.select(*reduced)
 
 
-def _key(expression: pl.Expr, tree: object, columns: Columns, ns: Namespace) -> pl.Expr:
+def _key(tree: Tree, relation: Relation, ns: Namespace) -> pl.Expr:
     """A grouping expression; physical codes of categories depend on the data, so text is used.
 
-    Polars groups a column that it takes for sorted by its runs.
+    Polars groups a column that it takes for sorted by its runs, and is right about columns of the
+    source.
     """
-    dtype = domain(tree, columns).dtype  # type: ignore[arg-type]
-    return unordered(ns, expression.cast(ns.String) if dtype.is_text else expression)
+    columns = relation.facts.columns
+    expression = lower(tree, columns, ns)
+    dtype = domain(tree, columns).dtype
+    if dtype.is_text and dtype != STRING:
+        return unordered(ns, expression.cast(ns.String))
+    computed = not isinstance(tree, Column) or any(step.computes for step, _ in relation.steps)
+    return unordered(ns, expression) if computed else expression
 
 
 def count_cells(lowered: Lowered, result: pl.DataFrame, groups: Groups | None) -> list[CellCounts]:

@@ -171,8 +171,9 @@ def rehearse(query: Query, laws: Laws, confidence: Fraction | None) -> None:
     if query.groups is not None and query.groups.size > most:
         first = replace(query.groups, keys=query.groups.keys.head(most))
         query = replace(query, groups=first)
+    posts = any(output.post is not None for output in query.outputs)
     try:
-        for number, place in ((0, 0), (1000, -1), (-1000, -1)):
+        for number, place in ((0, 0), (1000, 0), (-1000, -1))[:: 1 if posts else 2]:
             made = assemble(query, _trial(query, number, place), laws, confidence)
     except FAILURES as error:
         raise UnsupportedOperation(
