@@ -94,6 +94,13 @@ def sqrt_down(value: Fraction, bits: int = 64) -> Fraction:
     return up if up * up == value else value / up
 
 
+def dyadic_up(value: Fraction) -> Fraction:
+    """The least number of the form i / 2**k with 64 significant bits that is not below `value`."""
+    size = value.numerator.bit_length() - value.denominator.bit_length()
+    step = Fraction(2) ** (size - 64)
+    return math.ceil(value / step) * step
+
+
 def show(value: Fraction | int | float, digits: int = 6) -> str:
     """A number rounded for people: integers whole, others to `digits` significant digits."""
     if isinstance(value, (int, Fraction)) and Fraction(value).denominator == 1:

@@ -13,10 +13,10 @@ from typing import ClassVar, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.accounting.gaussian_delta import delta_bound, variance_for
 from dpframe.core.exact import show
 from dpframe.errors import InvalidBudget
 from dpframe.mechanisms.confidence import DIGITS, miss_per_cell
-from dpframe.mechanisms.gaussian_delta import delta_bound, variance_for
 from dpframe.mechanisms.rounding import (
     in_range,
     nonnegative,
@@ -71,7 +71,7 @@ class DiscreteGaussian:
     def for_approx(cls, l0: int, l2_squared: Fraction, epsilon: Fraction, delta: Fraction) -> Self:
         """The least noise that is provably (epsilon, delta)-differentially private.
 
-        See `dpframe.mechanisms.gaussian_delta` for the bounds and their sources.
+        See `dpframe.accounting.gaussian_delta` for the bounds and their sources.
 
         Parameters
         ----------

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from typing import Final
 
+from dpframe.core.exact import dyadic_up
 from dpframe.errors import InvalidBudget
 
 __all__ = [
-    "dyadic_up",
     "in_range",
     "nonnegative",
     "positive_budget",
@@ -18,7 +17,6 @@ __all__ = [
 ]
 
 _LONGEST: Final = 1024
-_DIGITS: Final = 64
 
 
 def positive_budget(value: Fraction, name: str) -> Fraction:
@@ -87,10 +85,3 @@ def short_up(value: Fraction) -> Fraction:
     if value.numerator.bit_length() + value.denominator.bit_length() <= _LONGEST:
         return value
     return dyadic_up(value)
-
-
-def dyadic_up(value: Fraction) -> Fraction:
-    """The least number of the form i / 2**k with 64 significant bits that is not below `value`."""
-    size = value.numerator.bit_length() - value.denominator.bit_length()
-    step = Fraction(2) ** (size - _DIGITS)
-    return math.ceil(value / step) * step

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpframe.accounting.gaussian_delta import delta_bound, variance_for
 from dpframe.errors import InvalidBounds, InvalidBudget
 from dpframe.mechanisms import DiscreteGaussian
 from dpframe.mechanisms.discrete_gaussian import _quantile
-from dpframe.mechanisms.gaussian_delta import delta_bound, variance_for
 
 one = Fraction(1)
 
@@ -175,27 +175,27 @@ def test_never_worse_than_through_zcdp(l0: int, epsilon: Fraction, digits: int) 
     ],
 )
 def test_conversion_from_zcdp_matches_reference(rho: float, delta: float, epsilon: float) -> None:
-    from dpframe.mechanisms.gaussian_delta import _largest_rho, _log_delta_zcdp
+    from dpframe.accounting.zcdp import largest_rho, log_delta_zcdp
 
-    found = _log_delta_zcdp(Fraction(rho), Fraction(epsilon))
+    found = log_delta_zcdp(Fraction(rho), Fraction(epsilon))
     assert math.exp(found) == pytest.approx(delta, rel=1e-5)
-    assert float(_largest_rho(Fraction(epsilon), math.log(delta))) == pytest.approx(rho, rel=1e-6)
+    assert float(largest_rho(Fraction(epsilon), math.log(delta))) == pytest.approx(rho, rel=1e-6)
 
 
 @pytest.mark.parametrize("a", [-5.0, -1.0, 0.0, 1.0, 3.9, 4.0, 7.9, 8.0, 20.0, 38.0, 1e4])
 def test_mills_ratio(a: float) -> None:
-    from dpframe.mechanisms.gaussian_delta import _mills
+    from dpframe.accounting.normal import mills
 
     with mpmath.workdps(60):
         tail = mpmath.erfc(mpmath.mpf(a) / mpmath.sqrt(2)) / 2
         exact = tail * mpmath.sqrt(2 * mpmath.pi) * mpmath.exp(mpmath.mpf(a) ** 2 / 2)
-        assert abs(_mills(a) / exact - 1) < 1e-14
+        assert abs(mills(a) / exact - 1) < 1e-14
 
 
 @given(st.floats(-5.0, 12.0), st.floats(-12.0, 1.5))
 def test_bound_of_the_continuous_law(a: float, log_d: float) -> None:
     """Balle and Wang 2018, Theorem 8, to 80 digits: never below, and tight."""
-    from dpframe.mechanisms.gaussian_delta import _log_delta_normal
+    from dpframe.accounting.normal import log_delta_normal
 
     d = 10.0**log_d
     epsilon = d * (a + d / 2)
@@ -208,7 +208,7 @@ def test_bound_of_the_continuous_law(a: float, log_d: float) -> None:
             return mpmath.erfc(x / mpmath.sqrt(2)) / 2
 
         exact = mpmath.log(tail(ee / dd - dd / 2) - mpmath.exp(ee) * tail(ee / dd + dd / 2))
-        found = _log_delta_normal(d, epsilon)
+        found = log_delta_normal(d, epsilon)
         assert exact <= found <= exact + 1e-5
 
 

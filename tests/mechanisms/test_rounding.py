@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpframe.core.exact import dyadic_up
 from dpframe.errors import InvalidBounds, InvalidBudget
 from dpframe.mechanisms.confidence import miss, miss_per_cell
 from dpframe.mechanisms.rounding import (
-    dyadic_up,
     in_range,
     nonnegative,
     positive_budget,

@@ -26,17 +26,17 @@ operations behind it, given an `exp`, `expm1`, `log` and `erfc` that are right t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpframe.core.exact import float_down, float_up
+from dpframe.accounting.normal import log_delta_normal
+from dpframe.accounting.search import least_root
+from dpframe.accounting.zcdp import largest_rho, log_delta_zcdp
+from dpframe.core.exact import dyadic_up, float_down, float_up
 from dpframe.errors import InvalidBudget
-from dpframe.mechanisms.rounding import dyadic_up
 
 __all__ = ["delta_bound", "variance_for"]
 
@@ -54,11 +54,11 @@ _MOST_EPSILON: Final = Fraction(10**4)
 def delta_bound(sigma_squared: Fraction, l0: int, l2_squared: Fraction, epsilon: Fraction) -> float:
     """The least of the valid upper bounds on delta."""
     l0 = _entries(l0, l2_squared)
-    found = [1.0, math.exp(_log_delta_zcdp(l2_squared / (2 * sigma_squared), epsilon))]
+    found = [1.0, math.exp(log_delta_zcdp(l2_squared / (2 * sigma_squared), epsilon))]
     smoothing = _smoothing(l0, epsilon)
     if sigma_squared > smoothing:
         d = float_up(l2_squared / (sigma_squared - smoothing)) ** 0.5 * _INFLATE
-        found.append(math.exp(_log_delta_normal(d, _smoothed(epsilon)) + 2.0**-30))
+        found.append(math.exp(log_delta_normal(d, _smoothed(epsilon)) + 2.0**-30))
     if l0 == 1 and sigma_squared < 2 * _LARGE:
         log_delta = _log_delta_on_integers(sigma_squared, _step(l2_squared), epsilon)
         found.append(math.exp(log_delta))
@@ -87,7 +87,7 @@ def variance_for(l0: int, l2_squared: Fraction, epsilon: Fraction, delta: Fracti
     target = math.log(float_down(delta)) - 1e-11
     continuous = l2_squared / Fraction(_largest_shift(_smoothed(epsilon), target - 2.0**-30)) ** 2
     variance = continuous + _smoothing(l0, epsilon)
-    variance = min(variance, l2_squared / (2 * _largest_rho(epsilon, target)))
+    variance = min(variance, l2_squared / (2 * largest_rho(epsilon, target)))
     if l0 == 1 and variance < _LARGE:
         exact = _variance_on_integers(_step(l2_squared), epsilon, target, float(continuous))
         variance = min(variance, exact)
@@ -138,7 +138,7 @@ def _variance_on_integers(step: int, epsilon: Fraction, target: float, start: fl
         return _log_delta_on_integers(variance, step, epsilon) - target
 
     width = min(0.5, 0.2 / start) + _TOLERANCE
-    return Fraction(math.exp(_least_root(excess, math.log(start), width, _TOLERANCE)))
+    return Fraction(math.exp(least_root(excess, math.log(start), width, _TOLERANCE)))
 
 
 # ------------------------------------------------------------------------------- by smoothing
@@ -156,105 +156,7 @@ def _largest_shift(epsilon: float, target: float) -> float:
     """The largest l2 / sigma at which continuous Gaussian noise keeps ln delta below `target`."""
 
     def excess(log_sigma: float) -> float:
-        return _log_delta_normal(math.exp(-log_sigma), epsilon) - target
+        return log_delta_normal(math.exp(-log_sigma), epsilon) - target
 
     start = 0.5 * math.log(max(1e-3, 2.0 * (epsilon - target))) - math.log(epsilon)
-    return math.exp(-_least_root(excess, start, 0.5, _TOLERANCE / 32))
-
-
-def _log_delta_normal(d: float, epsilon: float) -> float:
-    """An upper bound on ln delta of continuous Gaussian noise at d = l2 / sigma.
-
-    Balle and Wang 2018, Theorem 8: Q(a) - exp(epsilon) Q(a + d) with a = epsilon / d - d / 2, which
-    equals phi(a) (M(a) - M(a + d)) for Mills' ratio M = Q / phi. M is convex and falls with slope
-    a M(a) - 1, so phi(a) d (1 - a M(a)) is an upper bound too, and free of cancellation.
-    """
-    a = epsilon / d - d / 2.0
-    log_phi = -0.5 * a * a - 0.5 * math.log(2.0 * math.pi)
-    if a < -5.0:
-        return 0.0
-    here, there = _mills(a), _mills(a + d)
-    exact = here * (1.0 + 1e-14) - there * (1.0 - 1e-14)
-    linear = d * (1.0 + 1e-14 * (1.0 + a * a) - a * here)
-    return math.log(min(exact, linear)) + log_phi + 1e-12
-
-
-def _mills(x: float) -> float:
-    """Mills' ratio Q(x) / phi(x) for x >= -5, within a relative 1e-14.
-
-    From 4 on by the continued fraction 1 / (x + 1 / (x + 2 / (x + ...))) (Laplace).
-    """
-    if x < 4.0:
-        return math.sqrt(0.5 * math.pi) * math.erfc(x * math.sqrt(0.5)) * math.exp(0.5 * x * x)
-    value = x
-    for k in range(60 if x < 8.0 else 20, 0, -1):
-        value = x + k / value
-    return 1.0 / value
-
-
-# ------------------------------------------------------------------------------- through zCDP
-def _log_delta_zcdp(rho: Fraction, epsilon: Fraction) -> float:
-    """ln delta = min over a > 1 of (a - 1)(a rho - epsilon) - ln(a - 1) + a ln(1 - 1 / a)."""
-    rate, price = float_up(rho), float_down(epsilon)
-
-    def bound(a: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray((a - 1) * (a * rate - price) - np.log(a - 1) + a * np.log1p(-1 / a))
-
-    best = _minimum(bound)
-    return min(0.0, best + 1e-11 * (1.0 + abs(best)))
-
-
-def _largest_rho(epsilon: Fraction, log_delta: float) -> Fraction:
-    """The largest rho whose Proposition 12 epsilon is at most `epsilon`, rounded down.
-
-    Solved for rho at every order a: (epsilon - ln(1 - 1 / a) + (ln delta + ln a) / (a - 1)) / a.
-    """
-    price = float_down(epsilon)
-
-    def negative(a: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray((np.log1p(-1 / a) - price - (log_delta + np.log(a)) / (a - 1)) / a)
-
-    best = -_minimum(negative)
-    return Fraction(max(best, 0.0) * (1.0 - 1e-10)) or Fraction(1, 1 << 200)
-
-
-def _minimum(f: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> float:
-    """The least value found on ever finer grids of orders a > 1; any order gives a valid bound."""
-    low, high = -12.0, 40.0
-    best = math.inf
-    for _ in range(4):
-        grid = np.linspace(low, high, 65)
-        values = f(1.0 + np.exp(grid))
-        i = int(np.argmin(values))
-        best = min(best, float(values[i]))
-        low, high = float(grid[max(i - 1, 0)]), float(grid[min(i + 1, 64)])
-    return best
-
-
-def _least_root(f: Callable[[float], float], start: float, width: float, tolerance: float) -> float:
-    """A point where the falling function f is at most 0, within `tolerance` of one where it is not.
-
-    Widens an interval around `start`, then false position, kept off the ends of the interval.
-    """
-    low, high = start - width, start + width
-    f_low, f_high = f(low), f(high)
-    while f_low <= 0.0:
-        width *= 3.0
-        high, f_high, low = low, f_low, low - width
-        f_low = f(low)
-    while f_high > 0.0:
-        width *= 3.0
-        low, f_low, high = high, f_high, high + width
-        f_high = f(high)
-    steps = 0
-    while high - low > tolerance:
-        steps += 1
-        share = 0.5 if steps % 4 == 0 else f_low / (f_low - f_high)
-        inset = tolerance / 4.0
-        middle = min(max(low + share * (high - low), low + inset), high - inset)
-        value = f(middle)
-        if value > 0.0:
-            low, f_low = middle, value
-        else:
-            high, f_high = middle, value
-    return high
+    return math.exp(-least_root(excess, start, 0.5, _TOLERANCE / 32))

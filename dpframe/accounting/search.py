@@ -1,0 +1,53 @@
+"""Searches whose answer is right wherever they stop: a point that was tried, not a limit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["least_root", "minimum"]
+
+
+def minimum(f: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> float:
+    """The least value found on ever finer grids of orders a > 1; any order gives a valid bound."""
+    low, high = -12.0, 40.0
+    best = math.inf
+    for _ in range(4):
+        grid = np.linspace(low, high, 65)
+        values = f(1.0 + np.exp(grid))
+        i = int(np.argmin(values))
+        best = min(best, float(values[i]))
+        low, high = float(grid[max(i - 1, 0)]), float(grid[min(i + 1, 64)])
+    return best
+
+
+def least_root(f: Callable[[float], float], start: float, width: float, tolerance: float) -> float:
+    """A point where the falling function f is at most 0, within `tolerance` of one where it is not.
+
+    Widens an interval around `start`, then false position, kept off the ends of the interval.
+    """
+    low, high = start - width, start + width
+    f_low, f_high = f(low), f(high)
+    while f_low <= 0.0:
+        width *= 3.0
+        high, f_high, low = low, f_low, low - width
+        f_low = f(low)
+    while f_high > 0.0:
+        width *= 3.0
+        low, f_low, high = high, f_high, high + width
+        f_high = f(high)
+    steps = 0
+    while high - low > tolerance:
+        steps += 1
+        share = 0.5 if steps % 4 == 0 else f_low / (f_low - f_high)
+        inset = tolerance / 4.0
+        middle = min(max(low + share * (high - low), low + inset), high - inset)
+        value = f(middle)
+        if value > 0.0:
+            low, f_low = middle, value
+        else:
+            high, f_high = middle, value
+    return high
