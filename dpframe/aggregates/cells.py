@@ -108,7 +108,9 @@ class CategoryCells(Cells):
     def words(self) -> str:
         names = ", ".join("null" if c is None else repr(c) for c in self.categories)
         shown = f" ({names})" if len(names) <= _SHORT else ""
-        return f"{len(self.categories)} categories of {words(self.tree)}{shown}"
+        count = len(self.categories)
+        noun = "category" if count == 1 else "categories"
+        return f"{count} {noun} of {words(self.tree)}{shown}"
 
     @property
     def rest(self) -> str:

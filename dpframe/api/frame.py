@@ -271,8 +271,7 @@ class PrivateGroupBy(Opaque, Shortcuts):
     ) -> PrivateQuery:
         """Without a column: the key of the best group. With one: the winner in each group."""
         if column is not None or candidates is not None:
-            of: Any = column
-            return super().dp_argmax(of, score, candidates, k, **options)
+            return super().dp_argmax(column, score, candidates, k, **options)
         return _query(self._frame, self._groups, [best_group(score, k, **options)], {})
 
     def __repr__(self) -> str:

@@ -73,7 +73,7 @@ def dp_histogram(
 
 
 def dp_argmax(
-    frame: Any, column: Any, score: Any = None, *, unit: Unit | str, **options: Any
+    frame: Any, column: Any = None, score: Any = None, *, unit: Unit | str, **options: Any
 ) -> PrivateQuery:
     """An argmax over a raw frame, for `session.collect`."""
     return _unbound(frame, unit).dp_argmax(column, score, **options)

@@ -86,7 +86,7 @@ class Shortcuts(ABC):
 
     def dp_argmax(
         self,
-        column: IntoColumn,
+        column: IntoColumn | None = None,
         score: pl.Expr | None = None,
         candidates: Iterable[Any] | pl.DataFrame | None = None,
         k: int = 1,

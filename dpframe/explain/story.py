@@ -145,7 +145,7 @@ def _noise(release: NoisyAggregate) -> str:
         )
     elif not isinstance(part, Selection):
         law += f", in steps of {show(release.step)}"
-        law += ", to which each value is rounded" if release.bias else ""
+        law += ", to which each value is rounded (half a step at most)" if release.bias else ""
     elif part.rounds > 1:
         law += f" in each of {part.rounds} rounds, which share the cost equally"
     return f"{law}: {release.reason}"

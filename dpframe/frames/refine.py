@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from math import ceil, floor
 
 from dpframe.core.domain import Domain
 from dpframe.core.interval import Interval
@@ -80,11 +81,15 @@ def _compare(table: dict[str, Domain], name: str, op: str, value: Literal) -> di
     point = Interval(number, number)
     if column.dtype.is_decimal:  # compared with a float it is rounded to one first
         point = point.widened(1)
+    lo, hi = point.lo, point.hi
+    if column.dtype.is_integer and abs(number) < 2**53:  # where floats hold all whole numbers
+        lo = Fraction(floor(number) + 1) if op == "gt" else lo
+        hi = Fraction(ceil(number) - 1) if op == "lt" else hi
     match op:
         case "ge" | "gt":
-            return _update(table, name, Interval(point.lo, None))
+            return _update(table, name, Interval(lo, None))
         case "le" | "lt":
-            return _update(table, name, Interval(None, point.hi))
+            return _update(table, name, Interval(None, hi))
         case "eq":
             return _update(table, name, point)
         case _:

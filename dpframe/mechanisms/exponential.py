@@ -14,11 +14,11 @@ from dpframe.core.exact import float_up, sqrt_up
 from dpframe.mechanisms.confidence import DIGITS, miss
 from dpframe.mechanisms.peeling import peel
 from dpframe.mechanisms.rounding import (
-    in_range,
     nonnegative,
     positive_budget,
     positive_sensitivity,
 )
+from dpframe.mechanisms.scaled_selection import ScaledSelection
 from dpframe.samplers import (
     OS,
     BitSource,
@@ -26,13 +26,12 @@ from dpframe.samplers import (
     exponential_mechanism_each,
     uniform_below,
 )
-from dpframe.samplers.selection import MAX_SELECTION_SCALE, MIN_SELECTION_SCALE
 
 __all__ = ["Exponential"]
 
 
 @dataclass(frozen=True, slots=True)
-class Exponential:
+class Exponential(ScaledSelection):
     """A candidate chosen with probability proportional to weight * exp(score / scale).
 
     Sensitivity enters as the *range* of score changes: the largest minus the smallest change of any
@@ -41,42 +40,9 @@ class Exponential:
     exp(range / scale): its own score contributes exp(-change / scale), the normaliser at most
     exp(largest change / scale) (McSherry and Talwar 2007; Dwork and Roth 2014, Theorem 3.10; with
     the range in place of twice the sensitivity: Durfee and Rogers 2019, "bounded range").
-
-    Parameters
-    ----------
-    scale
-        In units of the score. Below 2**-10 it is raised to that.
-
-    Raises
-    ------
-    InvalidBudget
-        When the scale is above 2**62.
-    ValueError
-        When the scale is not an exact number above 0.
     """
 
-    scale: Fraction
     name: ClassVar[str] = "exponential"
-
-    def __post_init__(self) -> None:
-        scale = in_range(
-            self.scale, MIN_SELECTION_SCALE, MAX_SELECTION_SCALE, "the scale of the selection"
-        )
-        object.__setattr__(self, "scale", scale)
-
-    @classmethod
-    def for_pure(cls, range_l1: Fraction, epsilon: Fraction) -> Self:
-        """The sharpest epsilon-private choice: scale = range / epsilon.
-
-        Parameters
-        ----------
-        range_l1
-            The range of score changes, summed over the groups that one unit can touch.
-        epsilon
-            Above 0.
-        """
-        wide = positive_sensitivity(range_l1, "range_l1")
-        return cls(wide / positive_budget(epsilon, "epsilon"))
 
     @classmethod
     def for_zcdp(cls, range_l2_squared: Fraction, rho: Fraction) -> Self:
@@ -91,10 +57,6 @@ class Exponential:
         """
         wide = positive_sensitivity(range_l2_squared, "range_l2_squared")
         return cls(sqrt_up(wide / (8 * positive_budget(rho, "rho"))))
-
-    def epsilon(self, range_l1: Fraction) -> Fraction:
-        """The pure cost, range / scale, exactly."""
-        return nonnegative(range_l1, "range_l1") / self.scale
 
     def rho(self, range_l2_squared: Fraction) -> Fraction:
         """The zCDP cost, (range / scale)**2 / 8.

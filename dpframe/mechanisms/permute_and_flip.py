@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,20 +13,14 @@ from numpy.typing import NDArray
 from dpframe.core.exact import float_up
 from dpframe.mechanisms.confidence import DIGITS, miss
 from dpframe.mechanisms.peeling import peel
-from dpframe.mechanisms.rounding import (
-    in_range,
-    nonnegative,
-    positive_budget,
-    positive_sensitivity,
-)
+from dpframe.mechanisms.scaled_selection import ScaledSelection
 from dpframe.samplers import OS, BitSource, permute_and_flip, permute_and_flip_each
-from dpframe.samplers.selection import MAX_SELECTION_SCALE, MIN_SELECTION_SCALE
 
 __all__ = ["PermuteAndFlip"]
 
 
 @dataclass(frozen=True, slots=True)
-class PermuteAndFlip:
+class PermuteAndFlip(ScaledSelection):
     """Candidates in random order, each taken with probability exp((score - best) / scale).
 
     Sensitivity enters as the *range* of score changes, largest minus smallest, and the cost is
@@ -37,46 +31,9 @@ class PermuteAndFlip:
     Sayyid, Wang and Zhang 2021): with the others' noise fixed, i wins when its noise exceeds a
     threshold; the change moves that threshold by at most the range either way; and
     P(noise > x + range) >= exp(-range / scale) P(noise > x).
-
-    Parameters
-    ----------
-    scale
-        In units of the score. Below 2**-10 it is raised to that.
-
-    Raises
-    ------
-    InvalidBudget
-        When the scale is above 2**62.
-    ValueError
-        When the scale is not an exact number above 0.
     """
 
-    scale: Fraction
     name: ClassVar[str] = "permute_and_flip"
-
-    def __post_init__(self) -> None:
-        scale = in_range(
-            self.scale, MIN_SELECTION_SCALE, MAX_SELECTION_SCALE, "the scale of the selection"
-        )
-        object.__setattr__(self, "scale", scale)
-
-    @classmethod
-    def for_pure(cls, range_l1: Fraction, epsilon: Fraction) -> Self:
-        """The sharpest epsilon-private choice: scale = range / epsilon.
-
-        Parameters
-        ----------
-        range_l1
-            The range of score changes, summed over the groups that one unit can touch.
-        epsilon
-            Above 0.
-        """
-        wide = positive_sensitivity(range_l1, "range_l1")
-        return cls(wide / positive_budget(epsilon, "epsilon"))
-
-    def epsilon(self, range_l1: Fraction) -> Fraction:
-        """The pure cost, range / scale, exactly."""
-        return nonnegative(range_l1, "range_l1") / self.scale
 
     def rho(self, range_l1: Fraction) -> Fraction:
         """The zCDP cost, epsilon**2 / 2 (Bun and Steinke 2016, Prop. 1.4).

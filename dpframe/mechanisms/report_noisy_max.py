@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +13,7 @@ from numpy.typing import NDArray
 from dpframe.core.exact import float_up
 from dpframe.mechanisms.confidence import DIGITS, miss
 from dpframe.mechanisms.peeling import peel
-from dpframe.mechanisms.rounding import (
-    in_range,
-    nonnegative,
-    positive_budget,
-    positive_sensitivity,
-)
+from dpframe.mechanisms.scaled_selection import ScaledSelection
 from dpframe.samplers import OS, BitSource, report_noisy_max, report_noisy_max_each
 from dpframe.samplers.cells import MAX_SCALE, MIN_SCALE
 
@@ -26,7 +21,7 @@ __all__ = ["ReportNoisyMax"]
 
 
 @dataclass(frozen=True, slots=True)
-class ReportNoisyMax:
+class ReportNoisyMax(ScaledSelection):
     """The candidate with the largest score plus discrete Laplace noise; ties at random.
 
     Sensitivity enters as the *range* of score changes, largest minus smallest, and the cost is
@@ -36,44 +31,11 @@ class ReportNoisyMax:
     least exp(-range / scale) P(noise >= x), term by term, for whole ranges. It errs more than
     permute-and-flip at the same cost (Ding, Kifer, Sayyid, Wang and Zhang 2021), so it is never
     chosen unasked.
-
-    Parameters
-    ----------
-    scale
-        In units of the score. Below 2**-10 it is raised to that.
-
-    Raises
-    ------
-    InvalidBudget
-        When the scale is above 2**56.
-    ValueError
-        When the scale is not an exact number above 0.
     """
 
-    scale: Fraction
     name: ClassVar[str] = "report_noisy_max"
-
-    def __post_init__(self) -> None:
-        scale = in_range(self.scale, MIN_SCALE, MAX_SCALE, "the scale of the selection")
-        object.__setattr__(self, "scale", scale)
-
-    @classmethod
-    def for_pure(cls, range_l1: Fraction, epsilon: Fraction) -> Self:
-        """The sharpest epsilon-private choice: scale = range / epsilon.
-
-        Parameters
-        ----------
-        range_l1
-            The range of score changes, summed over the groups that one unit can touch.
-        epsilon
-            Above 0.
-        """
-        wide = positive_sensitivity(range_l1, "range_l1")
-        return cls(wide / positive_budget(epsilon, "epsilon"))
-
-    def epsilon(self, range_l1: Fraction) -> Fraction:
-        """The pure cost, range / scale, exactly."""
-        return nonnegative(range_l1, "range_l1") / self.scale
+    least: ClassVar[Fraction] = MIN_SCALE
+    largest: ClassVar[Fraction] = MAX_SCALE
 
     def rho(self, range_l1: Fraction) -> Fraction:
         """The zCDP cost, epsilon**2 / 2 (Bun and Steinke 2016, Prop. 1.4)."""

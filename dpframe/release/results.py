@@ -172,15 +172,15 @@ def rehearse(query: Query, laws: Laws, confidence: Fraction | None) -> None:
         first = replace(query.groups, keys=query.groups.keys.head(most))
         query = replace(query, groups=first)
     posts = any(output.post is not None for output in query.outputs)
+    trials = ((0, 0), (1000, 0), (-1000, -1))[:: 1 if posts else 2]
     try:
-        for number, place in ((0, 0), (1000, 0), (-1000, -1))[:: 1 if posts else 2]:
-            made = assemble(query, _trial(query, number, place), laws, confidence)
+        made = [assemble(query, _trial(query, *trial), laws, confidence) for trial in trials]
     except FAILURES as error:
         raise UnsupportedOperation(
             f"the results cannot be put into a frame ({type(error).__name__}); nothing was charged",
             remedy="compute on the released results instead, or simplify the query",
         ) from None
-    if confidence is not None and made.width == assemble(query, _trial(query, 0, 0)).width:
+    if confidence is not None and made[0].width == assemble(query, _trial(query, 0, 0)).width:
         raise UnsupportedOperation(
             "no result of the query has an interval",
             where=query.outputs[0].words,

@@ -428,3 +428,14 @@ def test_each_collect_is_a_new_release_with_fresh_noise() -> None:
     query = session.protect(PEOPLE, dp.Rows()).dp_sum("income", (-(10**6), 10**6))
     assert len({query.collect(epsilon=1).item() for _ in range(5)}) == 5
     assert session.spent == dp.PureDP(5)
+
+
+def test_a_candidate_of_a_frame_is_chosen_without_naming_a_column() -> None:
+    people = pl.DataFrame({"free_from": [9, 10, 10, 14]})
+    slots = pl.DataFrame({"slot": ["early", "late"], "hour": [8, 15]})
+    frame = dp.Session(epsilon=10**6).protect(people, dp.Rows())
+    fits = (pl.col("free_from") <= pl.col("hour")).cast(pl.Int8)
+    chosen = frame.dp_argmax(score=fits, candidates=slots).collect(epsilon=10**4)
+    assert chosen.to_dict(as_series=False) == {"slot": ["late"]}
+    raw = people.dp_argmax(score=fits, candidates=slots, unit=dp.Rows())  # type: ignore[attr-defined]
+    assert dp.Session(epsilon=10**6).collect(raw, epsilon=10**4)["slot"].item() == "late"

@@ -431,9 +431,9 @@ def test_closed_ends_of_is_between(closed: Any, name: str) -> None:
 
 def test_both_conditions_narrow_one_column() -> None:
     found = facts_after('(pl.col("i64") >= 40) & (pl.col("i64") < 65)', "i64")
-    assert found.interval.ends == (40, 65)
+    assert found.interval.ends == (40, 64)
     step = Filter((tree_of('pl.col("i64") >= 40'), tree_of('65 > pl.col("i64")')))
-    assert step.facts(FrameFacts(wide_columns(NASTY), UNIT)).columns["i64"].bounds == (40, 65)
+    assert step.facts(FrameFacts(wide_columns(NASTY), UNIT)).columns["i64"].bounds == (40, 64)
 
 
 def test_impossible_conditions_do_not_break_inference() -> None:
@@ -629,3 +629,24 @@ def test_trees_only_name_known_columns() -> None:
     """The strategies above make steps that fit: no column of theirs is unknown."""
     assert set(POOLS) == set(SCHEMA)
     assert set(column_names(tree_of('pl.col("i64") + pl.col("f64")'))) <= set(SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("condition", "ends"),
+    [
+        ('pl.col("i64") < 18', (None, 17)),
+        ('pl.col("i64") > 18', (19, None)),
+        ('pl.col("i64") < 17.5', (None, 17)),
+        ('pl.col("i64") > -17.5', (-17, None)),
+        ('pl.col("i64") <= 18', (None, 18)),
+        ('pl.col("i64") < 2**60', (None, 2**60)),
+        ('pl.col("f64") < 18', (None, 18)),
+        ('pl.col("f64") > 18', (18, None)),
+    ],
+)
+def test_strict_comparisons_of_whole_numbers_leave_out_the_end(
+    condition: str, ends: tuple[int | None, int | None]
+) -> None:
+    name = condition[8:11]
+    found = facts_after(condition, name).interval
+    assert (found.lo, found.hi) == ends

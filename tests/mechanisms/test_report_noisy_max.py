@@ -12,35 +12,19 @@ from dpframe.errors import InvalidBounds, InvalidBudget
 from dpframe.mechanisms import ReportNoisyMax
 from dpframe.samplers import OS
 from dpframe.samplers.selection import noisy_winner
+from tests.mechanisms.laws import noisy_max_law
 
 K = np.arange(-300, 301)
-
-
-def law(scores: list[int], scale: float) -> list[float]:
-    """Probabilities by summing over all noises; ties at random."""
-    q = math.exp(-1 / scale)
-    pmf = (1 - q) / (1 + q) * q ** np.abs(K).astype(float)
-    found = []
-    for i, s in enumerate(scores):
-        total = 0.0
-        for x, p in zip(K, pmf, strict=True):
-            ways = np.array([1.0])
-            for t in scores[:i] + scores[i + 1 :]:
-                below, equal = pmf[K + t < x + s].sum(), pmf[K + t == x + s].sum()
-                ways = np.convolve(ways, [below, equal])
-            total += float(p) * float((ways / np.arange(1, ways.size + 1)).sum())
-        found.append(total)
-    return found
 
 
 @pytest.mark.parametrize("scores", [[0, 0, 0], [0, 1, 5], [3, 3, 2, -4], [0, 7]])
 def test_cost_is_range_over_scale_whatever_the_change(scores: list[int]) -> None:
     rng = np.random.default_rng(1)
-    base = law(scores, 2.0)
+    base = noisy_max_law(scores, 2.0)
     for _ in range(12):
         change = rng.integers(-1, 3, len(scores))
         reach = int(change.max() - change.min())
-        other = law([s + int(c) for s, c in zip(scores, change, strict=True)], 2.0)
+        other = noisy_max_law([s + int(c) for s, c in zip(scores, change, strict=True)], 2.0)
         worst = max(abs(math.log(a / b)) for a, b in zip(base, other, strict=True))
         cost = ReportNoisyMax(Fraction(2)).epsilon(Fraction(reach)) if reach else Fraction(0)
         assert worst <= float(cost) + 1e-9
@@ -48,7 +32,7 @@ def test_cost_is_range_over_scale_whatever_the_change(scores: list[int]) -> None
 
 def test_the_cost_is_attained() -> None:
     """A candidate far behind that gains all of the range: not more noise than needed."""
-    base, other = law([0, -30], 2.0), law([0, -28], 2.0)
+    base, other = noisy_max_law([0, -30], 2.0), noisy_max_law([0, -28], 2.0)
     gained = math.log(other[1] / base[1])
     assert 0.85 < gained / float(ReportNoisyMax(Fraction(2)).epsilon(Fraction(2))) <= 1
 
@@ -84,7 +68,7 @@ def test_accuracy_of_one_candidate_and_of_no_confidence() -> None:
 def test_choices_follow_the_law_roughly() -> None:
     mechanism, n = ReportNoisyMax(Fraction(2)), 3000
     chosen = [mechanism.select(np.array([0, 1, 2], np.int64)) for _ in range(n)]
-    expected = np.array(law([0, 1, 2], 2.0))
+    expected = np.array(noisy_max_law([0, 1, 2], 2.0))
     counts = np.bincount(chosen, minlength=3)
     assert np.all(np.abs(counts - n * expected) <= 7 * np.sqrt(n * expected * (1 - expected)))
     top = mechanism.select_top(np.array([0, 100, 200, 300], np.int64), 2)

@@ -11,24 +11,9 @@ import pytest
 
 from dpframe.errors import InvalidBounds, InvalidBudget
 from dpframe.mechanisms import Exponential, PermuteAndFlip
+from tests.mechanisms.laws import exponential_law, flip_law
 
 one = Fraction(1)
-
-
-def em_law(scores: list[float], scale: float) -> list[float]:
-    w = [math.exp((s - max(scores)) / scale) for s in scores]
-    return [x / sum(w) for x in w]
-
-
-def pf_law(scores: list[float], scale: float) -> list[float]:
-    p = [math.exp((s - max(scores)) / scale) for s in scores]
-    law = [0.0] * len(p)
-    for successes in product((0, 1), repeat=len(p)):
-        weight = math.prod(a if s else 1 - a for a, s in zip(p, successes, strict=True))
-        for i, s in enumerate(successes):
-            if s and weight:
-                law[i] += weight / sum(successes)
-    return law
 
 
 @pytest.mark.parametrize("kind", [Exponential, PermuteAndFlip])
@@ -75,7 +60,7 @@ def test_selection_follows_the_reference_law(kind: str, scale: int, expected: li
     assert np.all(np.abs(counts - n * law) <= 7 * np.sqrt(n * law * (1 - law)))
 
 
-@pytest.mark.parametrize("law", [em_law, pf_law])
+@pytest.mark.parametrize("law", [exponential_law, flip_law])
 @pytest.mark.parametrize("scores", [[0, 0, 0], [0, 1, 5], [3, 3, 2, -4], [0, 7]])
 def test_cost_is_range_over_scale_whatever_the_change(law, scores) -> None:  # type: ignore[no-untyped-def]
     """Every change of every score, of both signs: no probability moves by more than exp(range)."""
@@ -91,7 +76,7 @@ def test_cost_is_range_over_scale_whatever_the_change(law, scores) -> None:  # t
 def test_permute_and_flip_has_no_zcdp_discount() -> None:
     """Two candidates, gap 0 then r: the Kullback-Leibler divergence is near epsilon**2 / 2."""
     r = 0.05
-    p, q = pf_law([0, 0], 1.0), pf_law([r, 0], 1.0)
+    p, q = flip_law([0, 0], 1.0), flip_law([r, 0], 1.0)
     divergence = sum(a * math.log(a / b) for a, b in zip(p, q, strict=True))
     assert divergence > 0.9 * r**2 / 2
     assert divergence > 3 * float(Exponential(one).rho(Fraction(r) ** 2))
@@ -114,7 +99,7 @@ def test_bounded_range_price_of_the_exponential_mechanism(alpha: float, eta: flo
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.99])
 def test_accuracy_holds(kind, scores: list[int], confidence: float) -> None:  # type: ignore[no-untyped-def]
     mechanism = kind(Fraction(3, 2))
-    law = (em_law if kind is Exponential else pf_law)([float(s) for s in scores], 1.5)
+    law = (exponential_law if kind is Exponential else flip_law)([float(s) for s in scores], 1.5)
     within = mechanism.accuracy(confidence, len(scores))
     reached = sum(p for s, p in zip(scores, law, strict=True) if max(scores) - s <= within)
     assert reached >= confidence

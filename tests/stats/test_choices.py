@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from itertools import product
 
 import numpy as np
 import pytest
@@ -20,6 +19,7 @@ from dpframe.samplers import (
     uniform_below,
 )
 from dpframe.samplers.selection import poisson_one
+from tests.mechanisms.laws import exponential_law, flip_law, noisy_max_law
 
 from . import checks
 
@@ -32,22 +32,6 @@ SCORES = {
     "two": [0, -1],
     "steep": [0, -9, -9, -9, -9, -9, -9, -9],
 }
-
-
-def exponential_law(scores: list[int], scale: float, weights: list[int]) -> list[float]:
-    masses = [w * math.exp((s - max(scores)) / scale) for s, w in zip(scores, weights, strict=True)]
-    return [m / sum(masses) for m in masses]
-
-
-def flip_law(scores: list[int], scale: float) -> list[float]:
-    p = [math.exp((s - max(scores)) / scale) for s in scores]
-    law = [0.0] * len(p)
-    for successes in product((0, 1), repeat=len(p)):
-        weight = math.prod(a if s else 1 - a for a, s in zip(p, successes, strict=True))
-        for i, s in enumerate(successes):
-            if s and weight:
-                law[i] += weight / sum(successes)
-    return law
 
 
 @pytest.mark.parametrize("name", SCORES)
@@ -96,26 +80,6 @@ def test_many_candidates(select) -> None:  # type: ignore[no-untyped-def]
 def test_uniform_below() -> None:
     counts = np.bincount([uniform_below(11) for _ in range(N)], minlength=11)
     checks.assert_plausible(checks.choices(counts, [1 / 11] * 11))
-
-
-def noisy_max_law(scores: list[int], scale: float) -> list[float]:
-    """By summing over all noises; ties at random."""
-    k = np.arange(-400, 401)
-    q = math.exp(-1 / scale)
-    pmf = (1 - q) / (1 + q) * q ** np.abs(k).astype(float)
-    law = []
-    for i, s in enumerate(scores):
-        others = [t for j, t in enumerate(scores) if j != i]
-        total = 0.0
-        for x, p in zip(k, pmf, strict=True):
-            ways = np.array([1.0])  # by the number of others that tie
-            for t in others:
-                below = float(pmf[k + t < x + s].sum())
-                equal = float(pmf[k + t == x + s].sum())
-                ways = np.convolve(ways, [below, equal])
-            total += float(p) * float((ways / np.arange(1, ways.size + 1)).sum())
-        law.append(total)
-    return law
 
 
 @pytest.mark.parametrize("name", SCORES)

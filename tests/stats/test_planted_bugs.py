@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import dpframe.samplers
+from tests.mechanisms.laws import exponential_law, flip_law
 
 from . import checks
-from .test_choices import exponential_law, flip_law
 
 pytestmark = pytest.mark.slow
 
