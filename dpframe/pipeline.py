@@ -26,8 +26,7 @@ from dpframe.aggregates.part import Additive, Part, Responses, Selection, Table
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.spec import OutputSpec
 from dpframe.aggregates.statistics import GridSum, SquareSum
-from dpframe.choose import Choice, choose, split
-from dpframe.choose.mechanism import Asked
+from dpframe.choose import Asked, Choice, choose_together
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number, float_up, sqrt_up
 from dpframe.core.tree import Named
@@ -128,13 +127,13 @@ def plan(query: Query, spend: Budget, remaining: Budget | None) -> Prepared:
         When the query cannot be answered within the measure.
     """
     parts = parts_of(query)
-    choices = _choices(parts, query, spend)
+    together = choose_together(
+        [_asked(use, query) for use in parts], [use.weight for use in parts], spend
+    )
+    choices = together.choices
     releases = tuple(
         _noisy_aggregate(part, choice, query) for part, choice in zip(parts, choices, strict=True)
     )
-    cost = spend.of(Fraction(0))
-    for choice in choices:
-        cost = cost + choice.cost
     groups = query.groups
     made = Plan(
         source=query.relation.name,
@@ -144,10 +143,11 @@ def plan(query: Query, spend: Budget, remaining: Budget | None) -> Prepared:
         groups=None if groups is None else groups.size,
         releases=releases,
         outputs=tuple((output.name, output.words) for output in query.outputs),
-        cost=cost,
+        cost=together.cost,
+        composition=together.composition,
         requested=spend,
         remaining=remaining,
-        warnings=warnings_for(query, releases, cost),
+        warnings=warnings_for(query, releases, together.cost),
         keys=None if groups is None else groups.listed(),
         notes=notes_for(query, releases),
         declared=declared_words(query),
@@ -217,23 +217,6 @@ def _released(
         return EngineError(error.what, where=error.where, remedy=error.remedy)
     except BaseException as error:
         return type(error)
-
-
-def _choices(parts: Sequence[PlannedUse], query: Query, spend: Budget) -> tuple[Choice, ...]:
-    """Mechanisms at equal shares per weight; delta goes to the parts that use it."""
-    asked = [_asked(use, query) for use in parts]
-    shares = split(spend, [use.weight for use in parts])
-    choices = tuple(choose(a, s) for a, s in zip(asked, shares, strict=True))
-    if not spend.slack:
-        return choices
-    users = [
-        use.weight if c.cost.slack else Fraction(0) for use, c in zip(parts, choices, strict=True)
-    ]
-    deltas = split(spend, users)
-    return tuple(
-        choose(a, spend.of(share.main, delta.slack)) if choice.cost.slack else choice
-        for a, share, delta, choice in zip(asked, shares, deltas, choices, strict=True)
-    )
 
 
 def _asked(use: PlannedUse, query: Query) -> Asked:

@@ -159,6 +159,9 @@ class Plan:
         What the data owner declared of the columns that the query uses.
     cost
         What the plan charges.
+    composition
+        How the costs of the releases make that: ``"sum"``, or ``"zcdp"`` where they are amounts of
+        rho that together imply it.
     requested
         What was asked for; the cost is never more.
     remaining
@@ -175,6 +178,7 @@ class Plan:
     releases: tuple[NoisyAggregate, ...]
     outputs: tuple[tuple[str, str], ...]
     cost: Budget
+    composition: str
     requested: Budget
     remaining: Budget | None
     warnings: tuple[str, ...]
@@ -212,7 +216,12 @@ class Plan:
                 [r.name, r.aggregate, r.contents, r.mechanism, str(r.law), str(r.step), r.entries]
                 for r in self.releases
             ),
-            "cost": [self.cost.measure, str(self.cost.main), str(self.cost.slack)],
+            "cost": [
+                self.cost.measure,
+                str(self.cost.main),
+                str(self.cost.slack),
+                self.composition,
+            ],
         }
         return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
 

@@ -1,6 +1,7 @@
 """From sensitivities and a cost to mechanisms: the least noise that the cost allows."""
 
-from dpframe.choose.mechanism import Choice, choose
+from dpframe.choose.mechanism import Asked, Choice, choose
 from dpframe.choose.split import split
+from dpframe.choose.together import Together, choose_together
 
-__all__ = ["Choice", "choose", "split"]
+__all__ = ["Asked", "Choice", "Together", "choose", "choose_together", "split"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from dpframe.aggregates.part import Selection
@@ -128,7 +129,7 @@ def _apart(plan: Plan, release: NoisyAggregate) -> str:
     part = release.part
     assert isinstance(part, Selection)
     found = part.score_range(plan.query.scope)
-    concentrated = release.mechanism == "exponential" and plan.cost.currency == "rho"
+    concentrated = release.mechanism == "exponential" and release.cost.currency == "rho"
     reach = (sqrt_up(found.l2_squared) if concentrated else found.l1) * part.step
     rows = "" if plan.unit.contributions == 1 else f"all {plan.unit.contributions} together "
     groups = ", over all groups" if part.entries(plan.query.scope) > 1 else ""
@@ -181,13 +182,21 @@ def _about(value: float) -> str:
 
 
 def _cost(plan: Plan, release: NoisyAggregate) -> str:
-    share = float(release.cost.main / plan.cost.main) if plan.cost.main else 0.0
+    whole = sum(r.cost.main for r in plan.releases)
+    share = float(release.cost.main / whole) if whole else 0.0
     return f"cost {_amounts(release.cost)}, {share:.0%} of the plan"
 
 
 def _budget(plan: Plan) -> tuple[Item, ...]:
     asked = "" if plan.cost == plan.requested else f", of {_amounts(plan.requested)} allowed"
-    items = [Item(f"cost: {_amounts(plan.cost)} ({plan.cost.measure}){asked}")]
+    together: tuple[str, ...] = ()
+    if plan.composition == "zcdp":
+        rho = sum((r.cost.main for r in plan.releases), Fraction(0))
+        together = (
+            f"the releases cost rho {show(rho)} in all, which implies this (zCDP, Canonne, Kamath "
+            "and Steinke 2020): less noise here than by adding up epsilons",
+        )
+    items = [Item(f"cost: {_amounts(plan.cost)} ({plan.cost.measure}){asked}", together)]
     if plan.remaining is not None:
         fits = plan.remaining.covers(plan.cost)
         left = plan.remaining - plan.cost if fits else None
