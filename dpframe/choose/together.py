@@ -120,7 +120,7 @@ def _log_noise(choice: Choice) -> float:
         case NoNoise():
             return 0.0
         case DiscreteLaplace() | DiscreteGaussian() as law:
-            return math.log(law.variance()) / 2
+            return math.log(max(law.variance(), 5e-324)) / 2
         case RandomizedResponse() as law:
             return -math.log(law.truthful)
         case law:

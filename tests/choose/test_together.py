@@ -76,3 +76,12 @@ def test_plans_say_how_their_costs_go_together() -> None:
     assert plan.accuracy("c0") < 70  # 120 when epsilons add up
     assert query.collect(epsilon=1, delta="1e-8").shape == (1, 40)
     assert session.remaining == dp.ApproxDP(0, 0)
+
+
+@pytest.mark.parametrize("epsilon", ["1e-9", "1", "1e5", "1e399"])
+@pytest.mark.parametrize("delta", ["1e-200", "1e-12", "0.999"])
+def test_extreme_spends_are_planned(epsilon: str, delta: str) -> None:
+    spend = dp.ApproxDP(epsilon, delta)
+    found = together(30, spend)
+    assert spend.covers(found.cost)
+    assert found.cost.main > 0
