@@ -59,6 +59,7 @@ bench: .venv/stamp-package ## ratios within one run: planning, overhead, import
 	.venv/bin/python benchmarks/planning.py
 	.venv/bin/python benchmarks/overhead.py
 	.venv/bin/python benchmarks/noise.py
+	.venv/bin/python benchmarks/ledger.py
 
 docs: .venv/stamp-docs ## the documentation, into site/
 	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict

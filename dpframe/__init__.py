@@ -3,6 +3,7 @@
 Importing this module also adds the ``dp_*`` methods to Polars expressions and frames.
 """
 
+from dpframe import accounting
 from dpframe.api.expressions import DPExpr
 from dpframe.api.frame import PrivateFrame, PrivateGroupBy
 from dpframe.api.functions import (
@@ -71,6 +72,7 @@ __all__ = [
     "UnitDropped",
     "UnknownColumn",
     "UnsupportedOperation",
+    "accounting",
     "argmax",
     "count",
     "histogram",

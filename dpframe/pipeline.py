@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -30,7 +31,7 @@ from dpframe.choose import Asked, Choice, choose_together
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number, float_up, sqrt_up
 from dpframe.core.tree import Named
-from dpframe.errors import EngineError, UnsupportedOperation
+from dpframe.errors import EngineError, LedgerError, UnsupportedOperation
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
 from dpframe.infer import PlannedUse, parts_of
@@ -41,7 +42,7 @@ from dpframe.infer.notes import (
     notes_for,
     warnings_for,
 )
-from dpframe.ledger.memory import MemoryLedger
+from dpframe.ledger.ledger import Ledger
 from dpframe.lower import dry_run
 from dpframe.lower import run as run_exact
 from dpframe.mechanisms import DiscreteGaussian, Law, NoNoise
@@ -161,7 +162,7 @@ def run(
     prepared: Prepared,
     source: pl.LazyFrame,
     schema: pl.Schema,
-    ledger: MemoryLedger,
+    ledger: Ledger,
     interval: Number | None = None,
 ) -> pl.DataFrame:
     """Charge, compute, release; with intervals of the given confidence, if any.
@@ -170,6 +171,8 @@ def run(
     ------
     BudgetExceeded
         Before any data is read; nothing is charged then.
+    LedgerError
+        When the charge, or that its release is done, cannot be recorded.
     EngineError
         When the engine fails. The charge stays.
     """
@@ -182,11 +185,14 @@ def run(
         for use, choice in zip(prepared.parts, prepared.choices, strict=True)
     }
     rehearse(query, laws, confidence)
-    entry = ledger.charge(prepared.plan.cost, prepared.plan.fingerprint)
+    unit = query.relation.facts.unit.kind
+    entry = ledger.charge(prepared.plan.cost, prepared.plan.fingerprint, unit)
     result = _released(prepared, source, tables, laws, confidence)
-    ledger.settle(entry, "released" if isinstance(result, pl.DataFrame) else "failed")
     if isinstance(result, pl.DataFrame):
+        ledger.settle(entry, "released")  # if this fails, nothing comes out
         return result
+    with suppress(LedgerError):  # the charge stays open then, and counts as before
+        ledger.settle(entry, "failed")
     if isinstance(result, EngineError):  # which says nothing but that
         raise EngineError(result.what, where=result.where, remedy=result.remedy)
     if not issubclass(result, FAILURES):

@@ -1,0 +1,88 @@
+"""What happened, and what it costs together: events, accountants, and `compare`.
+
+Names are looked up on first use, so that `import dpframe` does not pay for what it does not need.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpframe.accounting.accountant import Accountant
+    from dpframe.accounting.advanced import AdvancedAccountant, ClosedFormAccountant
+    from dpframe.accounting.basic import BasicAccountant
+    from dpframe.accounting.comparison import Bound, best, bounds, parallel
+    from dpframe.accounting.concentrated import LooseZCDPAccountant, ZCDPAccountant
+    from dpframe.accounting.events import (
+        ApproxEvent,
+        DiscreteGaussianEvent,
+        DiscreteLaplaceEvent,
+        Event,
+        ExponentialEvent,
+        GaussianEvent,
+        LaplaceEvent,
+        PermuteAndFlipEvent,
+        RandomizedResponseEvent,
+        ZCDPEvent,
+    )
+    from dpframe.accounting.export import to_dp_accounting
+    from dpframe.accounting.gaussian import GaussianDPAccountant
+    from dpframe.accounting.numerical import PrivacyLossAccountant
+    from dpframe.accounting.optimal import OptimalAccountant
+    from dpframe.accounting.renyi import RenyiAccountant
+    from dpframe.accounting.table import compare
+
+__all__ = [
+    "Accountant",
+    "AdvancedAccountant",
+    "ApproxEvent",
+    "BasicAccountant",
+    "Bound",
+    "ClosedFormAccountant",
+    "DiscreteGaussianEvent",
+    "DiscreteLaplaceEvent",
+    "Event",
+    "ExponentialEvent",
+    "GaussianDPAccountant",
+    "GaussianEvent",
+    "LaplaceEvent",
+    "LooseZCDPAccountant",
+    "OptimalAccountant",
+    "PermuteAndFlipEvent",
+    "PrivacyLossAccountant",
+    "RandomizedResponseEvent",
+    "RenyiAccountant",
+    "ZCDPAccountant",
+    "ZCDPEvent",
+    "best",
+    "bounds",
+    "compare",
+    "parallel",
+    "to_dp_accounting",
+]
+
+_HOMES = {
+    "advanced": ("AdvancedAccountant", "ClosedFormAccountant"),
+    "accountant": ("Accountant",),
+    "basic": ("BasicAccountant",),
+    "comparison": ("Bound", "best", "bounds", "parallel"),
+    "concentrated": ("LooseZCDPAccountant", "ZCDPAccountant"),
+    "export": ("to_dp_accounting",),
+    "gaussian": ("GaussianDPAccountant",),
+    "numerical": ("PrivacyLossAccountant",),
+    "optimal": ("OptimalAccountant",),
+    "renyi": ("RenyiAccountant",),
+    "table": ("compare",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = next((home for home, names in _HOMES.items() if name in names), "events")
+    return getattr(import_module(f"{__name__}.{home}"), name)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

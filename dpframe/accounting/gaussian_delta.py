@@ -38,7 +38,7 @@ from dpframe.accounting.zcdp import largest_rho, log_delta_zcdp
 from dpframe.core.exact import dyadic_up, float_down, float_up
 from dpframe.errors import InvalidBudget
 
-__all__ = ["delta_bound", "variance_for"]
+__all__ = ["delta_bound", "smoothing", "variance_for"]
 
 _LARGE: Final = Fraction(2048**2)
 """From this variance on smoothing is within 5e-7 of the best bound on the integers."""
@@ -55,9 +55,9 @@ def delta_bound(sigma_squared: Fraction, l0: int, l2_squared: Fraction, epsilon:
     """The least of the valid upper bounds on delta."""
     l0 = _entries(l0, l2_squared)
     found = [1.0, math.exp(log_delta_zcdp(l2_squared / (2 * sigma_squared), epsilon))]
-    smoothing = _smoothing(l0, epsilon)
-    if sigma_squared > smoothing:
-        d = float_up(l2_squared / (sigma_squared - smoothing)) ** 0.5 * _INFLATE
+    smoothed = _smoothing(l0, epsilon)
+    if sigma_squared > smoothed:
+        d = float_up(l2_squared / (sigma_squared - smoothed)) ** 0.5 * _INFLATE
         found.append(math.exp(log_delta_normal(d, _smoothed(epsilon)) + 2.0**-30))
     if l0 == 1 and sigma_squared < 2 * _LARGE:
         log_delta = _log_delta_on_integers(sigma_squared, _step(l2_squared), epsilon)
@@ -142,10 +142,15 @@ def _variance_on_integers(step: int, epsilon: Fraction, target: float, start: fl
 
 
 # ------------------------------------------------------------------------------- by smoothing
-def _smoothing(l0: int, epsilon: Fraction) -> Fraction:
-    """s**2 with 2 l0 K <= 2**-30 min(epsilon, 1); K <= 4.3 exp(-2 pi**2 s**2) when s**2 >= 1/2."""
-    least = math.log(8.6 * l0 * 2.0**30 / min(1.0, float_down(epsilon)))
+def smoothing(l0: int, factor: float) -> Fraction:
+    """s**2 with l0 K <= `factor` <= 1; K <= 4.3 exp(-2 pi**2 s**2) when s**2 >= 1/2."""
+    least = math.log(4.3 * l0 / factor)
     return Fraction(max(0.5, least / (2.0 * math.pi**2) * _INFLATE))
+
+
+def _smoothing(l0: int, epsilon: Fraction) -> Fraction:
+    """s**2 with 2 l0 K <= 2**-30 min(epsilon, 1)."""
+    return smoothing(l0, 2.0**-31 * min(1.0, float_down(epsilon)))
 
 
 def _smoothed(epsilon: Fraction) -> float:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["log_delta_normal", "mills"]
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.accounting.search import least_true
+
+__all__ = ["log_delta_normal", "mills", "mills_of", "normal_epsilon"]
 
 
 def log_delta_normal(d: float, epsilon: float) -> float:
@@ -35,3 +40,32 @@ def mills(x: float) -> float:
     for k in range(60 if x < 8.0 else 20, 0, -1):
         value = x + k / value
     return 1.0 / value
+
+
+def normal_epsilon(shift_squared: float, delta: float) -> float:
+    """An epsilon that continuous Gaussian noise keeps at delta, given (l2 / sigma)**2 or more."""
+    d = math.sqrt(shift_squared) * (1.0 + 1e-15)
+    target = math.log(delta)
+
+    def private(epsilon: float) -> bool:
+        return log_delta_normal(d, epsilon) <= target
+
+    if private(0.0):
+        return 0.0
+    # P(L > epsilon) <= delta where L ~ N(d**2 / 2, d**2), by the tail bound exp(-z**2 / 2).
+    above = 0.5 * d * d + d * math.sqrt(max(0.0, -2.0 * target)) + 1e-9
+    return least_true(private, 0.0, above, 2.0**-44)
+
+
+def mills_of(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mills' ratio of each number >= -36, within a relative 2e-13; below -5 mostly of its size."""
+    value = np.empty_like(x)
+    near = x < 4.0
+    value[near] = [math.erfc(v) for v in (x[near] * math.sqrt(0.5)).tolist()]
+    value[near] *= math.sqrt(0.5 * math.pi) * np.exp(0.5 * x[near] ** 2)
+    far = x[~near]
+    tail = far.copy()
+    for k in range(60, 0, -1):
+        tail = far + k / tail
+    value[~near] = 1.0 / tail
+    return value

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["least_root", "minimum"]
+__all__ = ["least_root", "least_true", "minimum"]
 
 
 def minimum(f: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> float:
@@ -17,7 +17,9 @@ def minimum(f: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> float:
     best = math.inf
     for _ in range(4):
         grid = np.linspace(low, high, 65)
-        values = f(1.0 + np.exp(grid))
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = f(1.0 + np.exp(grid))
+        values = np.where(np.isnan(values), math.inf, values)
         i = int(np.argmin(values))
         best = min(best, float(values[i]))
         low, high = float(grid[max(i - 1, 0)]), float(grid[min(i + 1, 64)])
@@ -50,4 +52,24 @@ def least_root(f: Callable[[float], float], start: float, width: float, toleranc
             low, f_low = middle, value
         else:
             high, f_high = middle, value
+    return high
+
+
+def least_true(holds: Callable[[float], bool], low: float, high: float, near: float) -> float:
+    """A point where `holds` was seen, within a relative `near` of one where it was not.
+
+    Infinity when it never held. `holds` must not stop holding as its argument grows.
+    """
+    while not holds(high):
+        low, high = high, 2.0 * high + 1e-300
+        if high > 1e300:
+            return math.inf
+    while high - low > near * high:
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            break
+        if holds(middle):
+            high = middle
+        else:
+            low = middle
     return high

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -10,7 +12,13 @@ from numpy.typing import NDArray
 from dpframe.accounting.search import minimum
 from dpframe.core.exact import float_down, float_up
 
-__all__ = ["largest_rho", "log_delta_zcdp"]
+__all__ = [
+    "epsilon_of_rho",
+    "largest_rho",
+    "log_delta_zcdp",
+    "loose_epsilon_of_rho",
+    "renyi_epsilon",
+]
 
 
 def log_delta_zcdp(rho: Fraction, epsilon: Fraction) -> float:
@@ -36,3 +44,34 @@ def largest_rho(epsilon: Fraction, log_delta: float) -> Fraction:
 
     best = -minimum(negative)
     return Fraction(max(best, 0.0) * (1.0 - 1e-10)) or Fraction(1, 1 << 200)
+
+
+def epsilon_of_rho(rho: Fraction, delta: float) -> float:
+    """The least epsilon that Proposition 12 gives at delta:
+
+    the least, over a > 1, of a rho + ln(1 - 1 / a) - ln(delta a) / (a - 1).
+    """
+    if delta <= 0.0:
+        return math.inf
+    return renyi_epsilon(lambda orders: orders * float_up(rho), delta)
+
+
+def renyi_epsilon(
+    curve: Callable[[NDArray[np.float64]], NDArray[np.float64]], delta: float
+) -> float:
+    """The same for any upper bounds on Renyi divergences, as a function of the order a."""
+    log_delta = math.log(delta)
+
+    def bound(a: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(curve(a) + np.log1p(-1 / a) - (log_delta + np.log(a)) / (a - 1))
+
+    best = minimum(bound)
+    return max(0.0, best + 1e-11 * (1.0 + abs(best)))
+
+
+def loose_epsilon_of_rho(rho: Fraction, delta: float) -> float:
+    """rho + 2 sqrt(rho ln(1 / delta)) (Bun and Steinke 2016, Prop. 1.3)."""
+    if delta <= 0.0:
+        return math.inf
+    rate = float_up(rho)
+    return (rate + 2.0 * math.sqrt(rate * -math.log(delta))) * (1.0 + 1e-15)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -80,6 +81,7 @@ class PrivateQuery(Opaque):
         epsilon: Number | None = None,
         delta: Number | None = None,
         rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
     ) -> Plan:
         """What `collect` with the same spend would do. Touches no data and charges nothing.
 
@@ -87,13 +89,17 @@ class PrivateQuery(Opaque):
         ----------
         epsilon, delta, rho
             The spend, in the session's measure.
+        accuracy
+            Instead of epsilon or rho: the largest error of outputs, with 95% confidence, such as
+            ``{"len": 50}``. The least spend that gives it is taken.
 
         Raises
         ------
         InvalidBudget
-            When the spend is empty, not positive, or in another measure.
+            When the spend is empty, not positive, or in another measure, or no spend is accurate
+            enough.
         """
-        return self._bound().plan(self, epsilon=epsilon, delta=delta, rho=rho)
+        return self._bound().plan(self, epsilon=epsilon, delta=delta, rho=rho, accuracy=accuracy)
 
     def explain(
         self,
@@ -101,10 +107,11 @@ class PrivateQuery(Opaque):
         epsilon: Number | None = None,
         delta: Number | None = None,
         rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
         format: Literal["text", "markdown"] = "text",
     ) -> str:
         """`plan(...).explain()`."""
-        return self.plan(epsilon=epsilon, delta=delta, rho=rho).explain(format)
+        return self.plan(epsilon=epsilon, delta=delta, rho=rho, accuracy=accuracy).explain(format)
 
     def collect(
         self,
@@ -112,6 +119,7 @@ class PrivateQuery(Opaque):
         epsilon: Number | None = None,
         delta: Number | None = None,
         rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
         interval: Number | None = None,
     ) -> pl.DataFrame:
         """Check the budget, charge it, compute, add noise.
@@ -122,6 +130,9 @@ class PrivateQuery(Opaque):
         ----------
         epsilon, delta, rho
             The spend, in the session's measure.
+        accuracy
+            Instead of epsilon or rho: the largest error of outputs, with 95% confidence, such as
+            ``{"len": 50}``. The least spend that gives it is taken.
         interval
             A confidence such as 0.95 adds columns `<name>_low` and `<name>_high` after each number:
             the exact result for the clamped values lies between them with that confidence, for each
@@ -137,7 +148,9 @@ class PrivateQuery(Opaque):
         EngineError
             When the engine fails; the charge stays.
         """
-        return self.release(epsilon=epsilon, delta=delta, rho=rho, interval=interval).frame
+        return self.release(
+            epsilon=epsilon, delta=delta, rho=rho, accuracy=accuracy, interval=interval
+        ).frame
 
     def release(
         self,
@@ -145,10 +158,13 @@ class PrivateQuery(Opaque):
         epsilon: Number | None = None,
         delta: Number | None = None,
         rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
         interval: Number | None = None,
     ) -> Release:
         """As `collect`, with the plan and the cost beside the frame."""
-        return self._bound().release(self, epsilon=epsilon, delta=delta, rho=rho, interval=interval)
+        return self._bound().release(
+            self, epsilon=epsilon, delta=delta, rho=rho, accuracy=accuracy, interval=interval
+        )
 
     def _bound(self) -> Session:
         if self._session is None:

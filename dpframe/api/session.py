@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
@@ -14,16 +15,23 @@ from dpframe.aggregates.values import pair
 from dpframe.api.frame import PrivateFrame
 from dpframe.api.query import PrivateQuery, Release, parts, prepare
 from dpframe.api.source import Source, protected_source
-from dpframe.charge import budget_of, spend_in
+from dpframe.charge import budget_of, slack_beside_accuracy, spend_in
+from dpframe.cheapest import cheapest
 from dpframe.core.budget import Budget
 from dpframe.core.domain import Domain, columns, domain_of_dtype
 from dpframe.core.exact import Number, nearest
 from dpframe.core.interval import Interval
 from dpframe.core.units import Rows, Unit, as_unit
-from dpframe.errors import InvalidBounds, InvalidBudget, UnknownColumn, UnsupportedOperation
+from dpframe.errors import (
+    InvalidBounds,
+    InvalidBudget,
+    LedgerError,
+    UnknownColumn,
+    UnsupportedOperation,
+)
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.relation import Relation
-from dpframe.ledger.memory import MemoryLedger
+from dpframe.ledger.place import open_ledger
 from dpframe.plan import Plan
 from dpframe.rows.polars_dtypes import schema_from_polars
 from dpframe.rows.suggest import did_you_mean
@@ -38,20 +46,27 @@ class Session:
         `PureDP`, `ApproxDP` or `ZCDP`; its kind is the measure in which the session counts.
     epsilon, delta, rho
         Short for a budget: epsilon alone is `PureDP`, with delta `ApproxDP`, rho is `ZCDP`.
+    ledger
+        Where the budget is kept: None for memory, which forgets it with the process; a path or
+        ``sqlite:///`` URL for a file, in which each `name` has one budget that is created once.
     name
-        What plans call the session.
+        What plans call the session, and the name of its budget in the ledger, where it is
+        ``"default"`` if left out.
 
     Raises
     ------
     InvalidBudget
         When there is no budget, or one that is not positive and finite.
+    LedgerError
+        When the ledger cannot be opened, does not verify, or has another budget by that name.
 
     Guarantee
     ---------
     All results of `collect` and `release` together are differentially private at `budget` for the
     unit of `protect`, even when each query is chosen after seeing earlier results: a plan runs only
     if the sum of all costs stays within the budget, which is a valid privacy filter (Rogers, Roth,
-    Ullman & Vadhan 2016; for zCDP Feldman & Zrnic 2021).
+    Ullman & Vadhan 2016; for zCDP Feldman & Zrnic 2021). With a ledger this holds of all sessions
+    together that use the same name in it, now or earlier, in this process or another.
 
     Examples
     --------
@@ -68,10 +83,12 @@ class Session:
         epsilon: Number | None = None,
         delta: Number | None = None,
         rho: Number | None = None,
+        ledger: str | os.PathLike[str] | None = None,
         name: str | None = None,
     ) -> None:
-        self._budget = budget_of(budget, epsilon, delta, rho)
-        self._ledger = MemoryLedger(self._budget)
+        opened = budget_of(budget, epsilon, delta, rho)
+        self._measure = type(opened)
+        self._ledger = open_ledger(ledger, name, opened)
         self._name = name
         self._unit: Unit | None = None
         self._frames = 0
@@ -141,9 +158,10 @@ class Session:
         epsilon: Number | None = None,
         delta: Number | None = None,
         rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
     ) -> Plan:
         """The plan of a query at a spend; touches no data and charges nothing."""
-        return self._prepared(query, epsilon, delta, rho).plan
+        return self._prepared(query, epsilon, delta, rho, accuracy).plan
 
     def collect(
         self,
@@ -152,13 +170,16 @@ class Session:
         epsilon: Number | None = None,
         delta: Number | None = None,
         rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
         interval: Number | None = None,
     ) -> pl.DataFrame:
         """Charge, run and release a query, also one that was made without a session.
 
         See `PrivateQuery.collect` for the parameters.
         """
-        return self.release(query, epsilon=epsilon, delta=delta, rho=rho, interval=interval).frame
+        return self.release(
+            query, epsilon=epsilon, delta=delta, rho=rho, accuracy=accuracy, interval=interval
+        ).frame
 
     def release(
         self,
@@ -167,17 +188,23 @@ class Session:
         epsilon: Number | None = None,
         delta: Number | None = None,
         rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
         interval: Number | None = None,
     ) -> Release:
         """As `collect`, with plan and cost beside the result."""
-        prepared = self._prepared(query, epsilon, delta, rho)
+        prepared = self._prepared(query, epsilon, delta, rho, accuracy)
         _, source, _ = parts(query)
         result = pipeline.run(prepared, source._frame, source.schema, self._ledger, interval)
         self._unit = prepared.query.relation.facts.unit
         return Release(result, prepared.plan, prepared.plan.cost)
 
     def _prepared(
-        self, query: PrivateQuery, epsilon: Number | None, delta: Number | None, rho: Number | None
+        self,
+        query: PrivateQuery,
+        epsilon: Number | None,
+        delta: Number | None,
+        rho: Number | None,
+        accuracy: Mapping[str, Number] | None,
     ) -> pipeline.Prepared:
         if not isinstance(query, PrivateQuery):
             raise UnsupportedOperation(
@@ -197,32 +224,40 @@ class Session:
                 "do not add up",
                 remedy="open another session for another kind of unit",
             )
+        self._ledger.require_unit(unit.kind)
         remaining = self.remaining
-        spend = spend_in(type(self._budget), epsilon, delta, rho, remaining)
-        return prepare(query, spend, remaining)
+        if accuracy is None:
+            return prepare(
+                query, spend_in(self._measure, epsilon, delta, rho, remaining), remaining
+            )
+        slack = slack_beside_accuracy(self._measure, epsilon, delta, rho)
+        return prepare(query, cheapest(asked, self._measure, slack, accuracy), remaining)
 
     # -- budget ---------------------------------------------------------------------------------
 
     @property
     def budget(self) -> Budget:
-        """The whole budget."""
-        return self._budget
+        """The whole budget, with all that was granted later."""
+        return self._ledger.budget
 
     @property
     def spent(self) -> Budget:
-        """The exact sum of all charges."""
+        """The exact sum of all charges, those of other processes included."""
         return self._ledger.spent
 
     @property
     def remaining(self) -> Budget:
         """What is left."""
-        return self._budget - self._ledger.spent
+        return self._ledger.budget - self._ledger.spent
 
     @property
     def history(self) -> pl.DataFrame:
-        """One row per charge: `time`, `fingerprint`, `epsilon`, `delta`, `rho`, `status`."""
+        """One row per charge: `time`, `fingerprint`, `epsilon`, `delta`, `rho`, `status`.
+
+        Those of other processes that use the ledger are among them.
+        """
         entries = self._ledger.entries
-        rho = self._budget.currency == "rho"
+        rho = self._measure.currency == "rho"
         mains = [nearest(e.cost.main) for e in entries]
         return pl.DataFrame(
             {
@@ -244,10 +279,12 @@ class Session:
 
     def __repr__(self) -> str:
         label = "" if self._name is None else f" {self._name!r}"
-        return (
-            f"<Session{label}: {self.remaining.words()} of {self._budget.words()} remains, "
-            "kept in memory only>"
-        )
+        where = self._ledger.where
+        try:
+            left, whole = self.remaining.words(), self.budget.words()
+        except LedgerError as error:
+            return f"<Session{label}: {where}; {error.what}>"
+        return f"<Session{label}: {left} of {whole} remains, {where}>"
 
 
 def _declared(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from dpframe.core.budget import ZCDP, ApproxDP, Budget, PureDP, amount
 from dpframe.core.exact import Number
 from dpframe.errors import InvalidBudget
-from dpframe.ledger.memory import exact_words
+from dpframe.ledger.amounts import exact_words
 
 
 def spend_in(
@@ -54,6 +56,27 @@ def spend_in(
             "delta is a probability below 1", where=f"delta={delta}", remedy="write 1e-8"
         )
     return measure.of(amount(main, name), slack)
+
+
+def slack_beside_accuracy(
+    measure: type[Budget], epsilon: Number | None, delta: Number | None, rho: Number | None
+) -> Fraction:
+    """The delta of a spend that is given by its accuracy.
+
+    Raises
+    ------
+    InvalidBudget
+        When epsilon or rho is given too, or the delta makes no sense in the measure.
+    """
+    if epsilon is not None or rho is not None:
+        raise InvalidBudget(
+            "a spend is an amount or an accuracy, not both",
+            where="accuracy=...",
+            remedy="leave epsilon= and rho= out, or accuracy=",
+        )
+    any_amount = {"rho": 1} if measure is ZCDP else {"epsilon": 1}
+    given = {"epsilon": None, "rho": None, **any_amount}
+    return spend_in(measure, given["epsilon"], delta, given["rho"], None).slack
 
 
 def budget_of(

@@ -72,6 +72,13 @@ def float_down(value: Fraction) -> float:
     return -float_up(-value)
 
 
+def decimal_up(value: Fraction) -> float:
+    """The smallest float that prints as a number which is not below `value`."""
+    nearest = float_up(value)
+    below = math.nextafter(nearest, -math.inf)
+    return below if math.isfinite(below) and exact(below) >= value else nearest
+
+
 def sqrt_up(value: Fraction, bits: int = 64) -> Fraction:
     """A rational r >= sqrt(value), exact for rational squares, else too large by at most 2**-`bits`
     of its size.

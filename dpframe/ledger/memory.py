@@ -2,55 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import os
+from dataclasses import replace
 from datetime import UTC, datetime
-from decimal import ROUND_DOWN, Decimal, localcontext
-from fractions import Fraction
 from threading import Lock
-from typing import Literal
 
 from dpframe.core.budget import Budget
-from dpframe.errors import BudgetExceeded
-
-Status = Literal["charged", "released", "failed"]
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One spend.
-
-    Parameters
-    ----------
-    time
-        When it was charged, UTC.
-    fingerprint
-        Of the plan.
-    cost
-        What was charged.
-    status
-        ``"charged"`` until the release is done, then ``"released"`` or ``"failed"``; a failure
-        keeps its charge.
-    """
-
-    time: datetime
-    fingerprint: str
-    cost: Budget
-    status: Status
+from dpframe.errors import LedgerError
+from dpframe.ledger.amounts import over_budget
+from dpframe.ledger.ledger import Entry, Settled
 
 
 class MemoryLedger:
-    """Entries that are only ever added to; safe between threads.
+    """A ledger that is gone when its process ends; safe between threads.
 
-    It is a privacy filter for adaptively chosen plans: each plan is admitted only if the sum of all
-    costs stays within the budget. Sums are valid filters for pure DP and (epsilon, delta) (Rogers,
-    Roth, Ullman & Vadhan 2016, Theorem 3.6) and for zCDP (Feldman & Zrnic 2021).
+    A forked process has a copy of it, which may not spend: the two would spend the same budget.
     """
+
+    where = "kept in memory only"
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
         self._entries: list[Entry] = []
         self._spent = budget.of(budget.main * 0)
+        self._unit: str | None = None
         self._lock = Lock()
+        self._process = os.getpid()
 
     @property
     def budget(self) -> Budget:
@@ -66,61 +43,40 @@ class MemoryLedger:
         with self._lock:
             return tuple(self._entries)
 
-    def charge(self, cost: Budget, fingerprint: str) -> int:
-        """Record a spend before any data is read.
+    def require_unit(self, unit: str) -> None:
+        if self._unit not in (None, unit):
+            raise other_unit(str(self._unit), unit)
 
-        Returns
-        -------
-        int
-            The entry's number, for `settle`.
-
-        Raises
-        ------
-        BudgetExceeded
-            When it does not fit; nothing is recorded then.
-        """
+    def charge(self, cost: Budget, fingerprint: str, unit: str | None = None) -> int:
+        if os.getpid() != self._process:
+            raise LedgerError(
+                "a budget kept in memory belongs to the process that opened it; this one was "
+                "forked from it and would spend the same budget again",
+                remedy='keep the budget in a file: dp.Session(..., ledger="budget.db")',
+            )
         with self._lock:
+            if unit is not None:
+                self.require_unit(unit)
             if not (self._budget - self._spent).covers(cost):
                 raise over_budget(self._budget, self._spent, cost)
-            now = datetime.now(UTC)
-            self._entries.append(Entry(now, fingerprint, cost, "charged"))
+            number = len(self._entries)
+            self._entries.append(Entry(number, datetime.now(UTC), fingerprint, cost, "charged"))
             self._spent = self._spent + cost
-            return len(self._entries) - 1
+            self._unit = self._unit or unit
+            return number
 
-    def settle(self, number: int, status: Status) -> None:
-        """Record how a charged release ended. The charge stays in any case."""
+    def settle(self, number: int, status: Settled) -> None:
         with self._lock:
             self._entries[number] = replace(self._entries[number], status=status)
 
+    def verify(self) -> None:
+        """Nothing to do: nobody else can write to it."""
 
-def over_budget(budget: Budget, spent: Budget, cost: Budget) -> BudgetExceeded:
-    """The refusal of a spend, with all amounts at full precision."""
-    left = budget - spent
-    over = cost - left
-    amounts = [f"{cost.currency} {exact_amount(over.main)}"] if over.main else []
-    if over.slack:
-        amounts.append(f"delta {exact_amount(over.slack)}")
-    return BudgetExceeded(
-        f"the plan costs {exact_words(cost)}, and {exact_words(left)} remains of "
-        f"{exact_words(budget)}: {' and '.join(amounts)} too much",
-        remedy=f"spend at most {exact_words(left)}" if left.main else "the budget is used up",
+
+def other_unit(recorded: str, unit: str) -> LedgerError:
+    """The refusal of a query under another notion of neighbour than earlier ones."""
+    return LedgerError(
+        f"the ledger counts for the unit {recorded!r}, and the query is for {unit!r}: their costs "
+        "do not add up",
+        remedy="protect the frame with the unit of the ledger, or use another name for its budget",
     )
-
-
-def exact_words(budget: Budget) -> str:
-    """Amounts at full precision."""
-    text = f"{budget.currency} {exact_amount(budget.main)}"
-    return f"{text} and delta {exact_amount(budget.slack)}" if budget.slack else text
-
-
-def exact_amount(value: Fraction) -> str:
-    """A number that people may write back: all its decimals, or the first 17 where it has more.
-
-    Cut, never rounded up, so that spending what is said to remain is never refused.
-    """
-    with localcontext(prec=17, rounding=ROUND_DOWN):
-        cut = Decimal(value.numerator) / value.denominator
-    if not 1e-4 <= cut < 1e17 and cut:
-        mantissa, _, exponent = f"{cut.normalize():e}".partition("e")
-        return f"{mantissa}e{int(exponent)}"
-    return f"{cut.normalize():f}"

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.core.exact import exact
-from dpframe.ledger.memory import MemoryLedger, exact_amount, exact_words
+from dpframe.ledger.amounts import exact_amount, exact_words
+from dpframe.ledger.memory import MemoryLedger
 
 amounts = st.fractions(0, 1, max_denominator=1000)
 

@@ -1,0 +1,191 @@
+"""Dominating pairs: for each event two laws that are told apart at least as well as its outputs.
+
+The *privacy loss* of a pair (P, Q) at an outcome is L = ln(P / Q). Its law under P decides
+everything: delta(epsilon) = E[(1 - exp(epsilon - L))+]. A pair dominates a mechanism when its delta
+is at least the mechanism's at every epsilon, in both directions (data with and without a unit).
+Dominating pairs compose: if each event's parameters are fixed, the product of the pairs dominates
+all events together, in any order (Zhu, Dong and Wang 2022, Theorem 10).
+
+Every pair here is symmetric: exchanging P and Q turns L into -L and leaves its law as it was. So
+one direction is both, for adding and for removing a unit.
+
+Write T(epsilon) = exp(-epsilon / 2) (1 - delta(epsilon)); the lower, the less private.
+
+*Laplace*, scale 1, moved by e: T = exp(-max(e, |epsilon|) / 2). *Discrete Laplace* with q =
+exp(-1 / s), moved by D: the same with e = D / s where epsilon is one of (D - 2 j) / s, and between
+those delta is linear in exp(epsilon). A vector moved by D in all is no easier to tell than one
+entry moved by D: for two entries moved by a and b the T of both is
+F(epsilon) = E[T_a(epsilon - L_b) exp(-L_b / 2)]. It is even, does not rise on (0, a + b)
+(differentiate; terms cancel because |T'| = T / 2 outside (-a, a)), and from a + b on it equals T of
+the one entry, which is constant before. On the integers the same holds with differences.
+
+*Bounded range* e (exponential mechanism): pairs with losses t and t - e are the worst, t in (0, e)
+(Dong, Durfee and Rogers 2020). The largest delta over t, reached at t = (epsilon + e) / 2, is
+(1 - exp((epsilon - e) / 2))**2 / (1 - exp(-e)), convex in exp(epsilon), so it has a pair.
+
+*Pure* (epsilon, delta)-privacy: a failure with probability delta, else binary randomised response
+(Kairouz, Oh and Viswanath 2015, Theorem 3.3).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, TypeAlias, assert_never
+
+from dpframe.accounting.costs import shift_squared, slack
+from dpframe.accounting.events import (
+    AnyEvent,
+    ApproxEvent,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    ExponentialEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    PermuteAndFlipEvent,
+    RandomizedResponseEvent,
+    ZCDPEvent,
+)
+from dpframe.accounting.gaussian_delta import smoothing
+from dpframe.core.exact import exact
+
+__all__ = [
+    "HalfLine",
+    "LossLaw",
+    "Normal",
+    "Response",
+    "SteppedLaplace",
+    "SteppedNormal",
+    "Translated",
+    "smoothed_distance",
+    "translated",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """Randomised response: losses epsilon, -epsilon, and 0 for the other categories."""
+
+    epsilon: Fraction
+    categories: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class HalfLine:
+    """Losses in (-epsilon, epsilon) with a density proportional to exp(loss / 2).
+
+    With `atoms` it is Laplace noise: half of the mass lies at epsilon, exp(-epsilon) / 2 at
+    -epsilon. Without, it is bounded range.
+    """
+
+    epsilon: Fraction
+    atoms: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SteppedLaplace:
+    """Discrete Laplace noise: losses step * (steps - 2 j), j from 0 to steps."""
+
+    step: Fraction
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Normal:
+    """Gaussian noise: the loss is N(d**2 / 2, d**2)."""
+
+    d_squared: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class SteppedNormal:
+    """Discrete Gaussian noise moved by 1: at x the loss is (1 - 2 x) / (2 sigma**2)."""
+
+    sigma_squared: Fraction
+
+
+LossLaw: TypeAlias = Response | HalfLine | SteppedLaplace | Normal | SteppedNormal
+
+
+@dataclass(frozen=True, slots=True)
+class Translated:
+    """An event's pair.
+
+    Parameters
+    ----------
+    law
+        Of the loss, if the event does not fail.
+    failure
+        The probability that it fails.
+    factor
+        K such that the pair, with epsilon lowered by 2 K and delta raised by exp(K), dominates.
+    """
+
+    law: LossLaw
+    failure: Fraction = Fraction(0)
+    factor: float = 0.0
+
+
+_MOST_STEPS: Final = 256
+_LARGEST_STEPPED: Final = Fraction(256**2)
+_FACTOR: Final = 2.0**-44
+
+
+def translated(event: AnyEvent) -> Translated | None:
+    """The dominating pair of an event; None when only its Renyi divergences are known.
+
+    Integers with many steps are treated as continuous. Discrete Laplace noise is dominated by
+    Laplace noise at epsilon + 1 / (4 s**2): between its points T falls below theirs by a factor of
+    cosh(1 / (2 s)) at most. Discrete Gaussian noise whose sensitivity is not 1 is seen as
+    continuous noise rounded at random, see `dpframe.accounting.gaussian_delta`.
+    """
+    match event:
+        case LaplaceEvent():
+            return Translated(HalfLine(exact(event.sensitivity) / exact(event.scale), True))
+        case DiscreteLaplaceEvent():
+            return Translated(_discrete_laplace(1 / exact(event.scale), int(event.sensitivity)))
+        case GaussianEvent():
+            return Translated(Normal(shift_squared(event)))
+        case DiscreteGaussianEvent():
+            return _discrete_gaussian(event)
+        case ExponentialEvent():
+            return Translated(HalfLine(exact(event.epsilon), False))
+        case RandomizedResponseEvent():
+            return Translated(Response(exact(event.epsilon), int(event.categories)))
+        case PermuteAndFlipEvent() | ApproxEvent():
+            return Translated(Response(exact(event.epsilon)), slack(event))
+        case ZCDPEvent():
+            return None
+        case _:
+            assert_never(event)
+
+
+def _discrete_laplace(step: Fraction, steps: int) -> LossLaw:
+    if steps == 1:
+        return Response(step)
+    if steps <= _MOST_STEPS:
+        return SteppedLaplace(step, steps)
+    return HalfLine(steps * step + step * step / 4, True)
+
+
+def _discrete_gaussian(event: DiscreteGaussianEvent) -> Translated | None:
+    variance, wide = exact(event.sigma) ** 2, exact(event.sensitivity) ** 2
+    if wide < 2 and variance <= _LARGEST_STEPPED:  # one entry changes, by 1
+        return Translated(SteppedNormal(variance))
+    found = smoothed_distance(event)
+    return None if found is None else Translated(Normal(found[0]), factor=found[1])
+
+
+def smoothed_distance(
+    event: GaussianEvent | DiscreteGaussianEvent,
+) -> tuple[Fraction, float] | None:
+    """(sensitivity / sigma)**2 of continuous noise, and K of `Translated`; None with too little
+    noise for smoothing.
+    """
+    if isinstance(event, GaussianEvent):
+        return shift_squared(event), 0.0
+    variance, wide = exact(event.sigma) ** 2, exact(event.sensitivity) ** 2
+    entries = math.floor(wide)
+    smoothed = smoothing(entries, _FACTOR) if entries < 10**200 else variance
+    return (wide / (variance - smoothed), _FACTOR) if variance > smoothed else None

@@ -1,0 +1,116 @@
+"""The least spend whose plan is as accurate as was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from dpframe import pipeline
+from dpframe.aggregates.query import Query
+from dpframe.core.budget import Budget
+from dpframe.core.exact import Number, exact
+from dpframe.errors import InvalidBounds, InvalidBudget
+
+_CONFIDENCE = Fraction(95, 100)
+_DIGITS = 6
+_LEAST, _MOST = Fraction(1, 2**40), Fraction(2**20)
+
+
+def cheapest(
+    query: Query, measure: type[Budget], slack: Fraction, wanted: Mapping[str, Number]
+) -> Budget:
+    """The least spend, to six digits, at which each named output errs by no more than was asked
+    with 95% confidence.
+
+    Errors fall as the spend grows, so the least one is found by halving. No data is touched.
+
+    Parameters
+    ----------
+    query
+        What is asked.
+    measure
+        `PureDP`, `ApproxDP` or `ZCDP`.
+    slack
+        The delta of the spend.
+    wanted
+        The largest error of each output, in its own units.
+
+    Raises
+    ------
+    InvalidBounds
+        When an error is not a positive number.
+    InvalidBudget
+        When no spend gives such errors.
+    UnknownColumn, UnsupportedOperation
+        When an output does not exist, or its error depends on the data.
+    """
+    if not isinstance(wanted, Mapping):
+        raise InvalidBounds(
+            f"an accuracy is given by output, not as {wanted!r}",
+            where="accuracy",
+            remedy='write for example accuracy={"len": 50}',
+        )
+    targets = {name: _positive(name, error) for name, error in wanted.items()}
+    if not targets:
+        raise InvalidBudget(
+            "no accuracy is asked for", remedy='write for example accuracy={"len": 50}'
+        )
+    if not _meets(query, measure.of(_MOST, slack), targets):
+        raise InvalidBudget(
+            f"no spend makes the error of {' and '.join(map(repr, targets))} so small with 95% "
+            "confidence",
+            where=f"accuracy={dict(wanted)}",
+            remedy="ask for a larger error, or for that of counts and sums: a mean's depends on "
+            "how many values there are",
+        )
+    low, high = _LEAST, _MOST
+    while high / low > 1 + Fraction(1, 10 ** (_DIGITS + 1)):
+        middle = _between(low, high)
+        if _meets(query, measure.of(middle, slack), targets):
+            high = middle
+        else:
+            low = middle
+    return measure.of(_rounded_up(high), slack)
+
+
+def _positive(name: str, error: Number) -> Fraction:
+    try:
+        value = exact(error)
+    except (TypeError, ValueError, ZeroDivisionError):
+        value = Fraction(0)
+    if value <= 0:
+        raise InvalidBounds(
+            f"the error of {name!r} must be a number above 0, not {error!r}",
+            where="accuracy",
+            remedy='write for example accuracy={"len": 50}',
+        )
+    return value
+
+
+def _meets(query: Query, spend: Budget, targets: Mapping[str, Fraction]) -> bool:
+    try:
+        plan = pipeline.plan(query, spend, None).plan
+    except InvalidBudget:  # more noise than can be drawn
+        return False
+    return all(plan.accuracy(name, _CONFIDENCE) <= error for name, error in targets.items())
+
+
+def _between(low: Fraction, high: Fraction) -> Fraction:
+    """About the geometric mean, where they are far apart, in few digits."""
+    if high > 4 * low:
+        exponent = (high.numerator.bit_length() - high.denominator.bit_length()) + (
+            low.numerator.bit_length() - low.denominator.bit_length()
+        )
+        guess = Fraction(2) ** (exponent // 2)
+        if low < guess < high:
+            return guess
+    return (low + high) / 2
+
+
+def _rounded_up(value: Fraction) -> Fraction:
+    """The next decimal number of six digits."""
+    shift = 0
+    while value * Fraction(10) ** shift < 10 ** (_DIGITS - 1):
+        shift += 1
+    scaled = value * Fraction(10) ** shift
+    return Fraction(-(-scaled.numerator // scaled.denominator)) / Fraction(10) ** shift

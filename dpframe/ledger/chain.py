@@ -1,0 +1,171 @@
+"""The records of a ledger read in order: each link checked, and what they add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, get_args
+
+from dpframe.core.budget import Budget
+from dpframe.errors import InvalidBudget, LedgerError
+from dpframe.ledger.ledger import Entry
+from dpframe.ledger.record import COLUMNS, Act, Draft, Head, Record, Seal, sealed
+
+RESTORE = (
+    "nothing may be spent on it; find out who changed it, or restore a copy that has every release"
+)
+
+
+def broken(what: str) -> LedgerError:
+    """The refusal of a ledger that does not verify."""
+    return LedgerError(f"the ledger does not verify: {what}", remedy=RESTORE)
+
+
+@dataclass(slots=True)
+class Account:
+    """One budget of a ledger, as far as its records have been read."""
+
+    name: str
+    budget: Budget
+    totals: list[Budget]
+    """The budget when it was opened and after each grant."""
+    grants: list[Record]
+    """Its opening and all grants."""
+    spent: Budget
+    unit: str | None = None
+    entries: dict[int, Entry] = field(default_factory=dict)
+
+    @property
+    def remaining(self) -> Budget:
+        return self.budget - self.spent
+
+
+class Chain:
+    """Records from the first one on, verified; `accounts` is what they add up to."""
+
+    def __init__(self, seal: Seal) -> None:
+        self.seal = seal
+        self.length = 0
+        self.tip = ""
+        self.accounts: dict[str, Account] = {}
+
+    def next(self, draft: Draft) -> Record:
+        """A draft as the next record; the chain itself is left as it is."""
+        time = datetime.now(UTC).isoformat(timespec="microseconds")
+        record = sealed(draft, self.length + 1, time, self.tip, self.seal)
+        self._check(record)
+        return record
+
+    def read(self, rows: Iterable[tuple[Any, ...]], anchors: dict[int, str]) -> None:
+        """Append stored rows, in the order of `COLUMNS`; rows at anchors must have those hashes.
+
+        Raises
+        ------
+        LedgerError
+            At the first row that is not what was once written there.
+        """
+        for row in rows:
+            if row[0] != self.length + 1:
+                raise broken(f"record {self.length + 1} is missing")
+            if row[-2] != self.tip:
+                raise broken(f"record {row[0]} does not follow the one before it")
+            try:
+                right = self.seal.record(list(row[:-1])) == row[-1]
+            except (TypeError, ValueError):  # a value that cannot have been written
+                right = False
+            if not right:
+                raise broken(f"record {row[0]} was changed{self.seal.hint}")
+            if anchors.get(row[0], row[-1]) != row[-1]:
+                raise broken(f"record {row[0]} is not the one that was there before")
+            self._read(Record(*row))
+
+    def _read(self, record: Record) -> None:
+        try:
+            self.extend(record)
+        except (ArithmeticError, InvalidBudget, KeyError, TypeError, ValueError):
+            # Without a key anyone can write a record whose hash is right.
+            raise broken(f"record {record.seq} makes no sense") from None
+
+    def extend(self, record: Record) -> None:
+        """Append a record whose hash is known to be right."""
+        self._check(record)
+        self._apply(record)
+        self.length, self.tip = record.seq, record.hash
+
+    def require_head(self, head: Head | None) -> None:
+        """Refuse a chain that does not end where its head says."""
+        if head is None:
+            raise broken("its head is missing")
+        if head != self.seal.head(head.seq, head.hash):
+            raise broken(f"its head was changed{self.seal.hint}")
+        if head.seq != self.length:
+            raise broken(f"it ends at record {self.length}, and its head at record {head.seq}")
+        if head.hash != self.tip:
+            raise broken(f"record {self.length} is not the one that its head names")
+
+    def head(self) -> Head:
+        return self.seal.head(self.length, self.tip)
+
+    def account(self, name: str) -> Account:
+        """A budget by name.
+
+        Raises
+        ------
+        LedgerError
+            When the ledger has none of that name.
+        """
+        if name not in self.accounts:
+            known = ", ".join(map(repr, self.accounts)) or "none"
+            raise LedgerError(
+                f"the ledger has no budget {name!r}", remedy=f"its budgets are: {known}"
+            )
+        return self.accounts[name]
+
+    def _check(self, record: Record) -> None:
+        """Refuse what no ledger records, whoever sealed it."""
+        where = f"record {record.seq}"
+        if record.act not in get_args(Act):
+            raise broken(f"{where} is of an unknown kind {record.act!r}")
+        account = self.accounts.get(record.name)
+        if (account is None) != (record.act == "opened"):
+            raise broken(f"{where} is about budget {record.name!r}, which is opened once, first")
+        if account is None:
+            return
+        if record.act in ("released", "failed"):
+            entry = account.entries.get(record.refers or 0)
+            if entry is None or entry.status != "charged":
+                raise broken(f"{where} settles no open charge")
+        elif record.measure != account.budget.measure:
+            raise broken(f"{where} is in another measure than its budget")
+        elif record.act == "charged" and not account.budget.covers(account.spent + record.amount):
+            raise broken(f"{where} spends more than there was")
+
+    def _apply(self, record: Record) -> None:
+        if record.act == "opened":
+            amount = record.amount
+            self.accounts[record.name] = Account(
+                record.name, amount, [amount], [record], amount.of(amount.main * 0)
+            )
+            return
+        account = self.accounts[record.name]
+        match record.act:
+            case "granted":
+                account.budget = account.budget + record.amount
+                account.totals.append(account.budget)
+                account.grants.append(record)
+            case "charged":
+                cost, time = record.amount, datetime.fromisoformat(record.time)
+                fingerprint = record.fingerprint or ""
+                entry = Entry(record.seq, time, fingerprint, cost, "charged")
+                account.entries[record.seq] = entry
+                account.spent = account.spent + cost
+                account.unit = account.unit or record.unit
+            case "released" | "failed":
+                entry = account.entries[record.refers or 0]
+                account.entries[entry.number] = replace(entry, status=record.act)
+
+
+def row_of(record: Record) -> tuple[object, ...]:
+    """A record's values in the order of `COLUMNS`."""
+    return tuple(getattr(record, column) for column in COLUMNS)

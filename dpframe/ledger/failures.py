@@ -1,0 +1,45 @@
+"""What went wrong with a ledger's file, in words."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dpframe.errors import LedgerError
+
+_KINDS = {
+    "SQLITE_BUSY": (
+        "is locked by another process",
+        "try again, or find the process that holds it; nothing was charged",
+    ),
+    "SQLITE_FULL": ("cannot grow: the disk is full", "make room; nothing was released"),
+    "SQLITE_READONLY": (
+        "cannot be written",
+        "allow this user to write the file and its directory; nothing was released",
+    ),
+    "SQLITE_CANTOPEN": (
+        "cannot be opened",
+        "check the path, and that this user may write the file and its directory",
+    ),
+    "SQLITE_CORRUPT": ("is damaged", "restore a copy that has every release"),
+    "SQLITE_NOTADB": ("is not a ledger, or is damaged", "give the path of a ledger"),
+}
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn failures of SQLite and the file system into a LedgerError."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        name = getattr(error, "sqlite_errorname", None) or type(error).__name__
+        kind = "_".join(name.split("_")[:2])  # SQLITE_READONLY_DBMOVED is a kind of READONLY
+        what, remedy = _KINDS.get(kind, (f"failed: {error}", "nothing was released"))
+        raise LedgerError(f"the ledger {str(path)!r} {what}", remedy=remedy) from error
+    except OSError as error:
+        raise LedgerError(
+            f"the ledger {str(path)!r} failed: {error.strerror or type(error).__name__}",
+            remedy="check the file system; nothing was released",
+        ) from error

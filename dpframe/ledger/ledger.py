@@ -1,0 +1,96 @@
+"""What every ledger does, wherever it keeps its budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, Protocol
+
+from dpframe.core.budget import Budget
+
+Status = Literal["charged", "released", "failed"]
+Settled = Literal["released", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One spend.
+
+    Parameters
+    ----------
+    number
+        Of the charge in its ledger; they rise, and need not be consecutive.
+    time
+        When it was charged, UTC.
+    fingerprint
+        Of the plan.
+    cost
+        What was charged.
+    status
+        ``"charged"`` until the release is done, then ``"released"`` or ``"failed"``; a failure
+        keeps its charge.
+    """
+
+    number: int
+    time: datetime
+    fingerprint: str
+    cost: Budget
+    status: Status
+
+
+class Ledger(Protocol):
+    """One budget and what was spent of it; entries are only ever added.
+
+    It is a privacy filter for adaptively chosen plans: each plan is admitted only if the sum of all
+    costs stays within the budget. Sums are valid filters for pure DP and (epsilon, delta) (Rogers,
+    Roth, Ullman & Vadhan 2016, Theorem 3.6) and for zCDP (Feldman & Zrnic 2021).
+    """
+
+    @property
+    def where(self) -> str:
+        """Where the budget is kept, in words: ``kept in memory only``."""
+        ...
+
+    @property
+    def budget(self) -> Budget:
+        """All that may be spent, grants included."""
+        ...
+
+    @property
+    def spent(self) -> Budget:
+        """The exact sum of all charges."""
+        ...
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """All charges, in order."""
+        ...
+
+    def require_unit(self, unit: str) -> None:
+        """Refuse another kind of privacy unit than the one recorded at the first charge."""
+        ...
+
+    def charge(self, cost: Budget, fingerprint: str, unit: str | None = None) -> int:
+        """Record a spend, durably, before any data is read.
+
+        Returns
+        -------
+        int
+            The entry's number, for `settle`.
+
+        Raises
+        ------
+        BudgetExceeded
+            When it does not fit; nothing is recorded then.
+        LedgerError
+            When it cannot be recorded, or the unit is another than before.
+        """
+        ...
+
+    def settle(self, number: int, status: Settled) -> None:
+        """Record how a charged release ended. The charge stays in any case."""
+        ...
+
+    def verify(self) -> None:
+        """Refuse a ledger in which anything was changed since it was written."""
+        ...

@@ -1,0 +1,79 @@
+"""Where a ledger is: nothing, a path or a URL."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TypeAlias
+
+from dpframe.core.budget import Budget
+from dpframe.errors import LedgerError
+from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.memory import MemoryLedger
+from dpframe.ledger.record import Seal
+from dpframe.ledger.sqlite import SqliteLedger
+from dpframe.ledger.store import Store
+
+Place: TypeAlias = "str | os.PathLike[str] | None"
+
+DEFAULT_NAME = "default"
+"""The budget of a ledger that is opened without a name."""
+
+
+def open_ledger(place: Place, name: str | None, budget: Budget) -> Ledger:
+    """The ledger at a place, with one budget opened or created.
+
+    Raises
+    ------
+    LedgerError
+        When it cannot be opened, does not verify, or holds another budget by that name.
+    """
+    if place is None:
+        return MemoryLedger(budget)
+    return SqliteLedger(store_at(place), DEFAULT_NAME if name is None else name, budget)
+
+
+def store_at(place: str | os.PathLike[str], *, create: bool = True) -> Store:
+    """The file that a path or ``sqlite:///`` URL names; the key comes from the environment.
+
+    Raises
+    ------
+    LedgerError
+        When it names none.
+    """
+    return Store(_path(place), Seal.from_environment(), create=create)
+
+
+def _path(place: object) -> Path:
+    try:
+        text = os.fspath(place)  # type: ignore[call-overload]
+    except TypeError:
+        text = None
+    if not isinstance(text, str):
+        raise _unusable(place, "is not a path")
+    scheme, separator, rest = text.partition("://")
+    if separator:
+        if scheme in ("postgresql", "postgres"):
+            raise _unusable(_without_password(text), "is in PostgreSQL, which cannot be used yet")
+        if scheme != "sqlite" or not rest.startswith("/"):
+            raise _unusable(_without_password(text), "is of an unknown kind")
+        text = rest[1:]  # after SQLAlchemy: three slashes and a relative path, four and absolute
+        if "?" in text:
+            raise _unusable(place, "has options, and a ledger takes none")
+    if text in ("", ":memory:") or "\0" in text:
+        raise _unusable(place, "is not a file, so nothing would outlive the process")
+    return Path(text)
+
+
+def _unusable(place: object, why: str) -> LedgerError:
+    return LedgerError(
+        f"the ledger {place!r} {why}",
+        where="ledger",
+        remedy='give the path of a file, ledger="budget.db" or "sqlite:///budget.db", or leave it '
+        "out to keep the budget in memory",
+    )
+
+
+def _without_password(url: str) -> str:
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}"

@@ -1,0 +1,194 @@
+"""A line of a ledger: what happened, sealed together with the line before it.
+
+The hash of a record is SHA-256 over the JSON array of its fields, with the hash of the record
+before it among them; with a key it is HMAC-SHA-256, so that only who has the key can write a chain
+that verifies.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from functools import lru_cache
+from json import JSONEncoder
+from typing import Any, Literal, TypeAlias
+
+from dpframe.core.budget import ZCDP, ApproxDP, Budget, PureDP
+from dpframe.errors import LedgerError
+
+KEY_VARIABLE = "DPFRAME_LEDGER_KEY"
+"""The environment variable with the key, if any."""
+
+FORMAT = "dpframe ledger 1"
+
+Act: TypeAlias = Literal["opened", "granted", "charged", "released", "failed"]
+
+MEASURES: dict[str, type[Budget]] = {m.measure: m for m in (PureDP, ApproxDP, ZCDP)}
+
+LONGEST = 4000
+"""Digits of an amount; Python refuses to read more than 4,300."""
+
+_json = JSONEncoder(ensure_ascii=True, separators=(",", ":"), allow_nan=False).encode
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What is to be recorded, before it has a place in the chain.
+
+    Parameters
+    ----------
+    name
+        Of the budget.
+    act
+        What happened. ``opened``: the budget was created; ``granted``: it was raised; ``charged``:
+        a plan was paid for; ``released``, ``failed``: how that ended.
+    refers
+        Of ``released`` and ``failed``: the number of the charge.
+    fingerprint, unit
+        Of ``charged``: the plan's, and the kind of its privacy unit.
+    amount
+        Of ``opened``, ``granted`` and ``charged``.
+    who, why
+        Of ``granted``.
+    """
+
+    name: str
+    act: Act
+    refers: int | None = None
+    fingerprint: str | None = None
+    unit: str | None = None
+    amount: Budget | None = None
+    who: str | None = None
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A draft with its place in the chain. Amounts are exact fractions in text, such as 1/10."""
+
+    seq: int
+    time: str
+    name: str
+    act: str
+    refers: int | None
+    fingerprint: str | None
+    unit: str | None
+    measure: str | None
+    main: str | None
+    slack: str | None
+    who: str | None
+    why: str | None
+    previous: str
+    hash: str
+
+    @property
+    def amount(self) -> Budget:
+        """What was granted or charged."""
+        return _amount(self.measure or "", self.main or "", self.slack or "")
+
+
+@lru_cache(maxsize=1024)
+def _amount(measure: str, main: str, slack: str) -> Budget:
+    return MEASURES[measure].of(Fraction(main), Fraction(slack))
+
+
+COLUMNS = tuple(f.name for f in fields(Record))
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """How long the chain is, and the hash of its last record; sealed, and stored apart."""
+
+    seq: int
+    hash: str
+    seal: str
+
+
+class Seal:
+    """Hashes records and heads, keyed where there is a key."""
+
+    def __init__(self, key: str | None) -> None:
+        self._key = key.encode("utf-8", "surrogateescape") if key else None
+
+    @classmethod
+    def from_environment(cls) -> Seal:
+        return cls(os.environ.get(KEY_VARIABLE))
+
+    @property
+    def is_keyed(self) -> bool:
+        return self._key is not None
+
+    @property
+    def hint(self) -> str:
+        """What else may be the matter when a hash is wrong."""
+        if self.is_keyed:
+            return f" (or was sealed with another key than the one in {KEY_VARIABLE})"
+        return f" (or was sealed with a key, and {KEY_VARIABLE} is not set)"
+
+    def record(self, values: list[object]) -> str:
+        """The hash of a record's fields, in the order of `COLUMNS`, the hash itself left out."""
+        return self._digest(["record", *values])
+
+    def head(self, seq: int, tip: str) -> Head:
+        """The sealed head of a chain."""
+        return Head(seq, tip, self._digest(["head", seq, tip]))
+
+    def _digest(self, values: list[object]) -> str:
+        text = _json([FORMAT, *values]).encode("ascii")
+        if self._key is None:
+            return hashlib.sha256(text).hexdigest()
+        return hmac.digest(self._key, text, "sha256").hex()
+
+
+def sealed(draft: Draft, seq: int, time: str, previous: str, seal: Seal) -> Record:
+    """A draft in its place at the end of the chain."""
+    amount = draft.amount
+    values: list[Any] = [
+        seq,
+        time,
+        draft.name,
+        draft.act,
+        draft.refers,
+        draft.fingerprint,
+        draft.unit,
+        None if amount is None else amount.measure,
+        None if amount is None else _text(amount.main),
+        None if amount is None else _text(amount.slack),
+        draft.who,
+        draft.why,
+        previous,
+    ]
+    return Record(*[*values, seal.record(values)])
+
+
+def _text(value: Fraction) -> str:
+    try:
+        text = str(value)
+    except ValueError:  # beyond Python's own limit
+        text = ""
+    if not 0 < len(text) <= LONGEST:
+        raise LedgerError(
+            f"an amount with more than {LONGEST} digits cannot be recorded",
+            remedy="write it as a decimal with fewer digits",
+        )
+    return text
+
+
+def plain_text(value: object, what: str) -> str:
+    """Text that can be stored, for names and reasons.
+
+    Raises
+    ------
+    LedgerError
+        When it is empty, not text, or not valid Unicode.
+    """
+    if not isinstance(value, str) or not value.strip():
+        raise LedgerError(f"{what} must be text that is not empty, not {value!r}", where=what)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise LedgerError(f"{what} is not valid Unicode: {value!r}", where=what) from None
+    return value

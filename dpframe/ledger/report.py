@@ -1,0 +1,131 @@
+"""What people read of a ledger, and the one thing they may add: a grant."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+
+from dpframe.core.budget import Budget, PureDP, amount
+from dpframe.core.exact import Number
+from dpframe.errors import InvalidBudget
+from dpframe.ledger.amounts import exact_words
+from dpframe.ledger.chain import Account, Chain
+from dpframe.ledger.record import COLUMNS, Draft, Record, plain_text
+from dpframe.ledger.store import Store
+
+
+def show(store: Store, name: str | None) -> Iterator[str]:
+    """Budgets, grants and charges, a line each.
+
+    Raises
+    ------
+    LedgerError
+        When the ledger does not verify, or has no budget of that name.
+    """
+    chain = store.read()
+    if not chain.accounts:
+        yield "no budgets"
+    for account in _chosen(chain, name):
+        yield f"{account.name}: {account.budget.measure}, unit: {account.unit or 'none yet'}"
+        yield f"  budget     {exact_words(account.budget)}"
+        for grant in account.grants:
+            yield f"    {_granted(grant)}"
+        yield f"  spent      {exact_words(account.spent)}{_ends(account)}"
+        yield f"  remaining  {exact_words(account.remaining)}"
+        for entry in account.entries.values():
+            time = f"{entry.time:%Y-%m-%d %H:%M:%S}"
+            cost = exact_words(entry.cost)
+            yield f"    {time}  {entry.status:8}  {cost}  plan {entry.fingerprint[:16]}"
+
+
+def _chosen(chain: Chain, name: str | None) -> list[Account]:
+    return list(chain.accounts.values()) if name is None else [chain.account(name)]
+
+
+def _granted(record: Record) -> str:
+    time = record.time[:19].replace("T", " ")
+    if record.act == "opened":
+        return f"{time}  opened    {exact_words(record.amount)}"
+    return f"{time}  granted   {exact_words(record.amount)} by {record.who}: {record.why}"
+
+
+def _ends(account: Account) -> str:
+    if not account.entries:
+        return ""
+    counted = Counter(entry.status for entry in account.entries.values())
+    charges = f"{len(account.entries)} charge{'s' if len(account.entries) > 1 else ''}"
+    return f" in {charges}: " + ", ".join(f"{n} {status}" for status, n in counted.items())
+
+
+def verify(store: Store, name: str | None) -> Iterator[str]:
+    """That the ledger verifies, and its head, which can be kept elsewhere and compared.
+
+    Raises
+    ------
+    LedgerError
+        When it does not, or has no budget of that name.
+    """
+    head = store.verify()
+    budgets = len(_chosen(store.read(), name))
+    keyed = "keyed" if store.is_keyed else "not keyed: whoever can write the file can rewrite it"
+    yield f"verified: {head.seq} records of {budgets} budget{'s' if budgets != 1 else ''}, {keyed}"
+    yield f"head: {head.seq} {head.hash}"
+
+
+def export(store: Store, name: str | None) -> Iterator[str]:
+    """Every record as stored, one JSON object a line; then what `verify` raises, if anything."""
+    for row in store.rows():
+        record = dict(zip(COLUMNS, row, strict=True))
+        if name in (None, record["name"]):
+            yield json.dumps(record, default=repr)
+    _chosen(store.read(), name)
+
+
+def grant(store: Store, name: str, amounts: dict[str, Number], who: str, why: str) -> Iterator[str]:
+    """Raise a budget, on record.
+
+    Parameters
+    ----------
+    store, name
+        The budget.
+    amounts
+        What is added, by ``epsilon``, ``delta``, ``rho``.
+    who, why
+        Recorded with it.
+
+    Raises
+    ------
+    InvalidBudget
+        When nothing is added, or in another measure.
+    LedgerError
+        When there is no such budget, or it cannot be recorded.
+    """
+
+    def granting(chain: Chain) -> Draft:
+        account = chain.account(name)
+        more = _more(account.budget, amounts)
+        _ = account.budget + more  # a delta of 1 or more is refused here
+        by, reason = plain_text(who, "--by"), plain_text(why, "--reason")
+        return Draft(name, "granted", amount=more, who=by, why=reason)
+
+    store.append(granting)
+    account = store.read().account(name)
+    budget, left = exact_words(account.budget), exact_words(account.remaining)
+    yield f"{name}: {budget}, of which {left} remains"
+
+
+def _more(budget: Budget, amounts: dict[str, Number]) -> Budget:
+    known = [budget.currency] if isinstance(budget, PureDP) else [budget.currency, "delta"]
+    for given in amounts:
+        if given not in known:
+            raise InvalidBudget(
+                f"the budget is in {budget.measure}, which has no {given}",
+                where=f"--{given}",
+                remedy=f"grant {' and '.join('--' + k for k in known)}",
+            )
+    main = amount(amounts.get(budget.currency, 0), budget.currency)
+    made = budget.of(main, amount(amounts.get("delta", 0), "delta"))
+    if made.is_zero:
+        raise InvalidBudget("the grant is empty", remedy=f"say --{budget.currency} MORE")
+    return made

@@ -1,0 +1,103 @@
+"""A budget kept in a file."""
+
+from __future__ import annotations
+
+from dpframe.core.budget import Budget
+from dpframe.errors import LedgerError
+from dpframe.ledger.amounts import exact_words, over_budget
+from dpframe.ledger.chain import Account, Chain
+from dpframe.ledger.ledger import Entry, Settled
+from dpframe.ledger.memory import other_unit
+from dpframe.ledger.record import Draft, plain_text
+from dpframe.ledger.store import Store
+
+
+class SqliteLedger:
+    """One budget of a ledger file; safe between threads, forks and processes.
+
+    Parameters
+    ----------
+    store
+        The file.
+    name
+        Of the budget.
+    budget
+        Created with this amount, or opened if it has it already. After grants either the first
+        amount or that with any number of the grants may be given; what counts is all of them.
+
+    Raises
+    ------
+    LedgerError
+        When the file cannot be used or does not verify, or holds another budget by that name.
+    """
+
+    def __init__(self, store: Store, name: str, budget: Budget) -> None:
+        self._store = store
+        self._name = plain_text(name, "name")
+        account = store.read().accounts.get(self._name)
+        if account is None:
+            account = self._create(budget)
+        _require_same(account, budget)
+
+    def _create(self, budget: Budget) -> Account:
+        def opening(chain: Chain) -> Draft | None:
+            if self._name in chain.accounts:  # another process was faster
+                return None
+            return Draft(self._name, "opened", amount=budget)
+
+        self._store.append(opening)
+        return self._account()
+
+    def _account(self) -> Account:
+        return self._store.read().account(self._name)
+
+    @property
+    def where(self) -> str:
+        return f"kept in {self._store.path}"
+
+    @property
+    def budget(self) -> Budget:
+        return self._account().budget
+
+    @property
+    def spent(self) -> Budget:
+        return self._account().spent
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        return tuple(self._account().entries.values())
+
+    def require_unit(self, unit: str) -> None:
+        _require_unit(self._account(), unit)
+
+    def charge(self, cost: Budget, fingerprint: str, unit: str | None = None) -> int:
+        def charging(chain: Chain) -> Draft:
+            account = chain.account(self._name)
+            if unit is not None:
+                _require_unit(account, unit)
+            if not account.remaining.covers(cost):
+                raise over_budget(account.budget, account.spent, cost)
+            return Draft(self._name, "charged", None, fingerprint, unit, cost)
+
+        return self._store.append(charging)
+
+    def settle(self, number: int, status: Settled) -> None:
+        self._store.append(lambda chain: Draft(self._name, status, refers=number))
+
+    def verify(self) -> None:
+        self._store.verify()
+
+
+def _require_same(account: Account, budget: Budget) -> None:
+    if budget not in account.totals:
+        raise LedgerError(
+            f"the budget {account.name!r} was opened with {exact_words(account.totals[0])} in "
+            f"{account.budget.measure}, and this is {exact_words(budget)} in {budget.measure}",
+            remedy="open it with the amount it has, raise it with `dpframe ledger grant`, or use "
+            "another name",
+        )
+
+
+def _require_unit(account: Account, unit: str) -> None:
+    if account.unit not in (None, unit):
+        raise other_unit(str(account.unit), unit)
