@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from dpframe.core.budget import Budget
 from dpframe.errors import LedgerError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.memory import MemoryLedger
-from dpframe.ledger.record import Seal
-from dpframe.ledger.sqlite import SqliteLedger
-from dpframe.ledger.store import Store
+
+if TYPE_CHECKING:
+    from dpframe.ledger.store import Store
 
 Place: TypeAlias = "str | os.PathLike[str] | None"
 
@@ -30,6 +30,8 @@ def open_ledger(place: Place, name: str | None, budget: Budget) -> Ledger:
     """
     if place is None:
         return MemoryLedger(budget)
+    from dpframe.ledger.sqlite import SqliteLedger  # only who keeps a file loads SQLite
+
     return SqliteLedger(store_at(place), DEFAULT_NAME if name is None else name, budget)
 
 
@@ -41,6 +43,9 @@ def store_at(place: str | os.PathLike[str], *, create: bool = True) -> Store:
     LedgerError
         When it names none.
     """
+    from dpframe.ledger.record import Seal
+    from dpframe.ledger.store import Store
+
     return Store(_path(place), Seal.from_environment(), create=create)
 
 
