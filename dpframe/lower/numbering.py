@@ -53,4 +53,6 @@ def _among_whole_numbers(keys: pl.DataFrame, given: pl.Series) -> NDArray[np.int
     inside = (entries >= lo) & (entries <= hi)
     if known is not None:
         inside &= known
+    elif inside.all():
+        return np.asarray(place[entries - lo], np.int64)
     return np.where(inside, place[np.clip(entries, lo, hi) - lo], -1)
