@@ -11,7 +11,12 @@ from hypothesis import HealthCheck, settings
 _UNHURRIED = (HealthCheck.too_slow, HealthCheck.data_too_large)
 
 settings.register_profile(
-    "fast", max_examples=25, deadline=None, print_blob=True, suppress_health_check=_UNHURRIED
+    "fast",
+    max_examples=25,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=_UNHURRIED,
+    derandomize=True,  # a change is judged by itself; `make test-slow` looks for new examples
 )
 settings.register_profile(
     "slow", max_examples=500, deadline=None, print_blob=True, suppress_health_check=_UNHURRIED
