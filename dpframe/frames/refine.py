@@ -25,6 +25,9 @@ _NULL_IN_NULL_OUT = frozenset(
 """Operations whose result is null whenever one operand is; `is_between` is none of them, for it is
 false already when one of its two comparisons is."""
 
+_EXACT = 2**53
+"""Below this size floats hold all whole numbers."""
+
 
 def refine(table: dict[str, Domain], predicate: Tree) -> dict[str, Domain]:
     """The domains of rows for which `predicate` is true (and so not null)."""
@@ -79,10 +82,10 @@ def _compare(table: dict[str, Domain], name: str, op: str, value: Literal) -> di
     if op in ("lt", "le", "eq"):  # NaN is greater than every number, and equal to none
         table[name] = replace(table[name], nan=False)
     point = Interval(number, number)
-    if column.dtype.is_decimal:  # compared with a float it is rounded to one first
-        point = point.widened(1)
+    if column.dtype.is_decimal or (abs(number) >= _EXACT and _in_floats(column, value.value)):
+        point = point.widened(1)  # what is compared with a float is rounded to one first
     lo, hi = point.lo, point.hi
-    if column.dtype.is_integer and abs(number) < 2**53:  # where floats hold all whole numbers
+    if column.dtype.is_integer and abs(number) < _EXACT:
         lo = Fraction(floor(number) + 1) if op == "gt" else lo
         hi = Fraction(ceil(number) - 1) if op == "lt" else hi
     match op:
@@ -94,6 +97,11 @@ def _compare(table: dict[str, Domain], name: str, op: str, value: Literal) -> di
             return _update(table, name, point)
         case _:
             return table
+
+
+def _in_floats(column: Domain, value: object) -> bool:
+    """Whether the column and the constant are compared as floats."""
+    return column.dtype.is_float or (column.dtype.is_integer and isinstance(value, float))
 
 
 def _another_scale(column: Domain, value: Literal) -> bool:
@@ -108,6 +116,8 @@ def _members(table: dict[str, Domain], name: str, options: dict[str, object]) ->
     column = table[name]
     if column.dtype.is_decimal and any(isinstance(v, float) for v in values):
         return {**table, name: column.with_null(False)}  # what is rounded to those floats is unsaid
+    if any(_in_floats(column, v) for v in values) and any(abs(v) >= _EXACT for v in values):
+        return {**table, name: column.with_null(False)}  # as are several whole numbers at once
     if column.dtype.is_integer:
         values = tuple(int(v) for v in values if not isinstance(v, float) or v.is_integer())
     updated = replace(column, nullable=False, nan=False)

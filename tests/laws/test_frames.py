@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import polars as pl
@@ -650,3 +651,33 @@ def test_strict_comparisons_of_whole_numbers_leave_out_the_end(
     name = condition[8:11]
     found = facts_after(condition, name).interval
     assert (found.lo, found.hi) == ends
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        'pl.col("i64").is_in([2.0**53, 1.0])',
+        'pl.col("i64") == 2.0**53',
+        'pl.col("i64") <= 2.0**53',
+        'pl.col("i64") >= 2.0**53 + 2',
+        'pl.col("f64") >= 2**53 + 1',
+        'pl.col("f64") <= -(2**53) - 1',
+        'pl.col("u64") == 2.0**63',
+    ],
+)
+def test_whole_numbers_that_floats_do_not_hold_stay_within(condition: str) -> None:
+    near = [2**53 + d for d in range(-3, 5)]
+    frame = nasty_frame(len(near)).with_columns(
+        i64=pl.Series(near),
+        f64=pl.Series([float(n) * (-1) ** (i % 2) for i, n in enumerate(near)]),
+        u64=pl.Series([2**63 + d for d in range(len(near))], dtype=pl.UInt64),
+    )
+    step = Filter((tree_of(condition),))
+    before = wide_columns(frame)
+    kept = lowered(step, before, frame)
+    name = condition[8:11]
+    found = step.facts(FrameFacts(before, UNIT)).columns[name]
+    assert kept.height
+    for value in kept[name].to_list():
+        assert found.interval.contains(Fraction(value))
+        assert found.categories is None or value in found.categories
