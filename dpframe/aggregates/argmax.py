@@ -92,12 +92,8 @@ class CategoryChoice(Selection):
         total = reach if unit.adjacency == "add-remove" else 2 * reach
         return ScoreRange(total, total * total)
 
-    @property
-    def side_by_side(self) -> bool:
-        return self.cells is not None
-
-    def scores(self, counted: Sequence[CellCounts], first: int, end: int) -> Integers:
-        return counted[0].dense(self.count, first, end)
+    def scores(self, counted: Sequence[CellCounts], first: int, end: int) -> Integers | None:
+        return None if self.cells is None else counted[0].dense(self.count, first, end)
 
     def ballot(self, counted: Sequence[CellCounts], group: int) -> Ballot:
         scores = np.zeros(self.count, dtype=np.int64)
@@ -157,10 +153,6 @@ class ScoredChoice(Selection):
         reach = unit.contributions * self._contribution().width
         total = reach if unit.adjacency == "add-remove" else 2 * reach
         return ScoreRange(total, total * total)
-
-    @property
-    def side_by_side(self) -> bool:
-        return True
 
     def scores(self, counted: Sequence[CellCounts], first: int, end: int) -> Integers:
         columns = [table.dense(1, first, end) for table in counted]

@@ -64,6 +64,18 @@ class CellCounts:
         np.add.at(dense, groups, values)  # an engine that split a group is put right
         return cls(np.arange(size), np.zeros(size, dtype=np.int64), dense, size)
 
+    @classmethod
+    def of_cells(cls, groups: Integers, cells: Integers, values: Integers, size: int) -> CellCounts:
+        """A table with cells, from entries in any order; those of one group and cell add up."""
+        order = np.lexsort((cells, groups))
+        groups, cells, values = groups[order], cells[order], values[order]
+        first = np.ones(len(groups), dtype=np.bool_)
+        first[1:] = (np.diff(groups) != 0) | (np.diff(cells) != 0)
+        if not first.all():  # an engine split a group
+            values = np.add.reduceat(values, np.flatnonzero(first))
+            groups, cells = groups[first], cells[first]
+        return cls(groups, cells, values, size)
+
     def of(self, group: int) -> tuple[Integers, Integers]:
         """Cell numbers, increasing, and values of one group."""
         first, last = np.searchsorted(self.groups, [group, group + 1])
@@ -76,7 +88,7 @@ class CellCounts:
             return self.values[first:last].reshape(-1, 1).copy()
         table = np.zeros((last - first, cells), dtype=np.int64)
         lo, hi = np.searchsorted(self.groups, [first, last])
-        np.add.at(table, (self.groups[lo:hi] - first, self.cells[lo:hi]), self.values[lo:hi])
+        table[self.groups[lo:hi] - first, self.cells[lo:hi]] = self.values[lo:hi]
         return table
 
 
@@ -241,14 +253,11 @@ class Selection(Part):
         """How many winners are chosen, one after another."""
         return 1
 
-    @property
-    def side_by_side(self) -> bool:
-        """Whether `scores` gives many groups at once, each candidate's code its column."""
-        return False
-
-    def scores(self, counted: Sequence[CellCounts], first: int, end: int) -> Integers:
-        """The scores of groups `first` to `end` - 1, a row each."""
-        raise NotImplementedError
+    def scores(self, counted: Sequence[CellCounts], first: int, end: int) -> Integers | None:
+        """The scores of groups `first` to `end` - 1, a row each, where each candidate's code is its
+        column; None where ballots differ from group to group.
+        """
+        return None
 
     @abstractmethod
     def ballot(self, counted: Sequence[CellCounts], group: int) -> Ballot:

@@ -20,6 +20,7 @@ from dpframe.core.grid import Grid
 from dpframe.core.sensitivity import Contribution
 from dpframe.core.tree import Tree
 from dpframe.frames.facts import FrameFacts
+from dpframe.rows.broadcast import unsigned_zero
 from dpframe.rows.fold import domain, lower, words
 from dpframe.rows.operation import Namespace
 
@@ -168,7 +169,7 @@ class DistinctCount(Statistic):
         value = lower(self.tree, columns, ns)
         dtype = domain(self.tree, columns).dtype
         if dtype.is_float:
-            return value.fill_nan(None) + 0.0  # -0.0 and 0.0 are one value
+            return unsigned_zero(ns, value.fill_nan(None), dtype)  # -0.0 and 0.0 are one value
         return value.cast(ns.String) if dtype.name == "Categorical" else value
 
     def reduce(self, column: pl.Expr, ns: Namespace) -> pl.Expr:

@@ -13,7 +13,7 @@ from dpframe.aggregates.count import sign_note
 from dpframe.aggregates.part import Additive, Table
 from dpframe.aggregates.request import Request, Scope
 from dpframe.aggregates.statistics import GridSum
-from dpframe.aggregates.values import as_series, bounds_of, numeric_value
+from dpframe.aggregates.values import as_series, bounds_of, numeric_value, whole_series
 from dpframe.core.grid import grid_for
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.fold import domain, words
@@ -80,12 +80,9 @@ class Sum(Aggregate):
         dtype = statistic.value.domain.dtype
         step = statistic.step
         if statistic.value.is_whole and step.denominator == 1:
-            whole = [max(-_INT64, min(_INT64, int(v) * int(step))) for v in noisy.tolist()]
-            series = pl.Series(request.name, whole if step != 1 else noisy, dtype=pl.Int64)
-            if dtype.name == "Duration":
-                from dpframe.rows.polars_dtypes import to_polars
-
-                return series.cast(to_polars(dtype))
-            return series
+            if step == 1:
+                return whole_series(request.name, noisy, dtype)
+            whole = [max(-_INT64, min(_INT64, v * int(step))) for v in noisy.tolist()]
+            return whole_series(request.name, whole, dtype)
         numbers = noisy.astype(np.float64) * float(step)
         return as_series(request.name, numbers, dtype)

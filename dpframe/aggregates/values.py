@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from dpframe.core.domain import Domain, Scalar
 from dpframe.core.dtypes import DType
@@ -199,7 +201,7 @@ def as_series(name: str, numbers: Any, dtype: DType) -> pl.Series:
     return series
 
 
-def whole_series(name: str, numbers: Sequence[int], dtype: DType) -> pl.Series:
+def whole_series(name: str, numbers: Sequence[int] | NDArray[np.int64], dtype: DType) -> pl.Series:
     """Whole numbers as Int64, or as the temporal type whose units they count, exactly."""
     series = pl.Series(name, numbers, dtype=pl.Int64)
     if dtype.is_temporal:

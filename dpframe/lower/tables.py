@@ -134,8 +134,7 @@ def count_cells(lowered: Lowered, result: pl.DataFrame, groups: Groups | None) -
     if lowered.cells is None:
         return [CellCounts.of_groups(group, found, size) for found in values]
     cell = result[_CELL].cast(pl.Int64).to_numpy()
-    order = np.lexsort((cell, group))
-    return [CellCounts(group[order], cell[order], found[order], size) for found in values]
+    return [CellCounts.of_cells(group, cell, found, size) for found in values]
 
 
 def _counted_by(statistics: Sequence[Statistic]) -> dict[int, int]:

@@ -57,10 +57,11 @@ def draw(part: Part, law: Law, counted: Mapping[Table, CellCounts], scope: Scope
 
 def _select(part: Selection, law: SelectionLaw, tables: list[CellCounts], scope: Scope) -> Noisy:
     codes = np.empty((part.entries(scope), part.rounds), dtype=np.int64)
-    if part.side_by_side and part.rounds == 1:
+    if part.rounds == 1 and part.scores(tables, 0, 0) is not None:
         rows = max(1, _AT_ONCE // part.candidates)
         for first in range(0, codes.shape[0], rows):
             scores = part.scores(tables, first, min(first + rows, codes.shape[0]))
+            assert scores is not None
             codes[first : first + rows, 0] = law.select_each(scores)
         return codes
     for group in range(codes.shape[0]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
 from math import floor
@@ -117,9 +118,9 @@ class _MonthEnd(RowOperation):
     def method(self) -> str:
         return self.name.replace("_", ".", 1)
 
+    @abstractmethod
     def move(self, local: pl.Expr) -> pl.Expr:
         """The move of local time."""
-        raise NotImplementedError
 
 
 class MonthStart(_MonthEnd):

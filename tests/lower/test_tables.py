@@ -189,3 +189,14 @@ def test_a_run_says_nothing_of_why_it_failed() -> None:
         run(query.relation, query.groups, tables_of(query), pl.LazyFrame({"secret": [1]}))
     assert "secret" not in str(caught.value)
     assert caught.value.__context__ is None
+
+
+def test_entries_of_one_group_and_cell_add_up() -> None:
+    """Should an engine split a group, no part of it is lost."""
+    found = CellCounts.of_cells(
+        np.array([2, 0, 2, 0, 0]), np.array([1, 3, 1, 0, 3]), np.array([5, 7, -1, 9, 1]), size=3
+    )
+    assert found.dense(4).tolist() == [[9, 0, 0, 8], [0, 0, 0, 0], [0, 4, 0, 0]]
+    assert found.of(2)[1].tolist() == [4]
+    alone = CellCounts.of_groups(np.array([1, 0, 1]), np.array([5, 2, 3]), 3)
+    assert alone.dense(1).tolist() == [[2], [8], [0]]
