@@ -10,7 +10,8 @@ from typing import Literal
 
 import polars as pl
 
-from dpframe.aggregates.part import Part
+from dpframe.accounting.events import AnyEvent
+from dpframe.aggregates.part import Part, Selection
 from dpframe.aggregates.query import Output, Query
 from dpframe.aggregates.registry import BY_KIND
 from dpframe.aggregates.request import Request
@@ -21,6 +22,7 @@ from dpframe.core.units import Rows
 from dpframe.errors import InvalidBounds, UnknownColumn, UnsupportedOperation
 from dpframe.explain import render
 from dpframe.mechanisms import Law, RandomizedResponse, SelectionLaw
+from dpframe.mechanisms.events import events_of
 from dpframe.rows.suggest import did_you_mean
 
 
@@ -160,8 +162,9 @@ class Plan:
     cost
         What the plan charges.
     composition
-        How the costs of the releases make that: ``"sum"``, or ``"zcdp"`` where they are amounts of
-        rho that together imply it.
+        How the costs of the releases make that: ``"sum"``; ``"numerical"`` where they are amounts
+        of rho and the privacy loss distributions together keep it; ``"zcdp"`` where the sum of
+        these amounts implies it.
     requested
         What was asked for; the cost is never more.
     remaining
@@ -224,6 +227,24 @@ class Plan:
             ],
         }
         return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def events(self) -> tuple[AnyEvent, ...]:
+        """What the plan does, for `dpframe.accounting`: one event per release and round.
+
+        Whoever doubts the plan's cost can count them again with any accountant, or hand them to
+        another library (`dpframe.accounting.to_dp_accounting`). Roots are rounded towards more
+        privacy loss.
+        """
+        return tuple(event for release in self.releases for event in self._events(release))
+
+    def _events(self, release: NoisyAggregate) -> tuple[AnyEvent, ...]:
+        part = release.part
+        if isinstance(part, Selection):
+            reach = part.score_range(self.query.scope).l1
+            return events_of(release.law, release.exact, reach, part.rounds)
+        rows = self.unit.contributions if isinstance(release.law, RandomizedResponse) else 1
+        return events_of(release.law, release.exact, None, rows)
 
     def _contents(self, output: Output) -> list[str]:
         """An output with all that its words may leave out, such as long lists of categories."""

@@ -12,8 +12,9 @@ from typing import Final
 from dpframe.accounting.convolution import Composed, compose
 from dpframe.accounting.dots import Dots, dots, largest_loss, spacing, spread
 from dpframe.accounting.loss_laws import LossLaw, Normal, Translated
+from dpframe.accounting.normal import log_delta_normal, normal_epsilon
 from dpframe.accounting.tilting import View, view_at_delta, view_at_epsilon
-from dpframe.core.exact import float_up
+from dpframe.core.exact import dyadic_up, float_up
 
 __all__ = ["Composition"]
 
@@ -43,7 +44,7 @@ class Composition:
             failure += count * pair.failure
             log_factor += count * pair.factor
             if isinstance(pair.law, Normal):
-                normal += count * pair.law.d_squared
+                normal += dyadic_up(count * pair.law.d_squared)  # short numbers add up fast
             else:
                 found[pair.law] += count
         if normal:
@@ -60,6 +61,10 @@ class Composition:
         if not self._laws:
             return self._failure
         lowered = max(0.0, epsilon - 2.0 * self._log_factor)
+        if self._normal is not None:
+            d = math.sqrt(float_up(self._normal)) * (1.0 + 1e-15)
+            found = math.exp(log_delta_normal(d, lowered) + self._log_factor)
+            return min(1.0, (self._failure + found) * (1.0 + 1e-15))
         view = view_at_epsilon(*self._coarse, lowered)
         found = self._composed(view).delta(lowered) * math.exp(self._log_factor)
         return min(1.0, (self._failure + found) * (1.0 + 1e-15))
@@ -71,8 +76,16 @@ class Composition:
             return math.inf
         if not self._laws:
             return 0.0
+        if self._normal is not None:
+            return normal_epsilon(float_up(self._normal), left) + 2.0 * self._log_factor
         view = view_at_delta(*self._coarse, math.log(left))
         return self._composed(view).epsilon(left) + 2.0 * self._log_factor
+
+    @property
+    def _normal(self) -> Fraction | None:
+        """The squared distance, where all noise is Gaussian: no grid is needed then."""
+        law = next(iter(self._laws)) if len(self._laws) == 1 else None
+        return law.d_squared if isinstance(law, Normal) else None
 
     @cached_property
     def _coarse(self) -> tuple[list[tuple[Dots, int]], float]:

@@ -38,7 +38,7 @@ from dpframe.accounting.zcdp import largest_rho, log_delta_zcdp
 from dpframe.core.exact import dyadic_up, float_down, float_up
 from dpframe.errors import InvalidBudget
 
-__all__ = ["delta_bound", "smoothing", "variance_for"]
+__all__ = ["delta_bound", "largest_shift", "smoothing", "variance_for"]
 
 _LARGE: Final = Fraction(2048**2)
 """From this variance on smoothing is within 5e-7 of the best bound on the integers."""
@@ -85,7 +85,7 @@ def variance_for(l0: int, l2_squared: Fraction, epsilon: Fraction, delta: Fracti
     epsilon = min(epsilon, _MOST_EPSILON)
     l0 = _entries(l0, l2_squared)
     target = math.log(float_down(delta)) - 1e-11
-    continuous = l2_squared / Fraction(_largest_shift(_smoothed(epsilon), target - 2.0**-30)) ** 2
+    continuous = l2_squared / Fraction(largest_shift(_smoothed(epsilon), target - 2.0**-30)) ** 2
     variance = continuous + _smoothing(l0, epsilon)
     variance = min(variance, l2_squared / (2 * largest_rho(epsilon, target)))
     if l0 == 1 and variance < _LARGE:
@@ -157,8 +157,10 @@ def _smoothed(epsilon: Fraction) -> float:
     return float_down(epsilon * (1 - Fraction(1, 1 << 30)))
 
 
-def _largest_shift(epsilon: float, target: float) -> float:
-    """The largest l2 / sigma at which continuous Gaussian noise keeps ln delta below `target`."""
+def largest_shift(epsilon: float, target: float) -> float:
+    """The largest l2 / sigma, within a relative 2e-8, at which continuous Gaussian noise keeps
+    ln delta below `target`.
+    """
 
     def excess(log_sigma: float) -> float:
         return log_delta_normal(math.exp(-log_sigma), epsilon) - target

@@ -51,6 +51,7 @@ from dpframe.accounting.gaussian_delta import smoothing
 from dpframe.core.exact import exact
 
 __all__ = [
+    "LARGEST_STEPPED",
     "HalfLine",
     "LossLaw",
     "Normal",
@@ -58,6 +59,7 @@ __all__ = [
     "SteppedLaplace",
     "SteppedNormal",
     "Translated",
+    "discrete_gaussian_pair",
     "smoothed_distance",
     "translated",
 ]
@@ -128,7 +130,7 @@ class Translated:
 
 
 _MOST_STEPS: Final = 256
-_LARGEST_STEPPED: Final = Fraction(256**2)
+LARGEST_STEPPED: Final = Fraction(256**2)
 _FACTOR: Final = 2.0**-44
 
 
@@ -148,7 +150,7 @@ def translated(event: AnyEvent) -> Translated | None:
         case GaussianEvent():
             return Translated(Normal(shift_squared(event)))
         case DiscreteGaussianEvent():
-            return _discrete_gaussian(event)
+            return discrete_gaussian_pair(exact(event.sigma) ** 2, exact(event.sensitivity) ** 2)
         case ExponentialEvent():
             return Translated(HalfLine(exact(event.epsilon), False))
         case RandomizedResponseEvent():
@@ -162,6 +164,7 @@ def translated(event: AnyEvent) -> Translated | None:
 
 
 def _discrete_laplace(step: Fraction, steps: int) -> LossLaw:
+    """Of discrete Laplace noise of scale 1 / `step`, moved by `steps` in all."""
     if steps == 1:
         return Response(step)
     if steps <= _MOST_STEPS:
@@ -169,11 +172,17 @@ def _discrete_laplace(step: Fraction, steps: int) -> LossLaw:
     return HalfLine(steps * step + step * step / 4, True)
 
 
-def _discrete_gaussian(event: DiscreteGaussianEvent) -> Translated | None:
-    variance, wide = exact(event.sigma) ** 2, exact(event.sensitivity) ** 2
-    if wide < 2 and variance <= _LARGEST_STEPPED:  # one entry changes, by 1
+def discrete_gaussian_pair(
+    variance: Fraction, l2_squared: Fraction, largest_stepped: Fraction = LARGEST_STEPPED
+) -> Translated | None:
+    """Of discrete Gaussian noise; None with too little noise for smoothing.
+
+    Noise beyond `largest_stepped` is smoothed, which adds some 2 / variance to the squared distance
+    and makes all of it one law.
+    """
+    if l2_squared < 2 and variance <= largest_stepped:  # one entry changes, by 1
         return Translated(SteppedNormal(variance))
-    found = smoothed_distance(event)
+    found = _smoothed(variance, l2_squared)
     return None if found is None else Translated(Normal(found[0]), factor=found[1])
 
 
@@ -185,7 +194,10 @@ def smoothed_distance(
     """
     if isinstance(event, GaussianEvent):
         return shift_squared(event), 0.0
-    variance, wide = exact(event.sigma) ** 2, exact(event.sensitivity) ** 2
-    entries = math.floor(wide)
+    return _smoothed(exact(event.sigma) ** 2, exact(event.sensitivity) ** 2)
+
+
+def _smoothed(variance: Fraction, l2_squared: Fraction) -> tuple[Fraction, float] | None:
+    entries = math.floor(l2_squared)
     smoothed = smoothing(entries, _FACTOR) if entries < 10**200 else variance
-    return (wide / (variance - smoothed), _FACTOR) if variance > smoothed else None
+    return (l2_squared / (variance - smoothed), _FACTOR) if variance > smoothed else None

@@ -1,27 +1,34 @@
 """The mechanisms of a whole plan, and what they cost together.
 
 A plan's parameters are fixed before any noise is drawn, so any composition theorem applies. Under
-pure DP and zCDP costs add up. Under approximate DP there are two ways, and the one with less noise
-is taken:
+pure DP and zCDP costs add up. Under approximate DP there are three ways, and the one with the least
+noise is taken:
 
 *By sums*: each part gets its share of epsilon, and those with Gaussian noise a share of delta
 (Dwork and Roth 2014, Theorem 3.16).
 
-*Through zCDP*: the largest rho that implies the whole (epsilon, delta) (Canonne, Kamath and Steinke
-2020, Proposition 12) is shared out instead. Noise then grows with the root of the number of parts
-and not with the number, so this is for plans of many parts.
+*Numerically*: the parts share a rho, the largest at which their privacy loss distributions together
+keep epsilon at delta, see `dpframe.choose.numerical`. Noise then grows with the root of the number
+of parts and not with the number, so this is for plans of many parts.
+
+*Through zCDP*: the parts share the largest rho that implies the whole (epsilon, delta) (Canonne,
+Kamath and Steinke 2020, Proposition 12). A little more noise; for what floats cannot compose.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
+from dpframe.accounting.gaussian_delta import largest_shift
 from dpframe.accounting.zcdp import largest_rho
 from dpframe.choose.mechanism import Asked, Choice, choose
+from dpframe.choose.numerical import Chooser, can_be_refined, largest_within, refined
 from dpframe.choose.split import split
 from dpframe.core.budget import ZCDP, ApproxDP, Budget
 from dpframe.core.exact import float_down
@@ -33,9 +40,12 @@ from dpframe.mechanisms import (
     RandomizedResponse,
 )
 
-Composition: TypeAlias = Literal["sum", "zcdp"]
+Composition: TypeAlias = Literal["sum", "numerical", "zcdp"]
 
 _LEAST_DELTA = Fraction(1, 10**280)
+_AT_BEST = Fraction(5, 4)
+"""No mechanism at some rho costs less than Gaussian noise at a rho so many times smaller; if one
+does, a little noise is not saved."""
 _MOST_EPSILON = Fraction(10**4)
 """Beyond these floats may not hold what the conversion computes; sums do not need it."""
 
@@ -47,7 +57,7 @@ class Together:
     Parameters
     ----------
     choices
-        One per part. With zCDP composition their costs are amounts of rho.
+        One per part. Unless costs are summed up theirs are amounts of rho.
     cost
         What they cost together, never more than the spend.
     composition
@@ -68,12 +78,49 @@ def choose_together(asked: Sequence[Asked], weights: Sequence[Fraction], spend: 
         When a part cannot be released within its share.
     """
     summed = _by_sums(asked, weights, spend)
-    if not isinstance(spend, ApproxDP) or not spend.slack:
+    if not isinstance(spend, ApproxDP) or spend.slack <= _LEAST_DELTA:
         return summed
-    concentrated = _through_zcdp(asked, weights, spend)
-    if concentrated is None or _noise(concentrated) >= _noise(summed):
+    if sum(1 for weight in weights if weight) < 2:
         return summed
-    return concentrated
+    chooser = _chooser(asked, weights)
+    ways = [summed, *_beside(chooser, asked, spend, _noise(summed))]
+    return min(ways, key=_noise)
+
+
+def _beside(
+    chooser: Chooser, asked: Sequence[Asked], spend: ApproxDP, summed: float
+) -> Iterator[Together]:
+    """Ways that share rho, where they may have less noise than sums."""
+    log_delta = math.log(float_down(spend.slack)) - 1e-11  # less than floats could add
+    epsilon = min(spend.main, _MOST_EPSILON)
+    rho = largest_rho(epsilon, log_delta)
+    with suppress(DPFrameError):  # more noise than can be drawn, which the sums may not need
+        best = Fraction(largest_shift(float_down(epsilon), log_delta)) ** 2 / 2
+        if _noise_of(chooser(max(rho, best * _AT_BEST))) >= summed:
+            return
+        concentrated = chooser(rho)
+        yield Together(concentrated, spend, "zcdp")
+        ways = [chooser]
+        if any(map(can_be_refined, concentrated, asked)):
+            ways.append(refined(chooser, asked))
+        for way in ways:
+            found = largest_within(way, asked, spend, best)
+            if found is not None:
+                yield Together(found, spend, "numerical")
+
+
+def _chooser(asked: Sequence[Asked], weights: Sequence[Fraction]) -> Chooser:
+    """Mechanisms at shares of rho; like parts are chosen once."""
+    total = sum(weights, Fraction(0))
+    kinds = [(replace(a, name=""), w) for a, w in zip(asked, weights, strict=True)]
+    first = dict(zip(reversed(kinds), reversed(asked), strict=True))  # names it in messages
+
+    @lru_cache(maxsize=16)
+    def at(rho: Fraction) -> tuple[Choice, ...]:
+        made = {kind: choose(a, ZCDP(rho * kind[1] / total)) for kind, a in first.items()}
+        return tuple(made[kind] for kind in kinds)
+
+    return at
 
 
 def _by_sums(asked: Sequence[Asked], weights: Sequence[Fraction], spend: Budget) -> Together:
@@ -94,25 +141,13 @@ def _by_sums(asked: Sequence[Asked], weights: Sequence[Fraction], spend: Budget)
     return Together(choices, cost, "sum")
 
 
-def _through_zcdp(
-    asked: Sequence[Asked], weights: Sequence[Fraction], spend: ApproxDP
-) -> Together | None:
-    """Shares of the largest rho that implies the spend; None where that does not apply."""
-    if sum(1 for weight in weights if weight) < 2 or spend.slack <= _LEAST_DELTA:
-        return None
-    log_delta = math.log(float_down(spend.slack)) - 1e-11  # less than floats could add
-    rho = largest_rho(min(spend.main, _MOST_EPSILON), log_delta)
-    shares = split(ZCDP(rho), weights)
-    try:
-        choices = tuple(choose(a, s) for a, s in zip(asked, shares, strict=True))
-    except DPFrameError:  # more noise than can be drawn, which the sums may not need
-        return None
-    return Together(choices, spend, "zcdp")
-
-
 def _noise(together: Together) -> float:
     """The sum of the logarithms of the parts' noise: less is less by a factor on average."""
-    return sum(_log_noise(choice) for choice in together.choices)
+    return _noise_of(together.choices)
+
+
+def _noise_of(choices: Iterable[Choice]) -> float:
+    return sum(_log_noise(choice) for choice in choices)
 
 
 def _log_noise(choice: Choice) -> float:

@@ -23,6 +23,12 @@ _LAWS = {
     "report_noisy_max": "report noisy max, scale",
     "randomized_response": "randomised response, scale",
 }
+_COMPOSED = {
+    "numerical": "and their privacy loss distributions together keep this (Zhu, Dong and Wang "
+    "2022, Theorem 10): less noise here than by adding up epsilons",
+    "zcdp": "which implies this (zCDP, Canonne, Kamath and Steinke 2020): less noise here than by "
+    "adding up epsilons",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,12 +196,9 @@ def _cost(plan: Plan, release: NoisyAggregate) -> str:
 def _budget(plan: Plan) -> tuple[Item, ...]:
     asked = "" if plan.cost == plan.requested else f", of {_amounts(plan.requested)} allowed"
     together: tuple[str, ...] = ()
-    if plan.composition == "zcdp":
+    if plan.composition != "sum":
         rho = sum((r.cost.main for r in plan.releases), Fraction(0))
-        together = (
-            f"the releases cost rho {show(rho)} in all, which implies this (zCDP, Canonne, Kamath "
-            "and Steinke 2020): less noise here than by adding up epsilons",
-        )
+        together = (f"the releases cost rho {show(rho)} in all, {_COMPOSED[plan.composition]}",)
     items = [Item(f"cost: {_amounts(plan.cost)} ({plan.cost.measure}){asked}", together)]
     if plan.remaining is not None:
         fits = plan.remaining.covers(plan.cost)

@@ -7,6 +7,7 @@ from dpframe.mechanisms.none import NoNoise
 from dpframe.mechanisms.permute_and_flip import PermuteAndFlip
 from dpframe.mechanisms.randomized_response import RandomizedResponse
 from dpframe.mechanisms.report_noisy_max import ReportNoisyMax
+from dpframe.mechanisms.rounded_laplace import RoundedLaplace
 
 SelectionLaw = Exponential | PermuteAndFlip | ReportNoisyMax
 """Mechanisms that choose a candidate."""
@@ -24,5 +25,6 @@ __all__ = [
     "PermuteAndFlip",
     "RandomizedResponse",
     "ReportNoisyMax",
+    "RoundedLaplace",
     "SelectionLaw",
 ]

@@ -42,6 +42,7 @@ __all__ = [
     "discrete_gaussian",
     "discrete_laplace",
     "discrete_laplace_wide",
+    "wrap",
 ]
 
 MIN_SCALE: Final = Fraction(1, 1 << 10)
@@ -257,7 +258,7 @@ class Cells:
         for lane in np.flatnonzero(cell == self.cells).tolist():
             drawn = self._tail(source)
             keep[lane] = drawn is not None
-            magnitude[lane] = 0 if drawn is None else _wrap(drawn)
+            magnitude[lane] = 0 if drawn is None else wrap(drawn)
             if drawn is not None and drawn >= _WIDE:
                 far[lane] = -drawn if negative[lane] else drawn
         if self.shift:
@@ -327,6 +328,6 @@ class Cells:
         return self.edge + beyond
 
 
-def _wrap(value: int) -> int:
+def wrap(value: int) -> int:
     """Two's complement modulo 2**64: post-processing, where clamping noise alone would not be."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)

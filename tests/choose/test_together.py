@@ -20,13 +20,14 @@ def together(parts: int, spend: dp.PureDP | dp.ApproxDP | dp.ZCDP = SPEND, mecha
     return choose_together(asked, [Fraction(1)] * parts, spend)
 
 
-def test_few_parts_add_up_and_many_go_through_zcdp() -> None:
-    assert [together(n).composition for n in (1, 2, 5, 30, 100)] == ["sum"] * 3 + ["zcdp"] * 2
+def test_few_parts_add_up_and_many_are_composed() -> None:
+    found = [together(n).composition for n in (1, 2, 5, 30, 100)]
+    assert found == ["sum"] * 3 + ["numerical"] * 2
 
 
 def test_noise_grows_with_the_root_of_the_number_of_parts() -> None:
     few, many = (together(n).choices[0].law.variance() for n in (50, 200))
-    assert many / few == pytest.approx(4, rel=1e-6)  # the variance with the number
+    assert many / few == pytest.approx(4, rel=1e-3)  # the variance with the number
 
 
 @pytest.mark.parametrize("parts", [1, 3, 14, 15, 40])
@@ -49,7 +50,7 @@ def test_weights_share_rho() -> None:
     weights = [Fraction(4 if i == 0 else 1) for i in range(40)]
     found = choose_together(asked, weights, SPEND)
     first, second = (choice.cost.main for choice in found.choices[:2])
-    assert found.composition == "zcdp"
+    assert found.composition == "numerical"
     assert first == 4 * second
 
 
@@ -62,7 +63,7 @@ def test_what_costs_nothing_stays_free() -> None:
     none = ExactSensitivity(0, Fraction(0), Fraction(0), Fraction(0))
     asked = [Asked("free", none), *(Asked(f"c{i}", ONE) for i in range(50))]
     found = choose_together(asked, [Fraction(0)] + [Fraction(1)] * 50, SPEND)
-    assert found.composition == "zcdp"
+    assert found.composition == "numerical"
     assert found.choices[0].cost.is_zero
 
 
@@ -71,8 +72,8 @@ def test_plans_say_how_their_costs_go_together() -> None:
     frame = session.protect(pl.DataFrame({"x": [1, 2, 3]}), dp.Rows())
     query = frame.agg(**{f"c{i}": (pl.col("x") > i).dp_sum() for i in range(40)})
     plan = query.plan(epsilon=1, delta="1e-8")
-    assert plan.composition == "zcdp"
-    assert "which implies this (zCDP" in plan.explain()
+    assert plan.composition == "numerical"
+    assert "privacy loss distributions together keep this" in plan.explain()
     assert plan.accuracy("c0") < 70  # 120 when epsilons add up
     assert query.collect(epsilon=1, delta="1e-8").shape == (1, 40)
     assert session.remaining == dp.ApproxDP(0, 0)

@@ -1,0 +1,182 @@
+"""Mechanisms whose privacy losses together, convolved, stay within (epsilon, delta).
+
+The parts of a plan get shares of rho, and rho is the largest at which their privacy loss
+distributions, composed as `dpframe.accounting.PrivacyLossAccountant` composes them, keep epsilon at
+delta. Shares of rho only say how the noise is divided; what holds is the composed distribution,
+which is no more than what zCDP implies and mostly less.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Final
+
+from dpframe.accounting.composition import Composition
+from dpframe.accounting.loss_laws import (
+    HalfLine,
+    LossLaw,
+    Normal,
+    Response,
+    SteppedLaplace,
+    SteppedNormal,
+    Translated,
+    discrete_gaussian_pair,
+    translated,
+)
+from dpframe.choose.mechanism import Asked, Choice
+from dpframe.core.budget import ApproxDP
+from dpframe.core.exact import float_down
+from dpframe.mechanisms import DiscreteGaussian, DiscreteLaplace, RoundedLaplace
+from dpframe.mechanisms.events import events_of
+
+__all__ = ["Chooser", "can_be_refined", "largest_within", "refined"]
+
+Chooser = Callable[[Fraction], "tuple[Choice, ...]"]
+
+_ENOUGH: Final = 1e-5
+"""How much of rho may be left unused."""
+_STEPS: Final = 12
+_SLOPE: Final = 0.55
+_TRIES: Final = 4
+_LARGEST_STEPPED: Final = Fraction(2**14)
+"""Smoothing larger variances costs a ten-thousandth of them, and makes them one law."""
+_MANY: Final = 8
+_LARGEST_STEPPED_OF_MANY: Final = Fraction(2**6)
+_FEW_STEPS: Final = 16
+"""Vectors that move by more steps than this have losses as finely spread as a finer grid gives."""
+
+
+def largest_within(
+    chooser: Chooser, asked: Sequence[Asked], spend: ApproxDP, start: Fraction
+) -> tuple[Choice, ...] | None:
+    """The choices at about the largest rho that keeps the spend.
+
+    Their losses are composed after they are chosen, whatever led to them. The search itself scales
+    losses, which is fast: to what rho they would grow.
+
+    Parameters
+    ----------
+    chooser
+        Gives the choices at a rho for the whole plan.
+    asked
+        What each choice is for.
+    spend
+        Its delta above 0 and within floats.
+    start
+        A rho of the right size.
+
+    Returns
+    -------
+    tuple of Choice, or None
+        None when the losses of a mechanism are not known, or no rho near `start` is small enough.
+    """
+    delta, epsilon = float_down(spend.slack), float_down(spend.main)
+    found: tuple[Choice, ...] | None = None
+    least, rho = Fraction(0), start
+    for _ in range(_TRIES):
+        choices = chooser(rho)
+        pairs = _pairs(choices, asked)
+        if pairs is None:
+            return None
+        if Composition(pairs).epsilon(delta) <= epsilon:
+            found, least = choices, rho
+        factor = _room(pairs, delta, epsilon)
+        rho *= factor
+        if rho <= least * (1 + Fraction(_ENOUGH)):
+            break
+    return found
+
+
+def _room(pairs: Mapping[Translated, int], delta: float, epsilon: float) -> Fraction:
+    """By how much rho may about grow, or must shrink: epsilon grows with it about as a power, so
+    the secant through the last two points finds it in a few steps.
+    """
+    at, slope = 0.0, _SLOPE  # of ln epsilon against ln rho
+    last: tuple[float, float] | None = None
+    for _ in range(_STEPS):
+        price = _scaled(pairs, math.exp(at)).epsilon(delta)
+        excess = math.log(min(max(price, 1e-300), 1e300) / epsilon)
+        if abs(excess) < _ENOUGH / 8:
+            break
+        if last is not None and at != last[0]:
+            slope = min(2.0, max(0.2, (excess - last[1]) / (at - last[0])))
+        last = at, excess
+        at -= min(4.0, max(-4.0, excess / slope))
+    return Fraction(math.exp(at - _ENOUGH / 4))
+
+
+def _scaled(pairs: Mapping[Translated, int], factor: float) -> Composition:
+    """As if rho were so many times as large."""
+    return Composition(
+        {replace(p, law=_law_scaled(p.law, Fraction(factor))): n for p, n in pairs.items()}
+    )
+
+
+def _law_scaled(law: LossLaw, factor: Fraction) -> LossLaw:
+    root = Fraction(math.sqrt(factor))
+    match law:
+        case Normal():
+            return Normal(law.d_squared * factor)
+        case SteppedNormal():
+            return SteppedNormal(law.sigma_squared / factor)
+        case SteppedLaplace():
+            return replace(law, step=law.step * root)
+        case Response() | HalfLine():
+            return replace(law, epsilon=law.epsilon * root)
+
+
+def _pairs(choices: Sequence[Choice], asked: Sequence[Asked]) -> Counter[Translated] | None:
+    """Pairs that dominate the mechanisms; None where one is not known."""
+    found = _pairs_stepped(choices, asked, _LARGEST_STEPPED)
+    if found is not None and len(found) > _MANY:
+        return _pairs_stepped(choices, asked, _LARGEST_STEPPED_OF_MANY)
+    return found
+
+
+def _pairs_stepped(
+    choices: Sequence[Choice], asked: Sequence[Asked], largest: Fraction
+) -> Counter[Translated] | None:
+    pairs: Counter[Translated] = Counter()
+    for choice, what in zip(choices, asked, strict=True):
+        for pair in _pairs_of(choice, what, largest):
+            if pair is None:
+                return None
+            pairs[pair] += 1
+    return pairs
+
+
+def _pairs_of(choice: Choice, asked: Asked, largest: Fraction) -> Iterable[Translated | None]:
+    """Pairs that dominate a mechanism, one for each time that it is used."""
+    if isinstance(choice.law, DiscreteGaussian):
+        l2_squared = asked.sensitivity.l2_squared
+        return [discrete_gaussian_pair(choice.law.sigma_squared, l2_squared, largest)]
+    score_range = None if asked.score_range is None else asked.score_range[0]
+    repeats = asked.rounds if asked.responses is None else asked.responses[1]
+    return map(translated, events_of(choice.law, asked.sensitivity, score_range, repeats))
+
+
+def refined(chooser: Chooser, asked: Sequence[Asked]) -> Chooser:
+    """The same choices, with Laplace noise on few steps drawn on a finer grid and rounded."""
+
+    def finer(rho: Fraction) -> tuple[Choice, ...]:
+        return tuple(
+            _finer(choice) if can_be_refined(choice, what) else choice
+            for choice, what in zip(chooser(rho), asked, strict=True)
+        )
+
+    return finer
+
+
+def can_be_refined(choice: Choice, asked: Asked) -> bool:
+    """Whether finer Laplace noise would have losses that its steps do not have."""
+    return type(choice.law) is DiscreteLaplace and asked.sensitivity.l1 <= _FEW_STEPS
+
+
+def _finer(choice: Choice) -> Choice:
+    assert isinstance(choice.law, DiscreteLaplace)
+    finer = f"drawn on {RoundedLaplace.fine} times finer steps and rounded"
+    return replace(choice, law=RoundedLaplace(choice.law.scale), reason=f"{choice.reason}; {finer}")

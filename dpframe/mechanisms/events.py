@@ -1,0 +1,79 @@
+"""What a mechanism counts as, for `dpframe.accounting`."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, assert_never
+
+from dpframe.core.exact import sqrt_down, sqrt_up
+from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
+from dpframe.mechanisms.discrete_laplace import DiscreteLaplace
+from dpframe.mechanisms.exponential import Exponential
+from dpframe.mechanisms.none import NoNoise
+from dpframe.mechanisms.permute_and_flip import PermuteAndFlip
+from dpframe.mechanisms.randomized_response import RandomizedResponse
+from dpframe.mechanisms.report_noisy_max import ReportNoisyMax
+from dpframe.mechanisms.rounded_laplace import RoundedLaplace
+
+if TYPE_CHECKING:
+    from dpframe.accounting.events import AnyEvent
+
+__all__ = ["events_of"]
+
+
+def events_of(
+    law: NoNoise
+    | DiscreteLaplace
+    | DiscreteGaussian
+    | Exponential
+    | PermuteAndFlip
+    | ReportNoisyMax
+    | RandomizedResponse,
+    sensitivity: ExactSensitivity,
+    score_range: Fraction | None = None,
+    repeats: int = 1,
+) -> tuple[AnyEvent, ...]:
+    """Events that together cost as much as one release; roots are rounded towards more cost.
+
+    Parameters
+    ----------
+    law
+        The mechanism.
+    sensitivity
+        Of what noise is added to, in steps.
+    score_range
+        For selections: the range of score changes, summed over the groups that one unit touches.
+        Ranges add up also where the mechanism is only known by them (Durfee and Rogers 2019).
+    repeats
+        How often the mechanism is used: rounds of a selection, or reports of a unit.
+    """
+    from dpframe.accounting import events as made  # few plans need them
+
+    event: AnyEvent
+    match law:
+        case NoNoise():
+            return ()
+        case RoundedLaplace():
+            steps = math.ceil(sensitivity.l1) * law.fine
+            event = made.DiscreteLaplaceEvent(law.scale * law.fine, steps)
+        case DiscreteLaplace():
+            event = made.DiscreteLaplaceEvent(law.scale, math.ceil(sensitivity.l1))
+        case DiscreteGaussian():
+            l2 = sqrt_up(sensitivity.l2_squared)
+            event = made.DiscreteGaussianEvent(sqrt_down(law.sigma_squared), l2)
+        case Exponential():
+            event = made.ExponentialEvent(law.epsilon(_known(score_range)))
+        case PermuteAndFlip() | ReportNoisyMax():
+            event = made.PermuteAndFlipEvent(law.epsilon(_known(score_range)))
+        case RandomizedResponse():
+            event = made.RandomizedResponseEvent(law.row_epsilon, law.categories)
+        case _:
+            assert_never(law)
+    return (event,) * repeats
+
+
+def _known(score_range: Fraction | None) -> Fraction:
+    assert score_range is not None, "a selection has a range of score changes"
+    return score_range
