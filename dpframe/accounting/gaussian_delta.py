@@ -44,6 +44,8 @@ _LARGE: Final = Fraction(2048**2)
 """From this variance on smoothing is within 5e-7 of the best bound on the integers."""
 
 _TOLERANCE: Final = 5e-7
+_BITS: Final = 28
+"""Of the variance: plans should be the same on machines whose logarithms differ in the last."""
 _INFLATE: Final = 1.0 + 1e-11
 _LEAST: Final = 1e-280
 _MOST_EPSILON: Final = Fraction(10**4)
@@ -91,7 +93,7 @@ def variance_for(l0: int, l2_squared: Fraction, epsilon: Fraction, delta: Fracti
     if l0 == 1 and variance < _LARGE:
         exact = _variance_on_integers(_step(l2_squared), epsilon, target, float(continuous))
         variance = min(variance, exact)
-    return dyadic_up(variance)
+    return dyadic_up(variance, _BITS)
 
 
 def _entries(l0: int, l2_squared: Fraction) -> int:

@@ -48,7 +48,7 @@ from dpframe.accounting.events import (
     ZCDPEvent,
 )
 from dpframe.accounting.gaussian_delta import smoothing
-from dpframe.core.exact import exact
+from dpframe.core.exact import dyadic_up, exact
 
 __all__ = [
     "LARGEST_STEPPED",
@@ -130,6 +130,8 @@ class Translated:
 
 
 _MOST_STEPS: Final = 256
+_BITS: Final = 40
+"""Of the losses of noise on many steps, so that nearly equal ones are one law."""
 LARGEST_STEPPED: Final = Fraction(256**2)
 _FACTOR: Final = 2.0**-44
 
@@ -169,7 +171,7 @@ def _discrete_laplace(step: Fraction, steps: int) -> LossLaw:
         return Response(step)
     if steps <= _MOST_STEPS:
         return SteppedLaplace(step, steps)
-    return HalfLine(steps * step + step * step / 4, True)
+    return HalfLine(dyadic_up(steps * step + step * step / 4, _BITS), True)
 
 
 def discrete_gaussian_pair(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.accounting.search import minimum
-from dpframe.core.exact import float_down, float_up
+from dpframe.core.exact import dyadic_down, float_down, float_up
 
 __all__ = [
     "epsilon_of_rho",
@@ -19,6 +20,9 @@ __all__ = [
     "loose_epsilon_of_rho",
     "renyi_epsilon",
 ]
+
+_BITS: Final = 28
+"""Of rho: plans should be the same on machines whose logarithms differ in the last."""
 
 
 def log_delta_zcdp(rho: Fraction, epsilon: Fraction) -> float:
@@ -43,7 +47,8 @@ def largest_rho(epsilon: Fraction, log_delta: float) -> Fraction:
         return np.asarray((np.log1p(-1 / a) - price - (log_delta + np.log(a)) / (a - 1)) / a)
 
     best = -minimum(negative)
-    return Fraction(max(best, 0.0) * (1.0 - 1e-10)) or Fraction(1, 1 << 200)
+    found = dyadic_down(Fraction(max(best, 0.0) * (1.0 - 1e-10)), _BITS)
+    return found or Fraction(1, 1 << 200)
 
 
 def epsilon_of_rho(rho: Fraction, delta: float) -> float:

@@ -29,7 +29,7 @@ from dpframe.accounting.loss_laws import (
 )
 from dpframe.choose.mechanism import Asked, Choice
 from dpframe.core.budget import ApproxDP
-from dpframe.core.exact import float_down
+from dpframe.core.exact import dyadic_down, float_down
 from dpframe.mechanisms import DiscreteGaussian, DiscreteLaplace, RoundedLaplace
 from dpframe.mechanisms.events import events_of
 
@@ -38,7 +38,9 @@ __all__ = ["Chooser", "can_be_refined", "largest_within", "refined"]
 Chooser = Callable[[Fraction], "tuple[Choice, ...]"]
 
 _ENOUGH: Final = 1e-5
-"""How much of rho may be left unused."""
+"""How much of epsilon may be left unused."""
+_BITS: Final = 20
+"""Of rho: plans should be the same on machines whose floats differ in their last bits."""
 _STEPS: Final = 12
 _SLOPE: Final = 0.55
 _TRIES: Final = 4
@@ -76,29 +78,28 @@ def largest_within(
     """
     delta, epsilon = float_down(spend.slack), float_down(spend.main)
     found: tuple[Choice, ...] | None = None
-    least, rho = Fraction(0), start
+    rho = dyadic_down(start, _BITS)
     for _ in range(_TRIES):
         choices = chooser(rho)
         pairs = _pairs(choices, asked)
         if pairs is None:
             return None
-        if Composition(pairs).epsilon(delta) <= epsilon:
-            found, least = choices, rho
-        factor = _room(pairs, delta, epsilon)
-        rho *= factor
-        if rho <= least * (1 + Fraction(_ENOUGH)):
-            break
+        price = Composition(pairs).epsilon(delta)
+        if price <= epsilon:
+            found = choices
+            if price >= epsilon * (1 - _ENOUGH):
+                break
+        rho = dyadic_down(rho * _room(pairs, delta, epsilon, price), _BITS)
     return found
 
 
-def _room(pairs: Mapping[Translated, int], delta: float, epsilon: float) -> Fraction:
-    """By how much rho may about grow, or must shrink: epsilon grows with it about as a power, so
-    the secant through the last two points finds it in a few steps.
+def _room(pairs: Mapping[Translated, int], delta: float, epsilon: float, price: float) -> Fraction:
+    """By how much rho may about grow, or must shrink, where epsilon is `price` now: it grows with
+    rho about as a power, so the secant through the last two points finds it in a few steps.
     """
     at, slope = 0.0, _SLOPE  # of ln epsilon against ln rho
     last: tuple[float, float] | None = None
     for _ in range(_STEPS):
-        price = _scaled(pairs, math.exp(at)).epsilon(delta)
         excess = math.log(min(max(price, 1e-300), 1e300) / epsilon)
         if abs(excess) < _ENOUGH / 8:
             break
@@ -106,6 +107,7 @@ def _room(pairs: Mapping[Translated, int], delta: float, epsilon: float) -> Frac
             slope = min(2.0, max(0.2, (excess - last[1]) / (at - last[0])))
         last = at, excess
         at -= min(4.0, max(-4.0, excess / slope))
+        price = _scaled(pairs, math.exp(at)).epsilon(delta)
     return Fraction(math.exp(at - _ENOUGH / 4))
 
 

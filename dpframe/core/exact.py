@@ -101,11 +101,21 @@ def sqrt_down(value: Fraction, bits: int = 64) -> Fraction:
     return up if up * up == value else value / up
 
 
-def dyadic_up(value: Fraction) -> Fraction:
-    """The least number of the form i / 2**k with 64 significant bits that is not below `value`."""
-    size = value.numerator.bit_length() - value.denominator.bit_length()
-    step = Fraction(2) ** (size - 64)
+def dyadic_up(value: Fraction, bits: int = 64) -> Fraction:
+    """The least number of the form i / 2**k with so many significant bits, not below `value`."""
+    step = _dyadic_step(value, bits)
     return math.ceil(value / step) * step
+
+
+def dyadic_down(value: Fraction, bits: int = 64) -> Fraction:
+    """The greatest number of that form that is not above `value`."""
+    step = _dyadic_step(value, bits)
+    return math.floor(value / step) * step
+
+
+def _dyadic_step(value: Fraction, bits: int) -> Fraction:
+    size = value.numerator.bit_length() - value.denominator.bit_length()
+    return Fraction(2) ** (size - bits)
 
 
 def show(value: Fraction | int | float, digits: int = 6) -> str:
