@@ -27,7 +27,7 @@ from dpframe.aggregates.part import Additive, Part, Responses, Selection, Table
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.spec import OutputSpec
 from dpframe.aggregates.statistics import GridSum, SquareSum
-from dpframe.choose import Asked, Choice, choose_together
+from dpframe.choose import Asked, Choice, Split, choose_together, least_error_weights
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number, float_up, sqrt_up
 from dpframe.core.tree import Named
@@ -119,8 +119,19 @@ def _require_room(use: PlannedUse, query: Query) -> None:
         )
 
 
-def plan(query: Query, spend: Budget, remaining: Budget | None) -> Prepared:
+def plan(
+    query: Query, spend: Budget, remaining: Budget | None, split: Split = "least error"
+) -> Prepared:
     """The plan of a query at a given cost. Touches no data: only schemas.
+
+    Parameters
+    ----------
+    query
+        What is asked.
+    spend, remaining
+        What it may cost, and what the session has left.
+    split
+        How the cost is divided where no weight is given.
 
     Raises
     ------
@@ -128,9 +139,9 @@ def plan(query: Query, spend: Budget, remaining: Budget | None) -> Prepared:
         When the query cannot be answered within the measure.
     """
     parts = parts_of(query)
-    together = choose_together(
-        [_asked(use, query) for use in parts], [use.weight for use in parts], spend
-    )
+    by = "weights" if any(request.weight != 1 for request in query.requests) else split
+    weights, rho_weights = _weights(parts, by)
+    together = choose_together([_asked(use, query) for use in parts], weights, spend, rho_weights)
     choices = together.choices
     releases = tuple(
         _noisy_aggregate(part, choice, query) for part, choice in zip(parts, choices, strict=True)
@@ -146,6 +157,7 @@ def plan(query: Query, spend: Budget, remaining: Budget | None) -> Prepared:
         outputs=tuple((output.name, output.words) for output in query.outputs),
         cost=together.cost,
         composition=together.composition,
+        split=by,
         requested=spend,
         remaining=remaining,
         warnings=warnings_for(query, releases, together.cost),
@@ -241,6 +253,18 @@ def _asked(use: PlannedUse, query: Query) -> Asked:
         responses = (part.categories, query.relation.facts.unit.contributions)
         return Asked(use.name, use.sensitivity, use.mechanism, responses=responses)
     return Asked(use.name, use.sensitivity, use.mechanism)
+
+
+def _weights(parts: Sequence[PlannedUse], by: str) -> tuple[list[Fraction], list[Fraction]]:
+    """Relative costs of the parts, of epsilon and of rho."""
+    if by != "least error":
+        weights = [use.weight for use in parts]
+        return weights, weights
+    impacts = [use.impact for use in parts]
+    return (
+        least_error_weights(impacts, shares_rho=False),
+        least_error_weights(impacts, shares_rho=True),
+    )
 
 
 def _noisy_aggregate(use: PlannedUse, choice: Choice, query: Query) -> NoisyAggregate:

@@ -165,6 +165,9 @@ class Plan:
         How the costs of the releases make that: ``"sum"``; ``"numerical"`` where they are amounts
         of rho and the privacy loss distributions together keep it; ``"zcdp"`` where the sum of
         these amounts implies it.
+    split
+        How the cost is divided among the releases: ``"least error"`` for the least sum of the
+        outputs' squared relative errors, ``"equal"`` or ``"weights"`` by outputs.
     requested
         What was asked for; the cost is never more.
     remaining
@@ -182,6 +185,7 @@ class Plan:
     outputs: tuple[tuple[str, str], ...]
     cost: Budget
     composition: str
+    split: str
     requested: Budget
     remaining: Budget | None
     warnings: tuple[str, ...]

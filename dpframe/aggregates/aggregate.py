@@ -28,10 +28,23 @@ def shifted(values: Noisy, by: int) -> Noisy:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Use:
-    """A part as one output uses it: `role` is what the plan calls it there."""
+    """A part as one output uses it.
+
+    Parameters
+    ----------
+    part
+        The vector.
+    role
+        What the plan calls it there.
+    impact
+        The square of the part's effect on the output's relative error: what one typical error of
+        the part does to the output, relative to what all rows together can make it, where a count's
+        is 1. Only the split of a plan's cost rests on it.
+    """
 
     part: Part
     role: str
+    impact: Fraction = Fraction(1)
 
 
 class Aggregate(ABC):

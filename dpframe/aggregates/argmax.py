@@ -13,6 +13,7 @@ import polars as pl
 from dpframe.aggregates.aggregate import Aggregate, Noisy, Use
 from dpframe.aggregates.cells import CategoryCells
 from dpframe.aggregates.histogram import known_categories, listed_categories
+from dpframe.aggregates.impact import choice_impact
 from dpframe.aggregates.part import (
     Ballot,
     CellCounts,
@@ -223,15 +224,15 @@ class Argmax(Aggregate):
         if isinstance(candidates, pl.DataFrame):
             statistics = _candidate_scores(request, scope, candidates)
             _check_winners(winners, len(statistics), request)
-            return (Use(ScoredChoice(statistics, winners), "argmax"),)
+            return _use(ScoredChoice(statistics, winners))
         statistic = _score(request, scope)
         if request.parameters.get("best_group"):
             assert scope.groups is not None
             _check_winners(winners, scope.groups.size, request)
-            return (Use(CategoryChoice(statistic, None, scope.groups.size, winners), "argmax"),)
+            return _use(CategoryChoice(statistic, None, scope.groups.size, winners))
         cells = _categories(request, scope)
         _check_winners(winners, cells.size, request)
-        return (Use(CategoryChoice(statistic, cells, cells.size, winners), "argmax"),)
+        return _use(CategoryChoice(statistic, cells, cells.size, winners))
 
     def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
         codes = values[0].reshape(-1)
@@ -304,6 +305,11 @@ def _sum_of(tree: Tree, bounds: object, scope: Scope) -> GridSum:
     lo, hi = bounds_of(value, bounds, "sum")
     whole = value.is_whole and lo.denominator == 1 and hi.denominator == 1
     return GridSum(value, grid_for(lo, hi, centred=False, integers=whole))
+
+
+def _use(part: CategoryChoice | ScoredChoice) -> tuple[Use, ...]:
+    """Each of several rounds has its part of the cost, and errs by so much more."""
+    return (Use(part, "argmax", choice_impact(part.candidates) * part.rounds**2),)
 
 
 def _candidate_scores(

@@ -12,6 +12,7 @@ import polars as pl
 
 from dpframe.aggregates.aggregate import Aggregate, Noisy, Use
 from dpframe.aggregates.cells import PointCells, PositionCells
+from dpframe.aggregates.impact import choice_impact
 from dpframe.aggregates.part import Ballot, CellCounts, ScoreRange, Selection, Table
 from dpframe.aggregates.request import Request, Scope
 from dpframe.aggregates.statistics import RowCount
@@ -156,7 +157,8 @@ class Quantile(Aggregate):
 
     def uses(self, request: Request, scope: Scope) -> tuple[Use, ...]:
         value, cells = self._cells(request, scope)
-        return tuple(Use(QuantileChoice(cells, q), "quantile") for q in _quantiles(request, value))
+        parts = [QuantileChoice(cells, q) for q in _quantiles(request, value)]
+        return tuple(Use(part, "quantile", choice_impact(part.candidates)) for part in parts)
 
     def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
         value, cells = self._cells(request, scope)

@@ -1,7 +1,16 @@
 """From sensitivities and a cost to mechanisms: the least noise that the cost allows."""
 
 from dpframe.choose.mechanism import Asked, Choice, choose
-from dpframe.choose.split import split
+from dpframe.choose.split import Split, least_error_weights, split
 from dpframe.choose.together import Together, choose_together
 
-__all__ = ["Asked", "Choice", "Together", "choose", "choose_together", "split"]
+__all__ = [
+    "Asked",
+    "Choice",
+    "Split",
+    "Together",
+    "choose",
+    "choose_together",
+    "least_error_weights",
+    "split",
+]

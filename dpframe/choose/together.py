@@ -69,20 +69,37 @@ class Together:
     composition: Composition
 
 
-def choose_together(asked: Sequence[Asked], weights: Sequence[Fraction], spend: Budget) -> Together:
-    """Mechanisms for all parts of a plan at relative costs `weights`, with the least noise.
+def choose_together(
+    asked: Sequence[Asked],
+    weights: Sequence[Fraction],
+    spend: Budget,
+    rho_weights: Sequence[Fraction] | None = None,
+) -> Together:
+    """Mechanisms for all parts of a plan, with the least noise.
+
+    Parameters
+    ----------
+    asked
+        The parts.
+    weights
+        Their costs relative to each other.
+    spend
+        What all may cost.
+    rho_weights
+        Their costs relative to each other where these are amounts of rho; `weights` unless given.
 
     Raises
     ------
     DPFrameError
         When a part cannot be released within its share.
     """
-    summed = _by_sums(asked, weights, spend)
+    concentrated = weights if rho_weights is None else rho_weights
+    summed = _by_sums(asked, concentrated if isinstance(spend, ZCDP) else weights, spend)
     if not isinstance(spend, ApproxDP) or spend.slack <= _LEAST_DELTA:
         return summed
     if sum(1 for weight in weights if weight) < 2:
         return summed
-    chooser = _chooser(asked, weights)
+    chooser = _chooser(asked, concentrated)
     ways = [summed, *_beside(chooser, asked, spend, _noise(summed))]
     return min(ways, key=_noise)
 

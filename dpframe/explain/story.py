@@ -29,6 +29,11 @@ _COMPOSED = {
     "zcdp": "which implies this (zCDP, Canonne, Kamath and Steinke 2020): less noise here than by "
     "adding up epsilons",
 }
+_DIVIDED = {
+    "least error": "for the least sum of the outputs' squared relative errors",
+    "equal": "equally among the outputs",
+    "weights": "by the weights of the outputs",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +204,8 @@ def _budget(plan: Plan) -> tuple[Item, ...]:
     if plan.composition != "sum":
         rho = sum((r.cost.main for r in plan.releases), Fraction(0))
         together = (f"the releases cost rho {show(rho)} in all, {_COMPOSED[plan.composition]}",)
+    if sum(1 for r in plan.releases if r.cost.main) > 1:
+        together = (*together, f"divided {_DIVIDED[plan.split]}")
     items = [Item(f"cost: {_amounts(plan.cost)} ({plan.cost.measure}){asked}", together)]
     if plan.remaining is not None:
         fits = plan.remaining.covers(plan.cost)

@@ -34,6 +34,9 @@ class PlannedUse:
         Its share of the cost, relative to the other parts; 0 for what costs nothing.
     users
         The requests that use it.
+    impact
+        The sum of its squared effects on the relative errors of the outputs; 0 for what costs
+        nothing.
     """
 
     part: Part
@@ -43,6 +46,7 @@ class PlannedUse:
     sensitivity: ExactSensitivity
     weight: Fraction
     users: tuple[str, ...]
+    impact: Fraction = Fraction(1)
 
 
 def parts_of(query: Query) -> tuple[PlannedUse, ...]:
@@ -79,6 +83,7 @@ def parts_of(query: Query) -> tuple[PlannedUse, ...]:
             sensitivities[key],
             weights.get(key, Fraction(0)),
             tuple(dict.fromkeys(request.name for request, _ in users)),
+            Fraction(0) if key in free else sum((use.impact for _, use in users), Fraction(0)),
         )
         for key, users in collected.items()
     )

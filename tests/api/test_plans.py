@@ -43,9 +43,9 @@ def test_a_plan_holds_what_a_program_needs() -> None:
     assert [name for name, _ in plan.outputs] == ["n", "age"]
     assert plan.warnings == ()
     n, total, count = plan.releases
-    assert (n.name, n.aggregate, n.mechanism, n.scale) == ("n", "count", "discrete_laplace", 4.0)
+    assert (n.name, n.aggregate, n.mechanism, n.scale) == ("n", "count", "discrete_laplace", 6.0)
     assert n.sensitivity == dp.Sensitivity(1, 1.0, 1.0, 1.0)
-    assert n.cost == dp.PureDP("0.25")
+    assert n.cost == dp.PureDP("1/6")
     assert [total.aggregate, count.aggregate] == ["mean.sum", "mean.count"]
     assert (total.name, total.sensitivity.linf) == ("age", 49.5)
     assert n.cost + total.cost + count.cost == plan.cost

@@ -130,6 +130,28 @@ def test_the_dearer_of_two_weights_pays_for_a_shared_part() -> None:
         assert use.weight == 5
 
 
+def test_impacts_add_up_over_outputs() -> None:
+    impacts = {use.role: use.impact for use in parts([COUNT, MEAN, VAR])}
+    quarter = Fraction(1, 4)
+    assert impacts == {"count": 2 + quarter, "mean.sum": 2, "var.sum_of_squares": quarter}
+    free = parts(["dp.count()", MEAN], FULL, dp.Rows("change-one"))
+    assert [use.impact for use in free] == [0, 1]
+
+
+def test_a_choice_among_many_weighs_more_than_a_count() -> None:
+    few, many, rounds = (
+        parts([text])[0].impact
+        for text in (
+            'pl.col("e").dp_argmax()',
+            'pl.col("y").dp_median((0, 9))',
+            'pl.col("e").dp_argmax(k=2)',
+        )
+    )
+    assert few == 1  # ln(2) / sqrt(2) is less
+    assert float(many) == pytest.approx((20 * 0.693) ** 2 / 2)
+    assert rounds == 4
+
+
 OUTPUTS = [
     "dp.count()",
     *(COUNT, SUM, MEAN, VAR, STD),
@@ -209,7 +231,7 @@ def test_a_plan_never_costs_more_than_the_spend(
         **{f"o{i}": eval(weighted(t, Fraction(w)), names) for i, (t, w) in enumerate(asked)}
     ).plan(**spend)
     assert plan.requested.covers(plan.cost)
-    if plan.composition == "zcdp":  # the sum of rho implies the cost; see test_noise_pays
+    if plan.composition != "sum":  # see tests/choose/test_numerical.py
         assert plan.cost == plan.requested
         return
     total = plan.cost.of(Fraction(0))
