@@ -17,7 +17,7 @@ import polars as pl
 
 import dpframe as dp
 
-SIZES = (1, 3, 10, 30, 100)
+SIZES = (1, 3, 10, 100, 1000)
 BUDGETS = {
     "pure DP": ({"epsilon": 1000}, {"epsilon": 1}),
     "approximate DP": ({"epsilon": 1000, "delta": 0.1}, {"epsilon": 1, "delta": 1e-8}),

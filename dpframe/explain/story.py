@@ -70,7 +70,7 @@ def story(plan: Plan) -> tuple[Section, ...]:
     if plan.grouping is not None:
         sections.append(Section("groups", (_groups(plan),)))
     sections += [
-        Section("releases", tuple(_release(plan, r) for r in plan.releases), numbered=True),
+        Section("releases", _releases(plan), numbered=True),
         Section("outputs, computed from the releases at no further cost", _outputs(plan)),
         Section("budget", _budget(plan)),
     ]
@@ -103,13 +103,18 @@ def _outputs(plan: Plan) -> tuple[Item, ...]:
     )
 
 
-def _release(plan: Plan, release: NoisyAggregate) -> Item:
+def _releases(plan: Plan) -> tuple[Item, ...]:
+    whole = sum((r.cost.main for r in plan.releases), Fraction(0))
+    return tuple(_release(plan, release, whole) for release in plan.releases)
+
+
+def _release(plan: Plan, release: NoisyAggregate, whole: Fraction) -> Item:
     head = f"{release.name} [{release.aggregate}]: {release.contents}"
     if len(release.users) > 1:
         head += f" (shared by {', '.join(release.users)})"
     if release.mechanism == "none":
         return Item(head, (f"released exactly, at no cost; {release.reason}",))
-    lines = [_sensitivity(plan, release), _noise(release), _error(release), _cost(plan, release)]
+    lines = [_sensitivity(plan, release), _noise(release), _error(release), _cost(release, whole)]
     return Item(head, tuple(lines))
 
 
@@ -192,8 +197,7 @@ def _about(value: float) -> str:
     return f"{Context(prec=4, rounding=ROUND_CEILING).create_decimal(repr(value)).normalize():f}"
 
 
-def _cost(plan: Plan, release: NoisyAggregate) -> str:
-    whole = sum(r.cost.main for r in plan.releases)
+def _cost(release: NoisyAggregate, whole: Fraction) -> str:
     share = float(release.cost.main / whole) if whole else 0.0
     return f"cost {_amounts(release.cost)}, {share:.0%} of the plan"
 
