@@ -5,7 +5,8 @@
 Wall time, the best of REPEATS interleaved runs; scales are warm, as in a session that uses them
 again. With the interpreter of an environment that has OpenDP, its samplers are timed too. Also
 printed: the rank correlation of the time of single draws with the size of the noise, which is 0
-when no loop grows with the noise, and a count by a million public keys against plain Polars.
+when no loop grows with the noise, medians of many groups, and a count by a million public keys,
+both against plain Polars.
 """
 
 from __future__ import annotations
@@ -75,23 +76,31 @@ def draws(repeats: int, theirs: Mapping[str, float]) -> None:
 
 
 def selections(repeats: int) -> None:
-    """One choice among a million candidates, and a choice in each of 100,000 groups of ten."""
+    """One choice among a million candidates, and a choice in each of 100,000 groups: of ten, and
+    for the exponential mechanism of a point of 21 runs, as a quantile of ten values makes them.
+    """
     from dpframe.mechanisms import Exponential, PermuteAndFlip, ReportNoisyMax
 
     rng = np.random.default_rng()
     scores = rng.integers(0, 1_000, CANDIDATES)
     groups = rng.integers(0, 1_000, (CANDIDATES // 10, 10))
-    print(f"\n{'selection':20}{'1e6 candidates, ms':>20}{'1e5 groups of 10, ms':>22}")
+    sizes = np.full(CANDIDATES // 10, 21)
+    runs = rng.integers(-5, 1, int(sizes.sum()))
+    weights = rng.integers(1, 100_000, runs.size)
+    print(
+        f"\n{'selection':20}{'1e6 candidates, ms':>22}{'1e5 groups of 10, ms':>22}"
+        f"{'1e5 of 21 runs, ms':>22}"
+    )
     for kind in (PermuteAndFlip, Exponential, ReportNoisyMax):
         law = kind(Fraction(20))
-        times = best(
-            {
-                "one": lambda law=law: law.select(scores),
-                "each": lambda law=law: law.select_each(groups),
-            },
-            repeats,
-        )
-        print(f"{law.name:20}{times['one'] * 1e3:20.1f}{times['each'] * 1e3:22.1f}")
+        sides: dict[str, Callable[[], object]] = {
+            "one": lambda law=law: law.select(scores),
+            "each": lambda law=law: law.select_each(groups),
+        }
+        if isinstance(law, Exponential):
+            sides["points"] = lambda law=law: law.select_points(runs, weights, sizes)
+        times = best(sides, repeats)
+        print(f"{law.name:20}" + "".join(f"{times[name] * 1e3:22.1f}" for name in sides))
 
 
 def timing(n: int = 20_000) -> None:
@@ -135,6 +144,39 @@ def million_keys(repeats: int) -> None:
     )
 
 
+def many_quantiles(repeats: int) -> None:
+    """A median in each of 100,000 groups of about ten values."""
+    import polars as pl
+
+    import dpframe as dp
+
+    rng = np.random.default_rng(1)
+    rows, groups = ROWS // 10, KEYS // 10
+    frame = pl.DataFrame(
+        {
+            "key": rng.integers(0, groups, rows),
+            "x": rng.normal(size=rows),
+            "n": rng.integers(0, 1_000, rows),
+        }
+    )
+    keys = pl.Series("key", range(groups))
+    private = dp.Session(epsilon=10**6).protect(frame, dp.Rows()).group_by("key", keys=keys)
+    asked = {
+        "floats of an interval": pl.col("x").dp_quantile(0.5, (-4, 4)),
+        "integers of an interval": pl.col("n").dp_quantile(0.5, (0, 1_000)),
+        "one of ten candidates": pl.col("n").dp_quantile(0.5, candidates=range(0, 1_000, 100)),
+    }
+    print(f"\n{f'median in {groups:,} groups of {rows:,} rows':46}{'plain s':>10}{'private s':>11}")
+    for name, expression in asked.items():
+        query = private.agg(expression)
+        column = "x" if "floats" in name else "n"
+        plain = frame.lazy().group_by("key").agg(pl.col(column).quantile(0.5))
+        times = best(
+            {"plain": plain.collect, "private": lambda q=query: q.collect(epsilon=1)}, repeats
+        )
+        print(f"{name:46}{times['plain']:10.3f}{times['private']:11.3f}")
+
+
 def _report_opendp(repeats: int) -> None:
     import opendp.prelude as dp
 
@@ -166,6 +208,7 @@ def main(repeats: int, opendp: str | None) -> None:
     draws(repeats, theirs)
     selections(repeats)
     timing()
+    many_quantiles(repeats)
     million_keys(repeats)
 
 

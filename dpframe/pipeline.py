@@ -318,7 +318,8 @@ def _digest(groups: Groups) -> str:
         if physical.dtype.is_signed_integer() and not physical.null_count():
             whole = physical.cast(pl.Int64, strict=False)
             if not whole.null_count():
-                digest.update(b"whole" + whole.to_numpy().astype("<i8").tobytes())
+                digest.update(b"whole")
+                digest.update(whole.to_numpy().astype("<i8", copy=False).data)
                 continue
         text = physical.cast(pl.String).to_frame().write_csv(null_value="\x00")
         digest.update(b"text" + text.encode())

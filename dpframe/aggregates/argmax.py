@@ -15,7 +15,6 @@ from dpframe.aggregates.cells import CategoryCells
 from dpframe.aggregates.histogram import known_categories, listed_categories
 from dpframe.aggregates.impact import choice_impact
 from dpframe.aggregates.part import (
-    Ballot,
     CellCounts,
     Integers,
     ScoreRange,
@@ -93,18 +92,10 @@ class CategoryChoice(Selection):
         total = reach if unit.adjacency == "add-remove" else 2 * reach
         return ScoreRange(total, total * total)
 
-    def scores(self, counted: Sequence[CellCounts], first: int, end: int) -> Integers | None:
-        return None if self.cells is None else counted[0].dense(self.count, first, end)
-
-    def ballot(self, counted: Sequence[CellCounts], group: int) -> Ballot:
-        scores = np.zeros(self.count, dtype=np.int64)
-        table = counted[0]
-        if self.cells is None:
-            scores[table.groups] = table.values
-        else:
-            cells, values = table.of(group)
-            scores[cells] = values
-        return Ballot(scores, None, np.arange(self.count, dtype=np.int64))
+    def ballots(self, counted: Sequence[CellCounts], first: int, end: int) -> Integers:
+        if self.cells is None:  # one choice among all groups
+            return counted[0].dense(1).reshape(1, -1)[first:end]
+        return counted[0].dense(self.count, first, end)
 
     def words(self) -> str:
         among = f"{self.count} groups" if self.cells is None else self.cells.words()
@@ -155,16 +146,9 @@ class ScoredChoice(Selection):
         total = reach if unit.adjacency == "add-remove" else 2 * reach
         return ScoreRange(total, total * total)
 
-    def scores(self, counted: Sequence[CellCounts], first: int, end: int) -> Integers:
+    def ballots(self, counted: Sequence[CellCounts], first: int, end: int) -> Integers:
         columns = [table.dense(1, first, end) for table in counted]
         return np.concatenate(columns, axis=1)
-
-    def ballot(self, counted: Sequence[CellCounts], group: int) -> Ballot:
-        scores = np.zeros(self.candidates, dtype=np.int64)
-        for i, table in enumerate(counted):
-            values = table.of(group)[1]
-            scores[i] = int(values[0]) if values.size else 0
-        return Ballot(scores, None, np.arange(self.candidates, dtype=np.int64))
 
     def words(self) -> str:
         grid, dtype = self.statistics[0].grid, self.statistics[0].value.domain.dtype

@@ -46,46 +46,53 @@ class CellCounts:
     Parameters
     ----------
     groups, cells, values
-        One entry per group and cell that has rows, sorted by group and cell; without cells, one
-        per group.
+        One entry per group and cell that has rows, sorted by group and cell. Without cells, one
+        value per group, and None for what needs no saying.
     size
         The number of groups.
     """
 
-    groups: Integers
-    cells: Integers
+    groups: Integers | None
+    cells: Integers | None
     values: Integers
     size: int
 
     @classmethod
     def of_groups(cls, groups: Integers, values: Integers, size: int) -> CellCounts:
         """A table without cells, from groups in any order."""
+        seen = np.zeros(size, dtype=np.bool_)
+        seen[groups] = True
         dense = np.zeros(size, dtype=np.int64)
-        np.add.at(dense, groups, values)  # an engine that split a group is put right
-        return cls(np.arange(size), np.zeros(size, dtype=np.int64), dense, size)
+        if np.count_nonzero(seen) == len(groups):  # each group is there once
+            dense[groups] = values
+        else:  # an engine split a group
+            np.add.at(dense, groups, values)
+        return cls(None, None, dense, size)
 
     @classmethod
     def of_cells(cls, groups: Integers, cells: Integers, values: Integers, size: int) -> CellCounts:
         """A table with cells, from entries in any order; those of one group and cell add up."""
-        order = np.lexsort((cells, groups))
+        span = int(cells.max(initial=0)) + 1
+        assert size * span < 2**63  # far fewer groups and cells fit in memory
+        place = groups * span + cells
+        order = np.argsort(place)
         groups, cells, values = groups[order], cells[order], values[order]
-        first = np.ones(len(groups), dtype=np.bool_)
-        first[1:] = (np.diff(groups) != 0) | (np.diff(cells) != 0)
+        first = np.diff(place[order], prepend=-1) != 0
         if not first.all():  # an engine split a group
             values = np.add.reduceat(values, np.flatnonzero(first))
             groups, cells = groups[first], cells[first]
         return cls(groups, cells, values, size)
 
-    def of(self, group: int) -> tuple[Integers, Integers]:
-        """Cell numbers, increasing, and values of one group."""
-        first, last = np.searchsorted(self.groups, [group, group + 1])
-        return self.cells[first:last], self.values[first:last]
+    def offsets(self, first: int, end: int) -> Integers:
+        """Where the entries of each group from `first` to `end` - 1 begin, and where they end."""
+        assert self.groups is not None
+        return np.searchsorted(self.groups, np.arange(first, end + 1))
 
     def dense(self, cells: int, first: int = 0, end: int | None = None) -> Integers:
         """Groups from `first` to `end` - 1 and all cells, zeros included; shape (groups, cells)."""
         last = self.size if end is None else end
-        if cells == 1 and len(self.values) == self.size:
-            return self.values[first:last].reshape(-1, 1).copy()
+        if self.groups is None or self.cells is None:
+            return self.values[first:last].reshape(-1, 1)
         table = np.zeros((last - first, cells), dtype=np.int64)
         lo, hi = np.searchsorted(self.groups, [first, last])
         table[self.groups[lo:hi] - first, self.cells[lo:hi]] = self.values[lo:hi]
@@ -93,22 +100,25 @@ class CellCounts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ballot:
-    """Candidates of one private selection.
+class Runs:
+    """Candidates of one private selection per group: runs of points that have one score.
 
     Parameters
     ----------
     scores
-        An exact integer score each.
+        An exact integer score each, those of one group after those of another.
     weights
-        How many points each stands for; None when it is one each.
+        How many points each stands for, at least one.
     starts
-        The code of each candidate's first point.
+        The code of each run's first point.
+    sizes
+        How many runs each group has.
     """
 
     scores: Integers
-    weights: Integers | None
+    weights: Integers
     starts: Integers
+    sizes: Integers
 
 
 class Part(ABC):
@@ -253,15 +263,11 @@ class Selection(Part):
         """How many winners are chosen, one after another."""
         return 1
 
-    def scores(self, counted: Sequence[CellCounts], first: int, end: int) -> Integers | None:
-        """The scores of groups `first` to `end` - 1, a row each, where each candidate's code is its
-        column; None where ballots differ from group to group.
-        """
-        return None
-
     @abstractmethod
-    def ballot(self, counted: Sequence[CellCounts], group: int) -> Ballot:
-        """The candidates and their scores in one group."""
+    def ballots(self, counted: Sequence[CellCounts], first: int, end: int) -> Integers | Runs:
+        """The scores of groups `first` to `end` - 1: a row each, where each candidate's code is its
+        column, or runs where candidates stand for several points.
+        """
 
     def entries(self, scope: Scope) -> int:
         return 1 if scope.entries is None else scope.entries

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,7 +14,7 @@ import polars as pl
 from dpframe.aggregates.aggregate import Aggregate, Noisy, Use
 from dpframe.aggregates.cells import PointCells, PositionCells
 from dpframe.aggregates.impact import choice_impact
-from dpframe.aggregates.part import Ballot, CellCounts, ScoreRange, Selection, Table
+from dpframe.aggregates.part import CellCounts, Runs, ScoreRange, Selection, Table
 from dpframe.aggregates.request import Request, Scope
 from dpframe.aggregates.statistics import RowCount
 from dpframe.aggregates.values import (
@@ -23,6 +24,7 @@ from dpframe.aggregates.values import (
     numeric_value,
     whole_series,
 )
+from dpframe.core.dtypes import DType
 from dpframe.core.exact import exact, show
 from dpframe.core.sensitivity import Contribution, ExactSensitivity, additive_sensitivity
 from dpframe.errors import InvalidBounds
@@ -88,33 +90,38 @@ class QuantileChoice(Selection):
             return ScoreRange(whole, whole * whole)
         return ScoreRange(max(whole, 2 * one), max(whole * whole, 2 * one * one))
 
-    def ballot(self, counted: Sequence[CellCounts], group: int) -> Ballot:
-        cells, values = counted[0].of(group)
-        if isinstance(self.cells, PositionCells):
-            dense = np.zeros(self.cells.size, dtype=np.int64)
-            dense[cells] = values
-            below = np.concatenate(([0], np.cumsum(dense)[:-1]))[1::2]
-            above = values.sum() - below - dense[1::2]
-            return Ballot(self._score(below, above), None, np.arange(below.size, dtype=np.int64))
-        return self._gaps(cells, values, self.cells.points)
+    def ballots(self, counted: Sequence[CellCounts], first: int, end: int) -> Noisy | Runs:
+        table = counted[0]
+        if isinstance(self.cells, PointCells):
+            return self._runs(table, first, end, self.cells.points)
+        dense = table.dense(self.cells.size, first, end)
+        at = dense[:, 1::2]
+        upto = np.cumsum(dense, axis=1)
+        return self._score(upto[:, 1::2] - at, upto[:, -1:] - upto[:, 1::2])
 
-    def _gaps(self, cells: Noisy, values: Noisy, points: int) -> Ballot:
-        """Runs of points with the same score: the occupied ones, and the gaps between them."""
-        upto = np.cumsum(values)
-        total = int(values.sum())
-        starts = np.empty(2 * cells.size + 1, dtype=np.int64)
-        starts[0] = 0
-        starts[1::2] = cells
-        starts[2::2] = cells + 1
-        weights = np.diff(np.append(starts, points))
-        below = np.zeros(starts.size, dtype=np.int64)
-        below[1::2] = upto - values
-        below[2::2] = upto
-        above = np.full(starts.size, total, dtype=np.int64)
-        above[1::2] = total - upto
-        above[2::2] = total - upto
+    def _runs(self, table: CellCounts, first: int, end: int, points: int) -> Runs:
+        """Runs of points with the same score: the occupied ones, and the gaps before and after."""
+        assert table.cells is not None
+        offsets = table.offsets(first, end)
+        entries = np.diff(offsets)
+        cells = table.cells[offsets[0] : offsets[-1]]
+        sizes = 2 * entries + 1
+        ends = np.cumsum(sizes)
+        occupied = 2 * np.arange(cells.size) + 1 + np.repeat(np.arange(end - first), entries)
+        starts = np.zeros(2 * cells.size + end - first, dtype=np.int64)
+        starts[occupied] = cells
+        starts[occupied + 1] = cells + 1
+        weights = np.diff(starts, append=0)
+        weights[ends - 1] += points  # what comes next begins another group, at 0
+        rows = np.zeros_like(starts)
+        rows[occupied] = table.values[offsets[0] : offsets[-1]]
+        upto = np.cumsum(rows)
+        upto -= np.repeat(upto[ends - sizes], sizes)  # a group begins with a gap, without rows
+        above = np.repeat(upto[ends - 1], sizes) - upto
         kept = weights > 0
-        return Ballot(self._score(below[kept], above[kept]), weights[kept], starts[kept])
+        left = np.append(0, np.cumsum(kept))
+        scores = self._score(upto - rows, above)
+        return Runs(scores[kept], weights[kept], starts[kept], left[ends] - left[ends - sizes])
 
     def _score(self, below: Noisy, above: Noisy) -> Noisy:
         a, b = self.q.numerator, self.q.denominator
@@ -162,20 +169,9 @@ class Quantile(Aggregate):
 
     def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
         value, cells = self._cells(request, scope)
-        dtype = value.domain.dtype
-        whole = dtype.is_integer or dtype.is_temporal
-        if isinstance(cells, PositionCells):
-            whole = whole and all(c.denominator == 1 for c in cells.candidates)
-            numbers = [[cells.candidates[code] for code in v.reshape(-1).tolist()] for v in values]
-        else:
-            numbers = [
-                [cells.lo + code * cells.step for code in v.reshape(-1).tolist()] for v in values
-            ]
         columns = [
-            whole_series(f"q{i}", [int(n) for n in found], dtype)
-            if whole
-            else pl.Series(f"q{i}", [float(n) for n in found], dtype=pl.Float64)
-            for i, found in enumerate(numbers)
+            _chosen(f"q{i}", codes.reshape(-1).tolist(), cells, value.domain.dtype)
+            for i, codes in enumerate(values)
         ]
         if not isinstance(request.parameters["q"], tuple):
             return columns[0].alias(request.name)
@@ -209,6 +205,24 @@ class Quantile(Aggregate):
             step = Fraction(-(-int(width + 1) // POINTS))
             return value, PointCells(value, lo, step, int(width // step) + 1)
         return value, PointCells(value, lo, width / (POINTS - 1), POINTS)
+
+
+def _chosen(
+    name: str, codes: list[int], cells: PointCells | PositionCells, dtype: DType
+) -> pl.Series:
+    """The values that codes stand for: cut to whole numbers or units, or the nearest floats."""
+    whole = dtype.is_integer or dtype.is_temporal
+    if isinstance(cells, PositionCells):
+        if whole and all(c.denominator == 1 for c in cells.candidates):
+            return whole_series(name, [int(cells.candidates[code]) for code in codes], dtype)
+        floats = [float(c) for c in cells.candidates]
+        return pl.Series(name, [floats[code] for code in codes], dtype=pl.Float64)
+    below = math.lcm(cells.lo.denominator, cells.step.denominator)
+    lo, step = int(cells.lo * below), int(cells.step * below)
+    above = [lo + code * step for code in codes]
+    if whole:
+        return whole_series(name, [n // below if n >= 0 else -(-n // below) for n in above], dtype)
+    return pl.Series(name, [n / below for n in above], dtype=pl.Float64)
 
 
 def _quantiles(request: Request, value: Value) -> tuple[Fraction, ...]:

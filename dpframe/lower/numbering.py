@@ -42,17 +42,30 @@ def _among_whole_numbers(keys: pl.DataFrame, given: pl.Series) -> NDArray[np.int
         return None
     if not len(given):  # a dry run
         return np.empty(0, dtype=np.int64)
-    numbers = listed.to_numpy().astype(np.int64)
+    numbers = listed.to_numpy().astype(np.int64, copy=False)
     lo, hi = int(numbers.min()), int(numbers.max())
     if hi - lo >= _SPARSE * len(numbers) + 1024:
         return None
-    place = np.full(hi - lo + 1, -1, dtype=np.int64)
-    place[numbers - lo] = np.arange(len(numbers))
     known = None if not given.null_count() else given.is_not_null().to_numpy()
-    entries = (given if known is None else given.fill_null(lo)).to_numpy().astype(np.int64)
-    inside = (entries >= lo) & (entries <= hi)
+    entries = given if known is None else given.fill_null(lo)
+    above = (entries.to_numpy().astype(np.int64, copy=False) - np.int64(lo)).view(np.uint64)
+    inside = above <= np.uint64(hi - lo)  # modulo 2**64, so what is below lo is far above hi
     if known is not None:
         inside &= known
-    elif inside.all():
-        return np.asarray(place[entries - lo], np.int64)
-    return np.where(inside, place[np.clip(entries, lo, hi) - lo], -1)
+    place = _places(numbers, lo, hi)
+    if inside.all():
+        found = above.view(np.int64)
+        return found if place is None else place[found]
+    found = np.where(inside, above, np.uint64(0)).view(np.int64)
+    return np.where(inside, found if place is None else place[found], -1)
+
+
+def _places(numbers: NDArray[np.int64], lo: int, hi: int) -> NDArray[np.int64] | None:
+    """Which entry each number from `lo` to `hi` is, -1 for none; None where they are just those
+    numbers in order.
+    """
+    if len(numbers) == hi - lo + 1 and (numbers[1:] > numbers[:-1]).all():
+        return None
+    place = np.full(hi - lo + 1, -1, dtype=np.int64)
+    place[numbers - lo] = np.arange(len(numbers))
+    return place

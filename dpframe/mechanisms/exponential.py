@@ -24,7 +24,8 @@ from dpframe.samplers import (
     BitSource,
     exponential_mechanism,
     exponential_mechanism_each,
-    uniform_below,
+    exponential_mechanism_runs,
+    uniforms_below,
 )
 
 __all__ = ["Exponential"]
@@ -111,22 +112,33 @@ class Exponential(ScaledSelection):
         """The index of one candidate per row of `scores`, each choice on its own."""
         return exponential_mechanism_each(scores, self.scale, OS if source is None else source)
 
-    def select_point(
+    def select_points(
         self,
         scores: NDArray[np.int64],
         weights: NDArray[np.int64],
+        sizes: NDArray[np.int64],
         source: BitSource | None = None,
-    ) -> tuple[int, int]:
-        """A point of a union of runs, each run of `weight` points having one score.
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """A point per group of a union of runs, each run of `weight` points having one score.
+
+        Parameters
+        ----------
+        scores, weights
+            One per run, those of one group after those of another.
+        sizes
+            How many runs each group has, at least one.
+        source
+            For tests only.
 
         Returns
         -------
         tuple
-            The index of the run, and the point's place in it, from 0: the exponential mechanism
-            over all points, at the price of one over the runs.
+            The index of each group's run, and the point's place in it, from 0: the exponential
+            mechanism over all points, at the price of one over the runs.
         """
-        run = self.select(scores, weights, source)
-        return run, uniform_below(int(weights[run]), OS if source is None else source)
+        bits = OS if source is None else source
+        run = exponential_mechanism_runs(scores, sizes, self.scale, weights, bits)
+        return run, uniforms_below(weights[run], bits)
 
     def select_top(
         self,

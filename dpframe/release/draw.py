@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 
 import numpy as np
 
 from dpframe.aggregates.aggregate import Noisy
-from dpframe.aggregates.part import Additive, CellCounts, Part, Responses, Selection, Table
+from dpframe.aggregates.part import (
+    Additive,
+    CellCounts,
+    Part,
+    Responses,
+    Runs,
+    Selection,
+    Table,
+)
 from dpframe.aggregates.request import Scope
 from dpframe.errors import DPFrameError
 from dpframe.mechanisms import (
@@ -44,7 +53,9 @@ def draw(part: Part, law: Law, counted: Mapping[Table, CellCounts], scope: Scope
         case Additive(), DiscreteLaplace() | DiscreteGaussian() | NoNoise():
             cells = part.table.cells
             exact = tables[0].dense(1 if cells is None else cells.size)
-            return exact + law.draw(exact.size).reshape(exact.shape)
+            noisy = law.draw(exact.size).reshape(exact.shape)
+            noisy += exact
+            return noisy
         case Selection(), Exponential() | PermuteAndFlip() | ReportNoisyMax():
             return _select(part, law, tables, scope)
         case Responses(), RandomizedResponse():
@@ -57,31 +68,41 @@ def draw(part: Part, law: Law, counted: Mapping[Table, CellCounts], scope: Scope
 
 def _select(part: Selection, law: SelectionLaw, tables: list[CellCounts], scope: Scope) -> Noisy:
     codes = np.empty((part.entries(scope), part.rounds), dtype=np.int64)
-    if part.rounds == 1 and part.scores(tables, 0, 0) is not None:
-        rows = max(1, _AT_ONCE // part.candidates)
-        for first in range(0, codes.shape[0], rows):
-            scores = part.scores(tables, first, min(first + rows, codes.shape[0]))
-            assert scores is not None
-            codes[first : first + rows, 0] = law.select_each(scores)
-        return codes
-    for group in range(codes.shape[0]):
-        ballot = part.ballot(tables, group)
-        if ballot.weights is not None:
+    for first, end in _spans(part, tables, codes.shape[0]):
+        ballots = part.ballots(tables, first, end)
+        if isinstance(ballots, Runs):
             assert isinstance(law, Exponential)
-            index, point = law.select_point(ballot.scores, ballot.weights)
-            codes[group, 0] = ballot.starts[index] + point
+            run, point = law.select_points(ballots.scores, ballots.weights, ballots.sizes)
+            codes[first:end, 0] = ballots.starts[run] + point
         elif part.rounds == 1:
-            codes[group, 0] = ballot.starts[law.select(ballot.scores)]
+            codes[first:end, 0] = law.select_each(ballots)
         else:
-            codes[group] = ballot.starts[list(law.select_top(ballot.scores, part.rounds))]
+            codes[first:end] = [law.select_top(scores, part.rounds) for scores in ballots]
     return codes
 
 
 def _best(part: Selection, tables: list[CellCounts], scope: Scope) -> Noisy:
     """The best candidates of scores that no individual can change."""
     codes = np.empty((part.entries(scope), part.rounds), dtype=np.int64)
-    for group in range(codes.shape[0]):
-        ballot = part.ballot(tables, group)
-        order = np.argsort(-ballot.scores, kind="stable")[: part.rounds]
-        codes[group] = ballot.starts[order]
+    for first, end in _spans(part, tables, codes.shape[0]):
+        ballots = part.ballots(tables, first, end)
+        if isinstance(ballots, Runs):
+            heads = np.cumsum(ballots.sizes) - ballots.sizes
+            best = np.repeat(np.maximum.reduceat(ballots.scores, heads), ballots.sizes)
+            winners = np.flatnonzero(ballots.scores == best)
+            codes[first:end, 0] = ballots.starts[winners[np.searchsorted(winners, heads)]]
+        else:
+            order = np.argsort(-ballots, axis=1, kind="stable")
+            codes[first:end] = order[:, : part.rounds]
     return codes
+
+
+def _spans(part: Selection, tables: list[CellCounts], groups: int) -> Iterator[tuple[int, int]]:
+    """First group and end of pieces that are chosen in at the same time."""
+    if part.weighted:  # two runs per entry of the table, and one more
+        load = 2 * tables[0].offsets(0, groups) + np.arange(groups + 1)
+        cuts = np.searchsorted(load, np.arange(_AT_ONCE, int(load[-1]), _AT_ONCE))
+    else:
+        rows = max(1, _AT_ONCE // part.candidates)
+        cuts = np.arange(rows, groups, rows)
+    return pairwise(np.unique([0, *cuts.tolist(), groups]).tolist())

@@ -1,19 +1,16 @@
 """Exact discrete noise and the one door to randomness; only `dpframe.mechanisms` imports this."""
 
 from dpframe.samplers.cells import discrete_gaussian, discrete_laplace
-from dpframe.samplers.grouped import (
-    exponential_mechanism_each,
-    permute_and_flip_each,
-    report_noisy_max_each,
-)
-from dpframe.samplers.responses import randomized_responses
-from dpframe.samplers.selection import (
+from dpframe.samplers.envelope import (
     exponential_mechanism,
-    permute_and_flip,
-    report_noisy_max,
-    uniform_below,
+    exponential_mechanism_each,
+    exponential_mechanism_runs,
 )
+from dpframe.samplers.grouped import permute_and_flip_each, report_noisy_max_each
+from dpframe.samplers.responses import randomized_responses
+from dpframe.samplers.selection import permute_and_flip, report_noisy_max
 from dpframe.samplers.source import OS, BitSource, OSBits, uniform_words
+from dpframe.samplers.uniform import uniform_below, uniforms_below
 
 __all__ = [
     "OS",
@@ -23,6 +20,7 @@ __all__ = [
     "discrete_laplace",
     "exponential_mechanism",
     "exponential_mechanism_each",
+    "exponential_mechanism_runs",
     "permute_and_flip",
     "permute_and_flip_each",
     "randomized_responses",
@@ -30,4 +28,5 @@ __all__ = [
     "report_noisy_max_each",
     "uniform_below",
     "uniform_words",
+    "uniforms_below",
 ]

@@ -7,6 +7,7 @@ ideal probability, given ideal bits. No libm function takes part.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Final
 
@@ -15,12 +16,25 @@ from numpy.typing import NDArray
 
 from dpframe.samplers.source import BitSource
 
-__all__ = ["FILTER_MARGIN", "bernoulli_exp", "bracket_exp", "geometric_exp", "taylor_exp"]
+__all__ = [
+    "FILTER_MARGIN",
+    "SLACK",
+    "bernoulli_exp",
+    "bracket_exp",
+    "decay",
+    "geometric_exp",
+    "taylor_exp",
+]
 
 FILTER_MARGIN: Final = 2.0**-44
 """Float comparisons closer than this are repeated in exact integers; see `taylor_exp`."""
 
-_GUARD = 32
+SLACK: Final = 2.0**-20
+"""Relative error allowed to `decay`, which keeps within 2**-25."""
+
+_GUARD: Final = 32
+_LN2: Final = math.log(2.0)
+_FURTHEST: Final = 700.0
 
 
 def bracket_exp(x: Fraction, precision: int) -> tuple[int, int]:
@@ -139,4 +153,23 @@ def taylor_exp(y: NDArray[np.float64], terms: int) -> NDArray[np.float64]:
         result *= y
         result *= -1.0 / k
         result += 1.0
+    return result
+
+
+def decay(gap: NDArray[np.uint64], rate: float) -> NDArray[np.float64]:
+    """exp(-gap rate) within a relative 2**-25, or a little more than 0 when it is below e**-700.
+
+    gap and rate are off by one rounding each and their product by a third: 700 * 3u < 2**-41; the
+    reduction y = g - e ln 2 loses as little again; `taylor_exp` keeps 2**-26 for |y| <= 0.35; and
+    the power of two is exact, because 2**-1011 is a normal number.
+    """
+    g = gap.astype(np.float64)
+    g *= rate
+    np.minimum(g, _FURTHEST, out=g)
+    exponent = np.rint(g * (1.0 / _LN2))
+    g -= exponent * _LN2
+    result = taylor_exp(g, 7)
+    bits = np.subtract(1023, exponent.astype(np.int64))
+    bits <<= 52
+    result *= bits.view(np.float64)
     return result

@@ -219,12 +219,11 @@ def expected_table(table: Table, rows: Rows) -> dict[tuple[int, int], int]:
 
 
 def as_dict(counted: CellCounts) -> dict[tuple[int, int], int]:
-    return {
-        (g, c): v
-        for g, c, v in zip(
-            counted.groups.tolist(), counted.cells.tolist(), counted.values.tolist(), strict=True
-        )
-    }
+    values = counted.values.tolist()
+    if counted.groups is None or counted.cells is None:
+        return {(g, 0): v for g, v in enumerate(values)}
+    groups, cells = counted.groups.tolist(), counted.cells.tolist()
+    return {(g, c): v for g, c, v in zip(groups, cells, values, strict=True)}
 
 
 def check_reference(query: Query, frame: pl.DataFrame) -> None:

@@ -197,12 +197,18 @@ def test_the_planned_laws_are_those_drawn_from(
         drawn[self] += len(scores)
         return np.zeros(len(scores), np.int64)
 
+    def select_points(
+        self: Any, scores: object, weights: object, sizes: NDArray[np.int64], *_: object
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        drawn[self] += len(sizes)
+        return np.cumsum(sizes) - sizes, np.zeros(len(sizes), np.int64)
+
     for kind in (DiscreteLaplace, DiscreteGaussian, NoNoise):
         monkeypatch.setattr(kind, "draw", draw)
     for chooser in (Exponential, PermuteAndFlip, ReportNoisyMax):
         monkeypatch.setattr(chooser, "select", select)
-        if hasattr(chooser, "select_each"):
-            monkeypatch.setattr(chooser, "select_each", select_each)
+        monkeypatch.setattr(chooser, "select_each", select_each)
+    monkeypatch.setattr(Exponential, "select_points", select_points)
     everything = [text for aggregate in AGGREGATES for text in aggregate.examples]
     asked = query(everything, dp.Rows("change-one", contributions=2), grouping)
     frame = nasty_frame(30).select(names_of(asked))

@@ -13,8 +13,9 @@ from typing import Literal
 import numpy as np
 import polars as pl
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from dpframe.aggregates.part import Additive, Ballot, CellCounts, Part, Selection, Table
+from dpframe.aggregates.part import Additive, CellCounts, Part, Runs, Selection, Table
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.request import Scope
 from dpframe.api.query import PrivateQuery, parts
@@ -105,10 +106,36 @@ def vector(part: Additive, counted: Counted) -> list[int]:
     return dense
 
 
+@dataclass(frozen=True)
+class Ballot:
+    """The candidates of one group: scores, weights if there are any, codes of first points."""
+
+    scores: NDArray[np.int64]
+    weights: NDArray[np.int64] | None
+    starts: NDArray[np.int64]
+
+
 def ballots(part: Selection, counted: Counted, scope: Scope) -> list[Ballot]:
-    """The ballot of each group."""
+    """The ballot of each group, from all groups at once, and the same in pieces."""
     tables = [counted[table] for table in part.tables]
-    return [part.ballot(tables, group) for group in range(part.entries(scope))]
+    groups = part.entries(scope)
+    found = _split(part.ballots(tables, 0, groups))
+    alone = [b for i in range(groups) for b in _split(part.ballots(tables, i, i + 1))]
+    assert len(found) == groups
+    for one, other in zip(found, alone, strict=True):
+        np.testing.assert_equal(one.scores, other.scores)
+        np.testing.assert_equal(one.weights, other.weights)
+        np.testing.assert_equal(one.starts, other.starts)
+    return found
+
+
+def _split(made: NDArray[np.int64] | Runs) -> list[Ballot]:
+    if not isinstance(made, Runs):
+        return [Ballot(row, None, np.arange(row.size)) for row in made]
+    ends = np.cumsum(made.sizes).tolist()
+    assert (ends[-1] if ends else 0) == made.scores.size
+    pieces = [slice(a, b) for a, b in zip([0, *ends], ends, strict=False)]
+    return [Ballot(made.scores[p], made.weights[p], made.starts[p]) for p in pieces]
 
 
 def _runs(ballot: Ballot, points: int) -> Iterator[tuple[int, int, int]]:

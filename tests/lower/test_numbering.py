@@ -43,6 +43,20 @@ def test_other_types_too(dtype: Any, keys: list[Any]) -> None:
     check(keys, given, dtype)
 
 
+@pytest.mark.parametrize("lo", [*ENDS[:2], -3, 0, 2**63 - 6])
+@pytest.mark.parametrize("order", [1, -1])
+def test_neighbouring_numbers_in_order_are_their_own_places(lo: int, order: int) -> None:
+    keys = list(range(lo, lo + 6))[::order]
+    given = [lo + 3, lo, lo + 5, lo + 1]
+    far = [n for n in (lo - 1, lo + 6, *ENDS) if -(2**63) <= n < 2**63 and n not in keys]
+    for more in ([], far, [None], [*far, None]):
+        check(keys, given + more, pl.Int64)
+        check(keys, more + given, pl.Int64)
+    for missing in range(6):
+        check(keys[:missing] + keys[missing + 1 :], [*given, *far, None], pl.Int64)
+    check(keys[1:] + keys[:1], given, pl.Int64)
+
+
 def test_arrays_are_for_whole_numbers_close_together() -> None:
     given = pl.Series([1, 2])
     assert _among_whole_numbers(pl.DataFrame({"k": [2, 1, 5]}), given) is not None

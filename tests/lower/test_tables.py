@@ -159,11 +159,10 @@ def test_extreme_integers_are_clamped_and_not_wrapped() -> None:
 # ------------------------------------------------------------------------------------- views
 
 
-def test_the_cells_of_one_group() -> None:
+def test_the_cells_of_each_group() -> None:
     found = CellCounts(np.array([0, 0, 2]), np.array([1, 4, 0]), np.array([7, 8, 9]), size=4)
-    assert [part.tolist() for part in found.of(0)] == [[1, 4], [7, 8]]
-    assert [part.tolist() for part in found.of(1)] == [[], []]
-    assert [part.tolist() for part in found.of(2)] == [[0], [9]]
+    assert found.offsets(0, 4).tolist() == [0, 2, 2, 3, 3]
+    assert found.offsets(1, 3).tolist() == [2, 2, 3]
     assert found.dense(5).tolist() == [[0, 7, 0, 0, 8], [0] * 5, [9, 0, 0, 0, 0], [0] * 5]
 
 
@@ -197,6 +196,11 @@ def test_entries_of_one_group_and_cell_add_up() -> None:
         np.array([2, 0, 2, 0, 0]), np.array([1, 3, 1, 0, 3]), np.array([5, 7, -1, 9, 1]), size=3
     )
     assert found.dense(4).tolist() == [[9, 0, 0, 8], [0, 0, 0, 0], [0, 4, 0, 0]]
-    assert found.of(2)[1].tolist() == [4]
+    assert found.values.tolist() == [9, 8, 4]
     alone = CellCounts.of_groups(np.array([1, 0, 1]), np.array([5, 2, 3]), 3)
     assert alone.dense(1).tolist() == [[2], [8], [0]]
+    whole = CellCounts.of_groups(np.array([2, 0]), np.array([5, -2]), 3)
+    assert whole.dense(1).tolist() == [[-2], [0], [5]]
+    assert whole.dense(1, 1, 3).tolist() == [[0], [5]]
+    first = CellCounts.of_groups(np.array([0, 0, 2]), np.array([0, 4, 1]), 3)
+    assert first.dense(1).tolist() == [[4], [0], [1]]

@@ -139,9 +139,14 @@ def test_top_k_with_weights_keeps_them_with_their_candidates() -> None:
 
 
 def test_a_point_of_a_run() -> None:
-    scores, weights = np.array([0, 50], np.int64), np.array([10**6, 3], np.int64)
-    points = {Exponential(one).select_point(scores, weights) for _ in range(300)}
-    assert points == {(1, 0), (1, 1), (1, 2)}  # e**50 against 1e6; a miss of one: 300 * (2/3)**300
+    scores, weights = np.array([0, 50, 7], np.int64), np.array([10**6, 3, 1], np.int64)
+    sizes = np.array([2, 1])
+    many = [np.tile(part, 300) for part in (scores, weights, sizes)]
+    runs, points = Exponential(one).select_points(*many)
+    assert (runs[::2] == 1 + 3 * np.arange(300)).all()  # e**50 against 1e6
+    assert set(points[::2].tolist()) == {0, 1, 2}  # a miss of one: (2/3)**300
+    assert (runs[1::2] == 2 + 3 * np.arange(300)).all()
+    assert not points[1::2].any()
 
 
 @pytest.mark.parametrize("kind", [Exponential, PermuteAndFlip])

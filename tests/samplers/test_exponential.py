@@ -16,6 +16,7 @@ from dpframe.samplers.exponential import (
     FILTER_MARGIN,
     bernoulli_exp,
     bracket_exp,
+    decay,
     geometric_exp,
     taylor_exp,
 )
@@ -117,3 +118,16 @@ def test_taylor_is_within_its_bound(terms: int, bound: float) -> None:
     assert worst < bound
     if terms == 16:
         assert worst * 32 < FILTER_MARGIN
+
+
+@given(
+    st.integers(0, (1 << 64) - 1), st.fractions(Fraction(1, 1024), 1 << 62, max_denominator=10**6)
+)
+def test_decay_is_within_its_bound(gap: int, scale: Fraction) -> None:
+    found = float(decay(np.array([gap], np.uint64), float(1 / scale))[0])
+    with mpmath.workprec(200):
+        x = mpmath.mpf(gap) * scale.denominator / scale.numerator
+        if x < 699:
+            assert abs(found / mpmath.exp(-x) - 1) < 2.0**-25
+        else:
+            assert mpmath.exp(-x) * 0.99 <= found < 1e-300

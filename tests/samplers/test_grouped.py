@@ -12,8 +12,8 @@ from dpframe.samplers import (
     permute_and_flip_each,
     report_noisy_max_each,
 )
-from dpframe.samplers.grouped import _one_of_each, _uniforms_below
-from dpframe.samplers.selection import _poisson_floors, flips
+from dpframe.samplers.grouped import _one_of_each
+from dpframe.samplers.selection import flips
 from dpframe.samplers.source import OS
 
 LIMITS = [-(2**63), 2**63 - 1, 0]
@@ -62,18 +62,3 @@ def test_a_coin_without_a_gap_always_comes_up_and_one_with_a_huge_gap_never_does
 def test_one_of_what_is_counted_is_chosen() -> None:
     counts = np.array([[0, 3, 0], [1, 0, 0], [0, 0, 9]] * 100)
     assert _one_of_each(counts, OS).tolist() == [1, 0, 2] * 100
-
-
-def test_uniform_numbers_stay_below_their_ends() -> None:
-    ends = np.array([1, 2, 3, 5, 1000, 2**40 + 1] * 200, np.int64)
-    drawn = _uniforms_below(ends, OS)
-    assert ((drawn >= 0) & (drawn < ends)).all()
-    for end in (2, 3, 5):
-        assert set(drawn[ends == end].tolist()) == set(range(end))
-
-
-def test_boundaries_of_poisson_numbers() -> None:
-    floors = [int(f) for f in _poisson_floors()]
-    assert floors[0] == 0x5E2D58D8B3BCDF1A  # floor(2**64 / e)
-    assert floors == sorted(floors)
-    assert 2**64 - floors[-1] < 2**64 // 10**9

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpframe.samplers import exponential_mechanism, permute_and_flip, uniform_below
-from dpframe.samplers.selection import _count, _decay, _gaps, _thresholds
+from dpframe.samplers import exponential_mechanism, permute_and_flip
+from dpframe.samplers.selection import _gaps
 
 from .scripted import Script
 
@@ -45,17 +45,6 @@ def test_gaps_never_overflow(scores: list[int]) -> None:
 
 def test_gaps_of_a_strided_view() -> None:
     assert _gaps(np.arange(10, dtype=np.int64)[::3], Fraction(1)).tolist() == [9, 6, 3, 0]
-
-
-@given(st.integers(0, ONES), st.fractions(Fraction(1, 1024), 1 << 62, max_denominator=10**6))
-def test_decay_is_within_its_bound(gap: int, scale: Fraction) -> None:
-    found = float(_decay(np.array([gap], np.uint64), float(1 / scale))[0])
-    with mpmath.workprec(200):
-        x = mpmath.mpf(gap) * scale.denominator / scale.numerator
-        if x < 699:
-            assert abs(found / mpmath.exp(-x) - 1) < 2.0**-25
-        else:
-            assert mpmath.exp(-x) * 0.99 <= found < 1e-300
 
 
 @pytest.mark.parametrize("scale", [Fraction(17, 10), Fraction(1), Fraction(10**9, 7)])
@@ -91,67 +80,6 @@ def test_the_best_succeeds_even_with_the_largest_uniform() -> None:
     assert permute_and_flip(int64(9, LOW), Fraction(1), source) == 0
 
 
-@pytest.mark.parametrize(
-    ("weight", "x", "shift"),
-    [
-        (1, Fraction(0), 0),
-        (1, Fraction(1, 3), 2),
-        (1 << 40, Fraction(20), 12),
-        (1 << 62, Fraction(1), 61),
-        (7, Fraction(100), 3),
-        (3, Fraction(0), 1),
-    ],
-)
-def test_arrivals_invert_the_poisson_law_exactly(weight: int, x: Fraction, shift: int) -> None:
-    with mpmath.workprec(600):
-        mean = weight * mpmath.exp(-mpmath.mpf(x.numerator) / x.denominator) / 2**shift
-        survival = [mpmath.mpf(1)]
-        for n in range(6):  # P(N >= n + 1)
-            survival.append(survival[-1] - mpmath.exp(-mean) * mean**n / mpmath.factorial(n))
-        for n in range(1, 6):
-            boundary = int(mpmath.floor(survival[n] * mpmath.mpf(2) ** 128))
-            above = _count(boundary + 1, 128, weight, x, shift)
-            assert above is not None
-            assert above < n
-            if boundary > 0:
-                below = _count(boundary - 1, 128, weight, x, shift)
-                assert below is not None
-                assert below >= n
-            if boundary > 1 << 60 and n == 1:
-                assert _count(boundary >> 64, 64, weight, x, shift) is None
-
-
-@given(
-    st.lists(st.integers(-(10**6), 10**6), min_size=2, max_size=30),
-    st.integers(0, 60),
-    st.fractions(Fraction(1, 1024), 10**9, max_denominator=2000),
-)
-def test_thresholds_cover_every_rate(scores: list[int], bits: int, scale: Fraction) -> None:
-    weights = int64(*(1 + (i * 2654435761) % (1 << bits) for i in range(len(scores))))
-    gaps = _gaps(int64(*scores), scale)
-    last, shift = _thresholds(gaps, float(1 / scale), weights)
-    total = mpmath.mpf(0)
-    for gap, weight, prefix in zip(gaps, weights, last, strict=True):
-        x = mpmath.mpf(int(gap)) * scale.denominator / scale.numerator
-        rate = mpmath.mpf(int(weight)) * mpmath.exp(-x) / mpmath.mpf(2) ** shift
-        total += rate
-        assert (int(prefix) + 1) / 65536 >= min(rate, 1)
-    assert 0.999 <= total <= 2.001
-
-
-def test_a_candidate_with_several_arrivals_counts_as_often() -> None:
-    # means 1/2 each (two candidates, m = 1); a first word of 0 gives many arrivals
-    scores = int64(0, 0)
-    source = Script(u16=[0, 0xFFFF], single=[1 << 60, 0])
-    assert exponential_mechanism(scores, Fraction(1), None, source) == 0
-
-
-def test_a_round_without_arrivals_is_repeated() -> None:
-    source = Script(u16=[0xFFFF, 0xFFFF, 0xFFFF, 0], single=[1 << 63, 0])
-    assert exponential_mechanism(int64(0, 0), Fraction(1), None, source) == 1
-    assert source.exhausted()
-
-
 def test_extreme_scores_and_scales() -> None:
     scores = int64(LOW, HIGH, LOW, 0)
     for scale in (Fraction(1, 1024), Fraction(1), Fraction(1 << 40)):
@@ -160,25 +88,6 @@ def test_extreme_scores_and_scales() -> None:
     wide = Fraction(1 << 62)  # gaps of 4 and 2 scales: each index has a probability above 0.008
     assert {permute_and_flip(scores, wide) for _ in range(4000)} == {0, 1, 2, 3}
     assert {exponential_mechanism(scores, wide) for _ in range(4000)} == {0, 1, 2, 3}
-
-
-def test_weight_zero_is_never_chosen_and_does_not_count_as_best() -> None:
-    scores, weights = int64(HIGH, 5, HIGH, 5), int64(0, 1, 0, 1 << 62)
-    assert {exponential_mechanism(scores, Fraction(1), weights) for _ in range(50)} == {3}
-    assert exponential_mechanism(scores, Fraction(1), int64(0, 3, 0, 0)) == 1
-
-
-def test_a_single_candidate_needs_no_luck() -> None:
-    assert exponential_mechanism(int64(3), Fraction(1), None, Script()) == 0
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 1000, (1 << 62) + 1])
-def test_uniform_below(n: int) -> None:
-    unused = 64 - (n - 1).bit_length()
-    rejected = [ONES] if n & (n - 1) else []
-    source = Script(single=[*rejected, (n - 1) << unused])
-    assert uniform_below(n, source) == n - 1
-    assert source.exhausted()
 
 
 @pytest.mark.parametrize("select", [permute_and_flip, exponential_mechanism])
@@ -190,12 +99,6 @@ def test_what_cannot_be_selected_from_is_refused(select) -> None:  # type: ignor
     for scale in (Fraction(1, 1025), Fraction((1 << 62) + 1)):
         with pytest.raises(ValueError, match="range"):
             select(int64(1, 2), scale)
-
-
-@pytest.mark.parametrize("weights", [int64(1), int64(1, -1), int64(1, (1 << 62) + 1), int64(0, 0)])
-def test_weights_that_make_no_sense_are_refused(weights: np.ndarray) -> None:
-    with pytest.raises(ValueError, match=r"weights|non-empty"):
-        exponential_mechanism(int64(1, 2), Fraction(1), weights)
 
 
 def _agrees(counts: np.ndarray, law: list[float]) -> None:

@@ -8,17 +8,19 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dpframe.mechanisms import Exponential
 from dpframe.samplers import (
-    OS,
+    envelope,
     exponential_mechanism,
     exponential_mechanism_each,
+    exponential_mechanism_runs,
     permute_and_flip,
     permute_and_flip_each,
     report_noisy_max,
     report_noisy_max_each,
     uniform_below,
+    uniforms_below,
 )
-from dpframe.samplers.selection import poisson_one
 from tests.mechanisms.laws import exponential_law, flip_law, noisy_max_law
 
 from . import checks
@@ -82,6 +84,16 @@ def test_uniform_below() -> None:
     checks.assert_plausible(checks.choices(counts, [1 / 11] * 11))
 
 
+@pytest.mark.parametrize("end", [3, 11, 2**40 + 2**38, 2**62 + 2**60])
+def test_uniforms_below(end: int) -> None:
+    drawn = uniforms_below(np.array([end, 7] * (10 * N)))
+    bins = min(end, 11)
+    width = -(-end // bins)
+    law = [(min(end, (i + 1) * width) - i * width) / end for i in range(bins)]
+    checks.assert_plausible(checks.choices(np.bincount(drawn[::2] // width, minlength=bins), law))
+    checks.assert_plausible(checks.choices(np.bincount(drawn[1::2], minlength=7), [1 / 7] * 7))
+
+
 @pytest.mark.parametrize("name", SCORES)
 def test_report_noisy_max(name: str) -> None:
     scores = np.array(SCORES[name], np.int64)
@@ -115,8 +127,47 @@ def test_choices_of_many_groups(kind: str, name: str) -> None:
     checks.assert_plausible(checks.choices(pairs, joint.tolist()))
 
 
-def test_poisson_numbers_of_mean_one() -> None:
-    drawn = poisson_one(10**6, OS)
-    law = [math.exp(-1) / math.factorial(j) for j in range(9)]
-    counts = np.bincount(np.minimum(drawn, 9), minlength=10)
-    checks.assert_plausible(checks.choices(counts, [*law, 1 - sum(law)]))
+RUNS = {
+    "mixed": ([3, 3, 1, 0, -4], [5, 1, 30, 0, 1 << 10]),
+    "weights against scores": ([0, -5, -10, -15, -20], [1, 148, 22026, 3269017, 485165195]),
+    "far": ([0, 90, 90], [1 << 62, 7, 3]),
+    "two": ([2**63 - 1, 2**63 - 2], [1, 3]),
+    "alone": ([5], [9]),
+}
+
+
+@pytest.mark.parametrize("total", [60, 20, 3])
+def test_weighted_choices_of_many_groups(total: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups of all kinds in turn; with small sums of envelopes most coins are settled in
+    integers, and many proposals are rejected.
+    """
+    monkeypatch.setattr(envelope, "_TOTAL", total)
+    n = 10 * N if total == 60 else N // 2
+    scores, weights = (np.tile([x for k in RUNS.values() for x in k[i]], n) for i in (0, 1))
+    sizes = np.tile([len(k[0]) for k in RUNS.values()], n)
+    chosen = exponential_mechanism_runs(scores, sizes, Fraction(17, 10), weights)
+    places = (chosen - (np.cumsum(sizes) - sizes)).reshape(n, len(RUNS))
+    laws = [exponential_law(s, 1.7, w) for s, w in RUNS.values()]
+    found = {}
+    for i, (name, law) in enumerate(zip(RUNS, laws, strict=True)):
+        counts = np.bincount(places[:, i], minlength=len(law))
+        found |= checks.named(name, checks.choices(counts, law))
+    pairs = np.bincount(places[:, 0] * 5 + places[:, 1], minlength=25)
+    found |= checks.named("pairs", checks.choices(pairs, np.outer(laws[0], laws[1]).ravel()))
+    after = np.bincount(places[:-1, 0] * 5 + places[1:, 0], minlength=25)
+    found |= checks.named("rows", checks.choices(after, np.outer(laws[0], laws[0]).ravel()))
+    checks.assert_plausible(found)
+
+
+def test_points_of_runs() -> None:
+    """Every point is as likely as its score says, wherever its run is."""
+    law, n = Exponential(Fraction(17, 10)), 5 * N
+    scores, weights, sizes = [2, 0, 3, 1, 1], [3, 9, 1, 4, 2], [3, 2]
+    given = [np.tile(part, n) for part in (scores, weights, sizes)]
+    run, place = law.select_points(*given)
+    points = np.cumsum(weights) - weights
+    code = points[run % 5] + place
+    for i, (lo, hi) in enumerate(((0, 3), (3, 5))):
+        each = [s for s, w in zip(scores[lo:hi], weights[lo:hi], strict=True) for _ in range(w)]
+        counts = np.bincount(code[i::2] - points[lo], minlength=len(each))
+        checks.assert_plausible(checks.choices(counts, exponential_law(each, 1.7, [1] * len(each))))

@@ -62,22 +62,46 @@ CHOICE_BUGS = {
     "first success instead of any": (
         "selection", "successes[uniform_below(successes.size, source)]", "successes[0]"
     ),
-    "first arrival instead of any": (
-        "selection", "arrivals[uniform_below(len(arrivals), source)]", "arrivals[0]"
+    "envelopes without weights": ("envelope", "rates[block] *= weights[block]", "pass"),
+    "envelopes rounded down": (
+        "envelope", "np.ceil(rates, out=rates)", "np.floor(rates, out=rates)"
     ),
-    "several arrivals count once": ("selection", "[i] * count", "[i] * min(count, 1)"),
-    "weights left out of the means": (
-        "selection", "lo, hi = weight * lo, weight * hi", "lo, hi = 1 * lo, 1 * hi"
+    "envelopes of one group alone": (
+        "envelope", "_spread(np.ldexp(1.0 + SLACK, shifts), sizes)", "2.0 ** int(shifts[0])"
     ),
-    "thresholds without weights": ("selection", "rates[block] *= weights[block]", "pass"),
-    "arrivals draw their first bits again": (
-        "selection",
-        "prefix, bits = first << 48 | source.int64bits() >> 16, 64",
-        "prefix, bits = source.int64bits(), 64",
+    "what is proposed is chosen": (
+        "envelope",
+        "accepted = (first < 0xFFFF) & (envelopes[found] >= _SURE)",
+        "accepted = first >= 0",
+    ),
+    "small envelopes are accepted unseen": (
+        "envelope", "(envelopes[found] >= _SURE)", "(envelopes[found] >= 1)"
+    ),
+    "coins without weights": (
+        "envelope", "weight = 1 if weights is None else int(weights[i])", "weight = 1"
+    ),
+    "coins with the power of two of another group": (
+        "envelope", "int(shifts[left[lane]])", "int(shifts[lane])"
+    ),
+    "coins always come up": (
+        "envelope",
+        "if prefix * unit >= weight * hi << up:\n            return False",
+        "if prefix * unit >= weight * hi << up:\n            return True",
+    ),
+    "a rejected proposal ends the search": (
+        "envelope", "left = left[~accepted]", "left = left[:0]"
+    ),
+    "the sum at a place is above itself": (
+        "envelope", "sums[middle] - before > reach", "sums[middle] - before >= reach"
+    ),
+    "uniform choices wrap": (
+        "uniform",
+        "drawn = (source.u64(left.size) & used[left]).astype(np.int64)",
+        "drawn = (source.u64(left.size) & used[left]).astype(np.int64) % ends[left]",
     ),
     "gaps wrap": ("selection", "unsigned[np.argmax(scores)] - unsigned", "unsigned - unsigned[0]"),
     "uniform choice wraps": (
-        "selection", "if value < n:\n            return value", "return value % n"
+        "uniform", "if value < n:\n            return value", "return value % n"
     ),
 }  # fmt: skip
 
@@ -163,13 +187,34 @@ def _choices(planted: Any) -> float:
     for run, law in runs:
         counts = np.bincount([run() for _ in range(n)], minlength=5)
         found.append(checks.choices(counts, law))
-    pair, uneven = np.zeros(2, np.int64), np.array([95, 32], np.int64)  # means of 1.48 and 0.5
-    drawn = [planted.exponential_mechanism(pair, scale, uneven) for _ in range(2 * n)]
-    found.append(checks.choices(np.bincount(drawn, minlength=2), [95 / 127, 32 / 127]))
+    found += _runs(planted)
     rising = np.array([-4, 0, 3, 3], np.int64)
     counts = np.bincount([planted.permute_and_flip(rising, scale) for _ in range(n)], minlength=4)
     found.append(checks.choices(counts, flip_law(rising.tolist(), 1.7)))
     return checks.smallest(found)
+
+
+def _runs(planted: Any) -> list[checks.PValues]:
+    """Groups of three kinds in turn, also under envelopes so small that every coin is settled in
+    integers.
+    """
+    n, scale, found = 8_000, Fraction(17, 10), []
+    envelope = importlib.import_module("planted.envelope")
+    kinds = [([3, 3, 1, 0, -4], [5, 1, 1, 30, 1000]), ([0, 90], [700, 1]), ([1, 0, 2], [8, 1, 2])]
+    scores, weights = (np.tile([x for k in kinds for x in k[i]], n) for i in (0, 1))
+    sizes = np.tile([len(k[0]) for k in kinds], n)
+    for total in (envelope._TOTAL, 3):
+        envelope._TOTAL = total
+        chosen = planted.exponential_mechanism_runs(scores, sizes, scale, weights)
+        places = chosen - (np.cumsum(sizes) - sizes)
+        for i, kind in enumerate(kinds):
+            counts = np.bincount(places[i :: len(kinds)], minlength=len(kind[0]))
+            law = exponential_law(kind[0], 1.7, kind[1])
+            if len(counts) > len(law):
+                return [{"places": 0.0}]  # in another group
+            found.append(checks.choices(counts, law))
+    ends = planted.uniforms_below(np.full(2 * n, 5))
+    return [*found, checks.choices(np.bincount(ends, minlength=5), [0.2] * 5)]
 
 
 def test_without_a_bug_nothing_is_seen(load: Load) -> None:

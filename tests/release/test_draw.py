@@ -1,0 +1,92 @@
+"""Selections in many groups: the same whichever pieces they are drawn in."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.typing import NDArray
+
+import dpframe as dp
+from dpframe.mechanisms import Exponential, Law, NoNoise, PermuteAndFlip, ReportNoisyMax
+from dpframe.release import draw
+from tests.laws.neighbours import ballots, exact_tables, parts_of, query_of
+
+GROUPS = 23
+RNG = np.random.default_rng(5)
+FRAME = pl.DataFrame({"g": RNG.integers(0, GROUPS - 3, 90), "x": RNG.integers(-4, 14, 90)})
+X = pl.col("x")
+ASKED = {
+    "points": X.dp_quantile("0.3", (0, 9)),
+    "candidates": X.dp_quantile("0.3", candidates=[-2, 1, 2, 8]),
+    "category": dp.argmax("x", candidates=range(-4, 14)),
+    "winners": dp.argmax("x", candidates=range(-4, 14), k=3),
+}
+SURE = Fraction(1, 1 << 10)
+AT_ONCE = pytest.mark.parametrize("at_once", [1, 30, 200, 10**6])
+
+
+def drawn(name: str, law: Law) -> tuple[NDArray[np.int64], list[list[set[int]]]]:
+    """The codes of each group, and the codes that are best, second best, ..., by its ballot."""
+    private = dp.Session(epsilon=1).protect(FRAME, dp.Rows())
+    query = query_of(private.group_by("g", keys=range(GROUPS)).agg(ASKED[name]))
+    (use,) = parts_of(query)
+    counted = exact_tables(query, FRAME)
+    ranked = []
+    for ballot in ballots(use.part, counted, query.scope):
+        points: dict[int, set[int]] = {}
+        for i, (score, start) in enumerate(
+            zip(ballot.scores.tolist(), ballot.starts.tolist(), strict=True)
+        ):
+            length = 1 if ballot.weights is None else int(ballot.weights[i])
+            points.setdefault(score, set()).update(range(start, start + length))
+        order = [points[score] for score in sorted(points, reverse=True) for _ in points[score]]
+        ranked.append(order)
+    return draw(use.part, law, counted, query.scope), ranked
+
+
+@AT_ONCE
+@pytest.mark.parametrize("name", ASKED)
+def test_without_noise_a_best_code_of_each_group_comes_out(
+    name: str, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(draw.__globals__, "_AT_ONCE", at_once)
+    codes, ranked = drawn(name, NoNoise())
+    assert codes.shape == (GROUPS, 3 if name == "winners" else 1)
+    for row, order in zip(codes.tolist(), ranked, strict=True):
+        assert len(set(row)) == len(row)
+        assert all(code in best for code, best in zip(row, order, strict=False))
+        assert row[0] == min(order[0])
+
+
+@AT_ONCE
+@pytest.mark.parametrize("law", [Exponential(SURE), PermuteAndFlip(SURE), ReportNoisyMax(SURE)])
+@pytest.mark.parametrize("name", ASKED)
+def test_at_a_small_scale_a_best_code_of_each_group_is_chosen(
+    name: str, law: Law, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Scores differ by 1 at least, which is 1024 scales."""
+    if name == "points" and not isinstance(law, Exponential):
+        pytest.skip("only the exponential mechanism draws weighted points")
+    monkeypatch.setitem(draw.__globals__, "_AT_ONCE", at_once)
+    codes, ranked = drawn(name, law)
+    for row, order in zip(codes.tolist(), ranked, strict=True):
+        assert len(set(row)) == len(row)
+        assert all(code in best for code, best in zip(row, order, strict=False))
+
+
+def test_medians_of_many_groups_are_medians() -> None:
+    rng = np.random.default_rng(7)
+    frame = pl.DataFrame({"g": rng.integers(0, 3_000, 20_000), "x": rng.normal(size=20_000)})
+    keys = pl.Series("g", range(3_000))
+    private = dp.Session(epsilon=10**15).protect(frame, dp.Rows()).group_by("g", keys=keys)
+    found = private.agg(median=X.dp_median((-4, 4))).collect(epsilon=10**15)
+    about = frame.group_by("g").agg(
+        low=X.quantile(0.5, "lower"), high=X.quantile(0.5, "higher"), n=pl.len()
+    )
+    both = found.join(about, on="g")
+    step = 8 / 2**20
+    inside = both.filter(pl.col("median").is_between(pl.col("low") - step, pl.col("high") + step))
+    assert inside.height == both.height > 2_900
