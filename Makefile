@@ -54,7 +54,7 @@ test-oldest: .venv-oldest/stamp ## the tests again, on the oldest Polars that is
 test-slow: .venv/stamp-dev ## statistics, and every law with many more examples
 	DPFRAME_PROFILE=slow .venv/bin/python -m pytest -q -n $(WORKERS) -m 'slow or not slow' tests
 
-bench: .venv/stamp-package ## ratios within one run: planning, overhead, import
+bench: .venv/stamp-dev ## ratios within one run: planning, overhead, import
 	.venv/bin/python benchmarks/import_time.py
 	.venv/bin/python benchmarks/planning.py
 	.venv/bin/python benchmarks/overhead.py

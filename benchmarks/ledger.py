@@ -1,14 +1,18 @@
-"""How long a budget in a file takes: to charge, to check, to open and to verify.
+"""How long a budget in a file or on a server takes: to charge, to check, to open and to verify.
 
-    python benchmarks/ledger.py [PAST] [DIRECTORY]
+    python benchmarks/ledger.py [PAST] [DIRECTORY] [--postgres URL]
 
 PAST spends (default 10,000) lie in the ledger already, each with its settlement. A spend is two
 commits, and takes mostly what the disk of DIRECTORY needs to make them durable, so raw SQLite
 commits of a row of the same size are timed beside it.
+
+The same is measured in PostgreSQL: in the database at URL, which must have no ledger, or on a
+server that is started in DIRECTORY for this, if its programs are installed.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import sqlite3
 import statistics
@@ -18,11 +22,17 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psycopg
+
 import dpframe as dp
 from dpframe.ledger.chain import row_of
-from dpframe.ledger.record import COLUMNS, Draft, Seal
-from dpframe.ledger.sqlite import SqliteLedger
-from dpframe.ledger.store import Store
+from dpframe.ledger.record import COLUMNS, Draft, Head
+from dpframe.ledger.stored import StoredLedger
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests import postgres
+from tests.ledger.ledgers import Place, store_at
 
 BUDGET = dp.PureDP(10**9)
 COST = dp.PureDP("0.1")
@@ -31,30 +41,43 @@ UNIT = "rows, add-remove"
 SPENDS = 200
 
 
-def main(past: int, directory: str | None) -> None:
+def main(past: int, directory: str | None, url: str | None) -> None:
     """Print the figures."""
     with tempfile.TemporaryDirectory(dir=directory) as place:
-        path = Path(place, "budget.db")
-        empty = opened(path)
         print(f"raw SQLite commits              {raw_commits(place):9.0f} per second")
-        print(f"spends in a new ledger          {spends(empty):9.0f} per second")
-        del empty
-        fill(path, past)
-        print(f"with {past} past spends:")
-        started = time.perf_counter()
-        ledger = opened(path)
-        print(f"  open and verify everything    {1e3 * (time.perf_counter() - started):9.2f} ms")
-        print(f"  filter check, allowed         {check(ledger):9.3f} ms")
-        print(f"  filter check, refused         {refuse(ledger):9.3f} ms")
-        print(f"  spends                        {spends(ledger):9.0f} per second")
-        print(f"  spends by 4 processes         {together(path):9.0f} per second")
+        measure(Path(place, "budget.db"), past)
+    if url is not None:
+        measure(url, past)
+    elif (programs := postgres.binaries()) is not None:
+        server = postgres.Server(programs, directory)
+        try:
+            measure(server.empty(), past)
+        finally:
+            server.remove()
 
 
-def opened(path: Path) -> SqliteLedger:
-    return SqliteLedger(Store(path, Seal(None), timeout=300), "default", BUDGET)
+def measure(place: Place, past: int) -> None:
+    """The figures of one store."""
+    print("SQLite:" if isinstance(place, Path) else "PostgreSQL:")
+    empty = opened(place)
+    print(f"spends in a new ledger          {spends(empty):9.0f} per second")
+    del empty
+    fill(place, past)
+    print(f"with {past} past spends:")
+    started = time.perf_counter()
+    ledger = opened(place)
+    print(f"  open and verify everything    {1e3 * (time.perf_counter() - started):9.2f} ms")
+    print(f"  filter check, allowed         {check(ledger):9.3f} ms")
+    print(f"  filter check, refused         {refuse(ledger):9.3f} ms")
+    print(f"  spends                        {spends(ledger):9.0f} per second")
+    print(f"  spends by 4 processes         {together(place):9.0f} per second")
 
 
-def spends(ledger: SqliteLedger) -> float:
+def opened(place: Place) -> StoredLedger:
+    return StoredLedger(store_at(place, timeout=300), "default", BUDGET)
+
+
+def spends(ledger: StoredLedger) -> float:
     """Charged and settled, each of them durable."""
     started = time.perf_counter()
     for _ in range(SPENDS):
@@ -62,12 +85,12 @@ def spends(ledger: SqliteLedger) -> float:
     return SPENDS / (time.perf_counter() - started)
 
 
-def check(ledger: SqliteLedger) -> float:
+def check(ledger: StoredLedger) -> float:
     """What planning asks: is there enough?"""
     return median(lambda: (ledger.budget - ledger.spent).covers(COST))
 
 
-def refuse(ledger: SqliteLedger) -> float:
+def refuse(ledger: StoredLedger) -> float:
     """A charge that does not fit: locks, verifies, compares, writes nothing."""
 
     def attempt() -> None:
@@ -79,13 +102,13 @@ def refuse(ledger: SqliteLedger) -> float:
     return median(attempt)
 
 
-def together(path: Path) -> float:
+def together(place: Place) -> float:
     ready, go = os.pipe(), os.pipe()
     children = []
     for _ in range(4):
         process = os.fork()
         if not process:
-            ledger = opened(path)
+            ledger = opened(place)
             os.close(go[1])
             os.write(ready[1], b".")
             os.read(go[0], 1)  # until the parent has closed its end
@@ -114,9 +137,9 @@ def raw_commits(place: str) -> float:
     return SPENDS / elapsed
 
 
-def fill(path: Path, past: int) -> None:
+def fill(place: Place, past: int) -> None:
     """Past spends in one commit."""
-    chain = Store(path, Seal(None)).read()
+    chain = store_at(place).read()
     rows = []
     for _ in range(past):
         for act in ("charged", "released"):
@@ -128,13 +151,28 @@ def fill(path: Path, past: int) -> None:
             )
             chain.extend(record := chain.next(draft))
             rows.append(row_of(record))
-    connection = sqlite3.connect(path)
+    if not isinstance(place, Path):
+        fill_server(place, rows, chain.head())
+        return
+    connection = sqlite3.connect(place)
     marks = ", ".join("?" * len(COLUMNS))
     connection.executemany(f"INSERT INTO records VALUES ({marks})", rows)
     head = chain.head()
     connection.execute("UPDATE head SET seq=?, hash=?, seal=?", (head.seq, head.hash, head.seal))
     connection.commit()
     connection.close()
+
+
+def fill_server(url: str, rows: list[tuple[object, ...]], head: Head) -> None:
+    with psycopg.connect(url) as connection:
+        records = "COPY dpframe_ledger.records FROM STDIN"
+        with connection.cursor() as cursor, cursor.copy(records) as copy:
+            for row in rows:
+                copy.write_row(row)
+        connection.execute(
+            "UPDATE dpframe_ledger.head SET seq=%s, hash=%s, seal=%s",
+            (head.seq, head.hash, head.seal),
+        )
 
 
 def median(work: Callable[[], object]) -> float:
@@ -148,7 +186,9 @@ def median(work: Callable[[], object]) -> float:
 
 
 if __name__ == "__main__":
-    main(
-        int(sys.argv[1]) if len(sys.argv) > 1 else 10_000,
-        sys.argv[2] if len(sys.argv) > 2 else None,
-    )
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("past", nargs="?", type=int, default=10_000)
+    parser.add_argument("directory", nargs="?")
+    parser.add_argument("--postgres", metavar="URL")
+    given = parser.parse_args()
+    main(given.past, given.directory, given.postgres)

@@ -57,7 +57,7 @@ def _add_demo(commands: Any) -> None:
 
 
 def _add_ledger(commands: Any) -> None:
-    ledger = commands.add_parser("ledger", help="read, verify and raise budgets kept in a file")
+    ledger = commands.add_parser("ledger", help="read, verify and raise budgets that are kept")
     acts = ledger.add_subparsers(title="commands", required=True, metavar="COMMAND")
     helps = {
         "show": "budgets, grants and charges",
@@ -68,7 +68,10 @@ def _add_ledger(commands: Any) -> None:
     made = {name: acts.add_parser(name, help=words) for name, words in helps.items()}
     for name, parser in made.items():
         parser.add_argument(
-            "--ledger", required=True, metavar="WHERE", help="path or sqlite:/// URL"
+            "--ledger",
+            required=True,
+            metavar="WHERE",
+            help="path, or sqlite:/// or postgresql:// URL",
         )
         parser.add_argument(
             "--name", required=name == "grant", metavar="NAME", help="of the budget"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.postgres import Server, binaries
 
 _UNHURRIED = (HealthCheck.too_slow, HealthCheck.data_too_large)
 
@@ -28,3 +31,23 @@ settings.load_profile(os.environ.get("DPFRAME_PROFILE", "fast"))
 def adult() -> Path:
     """The example data: 32,561 people, one row each."""
     return Path(__file__).parents[1] / "examples" / "data" / "adult.parquet"
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """A PostgreSQL server, of this worker only."""
+    programs = binaries()
+    if programs is None:
+        pytest.skip("PostgreSQL's server (initdb, postgres) is not installed")
+    started = Server(programs)
+    yield started
+    started.remove()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
+    """Where a new ledger may be: the path of a file, or the URL of a database."""
+    if request.param == "sqlite":
+        return tmp_path / "budget.db"
+    server: Server = request.getfixturevalue("server")
+    return server.empty()

@@ -11,21 +11,20 @@ import pytest
 import dpframe as dp
 from dpframe import cli
 from dpframe.ledger.record import Seal
-from tests.ledger.ledgers import TENTH, filled, opened, sql
+from tests.ledger.ledgers import TENTH, Place, exists, filled, fresh, opened, sql
 
 Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    made = tmp_path / "budget.db"
-    filled(made)
-    return made
+def place(place: Place) -> Place:
+    filled(place)
+    return place
 
 
 @pytest.fixture
-def run(path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
-    def done(act: str, *arguments: str, where: object = path) -> tuple[int, str, str]:
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def done(act: str, where: object, *arguments: str) -> tuple[int, str, str]:
         code = cli.main(["ledger", act, "--ledger", str(where), *arguments])
         out, err = capsys.readouterr()
         return code, out, err
@@ -33,8 +32,8 @@ def run(path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     return done
 
 
-def test_show_lists_budgets_and_charges(run: Run, path: Path) -> None:
-    code, out, _ = run("show")
+def test_show_lists_budgets_and_charges(run: Run, place: Place) -> None:
+    code, out, _ = run("show", place)
     assert code == 0
     for words in (
         "default: pure DP, unit: rows, add-remove",
@@ -48,89 +47,107 @@ def test_show_lists_budgets_and_charges(run: Run, path: Path) -> None:
         "failed    epsilon 0.1  plan 1111111111111111",
     ):
         assert words in out
-    code, out, _ = run("show", "--name", "second")
+    code, out, _ = run("show", place, "--name", "second")
     assert code == 0
     assert "default" not in out
-    assert run("show", where=f"sqlite:///{path}")[0] == 0
+    if isinstance(place, Path):
+        assert run("show", f"sqlite:///{place}")[0] == 0
 
 
-def test_verify_prints_the_head(run: Run, path: Path) -> None:
-    ((_, seq, tip, _),) = sql(path, "SELECT * FROM head")
-    code, out, _ = run("verify")
+def test_verify_prints_the_head(run: Run, place: Place) -> None:
+    ((_, seq, tip, _),) = sql(place, "SELECT * FROM head")
+    code, out, _ = run("verify", place)
     assert code == 0
     assert out.startswith("verified: 8 records of 2 budgets, not keyed")
     assert f"head: {seq} {tip}" in out
-    assert run("verify", "--name", "second")[1].startswith("verified: 8 records of 1 budget, ")
+    assert run("verify", place, "--name", "second")[1].startswith(
+        "verified: 8 records of 1 budget, "
+    )
 
 
 def test_a_keyed_ledger_needs_its_key(
-    run: Run, path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keyed = path.with_name("keyed.db")
+    keyed = fresh(place, 1)
     filled(keyed, "secret")
-    code, out, err = run("verify", where=keyed)
+    code, out, err = run("verify", keyed)
     assert (code, out) == (6, "")
     assert "DPFRAME_LEDGER_KEY is not set" in err
     monkeypatch.setenv("DPFRAME_LEDGER_KEY", "secret")
-    assert run("verify", where=keyed)[:2] == (
+    assert run("verify", keyed)[:2] == (
         0,
         f"verified: 8 records of 2 budgets, keyed\nhead: 8 {opened_tip(keyed)}\n",
     )
 
 
-def opened_tip(path: Path) -> str:
-    return str(sql(path, "SELECT hash FROM head")[0][0])
+def opened_tip(place: Place) -> str:
+    return str(sql(place, "SELECT hash FROM head")[0][0])
 
 
-def test_export_writes_every_record(run: Run, path: Path) -> None:
-    code, out, _ = run("export")
+def test_export_writes_every_record(run: Run, place: Place) -> None:
+    code, out, _ = run("export", place)
     records = [json.loads(line) for line in out.splitlines()]
     assert code == 0
-    assert [tuple(r.values()) for r in records] == sql(path, "SELECT * FROM records ORDER BY seq")
-    names = [r["name"] for r in map(json.loads, run("export", "--name", "second")[1].splitlines())]
+    assert [tuple(r.values()) for r in records] == sql(place, "SELECT * FROM records ORDER BY seq")
+    names = [
+        r["name"] for r in map(json.loads, run("export", place, "--name", "second")[1].splitlines())
+    ]
     assert names == ["second"] * 2
 
 
-def test_a_ledger_that_was_changed_is_exported_and_otherwise_refused(run: Run, path: Path) -> None:
-    sql(path, "UPDATE records SET main = '0' WHERE seq = 3")
+def test_a_ledger_that_was_changed_is_exported_and_otherwise_refused(
+    run: Run, place: Place
+) -> None:
+    sql(place, "UPDATE records SET main = '0' WHERE seq = 3")
     for act in ("show", "verify"):
-        code, out, err = run(act)
+        code, out, err = run(act, place)
         assert (code, out) == (6, "")
         assert "record 3 was changed" in err
-    code, out, err = run("export")
+    code, out, err = run("export", place)
     assert code == 6
     assert len(out.splitlines()) == 8
     assert "record 3 was changed" in err
-    before = sql(path, "SELECT * FROM records")
+    before = sql(place, "SELECT * FROM records")
     grant = ("--name", "default", "--epsilon", "1", "--by", "Ann", "--reason", "why")
-    assert run("grant", *grant)[0] == 6
-    assert sql(path, "SELECT * FROM records") == before
+    assert run("grant", place, *grant)[0] == 6
+    assert sql(place, "SELECT * FROM records") == before
 
 
-def test_a_grant_raises_the_budget_on_record(run: Run, path: Path) -> None:
-    session = dp.Session(epsilon=1, ledger=path)
+def test_a_grant_raises_the_budget_on_record(run: Run, place: Place) -> None:
+    session = dp.Session(epsilon=1, ledger=place)
     code, out, _ = run(
-        "grant", "--name", "default", "--epsilon", "0.5", "--by", "Ann", "--reason", "second wave"
+        "grant",
+        place,
+        "--name",
+        "default",
+        "--epsilon",
+        "0.5",
+        "--by",
+        "Ann",
+        "--reason",
+        "second wave",
     )
     assert (code, out) == (0, "default: epsilon 1.5, of which epsilon 1.2 remains\n")
     assert session.budget == dp.PureDP("1.5")
     assert session.remaining == dp.PureDP("1.2")
-    assert "granted   epsilon 0.5 by Ann: second wave" in run("show")[1]
-    ((who, why, main),) = sql(path, "SELECT who, why, main FROM records WHERE act = 'granted'")
+    assert "granted   epsilon 0.5 by Ann: second wave" in run("show", place)[1]
+    ((who, why, main),) = sql(place, "SELECT who, why, main FROM records WHERE act = 'granted'")
     assert (who, why, main) == ("Ann", "second wave", "1/2")
-    assert run("verify")[0] == 0
+    assert run("verify", place)[0] == 0
     for amount in (1, "1.5"):  # what it was opened with, and what it has now
-        assert dp.Session(epsilon=amount, ledger=path).budget == dp.PureDP("1.5")
+        assert dp.Session(epsilon=amount, ledger=place).budget == dp.PureDP("1.5")
     with pytest.raises(dp.LedgerError):
-        dp.Session(epsilon=2, ledger=path)
-    ledger = opened(path)
+        dp.Session(epsilon=2, ledger=place)
+    ledger = opened(place)
     for _ in range(12):
         ledger.charge(TENTH, "f")
     with pytest.raises(dp.BudgetExceeded):
         ledger.charge(TENTH, "f")
-    assert dp.Session(epsilon=2, delta="1e-6", ledger=path, name="second").budget.main == 2
-    run("grant", "--name", "second", "--delta", "1e-6", "--by", "Ann", "--reason", "more")
-    assert dp.Session(epsilon=2, delta="2e-6", ledger=path, name="second").budget.slack * 10**6 == 2
+    assert dp.Session(epsilon=2, delta="1e-6", ledger=place, name="second").budget.main == 2
+    run("grant", place, "--name", "second", "--delta", "1e-6", "--by", "Ann", "--reason", "more")
+    assert (
+        dp.Session(epsilon=2, delta="2e-6", ledger=place, name="second").budget.slack * 10**6 == 2
+    )
 
 
 @pytest.mark.parametrize(
@@ -148,23 +165,23 @@ def test_a_grant_raises_the_budget_on_record(run: Run, path: Path) -> None:
     ],
 )
 def test_a_wrong_grant_is_refused(
-    run: Run, path: Path, arguments: list[str], code: int, words: str
+    run: Run, place: Place, arguments: list[str], code: int, words: str
 ) -> None:
-    before = sql(path, "SELECT * FROM records")
-    found, out, err = run("grant", "--by", "Ann", "--reason", "why", *arguments)
+    before = sql(place, "SELECT * FROM records")
+    found, out, err = run("grant", place, "--by", "Ann", "--reason", "why", *arguments)
     assert (found, out) == (code, "")
     assert words in err
-    assert sql(path, "SELECT * FROM records") == before
+    assert sql(place, "SELECT * FROM records") == before
 
 
 @pytest.mark.parametrize("act", ["show", "verify", "export"])
-def test_a_file_that_is_not_there_is_not_made(run: Run, path: Path, act: str) -> None:
-    missing = path.with_name("missing.db")
-    code, _, err = run(act, where=missing)
+def test_a_ledger_that_is_not_there_is_not_made(run: Run, place: Place, act: str) -> None:
+    assert run(act, place, "--name", "nobody")[0] == 6
+    missing = fresh(place, 1)
+    code, _, err = run(act, missing)
     assert code == 6
     assert "there is no ledger" in err
-    assert not missing.exists()
-    assert run(act, "--name", "nobody")[0] == 6
+    assert not exists(missing)
 
 
 @pytest.mark.parametrize("arguments", [[], ["show"], ["grant", "--ledger", "x"], ["burn"]])
@@ -174,10 +191,22 @@ def test_bad_arguments_are_explained(arguments: list[str]) -> None:
     assert stopped.value.code == 2
 
 
-def test_an_empty_ledger_says_so(run: Run, tmp_path: Path) -> None:
+def test_what_is_shown_of_a_server_has_no_password(run: Run, place: Place) -> None:
+    if isinstance(place, Path):
+        return
+    given = place.replace("@", ":sesame@")
+    assert run("verify", given)[0] == 0
+    sql(place, "UPDATE records SET main = '0' WHERE seq = 3")
+    for act in ("show", "verify", "export"):
+        code, out, err = run(act, given)
+        assert code == 6
+        assert "sesame" not in out + err
+
+
+def test_an_empty_ledger_says_so(run: Run, tmp_path: Place) -> None:
     empty = tmp_path / "empty.db"
     empty.touch()
-    assert run("show", where=empty)[:2] == (0, "no budgets\n")
+    assert run("show", empty)[:2] == (0, "no budgets\n")
 
 
 def test_keys_are_never_shown() -> None:

@@ -48,7 +48,8 @@ class Session:
         Short for a budget: epsilon alone is `PureDP`, with delta `ApproxDP`, rho is `ZCDP`.
     ledger
         Where the budget is kept: None for memory, which forgets it with the process; a path or
-        ``sqlite:///`` URL for a file, in which each `name` has one budget that is created once.
+        ``sqlite:///`` URL for a file, a ``postgresql://`` URL for a database. In it each `name` has
+        one budget that is created once.
     name
         What plans call the session, and the name of its budget in the ledger, where it is
         ``"default"`` if left out.

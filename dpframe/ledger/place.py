@@ -12,9 +12,12 @@ from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.memory import MemoryLedger
 
 if TYPE_CHECKING:
+    from dpframe.ledger.record import Seal
     from dpframe.ledger.store import Store
 
 Place: TypeAlias = "str | os.PathLike[str] | None"
+
+SERVERS = ("postgresql://", "postgres://")
 
 DEFAULT_NAME = "default"
 """The budget of a ledger that is opened without a name."""
@@ -30,13 +33,13 @@ def open_ledger(place: Place, name: str | None, budget: Budget) -> Ledger:
     """
     if place is None:
         return MemoryLedger(budget)
-    from dpframe.ledger.sqlite import SqliteLedger  # only who keeps a file loads SQLite
+    from dpframe.ledger.stored import StoredLedger  # only who keeps a budget loads its store
 
-    return SqliteLedger(store_at(place), DEFAULT_NAME if name is None else name, budget)
+    return StoredLedger(store_at(place), DEFAULT_NAME if name is None else name, budget)
 
 
 def store_at(place: str | os.PathLike[str], *, create: bool = True) -> Store:
-    """The file that a path or ``sqlite:///`` URL names; the key comes from the environment.
+    """The store that a path or URL names; the key comes from the environment.
 
     Raises
     ------
@@ -44,22 +47,42 @@ def store_at(place: str | os.PathLike[str], *, create: bool = True) -> Store:
         When it names none.
     """
     from dpframe.ledger.record import Seal
-    from dpframe.ledger.store import Store
 
-    return Store(_path(place), Seal.from_environment(), create=create)
+    text = _text(place)
+    seal = Seal.from_environment()
+    if text.startswith(SERVERS):
+        return _on_server(text, seal, create=create)
+    from dpframe.ledger.sqlite.store import SqliteStore
+
+    return SqliteStore(_path(text), seal, create=create)
 
 
-def _path(place: object) -> Path:
+def _on_server(url: str, seal: Seal, *, create: bool) -> Store:
+    try:
+        from dpframe.ledger.postgres.store import PostgresStore
+    except ImportError:
+        raise LedgerError(
+            "a ledger in PostgreSQL needs the package psycopg, version 3",
+            where="ledger",
+            remedy='pip install "dpframe[postgres]"',
+        ) from None
+    return PostgresStore.at(url, seal, create=create)
+
+
+def _text(place: object) -> str:
     try:
         text = os.fspath(place)  # type: ignore[call-overload]
     except TypeError:
         text = None
     if not isinstance(text, str):
         raise _unusable(place, "is not a path")
+    return text
+
+
+def _path(text: str) -> Path:
+    place = text
     scheme, separator, rest = text.partition("://")
     if separator:
-        if scheme in ("postgresql", "postgres"):
-            raise _unusable(_without_password(text), "is in PostgreSQL, which cannot be used yet")
         if scheme != "sqlite" or not rest.startswith("/"):
             raise _unusable(_without_password(text), "is of an unknown kind")
         text = rest[1:]  # after SQLAlchemy: three slashes and a relative path, four and absolute
@@ -74,8 +97,8 @@ def _unusable(place: object, why: str) -> LedgerError:
     return LedgerError(
         f"the ledger {place!r} {why}",
         where="ledger",
-        remedy='give the path of a file, ledger="budget.db" or "sqlite:///budget.db", or leave it '
-        "out to keep the budget in memory",
+        remedy='give the path of a file, ledger="budget.db" or "sqlite:///budget.db", a database, '
+        'ledger="postgresql://user@host/name", or leave it out to keep the budget in memory',
     )
 
 

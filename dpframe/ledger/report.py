@@ -68,7 +68,7 @@ def verify(store: Store, name: str | None) -> Iterator[str]:
     """
     head = store.verify()
     budgets = len(_chosen(store.read(), name))
-    keyed = "keyed" if store.is_keyed else "not keyed: whoever can write the file can rewrite it"
+    keyed = "keyed" if store.is_keyed else "not keyed: whoever can write to it can rewrite it"
     yield f"verified: {head.seq} records of {budgets} budget{'s' if budgets != 1 else ''}, {keyed}"
     yield f"head: {head.seq} {head.hash}"
 

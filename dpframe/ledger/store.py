@@ -1,42 +1,39 @@
-"""A ledger's file: SQLite, one process-wide lock, and a chain that is verified before each use.
+"""Where records are kept, and the chain that is verified before each use of them.
 
-What is verified, and when. The first use of a file in a process reads and verifies every record.
-After that SQLite tells whether anybody else has written (`PRAGMA data_version`). If nobody has,
-there is nothing to verify. If somebody has and the head has moved, the new records are verified; if
-it has not moved, or after the chain has doubled, everything is verified again. A charge
-therefore takes the same time however long the chain is.
+A store knows how to begin and end a transaction; its tables know the statements. What is the same
+everywhere is here: which records are verified when, and in which order a record is written.
 
-Durability: rollback journal with ``synchronous=EXTRA``, so that a commit is on the disk before it
-returns, and the file is complete whenever nobody is writing (in WAL mode a copy of the file alone
-would lack the latest charges).
+The first use in a process verifies every record. What is decided after that is decided by this
+verified copy and by new records, each of which must continue it. So a record that is edited behind
+the back of a running process gives nobody more budget; verifying everything again is about noticing
+it. That happens when the store says that something else than appending has happened, when the chain
+has doubled, and every ten minutes where the store cannot be sure. A charge therefore takes the same
+time however long the chain is.
 """
 
 from __future__ import annotations
 
 import os
-import sqlite3
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from threading import RLock
-from weakref import finalize
+from typing import Any, ClassVar, Protocol
 
 from dpframe.errors import DPFrameError, LedgerError
 from dpframe.ledger.chain import Chain, broken
-from dpframe.ledger.failures import explained
-from dpframe.ledger.record import Draft, Head, Seal
-from dpframe.ledger.tables import create_tables, has_tables, insert, rows_after, stored_head
+from dpframe.ledger.record import Draft, Head, Record, Seal
 from dpframe.ledger.witness import Witness
 
 SHORT = 256
 """A chain up to this long is verified as a whole whenever somebody else wrote to it."""
 
-STEP = 0.004
-"""Seconds between two attempts to get the lock."""
+PERIOD = 600.0
+"""Seconds after which everything is verified again where the store cannot be sure."""
 
-# SQLite's locks belong to the process. Holding this while forking makes sure that no transaction
-# is open then, so that a child starts without inherited locks.
+# SQLite's locks belong to the process, and a connection to a server has one user. Holding this
+# while forking makes sure that no transaction is open then, so that a child starts without.
 _LOCK = RLock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
@@ -44,39 +41,99 @@ if hasattr(os, "register_at_fork"):
     )
 
 
-class Store:
-    """The file at `path`; safe between threads, forks and processes.
+class Tables(Protocol):
+    """The tables of a ledger, as one transaction sees them."""
+
+    def exist(self) -> bool:
+        """Whether there is a ledger; False when its place is new and empty.
+
+        Raises
+        ------
+        LedgerError
+            When something else is there, or the tables were changed.
+        """
+        ...
+
+    def create(self) -> None:
+        """Make a new and empty place a ledger."""
+        ...
+
+    def version(self) -> Hashable:
+        """Another value once somebody else has written; see `Store.counts_appends`."""
+        ...
+
+    def rows_after(self, seq: int | None) -> list[tuple[Any, ...]]:
+        """Rows after a number, or all rows, by number, with values in the order of `COLUMNS`."""
+        ...
+
+    def head(self) -> Head | None:
+        """The head as it is stored, verified or not."""
+        ...
+
+    def insert(self, record: Record, head: Head) -> None:
+        """Add a record, and move the head to it."""
+        ...
+
+    def require_sound(self) -> None:
+        """Refuse tables whose storage is damaged, as far as that can be asked."""
+        ...
+
+
+class Store(ABC):
+    """Records at one place; safe between threads, forks and processes.
 
     Parameters
     ----------
-    path
-        Of the file; a head file lies beside it.
     seal
         How records are hashed.
-    timeout
-        Seconds to wait for a lock.
-    create
-        Whether a missing file may be created.
+    witness
+        Where the head is written down once more.
     """
 
-    def __init__(
-        self, path: Path, seal: Seal, *, timeout: float = 15.0, create: bool = True
-    ) -> None:
-        self.path = Path(os.path.realpath(path))
+    counts_appends: ClassVar[bool]
+    """Whether the version of the tables changes with every write of somebody else, so that an equal
+    one proves that there was none; or only with writes that no ledger makes."""
+
+    def __init__(self, seal: Seal, witness: Witness) -> None:
         self._seal = seal
-        self._timeout = timeout
-        self._create = create
-        self._witness = Witness(self.path.with_name(self.path.name + ".head"), seal)
+        self._witness = witness
+        self._seen: Head | None = None
         self._chain: Chain | None = None
+        self._version: Hashable = None  # None: trust nothing until it is verified again
         self._checked = 0  # length of the chain when all of it was last verified
-        self._version: int | None = None
-        self._connection: sqlite3.Connection | None = None
+        self._checked_at = 0.0
         self._process = os.getpid()
-        self._file: tuple[int, int] | None = None
 
     @property
     def is_keyed(self) -> bool:
         return self._seal.is_keyed
+
+    # -- what each store does -------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def where(self) -> str:
+        """The place, for people; never with a password."""
+
+    @abstractmethod
+    def _explained(self) -> AbstractContextManager[None]:
+        """Turns failures of the place into a LedgerError."""
+
+    @abstractmethod
+    def _begin(self, writing: bool) -> Tables:
+        """Begin a transaction, which keeps other writers out if it is for writing."""
+
+    @abstractmethod
+    def _commit(self) -> None:
+        """Make what was written durable; raise if that is not certain."""
+
+    @abstractmethod
+    def _rollback(self) -> None:
+        """End a transaction, if there is one, whatever state it is in; never raises."""
+
+    @abstractmethod
+    def _leave(self) -> None:
+        """Forget the connection without touching it: it belongs to the parent process."""
 
     # -- use ------------------------------------------------------------------------------------
 
@@ -86,9 +143,9 @@ class Store:
         Raises
         ------
         LedgerError
-            When the file cannot be read or does not verify.
+            When it cannot be read or does not verify.
         """
-        with self._transaction("DEFERRED") as (_, chain):
+        with self._transaction(writing=False) as (_, chain):
             return chain
 
     def append(self, draft: Callable[[Chain], Draft | None]) -> int:
@@ -102,20 +159,22 @@ class Store:
         Raises
         ------
         LedgerError
-            When the file cannot be written or does not verify.
+            When it cannot be written or does not verify. If it is not known whether the record
+            was written, it may count although nothing is released, never the other way round.
         """
-        with _LOCK, explained(self.path), ExitStack() as opened:
-            with self._transaction("IMMEDIATE") as (connection, chain):
+        with _LOCK, self._explained(), ExitStack() as opened:
+            if self._is_due():  # before others have to wait for it
+                self.read()
+            with self._transaction(writing=True) as (tables, chain):
                 made = draft(chain)
                 if made is None:
                     return chain.length
                 record = chain.next(made)
                 if not chain.length:
-                    create_tables(connection)
+                    tables.create()
                 head = self._seal.head(record.seq, record.hash)
-                insert(connection, record, head)
+                tables.insert(record, head)
                 witness = opened.enter_context(self._witness.open())
-            self._require_same_file()
             chain.extend(record)
             self._witness.write(witness, head)
             return record.seq
@@ -130,138 +189,97 @@ class Store:
         """
         with _LOCK:
             self._version = None  # so that everything is read again
-            with self._transaction("DEFERRED") as (connection, chain):
-                found = connection.execute("PRAGMA integrity_check").fetchall()
-                if found != [("ok",)]:
-                    raise broken("the file is damaged")
+            with self._transaction(writing=False) as (tables, chain):
+                tables.require_sound()
                 return chain.head()
 
-    def rows(self) -> list[tuple[object, ...]]:
+    def rows(self) -> list[tuple[Any, ...]]:
         """All records as they are stored, verified or not, for export."""
-        with _LOCK, explained(self.path):
-            connection = self._connected()
-            return rows_after(connection, None) if has_tables(connection, self.path) else []
+        with _LOCK, self._explained():
+            try:
+                tables = self._begun(writing=False)
+                return tables.rows_after(None) if tables.exist() else []
+            finally:
+                self._rollback()
 
     # -- transactions ---------------------------------------------------------------------------
 
     @contextmanager
-    def _transaction(self, kind: str) -> Iterator[tuple[sqlite3.Connection, Chain]]:
-        with _LOCK, explained(self.path):
-            connection = self._connected()
+    def _transaction(self, *, writing: bool) -> Iterator[tuple[Tables, Chain]]:
+        with _LOCK, self._explained():
+            self._seen = self._witness.read()  # before, lest it be ahead of what is then read
             try:
-                self._begin(connection, kind)
-                self._require_same_file()
-                chain = self._caught_up(connection)
-                yield connection, chain
-                connection.execute("COMMIT")
+                tables = self._begun(writing)
+                yield tables, self._caught_up(tables, writing)
+                self._commit()
             except BaseException as error:
                 if not isinstance(error, DPFrameError) or isinstance(error, LedgerError):
-                    self._version = None  # trust nothing until it is verified again
-                with suppress(sqlite3.Error):
-                    connection.execute("ROLLBACK")
+                    self._version = None
+                self._rollback()
                 raise
 
-    def _begin(self, connection: sqlite3.Connection, kind: str) -> None:
-        """Wait for the lock in short steps: SQLite's own grow longer, and whoever waits long
-        would hardly ever find the lock free among many writers.
-        """
-        deadline = time.monotonic() + self._timeout
-        connection.execute("PRAGMA busy_timeout = 0")
-        try:
-            while True:
-                try:
-                    connection.execute(f"BEGIN {kind}")
-                    return
-                except sqlite3.OperationalError as error:
-                    busy = getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY")
-                    if not busy or time.monotonic() > deadline:
-                        raise
-                    time.sleep(STEP)
-        finally:
-            connection.execute(f"PRAGMA busy_timeout = {int(1000 * self._timeout)}")
-
-    def _connected(self) -> sqlite3.Connection:
-        if self._process != os.getpid():  # forked: the parent's connection must not be touched
-            self._connection, self._version, self._process = None, None, os.getpid()
-        if self._connection is None:
-            self._connection = self._connect()
-        return self._connection
-
-    def _connect(self) -> sqlite3.Connection:
-        if self.path.is_dir() or not self.path.parent.is_dir():
-            raise LedgerError(
-                f"the ledger {str(self.path)!r} cannot be opened: "
-                + ("it is a directory" if self.path.is_dir() else "its directory does not exist"),
-                remedy='give the path of a file, such as ledger="budget.db"',
-            )
-        if not self.path.exists() and (self._file is not None or not self._create):
-            raise LedgerError(
-                f"there is no ledger {str(self.path)!r}", remedy="check the path, or restore it"
-            )
-        made = sqlite3.connect(
-            self.path, timeout=self._timeout, isolation_level=None, check_same_thread=False
-        )
-        finalize(self, made.close)
-        made.execute("PRAGMA trusted_schema = OFF")
-        made.execute("PRAGMA synchronous = EXTRA")
-        made.execute("PRAGMA fullfsync = ON")  # macOS
-        made.execute("PRAGMA journal_mode = TRUNCATE")
-        if self._file is None:
-            self._file = self._identity()
-        return made
-
-    def _identity(self) -> tuple[int, int]:
-        found = self.path.stat()
-        return found.st_dev, found.st_ino
-
-    def _require_same_file(self) -> None:
-        """A file that was moved or deleted can be written to, and nobody would ever see it."""
-        try:
-            same = self._identity() == self._file
-        except FileNotFoundError:
-            same = False
-        if not same:
-            raise LedgerError(
-                f"the ledger {str(self.path)!r} was moved, deleted or replaced while it was in use",
-                remedy="put it back; nothing was released",
-            )
+    def _begun(self, writing: bool) -> Tables:
+        if self._process != os.getpid():
+            self._version, self._process = None, os.getpid()
+            self._leave()
+        return self._begin(writing)
 
     # -- verification ---------------------------------------------------------------------------
 
-    def _caught_up(self, connection: sqlite3.Connection) -> Chain:
+    def _is_due(self) -> bool:
+        """Whether everything is to be verified again."""
+        if self._chain is None or self._version is None:
+            return True
+        return self._has_doubled(self._chain.length) or self._is_old()
+
+    def _has_doubled(self, length: int) -> bool:
+        return length > SHORT and 2 * (length - self._checked) >= length
+
+    def _is_old(self) -> bool:
+        return not self.counts_appends and time.monotonic() - self._checked_at > PERIOD
+
+    def _caught_up(self, tables: Tables, writing: bool) -> Chain:
+        """The chain with what was added since; verified as a whole where that is due, but not
+        because of its length or age while others have to wait.
+        """
         chain = self._chain
         if chain is None or self._version is None or not chain.length:
-            return self._read_all(connection)
-        version = connection.execute("PRAGMA data_version").fetchone()[0]
-        head = stored_head(connection)
-        moved = head != chain.head()
-        if version == self._version and not moved:
+            return self._read_all(tables)
+        version, head = tables.version(), tables.head()
+        changed, moved = version != self._version, head != chain.head()
+        if changed and not (moved and self.counts_appends):
+            return self._read_all(tables)  # somebody has written, and not as a ledger does
+        if not moved and self.counts_appends:  # nobody has written
+            self._checked = chain.length
             return chain
         length = chain.length if head is None else head.seq
-        grown = 2 * (length - self._checked) >= length or length <= SHORT
-        if not moved or grown:
-            return self._read_all(connection)
-        self._version = None  # until the new records are verified
-        chain.read(rows_after(connection, chain.length), {})
-        chain.require_head(head)
-        self._version = version
+        if (moved and length <= SHORT) or (
+            not writing and (self._has_doubled(length) or self._is_old())
+        ):
+            return self._read_all(tables)
+        if moved:
+            self._version = None  # until the new records are verified
+            chain.read(tables.rows_after(chain.length), {})
+            chain.require_head(head)
+            self._version = version
         return chain
 
-    def _read_all(self, connection: sqlite3.Connection) -> Chain:
+    def _read_all(self, tables: Tables) -> Chain:
         """Everything from the first record on; what was verified before must still be there."""
         anchors = {}
         if self._chain is not None and self._chain.length:
             anchors[self._chain.length] = self._chain.tip
-        seen = self._witness.read()
+        seen = self._seen
         if seen is not None and anchors.setdefault(seen.seq, seen.hash) != seen.hash:
             raise broken("its head file does not belong to it")
         chain = Chain(self._seal)
-        if has_tables(connection, self.path):
-            chain.read(rows_after(connection, None), anchors)
-            chain.require_head(stored_head(connection))
+        version = tables.version()
+        if tables.exist():
+            chain.read(tables.rows_after(None), anchors)
+            chain.require_head(tables.head())
         longest = max(anchors, default=0)
         if chain.length < longest:
             raise broken(f"it ends at record {chain.length}, and once had {longest}")
-        self._version = connection.execute("PRAGMA data_version").fetchone()[0]
-        self._chain, self._checked = chain, chain.length
+        self._version, self._chain = version, chain
+        self._checked, self._checked_at = chain.length, time.monotonic()
         return chain

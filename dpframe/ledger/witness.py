@@ -1,12 +1,14 @@
-"""The head file beside a ledger: it remembers how far the ledger had come.
+"""The head file of a ledger: it remembers how far the ledger had come.
 
 The head inside the ledger shows that records were taken away; this one shows that the whole file
-was, or that an older copy took its place. It may lag behind the ledger after a crash, never be
+was, or that an older copy took its place. It lies beside a file, and for a server at a place that
+the environment names, or nowhere. It may lag behind the ledger after a crash, never be
 ahead of it. Without it the ledger can be used, and the next charge writes it again.
 """
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,14 +17,17 @@ from dpframe.ledger.record import Head, Seal
 
 
 class Witness:
-    """The head file at `path`."""
+    """The head file at `path`; without a path it remembers nothing."""
 
-    def __init__(self, path: Path, seal: Seal) -> None:
+    def __init__(self, path: Path | None, seal: Seal) -> None:
         self.path = path
+        self._name = "" if path is None else path.name
         self._seal = seal
 
     def read(self) -> Head | None:
         """The newest head that was written down, None if there is none."""
+        if self.path is None:
+            return None
         try:
             text = self.path.read_bytes()
         except FileNotFoundError:
@@ -31,6 +36,8 @@ class Witness:
 
     def open(self) -> BinaryIO:
         """The file, opened before a commit, so that what cannot be written is found in time."""
+        if self.path is None:
+            return BytesIO()
         self.path.touch()
         return self.path.open("r+b", buffering=0)
 
@@ -50,5 +57,5 @@ class Witness:
         except ValueError:
             head = Head(0, "", "")
         if text != f"{head.seq:020d} {head.hash} {head.seal}\n".encode():
-            raise broken(f"its head file {self.path.name!r} was changed{self._seal.hint}")
+            raise broken(f"its head file {self._name!r} was changed{self._seal.hint}")
         return head

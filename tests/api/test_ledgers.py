@@ -29,17 +29,17 @@ def count(session: dp.Session, frame: Any = FRAME, unit: Any = None) -> dp.Priva
     return session.protect(frame, dp.Rows() if unit is None else unit).dp_count()
 
 
-def test_a_new_session_has_what_the_last_one_left(path: Path) -> None:
+def test_a_new_session_has_what_the_last_one_left(place: Path | str) -> None:
     for done in range(5):
-        session = dp.Session(epsilon=1.0, ledger=path)
+        session = dp.Session(epsilon=1.0, ledger=place)
         assert session.spent.exact_epsilon * 5 == done
         count(session).collect(epsilon=0.1)
         count(session).collect(epsilon=0.1)
     source = Source()
     with pytest.raises(dp.BudgetExceeded, match="and epsilon 0 remains of epsilon 1"):
-        count(dp.Session(epsilon=1.0, ledger=path), source.frame).collect(epsilon=0.1)
+        count(dp.Session(epsilon=1.0, ledger=place), source.frame).collect(epsilon=0.1)
     assert source.reads == 0
-    session = dp.Session(epsilon=1.0, ledger=path)
+    session = dp.Session(epsilon=1.0, ledger=place)
     assert session.remaining == dp.PureDP(0)
     assert session.history.height == 10
     assert set(session.history["status"]) == {"released"}
@@ -105,36 +105,36 @@ def test_the_averaging_attack_is_stopped(path: Path) -> None:
     assert session.spent == dp.PureDP(1)
 
 
-def test_each_name_has_a_budget(path: Path) -> None:
+def test_each_name_has_a_budget(place: Path | str) -> None:
     for name, budget in [("census", dp.PureDP(1)), ("survey", dp.ZCDP("0.5")), (None, dp.ZCDP(1))]:
-        session = dp.Session(budget, ledger=path, name=name)
+        session = dp.Session(budget, ledger=place, name=name)
         count(session).collect(**{session.budget.currency: "0.1"})
-    assert dp.Session(epsilon=1, ledger=path, name="census").spent == dp.PureDP("0.1")
-    assert dp.Session(rho="0.5", ledger=path, name="survey").spent == dp.ZCDP("0.1")
-    assert dp.Session(rho=1, ledger=path, name="default").spent == dp.ZCDP("0.1")
+    assert dp.Session(epsilon=1, ledger=place, name="census").spent == dp.PureDP("0.1")
+    assert dp.Session(rho="0.5", ledger=place, name="survey").spent == dp.ZCDP("0.1")
+    assert dp.Session(rho=1, ledger=place, name="default").spent == dp.ZCDP("0.1")
     with pytest.raises(dp.LedgerError, match="'census' was opened with epsilon 1"):
-        dp.Session(epsilon=2, ledger=path, name="census")
+        dp.Session(epsilon=2, ledger=place, name="census")
 
 
-def test_another_unit_is_refused_when_it_is_asked_for(path: Path) -> None:
-    count(dp.Session(epsilon=1, ledger=path)).collect(epsilon="0.1")
+def test_another_unit_is_refused_when_it_is_asked_for(place: Path | str) -> None:
+    count(dp.Session(epsilon=1, ledger=place)).collect(epsilon="0.1")
     source = Source()
-    session = dp.Session(epsilon=1, ledger=path)
+    session = dp.Session(epsilon=1, ledger=place)
     query = count(session, source.frame, dp.Rows("change-one"))
     for ask in (query.plan, query.collect):
         with pytest.raises(dp.LedgerError, match="rows, add-remove"):
             ask(epsilon="0.1")
     assert session.spent == dp.PureDP("0.1")
     assert source.reads == 0
-    count(dp.Session(epsilon=1, ledger=path), unit=dp.Rows(contributions=2)).plan(epsilon="0.1")
+    count(dp.Session(epsilon=1, ledger=place), unit=dp.Rows(contributions=2)).plan(epsilon="0.1")
 
 
-def test_a_refused_first_query_fixes_no_unit(path: Path) -> None:
-    session = dp.Session(epsilon=1, ledger=path)
+def test_a_refused_first_query_fixes_no_unit(place: Path | str) -> None:
+    session = dp.Session(epsilon=1, ledger=place)
     people = session.protect(FRAME, dp.Rows("change-one"))
     with pytest.raises(dp.BudgetExceeded):
         people.dp_sum("age", (0, 9)).collect(epsilon=2)
-    count(dp.Session(epsilon=1, ledger=path)).collect(epsilon=1)
+    count(dp.Session(epsilon=1, ledger=place)).collect(epsilon=1)
 
 
 def test_a_ledger_may_be_given_as_url(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,23 +204,23 @@ def test_nothing_comes_out_when_the_release_cannot_be_recorded(
 
 @pytest.mark.parametrize("kind", [RuntimeError, KeyboardInterrupt])
 def test_a_failure_is_recorded_and_keeps_its_charge(
-    path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
+    place: Path | str, monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
 ) -> None:
     def broken(*_: object) -> None:
         raise kind("42 people")
 
-    session = dp.Session(epsilon=1, ledger=path)
+    session = dp.Session(epsilon=1, ledger=place)
     query = count(session)
     monkeypatch.setattr(pipeline, "draw", broken)
     with pytest.raises((dp.EngineError, KeyboardInterrupt)):
         query.collect(epsilon="0.5")
-    again = dp.Session(epsilon=1, ledger=path)
+    again = dp.Session(epsilon=1, ledger=place)
     assert again.history["status"].to_list() == ["failed"]
     assert again.remaining == dp.PureDP("0.5")
 
 
-def test_a_session_in_a_forked_process_spends_the_same_budget(path: Path) -> None:
-    session = dp.Session(epsilon=1, ledger=path)
+def test_a_session_in_a_forked_process_spends_the_same_budget(place: Path | str) -> None:
+    session = dp.Session(epsilon=1, ledger=place)
     session._ledger.charge(dp.PureDP("0.5"), "parent")
     process = os.fork()
     if not process:

@@ -1,4 +1,4 @@
-"""Ledger files for tests, and ways to look into them and to damage them."""
+"""Ledgers for tests, in files and on servers, and ways to look into them and to damage them."""
 
 from __future__ import annotations
 
@@ -12,47 +12,80 @@ from typing import Any
 import dpframe as dp
 from dpframe.core.budget import Budget
 from dpframe.ledger.record import Seal
-from dpframe.ledger.sqlite import SqliteLedger
+from dpframe.ledger.sqlite.store import SqliteStore
 from dpframe.ledger.store import Store
+from dpframe.ledger.stored import StoredLedger
+from tests.postgres import run_sql
 
 UNIT = "rows, add-remove"
 TENTH = dp.PureDP("0.1")
 
+Place = Path | str
+"""A file, or the URL of a database."""
+
+
+def store_at(
+    place: Place, key: str | None = None, *, timeout: float = 15.0, create: bool = True
+) -> Store:
+    """As another process would open it: with nothing remembered."""
+    if isinstance(place, Path):
+        return SqliteStore(place, Seal(key), timeout=timeout, create=create)
+    from dpframe.ledger.postgres.address import Address
+    from dpframe.ledger.postgres.store import PostgresStore
+
+    return PostgresStore(Address.of(place), Seal(key), timeout=timeout, create=create)
+
 
 def opened(
-    path: Path,
+    place: Place,
     budget: Budget | None = None,
     *,
     name: str = "default",
     key: str | None = None,
     timeout: float = 15.0,
-) -> SqliteLedger:
-    """A ledger as another process would open it: with nothing remembered."""
-    store = Store(path, Seal(key), timeout=timeout)
-    return SqliteLedger(store, name, dp.PureDP(1) if budget is None else budget)
+) -> StoredLedger:
+    """A ledger as another process would open it."""
+    store = store_at(place, key, timeout=timeout)
+    return StoredLedger(store, name, dp.PureDP(1) if budget is None else budget)
 
 
-def verify(path: Path, key: str | None = None) -> None:
-    Store(path, Seal(key), create=False).verify()
+def verify(place: Place, key: str | None = None) -> None:
+    store_at(place, key, create=False).verify()
 
 
-def filled(path: Path, key: str | None = None) -> None:
+def filled(place: Place, key: str | None = None) -> None:
     """Two budgets with charges of each status."""
-    first = opened(path, key=key)
-    second = opened(path, dp.ApproxDP(2, "1e-6"), name="second", key=key)
+    first = opened(place, key=key)
+    second = opened(place, dp.ApproxDP(2, "1e-6"), name="second", key=key)
     numbers = [first.charge(TENTH, f"{n}" * 64, UNIT) for n in range(3)]
     second.charge(dp.ApproxDP("1/3", "1e-7"), "f" * 64, "identifier")
     first.settle(numbers[0], "released")
     first.settle(numbers[1], "failed")
 
 
-def sql(path: Path, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-    """Run a statement as anybody with access to the file could."""
-    connection = sqlite3.connect(path, isolation_level=None)
+def sql(place: Place, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+    """Run a statement as anybody with access to the file or the server could."""
+    if not isinstance(place, Path):
+        return run_sql(place, statement, *values)
+    connection = sqlite3.connect(place, isolation_level=None)
     try:
         return connection.execute(statement, values).fetchall()
     finally:
         connection.close()
+
+
+def fresh(place: Place, number: int) -> Place:
+    """Another place of the same kind, with nothing in it."""
+    if isinstance(place, Path):
+        return place.with_name(f"{number}.db")
+    sql(place, "DROP SCHEMA IF EXISTS dpframe_ledger CASCADE")
+    return place
+
+
+def exists(place: Place) -> bool:
+    if isinstance(place, Path):
+        return place.exists() and place.stat().st_size > 0
+    return bool(sql(place, "SELECT 1 FROM pg_namespace WHERE nspname = 'dpframe_ledger'"))
 
 
 def in_child(work: Callable[[], int]) -> int:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import dpframe as dp
-from dpframe.ledger import store
+from dpframe.ledger.sqlite import store
 from dpframe.ledger.witness import Witness
 from tests.ledger.ledgers import TENTH, UNIT, filled, in_child, opened, sql, verify
 
@@ -69,7 +69,6 @@ def test_another_database_is_refused_and_left_alone(tmp_path: Path) -> None:
         "sqlite:///:memory:",
         "sqlite:///b.db?mode=ro",
         "mysql://u:secret@h/d",
-        "postgresql://u:secret@h/d",
         "a\0b",
         5,
         b"b.db",

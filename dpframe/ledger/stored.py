@@ -1,4 +1,4 @@
-"""A budget kept in a file."""
+"""A budget kept in a file or on a server."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dpframe.ledger.record import Draft, plain_text
 from dpframe.ledger.store import Store
 
 
-class SqliteLedger:
-    """One budget of a ledger file; safe between threads, forks and processes.
+class StoredLedger:
+    """One budget of a store; safe between threads, forks and processes.
 
     Parameters
     ----------
     store
-        The file.
+        Where its records are.
     name
         Of the budget.
     budget
@@ -28,7 +28,7 @@ class SqliteLedger:
     Raises
     ------
     LedgerError
-        When the file cannot be used or does not verify, or holds another budget by that name.
+        When the store cannot be used or does not verify, or holds another budget by that name.
     """
 
     def __init__(self, store: Store, name: str, budget: Budget) -> None:
@@ -53,7 +53,7 @@ class SqliteLedger:
 
     @property
     def where(self) -> str:
-        return f"kept in {self._store.path}"
+        return f"kept in {self._store.where}"
 
     @property
     def budget(self) -> Budget:

@@ -1,0 +1,235 @@
+"""A ledger in PostgreSQL, shared by threads, processes and machines.
+
+One transaction per record. It locks the table `head`, which everybody who appends must change:
+unlike an advisory lock this is refused to roles without rights on the ledger, shows in `pg_locks`
+under the ledger's name and keeps out edits by hand; unlike SERIALIZABLE nobody has to try again,
+so waiting writers take turns. Readers are not locked out; they read one snapshot. The tables are
+created under an advisory lock, because there is nothing else to lock yet.
+
+Durability: ``synchronous_commit = on`` for each transaction, whatever the role's default is, so a
+commit is on the server's disk before it returns, and on the disks of synchronous standbys where
+those are configured. (``remote_apply`` would also wait until they show it, which adds nothing.) A
+server with ``fsync = off`` is refused. A commit whose end is not known is a failure: the record may
+count, and nothing is released.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import AbstractContextManager, suppress
+from functools import partial
+from pathlib import Path
+from threading import Timer
+from typing import Any
+from weakref import finalize
+
+import psycopg
+from psycopg.errors import Diagnostic
+from psycopg.pq import TransactionStatus
+
+from dpframe.errors import LedgerError
+from dpframe.ledger.postgres.address import Address
+from dpframe.ledger.postgres.failures import explained, unconnected
+from dpframe.ledger.postgres.tables import LOCKED, VERSION, Connection, PostgresTables
+from dpframe.ledger.record import Seal
+from dpframe.ledger.store import Store, Tables
+from dpframe.ledger.witness import Witness
+
+HEAD_VARIABLE = "DPFRAME_LEDGER_HEAD"
+"""The environment variable with the path of a head file, if any."""
+
+CREATING = b"SELECT pg_catalog.pg_advisory_xact_lock(28271082979028325)"  # "dpframe", in ASCII
+
+_INHERITED: list[Connection] = []
+"""Connections of a parent process, kept so that nothing closes them here."""
+
+
+class PostgresStore(Store):
+    """The schema ``dpframe_ledger`` of a database.
+
+    Parameters
+    ----------
+    address
+        Of the database.
+    seal
+        How records are hashed.
+    witness
+        The path of a head file, if any.
+    timeout
+        Seconds to wait for a lock; a statement may take four times as long.
+    create
+        Whether a missing ledger may be created.
+    """
+
+    counts_appends = False
+
+    def __init__(
+        self,
+        address: Address,
+        seal: Seal,
+        *,
+        witness: Path | None = None,
+        timeout: float = 15.0,
+        create: bool = True,
+    ) -> None:
+        super().__init__(seal, Witness(witness, seal))
+        self._address = address
+        self._timeout = max(1, int(1000 * timeout))  # 0 would be no timeout
+        self._create = create
+        self._connection: Connection | None = None
+        self._writing = False
+        self._warnings: list[str] = []
+
+    @classmethod
+    def at(cls, url: str, seal: Seal, *, create: bool = True) -> PostgresStore:
+        """The store at a URL, with the head file that the environment names."""
+        path = os.environ.get(HEAD_VARIABLE)
+        return cls(Address.of(url), seal, witness=Path(path) if path else None, create=create)
+
+    @property
+    def where(self) -> str:
+        return self._address.words
+
+    def _explained(self) -> AbstractContextManager[None]:
+        return explained(self.where)
+
+    # -- transactions ---------------------------------------------------------------------------
+
+    def _begin(self, writing: bool) -> Tables:
+        self._writing = writing
+        connection, version = self._started(writing)
+        tables = PostgresTables(connection, version)
+        if writing and not self._has_records():
+            connection.execute(CREATING)
+        is_there = self._has_records() or tables.exist()
+        if not is_there and not self._create:
+            raise LedgerError(
+                f"there is no ledger in {self.where!r}", remedy="check the URL, or restore it"
+            )
+        if writing and is_there:
+            connection.execute(LOCKED)
+        return tables
+
+    def _has_records(self) -> bool:
+        return self._chain is not None and self._chain.length > 0
+
+    def _started(self, writing: bool) -> tuple[Connection, str | None]:
+        """A transaction; on a new connection if the server has closed an idle one meanwhile."""
+        if self._connection is not None:
+            try:
+                return self._connection, self._start(self._connection, writing)
+            except psycopg.OperationalError:
+                if not self._connection.closed:
+                    raise
+        self._connection = self._connect()
+        return self._connection, self._start(self._connection, writing)
+
+    def _start(self, connection: Connection, writing: bool) -> str | None:
+        """Begin, and return the version of the tables.
+
+        That is asked for in a transaction before, because it must not be newer than what is read:
+        a change between the two is then noticed the next time, instead of never.
+        """
+        settings = (
+            "SET LOCAL search_path = pg_catalog, pg_temp; "
+            f"SET LOCAL lock_timeout = {self._timeout}; "
+            f"SET LOCAL statement_timeout = {4 * self._timeout}; "
+        )
+        if writing:
+            # Each statement sees what was committed before it, after the lock what the last one
+            # who had it wrote. Whoever stops in the middle does not keep the lock.
+            kind = "READ COMMITTED"
+            settings += (
+                "SET LOCAL synchronous_commit = on; "
+                f"SET LOCAL idle_in_transaction_session_timeout = {4 * self._timeout}; "
+            )
+        else:
+            kind = "REPEATABLE READ READ ONLY"
+        answers = connection.execute(
+            f"BEGIN; {settings}".encode()
+            + VERSION
+            + f"; COMMIT; BEGIN ISOLATION LEVEL {kind}; {settings}".encode()
+        )
+        while answers.description is None:
+            if not answers.nextset():
+                raise psycopg.InternalError("no answer")
+        version: str | None = answers.fetchall()[0][0]
+        return version
+
+    def _commit(self) -> None:
+        if self._connection is None:
+            raise psycopg.InterfaceError("no connection")
+        self._warnings.clear()
+        # The server's own limit does not hold while a commit waits for a standby.
+        late = Timer(4 * self._timeout / 1000, _cancel, [self._connection])
+        late.daemon = True
+        if self._writing:
+            late.start()
+        try:
+            done = self._connection.execute(b"COMMIT").statusmessage
+        finally:
+            late.cancel()
+        if done != "COMMIT" or self._warnings:  # such as that a standby did not confirm in time
+            raise LedgerError(
+                f"the ledger {self.where!r} did not confirm that the record is durable",
+                remedy="look at the server and its standbys; nothing was released, and "
+                "the last charge may count",
+            )
+
+    def _rollback(self) -> None:
+        connection = self._connection
+        if connection is None:
+            return
+        status = connection.info.transaction_status
+        if status == TransactionStatus.IDLE:
+            return
+        if status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
+            with suppress(psycopg.Error):
+                connection.execute(b"ROLLBACK")
+                return
+        with suppress(psycopg.Error):
+            connection.close()
+        self._connection = None
+
+    # -- the connection -------------------------------------------------------------------------
+
+    def _leave(self) -> None:
+        if self._connection is not None:
+            _INHERITED.append(self._connection)
+        self._connection = None
+
+    def _connect(self) -> Connection:
+        self._version = None  # it may be another server
+        parameters: dict[str, Any] = {**self._address.parameters, "client_encoding": "utf8"}
+        try:
+            made: Connection = psycopg.connect(
+                autocommit=True,
+                prepare_threshold=None,  # poolers that share connections would mix them up
+                **parameters,
+            )
+        except psycopg.Error as error:
+            raise unconnected(self.where, error) from None
+        finalize(self, _close, made, os.getpid())
+        made.add_notice_handler(partial(_note_warning, self._warnings))
+        encoding = made.info.parameter_status("server_encoding")
+        if encoding != "UTF8":
+            raise LedgerError(
+                f"the database {self.where!r} has the encoding {encoding}",
+                remedy="create one with ENCODING 'UTF8'",
+            )
+        return made
+
+
+def _cancel(connection: Connection) -> None:
+    with suppress(psycopg.Error):
+        connection.cancel()
+
+
+def _note_warning(warnings: list[str], diagnostic: Diagnostic) -> None:
+    if diagnostic.severity_nonlocalized == "WARNING":
+        warnings.append(diagnostic.sqlstate or "")
+
+
+def _close(connection: Connection, process: int) -> None:
+    if process == os.getpid():  # a child would end the session of its parent
+        connection.close()

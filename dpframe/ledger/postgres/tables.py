@@ -1,0 +1,141 @@
+"""The tables of a ledger on a server, and every statement that reads or writes them.
+
+They have a schema of their own, and every statement names it, so that no search path leads
+elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+
+from dpframe.errors import LedgerError
+from dpframe.ledger.chain import broken, row_of
+from dpframe.ledger.record import COLUMNS, Head, Record
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+CREATED = b"""
+CREATE TABLE dpframe_ledger.records (
+    seq bigint PRIMARY KEY, time text NOT NULL, name text NOT NULL, act text NOT NULL,
+    refers bigint, fingerprint text, unit text, measure text, main text, slack text,
+    who text, why text, previous text NOT NULL, hash text NOT NULL);
+CREATE TABLE dpframe_ledger.head (
+    one integer PRIMARY KEY CHECK (one = 1), seq bigint NOT NULL, hash text NOT NULL,
+    seal text NOT NULL)"""
+
+LOCKED = b"LOCK TABLE dpframe_ledger.head IN EXCLUSIVE MODE"
+"""Whoever appends must move the head, so this keeps other writers out, and lets readers in."""
+
+VERSION = b"""
+SELECT pg_catalog.string_agg(pg_catalog.concat_ws(' ', c.oid, c.xmin, c.relfilenode,
+    (SELECT pg_catalog.string_agg(a.xmin::text, '/' ORDER BY attnum)
+        FROM pg_catalog.pg_attribute a WHERE attrelid = c.oid AND attnum > 0),
+    CASE c.relname WHEN 'records' THEN pg_catalog.pg_stat_get_tuples_updated(c.oid) END,
+    CASE c.relname WHEN 'records' THEN pg_catalog.pg_stat_get_tuples_deleted(c.oid) END),
+    ',' ORDER BY c.oid)
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = 'dpframe_ledger'"""
+"""What changes when tables are altered or emptied, or their rows edited or deleted, and stays when
+rows are added. The server counts edits and deletions for its statistics, up to seconds late."""
+
+DESCRIBED = b"""
+WITH t AS (
+    SELECT c.* FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = 'dpframe_ledger')
+SELECT concat_ws(' ', relkind, relname, relpersistence, relrowsecurity) FROM t
+UNION ALL SELECT concat_ws(' ', relname, attnum, attname, format_type(atttypid, atttypmod),
+        attnotnull, atthasdef, attgenerated)
+    FROM pg_attribute JOIN t ON attrelid = t.oid AND relkind = 'r' AND attnum > 0
+UNION ALL SELECT concat_ws(' ', relname, pg_get_constraintdef(o.oid))
+    FROM pg_constraint o JOIN t ON conrelid = t.oid AND contype <> 'n'
+UNION ALL SELECT 'trigger ' || tgname FROM pg_trigger JOIN t ON tgrelid = t.oid
+UNION ALL SELECT 'rule ' || rulename FROM pg_rewrite JOIN t ON ev_class = t.oid
+UNION ALL SELECT 'policy ' || polname FROM pg_policy JOIN t ON polrelid = t.oid
+UNION ALL SELECT 'inherits ' || relname FROM pg_inherits JOIN t ON t.oid IN (inhparent, inhrelid)"""
+
+_TYPES = {"seq": "bigint t", "refers": "bigint f"} | dict.fromkeys(
+    ("time", "name", "act", "previous", "hash"), "text t"
+)
+DESCRIPTION = sorted(
+    [
+        "r records p f",
+        "r head p f",
+        "i records_pkey p f",
+        "i head_pkey p f",
+        *(f"records {n} {c} {_TYPES.get(c, 'text f')} f " for n, c in enumerate(COLUMNS, 1)),
+        *(
+            f"head {n} {c} t f "
+            for n, c in enumerate(("one integer", "seq bigint", "hash text", "seal text"), 1)
+        ),
+        "records PRIMARY KEY (seq)",
+        "head PRIMARY KEY (one)",
+        "head CHECK ((one = 1))",
+    ]
+)
+"""What is said of tables that nobody changed."""
+
+_ALL = f"SELECT {', '.join(COLUMNS)} FROM ONLY dpframe_ledger.records".encode()
+_INSERT = f"INSERT INTO dpframe_ledger.records VALUES ({', '.join(['%s'] * len(COLUMNS))})".encode()
+
+
+class PostgresTables:
+    """The tables, within a transaction of `connection`; `version` was asked for before it."""
+
+    def __init__(self, connection: Connection, version: str | None) -> None:
+        self._connection = connection
+        self._version = version
+
+    def _rows(self, statement: bytes, values: Sequence[Any] | None = None) -> list[tuple[Any, ...]]:
+        return self._connection.execute(statement, values).fetchall()
+
+    def exist(self) -> bool:
+        found = sorted(row[0] for row in self._rows(DESCRIBED))
+        if not found:
+            return False
+        if found != DESCRIPTION:
+            raise broken("its tables were changed")
+        return True
+
+    def create(self) -> None:
+        schema = b"SELECT 1 FROM pg_namespace WHERE nspname = 'dpframe_ledger'"
+        if not self._rows(schema):  # it may have been prepared for a role that may not create it
+            self._connection.execute(b"CREATE SCHEMA dpframe_ledger")
+        self._connection.execute(CREATED)
+
+    def version(self) -> str | None:
+        return self._version
+
+    def rows_after(self, seq: int | None) -> list[tuple[Any, ...]]:
+        if seq is None:
+            return self._rows(_ALL + b" ORDER BY seq")
+        return self._rows(_ALL + b" WHERE seq > %s ORDER BY seq", (seq,))
+
+    def head(self) -> Head | None:
+        found = self._rows(b"SELECT seq, hash, seal FROM ONLY dpframe_ledger.head")
+        return Head(*found[0]) if found else None
+
+    def insert(self, record: Record, head: Head) -> None:
+        if self._connection.execute(_INSERT, row_of(record)).rowcount != 1:
+            raise broken("its table does not take a record")
+        to = (head.seq, head.hash, head.seal)
+        moved = self._rows(
+            b"INSERT INTO dpframe_ledger.head VALUES (1, %s, %s, %s) RETURNING "
+            b"current_setting('fsync')"
+            if record.seq == 1
+            else b"UPDATE dpframe_ledger.head SET seq = %s, hash = %s, seal = %s RETURNING "
+            b"current_setting('fsync')",
+            to,
+        )
+        if not moved:
+            raise broken("its head does not move")
+        if moved != [("on",)]:
+            raise LedgerError(
+                "the server has fsync switched off, so it may forget charges",
+                remedy="switch it on: ALTER SYSTEM SET fsync = on, then SELECT pg_reload_conf()",
+            )
+
+    def require_sound(self) -> None:
+        """Nothing to ask: pages with wrong checksums are refused when they are read."""

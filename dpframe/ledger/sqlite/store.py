@@ -1,0 +1,148 @@
+"""A ledger's file: SQLite, and a head file beside it.
+
+`PRAGMA data_version` tells whether anybody else has written. If nobody has, nothing needs to be
+verified; if somebody has and the head has moved, the new records do, otherwise everything.
+
+Durability: rollback journal with ``synchronous=EXTRA``, so that a commit is on the disk before it
+returns, and the file is complete whenever nobody is writing (in WAL mode a copy of the file alone
+would lack the latest charges).
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+from weakref import finalize
+
+from dpframe.errors import LedgerError
+from dpframe.ledger.record import Seal
+from dpframe.ledger.sqlite.failures import explained
+from dpframe.ledger.sqlite.tables import SqliteTables
+from dpframe.ledger.store import Store
+from dpframe.ledger.witness import Witness
+
+STEP = 0.004
+"""Seconds between two attempts to get the lock."""
+
+
+class SqliteStore(Store):
+    """The file at `path`.
+
+    Parameters
+    ----------
+    path
+        Of the file; a head file lies beside it.
+    seal
+        How records are hashed.
+    timeout
+        Seconds to wait for a lock.
+    create
+        Whether a missing file may be created.
+    """
+
+    counts_appends = True
+
+    def __init__(
+        self, path: Path, seal: Seal, *, timeout: float = 15.0, create: bool = True
+    ) -> None:
+        self.path = Path(os.path.realpath(path))
+        super().__init__(seal, Witness(self.path.with_name(self.path.name + ".head"), seal))
+        self._timeout = timeout
+        self._create = create
+        self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
+
+    @property
+    def where(self) -> str:
+        return str(self.path)
+
+    def _explained(self) -> AbstractContextManager[None]:
+        return explained(self.path)
+
+    # -- transactions ---------------------------------------------------------------------------
+
+    def _begin(self, writing: bool) -> SqliteTables:
+        connection = self._connected()
+        self._wait_for_lock(connection, "IMMEDIATE" if writing else "DEFERRED")
+        self._require_same_file()
+        return SqliteTables(connection, self.path)
+
+    def _wait_for_lock(self, connection: sqlite3.Connection, kind: str) -> None:
+        """In short steps: SQLite's own grow longer, and whoever waits long would hardly ever find
+        the lock free among many writers.
+        """
+        deadline = time.monotonic() + self._timeout
+        connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            while True:
+                try:
+                    connection.execute(f"BEGIN {kind}")
+                    return
+                except sqlite3.OperationalError as error:
+                    busy = getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY")
+                    if not busy or time.monotonic() > deadline:
+                        raise
+                    time.sleep(STEP)
+        finally:
+            connection.execute(f"PRAGMA busy_timeout = {int(1000 * self._timeout)}")
+
+    def _commit(self) -> None:
+        self._connected().execute("COMMIT")
+        self._require_same_file()
+
+    def _rollback(self) -> None:
+        if self._connection is not None and self._connection.in_transaction:
+            with suppress(sqlite3.Error):
+                self._connection.execute("ROLLBACK")
+
+    # -- the connection -------------------------------------------------------------------------
+
+    def _leave(self) -> None:
+        self._connection = None
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = self._connect()
+        return self._connection
+
+    def _connect(self) -> sqlite3.Connection:
+        if self.path.is_dir() or not self.path.parent.is_dir():
+            raise LedgerError(
+                f"the ledger {str(self.path)!r} cannot be opened: "
+                + ("it is a directory" if self.path.is_dir() else "its directory does not exist"),
+                remedy='give the path of a file, such as ledger="budget.db"',
+            )
+        if not self.path.exists() and (self._file is not None or not self._create):
+            raise LedgerError(
+                f"there is no ledger {str(self.path)!r}", remedy="check the path, or restore it"
+            )
+        made = sqlite3.connect(
+            self.path, timeout=self._timeout, isolation_level=None, check_same_thread=False
+        )
+        finalize(self, made.close)
+        made.execute("PRAGMA trusted_schema = OFF")
+        made.execute("PRAGMA synchronous = EXTRA")
+        made.execute("PRAGMA fullfsync = ON")  # macOS
+        made.execute("PRAGMA journal_mode = TRUNCATE")
+        if self._file is None:
+            self._file = self._identity()
+        return made
+
+    def _identity(self) -> tuple[int, int]:
+        found = self.path.stat()
+        return found.st_dev, found.st_ino
+
+    def _require_same_file(self) -> None:
+        """A file that was moved or deleted can be written to, and nobody would ever see it."""
+        try:
+            same = self._identity() == self._file
+        except FileNotFoundError:
+            same = False
+        if not same:
+            raise LedgerError(
+                f"the ledger {str(self.path)!r} was moved, deleted or replaced while it was in use",
+                remedy="put it back; nothing was released",
+            )

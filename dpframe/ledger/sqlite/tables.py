@@ -1,0 +1,80 @@
+"""The tables of a ledger's file, and every statement that reads or writes them."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from dpframe.errors import LedgerError
+from dpframe.ledger.chain import broken, row_of
+from dpframe.ledger.record import COLUMNS, Head, Record
+
+APPLICATION = 0x64704C31
+"""Marks the file as a ledger, for SQLite and ``file``."""
+
+TABLES = {
+    "records": """CREATE TABLE records (
+    seq INTEGER PRIMARY KEY, time TEXT NOT NULL, name TEXT NOT NULL, act TEXT NOT NULL,
+    refers INTEGER, fingerprint TEXT, unit TEXT, measure TEXT, main TEXT, slack TEXT,
+    who TEXT, why TEXT, previous TEXT NOT NULL, hash TEXT NOT NULL)""",
+    "head": """CREATE TABLE head (
+    one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL, hash TEXT NOT NULL,
+    seal TEXT NOT NULL)""",
+}
+
+
+class SqliteTables:
+    """The tables of the file at `path`, within a transaction of `connection`."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection = connection
+        self._path = path
+
+    def exist(self) -> bool:
+        found = self._connection.execute("SELECT name, sql FROM sqlite_master").fetchall()
+        mark = self._connection.execute("PRAGMA application_id").fetchone()[0]
+        if not found and not mark:
+            return False
+        if mark != APPLICATION:
+            raise LedgerError(
+                f"{str(self._path)!r} is a database, but not a ledger",
+                remedy="give the path of a ledger, or of a new file",
+            )
+        if dict(found) != TABLES:
+            raise broken("its tables were changed")
+        return True
+
+    def create(self) -> None:
+        self._connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        for table in TABLES.values():
+            self._connection.execute(table)
+
+    def version(self) -> int:
+        version: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
+        return version
+
+    def rows_after(self, seq: int | None) -> list[tuple[Any, ...]]:
+        # Read at once: a query that is left halfway would keep its lock.
+        wanted = f"SELECT {', '.join(COLUMNS)} FROM records"
+        if seq is None:
+            return self._connection.execute(f"{wanted} ORDER BY seq").fetchall()
+        return self._connection.execute(f"{wanted} WHERE seq > ? ORDER BY seq", (seq,)).fetchall()
+
+    def head(self) -> Head | None:
+        found = self._connection.execute("SELECT seq, hash, seal FROM head").fetchall()
+        if not found:
+            return None
+        if [type(value) for value in found[0]] != [int, str, str]:
+            raise broken("its head was changed")
+        return Head(*found[0])
+
+    def insert(self, record: Record, head: Head) -> None:
+        marks = ", ".join("?" * len(COLUMNS))
+        self._connection.execute(f"INSERT INTO records VALUES ({marks})", row_of(record))
+        values = (head.seq, head.hash, head.seal)
+        self._connection.execute("INSERT OR REPLACE INTO head VALUES (1, ?, ?, ?)", values)
+
+    def require_sound(self) -> None:
+        if self._connection.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:
+            raise broken("the file is damaged")
