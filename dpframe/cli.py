@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dpframe import demo
+from dpframe.charge import rho_within
 from dpframe.errors import BudgetExceeded, DPFrameError, EngineError, LedgerError, PlanMismatch
 from dpframe.ledger import report
 from dpframe.ledger.place import store_at
@@ -88,7 +89,7 @@ def _run_ledger(parsed: argparse.Namespace) -> int:
     if parsed.act == "grant":
         given = {k: getattr(parsed, k) for k in ("epsilon", "delta", "rho")}
         amounts = {k: v for k, v in given.items() if v is not None}
-        lines = report.grant(store, parsed.name, amounts, parsed.by, parsed.reason)
+        lines = report.grant(store, parsed.name, amounts, parsed.by, parsed.reason, rho_within)
     else:
         read = {"show": report.show, "verify": report.verify, "export": report.export}
         lines = read[parsed.act](store, parsed.name)

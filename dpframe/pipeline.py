@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -27,7 +27,14 @@ from dpframe.aggregates.part import Additive, Part, Responses, Selection, Table
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.spec import OutputSpec
 from dpframe.aggregates.statistics import GridSum, SquareSum
-from dpframe.choose import Asked, Choice, Split, choose_together, least_error_weights
+from dpframe.choose import (
+    Asked,
+    Choice,
+    Split,
+    choose_together,
+    in_rho,
+    least_error_weights,
+)
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number, float_up, sqrt_up
 from dpframe.core.tree import Named
@@ -43,11 +50,13 @@ from dpframe.infer.notes import (
     warnings_for,
 )
 from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.parts import Share
 from dpframe.lower import dry_run
 from dpframe.lower import run as run_exact
 from dpframe.mechanisms import DiscreteGaussian, Law, NoNoise
 from dpframe.parse.groups import MOST_GROUPS, read_groups
 from dpframe.parse.outputs import polars_schema, read_outputs
+from dpframe.parse.parts import read_parts
 from dpframe.parse.reader import read
 from dpframe.plan import NoisyAggregate, Plan, PlanStep, confidence_of
 from dpframe.release import assemble, check_post, draw, rehearse
@@ -99,6 +108,11 @@ def group(relation: Relation, by: Sequence[Any], named: Mapping[str, Any], keys:
     return read_groups(by, named, keys, relation.facts.columns)
 
 
+def divide(relation: Relation, by: Sequence[Any], keys: object) -> dict[Any, Relation]:
+    """Disjoint parts of a frame, by public key."""
+    return read_parts(relation, by, keys)
+
+
 def ask(relation: Relation, groups: Groups | None, specs: Iterable[OutputSpec]) -> Query:
     """A query, read and checked as far as that is possible without knowing what it may cost."""
     taken = () if groups is None else groups.names
@@ -120,7 +134,12 @@ def _require_room(use: PlannedUse, query: Query) -> None:
 
 
 def plan(
-    query: Query, spend: Budget, remaining: Budget | None, split: Split = "least error"
+    query: Query,
+    spend: Budget,
+    remaining: Budget | None,
+    split: Split = "least error",
+    *,
+    charge_rho: bool = False,
 ) -> Prepared:
     """The plan of a query at a given cost. Touches no data: only schemas.
 
@@ -132,6 +151,8 @@ def plan(
         What it may cost, and what the session has left.
     split
         How the cost is divided where no weight is given.
+    charge_rho
+        Whether the plan, which satisfies its spend in any case, costs what it spends of rho.
 
     Raises
     ------
@@ -141,7 +162,11 @@ def plan(
     parts = parts_of(query)
     by = "weights" if any(request.weight != 1 for request in query.requests) else split
     weights, rho_weights = _weights(parts, by)
-    together = choose_together([_asked(use, query) for use in parts], weights, spend, rho_weights)
+    asked = [_asked(use, query) for use in parts]
+    together = choose_together(asked, weights, spend, rho_weights)
+    allowed = together.cost
+    if charge_rho:
+        together = in_rho(asked, together)
     choices = together.choices
     releases = tuple(
         _noisy_aggregate(part, choice, query) for part, choice in zip(parts, choices, strict=True)
@@ -160,7 +185,7 @@ def plan(
         split=by,
         requested=spend,
         remaining=remaining,
-        warnings=warnings_for(query, releases, together.cost),
+        warnings=warnings_for(query, releases, allowed),
         keys=None if groups is None else groups.listed(),
         notes=notes_for(query, releases),
         declared=declared_words(query),
@@ -168,6 +193,11 @@ def plan(
         keys_digest=None if groups is None else _digest(groups),
     )
     return Prepared(made, query, parts, choices)
+
+
+def on_part(prepared: Prepared, share: Share) -> Prepared:
+    """A plan that says that its frame is one of several parts, and what that costs the whole."""
+    return replace(prepared, plan=replace(prepared.plan, share=share))
 
 
 def run(

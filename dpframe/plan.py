@@ -21,6 +21,7 @@ from dpframe.core.sensitivity import ExactSensitivity, Sensitivity
 from dpframe.core.units import Rows
 from dpframe.errors import InvalidBounds, UnknownColumn, UnsupportedOperation
 from dpframe.explain import render
+from dpframe.ledger.parts import Share
 from dpframe.mechanisms import Law, RandomizedResponse, SelectionLaw
 from dpframe.mechanisms.events import events_of
 from dpframe.rows.suggest import did_you_mean
@@ -160,7 +161,8 @@ class Plan:
     declared
         What the data owner declared of the columns that the query uses.
     cost
-        What the plan charges.
+        What the plan charges: in the measure of `requested`, or as rho in a session that adds up
+        rho.
     composition
         How the costs of the releases make that: ``"sum"``; ``"numerical"`` where they are amounts
         of rho and the privacy loss distributions together keep it; ``"zcdp"`` where the sum of
@@ -174,6 +176,9 @@ class Plan:
         The session's budget before the plan, or None for a query without a session.
     warnings
         What a reviewer should look at twice.
+    share
+        Of a plan on one of several disjoint parts: what the session of the whole frame would be
+        charged when the plan was made. `cost` and `remaining` are the part's.
     """
 
     source: str
@@ -194,6 +199,7 @@ class Plan:
     declared: tuple[str, ...]
     query: Query = field(repr=False)
     keys_digest: str | None = field(default=None, repr=False)
+    share: Share | None = None
 
     def explain(self, format: Literal["text", "markdown"] = "text") -> str:
         """The plan for a reviewer.

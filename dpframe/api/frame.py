@@ -179,6 +179,11 @@ class PrivateFrame(Opaque, Shortcuts):
     # -- what is public -------------------------------------------------------------------------
 
     @property
+    def session(self) -> Session | None:
+        """The session that pays for queries; of a part of a partition, that of this part."""
+        return self._session
+
+    @property
     def schema(self) -> pl.Schema:
         """Names and types of the columns, which are public."""
         return pl.Schema(pipeline.schema_of(self._relation))
@@ -303,6 +308,13 @@ def _query(
         specs.append(output_of(expression, alias))
     query = pipeline.ask(frame._relation, groups, specs)
     return PrivateQuery(query, frame._source, frame._session)
+
+
+def divided(frame: PrivateFrame, by: Any, keys: Any) -> dict[Any, Relation]:
+    """Disjoint parts of a frame, by public key."""
+    given = _flat([by])
+    _no_dp(given, "partition")
+    return pipeline.divide(frame._relation, given, keys)
 
 
 def _flat(items: Iterable[Any]) -> list[Any]:

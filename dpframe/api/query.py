@@ -179,9 +179,11 @@ class PrivateQuery(Opaque):
         return f"<PrivateQuery of {self._query.relation.name!r}: {outputs}>"
 
 
-def prepare(query: PrivateQuery, spend: Budget, remaining: Budget | None) -> pipeline.Prepared:
+def prepare(
+    query: PrivateQuery, spend: Budget, remaining: Budget | None, *, charge_rho: bool = False
+) -> pipeline.Prepared:
     """The plan of a query and what is needed to run it."""
-    return pipeline.plan(query._query, spend, remaining)
+    return pipeline.plan(query._query, spend, remaining, charge_rho=charge_rho)
 
 
 def parts(query: PrivateQuery) -> tuple[Query, Source, Any]:

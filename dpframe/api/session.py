@@ -3,38 +3,36 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, NoReturn
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Literal, NoReturn
 
 import polars as pl
 
 from dpframe import pipeline
-from dpframe.aggregates.histogram import listed_categories
-from dpframe.aggregates.values import pair
-from dpframe.api.frame import PrivateFrame
+from dpframe.api.declared import declared
+from dpframe.api.frame import PrivateFrame, divided
 from dpframe.api.query import PrivateQuery, Release, parts, prepare
-from dpframe.api.source import Source, protected_source
-from dpframe.charge import budget_of, slack_beside_accuracy, spend_in
+from dpframe.api.source import protected_source
+from dpframe.charge import (
+    accuracy_within,
+    budget_of,
+    counted,
+    slack_beside_accuracy,
+    spend_in,
+    spend_within,
+)
 from dpframe.cheapest import cheapest
 from dpframe.core.budget import Budget
-from dpframe.core.domain import Domain, columns, domain_of_dtype
 from dpframe.core.exact import Number, nearest
-from dpframe.core.interval import Interval
 from dpframe.core.units import Rows, Unit, as_unit
-from dpframe.errors import (
-    InvalidBounds,
-    InvalidBudget,
-    LedgerError,
-    UnknownColumn,
-    UnsupportedOperation,
-)
+from dpframe.errors import InvalidBudget, LedgerError, UnsupportedOperation
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.relation import Relation
+from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.parts import Partition, PartLedger
 from dpframe.ledger.place import open_ledger
 from dpframe.plan import Plan
-from dpframe.rows.polars_dtypes import schema_from_polars
-from dpframe.rows.suggest import did_you_mean
 
 
 class Session:
@@ -53,11 +51,18 @@ class Session:
     name
         What plans call the session, and the name of its budget in the ledger, where it is
         ``"default"`` if left out.
+    composition
+        How an (epsilon, delta) is spent. ``"sum"``: costs add up as they are. ``"zcdp"``: it is
+        turned into the largest rho that implies it, and plans are charged what they cost in rho.
+        Noise is the same; many small plans then cost about the root of what they do in sums, and a
+        few large ones more. Spends are (epsilon, delta), which each plan still satisfies by itself,
+        or `rho=`; `spent`, `remaining` and costs of plans are amounts of rho.
 
     Raises
     ------
     InvalidBudget
-        When there is no budget, or one that is not positive and finite.
+        When there is no budget, or one that is not positive and finite, or it does not go with the
+        composition.
     LedgerError
         When the ledger cannot be opened, does not verify, or has another budget by that name.
 
@@ -67,7 +72,9 @@ class Session:
     unit of `protect`, even when each query is chosen after seeing earlier results: a plan runs only
     if the sum of all costs stays within the budget, which is a valid privacy filter (Rogers, Roth,
     Ullman & Vadhan 2016; for zCDP Feldman & Zrnic 2021). With a ledger this holds of all sessions
-    together that use the same name in it, now or earlier, in this process or another.
+    together that use the same name in it, now or earlier, in this process or another. With
+    ``composition="zcdp"`` all plans together are rho-zCDP by the filter for rho, and rho implies
+    the budget (Canonne, Kamath & Steinke 2020, Prop. 12), rounded towards less.
 
     Examples
     --------
@@ -86,10 +93,13 @@ class Session:
         rho: Number | None = None,
         ledger: str | os.PathLike[str] | None = None,
         name: str | None = None,
+        composition: Literal["sum", "zcdp"] = "sum",
     ) -> None:
-        opened = budget_of(budget, epsilon, delta, rho)
+        opened, within = counted(budget_of(budget, epsilon, delta, rho), composition)
         self._measure = type(opened)
-        self._ledger = open_ledger(ledger, name, opened)
+        self._in_rho = within is not None
+        self._ledger: Ledger = open_ledger(ledger, name, opened, within)
+        self._parent: Session | None = None
         self._name = name
         self._unit: Unit | None = None
         self._frames = 0
@@ -129,6 +139,12 @@ class Session:
         UnknownColumn, InvalidBounds
             When a declaration is wrong.
         """
+        if self._parent is not None:
+            raise UnsupportedOperation(
+                "the session of a part pays for that part only",
+                where="session.protect(...)",
+                remedy="protect frames in the session that divided its frame",
+            )
         who = as_unit(unit)
         if not isinstance(who, Rows):
             raise UnsupportedOperation(
@@ -144,11 +160,110 @@ class Session:
                 remedy="open another session for another kind of unit",
             )
         source = protected_source(frame)
-        facts = FrameFacts(_declared(source, bounds or {}, categories or {}), who)
+        facts = FrameFacts(declared(source, bounds or {}, categories or {}), who)
         self._unit = who
         self._frames += 1
         label = name or self._name or ("data" if self._frames == 1 else f"data {self._frames}")
         return PrivateFrame(Relation.of(label, facts), source, self)
+
+    def partition(self, frame: PrivateFrame, by: Any, keys: Any = None) -> dict[Any, PrivateFrame]:
+        """Divide a frame into disjoint parts, of which only the dearest are paid for.
+
+        Parameters
+        ----------
+        frame
+            A frame of this session, or of one of its parts.
+        by
+            A column, a row-wise expression, or a list of them.
+        keys
+            As for `group_by`: a list, Series, DataFrame or ``{column: values}`` (their product);
+            known categories where left out. Rows with other keys are in no part.
+
+        Returns
+        -------
+        dict[Any, PrivateFrame]
+            A private frame for each key, in the order of the keys: by value for one column, by
+            tuple for several.
+
+        Raises
+        ------
+        MissingKeys
+            When keys would have to be read from private data, or are not values of their columns.
+        UnsupportedOperation
+            When there are more than 10,000 parts, or Python cannot tell their keys apart.
+        InvalidBudget
+            When the frame belongs to another session.
+
+        Guarantee
+        ---------
+        Neighbouring frames differ in g parts at most: `contributions` of them when rows are added
+        or removed, twice as many when they change. The session is charged the sum of the g largest
+        totals of parts, as it grows and before data is read, whatever the order of queries on parts
+        (parallel composition; the argument is in `dpframe/ledger/parts.py`).
+
+        A part has a session of its own, `part.session`. Its `spent` is what the part was charged,
+        its `remaining` what it could still be charged if nothing else was: what remains of the
+        whole, and up to the dearest parts' totals for free. Totals of parts are in memory: a second
+        partition begins at zero and is charged in full. The frame must not change while its parts
+        are in use, because a row that gets another key would be in two parts.
+
+        Examples
+        --------
+        >>> import polars as pl, dpframe as dp
+        >>> session = dp.Session(epsilon=1.0)
+        >>> people = session.protect(pl.DataFrame({"sex": ["f", "m", "f"]}), unit=dp.Rows())
+        >>> parts = session.partition(people, "sex", keys=["f", "m"])
+        >>> for part in parts.values():
+        ...     _ = part.dp_count().collect(epsilon=0.4)
+        >>> session.spent
+        PureDP(epsilon=0.4)
+        """
+        if not isinstance(frame, PrivateFrame):
+            raise UnsupportedOperation(
+                f"a session divides private frames, not a {type(frame).__name__}",
+                where="session.partition(...)",
+                remedy="protect the frame first: session.protect(frame, unit=dp.Rows())",
+            )
+        payer = self._payer(frame._session)
+        unit: Unit = frame._relation.facts.unit
+        if not isinstance(unit, Rows):
+            raise UnsupportedOperation(
+                "in how many parts an individual's rows are is not known",
+                where="session.partition(...)",
+                remedy="protect a frame with unit=dp.Rows(), or use group_by",
+            )
+        relations = divided(frame, by, keys)
+        shared = Partition(payer._ledger, len(relations), unit.touches(len(relations)))
+        return {
+            key: PrivateFrame(relation, frame._source, payer._of_part(PartLedger(shared, i)))
+            for i, (key, relation) in enumerate(relations.items())
+        }
+
+    def _of_part(self, ledger: PartLedger) -> Session:
+        """The session of one part: it runs queries of that part, and protects nothing else."""
+        made = Session.__new__(Session)
+        made._measure, made._in_rho = self._measure, self._in_rho
+        made._ledger, made._parent = ledger, self
+        made._name, made._unit, made._frames = self._name, self._unit, 0
+        return made
+
+    def _payer(self, owner: Session | None) -> Session:
+        """The session that a query or frame of `owner` is charged to: this one, or one of a part of
+        it, which charges this one in turn.
+        """
+        at = owner
+        while at is not None and at is not self:
+            at = at._parent
+        if owner is not None and at is self:
+            return owner
+        if owner is None and self._parent is None:
+            return self
+        raise InvalidBudget(
+            "the query belongs to no session, and the session of a part pays for that part only"
+            if owner is None
+            else "the query or frame belongs to another session",
+            remedy="use it in the session that protects its frame",
+        )
 
     # -- queries --------------------------------------------------------------------------------
 
@@ -162,7 +277,8 @@ class Session:
         accuracy: Mapping[str, Number] | None = None,
     ) -> Plan:
         """The plan of a query at a spend; touches no data and charges nothing."""
-        return self._prepared(query, epsilon, delta, rho, accuracy).plan
+        payer = self._payer(_owner(query))
+        return payer._prepared(query, epsilon, delta, rho, accuracy).plan
 
     def collect(
         self,
@@ -193,9 +309,10 @@ class Session:
         interval: Number | None = None,
     ) -> Release:
         """As `collect`, with plan and cost beside the result."""
-        prepared = self._prepared(query, epsilon, delta, rho, accuracy)
+        payer = self._payer(_owner(query))
+        prepared = payer._prepared(query, epsilon, delta, rho, accuracy)
         _, source, _ = parts(query)
-        result = pipeline.run(prepared, source._frame, source.schema, self._ledger, interval)
+        result = pipeline.run(prepared, source._frame, source.schema, payer._ledger, interval)
         self._unit = prepared.query.relation.facts.unit
         return Release(result, prepared.plan, prepared.plan.cost)
 
@@ -207,17 +324,7 @@ class Session:
         rho: Number | None,
         accuracy: Mapping[str, Number] | None,
     ) -> pipeline.Prepared:
-        if not isinstance(query, PrivateQuery):
-            raise UnsupportedOperation(
-                f"a session runs private queries, not a {type(query).__name__}",
-                remedy="make one with frame.agg(...) or frame.dp_count()",
-            )
-        asked, _, owner = parts(query)
-        if owner is not None and owner is not self:
-            raise InvalidBudget(
-                "the query belongs to another session",
-                remedy="collect it there, or protect the frame in this session",
-            )
+        asked, _, _ = parts(query)
         unit = asked.relation.facts.unit
         if self._unit is not None and self._unit.kind != unit.kind:
             raise UnsupportedOperation(
@@ -227,23 +334,42 @@ class Session:
             )
         self._ledger.require_unit(unit.kind)
         remaining = self.remaining
-        if accuracy is None:
-            return prepare(
-                query, spend_in(self._measure, epsilon, delta, rho, remaining), remaining
-            )
-        slack = slack_beside_accuracy(self._measure, epsilon, delta, rho)
-        return prepare(query, cheapest(asked, self._measure, slack, accuracy), remaining)
+        if accuracy is not None:
+            measure, slack = self._measure_beside_accuracy(epsilon, delta, rho)
+            spend = cheapest(asked, measure, slack, accuracy)
+        elif self._in_rho:
+            spend = spend_within(epsilon, delta, rho, remaining)
+        else:
+            spend = spend_in(self._measure, epsilon, delta, rho, remaining)
+        prepared = prepare(query, spend, remaining, charge_rho=self._in_rho)
+        if isinstance(self._ledger, PartLedger):
+            return pipeline.on_part(prepared, self._ledger.share(prepared.plan.cost))
+        return prepared
+
+    def _measure_beside_accuracy(
+        self, epsilon: Number | None, delta: Number | None, rho: Number | None
+    ) -> tuple[type[Budget], Fraction]:
+        if self._in_rho:
+            return accuracy_within(epsilon, delta, rho)
+        return self._measure, slack_beside_accuracy(self._measure, epsilon, delta, rho)
 
     # -- budget ---------------------------------------------------------------------------------
 
     @property
     def budget(self) -> Budget:
-        """The whole budget, with all that was granted later."""
-        return self._ledger.budget
+        """The whole budget as it was given, with all that was granted later.
+
+        Of a part: what it was charged and what it could still be charged, which other parts change.
+        """
+        within = self._ledger.within if self._parent is None else None
+        return within or self._ledger.budget
 
     @property
     def spent(self) -> Budget:
-        """The exact sum of all charges, those of other processes included."""
+        """The exact sum of all charges, those of other processes included.
+
+        With ``composition="zcdp"`` an amount of rho, like `remaining`.
+        """
         return self._ledger.spent
 
     @property
@@ -255,7 +381,8 @@ class Session:
     def history(self) -> pl.DataFrame:
         """One row per charge: `time`, `fingerprint`, `epsilon`, `delta`, `rho`, `status`.
 
-        Those of other processes that use the ledger are among them.
+        Those of other processes that use the ledger are among them. Amounts are what was charged:
+        with ``composition="zcdp"`` rho, and no epsilon.
         """
         entries = self._ledger.entries
         rho = self._measure.currency == "rho"
@@ -282,68 +409,19 @@ class Session:
         label = "" if self._name is None else f" {self._name!r}"
         where = self._ledger.where
         try:
-            left, whole = self.remaining.words(), self.budget.words()
+            left, whole = self.remaining.words(), self._ledger.budget.words()
+            if self._in_rho and self._parent is None:
+                whole += f" (for {self.budget.words()}, added up in rho)"
         except LedgerError as error:
             return f"<Session{label}: {where}; {error.what}>"
         return f"<Session{label}: {left} of {whole} remains, {where}>"
 
 
-def _declared(
-    source: Source, bounds: Mapping[str, Sequence[Any]], categories: Mapping[str, Sequence[Any]]
-) -> Mapping[str, Domain]:
-    """The domains of the source's columns, with what the data owner declared."""
-    table = {n: domain_of_dtype(t) for n, t in schema_from_polars(source.schema).items()}
-    for name, ends in _declarations(bounds, "bounds", "(0, 100)"):
-        found = _column(table, name, "bounds")
-        where = f"protect(..., bounds={{{name!r}: {ends!r}}})"
-        if not found.dtype.is_ordered:
-            raise InvalidBounds(
-                f"a column of type {found.dtype} has no bounds",
-                where=where,
-                remedy="declare categories=... for text",
-            )
-        lo, hi = pair(ends, found.dtype, where)
-        if lo > hi:
-            raise InvalidBounds(
-                "the bounds are reversed", where=where, remedy="write the lower bound first"
-            )
-        narrowed = found.interval.intersect(Interval(lo, hi))
-        if narrowed is None:
-            raise InvalidBounds(
-                f"no value of type {found.dtype} lies within the bounds",
-                where=where,
-                remedy="declare bounds that the type can hold",
-            )
-        table[name] = replace(found, interval=narrowed)
-    for name, values in _declarations(categories, "categories", '["a", "b"]'):
-        found = _column(table, name, "categories")
-        where = f"protect(..., categories={{{name!r}: ...}})"
-        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-            raise InvalidBounds(
-                f"categories are a list of values, not {values!r}",
-                where=where,
-                remedy=f'write categories={{{name!r}: ["a", "b"]}}',
-            )
-        listed = listed_categories(list(values), found, where)
-        table[name] = replace(found, categories=tuple(v for v in listed if v is not None))
-    return columns(table)
-
-
-def _declarations(given: object, what: str, example: str) -> Iterable[tuple[str, Any]]:
-    if not isinstance(given, Mapping):
-        raise InvalidBounds(
-            f"{what} are declared by column, not as a {type(given).__name__}",
-            where=f"protect(..., {what}=...)",
-            remedy=f'write {what}={{"column": {example}}}',
+def _owner(query: PrivateQuery) -> Session | None:
+    if not isinstance(query, PrivateQuery):
+        raise UnsupportedOperation(
+            f"a session runs private queries, not a {type(query).__name__}",
+            remedy="make one with frame.agg(...) or frame.dp_count()",
         )
-    return given.items()
-
-
-def _column(table: Mapping[str, Domain], name: str, what: str) -> Domain:
-    if name not in table:
-        raise UnknownColumn(
-            f"the frame has no column {name!r}",
-            where=f"protect(..., {what}={{{name!r}: ...}})",
-            remedy=did_you_mean(str(name), table),
-        )
-    return table[name]
+    owner: Session | None = parts(query)[2]
+    return owner

@@ -1,5 +1,6 @@
 """From sensitivities and a cost to mechanisms: the least noise that the cost allows."""
 
+from dpframe.choose.concentrated import in_rho
 from dpframe.choose.mechanism import Asked, Choice, choose
 from dpframe.choose.split import Split, least_error_weights, split
 from dpframe.choose.together import Together, choose_together
@@ -11,6 +12,7 @@ __all__ = [
     "Together",
     "choose",
     "choose_together",
+    "in_rho",
     "least_error_weights",
     "split",
 ]

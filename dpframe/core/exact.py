@@ -7,7 +7,7 @@ binary number nearest to it. So ten spends of 0.1 fit in 1.0, and nothing in bet
 from __future__ import annotations
 
 import math
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -77,6 +77,23 @@ def decimal_up(value: Fraction) -> float:
     nearest = float_up(value)
     below = math.nextafter(nearest, -math.inf)
     return below if math.isfinite(below) and exact(below) >= value else nearest
+
+
+def digits_up(value: Fraction, digits: int = 17) -> Fraction:
+    """The least decimal of so many significant digits that is not below `value`.
+
+    Sums of such numbers stay short, whatever the denominators were that they come from.
+    """
+    return _in_digits(value, Context(prec=digits, rounding=ROUND_CEILING))
+
+
+def digits_down(value: Fraction, digits: int = 17) -> Fraction:
+    """The largest decimal of so many significant digits that is not above `value`."""
+    return _in_digits(value, Context(prec=digits, rounding=ROUND_FLOOR))
+
+
+def _in_digits(value: Fraction, context: Context) -> Fraction:
+    return Fraction(context.divide(Decimal(value.numerator), Decimal(value.denominator)))
 
 
 def sqrt_up(value: Fraction, bits: int = 64) -> Fraction:

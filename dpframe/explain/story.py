@@ -13,6 +13,7 @@ from dpframe.mechanisms import RandomizedResponse
 
 if TYPE_CHECKING:
     from dpframe.core.budget import Budget
+    from dpframe.ledger.parts import Share
     from dpframe.plan import NoisyAggregate, Plan
 
 _LAWS = {
@@ -208,15 +209,35 @@ def _budget(plan: Plan) -> tuple[Item, ...]:
     if plan.composition != "sum":
         rho = sum((r.cost.main for r in plan.releases), Fraction(0))
         together = (f"the releases cost rho {show(rho)} in all, {_COMPOSED[plan.composition]}",)
+    if plan.cost.measure != plan.requested.measure:
+        asked = f", for a spend of {_amounts(plan.requested)}"
+        together = (
+            "the plan by itself satisfies the spend; the session adds up rho, which implies its "
+            "epsilon and delta as a whole",
+        )
     if sum(1 for r in plan.releases if r.cost.main) > 1:
         together = (*together, f"divided {_DIVIDED[plan.split]}")
+    if plan.share is not None:
+        asked += ", charged to this part"
+        together = (*together, _shared(plan.share))
     items = [Item(f"cost: {_amounts(plan.cost)} ({plan.cost.measure}){asked}", together)]
     if plan.remaining is not None:
         fits = plan.remaining.covers(plan.cost)
         left = plan.remaining - plan.cost if fits else None
         after = "too little: it will be refused" if left is None else f"{_amounts(left)} after"
-        items.append(Item(f"session: {_amounts(plan.remaining)} before; {after}"))
+        whose = "session" if plan.share is None else "part"
+        items.append(Item(f"{whose}: {_amounts(plan.remaining)} before; {after}"))
     return tuple(items)
+
+
+def _shared(share: Share) -> str:
+    """What a cost of one part is to the whole."""
+    n, g = share.parts, share.touched
+    dearest = "the dearest part" if g == 1 else f"the {g} dearest parts"
+    return (
+        f"one of {n} disjoint parts, of which one individual is in {g} at most: the session pays "
+        f"for {dearest}, which is now {_amounts(share.charged)} more, and never more than this cost"
+    )
 
 
 def _amounts(budget: Budget) -> str:

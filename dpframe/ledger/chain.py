@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, get_args
 
-from dpframe.core.budget import Budget
+from dpframe.core.budget import ApproxDP, Budget
 from dpframe.errors import InvalidBudget, LedgerError
 from dpframe.ledger.ledger import Entry
 from dpframe.ledger.record import COLUMNS, Act, Draft, Head, Record, Seal, sealed
@@ -29,10 +29,12 @@ class Account:
     name: str
     budget: Budget
     totals: list[Budget]
-    """The budget when it was opened and after each grant."""
+    """The budget when it was opened and after each grant, as sessions give it."""
     grants: list[Record]
     """Its opening and all grants."""
     spent: Budget
+    within: ApproxDP | None = None
+    """The (epsilon, delta) that the budget, then an amount of rho, was taken to imply."""
     unit: str | None = None
     entries: dict[int, Entry] = field(default_factory=dict)
 
@@ -136,23 +138,27 @@ class Chain:
             entry = account.entries.get(record.refers or 0)
             if entry is None or entry.status != "charged":
                 raise broken(f"{where} settles no open charge")
-        elif record.measure != account.budget.measure:
+        elif record.amount.measure != account.budget.measure:
             raise broken(f"{where} is in another measure than its budget")
+        elif not _same_composition(record, account):
+            raise broken(f"{where} is counted in another way than its budget")
         elif record.act == "charged" and not account.budget.covers(account.spent + record.amount):
             raise broken(f"{where} spends more than there was")
 
     def _apply(self, record: Record) -> None:
         if record.act == "opened":
-            amount = record.amount
+            amount, within = record.amount, record.within
+            zero = amount.of(amount.main * 0)
             self.accounts[record.name] = Account(
-                record.name, amount, [amount], [record], amount.of(amount.main * 0)
+                record.name, amount, [within or amount], [record], zero, within
             )
             return
         account = self.accounts[record.name]
         match record.act:
             case "granted":
                 account.budget = account.budget + record.amount
-                account.totals.append(account.budget)
+                account.within = record.within
+                account.totals.append(record.within or account.budget)
                 account.grants.append(record)
             case "charged":
                 cost, time = record.amount, datetime.fromisoformat(record.time)
@@ -164,6 +170,13 @@ class Chain:
             case "released" | "failed":
                 entry = account.entries[record.refers or 0]
                 account.entries[entry.number] = replace(entry, status=record.act)
+
+
+def _same_composition(record: Record, account: Account) -> bool:
+    """Grants name the (epsilon, delta) that is now the whole, charges never; it never shrinks."""
+    if record.act == "charged" or account.within is None:
+        return record.within is None
+    return record.within is not None and record.within.covers(account.within)
 
 
 def row_of(record: Record) -> tuple[object, ...]:

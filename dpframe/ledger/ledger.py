@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
-from dpframe.core.budget import Budget
+from dpframe.core.budget import ApproxDP, Budget
 
 Status = Literal["charged", "released", "failed"]
 Settled = Literal["released", "failed"]
@@ -54,6 +54,11 @@ class Ledger(Protocol):
     @property
     def budget(self) -> Budget:
         """All that may be spent, grants included."""
+        ...
+
+    @property
+    def within(self) -> ApproxDP | None:
+        """The (epsilon, delta) for which the budget is an amount of rho, if it was opened so."""
         ...
 
     @property

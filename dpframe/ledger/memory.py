@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Lock
 
-from dpframe.core.budget import Budget
+from dpframe.core.budget import ApproxDP, Budget
 from dpframe.errors import LedgerError
 from dpframe.ledger.amounts import over_budget
 from dpframe.ledger.ledger import Entry, Settled
@@ -21,8 +21,9 @@ class MemoryLedger:
 
     where = "kept in memory only"
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: Budget, within: ApproxDP | None = None) -> None:
         self._budget = budget
+        self._within = within
         self._entries: list[Entry] = []
         self._spent = budget.of(budget.main * 0)
         self._unit: str | None = None
@@ -32,6 +33,10 @@ class MemoryLedger:
     @property
     def budget(self) -> Budget:
         return self._budget
+
+    @property
+    def within(self) -> ApproxDP | None:
+        return self._within
 
     @property
     def spent(self) -> Budget:
@@ -58,7 +63,7 @@ class MemoryLedger:
             if unit is not None:
                 self.require_unit(unit)
             if not (self._budget - self._spent).covers(cost):
-                raise over_budget(self._budget, self._spent, cost)
+                raise over_budget(self._budget, self._spent, cost, self._within)
             number = len(self._entries)
             self._entries.append(Entry(number, datetime.now(UTC), fingerprint, cost, "charged"))
             self._spent = self._spent + cost

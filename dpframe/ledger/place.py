@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from dpframe.core.budget import Budget
+from dpframe.core.budget import ApproxDP, Budget
 from dpframe.errors import LedgerError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.memory import MemoryLedger
@@ -23,8 +23,13 @@ DEFAULT_NAME = "default"
 """The budget of a ledger that is opened without a name."""
 
 
-def open_ledger(place: Place, name: str | None, budget: Budget) -> Ledger:
+def open_ledger(
+    place: Place, name: str | None, budget: Budget, within: ApproxDP | None = None
+) -> Ledger:
     """The ledger at a place, with one budget opened or created.
+
+    `within` is the (epsilon, delta) that a budget of rho implies, where sessions give that: the
+    budget is then created with this rho, and opened with the rho that it was created with.
 
     Raises
     ------
@@ -32,10 +37,11 @@ def open_ledger(place: Place, name: str | None, budget: Budget) -> Ledger:
         When it cannot be opened, does not verify, or holds another budget by that name.
     """
     if place is None:
-        return MemoryLedger(budget)
+        return MemoryLedger(budget, within)
     from dpframe.ledger.stored import StoredLedger  # only who keeps a budget loads its store
 
-    return StoredLedger(store_at(place), DEFAULT_NAME if name is None else name, budget)
+    named = DEFAULT_NAME if name is None else name
+    return StoredLedger(store_at(place), named, budget, within)
 
 
 def store_at(place: str | os.PathLike[str], *, create: bool = True) -> Store:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+import re
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import lru_cache
@@ -30,6 +31,10 @@ MEASURES: dict[str, type[Budget]] = {m.measure: m for m in (PureDP, ApproxDP, ZC
 
 LONGEST = 4000
 """Digits of an amount; Python refuses to read more than 4,300."""
+
+_WITHIN = re.compile(r"(?P<measure>[^(]+) within \((?P<epsilon>[^,()]+), (?P<delta>[^,()]+)\)")
+"""The measure of a budget of rho that was opened as (epsilon, delta): ``zCDP within (1, 1/1000)``.
+It names the whole (epsilon, delta), after the grant where it is one; amounts are of rho."""
 
 _json = JSONEncoder(ensure_ascii=True, separators=(",", ":"), allow_nan=False).encode
 
@@ -53,6 +58,9 @@ class Draft:
         Of ``opened``, ``granted`` and ``charged``.
     who, why
         Of ``granted``.
+    within
+        Of ``opened`` and ``granted``, where amounts are the rho that implies an (epsilon, delta):
+        that, grants included.
     """
 
     name: str
@@ -63,6 +71,7 @@ class Draft:
     amount: Budget | None = None
     who: str | None = None
     why: str | None = None
+    within: ApproxDP | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +96,15 @@ class Record:
     @property
     def amount(self) -> Budget:
         """What was granted or charged."""
-        return _amount(self.measure or "", self.main or "", self.slack or "")
+        found = _WITHIN.fullmatch(self.measure or "")
+        measure = found["measure"] if found else self.measure or ""
+        return _amount(measure, self.main or "", self.slack or "")
+
+    @property
+    def within(self) -> ApproxDP | None:
+        """The whole (epsilon, delta) that a budget of rho stands for, where it was opened so."""
+        found = _WITHIN.fullmatch(self.measure or "")
+        return ApproxDP(Fraction(found["epsilon"]), Fraction(found["delta"])) if found else None
 
 
 @lru_cache(maxsize=1024)
@@ -154,7 +171,7 @@ def sealed(draft: Draft, seq: int, time: str, previous: str, seal: Seal) -> Reco
         draft.refers,
         draft.fingerprint,
         draft.unit,
-        None if amount is None else amount.measure,
+        None if amount is None else _measure(amount, draft.within),
         None if amount is None else _text(amount.main),
         None if amount is None else _text(amount.slack),
         draft.who,
@@ -162,6 +179,12 @@ def sealed(draft: Draft, seq: int, time: str, previous: str, seal: Seal) -> Reco
         previous,
     ]
     return Record(*[*values, seal.record(values)])
+
+
+def _measure(amount: Budget, within: ApproxDP | None) -> str:
+    if within is None:
+        return amount.measure
+    return f"{amount.measure} within ({_text(within.main)}, {_text(within.slack)})"
 
 
 def _text(value: Fraction) -> str:

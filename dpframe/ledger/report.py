@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from fractions import Fraction
 
-from dpframe.core.budget import Budget, PureDP, amount
+from dpframe.core.budget import ApproxDP, Budget, PureDP, amount
 from dpframe.core.exact import Number
 from dpframe.errors import InvalidBudget
 from dpframe.ledger.amounts import exact_words
@@ -27,8 +28,8 @@ def show(store: Store, name: str | None) -> Iterator[str]:
     if not chain.accounts:
         yield "no budgets"
     for account in _chosen(chain, name):
-        yield f"{account.name}: {account.budget.measure}, unit: {account.unit or 'none yet'}"
-        yield f"  budget     {exact_words(account.budget)}"
+        yield f"{account.name}: {_measure(account)}, unit: {account.unit or 'none yet'}"
+        yield f"  budget     {_whole(account)}"
         for grant in account.grants:
             yield f"    {_granted(grant)}"
         yield f"  spent      {exact_words(account.spent)}{_ends(account)}"
@@ -39,15 +40,29 @@ def show(store: Store, name: str | None) -> Iterator[str]:
             yield f"    {time}  {entry.status:8}  {cost}  plan {entry.fingerprint[:16]}"
 
 
+def _measure(account: Account) -> str:
+    if account.within is None:
+        return account.budget.measure
+    return f"{account.within.measure} through {account.budget.measure}"
+
+
+def _whole(account: Account) -> str:
+    """The budget as it was given, with the rho that it amounts to where rho is counted."""
+    counted = exact_words(account.budget)
+    return counted if account.within is None else f"{exact_words(account.within)}: {counted}"
+
+
 def _chosen(chain: Chain, name: str | None) -> list[Account]:
     return list(chain.accounts.values()) if name is None else [chain.account(name)]
 
 
 def _granted(record: Record) -> str:
-    time = record.time[:19].replace("T", " ")
+    time, amount = record.time[:19].replace("T", " "), exact_words(record.amount)
     if record.act == "opened":
-        return f"{time}  opened    {exact_words(record.amount)}"
-    return f"{time}  granted   {exact_words(record.amount)} by {record.who}: {record.why}"
+        given = "" if record.within is None else f"{exact_words(record.within)}: "
+        return f"{time}  opened    {given}{amount}"
+    now = "" if record.within is None else f" (now {exact_words(record.within)})"
+    return f"{time}  granted   {amount}{now} by {record.who}: {record.why}"
 
 
 def _ends(account: Account) -> str:
@@ -82,8 +97,18 @@ def export(store: Store, name: str | None) -> Iterator[str]:
     _chosen(store.read(), name)
 
 
-def grant(store: Store, name: str, amounts: dict[str, Number], who: str, why: str) -> Iterator[str]:
+def grant(
+    store: Store,
+    name: str,
+    amounts: dict[str, Number],
+    who: str,
+    why: str,
+    rho_within: Callable[[ApproxDP], Fraction],
+) -> Iterator[str]:
     """Raise a budget, on record.
+
+    A budget that was opened with (epsilon, delta) and is counted in rho is raised in epsilon and
+    delta. The record has the sum of both, and how much more rho that implies than there was.
 
     Parameters
     ----------
@@ -93,6 +118,8 @@ def grant(store: Store, name: str, amounts: dict[str, Number], who: str, why: st
         What is added, by ``epsilon``, ``delta``, ``rho``.
     who, why
         Recorded with it.
+    rho_within
+        The rho that implies an (epsilon, delta).
 
     Raises
     ------
@@ -104,15 +131,20 @@ def grant(store: Store, name: str, amounts: dict[str, Number], who: str, why: st
 
     def granting(chain: Chain) -> Draft:
         account = chain.account(name)
-        more = _more(account.budget, amounts)
-        _ = account.budget + more  # a delta of 1 or more is refused here
+        more = _more(account.within or account.budget, amounts)
+        now = (account.within or account.budget) + more  # a delta of 1 or more is refused here
         by, reason = plain_text(who, "--by"), plain_text(why, "--reason")
-        return Draft(name, "granted", amount=more, who=by, why=reason)
+        if account.within is None:
+            return Draft(name, "granted", amount=more, who=by, why=reason)
+        assert isinstance(now, ApproxDP)
+        rho = account.budget.of(rho_within(now)) - account.budget
+        if rho.is_zero:
+            raise InvalidBudget("the grant is too small to add any rho", remedy="grant more")
+        return Draft(name, "granted", amount=rho, who=by, why=reason, within=now)
 
     store.append(granting)
     account = store.read().account(name)
-    budget, left = exact_words(account.budget), exact_words(account.remaining)
-    yield f"{name}: {budget}, of which {left} remains"
+    yield f"{name}: {_whole(account)}, of which {exact_words(account.remaining)} remains"
 
 
 def _more(budget: Budget, amounts: dict[str, Number]) -> Budget:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from dpframe.core.budget import Budget
+from fractions import Fraction
+
+from dpframe.core.budget import ApproxDP, Budget
 from dpframe.errors import LedgerError
 from dpframe.ledger.amounts import exact_words, over_budget
-from dpframe.ledger.chain import Account, Chain
+from dpframe.ledger.chain import Account, Chain, broken
 from dpframe.ledger.ledger import Entry, Settled
 from dpframe.ledger.memory import other_unit
 from dpframe.ledger.record import Draft, plain_text
 from dpframe.ledger.store import Store
+
+_OTHER_FLOATS = Fraction(1, 10**6)
+"""How far the rho that two machines compute may differ; it is rounded down by less than that."""
 
 
 class StoredLedger:
@@ -24,6 +29,10 @@ class StoredLedger:
     budget
         Created with this amount, or opened if it has it already. After grants either the first
         amount or that with any number of the grants may be given; what counts is all of them.
+    within
+        The (epsilon, delta) for which the budget is an amount of rho. Then it is compared instead
+        of the budget, whose rho is fixed once, when it is created: it comes from floats, which
+        another machine may round in another way.
 
     Raises
     ------
@@ -31,19 +40,21 @@ class StoredLedger:
         When the store cannot be used or does not verify, or holds another budget by that name.
     """
 
-    def __init__(self, store: Store, name: str, budget: Budget) -> None:
+    def __init__(
+        self, store: Store, name: str, budget: Budget, within: ApproxDP | None = None
+    ) -> None:
         self._store = store
         self._name = plain_text(name, "name")
         account = store.read().accounts.get(self._name)
         if account is None:
-            account = self._create(budget)
-        _require_same(account, budget)
+            account = self._create(budget, within)
+        _require_same(account, budget, within)
 
-    def _create(self, budget: Budget) -> Account:
+    def _create(self, budget: Budget, within: ApproxDP | None) -> Account:
         def opening(chain: Chain) -> Draft | None:
             if self._name in chain.accounts:  # another process was faster
                 return None
-            return Draft(self._name, "opened", amount=budget)
+            return Draft(self._name, "opened", amount=budget, within=within)
 
         self._store.append(opening)
         return self._account()
@@ -58,6 +69,10 @@ class StoredLedger:
     @property
     def budget(self) -> Budget:
         return self._account().budget
+
+    @property
+    def within(self) -> ApproxDP | None:
+        return self._account().within
 
     @property
     def spent(self) -> Budget:
@@ -76,7 +91,7 @@ class StoredLedger:
             if unit is not None:
                 _require_unit(account, unit)
             if not account.remaining.covers(cost):
-                raise over_budget(account.budget, account.spent, cost)
+                raise over_budget(account.budget, account.spent, cost, account.within)
             return Draft(self._name, "charged", None, fingerprint, unit, cost)
 
         return self._store.append(charging)
@@ -88,14 +103,26 @@ class StoredLedger:
         self._store.verify()
 
 
-def _require_same(account: Account, budget: Budget) -> None:
-    if budget not in account.totals:
+def _require_same(account: Account, budget: Budget, within: ApproxDP | None) -> None:
+    same = (account.within is None) == (within is None)
+    if not same or (within or budget) not in account.totals:
+        there = _opened(account.totals[0], account.within is not None)
         raise LedgerError(
-            f"the budget {account.name!r} was opened with {exact_words(account.totals[0])} in "
-            f"{account.budget.measure}, and this is {exact_words(budget)} in {budget.measure}",
+            f"the budget {account.name!r} was opened with {there}, and this is "
+            f"{_opened(within or budget, within is not None)}",
             remedy="open it with the amount it has, raise it with `dpframe ledger grant`, or use "
             "another name",
         )
+    if within is not None:
+        given = account.grants[: account.totals.index(within) + 1]
+        recorded = sum((record.amount.main for record in given), Fraction(0))
+        if recorded > budget.main * (1 + _OTHER_FLOATS):
+            raise broken(f"budget {account.name!r} has more rho than {exact_words(within)} implies")
+
+
+def _opened(given: Budget, concentrated: bool) -> str:
+    composed = ', composition="zcdp"' if concentrated else ""
+    return f"{exact_words(given)} in {given.measure}{composed}"
 
 
 def _require_unit(account: Account, unit: str) -> None:

@@ -70,6 +70,8 @@ STEPS = [
     'f.cast({"u8": pl.Int64, "b": pl.Boolean})',
     'f.rename({"i64": "i64b", "i64b": "i64", "f64": "f64b", "f64b": "f64"})',
     'f.drop("sb")',
+    'f.session.partition(f, "e", ["a", "b"])["b"]',
+    'f.session.partition(f, ["i8", pl.col("i64") > 0], [(0, True), (None, False)])[None, False]',
 ]
 """Frame steps after which every column that expressions use is still there."""
 

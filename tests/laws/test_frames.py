@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -25,6 +27,7 @@ from dpframe.core.units import Rows
 from dpframe.errors import DPFrameError
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.filter import DropNulls, Filter
+from dpframe.frames.part import Part
 from dpframe.frames.refine import refine
 from dpframe.frames.step import Step
 from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
@@ -81,6 +84,21 @@ _LITERALS: dict[str, list[str]] = {
     "dtms": ["datetime(1970, 1, 1)", "datetime(9999, 12, 31)", "None"],
     "dur": ["timedelta(0)", "timedelta(days=-1)", "timedelta(microseconds=1500)", "None"],
     "t": ["time(0)", "time(12)", "time(23, 59, 59, 999999)", "None"],
+}
+_KEYS: dict[str, list[Any]] = {
+    "i8": [0, 127, None],
+    "i64": [7, -(2**63), None],
+    "u8": [255, None],
+    "u64": [2**64 - 1, 2**63, None],
+    "b": [True, False, None],
+    "s": ["a", "", None],
+    "e": ["a", "c", None],
+    "d": [date(1970, 1, 1), None],
+    "dt": [datetime(1970, 1, 1), None],
+    "dtms": [datetime(1970, 1, 1), None],
+    "dur": [timedelta(0), None],
+    "t": [time(0), None],
+    "dec": [Decimal("0.01"), None],
 }
 _OPERATORS = ["<", "<=", ">", ">=", "==", "!="]
 _CHECKS = ["is_null", "is_not_null", "is_nan", "is_not_nan", "is_finite", "is_infinite"]
@@ -242,7 +260,7 @@ def test_many_nested_conditions(predicate: Tree, frame: pl.DataFrame, tight: boo
 @st.composite
 def steps(draw: st.DrawFn, columns: Columns) -> Step:
     """A step on a frame with these columns, of any kind."""
-    kind = draw(st.sampled_from([Filter, DropNulls, WithColumns, Select, Rename, Drop]))
+    kind = draw(st.sampled_from([Filter, DropNulls, WithColumns, Select, Rename, Drop, Part]))
     names = list(columns)
     some = draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
     if kind is Filter:
@@ -251,6 +269,11 @@ def steps(draw: st.DrawFn, columns: Columns) -> Step:
         return Filter(predicates or (tree_of("pl.lit(True)"),))
     if kind is DropNulls:
         return DropNulls(tuple(some))
+    if kind is Part:
+        typed = [n for n in _KEYS if n in columns and to_polars(columns[n].dtype) == SCHEMA[n]]
+        by = [n for n in some if n in typed] or typed[:1]
+        key = tuple(draw(st.sampled_from(_KEYS[n])) for n in by)
+        return Part(tuple(Named(n, Column(n)) for n in by), key, draw(st.booleans()))
     if kind is Drop:
         return Drop(tuple(some[: max(1, len(names) - 1)]))
     if kind is Rename:
@@ -528,6 +551,7 @@ def test_every_step_has_words_and_a_reason() -> None:
         Select((Named("i64", Column("i64")),)),
         Rename((("i64", "n"),)),
         Drop(("i64",)),
+        Part((Named("i64", Column("i64")),), (7,), False),
     ]
     known = {kind.__name__ for kind in Step.__subclasses__()}
     assert {type(s).__name__ for s in steps_of_all_kinds} == known

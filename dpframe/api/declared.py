@@ -1,0 +1,77 @@
+"""What a data owner declares of columns: bounds and categories, which are public."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dpframe.aggregates.histogram import listed_categories
+from dpframe.aggregates.values import pair
+from dpframe.api.source import Source
+from dpframe.core.domain import Domain, columns, domain_of_dtype
+from dpframe.core.interval import Interval
+from dpframe.errors import InvalidBounds, UnknownColumn
+from dpframe.rows.polars_dtypes import schema_from_polars
+from dpframe.rows.suggest import did_you_mean
+
+
+def declared(
+    source: Source, bounds: Mapping[str, Sequence[Any]], categories: Mapping[str, Sequence[Any]]
+) -> Mapping[str, Domain]:
+    """The domains of the source's columns, with what the data owner declared."""
+    table = {n: domain_of_dtype(t) for n, t in schema_from_polars(source.schema).items()}
+    for name, ends in _declarations(bounds, "bounds", "(0, 100)"):
+        found = _column(table, name, "bounds")
+        where = f"protect(..., bounds={{{name!r}: {ends!r}}})"
+        if not found.dtype.is_ordered:
+            raise InvalidBounds(
+                f"a column of type {found.dtype} has no bounds",
+                where=where,
+                remedy="declare categories=... for text",
+            )
+        lo, hi = pair(ends, found.dtype, where)
+        if lo > hi:
+            raise InvalidBounds(
+                "the bounds are reversed", where=where, remedy="write the lower bound first"
+            )
+        narrowed = found.interval.intersect(Interval(lo, hi))
+        if narrowed is None:
+            raise InvalidBounds(
+                f"no value of type {found.dtype} lies within the bounds",
+                where=where,
+                remedy="declare bounds that the type can hold",
+            )
+        table[name] = replace(found, interval=narrowed)
+    for name, values in _declarations(categories, "categories", '["a", "b"]'):
+        found = _column(table, name, "categories")
+        where = f"protect(..., categories={{{name!r}: ...}})"
+        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+            raise InvalidBounds(
+                f"categories are a list of values, not {values!r}",
+                where=where,
+                remedy=f'write categories={{{name!r}: ["a", "b"]}}',
+            )
+        listed = listed_categories(list(values), found, where)
+        table[name] = replace(found, categories=tuple(v for v in listed if v is not None))
+    return columns(table)
+
+
+def _declarations(given: object, what: str, example: str) -> Iterable[tuple[str, Any]]:
+    if not isinstance(given, Mapping):
+        raise InvalidBounds(
+            f"{what} are declared by column, not as a {type(given).__name__}",
+            where=f"protect(..., {what}=...)",
+            remedy=f'write {what}={{"column": {example}}}',
+        )
+    return given.items()
+
+
+def _column(table: Mapping[str, Domain], name: str, what: str) -> Domain:
+    if name not in table:
+        raise UnknownColumn(
+            f"the frame has no column {name!r}",
+            where=f"protect(..., {what}={{{name!r}: ...}})",
+            remedy=did_you_mean(str(name), table),
+        )
+    return table[name]

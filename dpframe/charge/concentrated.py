@@ -1,0 +1,115 @@
+"""Sessions with an (epsilon, delta) that add up rho: what rho they have, and how spends are read.
+
+All plans of such a session together are rho-zCDP, however each is chosen after results of earlier
+ones: the sum of rho is a privacy filter (Feldman and Zrnic 2021, whose filter holds at every order
+of Renyi divergence; Whitehouse, Ramdas, Rogers and Wu 2023). Once, at the end, rho-zCDP implies
+(epsilon, delta) (Canonne, Kamath and Steinke 2020, Proposition 12). Many small plans then cost
+about the root of what they cost in sums of epsilon: pure epsilon is (epsilon**2 / 2)-zCDP (Bun and
+Steinke 2016, Proposition 1.4).
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from dpframe.accounting.zcdp import largest_rho
+from dpframe.charge.spend import slack_beside_accuracy, spend_in
+from dpframe.core.budget import ZCDP, ApproxDP, Budget
+from dpframe.core.exact import Number, digits_down, float_down
+from dpframe.errors import InvalidBudget
+
+_LEAST_DELTA = Fraction(1, 10**280)
+_MOST_EPSILON = Fraction(10**4)
+"""Beyond these floats may not hold what the conversion computes."""
+_DIGITS = 8
+
+
+def rho_within(budget: ApproxDP) -> Fraction:
+    """The largest rho that implies `budget`, rounded down to 8 digits.
+
+    Floats are rounded towards less; delta by more than the error of its logarithm. So few digits
+    can be read, and are the same on nearly all machines.
+
+    Raises
+    ------
+    InvalidBudget
+        When there is no delta, or it is too small for floats.
+    """
+    if budget.slack <= _LEAST_DELTA:
+        raise InvalidBudget(
+            'composition="zcdp" needs a delta, and one above 1e-280',
+            where='composition="zcdp"',
+            remedy='write dp.Session(epsilon=1, delta=1e-8, composition="zcdp")',
+        )
+    log_delta = math.log(float_down(budget.slack)) - 1e-11
+    return digits_down(largest_rho(min(budget.main, _MOST_EPSILON), log_delta), _DIGITS)
+
+
+def counted(budget: Budget, composition: str) -> tuple[Budget, ApproxDP | None]:
+    """What a session's charges are added up against, and the (epsilon, delta) that it stands for
+    where it is rho in place of that.
+
+    Raises
+    ------
+    InvalidBudget
+        When there is no such composition, or not of such a budget.
+    """
+    if composition == "sum":
+        return budget, None
+    if composition != "zcdp":
+        raise InvalidBudget(
+            f"there is no composition {composition!r}",
+            where=f"composition={composition!r}",
+            remedy='use "sum", or "zcdp" for a budget of epsilon and delta',
+        )
+    if isinstance(budget, ZCDP):
+        raise InvalidBudget(
+            "a budget of rho is added up in rho already",
+            where='composition="zcdp"',
+            remedy="leave composition out",
+        )
+    if not isinstance(budget, ApproxDP):
+        raise InvalidBudget(
+            'composition="zcdp" is for a budget with a delta: rho implies no pure epsilon',
+            where='composition="zcdp"',
+            remedy="open the session with a delta, such as delta=1e-8, or leave composition out",
+        )
+    return ZCDP(rho_within(budget)), budget
+
+
+def spend_within(
+    epsilon: Number | None, delta: Number | None, rho: Number | None, remaining: Budget
+) -> Budget:
+    """A spend in a session that adds up rho: either (epsilon, delta), or rho.
+
+    Raises
+    ------
+    InvalidBudget
+        When it is empty, zero, negative, infinite, or both.
+    """
+    if rho is None:
+        return spend_in(ApproxDP, epsilon, delta, None, remaining)
+    if epsilon is not None or delta is not None:
+        other = "epsilon" if epsilon is not None else "delta"
+        raise InvalidBudget(
+            f"a spend of rho has no {other} beside it in a session that adds up rho",
+            where=f"rho={rho}, {other}={delta if epsilon is None else epsilon}",
+            remedy="spend epsilon and delta, or rho",
+        )
+    return spend_in(ZCDP, None, None, rho, remaining)
+
+
+def accuracy_within(
+    epsilon: Number | None, delta: Number | None, rho: Number | None
+) -> tuple[type[Budget], Fraction]:
+    """The measure and the delta of a spend that is given by its accuracy: the least epsilon beside
+    a delta, the least rho without.
+
+    Raises
+    ------
+    InvalidBudget
+        When an amount is given too, or the delta makes no sense.
+    """
+    measure = ZCDP if delta is None else ApproxDP
+    return measure, slack_beside_accuracy(measure, epsilon, delta, rho)

@@ -1,0 +1,89 @@
+"""The rows that have one of several public keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from dpframe.core.domain import Scalar, columns
+from dpframe.core.dtypes import STRING, DType
+from dpframe.core.tree import Literal, Named, Tree, call
+from dpframe.frames.facts import FrameFacts
+from dpframe.frames.refine import refine
+from dpframe.frames.step import Step
+from dpframe.rows.broadcast import unordered
+from dpframe.rows.fold import domain, lower, outer_words
+from dpframe.rows.literal import literal_lower, literal_words
+from dpframe.rows.operation import Namespace
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Step):
+    """Keep the rows whose values of `by` are `key`; null equals null.
+
+    Each row is kept or dropped on its own values, so the step is 1-stable. Keys are values of the
+    types of `by`, and are compared in them (text as text), so no row equals two keys: parts with
+    different keys have no row in common.
+
+    Parameters
+    ----------
+    by
+        The expressions that tell parts apart.
+    key
+        One value for each of them, None for null.
+    computed
+        Whether a column may have been computed. What Polars then takes for sorted may not be, and
+        equality would be decided by looking in the wrong half (docs/decisions/0002).
+    """
+
+    by: tuple[Named, ...]
+    key: tuple[Scalar, ...]
+    computed: bool
+
+    def facts(self, before: FrameFacts) -> FrameFacts:
+        table = dict(before.columns)
+        for tree, dtype, value in self._pairs(before):
+            if value is not None:
+                table = refine(table, call("eq", tree, Literal(value, dtype)))
+        return replace(before, columns=columns(table), complete=False)
+
+    def lower(self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace) -> pl.LazyFrame:
+        return frame.filter(*(self._holds(*pair, before, ns) for pair in self._pairs(before)))
+
+    def _holds(
+        self, tree: Tree, dtype: DType, value: Scalar, before: FrameFacts, ns: Namespace
+    ) -> pl.Expr:
+        expression = lower(tree, before.columns, ns)
+        if dtype == STRING and domain(tree, before.columns).dtype != STRING:
+            expression = expression.cast(ns.String)
+        if self.computed:
+            expression = unordered(ns, expression)
+        if value is None:
+            return expression.is_null()
+        equal: pl.Expr = expression == literal_lower(Literal(value, dtype), ns)
+        return equal
+
+    def _pairs(self, before: FrameFacts) -> Iterator[tuple[Tree, DType, Scalar]]:
+        """Each expression, the type in which it is compared, and its value."""
+        for named, value in zip(self.by, self.key, strict=True):
+            yield named.tree, key_type(domain(named.tree, before.columns).dtype), value
+
+    def words(self) -> str:
+        return f"part({', '.join(self._words())})"
+
+    def _words(self) -> Iterator[str]:
+        for named, value in zip(self.by, self.key, strict=True):
+            by = outer_words(named.tree)
+            written = literal_words(Literal(value, STRING))  # words do not depend on the type
+            yield f"{by} is null" if value is None else f"{by} == {written}"
+
+    @property
+    def stability(self) -> str:
+        return "each row is in one part at most, by its own values"
+
+
+def key_type(dtype: DType) -> DType:
+    """The type in which values are compared with keys; codes of categories depend on the data."""
+    return STRING if dtype.is_text else dtype

@@ -1,0 +1,96 @@
+"""Public keys that divide a frame into parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from dpframe.core.tree import Column
+from dpframe.errors import DPFrameError, UnsupportedOperation
+from dpframe.frames.groups import Groups
+from dpframe.frames.part import Part, key_type
+from dpframe.frames.relation import Relation
+from dpframe.parse.groups import read_groups
+from dpframe.rows.failures import FAILURES
+from dpframe.rows.fold import domain, outer_words
+from dpframe.rows.polars_dtypes import to_polars
+
+MOST_PARTS = 10_000
+
+
+def read_parts(relation: Relation, by: Sequence[Any], keys: object) -> dict[Any, Relation]:
+    """The parts of a frame, by key: a value for one column, a tuple for several.
+
+    What may be given as `by` and `keys` is what group-by takes; a key that is given twice is one
+    key. Every key can be told from the others, in Python and in the engine, or all are refused.
+
+    Raises
+    ------
+    MissingKeys
+        When keys are not public values of the types of `by`, each.
+    UnsupportedOperation
+        When there are too many, or Python cannot hold them exactly.
+    """
+    try:
+        groups = read_groups(by, {}, keys, relation.facts.columns)
+    except DPFrameError as error:
+        raise _of_parts(error) from None
+    if groups.size > MOST_PARTS:
+        raise UnsupportedOperation(
+            f"there would be {groups.size} parts, more than {MOST_PARTS}",
+            where=f"partition(frame, {_by(groups)}, ...)",
+            remedy="use group_by for many groups, or partition by something coarser",
+        )
+    computed = any(not isinstance(n.tree, Column) for n in groups.by) or any(
+        step.computes for step, _ in relation.steps
+    )
+    try:
+        made = {
+            row[0] if len(row) == 1 else row: relation.then(Part(groups.by, row, computed))
+            for row in groups.keys.rows()
+        }
+        exact = len(made) == groups.size and _are_exact(groups, relation)
+    except DPFrameError:
+        raise
+    except FAILURES:  # Python does not have all years, nor all moments in them
+        exact, made = False, {}
+    if not exact:
+        raise _inexact(groups)
+    return made
+
+
+def _are_exact(groups: Groups, relation: Relation) -> bool:
+    """Whether keys are the same once Python has held them: nanoseconds are not, nor is the hour
+    that comes twice when clocks go back.
+    """
+    for named, column in zip(groups.by, groups.keys.iter_columns(), strict=True):
+        dtype: Any = to_polars(key_type(domain(named.tree, relation.facts.columns).dtype))
+        given = column.cast(dtype).drop_nulls()
+        written = [pl.lit(v, dtype=dtype).alias(str(i)) for i, v in enumerate(given.to_list())]
+        for i, made in enumerate(pl.select(written).iter_columns()):
+            if not made.equals(given[i : i + 1], check_dtypes=True):
+                return False
+    return True
+
+
+def _of_parts(error: DPFrameError) -> DPFrameError:
+    """A refusal of keys or expressions, as of the call that was made."""
+    called = ("group_by(", "partition(frame, ")
+    where = error.where and error.where.replace(*called)
+    remedy = error.remedy and error.remedy.replace(*called)
+    return type(error)(error.what, where=where, remedy=remedy)
+
+
+def _by(groups: Groups) -> str:
+    return ", ".join(outer_words(named.tree) for named in groups.by)
+
+
+def _inexact(groups: Groups) -> UnsupportedOperation:
+    return UnsupportedOperation(
+        "Python holds some of the keys less exactly than the frame does, and could not tell parts "
+        "apart",
+        where=f"partition(frame, {_by(groups)}, keys=...)",
+        remedy="partition by something coarser, such as pl.col('t').dt.truncate('1us'), or by text",
+    )

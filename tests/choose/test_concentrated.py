@@ -1,0 +1,125 @@
+"""What plans cost in rho, mechanism by mechanism."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe.choose import Asked, choose_together, in_rho
+from dpframe.choose.together import Together
+from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.mechanisms import DiscreteGaussian
+
+WIDE = ExactSensitivity(3, Fraction(6), Fraction(14), Fraction(3))
+
+
+def rho_of(asked: Asked, spend: Any) -> tuple[Any, Fraction]:
+    found = in_rho([asked], choose_together([asked], [Fraction(1)], spend))
+    assert found.composition == "sum"
+    assert isinstance(found.cost, dp.ZCDP)
+    return found.choices[0].law, found.cost.main
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "discrete_laplace"])
+def test_laplace_noise_costs_half_its_squared_epsilon(mechanism: str) -> None:
+    law, rho = rho_of(Asked("s", WIDE, mechanism), dp.ApproxDP("0.3", 0))
+    assert law.scale == 20
+    assert rho == Fraction(9, 200)
+
+
+def test_gaussian_noise_costs_by_its_variance_and_no_delta() -> None:
+    asked = [Asked("s", WIDE, "discrete_gaussian")]
+    found = in_rho(asked, choose_together(asked, [Fraction(1)], dp.ApproxDP("0.3", "1e-9")))
+    law, rho = found.choices[0].law, found.cost.main
+    assert isinstance(law, DiscreteGaussian)
+    assert found.cost.slack == 0
+    assert 0 <= rho - Fraction(14) / (2 * law.sigma_squared) < rho / 10**16
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "squared", "rho"),
+    [
+        ("auto", 7, Fraction(25, 20000)),  # permute-and-flip: epsilon**2 / 2, by the sum of ranges
+        ("permute_and_flip", 7, Fraction(25, 20000)),
+        ("report_noisy_max", 7, Fraction(25, 20000)),
+        ("exponential", 7, Fraction(7 * 25, 16 * 8 * 10000)),
+    ],
+)
+def test_selections_cost_as_their_range_says(mechanism: str, squared: int, rho: Fraction) -> None:
+    asked = Asked("w", WIDE, mechanism, (Fraction(4), Fraction(squared)))
+    law, found = rho_of(asked, dp.ApproxDP("0.05", 0))
+    assert law.scale == 80
+    assert found == rho
+
+
+def test_each_round_of_a_selection_costs() -> None:
+    once = Asked("w", WIDE, "permute_and_flip", (Fraction(4), Fraction(16)))
+    thrice = Asked("w", WIDE, "permute_and_flip", (Fraction(4), Fraction(16)), rounds=3)
+    assert rho_of(thrice, dp.ApproxDP("0.3", 0))[1] == 3 * rho_of(once, dp.ApproxDP("0.1", 0))[1]
+
+
+def test_randomised_response_costs_half_its_squared_epsilon() -> None:
+    asked = Asked("h", WIDE, "randomized_response", responses=(3, 1))
+    law, rho = rho_of(asked, dp.ApproxDP("0.3", 0))
+    assert 0 <= rho - law.epsilon(1) ** 2 / 2 < rho / 10**16
+
+
+def test_what_is_public_costs_nothing() -> None:
+    zero = ExactSensitivity(0, Fraction(0), Fraction(0), Fraction(0))
+    assert rho_of(Asked("n", zero), dp.ApproxDP(1, 0))[1] == 0
+
+
+def test_parts_add_up_and_noise_is_as_without() -> None:
+    asked = [Asked(f"c{i}", WIDE) for i in range(40)]
+    spend = dp.ApproxDP(1, "1e-8")
+    for n in (1, 3, 40):
+        before = choose_together(asked[:n], [Fraction(1)] * n, spend)
+        after = in_rho(asked[:n], before)
+        assert [c.law for c in after.choices] == [c.law for c in before.choices]
+        total = sum(c.cost.main for c in after.choices)
+        assert total <= after.cost.main < total * (1 + Fraction(1, 10**15))
+        assert after.cost.slack == 0
+
+
+def test_a_spend_of_rho_is_what_it_was() -> None:
+    asked = [Asked("s", WIDE), Asked("w", WIDE, "auto", (Fraction(4), Fraction(16)))]
+    before = choose_together(asked, [Fraction(1), Fraction(2)], dp.ZCDP("0.01"))
+    assert in_rho(asked, before) is before
+
+
+def test_a_mechanism_whose_rho_is_not_known_is_refused() -> None:
+    """As one would be that fails altogether with some probability."""
+
+    class Fails:
+        name = "truncated"
+
+    asked = Asked("s", WIDE)
+    (choice,) = choose_together([asked], [Fraction(1)], dp.ApproxDP(1, "1e-8")).choices
+    unknown: Any = Fails()
+    made = type(choice)(unknown, choice.cost, choice.reason)
+    with pytest.raises(dp.UnsupportedOperation, match="truncated in rho is not known"):
+        in_rho([asked], Together((made,), dp.ApproxDP(1, "1e-8"), "sum"))
+
+
+def test_noise_of_whole_plans_is_that_of_other_sessions() -> None:
+    frame = pl.LazyFrame(schema={"a": pl.Int64, "c": pl.Enum(["x", "y"])})
+    both = [dp.Session(epsilon=1, delta="1e-8", composition=c) for c in ("sum", "zcdp")]
+    plans = []
+    for session in both:
+        people = session.protect(frame, dp.Rows(contributions=2))
+        query = people.group_by("c").agg(
+            dp.count().alias("n"),
+            dp.mean("a", (0, 9)).alias("m"),
+            dp.median("a", (0, 99)).alias("q"),
+            dp.argmax("a", candidates=[1, 2]).alias("w"),
+        )
+        plans.append(query.plan(epsilon="0.5", delta="1e-9"))
+    summed, concentrated = plans
+    assert [r.law for r in summed.releases] == [r.law for r in concentrated.releases]
+    assert isinstance(summed.cost, dp.ApproxDP)
+    assert isinstance(concentrated.cost, dp.ZCDP)
+    assert summed.fingerprint != concentrated.fingerprint
