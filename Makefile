@@ -58,6 +58,7 @@ bench: .venv/stamp-dev ## ratios within one run: planning, overhead, import
 	.venv/bin/python benchmarks/import_time.py
 	.venv/bin/python benchmarks/planning.py
 	.venv/bin/python benchmarks/overhead.py
+	.venv/bin/python benchmarks/individuals.py
 	.venv/bin/python benchmarks/noise.py
 	.venv/bin/python benchmarks/ledger.py
 

@@ -10,12 +10,11 @@ it grow (Linux only, from /proc). The aim is 1.3 times the plain CPU time plus 2
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import polars as pl
+from memory import peak, report
 from purchases import CITIES, PLAIN, ROWS, SHOPS, best_times, purchases
 
 import dpframe as dp
@@ -45,14 +44,14 @@ def main(rows: int, repeats: int) -> None:
     for name in PRIVATE:
         times = best_times(sides(name, frame), repeats)
         (cpu, wall), (private_cpu, private_wall) = times["plain"], times["private"]
-        (peak, grown), (private_peak, private_grown) = (
-            _peak(name, side, rows) for side in ("plain", "private")
+        (most, grown), (private_most, private_grown) = (
+            peak(__file__, name, side, str(rows)) for side in ("plain", "private")
         )
         print(
             f"{name:26}{cpu:12.3f}{private_cpu:9.3f}{private_cpu / cpu:7.2f}"
             f"{private_cpu / (1.3 * cpu + 0.020):12.0%}{private_wall / wall:7.2f}"
-            f"{peak:9.0f}{grown:8.1f}{private_peak:9.0f}{private_grown:8.1f}"
-            f"{private_peak / peak:7.2f}"
+            f"{most:9.0f}{grown:8.1f}{private_most:9.0f}{private_grown:8.1f}"
+            f"{private_most / most:7.2f}"
         )
 
 
@@ -65,38 +64,12 @@ def sides(name: str, frame: pl.DataFrame) -> dict[str, Callable[[], object]]:
     }
 
 
-def _peak(name: str, side: str, rows: int) -> tuple[float, float]:
-    """Megabytes of a fresh process at most while it runs one side once, and the growth in that."""
-    done = subprocess.run(
-        [sys.executable, __file__, "--peak", name, side, str(rows)],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    peak, grown = (float(part) for part in done.stdout.split())
-    return peak, grown
-
-
-def _report_peak(name: str, side: str, rows: int) -> None:
-    work = sides(name, purchases(rows))[side]
-    sides(name, purchases(1000))[side]()  # what the first query loads is not its memory
-    Path("/proc/self/clear_refs").write_text("5")  # forget the highest size so far
-    before = _resident("VmRSS")
-    work()
-    peak = _resident("VmHWM")
-    print(peak, peak - before)
-
-
-def _resident(field: str) -> float:
-    status = Path("/proc/self/status").read_text()
-    return next(
-        int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith(field)
-    )
-
-
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--peak"]:
-        _report_peak(sys.argv[2], sys.argv[3], int(sys.argv[4]))
+        aggregate, side, size = sys.argv[2:]
+        work = sides(aggregate, purchases(int(size)))[side]
+        sides(aggregate, purchases(1000))[side]()  # what the first query loads is not its memory
+        report(work)
     else:
         main(
             int(float(sys.argv[1])) if len(sys.argv) > 1 else ROWS,

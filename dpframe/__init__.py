@@ -8,6 +8,7 @@ from dpframe.api.expressions import DPExpr
 from dpframe.api.frame import PrivateFrame, PrivateGroupBy
 from dpframe.api.functions import (
     argmax,
+    bounds,
     count,
     histogram,
     mean,
@@ -38,6 +39,7 @@ from dpframe.errors import (
     UnknownColumn,
     UnsupportedOperation,
 )
+from dpframe.parse.key_sets import Keys, keys
 from dpframe.plan import NoisyAggregate, Plan, PlanStep
 
 _register()
@@ -54,6 +56,7 @@ __all__ = [
     "Identifier",
     "InvalidBounds",
     "InvalidBudget",
+    "Keys",
     "LedgerError",
     "MissingKeys",
     "NoisyAggregate",
@@ -74,8 +77,10 @@ __all__ = [
     "UnsupportedOperation",
     "accounting",
     "argmax",
+    "bounds",
     "count",
     "histogram",
+    "keys",
     "mean",
     "median",
     "n_unique",

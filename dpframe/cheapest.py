@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from dpframe import pipeline
 from dpframe.aggregates.query import Query
+from dpframe.choose import Split
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number, exact
 from dpframe.errors import InvalidBounds, InvalidBudget
@@ -17,7 +18,11 @@ _LEAST, _MOST = Fraction(1, 2**40), Fraction(2**20)
 
 
 def cheapest(
-    query: Query, measure: type[Budget], slack: Fraction, wanted: Mapping[str, Number]
+    query: Query,
+    measure: type[Budget],
+    slack: Fraction,
+    wanted: Mapping[str, Number],
+    split: Split = "least error",
 ) -> Budget:
     """The least spend, to six digits, at which each named output errs by no more than was asked
     with 95% confidence.
@@ -34,6 +39,8 @@ def cheapest(
         The delta of the spend.
     wanted
         The largest error of each output, in its own units.
+    split
+        How the cost is divided.
 
     Raises
     ------
@@ -55,7 +62,7 @@ def cheapest(
         raise InvalidBudget(
             "no accuracy is asked for", remedy='write for example accuracy={"len": 50}'
         )
-    if not _meets(query, measure.of(_MOST, slack), targets):
+    if not _meets(query, measure.of(_MOST, slack), targets, split):
         raise InvalidBudget(
             f"no spend makes the error of {' and '.join(map(repr, targets))} so small with 95% "
             "confidence",
@@ -66,7 +73,7 @@ def cheapest(
     low, high = _LEAST, _MOST
     while high / low > 1 + Fraction(1, 10 ** (_DIGITS + 1)):
         middle = _between(low, high)
-        if _meets(query, measure.of(middle, slack), targets):
+        if _meets(query, measure.of(middle, slack), targets, split):
             high = middle
         else:
             low = middle
@@ -87,9 +94,9 @@ def _positive(name: str, error: Number) -> Fraction:
     return value
 
 
-def _meets(query: Query, spend: Budget, targets: Mapping[str, Fraction]) -> bool:
+def _meets(query: Query, spend: Budget, targets: Mapping[str, Fraction], split: Split) -> bool:
     try:
-        plan = pipeline.plan(query, spend, None).plan
+        plan = pipeline.plan(query, spend, None, split).plan
     except InvalidBudget:  # more noise than can be drawn
         return False
     return all(plan.accuracy(name, _CONFIDENCE) <= error for name, error in targets.items())

@@ -21,17 +21,25 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from dpframe.aggregates.part import Additive, Part, Responses, Selection, Table
+from dpframe.aggregates.aggregate import Noisy
+from dpframe.aggregates.keys import KeySelection
+from dpframe.aggregates.part import Additive, CellCounts, Part, Responses, Selection, Table
 from dpframe.aggregates.query import Query
+from dpframe.aggregates.request import UNKNOWN
 from dpframe.aggregates.spec import OutputSpec
 from dpframe.aggregates.statistics import GridSum, SquareSum
+from dpframe.aggregates.unit_statistics import UnitTotal
 from dpframe.choose import (
     Asked,
     Choice,
     Split,
+    Together,
     choose_together,
+    choose_with_keys,
     in_rho,
     least_error_weights,
 )
@@ -41,6 +49,7 @@ from dpframe.core.tree import Named
 from dpframe.errors import EngineError, LedgerError, UnsupportedOperation
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
+from dpframe.frames.step import Step
 from dpframe.infer import PlannedUse, parts_of
 from dpframe.infer.notes import (
     declared_words,
@@ -51,15 +60,15 @@ from dpframe.infer.notes import (
 )
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import Share
-from dpframe.lower import dry_run
+from dpframe.lower import Sources, dry_run, run_choosing
 from dpframe.lower import run as run_exact
-from dpframe.mechanisms import DiscreteGaussian, Law, NoNoise
+from dpframe.mechanisms import DiscreteGaussian, KeyLaw, Law, NoNoise
 from dpframe.parse.groups import MOST_GROUPS, read_groups
 from dpframe.parse.outputs import polars_schema, read_outputs
 from dpframe.parse.parts import read_parts
 from dpframe.parse.reader import read
 from dpframe.plan import NoisyAggregate, Plan, PlanStep, confidence_of
-from dpframe.release import assemble, check_post, draw, rehearse
+from dpframe.release import KeyChoice, assemble, check_post, draw, rehearse
 from dpframe.rows.failures import FAILURES
 
 
@@ -103,13 +112,19 @@ def read_rows(
     return tuple(found)
 
 
-def group(relation: Relation, by: Sequence[Any], named: Mapping[str, Any], keys: object) -> Groups:
-    """A group-by with public keys."""
-    return read_groups(by, named, keys, relation.facts.columns)
+def group(
+    relation: Relation,
+    by: Sequence[Any],
+    named: Mapping[str, Any],
+    keys: object,
+    discover: bool = False,
+) -> Groups:
+    """A group-by with public keys; with `discover` keys that nobody knows are to be chosen."""
+    return read_groups(by, named, keys, relation.facts.columns, discover)
 
 
-def divide(relation: Relation, by: Sequence[Any], keys: object) -> dict[Any, Relation]:
-    """Disjoint parts of a frame, by public key."""
+def divide(relation: Relation, by: Sequence[Any], keys: object) -> tuple[dict[Any, Relation], int]:
+    """Disjoint parts of a frame, by public key, and in how many of them neighbours can differ."""
     return read_parts(relation, by, keys)
 
 
@@ -125,12 +140,19 @@ def ask(relation: Relation, groups: Groups | None, specs: Iterable[OutputSpec]) 
 
 def _require_room(use: PlannedUse, query: Query) -> None:
     """Refuse more results than fit in memory."""
-    entries = use.part.entries(query.scope)
+    entries = _entries(use.part, query)
     if entries > MOST_GROUPS:
         raise UnsupportedOperation(
             f"{use.name} would have {entries} results, more than {MOST_GROUPS}",
             remedy="use fewer keys or fewer bins",
         )
+
+
+def _entries(part: Part, query: Query) -> int:
+    """How many results there are, in one group where their number is not known."""
+    entries = part.entries(query.scope)
+    discovered = query.groups is not None and query.groups.discovered
+    return max(1, entries // UNKNOWN) if discovered else entries
 
 
 def plan(
@@ -163,7 +185,7 @@ def plan(
     by = "weights" if any(request.weight != 1 for request in query.requests) else split
     weights, rho_weights = _weights(parts, by)
     asked = [_asked(use, query) for use in parts]
-    together = choose_together(asked, weights, spend, rho_weights)
+    together = _together(query, parts, asked, weights, spend, rho_weights)
     allowed = together.cost
     if charge_rho:
         together = in_rho(asked, together)
@@ -177,7 +199,7 @@ def plan(
         unit=query.relation.facts.unit,
         steps=_steps(query.relation),
         grouping=None if groups is None else f"{groups.words()}: {groups.origin}",
-        groups=None if groups is None else groups.size,
+        groups=None if groups is None or groups.discovered else groups.size,
         releases=releases,
         outputs=tuple((output.name, output.words) for output in query.outputs),
         cost=together.cost,
@@ -186,7 +208,7 @@ def plan(
         requested=spend,
         remaining=remaining,
         warnings=warnings_for(query, releases, allowed),
-        keys=None if groups is None else groups.listed(),
+        keys=None if groups is None or groups.discovered else groups.listed(),
         notes=notes_for(query, releases),
         declared=declared_words(query),
         query=query,
@@ -202,8 +224,8 @@ def on_part(prepared: Prepared, share: Share) -> Prepared:
 
 def run(
     prepared: Prepared,
-    source: pl.LazyFrame,
-    schema: pl.Schema,
+    source: Sources,
+    schema: pl.Schema | Mapping[int, pl.Schema],
     ledger: Ledger,
     interval: Number | None = None,
 ) -> pl.DataFrame:
@@ -226,7 +248,7 @@ def run(
         (use.part, use.mechanism): choice.law
         for use, choice in zip(prepared.parts, prepared.choices, strict=True)
     }
-    rehearse(query, laws, confidence)
+    rehearse(_with_some_key(query), laws, confidence)
     unit = query.relation.facts.unit.kind
     entry = ledger.charge(prepared.plan.cost, prepared.plan.fingerprint, unit)
     result = _released(prepared, source, tables, laws, confidence)
@@ -248,7 +270,7 @@ def run(
 
 def _released(
     prepared: Prepared,
-    source: pl.LazyFrame,
+    source: Sources,
     tables: list[Table],
     laws: Mapping[tuple[Part, str], Law],
     confidence: Fraction | None,
@@ -258,13 +280,77 @@ def _released(
     """
     query = prepared.query
     try:
-        counted = run_exact(query.relation, query.groups, tables, source)
-        noisy = {key: draw(key[0], law, counted, query.scope) for key, law in laws.items()}
+        counted, query, noisy = _counted(query, source, tables, laws)
+        for (part, asked), law in laws.items():
+            if not isinstance(part, KeySelection) and (part, asked) not in noisy:
+                noisy[(part, asked)] = draw(part, law, counted, query.scope)
         return assemble(query, noisy, laws, confidence)
     except EngineError as error:
         return EngineError(error.what, where=error.where, remedy=error.remedy)
     except BaseException as error:
         return type(error)
+
+
+def _together(
+    query: Query,
+    parts: Sequence[PlannedUse],
+    asked: Sequence[Asked],
+    weights: Sequence[Fraction],
+    spend: Budget,
+    rho_weights: Sequence[Fraction],
+) -> Together:
+    if query.groups is None or not query.groups.discovered:
+        return choose_together(asked, weights, spend, rho_weights)
+    number = _number_of(parts[0].part, [use.part for use in parts])
+    return choose_with_keys(asked, weights, spend, rho_weights, number)
+
+
+def _number_of(keys: Part, parts: Sequence[Part]) -> int | None:
+    """Which of the parts is the number that groups are chosen by, if any."""
+    assert isinstance(keys, KeySelection)
+    same = (i for i, p in enumerate(parts) if isinstance(p, Additive) and p.table == keys.table)
+    return next(same, None)
+
+
+def _counted(
+    query: Query, source: Sources, tables: list[Table], laws: Mapping[tuple[Part, str], Law]
+) -> tuple[dict[Table, CellCounts], Query, dict[tuple[Part, str], Noisy]]:
+    """The exact tables, the query with the groups that appear, and what is noisy already."""
+    chooser = _chooser(laws)
+    if query.groups is None or chooser is None:
+        return run_exact(query.relation, query.groups, tables, source), query, {}
+    counted, groups, chosen = run_choosing(query.relation, query.groups, tables, source, chooser)
+    return counted, replace(query, groups=groups), _drawn(laws, chosen)
+
+
+def _chooser(laws: Mapping[tuple[Part, str], Law]) -> KeyChoice | None:
+    """How groups are chosen, where nobody listed them."""
+    for (part, _), law in laws.items():
+        if isinstance(part, KeySelection):
+            assert isinstance(law, KeyLaw)
+            return KeyChoice(part, law)
+    return None
+
+
+def _drawn(
+    laws: Mapping[tuple[Part, str], Law], noisy: NDArray[np.int64] | None
+) -> dict[tuple[Part, str], Noisy]:
+    """The numbers that groups were chosen by: they are released as they were then."""
+    if noisy is None:
+        return {}
+    keys = list(laws)
+    number = _number_of(keys[0][0], [part for part, _ in keys])
+    assert number is not None
+    return {keys[number]: noisy.reshape(-1, 1)}
+
+
+def _with_some_key(query: Query) -> Query:
+    """The query with a made-up key where there are none so far."""
+    groups = query.groups
+    if groups is None or not groups.discovered:
+        return query
+    none = {name: [None] for name in groups.keys.columns}
+    return replace(query, groups=groups.found(pl.DataFrame(none, schema=groups.keys.schema)))
 
 
 def _asked(use: PlannedUse, query: Query) -> Asked:
@@ -279,8 +365,11 @@ def _asked(use: PlannedUse, query: Query) -> Asked:
             part.rounds,
             part.weighted,
         )
+    if isinstance(part, KeySelection):
+        touched = part.touched(query.scope)
+        return Asked(use.name, use.sensitivity, use.mechanism, keys=touched)
     if isinstance(part, Responses):
-        responses = (part.categories, query.relation.facts.unit.contributions)
+        responses = (part.categories, query.scope.spread.tight[0])
         return Asked(use.name, use.sensitivity, use.mechanism, responses=responses)
     return Asked(use.name, use.sensitivity, use.mechanism)
 
@@ -301,6 +390,7 @@ def _noisy_aggregate(use: PlannedUse, choice: Choice, query: Query) -> NoisyAggr
     part: Part = use.part
     law, step = choice.law, part.step
     statistic = part.table.statistic if isinstance(part, Additive) else None
+    statistic = statistic.of if isinstance(statistic, UnitTotal) else statistic
     gridded = isinstance(statistic, (GridSum, SquareSum)) and not (
         isinstance(statistic, GridSum) and statistic.value.is_whole and statistic.grid.is_exact
     )
@@ -321,7 +411,7 @@ def _noisy_aggregate(use: PlannedUse, choice: Choice, query: Query) -> NoisyAggr
         law=law,
         step=step,
         exact=use.sensitivity,
-        entries=part.entries(query.scope) * (part.rounds if isinstance(part, Selection) else 1),
+        entries=_entries(part, query) * (part.rounds if isinstance(part, Selection) else 1),
         candidates=part.candidates if isinstance(part, Selection) else None,
         contents=part.words(),
         reason=choice.reason,
@@ -335,9 +425,13 @@ def _noisy_aggregate(use: PlannedUse, choice: Choice, query: Query) -> NoisyAggr
 def _steps(relation: Relation) -> tuple[PlanStep, ...]:
     after = [*(facts for _, facts in relation.steps), relation.facts][1:]
     return tuple(
-        PlanStep(step.words(), step.stability, learned_words(before, facts))
+        PlanStep(step.words(), _stability(step), learned_words(before, facts))
         for (step, before), facts in zip(relation.steps, after, strict=True)
     )
+
+
+def _stability(step: Step) -> str:
+    return f"1-stable: {step.stability}" if step.is_one_stable else step.stability
 
 
 def _digest(groups: Groups) -> str:

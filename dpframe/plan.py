@@ -11,6 +11,7 @@ from typing import Literal
 import polars as pl
 
 from dpframe.accounting.events import AnyEvent
+from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.part import Part, Selection
 from dpframe.aggregates.query import Output, Query
 from dpframe.aggregates.registry import BY_KIND
@@ -18,11 +19,12 @@ from dpframe.aggregates.request import Request
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number, exact
 from dpframe.core.sensitivity import ExactSensitivity, Sensitivity
-from dpframe.core.units import Rows
+from dpframe.core.units import Unit
 from dpframe.errors import InvalidBounds, UnknownColumn, UnsupportedOperation
 from dpframe.explain import render
+from dpframe.frames.public import digest
 from dpframe.ledger.parts import Share
-from dpframe.mechanisms import Law, RandomizedResponse, SelectionLaw
+from dpframe.mechanisms import KeyLaw, Law, RandomizedResponse, SelectionLaw
 from dpframe.mechanisms.events import events_of
 from dpframe.rows.suggest import did_you_mean
 
@@ -97,7 +99,8 @@ class NoisyAggregate:
         -------
         float
             For noise, the exact quantile of its discrete law. For selections, how far the chosen
-            score may be below the best (McSherry & Talwar 2007, Theorem 7).
+            score may be below the best (McSherry & Talwar 2007, Theorem 7). For groups that are
+            found, the number of individuals with which one appears so surely.
 
         Raises
         ------
@@ -112,6 +115,8 @@ class NoisyAggregate:
             return float(self.law.accuracy(level, self.candidates)) * float(self.step)
         if isinstance(self.law, RandomizedResponse):
             raise _needs_count(self.name)
+        if isinstance(self.law, KeyLaw):
+            return float(self.law.size_at(level))
         cells = self.entries if simultaneous else 1
         return float(self.law.quantile(level, max(1, cells)) * self.step)
 
@@ -182,7 +187,7 @@ class Plan:
     """
 
     source: str
-    unit: Rows
+    unit: Unit
     steps: tuple[PlanStep, ...]
     grouping: str | None
     groups: int | None
@@ -253,8 +258,11 @@ class Plan:
         if isinstance(part, Selection):
             reach = part.score_range(self.query.scope).l1
             return events_of(release.law, release.exact, reach, part.rounds)
-        rows = self.unit.contributions if isinstance(release.law, RandomizedResponse) else 1
-        return events_of(release.law, release.exact, None, rows)
+        if isinstance(part, KeySelection):
+            return events_of(release.law, release.exact, None, part.touched(self.query.scope))
+        if isinstance(release.law, RandomizedResponse):  # each row reports
+            return events_of(release.law, release.exact, None, self.query.scope.spread.tight[0])
+        return events_of(release.law, release.exact)
 
     def _contents(self, output: Output) -> list[str]:
         """An output with all that its words may leave out, such as long lists of categories."""
@@ -263,7 +271,7 @@ class Plan:
             uses = BY_KIND[request.kind].uses(request, self.query.scope)
             contents += [repr(use.part) for use in uses]
             frames = [v for v in request.parameters.values() if isinstance(v, pl.DataFrame)]
-            contents += [frame.write_json() for frame in frames]
+            contents += [digest(frame) for frame in frames]
         return contents
 
     def accuracy(

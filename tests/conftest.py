@@ -22,7 +22,7 @@ settings.register_profile(
     derandomize=True,  # a change is judged by itself; `make test-slow` looks for new examples
 )
 settings.register_profile(
-    "slow", max_examples=500, deadline=None, print_blob=True, suppress_health_check=_UNHURRIED
+    "slow", max_examples=200, deadline=None, print_blob=True, suppress_health_check=_UNHURRIED
 )
 settings.load_profile(os.environ.get("DPFRAME_PROFILE", "fast"))
 

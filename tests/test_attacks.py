@@ -428,3 +428,190 @@ def test_a_plan_does_not_change_with_the_frame_of_candidates() -> None:
     before = plan.fingerprint
     candidates[1, "w"] = -5
     assert plan.fingerprint == before
+
+
+# -- what an engine takes for equal -----------------------------------------------------------
+
+WIDE = [1, 2**64 + 1, 2**65 + 1, -1, 2**64 - 1, 0]
+WIDE_TYPES = {"Int128": pl.Int128(), "Decimal": pl.Decimal(38, 0)}
+
+
+def wide(name: str, values: list[int]) -> pl.Series:
+    given = [Decimal(v) if name == "Decimal" else v for v in values]
+    return pl.Series("k", given, dtype=WIDE_TYPES[name])
+
+
+@pytest.mark.parametrize("name", WIDE_TYPES)
+def test_wide_numbers_are_told_apart_as_keys(name: str) -> None:
+    """Polars 1.32 groups by the last 64 bits, under the first value that it meets."""
+    frame = wide(name, [*WIDE, *WIDE[:1]]).to_frame()
+    keys = wide(name, WIDE)
+    for shown in (frame, frame.reverse()):
+        query = protected(shown).group_by("k", keys=keys).agg(dp.count().alias("n"))
+        assert query.collect(epsilon=10**6)["n"].to_list() == [2, 1, 1, 1, 1, 1]
+    assert (
+        protected(frame)
+        .group_by("k", keys=keys.to_list())
+        .dp_count()
+        .collect(epsilon=10**6)
+        .to_series()
+        .equals(keys)
+    )
+    declared = protected(frame, categories={"k": keys.to_list()}).group_by("k").dp_count()
+    assert declared.collect(epsilon=10**6)["len"].to_list() == [2, 1, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("name", WIDE_TYPES)
+def test_wide_numbers_are_told_apart_as_identifiers(name: str) -> None:
+    """As one individual they would share one limit, and have one total."""
+    frame = pl.DataFrame({"k": wide(name, [v for v in WIDE for _ in range(4)]), "x": [1] * 24})
+    private = dp.Session(epsilon=10**9).protect(frame, "k")
+    assert private.limit_rows(2).dp_count().collect(epsilon=10**6).item() == 12
+    assert private.limit_rows(9).limit_rows(1, by="x").dp_count().collect(epsilon=10**6).item() == 6
+    assert private.dp_sum("x", (0, 3), per="unit").collect(epsilon=10**6).item() == 18
+    assert private.dp_n_unique("k").collect(epsilon=10**6).item() == 6
+    by_group = (
+        private.limit_groups(1, by="k")
+        .group_by("x", keys=[1])
+        .agg(pl.col("k").dp_n_unique().alias("n"))
+    )
+    assert by_group.collect(epsilon=10**6)["n"].item() == 6
+
+
+# -- public frames that say what is not so ----------------------------------------------------
+
+
+def marked(**columns: list[Any]) -> pl.DataFrame:
+    """Marked as sorted, whether it is or not."""
+    return pl.DataFrame(columns).with_columns(pl.all().set_sorted())
+
+
+def test_fan_out_is_counted_although_keys_are_marked_as_sorted() -> None:
+    public = marked(k=[1, 2, 1, 2, 1], v=[5, 1, 9, 3, 7])
+    joined = protected(pl.DataFrame({"k": [1]})).join(public, on="k")
+    query = joined.dp_count()
+    assert exact_total(query, pl.DataFrame({"k": [1]})) == 3
+    assert query.plan(epsilon=1).releases[0].sensitivity.l1 == 3
+    for least, rows in ((0, 3), (4, 3), (6, 2), (8, 1), (9, 0)):
+        filtered = joined.filter(pl.col("v") > least).dp_count()
+        assert exact_total(filtered, pl.DataFrame({"k": [1]})) == rows
+
+
+@pytest.mark.parametrize("values", [["a", "b", "a"], [1, 2, 1], [2**40, 1, 2**40]])
+def test_keys_are_released_once_although_marked_as_sorted(values: list[Any]) -> None:
+    keys = marked(k=values)
+    frame = protected(pl.DataFrame({"k": values}))
+    for given in (keys, keys["k"]):
+        result = frame.group_by("k", keys=given).agg(dp.count()).collect(epsilon=10**6)
+        assert result["k"].to_list() == values[:2]
+        assert result["len"].to_list() == [2, 1]
+
+
+def test_a_public_frame_that_changes_later_is_not_joined() -> None:
+    public = pl.DataFrame({"k": [1], "v": [1]})
+    query = protected(pl.DataFrame({"k": [1]})).join(public, on="k").dp_count()
+    before = query.plan(epsilon=1).fingerprint
+    public.extend(pl.DataFrame({"k": [1, 1], "v": [1, 2]}))
+    assert exact_total(query, pl.DataFrame({"k": [1]})) == 1
+    assert query.plan(epsilon=1).fingerprint == before
+
+
+def test_what_json_writes_as_null_is_told_apart() -> None:
+    """Plans that are approved are known by their fingerprint."""
+    values = [float("nan"), None, float("inf"), -float("inf"), 0.0]
+    frame = protected(pl.DataFrame({"k": [1]}))
+    for dtype in (pl.Float64, pl.Float32, pl.List(pl.Float64), pl.Struct({"a": pl.Float64})):
+        cells = [[v] if dtype == pl.List else {"a": v} if dtype == pl.Struct else v for v in values]
+        public = [pl.DataFrame({"k": [1], "v": pl.Series([c], dtype=dtype)}) for c in cells]
+        found = {
+            frame.join(p, on="k").dp_count().plan(epsilon=1).fingerprint for p in (*public, *public)
+        }
+        assert len(found) == len(values)
+
+
+def test_key_columns_with_names_of_patterns_are_refused() -> None:
+    public = pl.DataFrame({"k": [1, 1], "^k$": [1, 2]})
+    with pytest.raises(dp.UnsupportedOperation, match="pattern"):
+        protected(pl.DataFrame({"k": [1]})).join(public, left_on="k", right_on="^k$", how="semi")
+
+
+@pytest.mark.parametrize("name", ["*", "^a$", "^.*$"])
+def test_groups_of_any_name_are_found(name: str) -> None:
+    """Once the release failed after the charge."""
+    session = dp.Session(epsilon=10**9, delta=0.1)
+    frame = session.protect(pl.DataFrame({"g": ["b"] * 99 + ["a"] * 99}), dp.Rows())
+    query = frame.group_by(pl.col("g").alias(name)).agg(dp.count())
+    result = query.collect(epsilon=10**6, delta=1e-6)
+    assert result.to_dict(as_series=False) == {name: ["a", "b"], "len": [99, 99]}
+
+
+def test_the_best_of_groups_that_nobody_listed_is_refused() -> None:
+    session = dp.Session(epsilon=1, delta=0.1)
+    frame = session.protect(pl.DataFrame({"g": ["a"]}), dp.Rows())
+    with pytest.raises(dp.MissingKeys, match="best group"):
+        frame.group_by("g").dp_argmax()
+
+
+# -- rows of lists ------------------------------------------------------------------------------
+
+
+def test_an_empty_list_is_one_row_on_every_engine() -> None:
+    """Polars dropped it or not, depending on its version."""
+    frame = pl.DataFrame({"l": [[1, 2, 3], [], None, [None]]})
+    exploded = protected(frame).explode("l", max_length=2)
+    assert exact_total(exploded.dp_count(), frame) == 5
+    assert exact_total(exploded.dp_count("l"), frame) == 2
+
+
+def test_fields_of_both_frames_can_be_taken() -> None:
+    """Facts about fields that differ between two frames once made it fail inside."""
+    frame = pl.DataFrame({"x": [5]})
+    whole = protected(frame)
+    one = whole.with_columns(s=pl.struct(pl.col("x").clip(0, 3)))
+    both = one.concat(whole.with_columns(s=pl.struct("x")))
+    taken = both.with_columns(y=pl.col("s").struct.field("x"))
+    assert exact_total(taken.dp_sum("y", (0, 9)), frame) == 8
+
+
+# -- plans that hide something -------------------------------------------------------------------
+
+
+def test_a_plan_tells_what_other_frames_rest_on() -> None:
+    session = dp.Session(epsilon=1)
+    frame = pl.LazyFrame(schema={"x": pl.Int64})
+    one = session.protect(frame, dp.Rows(), name="one")
+    two = session.protect(frame, dp.Rows(contributions=7), name="two", bounds={"x": (0, 9)})
+    told = one.with_columns(pl.col("x").clip(0, 9)).concat(two).dp_sum("x").explain(epsilon=1)
+    assert "two: adding or removing up to 7 rows" in told
+    assert "at most 7 rows of two is a promise" in told
+    assert "x of two is in [0, 9]" in told
+    people = dp.Session(epsilon=1).protect(pl.LazyFrame(schema={"id": pl.Int64}), "id")
+    other = people.limit_rows(3)
+    assert "limit_rows(3) drop" in people.limit_rows(2).concat(other).dp_count().explain(epsilon=1)
+
+
+# -- sensitivities that were thought to be nothing --------------------------------------------
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "change-one"])
+@pytest.mark.parametrize("contributions", [1, 3])
+def test_the_best_group_is_chosen_with_noise(adjacency: Any, contributions: int) -> None:
+    """Every row is kept, and yet a group has it or has it not: the range of scores was 0."""
+    frame = pl.DataFrame({"g": ["a", "b"], "x": [1, 2]})
+    unit = dp.Rows(adjacency, contributions)
+    grouped = dp.Session(epsilon=10).protect(frame, unit).group_by("g", keys=["a", "b"])
+    both_ways = 1 if adjacency == "add-remove" else 2
+    for query, b in (
+        (grouped.dp_argmax(), 1),
+        (grouped.dp_argmax(score=pl.col("x").dp_sum((-3, 7))), 7),
+    ):
+        (release,) = query.plan(epsilon=1).releases
+        assert release.mechanism == "permute_and_flip"
+        most = 10 if b == 7 and adjacency == "add-remove" else b
+        assert b * contributions <= release.scale <= both_ways * most * contributions
+        assert query.collect(epsilon=1).height == 1
+
+
+def test_a_column_without_a_name_identifies_nobody() -> None:
+    query = protected(pl.DataFrame({"": [1, 1, 2]})).agg(pl.col("").dp_n_unique().alias("n"))
+    assert query.collect(epsilon=10**6).item() == 2

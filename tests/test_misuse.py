@@ -65,6 +65,7 @@ class World:
         self.people = self.session.protect(self.raw, unit=dp.Rows(), bounds={"visits": (0, 50)})
         self.grouped = self.people.group_by("region", keys=["north", "south"])
         self.query = self.people.dp_count()
+        self.users = dp.Session(epsilon=1.0).protect(self.raw.drop("tags"), unit="name")
         self.approx = dp.Session(epsilon=1.0, delta=1e-6)
         self.zcdp = dp.Session(rho=0.1)
         self.zcdp_people = self.zcdp.protect(self.raw, unit=dp.Rows())

@@ -174,7 +174,7 @@ def after_steps(private: Any, source: pl.DataFrame) -> pl.DataFrame:
     """The rows of a private frame, by the lowering that releases use."""
     lazy = source.lazy()
     for step, before in private._relation.steps:
-        lazy = step.lower(lazy, before, pl)
+        lazy = step.lower(lazy, before, pl, salt=0)
     return lazy.collect(optimizations=_OPTIMIZATIONS)
 
 

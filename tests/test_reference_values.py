@@ -32,8 +32,10 @@ from dpframe.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
     Exponential,
+    NoisyThreshold,
     PermuteAndFlip,
     ReportNoisyMax,
+    TruncatedGeometric,
 )
 from dpframe.samplers import OSBits
 
@@ -44,13 +46,16 @@ ENTRIES: list[Entry] = json.loads(
     (Path(__file__).parent / "reference_values.json").read_text(encoding="utf-8")
 )
 FINE = 2**30
-SCHEMA: dict[str, Any] = {"g": pl.String, "x": pl.Int64, "y": pl.Float64, "e": pl.Enum(["a", "b"])}
+SCHEMA: dict[str, Any] = {
+    "id": pl.String,
+    "g": pl.String,
+    "x": pl.Int64,
+    "y": pl.Float64,
+    "e": pl.Enum(["a", "b"]),
+}
 
 NOT_YET: dict[str, set[int]] = {
-    "groups are not discovered": {
-        *(128, 129, 130, 132, 133, 137, 138, 139, 141, 142, 143),
-    },
-    "units with identifiers and limits on groups are not supported": {155, 156, 157, 158, 159},
+    "individuals with an identifier come and go, and do not change": {155},
     "a variance is made of noisy sums, so it has no sensitivity of its own": {162},
 }
 """Which entries do not apply, by the reason."""
@@ -472,6 +477,56 @@ def expected_error(entry: Entry, inputs: Inputs) -> None:
 # ---------------------------------------------------------------------------- sensitivities
 
 
+def sensitivity_of_limits(entry: Entry, inputs: Inputs) -> None:
+    """Of one individual's rows under the limits that are given."""
+    frame: Any = dp.Session(epsilon=1).protect(pl.LazyFrame(schema=SCHEMA), "id")
+    if "max_groups" in inputs:
+        frame = frame.limit_groups(inputs["max_groups"], by="g")
+        frame = frame.limit_rows(inputs["max_rows_per_group"], by="g")
+        if "max_rows" in inputs:
+            frame = frame.limit_rows(inputs["max_rows"])
+        frame = frame.group_by("g", keys=[str(i) for i in range(20)])
+    match entry["name"]:
+        case "sensitivity_grouped_sum":
+            made = frame.agg(pl.col("x").dp_sum(tuple(inputs["bounds"])))
+        case "sensitivity_grouped_count":
+            made = frame.dp_count()
+        case _:  # of individuals, whatever their rows
+            made = frame.limit_rows(inputs["max_rows"]).agg(pl.col("id").dp_n_unique())
+    (found,) = made.plan(epsilon=1).releases
+    assert [found.sensitivity.l1, found.sensitivity.l2] == pytest.approx(
+        entry["expected"], rel=entry["tolerance"]
+    )
+
+
+def noisy_threshold(entry: Entry, inputs: Inputs) -> None:
+    """On integers the threshold is whole, and the noise reaches it a little more easily."""
+    groups = inputs.get("max_groups", 1)
+    scale = groups / Fraction(str(inputs["epsilon"]))
+    delta = Fraction(str(inputs["delta"])) / groups
+    found = NoisyThreshold.for_delta(DiscreteLaplace(scale), 1, delta)
+    assert 0 <= found.threshold - entry["expected"] <= 2
+    q = math.exp(-1 / scale)
+    reached = [q ** (at - 1) / (1 + q) for at in (found.threshold, found.threshold - 1)]
+    assert reached[0] <= delta < reached[1]  # the least that keeps delta
+
+
+def appears(entry: Entry, inputs: Inputs) -> None:
+    groups = inputs["max_groups"]
+    law = TruncatedGeometric(
+        Fraction(str(inputs["epsilon"])) / groups, Fraction(str(inputs["delta"])) / groups
+    )
+    chance = entry["expected"]
+    assert law.size_at(chance * (1 - 1e-6)) == inputs["n_users"]
+    assert law.size_at(chance * (1 + 1e-6)) == inputs["n_users"] + 1
+
+
+def appears_from(entry: Entry, inputs: Inputs) -> None:
+    """Both formulas give the size with an even chance here."""
+    law = TruncatedGeometric(Fraction(str(inputs["epsilon"])), Fraction(str(inputs["delta"])))
+    assert law.size_at(Fraction(1, 2)) == entry["expected"]
+
+
 def sensitivity(entry: Entry, inputs: Inputs) -> None:
     adjacency: Any = "add-remove" if inputs["neighboring"] == "add_remove" else "change-one"
     unit = dp.Rows(adjacency, contributions=inputs.get("max_rows", 1))
@@ -566,6 +621,11 @@ CHECKS: dict[str, Callable[[Entry, Inputs], None]] = {
     "exponential_mechanism_expected_error": expected_error,
     "permute_and_flip_expected_error": expected_error,
     "randomized_response_epsilon": randomised_response,
+    "partition_selection_laplace_threshold": noisy_threshold,
+    "partition_selection_geometric_threshold_tumult": noisy_threshold,
+    "partition_selection_optimal_keep_probability": appears,
+    "partition_selection_optimal_n1": appears_from,
+    "partition_selection_optimal_min_users_keep_half": appears_from,
     "sensitivity_count": sensitivity,
     "sensitivity_count_filtered": sensitivity,
     "sensitivity_count_unfiltered": sensitivity,
@@ -573,6 +633,9 @@ CHECKS: dict[str, Callable[[Entry, Inputs], None]] = {
     "sensitivity_histogram_disjoint_bins": sensitivity,
     "sensitivity_centered_sum": sensitivity,
     "sensitivity_mean_known_n": mean_of_known_size,
+    "sensitivity_grouped_sum": sensitivity_of_limits,
+    "sensitivity_grouped_count": sensitivity_of_limits,
+    "sensitivity_count_distinct_users": sensitivity_of_limits,
 }
 
 LEFT_OUT = {i: reason for reason, ids in NOT_YET.items() for i in ids}
@@ -598,8 +661,5 @@ def test_reference_value(entry: Entry) -> None:
 
 def test_what_is_left_out_does_not_exist() -> None:
     """Whoever adds one of these checks its references above."""
-    protected = dp.Session(epsilon=1, delta=1e-8).protect(pl.LazyFrame(schema=SCHEMA), dp.Rows())
-    with pytest.raises(dp.MissingKeys):
-        protected.group_by("g").dp_count()
-    with pytest.raises(dp.UnsupportedOperation):
-        dp.Session(epsilon=1).protect(pl.LazyFrame(schema=SCHEMA), "g")
+    with pytest.raises(TypeError):
+        dp.Identifier("g", "change-one")  # type: ignore[call-arg]

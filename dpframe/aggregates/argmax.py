@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -21,13 +21,15 @@ from dpframe.aggregates.part import (
     Selection,
     Table,
 )
+from dpframe.aggregates.per_unit import is_per_unit
 from dpframe.aggregates.request import Request, Scope
 from dpframe.aggregates.statistics import DistinctCount, GridSum, RowCount, Statistic, ValueCount
 from dpframe.aggregates.values import bounds_of, numeric_value, show_value
 from dpframe.core.grid import grid_for
 from dpframe.core.sensitivity import Contribution, ExactSensitivity, additive_sensitivity
+from dpframe.core.spread import Spread
 from dpframe.core.tree import Column, Literal, Tree, substitute
-from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.errors import InvalidBounds, MissingKeys, UnsupportedOperation
 from dpframe.rows.fold import domain, words
 from dpframe.rows.polars_dtypes import to_polars
 
@@ -37,8 +39,8 @@ class CategoryChoice(Selection):
     """The choice among categories, or among groups, of the one with the highest statistic.
 
     A row belongs to one category, so adding it changes one score by at most b, the largest
-    contribution, and the range of changes is k b for k rows; changing it takes b from one and
-    gives b to another.
+    contribution, and the range of changes is m b for m rows of a group; changing it takes b from
+    one and gives b to another.
 
     Parameters
     ----------
@@ -80,17 +82,31 @@ class CategoryChoice(Selection):
     def entries(self, scope: Scope) -> int:
         return 1 if self.cells is None or scope.entries is None else scope.entries
 
+    def spread(self, scope: Scope) -> Spread:
+        return self.statistic.spread(scope)
+
     def sensitivity(self, scope: Scope) -> ExactSensitivity:
-        contribution = self.statistic.contribution(scope.facts)
         return additive_sensitivity(
-            contribution, scope.facts.unit, self.count * self.entries(scope)
+            self.statistic.contribution(scope.facts),
+            self.spread(scope),
+            self.count * self.entries(scope),
+            1 if self.cells is None else self.count,
         )
 
     def score_range(self, scope: Scope) -> ScoreRange:
-        unit = scope.facts.unit
-        reach = unit.contributions * self.statistic.contribution(scope.facts).magnitude
-        total = reach if unit.adjacency == "add-remove" else 2 * reach
-        return ScoreRange(total, total * total)
+        """Rows in several groups are so many choices where each group has its own, and else m rows
+        of a group move its score one way and those of another group the other way.
+        """
+        contribution = self.statistic.contribution(scope.facts)
+        b, spread = contribution.magnitude, self.spread(scope)
+        rows, _, most = spread.tight
+        if spread.changes:
+            return ScoreRange(2 * most * b, (2 * most * b) ** 2)
+        if self.cells is None:
+            joined = replace(contribution, always=False)  # a group need not have the row
+            total = min(rows * b, most * joined.width)
+            return ScoreRange(total, total * total)
+        return ScoreRange(rows * b, spread.l2_squared * b * b)
 
     def ballots(self, counted: Sequence[CellCounts], first: int, end: int) -> Integers:
         if self.cells is None:  # one choice among all groups
@@ -137,14 +153,15 @@ class ScoredChoice(Selection):
         return self.statistics[0].grid.contribution
 
     def sensitivity(self, scope: Scope) -> ExactSensitivity:
-        one = additive_sensitivity(self._contribution(), scope.facts.unit, scope.entries)
+        one = additive_sensitivity(self._contribution(), scope.spread, scope.entries)
         return one.repeated(self.candidates)
 
     def score_range(self, scope: Scope) -> ScoreRange:
-        unit = scope.facts.unit
-        reach = unit.contributions * self._contribution().width
-        total = reach if unit.adjacency == "add-remove" else 2 * reach
-        return ScoreRange(total, total * total)
+        width, spread = self._contribution().width, scope.spread
+        rows, _, most = spread.tight
+        if spread.changes:
+            return ScoreRange(2 * most * width, (2 * most * width) ** 2)
+        return ScoreRange(rows * width, spread.l2_squared * width * width)
 
     def ballots(self, counted: Sequence[CellCounts], first: int, end: int) -> Integers:
         columns = [table.dense(1, first, end) for table in counted]
@@ -212,6 +229,12 @@ class Argmax(Aggregate):
         statistic = _score(request, scope)
         if request.parameters.get("best_group"):
             assert scope.groups is not None
+            if scope.groups.discovered:
+                raise MissingKeys(
+                    "the best group is chosen among public keys, and nobody listed any",
+                    where=f"{scope.groups.words()}.dp_argmax()",
+                    remedy="list them: group_by(..., keys=[...])",
+                )
             _check_winners(winners, scope.groups.size, request)
             return _use(CategoryChoice(statistic, None, scope.groups.size, winners))
         cells = _categories(request, scope)
@@ -271,6 +294,12 @@ def _score(request: Request, scope: Scope) -> Statistic:
 
 
 def _aggregate_score(inner: Request, scope: Scope) -> Statistic:
+    if is_per_unit(inner, scope):
+        raise UnsupportedOperation(
+            "candidates are scored by rows, not by totals of individuals",
+            where="dp_argmax(score=...)",
+            remedy='leave out per="unit"; limit_rows bounds what one individual adds to a score',
+        )
     if inner.kind == "count":
         return RowCount() if inner.tree is None else ValueCount(inner.tree)
     if inner.kind == "sum" and inner.tree is not None:

@@ -243,7 +243,7 @@ def _missing(value: Value) -> str:
 
 def _comparable(numbers: tuple[Fraction, ...], value: Value) -> list[int] | list[float]:
     """Constants in the number's own type, so that comparisons are exact."""
-    if value.is_whole and all(n.denominator == 1 and abs(n) < 2**63 for n in numbers):
+    if value.is_whole and all(n.denominator == 1 and -(2**63) <= n < 2**63 for n in numbers):
         return [int(n) for n in numbers]
     return [float(n) for n in numbers]
 

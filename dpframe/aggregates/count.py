@@ -10,11 +10,13 @@ import polars as pl
 
 from dpframe.aggregates.aggregate import Aggregate, Noisy, Use
 from dpframe.aggregates.part import COUNT, Additive, Table
+from dpframe.aggregates.per_unit import is_per_unit
 from dpframe.aggregates.request import Request, Scope
 from dpframe.aggregates.statistics import DistinctCount, ValueCount
+from dpframe.aggregates.unit_statistics import UnitCount, UnitRows
 from dpframe.core.domain import Columns
-from dpframe.core.tree import Tree
-from dpframe.errors import UnsupportedOperation
+from dpframe.core.tree import Column, Tree
+from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.fold import domain, words
 
 
@@ -26,6 +28,11 @@ def count_of(tree: Tree, columns: Columns) -> Additive:
     """
     found = domain(tree, columns)
     return Additive(Table(ValueCount(tree))) if found.nullable or found.nan else COUNT
+
+
+def units_with(tree: Tree | None) -> Additive:
+    """The number of individuals, with a value of an expression if there is one."""
+    return Additive(Table(UnitCount(tree)))
 
 
 def signed(values: Noisy, request: Request) -> pl.Series:
@@ -59,8 +66,15 @@ class Count(Aggregate):
     examples: ClassVar[tuple[str, ...]] = ("dp.count()", 'pl.col("i64").dp_count()')
 
     def uses(self, request: Request, scope: Scope) -> tuple[Use, ...]:
-        columns = scope.facts.columns
-        part = COUNT if request.tree is None else count_of(request.tree, columns)
+        if is_per_unit(request, scope):
+            return (Use(Additive(Table(UnitRows(_most(request), request.tree))), "count"),)
+        if request.parameters.get("bounds") is not None and request.parameters.get("per") is None:
+            raise InvalidBounds(
+                "the bounds of a count are how often one individual counts, and it counts rows",
+                where=f"{request.name}: dp_count(bounds=...)",
+                remedy='write dp.count(per="unit", bounds=(0, 10)), or leave out the bounds',
+            )
+        part = COUNT if request.tree is None else count_of(request.tree, scope.facts.columns)
         return (Use(part, "count"),)
 
     def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
@@ -70,14 +84,29 @@ class Count(Aggregate):
         return sign_note(request)
 
 
+def _most(request: Request) -> int:
+    """How many rows of an individual count in a group."""
+    bounds = request.parameters.get("bounds")
+    match bounds:
+        case (0, int() as most) if not isinstance(most, bool) and 0 < most < 2**31:
+            return most
+    raise InvalidBounds(
+        f"the bounds of a count are 0 and a positive whole number, not {bounds!r}",
+        where=f'{request.name}: dp_count(per="unit", bounds=...)',
+        remedy='write dp.count(per="unit", bounds=(0, 10))',
+    )
+
+
 class DistinctValues(Aggregate):
-    """The number of distinct values of an expression; nulls and NaN are not counted.
+    """The number of distinct values of an expression; nulls and NaN are not counted. Of the
+    identifier: the number of individuals.
 
     Guarantee
     ---------
     Adding or removing a row changes the number of distinct values in its group by at most 1;
     changing one by at most 1 in one group, or by 1 in each of two. So the sensitivities are those
-    of a count of values.
+    of a count of values. One individual is one individual in each of its groups: L1 = g, L2 =
+    sqrt(g), Linf = 1 for g groups.
     """
 
     kind: ClassVar[str] = "n_unique"
@@ -94,6 +123,9 @@ class DistinctValues(Aggregate):
                 where=words(request.tree),
                 remedy="take a field or an element of it first",
             )
+        who = scope.facts.identifier
+        if who is not None and request.tree == Column(who):
+            return (Use(units_with(None), "n_unique"),)
         return (Use(Additive(Table(DistinctCount(request.tree))), "n_unique"),)
 
     def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:

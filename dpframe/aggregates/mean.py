@@ -11,10 +11,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.aggregates.aggregate import Aggregate, Noisy, Use, shifted
-from dpframe.aggregates.count import count_of
+from dpframe.aggregates.count import count_of, units_with
 from dpframe.aggregates.part import Additive, Table
+from dpframe.aggregates.per_unit import is_per_unit, total_of
 from dpframe.aggregates.request import Request, Scope
-from dpframe.aggregates.statistics import GridSum, SquareSum
+from dpframe.aggregates.statistics import GridSum, SquareSum, Statistic
 from dpframe.aggregates.values import Value, as_series, bounds_of, numeric_value, show_value
 from dpframe.core.exact import show
 from dpframe.core.grid import Grid, grid_for
@@ -49,10 +50,9 @@ class Mean(Aggregate):
 
     def uses(self, request: Request, scope: Scope) -> tuple[Use, ...]:
         value, centred, _ = _centred(request, scope, "mean")
-        assert request.tree is not None
         return (
-            Use(Additive(Table(GridSum(value, centred))), "mean.sum"),
-            Use(count_of(request.tree, scope.facts.columns), "mean.count"),
+            Use(Additive(Table(_total(request, scope, GridSum(value, centred)))), "mean.sum"),
+            Use(_count(request, scope), "mean.count"),
         )
 
     def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
@@ -121,16 +121,15 @@ class Variance(Aggregate):
                 where=words(value.tree),
                 remedy="convert it to a number first, for example with .dt.total_seconds()",
             )
-        assert request.tree is not None
         squares = _square_grid(centred)
         return (
             Use(
-                Additive(Table(SquareSum(value, centred, squares))),
+                Additive(Table(_total(request, scope, SquareSum(value, centred, squares)))),
                 "var.sum_of_squares",
                 Fraction(1, 4),
             ),
-            Use(Additive(Table(GridSum(value, centred))), "var.sum"),
-            Use(count_of(request.tree, scope.facts.columns), "var.count", Fraction(1, 4)),
+            Use(Additive(Table(_total(request, scope, GridSum(value, centred)))), "var.sum"),
+            Use(_count(request, scope), "var.count", Fraction(1, 4)),
         )
 
     def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
@@ -250,6 +249,20 @@ def _centred(
     lo, hi = bounds_of(value, request.parameters.get("bounds"), aggregate, distinct=True)
     whole = value.is_whole and lo.denominator == 1 and hi.denominator == 1
     return value, grid_for(lo, hi, centred=True, integers=whole), (lo, hi)
+
+
+def _total(request: Request, scope: Scope, statistic: GridSum | SquareSum) -> Statistic:
+    """Over rows, or over the totals of individuals."""
+    return total_of(statistic, is_per_unit(request, scope, statistic.value.domain.dtype))
+
+
+def _count(request: Request, scope: Scope) -> Additive:
+    """Of values, or of individuals that have one."""
+    assert request.tree is not None
+    if is_per_unit(request, scope):
+        found = domain(request.tree, scope.facts.columns)
+        return units_with(request.tree if found.nullable or found.nan else None)
+    return count_of(request.tree, scope.facts.columns)
 
 
 def _square_grid(inner: Grid) -> Grid:

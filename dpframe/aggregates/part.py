@@ -14,6 +14,7 @@ from dpframe.aggregates.cells import Cells
 from dpframe.aggregates.request import Scope
 from dpframe.aggregates.statistics import RowCount, Statistic
 from dpframe.core.sensitivity import ExactSensitivity, additive_sensitivity
+from dpframe.core.spread import Spread
 
 Integers = NDArray[np.int64]
 
@@ -135,6 +136,10 @@ class Part(ABC):
     def sensitivity(self, scope: Scope) -> ExactSensitivity:
         """How far one individual moves the vector (of scores, for selections), in `step`s."""
 
+    def spread(self, scope: Scope) -> Spread:
+        """How many contributions one individual may make, and in how many groups."""
+        return scope.spread
+
     @property
     @abstractmethod
     def step(self) -> Fraction:
@@ -159,13 +164,17 @@ class Additive(Part):
     def tables(self) -> tuple[Table, ...]:
         return (self.table,)
 
+    def spread(self, scope: Scope) -> Spread:
+        return self.table.statistic.spread(scope)
+
     def sensitivity(self, scope: Scope) -> ExactSensitivity:
         cells = self.table.cells
         split = scope.entries is not None or cells is not None
         return additive_sensitivity(
             self.table.statistic.contribution(scope.facts),
-            scope.facts.unit,
+            self.spread(scope),
             self.entries(scope) if split else None,
+            1 if cells is None else cells.size,
         )
 
     @property
@@ -204,7 +213,7 @@ class Responses(Part):
 
     def sensitivity(self, scope: Scope) -> ExactSensitivity:
         contribution = self.table.statistic.contribution(scope.facts)
-        return additive_sensitivity(contribution, scope.facts.unit, self.categories)
+        return additive_sensitivity(contribution, scope.spread, self.categories)
 
     @property
     def step(self) -> Fraction:

@@ -73,18 +73,21 @@ class QuantileChoice(Selection):
         """
         a, b = self.q.numerator, self.q.denominator
         row = Contribution(Fraction(-a), Fraction(b - a))
-        return additive_sensitivity(row, scope.facts.unit, scope.entries).repeated(self.candidates)
+        return additive_sensitivity(row, scope.spread, scope.entries).repeated(self.candidates)
 
     def score_range(self, scope: Scope) -> ScoreRange:
-        """Scores of different candidates may move in opposite directions: twice the sensitivity.
+        """Scores of different candidates may move in opposite directions: twice the sensitivity for
+        each row.
 
         Change-one within a group gives a range of 2; a row that moves between groups gives 2m in
         each of two, together at least as much since m >= 1/2.
         """
-        k = scope.facts.unit.contributions
-        one = 2 * k * self._largest()
-        if scope.facts.unit.adjacency == "add-remove":
-            return ScoreRange(one, one * one)
+        spread = scope.spread
+        rows, _, k = spread.tight
+        each = 2 * self._largest()
+        if not spread.changes:
+            return ScoreRange(rows * each, spread.l2_squared * each * each)
+        one = k * each
         whole = Fraction(2 * k * self.q.denominator)
         if scope.entries is None:
             return ScoreRange(whole, whole * whole)

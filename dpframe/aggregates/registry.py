@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 from dpframe.aggregates.aggregate import Aggregate
 from dpframe.aggregates.argmax import Argmax
+from dpframe.aggregates.bounds_search import Bounds
 from dpframe.aggregates.count import Count, DistinctValues
 from dpframe.aggregates.histogram import Histogram
 from dpframe.aggregates.mean import Mean, StandardDeviation, Variance
@@ -22,6 +23,7 @@ AGGREGATES: tuple[Aggregate, ...] = (
     DistinctValues(),
     Histogram(),
     Argmax(),
+    Bounds(),
 )
 
 BY_KIND = MappingProxyType({aggregate.kind: aggregate for aggregate in AGGREGATES})

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from dpframe.core.spread import Spread
 from dpframe.core.tree import Tree
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.groups import Groups
+from dpframe.frames.limits import spread_of, unlimited
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,6 +45,10 @@ class Request:
     score: Request | Tree | None = None
 
 
+UNKNOWN = 1 << 62
+"""Stands for the number of groups that nobody listed."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Scope:
     """Where aggregates are computed: a frame, grouped or not."""
@@ -52,5 +58,38 @@ class Scope:
 
     @property
     def entries(self) -> int | None:
-        """The number of groups, None when the frame is not grouped."""
-        return None if self.groups is None else self.groups.size
+        """The number of groups, None when the frame is not grouped; where nobody knows it, more
+        than there can be.
+        """
+        if self.groups is None:
+            return None
+        return UNKNOWN if self.groups.discovered else self.groups.size
+
+    @property
+    def spread(self) -> Spread:
+        """How many rows one individual may have in these groups.
+
+        Raises
+        ------
+        UnboundedSensitivity
+            When nothing limits them.
+        """
+        found = spread_of(self.facts, self.groups)
+        if not found.is_bounded:
+            raise unlimited(self.facts, self.groups, found)
+        return found
+
+    @property
+    def unit_spread(self) -> Spread:
+        """In how many of these groups one individual may be, once in each.
+
+        Raises
+        ------
+        UnboundedSensitivity
+            When nothing limits them.
+        """
+        found = spread_of(self.facts, self.groups)
+        if found.groups is None and found.rows is None:
+            raise unlimited(self.facts, self.groups, replace(found, per_group=1))
+        _, groups, _ = replace(found, per_group=1).tight
+        return Spread(groups, groups, 1, found.changes)

@@ -13,11 +13,13 @@ from fractions import Fraction
 
 import polars as pl
 
+from dpframe.aggregates.request import Scope
 from dpframe.aggregates.values import Value, show_value, unit_words
 from dpframe.core.domain import Columns
 from dpframe.core.exact import show
 from dpframe.core.grid import Grid
 from dpframe.core.sensitivity import Contribution
+from dpframe.core.spread import Spread
 from dpframe.core.tree import Tree
 from dpframe.frames.facts import FrameFacts
 from dpframe.rows.broadcast import unsigned_zero
@@ -38,6 +40,10 @@ class Statistic(ABC):
     def step(self) -> Fraction:
         """The value of 1 in the result's units."""
         return Fraction(1)
+
+    def spread(self, scope: Scope) -> Spread:
+        """How many of these contributions one individual may make, and in how many groups."""
+        return scope.spread
 
     @abstractmethod
     def row(self, columns: Columns, ns: Namespace) -> pl.Expr | None:
@@ -105,8 +111,16 @@ class GridSum(Statistic):
     def step(self) -> Fraction:
         return self.grid.step
 
+    @property
+    def values(self) -> Grid:
+        """Where values are placed."""
+        return self.grid
+
     def row(self, columns: Columns, ns: Namespace) -> pl.Expr | None:
-        number = self.value.number(lower(self.value.tree, columns, ns), ns)
+        return self.place(self.value.number(lower(self.value.tree, columns, ns), ns), ns)
+
+    def place(self, number: pl.Expr, ns: Namespace) -> pl.Expr:
+        """The integer of a value."""
         return quantise(number, self.grid, self.value.is_whole, ns)
 
     def reduce(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
@@ -136,8 +150,16 @@ class SquareSum(Statistic):
     def step(self) -> Fraction:
         return self.grid.step
 
+    @property
+    def values(self) -> Grid:
+        """Where values are placed before they are squared."""
+        return self.inner
+
     def row(self, columns: Columns, ns: Namespace) -> pl.Expr | None:
-        number = self.value.number(lower(self.value.tree, columns, ns), ns)
+        return self.place(self.value.number(lower(self.value.tree, columns, ns), ns), ns)
+
+    def place(self, number: pl.Expr, ns: Namespace) -> pl.Expr:
+        """The integer of a value."""
         near = (number.cast(ns.Float64) - float(self.inner.centre)).clip(
             float(self.inner.lo * self.inner.step), float(self.inner.hi * self.inner.step)
         )

@@ -11,6 +11,7 @@ import polars as pl
 from dpframe.aggregates.aggregate import Aggregate, Noisy, Use
 from dpframe.aggregates.count import sign_note
 from dpframe.aggregates.part import Additive, Table
+from dpframe.aggregates.per_unit import is_per_unit, rows_of, total_of
 from dpframe.aggregates.request import Request, Scope
 from dpframe.aggregates.statistics import GridSum
 from dpframe.aggregates.values import as_series, bounds_of, numeric_value, whole_series
@@ -24,13 +25,18 @@ _INT64 = 2**63 - 1
 class Sum(Aggregate):
     """The sum of an expression, each row clamped to bounds; nulls and NaN contribute 0.
 
+    With ``per="unit"`` the total of each individual in a group is clamped instead.
+
     Guarantee
     ---------
     With b = max(|lo|, |hi|), w = max(hi, 0) - min(lo, 0) and k rows per individual. Add-remove:
     L1 = L2 = Linf = k b. Change-one: k w for one sum; for grouped sums L1 = 2 k b, Linf = k w and
-    L2 = k max(sqrt(2) b, w). Values are rounded to a power-of-two grid of at most 2**-30 of the
-    bounds (whole numbers exactly, up to bounds of 2**30), which biases a sum of n rows by at most
-    n/2 grid steps.
+    L2 = k max(sqrt(2) b, w). With an identifier, at most r rows and m of them in each of g groups:
+    L1 = b min(r, g m), Linf = b min(r, m), L2 = b sqrt(q m^2 + (r - q m)^2) with q = floor(r / m).
+    Totals of individuals: L1 = g b, Linf = b, L2 = sqrt(g) b.
+
+    Values are rounded to a power-of-two grid of at most 2**-30 of the bounds (whole numbers
+    exactly, up to bounds of 2**30), which biases a sum of n rows by at most n/2 grid steps.
     """
 
     kind: ClassVar[str] = "sum"
@@ -54,17 +60,11 @@ class Sum(Aggregate):
                 where=words(request.tree),
                 remedy="sum durations or numbers, or take .dp_mean() of it",
             )
-        if request.parameters.get("per") == "unit" and scope.facts.unit.contributions > 1:
-            raise UnsupportedOperation(
-                "a total per individual needs to know whose rows they are, and unit=dp.Rows() does "
-                "not say",
-                where=f'{words(request.tree)}.dp_sum(per="unit")',
-                remedy='use per="row"',
-            )
+        per_unit = is_per_unit(request, scope, dtype)
         lo, hi = bounds_of(value, request.parameters.get("bounds"), "sum")
         whole = value.is_whole and lo.denominator == 1 and hi.denominator == 1
         grid = grid_for(lo, hi, centred=False, integers=whole)
-        return (Use(Additive(Table(GridSum(value, grid))), "sum"),)
+        return (Use(Additive(Table(total_of(GridSum(value, grid), per_unit))), "sum"),)
 
     def note(self, request: Request, scope: Scope) -> str:
         return sign_note(request)
@@ -72,8 +72,8 @@ class Sum(Aggregate):
     def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
         part = self.uses(request, scope)[0].part
         assert isinstance(part, Additive)
-        assert isinstance(part.table.statistic, GridSum)
-        statistic = part.table.statistic
+        statistic = rows_of(part.table.statistic)
+        assert isinstance(statistic, GridSum)
         noisy = values[0].reshape(-1)
         if request.parameters.get("nonnegative"):
             noisy = np.maximum(noisy, 0)

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from dpframe import pipeline
 from dpframe.api.expressions import DPExpr, output_of
+from dpframe.api.functions import count
 from dpframe.api.opaque import FRAME_HINTS, GROUP_HINTS, RAW, Opaque
 from dpframe.api.query import PrivateQuery
 from dpframe.api.shortcuts import Shortcuts
-from dpframe.api.source import Source
+from dpframe.api.source import Source, Sources
 from dpframe.core.dtypes import DType
 from dpframe.core.tree import Column, Literal, Named, call
-from dpframe.errors import UnknownColumn, UnsupportedOperation
+from dpframe.errors import DPFrameError, MissingKeys, UnknownColumn, UnsupportedOperation
+from dpframe.frames.binary import Binary, Concat, JoinPrivate, chain_of
+from dpframe.frames.explode import Explode
 from dpframe.frames.filter import DropNulls, Filter
 from dpframe.frames.groups import Groups
+from dpframe.frames.join_public import How, JoinPublic
+from dpframe.frames.limit_groups import LimitGroups
+from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
 from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
@@ -47,7 +54,9 @@ class PrivateFrame(Opaque, Shortcuts):
     _hints = FRAME_HINTS
     _otherwise = RAW
 
-    def __init__(self, relation: Relation, source: Source, session: Session | None) -> None:
+    def __init__(
+        self, relation: Relation, source: Source | Sources, session: Session | None
+    ) -> None:
         self._relation = relation
         self._source = source
         self._session = session
@@ -144,6 +153,156 @@ class PrivateFrame(Opaque, Shortcuts):
         )
         return self._then(DropNulls(names))
 
+    def limit_rows(self, n: int, by: Any = None) -> PrivateFrame:
+        """Keep at most `n` rows of each individual, or of each individual and value of `by`.
+
+        Needed where one individual could otherwise have any number of rows. Which rows are kept is
+        decided by a secret hash of the rows; what is dropped biases results, so choose `n` such
+        that few are.
+
+        Parameters
+        ----------
+        n
+            A positive whole number.
+        by
+            Column names, or None for rows in all.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When the frame's unit is `Rows`, or rows have values without an order.
+        """
+        return self._then(LimitRows(n, self._by(by, "limit_rows")))
+
+    def limit_groups(self, n: int, by: Any) -> PrivateFrame:
+        """Keep each individual's rows in at most `n` of its values of the columns `by`.
+
+        Parameters
+        ----------
+        n
+            A positive whole number.
+        by
+            Column names; those that a later group-by uses.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When the frame's unit is `Rows`.
+        """
+        return self._then(LimitGroups(n, self._by(by, "limit_groups")))
+
+    # -- several frames ------------------------------------------------------------------------
+
+    def join(
+        self,
+        other: Any,
+        on: Any = None,
+        how: How = "inner",
+        *,
+        left_on: Any = None,
+        right_on: Any = None,
+        suffix: str = "_right",
+    ) -> PrivateFrame:
+        """Join with a public frame, or with another private frame on the identifier.
+
+        Parameters
+        ----------
+        other
+            A Polars DataFrame or LazyFrame, which is public and becomes part of the plan; or a
+            private frame of the same session that protects the same individuals.
+        on, left_on, right_on
+            Names of key columns, as in Polars; a null matches nothing. Private frames join on
+            their identifiers.
+        how
+            ``"inner"``, ``"left"``, and with public frames ``"semi"`` or ``"anti"``. Another join
+            would tell which keys are in the private frame.
+        suffix
+            Of new columns whose name is taken.
+
+        Raises
+        ------
+        UnsupportedOperation
+            For another kind of join, keys of unlike types, or frames of unlike units or sessions.
+        """
+        left = self._by(on if on is not None else left_on, "join")
+        right = self._by(on if on is not None else right_on, "join")
+        if isinstance(other, PrivateFrame):
+            self._require_kin(other, "join")
+            mine, theirs = self._relation.facts.identifier, other._relation.facts.identifier
+            if how not in ("inner", "left"):
+                raise _no_such_join(how, "inner or left")
+            if mine is not None and (left or right) and (left, right) != ((mine,), (theirs,)):
+                raise UnsupportedOperation(
+                    "rows of different individuals would meet: private frames join on their "
+                    "identifiers only",
+                    where=f"join(..., left_on={list(left)}, right_on={list(right)})",
+                    remedy="leave on= out",
+                )
+            relation = other._relation
+            return self._and(other, JoinPrivate(relation, chain_of(relation), how, suffix))
+        if isinstance(other, pl.LazyFrame):
+            other = other.collect()
+        if not isinstance(other, pl.DataFrame):
+            raise UnsupportedOperation(
+                f"a private frame joins with a Polars frame, not a {type(other).__name__}",
+                where="join(...)",
+                remedy="pass a public pl.DataFrame, or another private frame",
+            )
+        if how not in ("inner", "left", "semi", "anti"):
+            raise _no_such_join(how, "inner, left, semi or anti")
+        return self._then(JoinPublic.of(other, left, right, how, suffix))
+
+    def concat(self, other: PrivateFrame) -> PrivateFrame:
+        """The rows of both frames, which have the same columns; an individual has those of both."""
+        if not isinstance(other, PrivateFrame):
+            raise UnsupportedOperation(
+                f"a private frame is concatenated with another, not with a {type(other).__name__}",
+                where="concat(...)",
+                remedy="protect it in the same session first",
+            )
+        self._require_kin(other, "concat")
+        return self._and(other, Concat(other._relation, chain_of(other._relation)))
+
+    def explode(self, column: Any, *, max_length: int | None = None) -> PrivateFrame:
+        """One row for each element of a column of lists, up to `max_length` of each.
+
+        Raises
+        ------
+        UnboundedSensitivity
+            When the lists may have any length and no `max_length` is given.
+        UnsupportedOperation
+            For several columns, whose lists might differ in length.
+        """
+        names = self._by(column, "explode")
+        if len(names) != 1:
+            raise UnsupportedOperation(
+                "explode takes one column: lists of different lengths would make it fail, which "
+                "depends on the data",
+                where=f"explode({list(names)})",
+                remedy="explode one of them",
+            )
+        return self._then(Explode(names[0], max_length))
+
+    def _require_kin(self, other: PrivateFrame, what: str) -> None:
+        if other._session is not self._session:
+            raise UnsupportedOperation(
+                "the frames belong to different sessions",
+                where=f"{what}(...)",
+                remedy="protect both frames in one session",
+            )
+        mine, theirs = self._relation.facts.unit, other._relation.facts.unit
+        if mine.kind != theirs.kind:
+            raise UnsupportedOperation(
+                f"one frame protects {mine.kind}, the other {theirs.kind}",
+                where=f"{what}(...)",
+                remedy="protect both in the same way",
+            )
+
+    def _and(self, other: PrivateFrame, step: Binary) -> PrivateFrame:
+        tokens = self._relation.token, other._relation.token
+        both = Sources((tokens[0], self._source), (tokens[1], other._source))
+        return PrivateFrame(self._relation.then(step), both, self._session)
+
     # -- aggregates -----------------------------------------------------------------------------
 
     def group_by(
@@ -156,9 +315,12 @@ class PrivateFrame(Opaque, Shortcuts):
         by
             Columns or row-wise expressions.
         keys
-            A list, Series, DataFrame or ``{column: values}`` (their product). Every key appears in
+            A list, Series, DataFrame, ``{column: values}`` (their product) or `dpframe.keys`. Every
+            key appears in
             the result, in the order given, even when empty; other rows are dropped. Without keys
-            the categories of Enum, Boolean and declared columns are used.
+            the categories of Enum, Boolean and declared columns are used; else groups with enough
+            individuals are found privately when the query runs, which needs a delta. Those come
+            sorted.
         maintain_order
             Accepted for Polars' sake: results always come in the order of the keys.
 
@@ -169,12 +331,30 @@ class PrivateFrame(Opaque, Shortcuts):
         """
         given = _flat(by)
         _no_dp([*given, *named_by.values()], "group_by")
-        groups = pipeline.group(self._relation, given, named_by, keys)
+        discover = self._session is None or self._session._discovers
+        groups = pipeline.group(self._relation, given, named_by, keys, discover)
         return PrivateGroupBy(self, groups)
 
     def agg(self, *exprs: Any, **named: Any) -> PrivateQuery:
         """A query with one row: dp expressions over all rows."""
         return _query(self, None, exprs, named)
+
+    def dp_histogram(
+        self, column: Any, bins: int | Iterable[Any] | None = None, **options: Any
+    ) -> PrivateQuery:
+        """See `dpframe.histogram`. Categories that nobody listed are found privately where the
+        session has a delta: then it is the number of rows by the values of the column.
+        """
+        try:
+            return super().dp_histogram(column, bins, **options)
+        except MissingKeys:
+            groups: PrivateGroupBy | None = None
+            if bins is None and not {"bounds", "other"} & options.keys():
+                with suppress(DPFrameError):
+                    groups = self.group_by(column)
+            if groups is None or not groups._groups.discovered:
+                raise
+        return groups.agg(count(**options).alias("count"))
 
     # -- what is public -------------------------------------------------------------------------
 
@@ -224,9 +404,14 @@ class PrivateFrame(Opaque, Shortcuts):
         chosen = {
             name: call(op, Column(name), constant.tree)
             for name, found in self._relation.facts.columns.items()
-            if _fills(op, found.dtype, constant.tree.dtype)
+            if name != self._relation.facts.identifier
+            and _fills(op, found.dtype, constant.tree.dtype)
         }
         return self._with(chosen) if chosen else self
+
+    def _by(self, by: Any, what: str) -> tuple[str, ...]:
+        given = [] if by is None else _flat([by])
+        return tuple(dict.fromkeys(_column_name(item, what) for item in given))
 
     def _known(self, names: Iterable[str], what: str) -> None:
         for name in names:
@@ -310,8 +495,8 @@ def _query(
     return PrivateQuery(query, frame._source, frame._session)
 
 
-def divided(frame: PrivateFrame, by: Any, keys: Any) -> dict[Any, Relation]:
-    """Disjoint parts of a frame, by public key."""
+def divided(frame: PrivateFrame, by: Any, keys: Any) -> tuple[dict[Any, Relation], int]:
+    """Disjoint parts of a frame, by public key, and in how many of them neighbours can differ."""
     given = _flat([by])
     _no_dp(given, "partition")
     return pipeline.divide(frame._relation, given, keys)
@@ -348,6 +533,27 @@ def _no_dp(items: Iterable[Any], what: str) -> None:
                 where=item._words(),
                 remedy="use dp expressions in agg or select only",
             )
+
+
+def _no_such_join(how: object, kinds: str) -> UnsupportedOperation:
+    return UnsupportedOperation(
+        f"a private frame has no join of the kind {how!r}",
+        where=f"join(..., how={how!r})",
+        remedy=f"use {kinds}",
+    )
+
+
+def _column_name(item: Any, what: str) -> str:
+    """A column given by its name, or as `pl.col`."""
+    if isinstance(item, pl.Expr) and item.meta.is_column():
+        return item.meta.output_name()
+    if isinstance(item, str):
+        return item
+    raise UnsupportedOperation(
+        f"{what} takes names of columns, not {item}",
+        where=f"{what}(..., by=...)",
+        remedy="compute the column first with with_columns(...)",
+    )
 
 
 def _fills(op: str, column: DType, value: DType) -> bool:

@@ -22,10 +22,28 @@ Counting: TypeAlias = Literal[
 ]
 Choice: TypeAlias = Literal["auto", "exponential", "permute_and_flip", "report_noisy_max"]
 
+Per: TypeAlias = Literal["row", "unit"]
+
+
+def _per(per: str, kind: str) -> dict[str, Any]:
+    if per not in ("row", "unit"):
+        raise UnsupportedOperation(
+            f"per={per!r} is neither 'row' nor 'unit'",
+            where=f"dp_{kind}(per=...)",
+            remedy="use per='row'",
+        )
+    return {"per": None if per == "row" else per}
+
+
+def _ends(bounds: Sequence[Any] | None) -> Any:
+    return tuple(bounds) if isinstance(bounds, (list, tuple)) else bounds
+
 
 def count(
     column: IntoColumn | None = None,
     *,
+    per: Per = "row",
+    bounds: Sequence[Any] | None = None,
     nonnegative: bool = False,
     weight: Number = 1.0,
     mechanism: Noise = "auto",
@@ -36,6 +54,8 @@ def count(
     ----------
     column
         Column name or expression; None counts rows, and the result is named ``len``.
+    per, bounds
+        With ``"unit"`` an individual counts at most ``bounds=(0, n)`` times in a group.
     nonnegative
         Whether negative noisy counts become 0 (which biases small counts upwards).
     weight
@@ -49,14 +69,15 @@ def count(
     >>> dp.count().alias("n")
     <dp expression: dp.count()>
     """
-    return make("count", column, {"nonnegative": nonnegative}, weight=weight, mechanism=mechanism)
+    parameters = {"nonnegative": nonnegative, **_per(per, "count"), "bounds": _ends(bounds)}
+    return make("count", column, parameters, weight=weight, mechanism=mechanism)
 
 
 def sum(
     column: IntoColumn,
     bounds: Sequence[Any] | None = None,
     *,
-    per: Literal["row", "unit"] = "row",
+    per: Per = "row",
     nonnegative: bool = False,
     weight: Number = 1.0,
     mechanism: Noise = "auto",
@@ -70,22 +91,12 @@ def sum(
     bounds
         The pair (lo, hi); may be left out where it can be inferred.
     per
-        ``"row"`` clamps each row. ``"unit"`` clamps an individual's total, which for one row per
-        individual is the same.
+        ``"row"`` clamps each row. ``"unit"`` clamps an individual's total in a group, which for one
+        row per individual is the same.
     nonnegative, weight, mechanism
         As for `count`.
     """
-    parameters = {
-        "bounds": bounds,
-        "per": None if per == "row" else per,
-        "nonnegative": nonnegative,
-    }
-    if per not in ("row", "unit"):
-        raise UnsupportedOperation(
-            f"per={per!r} is neither 'row' nor 'unit'",
-            where="dp_sum(per=...)",
-            remedy="use per='row'",
-        )
+    parameters = {"bounds": bounds, **_per(per, "sum"), "nonnegative": nonnegative}
     return make("sum", column, parameters, weight=weight, mechanism=mechanism)
 
 
@@ -93,14 +104,17 @@ def mean(
     column: IntoColumn,
     bounds: Sequence[Any] | None = None,
     *,
+    per: Per = "row",
     weight: Number = 1.0,
     mechanism: Noise = "auto",
 ) -> DPExpr:
     """The mean of values clamped to `bounds`; nulls and NaN are skipped.
 
-    It is clamped to the bounds, and null where the noisy count is below 1.
+    It is clamped to the bounds, and null where the noisy count is below 1. With ``per="unit"`` it
+    is the mean, over individuals, of each one's total in the group.
     """
-    return make("mean", column, {"bounds": bounds}, weight=weight, mechanism=mechanism)
+    parameters = {"bounds": bounds, **_per(per, "mean")}
+    return make("mean", column, parameters, weight=weight, mechanism=mechanism)
 
 
 def var(
@@ -108,11 +122,14 @@ def var(
     bounds: Sequence[Any] | None = None,
     *,
     ddof: int = 1,
+    per: Per = "row",
     weight: Number = 1.0,
     mechanism: Noise = "auto",
 ) -> DPExpr:
-    """The variance of values clamped to `bounds`, with `ddof` as in Polars."""
-    parameters = {"bounds": bounds, "ddof": _ddof(ddof)}
+    """The variance of values clamped to `bounds`, with `ddof` as in Polars; of the totals
+    of individuals with ``per="unit"``.
+    """
+    parameters = {"bounds": bounds, "ddof": _ddof(ddof), **_per(per, "var")}
     return make("var", column, parameters, weight=weight, mechanism=mechanism)
 
 
@@ -121,11 +138,14 @@ def std(
     bounds: Sequence[Any] | None = None,
     *,
     ddof: int = 1,
+    per: Per = "row",
     weight: Number = 1.0,
     mechanism: Noise = "auto",
 ) -> DPExpr:
-    """The standard deviation of values clamped to `bounds`, with `ddof` as in Polars."""
-    parameters = {"bounds": bounds, "ddof": _ddof(ddof)}
+    """The standard deviation of values clamped to `bounds`, with `ddof` as in Polars; of the totals
+    of individuals with ``per="unit"``.
+    """
+    parameters = {"bounds": bounds, "ddof": _ddof(ddof), **_per(per, "std")}
     return make("std", column, parameters, weight=weight, mechanism=mechanism)
 
 
@@ -186,6 +206,22 @@ def n_unique(
     return make(
         "n_unique", column, {"nonnegative": nonnegative}, weight=weight, mechanism=mechanism
     )
+
+
+def bounds(column: IntoColumn, *, weight: Number = 1.0, mechanism: Noise = "auto") -> DPExpr:
+    """Powers of two between which nearly all values lie, as a list [lower, upper]; null where too
+    few values are seen through the noise.
+
+    For columns whose range nobody knows: spend a little on bounds, then use them as public ones.
+
+    Parameters
+    ----------
+    column
+        Column name or expression of numbers.
+    weight, mechanism
+        As for `count`.
+    """
+    return make("bounds", column, {}, weight=weight, mechanism=mechanism)
 
 
 def histogram(

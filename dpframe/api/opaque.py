@@ -21,8 +21,7 @@ _MIXES_ROWS = """
     interpolate merge_sorted gather_every map_batches map_rows upsample set_sorted remove_duplicates
 """
 _JOINS = """
-    join join_asof join_where concat vstack hstack extend explode unpivot pivot melt limit_rows
-    limit_groups
+    join_asof join_where vstack hstack extend unpivot pivot melt
 """
 FRAME_HINTS: Mapping[str, str] = MappingProxyType(
     {
@@ -45,8 +44,7 @@ FRAME_HINTS: Mapping[str, str] = MappingProxyType(
         ),
         **dict.fromkeys(
             _JOINS.split(),
-            "frames of several rows per person are not supported yet; join or reshape "
-            "before session.protect(...), where one row is one person",
+            "join or reshape before session.protect(...)",
         ),
         "sql": "use filter, with_columns, group_by and agg",
         "pipe": "call the function with the frame",

@@ -20,9 +20,9 @@ from dpframe.api.query import PrivateQuery
 from dpframe.api.session import Session
 from dpframe.api.source import protected_source
 from dpframe.core.domain import columns, domain_of_dtype
-from dpframe.core.units import Rows, Unit, as_unit
+from dpframe.core.units import Unit, as_unit
 from dpframe.errors import UnsupportedOperation
-from dpframe.frames.facts import FrameFacts
+from dpframe.frames.facts import protected_facts
 from dpframe.frames.relation import Relation
 from dpframe.rows.polars_dtypes import schema_from_polars
 
@@ -35,6 +35,7 @@ _EXPRESSIONS: dict[str, Callable[..., Any]] = {
     "dp_median": functions.median,
     "dp_quantile": functions.quantile,
     "dp_n_unique": functions.n_unique,
+    "dp_bounds": functions.bounds,
     "dp_histogram": functions.histogram,
     "dp_argmax": functions.argmax,
 }
@@ -90,15 +91,9 @@ _FRAMES: dict[str, Callable[..., Any]] = {
 
 def _unbound(frame: Any, unit: Unit | str) -> PrivateFrame:
     who = as_unit(unit)
-    if not isinstance(who, Rows):
-        raise UnsupportedOperation(
-            "identifiers with several rows per person are not supported yet",
-            where=f"unit={unit!r}",
-            remedy="use unit=dp.Rows() on a frame with one row per person",
-        )
     source = protected_source(frame)
     table = {n: domain_of_dtype(t) for n, t in schema_from_polars(source.schema).items()}
-    return PrivateFrame(Relation.of("data", FrameFacts(columns(table), who)), source, None)
+    return PrivateFrame(Relation.of("data", protected_facts(columns(table), who)), source, None)
 
 
 def _method(function: Callable[..., Any]) -> Callable[[Any], Any]:

@@ -11,7 +11,9 @@ import polars as pl
 from dpframe import pipeline
 from dpframe.aggregates.query import Query
 from dpframe.api.opaque import Opaque
-from dpframe.api.source import Source
+from dpframe.api.source import Source, Sources
+from dpframe.api.suggest import counting, share_of, suggested
+from dpframe.choose import Split
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number
 from dpframe.errors import InvalidBudget
@@ -70,7 +72,7 @@ class PrivateQuery(Opaque):
     _hints = _HINTS
     _otherwise = _COLLECT
 
-    def __init__(self, query: Query, source: Source, session: Session | None) -> None:
+    def __init__(self, query: Query, source: Source | Sources, session: Session | None) -> None:
         self._query = query
         self._source = source
         self._session = session
@@ -82,6 +84,7 @@ class PrivateQuery(Opaque):
         delta: Number | None = None,
         rho: Number | None = None,
         accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
     ) -> Plan:
         """What `collect` with the same spend would do. Touches no data and charges nothing.
 
@@ -92,6 +95,9 @@ class PrivateQuery(Opaque):
         accuracy
             Instead of epsilon or rho: the largest error of outputs, with 95% confidence, such as
             ``{"len": 50}``. The least spend that gives it is taken.
+        split
+            How the cost is divided where no output has a weight: ``"least error"`` minimises the
+            sum of squared relative errors, ``"equal"`` gives each output the same.
 
         Raises
         ------
@@ -99,7 +105,9 @@ class PrivateQuery(Opaque):
             When the spend is empty, not positive, or in another measure, or no spend is accurate
             enough.
         """
-        return self._bound().plan(self, epsilon=epsilon, delta=delta, rho=rho, accuracy=accuracy)
+        return self._bound().plan(
+            self, epsilon=epsilon, delta=delta, rho=rho, accuracy=accuracy, split=split
+        )
 
     def explain(
         self,
@@ -108,10 +116,13 @@ class PrivateQuery(Opaque):
         delta: Number | None = None,
         rho: Number | None = None,
         accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
         format: Literal["text", "markdown"] = "text",
     ) -> str:
         """`plan(...).explain()`."""
-        return self.plan(epsilon=epsilon, delta=delta, rho=rho, accuracy=accuracy).explain(format)
+        return self.plan(
+            epsilon=epsilon, delta=delta, rho=rho, accuracy=accuracy, split=split
+        ).explain(format)
 
     def collect(
         self,
@@ -120,6 +131,7 @@ class PrivateQuery(Opaque):
         delta: Number | None = None,
         rho: Number | None = None,
         accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
         interval: Number | None = None,
     ) -> pl.DataFrame:
         """Check the budget, charge it, compute, add noise.
@@ -133,6 +145,8 @@ class PrivateQuery(Opaque):
         accuracy
             Instead of epsilon or rho: the largest error of outputs, with 95% confidence, such as
             ``{"len": 50}``. The least spend that gives it is taken.
+        split
+            As for `plan`.
         interval
             A confidence such as 0.95 adds columns `<name>_low` and `<name>_high` after each number:
             the exact result for the clamped values lies between them with that confidence, for each
@@ -149,7 +163,7 @@ class PrivateQuery(Opaque):
             When the engine fails; the charge stays.
         """
         return self.release(
-            epsilon=epsilon, delta=delta, rho=rho, accuracy=accuracy, interval=interval
+            epsilon=epsilon, delta=delta, rho=rho, accuracy=accuracy, split=split, interval=interval
         ).frame
 
     def release(
@@ -159,12 +173,58 @@ class PrivateQuery(Opaque):
         delta: Number | None = None,
         rho: Number | None = None,
         accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
         interval: Number | None = None,
     ) -> Release:
         """As `collect`, with the plan and the cost beside the frame."""
         return self._bound().release(
-            self, epsilon=epsilon, delta=delta, rho=rho, accuracy=accuracy, interval=interval
+            self,
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            accuracy=accuracy,
+            split=split,
+            interval=interval,
         )
+
+    def suggest_limits(
+        self,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        coverage: Number = 0.95,
+    ) -> pl.DataFrame:
+        """Limits on rows and groups that most individuals keep, found privately; this is a release
+        and costs what it says.
+
+        The frame of the query is taken without its limits, and histograms of how many rows and
+        groups individuals have are released.
+
+        Parameters
+        ----------
+        epsilon, delta, rho
+            The spend.
+        coverage
+            The share of individuals of which nothing should be dropped.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per limit: `limit` and `by` name it, `n` is the least number one below a power
+            of two that so large a share keeps, `covered` that share, up to noise.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When the frame's unit is `Rows`.
+        """
+        share_of(coverage)  # before anything is charged
+        query, numbers = counting(self._query)
+        released = PrivateQuery(query, self._source, self._session).collect(
+            epsilon=epsilon, delta=delta, rho=rho
+        )
+        return suggested(released, self._query, numbers, coverage)
 
     def _bound(self) -> Session:
         if self._session is None:
@@ -180,12 +240,17 @@ class PrivateQuery(Opaque):
 
 
 def prepare(
-    query: PrivateQuery, spend: Budget, remaining: Budget | None, *, charge_rho: bool = False
+    query: PrivateQuery,
+    spend: Budget,
+    remaining: Budget | None,
+    split: Split,
+    *,
+    charge_rho: bool = False,
 ) -> pipeline.Prepared:
     """The plan of a query and what is needed to run it."""
-    return pipeline.plan(query._query, spend, remaining, charge_rho=charge_rho)
+    return pipeline.plan(query._query, spend, remaining, split, charge_rho=charge_rho)
 
 
-def parts(query: PrivateQuery) -> tuple[Query, Source, Any]:
+def parts(query: PrivateQuery) -> tuple[Query, Source | Sources, Any]:
     """What a session needs of a query."""
     return query._query, query._source, query._session

@@ -23,11 +23,12 @@ from dpframe.charge import (
     spend_within,
 )
 from dpframe.cheapest import cheapest
-from dpframe.core.budget import Budget
+from dpframe.choose import Split
+from dpframe.core.budget import Budget, PureDP
 from dpframe.core.exact import Number, nearest
-from dpframe.core.units import Rows, Unit, as_unit
+from dpframe.core.units import Unit, as_unit
 from dpframe.errors import InvalidBudget, LedgerError, UnsupportedOperation
-from dpframe.frames.facts import FrameFacts
+from dpframe.frames.facts import protected_facts
 from dpframe.frames.relation import Relation
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import Partition, PartLedger
@@ -146,12 +147,6 @@ class Session:
                 remedy="protect frames in the session that divided its frame",
             )
         who = as_unit(unit)
-        if not isinstance(who, Rows):
-            raise UnsupportedOperation(
-                "identifiers with several rows per person are not supported yet",
-                where=f"unit={unit!r}",
-                remedy="protect a frame with one row per person and unit=dp.Rows()",
-            )
         if self._unit is not None and self._unit.kind != who.kind:
             raise UnsupportedOperation(
                 f"the session protects {self._unit.kind}, and this frame would be protected as "
@@ -160,7 +155,7 @@ class Session:
                 remedy="open another session for another kind of unit",
             )
         source = protected_source(frame)
-        facts = FrameFacts(declared(source, bounds or {}, categories or {}), who)
+        facts = protected_facts(declared(source, bounds or {}, categories or {}), who)
         self._unit = who
         self._frames += 1
         label = name or self._name or ("data" if self._frames == 1 else f"data {self._frames}")
@@ -193,13 +188,17 @@ class Session:
             When there are more than 10,000 parts, or Python cannot tell their keys apart.
         InvalidBudget
             When the frame belongs to another session.
+        UnboundedSensitivity
+            When an individual may have rows in any number of parts.
 
         Guarantee
         ---------
         Neighbouring frames differ in g parts at most: `contributions` of them when rows are added
-        or removed, twice as many when they change. The session is charged the sum of the g largest
-        totals of parts, as it grows and before data is read, whatever the order of queries on parts
-        (parallel composition; the argument is in `dpframe/ledger/parts.py`).
+        or removed, twice as many when they change; with an identifier as many as
+        ``limit_groups(g, by=...)`` allows, which then chooses the same groups for all parts. The
+        session is charged the sum of the g largest totals of parts, as it grows and before data is
+        read, whatever the order of queries on parts (parallel composition; the argument is in
+        `dpframe/ledger/parts.py`).
 
         A part has a session of its own, `part.session`. Its `spent` is what the part was charged,
         its `remaining` what it could still be charged if nothing else was: what remains of the
@@ -225,15 +224,8 @@ class Session:
                 remedy="protect the frame first: session.protect(frame, unit=dp.Rows())",
             )
         payer = self._payer(frame._session)
-        unit: Unit = frame._relation.facts.unit
-        if not isinstance(unit, Rows):
-            raise UnsupportedOperation(
-                "in how many parts an individual's rows are is not known",
-                where="session.partition(...)",
-                remedy="protect a frame with unit=dp.Rows(), or use group_by",
-            )
-        relations = divided(frame, by, keys)
-        shared = Partition(payer._ledger, len(relations), unit.touches(len(relations)))
+        relations, touched = divided(frame, by, keys)
+        shared = Partition(payer._ledger, len(relations), touched)
         return {
             key: PrivateFrame(relation, frame._source, payer._of_part(PartLedger(shared, i)))
             for i, (key, relation) in enumerate(relations.items())
@@ -275,10 +267,11 @@ class Session:
         delta: Number | None = None,
         rho: Number | None = None,
         accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
     ) -> Plan:
         """The plan of a query at a spend; touches no data and charges nothing."""
         payer = self._payer(_owner(query))
-        return payer._prepared(query, epsilon, delta, rho, accuracy).plan
+        return payer._prepared(query, epsilon, delta, rho, accuracy, split).plan
 
     def collect(
         self,
@@ -288,6 +281,7 @@ class Session:
         delta: Number | None = None,
         rho: Number | None = None,
         accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
         interval: Number | None = None,
     ) -> pl.DataFrame:
         """Charge, run and release a query, also one that was made without a session.
@@ -295,7 +289,13 @@ class Session:
         See `PrivateQuery.collect` for the parameters.
         """
         return self.release(
-            query, epsilon=epsilon, delta=delta, rho=rho, accuracy=accuracy, interval=interval
+            query,
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            accuracy=accuracy,
+            split=split,
+            interval=interval,
         ).frame
 
     def release(
@@ -306,13 +306,17 @@ class Session:
         delta: Number | None = None,
         rho: Number | None = None,
         accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
         interval: Number | None = None,
     ) -> Release:
         """As `collect`, with plan and cost beside the result."""
         payer = self._payer(_owner(query))
-        prepared = payer._prepared(query, epsilon, delta, rho, accuracy)
-        _, source, _ = parts(query)
-        result = pipeline.run(prepared, source._frame, source.schema, payer._ledger, interval)
+        prepared = payer._prepared(query, epsilon, delta, rho, accuracy, split)
+        asked, source, _ = parts(query)
+        token = asked.relation.token
+        result = pipeline.run(
+            prepared, source.frames(token), source.schemas(token), payer._ledger, interval
+        )
         self._unit = prepared.query.relation.facts.unit
         return Release(result, prepared.plan, prepared.plan.cost)
 
@@ -323,7 +327,14 @@ class Session:
         delta: Number | None,
         rho: Number | None,
         accuracy: Mapping[str, Number] | None,
+        split: Split,
     ) -> pipeline.Prepared:
+        if split not in ("least error", "equal"):
+            raise InvalidBudget(
+                f"a cost is not split by {split!r}",
+                where=f"split={split!r}",
+                remedy='use "least error" or "equal", or weight= on dp expressions',
+            )
         asked, _, _ = parts(query)
         unit = asked.relation.facts.unit
         if self._unit is not None and self._unit.kind != unit.kind:
@@ -336,12 +347,12 @@ class Session:
         remaining = self.remaining
         if accuracy is not None:
             measure, slack = self._measure_beside_accuracy(epsilon, delta, rho)
-            spend = cheapest(asked, measure, slack, accuracy)
+            spend = cheapest(asked, measure, slack, accuracy, split)
         elif self._in_rho:
             spend = spend_within(epsilon, delta, rho, remaining)
         else:
             spend = spend_in(self._measure, epsilon, delta, rho, remaining)
-        prepared = prepare(query, spend, remaining, charge_rho=self._in_rho)
+        prepared = prepare(query, spend, remaining, split, charge_rho=self._in_rho)
         if isinstance(self._ledger, PartLedger):
             return pipeline.on_part(prepared, self._ledger.share(prepared.plan.cost))
         return prepared
@@ -352,6 +363,11 @@ class Session:
         if self._in_rho:
             return accuracy_within(epsilon, delta, rho)
         return self._measure, slack_beside_accuracy(self._measure, epsilon, delta, rho)
+
+    @property
+    def _discovers(self) -> bool:
+        """Whether groups that nobody listed can be found: not in pure DP."""
+        return self._measure is not PureDP
 
     # -- budget ---------------------------------------------------------------------------------
 

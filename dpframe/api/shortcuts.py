@@ -74,6 +74,10 @@ class Shortcuts(ABC):
         """See `dpframe.quantile`."""
         return self.agg(functions.quantile(column, q, bounds, candidates, **options))
 
+    def dp_bounds(self, column: IntoColumn, **options: Any) -> PrivateQuery:
+        """See `dpframe.bounds`."""
+        return self.agg(functions.bounds(column, **options))
+
     def dp_n_unique(self, column: IntoColumn, **options: Any) -> PrivateQuery:
         """See `dpframe.n_unique`."""
         return self.agg(functions.n_unique(column, **options))

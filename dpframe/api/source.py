@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import polars as pl
 
 from dpframe.errors import EngineError, UnsupportedOperation
 from dpframe.rows.failures import FAILURES
+
+Frames: TypeAlias = "dict[int, pl.LazyFrame]"
 
 
 class Source:
@@ -28,6 +30,45 @@ class Source:
             where="session.protect(frame, ...)",
             remedy="see frame.collect_schema() for the reason",
         )
+
+    def frames(self, token: int) -> Frames:
+        """The data, for the pipeline."""
+        return {token: self._frame}
+
+    def schemas(self, token: int) -> dict[int, pl.Schema]:
+        """Its schema."""
+        return {token: self.schema}
+
+    def __repr__(self) -> str:
+        return "<protected data>"
+
+    def __reduce__(self) -> NoReturn:
+        raise UnsupportedOperation(
+            "protected data cannot be pickled or copied out of its session",
+            remedy="run queries where the data is protected; released results can be pickled",
+        )
+
+
+class Sources:
+    """Several protected frames that were brought together."""
+
+    __slots__ = ("_sources",)
+
+    def __init__(self, *parts: tuple[int, Source | Sources]) -> None:
+        self._sources: dict[int, Source] = {}
+        for token, part in parts:
+            if isinstance(part, Sources):
+                self._sources |= part._sources
+            else:
+                self._sources[token] = part
+
+    def frames(self, token: int) -> Frames:
+        """The data, for the pipeline."""
+        return {t: s._frame for t, s in self._sources.items()}
+
+    def schemas(self, token: int) -> dict[int, pl.Schema]:
+        """Their schemas."""
+        return {t: s.schema for t, s in self._sources.items()}
 
     def __repr__(self) -> str:
         return "<protected data>"

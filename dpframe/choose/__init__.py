@@ -3,6 +3,7 @@
 from dpframe.choose.concentrated import in_rho
 from dpframe.choose.mechanism import Asked, Choice, choose
 from dpframe.choose.split import Split, least_error_weights, split
+from dpframe.choose.thresholds import choose_with_keys
 from dpframe.choose.together import Together, choose_together
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "Together",
     "choose",
     "choose_together",
+    "choose_with_keys",
     "in_rho",
     "least_error_weights",
     "split",

@@ -59,7 +59,7 @@ def _rho(asked: Asked, law: Law) -> Fraction:
             return asked.rounds * law.rho(asked.score_range[1])
         case PermuteAndFlip() | ReportNoisyMax() if asked.score_range is not None:
             return asked.rounds * law.rho(asked.score_range[0])
-        case _:
+        case _:  # a choice of groups fails with its delta
             raise UnsupportedOperation(
                 f"the cost of {law.name} in rho is not known",
                 where=asked.name,

@@ -8,7 +8,7 @@ from fractions import Fraction
 from dpframe.core.budget import ZCDP, ApproxDP, Budget
 from dpframe.core.exact import sqrt_down
 from dpframe.core.sensitivity import ExactSensitivity
-from dpframe.errors import UnsupportedOperation
+from dpframe.errors import MissingKeys, UnsupportedOperation
 from dpframe.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -19,6 +19,7 @@ from dpframe.mechanisms import (
     RandomizedResponse,
     ReportNoisyMax,
     SelectionLaw,
+    TruncatedGeometric,
 )
 
 _ROUNDING = Fraction(1, 2**40)
@@ -63,6 +64,8 @@ class Asked:
         For selections: whether candidates stand for several points.
     responses
         For randomised response: how many categories there are, and rows per individual.
+    keys
+        For a choice of groups: in how many an individual may be.
     """
 
     name: str
@@ -72,6 +75,7 @@ class Asked:
     rounds: int = 1
     weighted: bool = False
     responses: tuple[int, int] | None = None
+    keys: int | None = None
 
 
 def choose(asked: Asked, share: Budget) -> Choice:
@@ -84,6 +88,8 @@ def choose(asked: Asked, share: Budget) -> Choice:
     """
     if asked.sensitivity.is_zero:
         return Choice(NoNoise(), share.of(Fraction(0)), "public: no individual can change it")
+    if asked.keys is not None:
+        return _keys(asked.keys, share)
     if asked.responses is not None:
         return _responses(*asked.responses, share)
     if asked.score_range is not None:
@@ -155,6 +161,21 @@ def _responses(categories: int, rows: int, share: Budget) -> Choice:
         return Choice(law, _charged(share, law.rho(rows)), "as asked")
     law = RandomizedResponse.for_pure(rows, share.main, categories)
     return Choice(law, share.of(law.epsilon(rows)), "as asked")
+
+
+def _keys(groups: int, share: Budget) -> Choice:
+    if not share.slack:
+        raise MissingKeys(
+            "groups that nobody listed are only found with a delta",
+            remedy="spend a delta, for example delta=1e-8, or list the groups with keys=[...]",
+        )
+    reason = "the rule by which most groups appear"
+    if isinstance(share, ZCDP):
+        epsilon = sqrt_down(2 * share.main / groups)
+        law = TruncatedGeometric(epsilon, share.slack / groups)
+        return Choice(law, share.of(law.rho(groups), law.delta(groups)), reason)
+    law = TruncatedGeometric(share.main / groups, share.slack / groups)
+    return Choice(law, share.of(law.epsilon(groups), law.delta(groups)), reason)
 
 
 def _selection(asked: Asked, score_range: tuple[Fraction, Fraction], share: Budget) -> Choice:

@@ -158,6 +158,7 @@ def _pairs_of(choice: Choice, asked: Asked, largest: Fraction) -> Iterable[Trans
         return [discrete_gaussian_pair(choice.law.sigma_squared, l2_squared, largest)]
     score_range = None if asked.score_range is None else asked.score_range[0]
     repeats = asked.rounds if asked.responses is None else asked.responses[1]
+    repeats = repeats if asked.keys is None else asked.keys
     return map(translated, events_of(choice.law, asked.sensitivity, score_range, repeats))
 
 

@@ -36,8 +36,10 @@ from dpframe.errors import DPFrameError
 from dpframe.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
+    NoisyThreshold,
     NoNoise,
     RandomizedResponse,
+    TruncatedGeometric,
 )
 
 Composition: TypeAlias = Literal["sum", "numerical", "zcdp"]
@@ -99,16 +101,19 @@ def choose_together(
         return summed
     if sum(1 for weight in weights if weight) < 2:
         return summed
-    chooser = _chooser(asked, concentrated)
-    ways = [summed, *_beside(chooser, asked, spend, _noise(summed))]
+    keys = spend.slack / 2 if any(a.keys for a in asked) else Fraction(0)
+    chooser = _chooser(asked, concentrated, keys)
+    ways = [summed, *_beside(chooser, asked, spend, keys, _noise(summed))]
     return min(ways, key=_noise)
 
 
 def _beside(
-    chooser: Chooser, asked: Sequence[Asked], spend: ApproxDP, summed: float
+    chooser: Chooser, asked: Sequence[Asked], spend: ApproxDP, keys: Fraction, summed: float
 ) -> Iterator[Together]:
-    """Ways that share rho, where they may have less noise than sums."""
-    log_delta = math.log(float_down(spend.slack)) - 1e-11  # less than floats could add
+    """Ways that share rho, where they may have less noise than sums; `keys` of the delta is for the
+    choice of groups.
+    """
+    log_delta = math.log(float_down(spend.slack - keys)) - 1e-11  # less than floats could add
     epsilon = min(spend.main, _MOST_EPSILON)
     rho = largest_rho(epsilon, log_delta)
     with suppress(DPFrameError):  # more noise than can be drawn, which the sums may not need
@@ -126,15 +131,20 @@ def _beside(
                 yield Together(found, spend, "numerical")
 
 
-def _chooser(asked: Sequence[Asked], weights: Sequence[Fraction]) -> Chooser:
-    """Mechanisms at shares of rho; like parts are chosen once."""
+def _chooser(asked: Sequence[Asked], weights: Sequence[Fraction], keys: Fraction) -> Chooser:
+    """Mechanisms at shares of rho, with so much delta for a choice of groups; like parts are chosen
+    once.
+    """
     total = sum(weights, Fraction(0))
     kinds = [(replace(a, name=""), w) for a, w in zip(asked, weights, strict=True)]
     first = dict(zip(reversed(kinds), reversed(asked), strict=True))  # names it in messages
 
     @lru_cache(maxsize=16)
     def at(rho: Fraction) -> tuple[Choice, ...]:
-        made = {kind: choose(a, ZCDP(rho * kind[1] / total)) for kind, a in first.items()}
+        made = {
+            kind: choose(a, ZCDP(rho * kind[1] / total, keys if a.keys else 0))
+            for kind, a in first.items()
+        }
         return tuple(made[kind] for kind in kinds)
 
     return at
@@ -175,5 +185,9 @@ def _log_noise(choice: Choice) -> float:
             return math.log(max(law.variance(), 5e-324)) / 2
         case RandomizedResponse() as law:
             return -math.log(law.truthful)
+        case (
+            TruncatedGeometric() | NoisyThreshold() as law
+        ):  # a group appears from about this size on
+            return math.log(law.size_at(Fraction(1, 2)))
         case law:
             return math.log(law.scale.numerator) - math.log(law.scale.denominator)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dpframe.core.exact import float_up, sqrt_up
-from dpframe.core.units import Rows
+from dpframe.core.spread import Spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Contribution:
 
 
 def additive_sensitivity(
-    contribution: Contribution, unit: Rows, entries: int | None
+    contribution: Contribution, spread: Spread, entries: int | None, cells: int = 1
 ) -> ExactSensitivity:
     """The sensitivity of a vector whose entries are sums over disjoint sets of rows.
 
@@ -111,18 +111,24 @@ def additive_sensitivity(
     ----------
     contribution
         What one row adds to the one entry that it belongs to.
-    unit
-        Whose rows may differ.
+    spread
+        How many rows of one individual may differ, and in how many groups.
     entries
         The number of entries of the vector; None where rows are not split into entries at all
         (every row belongs to the one entry that there is).
+    cells
+        How many of the entries are in one group.
 
     Notes
     -----
-    With k rows per individual, b the largest magnitude and w the width of a contribution:
+    With r, g and m the bounds of the spread, k rows where these are the same, b the largest
+    magnitude and w the width of a contribution:
 
     add-remove
-        k rows come or go, each moving one entry by at most b, at worst all the same entry:
+        r rows come or go, at most m in each of g groups, each moving one entry by at most b:
+        L0 = min(r, g) where a group has one entry, L1 = b r, Linf = b m, and
+        L2**2 = b**2 (q m**2 + (r - q m)**2) with q = floor(r / m), because a sum of squares is
+        largest where as much as possible is in one place. With k rows in any group this is
         L1 = L2 = Linf = k b.
     change-one, one entry
         each row changes by at most w: L1 = L2 = Linf = k w.
@@ -134,15 +140,13 @@ def additive_sensitivity(
     at most max(sqrt(2) b, w), and the triangle inequality gives k times that, which is attained
     when all rows make the same move. Since w <= 2b always, L1 = 2kb also covers a row that stays.
     """
-    k = unit.contributions
+    rows, groups, k = spread.tight
     b, w = contribution.magnitude, contribution.width
-    if unit.adjacency == "add-remove":
-        reach = k * b
-        return (
-            ExactSensitivity(min(k, entries or 1), reach, reach * reach, reach)
-            if reach
-            else NO_SENSITIVITY
-        )
+    if not spread.changes:
+        if not rows or not b:
+            return NO_SENSITIVITY
+        l0 = min(rows, groups * cells, entries or 1)
+        return ExactSensitivity(l0, rows * b, spread.l2_squared * b * b, k * b)
     if entries is None or entries <= 1:
         reach = k * (w if entries is None else _joined(contribution).width)
         return ExactSensitivity(1, reach, reach * reach, reach) if reach else NO_SENSITIVITY

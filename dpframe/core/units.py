@@ -56,14 +56,6 @@ class Rows:
         """What two frames of one session must have in common."""
         return f"rows, {self.adjacency}"
 
-    def touches(self, parts: int) -> int:
-        """In how many of so many disjoint parts of a frame its neighbours differ, at most.
-
-        A row that comes or goes does so in one part; a row that changes may leave one for another.
-        """
-        each = 1 if self.adjacency == "add-remove" else 2
-        return min(parts, each * self.contributions)
-
     def words(self) -> str:
         """Whom it protects, in a sentence."""
         rows = "one row" if self.contributions == 1 else f"up to {self.contributions} rows"
@@ -83,6 +75,11 @@ class Identifier:
     """
 
     column: str
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """Neighbouring frames differ by all rows of one individual."""
+        return "add-remove"
 
     @property
     def kind(self) -> str:

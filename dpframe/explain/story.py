@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from dpframe.aggregates.part import Selection
 from dpframe.core.exact import show, sqrt_up
-from dpframe.mechanisms import RandomizedResponse
+from dpframe.core.units import Identifier
+from dpframe.frames.binary import frames_of
+from dpframe.mechanisms import KeyLaw, NoisyThreshold, RandomizedResponse
 
 if TYPE_CHECKING:
     from dpframe.core.budget import Budget
@@ -60,10 +62,7 @@ def story(plan: Plan) -> tuple[Section, ...]:
         Section("protects", (_protected(plan),)),
         Section(
             "rows",
-            tuple(
-                Item(step.words, (f"1-stable: {step.stability}", *step.learned))
-                for step in plan.steps
-            )
+            tuple(Item(step.words, (step.stability, *step.learned)) for step in plan.steps)
             or (Item("all rows, as protected"),),
             numbered=bool(plan.steps),
         ),
@@ -81,8 +80,12 @@ def story(plan: Plan) -> tuple[Section, ...]:
 
 
 def _protected(plan: Plan) -> Item:
+    """Whom the plan protects, in each of its frames."""
+    mine, *others = frames_of(plan.query.relation)
+    units = {f.token: f"{f.name}: {f.source.unit.words()}" for f in others}
+    units.pop(mine.token, None)
     declared = tuple(f"declared by the data owner, not checked: {d}" for d in plan.declared)
-    return Item(f"{plan.source}: {plan.unit.words()}", declared)
+    return Item(f"{plan.source}: {plan.unit.words()}", (*units.values(), *declared))
 
 
 def _groups(plan: Plan) -> Item:
@@ -90,6 +93,17 @@ def _groups(plan: Plan) -> Item:
     (request, *_) = plan.query.requests
     if request.parameters.get("best_group"):
         return Item(plan.grouping, (f"keys: {plan.keys}", "rows with anything else are dropped"))
+    if plan.keys is None:
+        (law, *_) = (r.law for r in plan.releases if isinstance(r.law, KeyLaw))
+        half, sure = law.size_at(Fraction(1, 2)), law.size_at(Fraction(95, 100))
+        return Item(
+            plan.grouping,
+            (
+                "groups appear at random, the larger the likelier: one of "
+                f"{half} individuals with an even chance, one of {sure} with 95%; the others are "
+                "missing, and results come sorted by key",
+            ),
+        )
     drops = (
         "every key appears, with or without rows; rows with anything else are dropped, null too "
         "unless it is a key"
@@ -115,20 +129,30 @@ def _release(plan: Plan, release: NoisyAggregate, whole: Fraction) -> Item:
         head += f" (shared by {', '.join(release.users)})"
     if release.mechanism == "none":
         return Item(head, (f"released exactly, at no cost; {release.reason}",))
+    if isinstance(release.law, KeyLaw):
+        law = f"truncated geometric rule: {release.reason}"
+        if isinstance(release.law, NoisyThreshold):
+            law = f"noisy number of at least {release.law.threshold}: {release.reason}"
+        return Item(head, (_sensitivity(plan, release), law, _cost(release, whole)))
     lines = [_sensitivity(plan, release), _noise(release), _error(release), _cost(release, whole)]
     return Item(head, tuple(lines))
 
 
 def _sensitivity(plan: Plan, release: NoisyAggregate) -> str:
     """The norms, and why they are what they are."""
-    s, unit = release.sensitivity, plan.unit
-    k = unit.contributions
+    s, spread = release.sensitivity, release.part.spread(plan.query.scope)
+    total, groups, k = spread.tight
     one = show(s.linf / k)
     rows = "one row" if k == 1 else f"each of {k} rows"
     what = "it" if release.entries == 1 else f"one of {release.entries} numbers"
-    if release.candidates is not None:
+    if isinstance(plan.unit, Identifier):
+        why = f"{_rows_words(total, groups, k, release.entries > 1)}, each moves "
+        why += f"{what} by at most {one}"
+        if release.candidates is not None:
+            why = f"{_rows_words(total, groups, k, True)}, {_apart(plan, release)}"
+    elif release.candidates is not None:
         why = f"{rows} moves a score by at most {one}, {_apart(plan, release)}"
-    elif unit.adjacency == "add-remove" or release.entries == 1:
+    elif plan.unit.adjacency == "add-remove" or release.entries == 1:
         why = f"{rows} moves {what} by at most {one}"
     else:
         moved, turned = show(s.l1 / (2 * k)), f", or stays and moves it by at most {one}"
@@ -137,6 +161,15 @@ def _sensitivity(plan: Plan, release: NoisyAggregate) -> str:
     of = " of the scores" if release.candidates is not None else ""
     norms = f"L0 {s.l0}, L1 {show(s.l1)}, L2 {show(s.l2)}, Linf {show(s.linf)}"
     return f"sensitivity{of} {norms}: {why}"
+
+
+def _rows_words(rows: int, groups: int, per_group: int, grouped: bool) -> str:
+    """What one individual may contribute."""
+    if rows == groups and per_group == 1:
+        once = "once" if groups == 1 else f"once in each of {groups} groups"
+        return f"one individual counts {once} at most"
+    inside = f", {per_group} in each of {groups} groups" if grouped and groups > 1 else ""
+    return f"one individual has at most {rows} rows{inside}"
 
 
 def _apart(plan: Plan, release: NoisyAggregate) -> str:
@@ -148,7 +181,8 @@ def _apart(plan: Plan, release: NoisyAggregate) -> str:
     found = part.score_range(plan.query.scope)
     concentrated = release.mechanism == "exponential" and release.cost.currency == "rho"
     reach = (sqrt_up(found.l2_squared) if concentrated else found.l1) * part.step
-    rows = "" if plan.unit.contributions == 1 else f"all {plan.unit.contributions} together "
+    many = part.spread(plan.query.scope).tight[0]
+    rows = "" if many == 1 else f"all {many} together "
     groups = ", over all groups" if part.entries(plan.query.scope) > 1 else ""
     return f"and {rows}two scores apart by at most {show(reach)}{groups}"
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from dpframe.core.domain import Columns, Domain, columns
-from dpframe.core.units import Rows
-from dpframe.errors import UnsupportedOperation
+from dpframe.core.units import Identifier, Unit
+from dpframe.errors import UnitDropped, UnknownColumn, UnsupportedOperation
+from dpframe.frames.limits import Limit, renamed
+from dpframe.rows.suggest import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,26 +21,105 @@ class FrameFacts:
     columns
         The domain of each column, in order.
     unit
-        Who is protected. Every operation so far maps each row to at most one row, so an individual
-        still owns at most `unit.contributions` rows.
+        Who is protected.
     complete
         Whether every row of the protected frame is still there. Under change-one adjacency the
         number of rows is public only then.
+    copies
+        How many rows one row of the protected frame may have become, with `Rows`.
+    identifier
+        The column that identifies individuals, as it is named now; None with `Rows`.
+    limits
+        What is known of the rows of one individual, with an identifier.
     """
 
     columns: Columns
-    unit: Rows
+    unit: Unit
     complete: bool = True
+    copies: int = 1
+    identifier: str | None = None
+    limits: tuple[Limit, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in self.columns:
-            if name == "*" or (name.startswith("^") and name.endswith("$")):
-                raise UnsupportedOperation(
-                    f"a column is named {name!r}, which Polars takes for a pattern that selects "
-                    "columns",
-                    remedy="give it another name; before the frame is protected, if it has it then",
-                )
+        require_plain_names(self.columns)
 
-    def with_columns(self, table: Mapping[str, Domain]) -> FrameFacts:
-        """The same rows with other columns."""
-        return replace(self, columns=columns(table))
+    def changed(
+        self, table: Mapping[str, Domain], kept: Mapping[str, str], where: str
+    ) -> FrameFacts:
+        """The same rows with other columns.
+
+        Parameters
+        ----------
+        table
+            The columns.
+        kept
+            Old columns that are still there with the same values: {old name: new name}.
+        where
+            The step, for messages.
+
+        Raises
+        ------
+        UnitDropped
+            When the identifier is no longer there.
+        """
+        if self.identifier is None:
+            return replace(self, columns=columns(table))
+        if self.identifier not in kept:
+            raise UnitDropped(
+                f"the column {self.identifier!r} says whose row it is, and would be dropped or get "
+                "other values",
+                where=where,
+                remedy=f"keep {self.identifier!r} as it is, and give what is computed from it "
+                "another name",
+            )
+        return replace(
+            self,
+            columns=columns(table),
+            identifier=kept[self.identifier],
+            limits=renamed(self.limits, kept),
+        )
+
+    def limited(self, limit: Limit) -> FrameFacts:
+        """The same columns, with one more limit in force."""
+        return replace(self, limits=(*self.limits, limit))
+
+
+def require_plain_names(names: Iterable[str]) -> None:
+    """Refuse names that Polars takes for patterns: another column would be read."""
+    for name in names:
+        if name == "*" or (name.startswith("^") and name.endswith("$")):
+            raise UnsupportedOperation(
+                f"a column is named {name!r}, which Polars takes for a pattern that selects "
+                "columns",
+                remedy="give it another name; before the frame is protected, if it has it then",
+            )
+
+
+def protected_facts(table: Columns, unit: Unit) -> FrameFacts:
+    """What is known of a frame when it is protected: rows without an identifier are dropped.
+
+    Raises
+    ------
+    UnknownColumn
+        When there is no such identifier.
+    UnsupportedOperation
+        When its values cannot be told apart surely.
+    """
+    if not isinstance(unit, Identifier):
+        return FrameFacts(table, unit)
+    where = f"unit={unit.column!r}"
+    if unit.column not in table:
+        raise UnknownColumn(
+            f"the frame has no column {unit.column!r}",
+            where=where,
+            remedy=did_you_mean(unit.column, table),
+        )
+    dtype = table[unit.column].dtype
+    if dtype.is_float or dtype.is_nested or not dtype.is_known:
+        raise UnsupportedOperation(
+            f"values of type {dtype} do not identify individuals",
+            where=where,
+            remedy="use a column of text or whole numbers",
+        )
+    known = {**table, unit.column: table[unit.column].with_null(False)}
+    return FrameFacts(columns(known), unit, complete=False, identifier=unit.column)

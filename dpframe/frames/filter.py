@@ -40,7 +40,9 @@ class Filter(Step):
             table = refine(table, predicate)
         return replace(before, columns=columns(table), complete=False)
 
-    def lower(self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace) -> pl.LazyFrame:
+    def lower(
+        self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
+    ) -> pl.LazyFrame:
         return frame.filter(*(lower(p, before.columns, ns) for p in self.predicates))
 
     def words(self) -> str:
@@ -64,7 +66,9 @@ class DropNulls(Step):
         }
         return replace(before, columns=columns(table), complete=False)
 
-    def lower(self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace) -> pl.LazyFrame:
+    def lower(
+        self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
+    ) -> pl.LazyFrame:
         return frame.filter(*(ns.col(name).is_not_null() for name in self.names))
 
     def words(self) -> str:

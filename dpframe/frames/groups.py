@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -12,10 +12,11 @@ from dpframe.rows.fold import outer_words
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Groups:
-    """A group-by whose keys are known without data.
+    """A group-by, mostly one whose keys are known without data.
 
     Every key gives a row of the result, even when no row of the frame has it; rows with other keys
-    are dropped. So which groups appear says nothing about the data.
+    are dropped. So which groups appear says nothing about the data. Where nobody listed the keys
+    they are chosen privately when the query runs.
 
     Parameters
     ----------
@@ -25,16 +26,23 @@ class Groups:
         The public keys: one column for each of `by`, of its type, each row once.
     origin
         Where the keys come from, for the plan.
+    discovered
+        Whether the keys are still to be chosen; there are none so far.
     """
 
     by: tuple[Named, ...]
     keys: pl.DataFrame
     origin: str
+    discovered: bool = False
 
     @property
     def size(self) -> int:
-        """The number of groups."""
+        """The number of keys that are known."""
         return self.keys.height
+
+    def found(self, keys: pl.DataFrame) -> Groups:
+        """The same groups with keys that were chosen."""
+        return replace(self, keys=keys, discovered=False)
 
     @property
     def names(self) -> tuple[str, ...]:

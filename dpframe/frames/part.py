@@ -49,7 +49,9 @@ class Part(Step):
                 table = refine(table, call("eq", tree, Literal(value, dtype)))
         return replace(before, columns=columns(table), complete=False)
 
-    def lower(self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace) -> pl.LazyFrame:
+    def lower(
+        self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
+    ) -> pl.LazyFrame:
         return frame.filter(*(self._holds(*pair, before, ns) for pair in self._pairs(before)))
 
     def _holds(

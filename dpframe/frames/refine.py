@@ -12,6 +12,7 @@ from math import ceil, floor
 from dpframe.core.domain import Domain
 from dpframe.core.interval import Interval
 from dpframe.core.tree import Call, Column, Literal, Tree
+from dpframe.rows.grouped import distinct
 from dpframe.rows.listed import listed
 from dpframe.rows.literal import physical
 
@@ -123,7 +124,7 @@ def _members(table: dict[str, Domain], name: str, options: dict[str, object]) ->
     updated = replace(column, nullable=False, nan=False)
     typed = listed(name, values, column.dtype)
     if typed is not None:  # some values can be one in the column's type
-        once = typed.unique(maintain_order=True).to_list()
+        once = distinct(typed.to_frame()).to_series().to_list()
         known = [v for v in once if column.categories is None or v in column.categories]
         updated = replace(updated, categories=tuple(known))
     numbers = [physical(v, column.dtype) for v in values]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import itertools
+from dataclasses import dataclass, field, replace
 
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.step import Step
@@ -22,12 +23,19 @@ class Relation:
         Each step with the facts before it.
     facts
         What is known now.
+    salt
+        Of steps that choose among an individual's rows, where several releases have to choose the
+        same; else each has its own.
+    token
+        Tells the protected frame from others.
     """
 
     name: str
     source: FrameFacts
     steps: tuple[tuple[Step, FrameFacts], ...]
     facts: FrameFacts
+    salt: int | None = field(default=None, repr=False)
+    token: int = field(default_factory=itertools.count().__next__, repr=False)
 
     @classmethod
     def of(cls, name: str, facts: FrameFacts) -> Relation:

@@ -15,8 +15,10 @@ class Step(ABC):
 
     Guarantee
     ---------
-    Every step is 1-stable: frames that differ in k rows become frames that differ in at most k
-    rows, because each row of the input makes at most one row of the output, from its own values.
+    What happens to a row depends on it and on other rows of the same individual, never on anybody
+    else's. So frames that differ in one individual's rows become frames that differ in at most that
+    individual's rows. Most steps are 1-stable as well: each row makes at most one row, from its own
+    values.
     """
 
     __slots__ = ()
@@ -32,8 +34,12 @@ class Step(ABC):
         """
 
     @abstractmethod
-    def lower(self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace) -> pl.LazyFrame:
-        """The same step on the engine's frame; total, like the expressions in it."""
+    def lower(
+        self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
+    ) -> pl.LazyFrame:
+        """The same step on the engine's frame; total, like the expressions in it. `salt` is for
+        steps that choose among an individual's rows.
+        """
 
     @abstractmethod
     def words(self) -> str:
@@ -43,6 +49,11 @@ class Step(ABC):
     def computes(self) -> bool:
         """Whether there are columns afterwards that were computed."""
         return False
+
+    @property
+    def is_one_stable(self) -> bool:
+        """Whether frames that differ in k rows differ in k rows at most afterwards."""
+        return True
 
     @property
     @abstractmethod

@@ -24,9 +24,13 @@ class WithColumns(Step):
     def facts(self, before: FrameFacts) -> FrameFacts:
         unique_names(self.named)
         made = {n.name: domain(n.tree, before.columns) for n in self.named}
-        return before.with_columns({**before.columns, **made})
+        changed = {n.name for n in self.named if n.tree != Column(n.name)}
+        kept = {name: name for name in before.columns if name not in changed}
+        return before.changed({**before.columns, **made}, kept, self.words())
 
-    def lower(self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace) -> pl.LazyFrame:
+    def lower(
+        self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
+    ) -> pl.LazyFrame:
         return frame.with_columns(
             *(lower(n.tree, before.columns, ns).alias(n.name) for n in self.named)
         )
@@ -55,9 +59,15 @@ class Select(Step):
     def facts(self, before: FrameFacts) -> FrameFacts:
         unique_names(self.named)
         made: dict[str, Domain] = {n.name: domain(n.tree, before.columns) for n in self.named}
-        return before.with_columns(some_columns(made, self.words()))
+        kept: dict[str, str] = {}
+        for n in self.named:
+            if isinstance(n.tree, Column):
+                kept.setdefault(n.tree.name, n.name)
+        return before.changed(some_columns(made, self.words()), kept, self.words())
 
-    def lower(self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace) -> pl.LazyFrame:
+    def lower(
+        self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
+    ) -> pl.LazyFrame:
         # with_columns first: a select of constants alone would yield one row
         made = frame.with_columns(
             *(lower(n.tree, before.columns, ns).alias(n.name) for n in self.named)
@@ -92,9 +102,12 @@ class Rename(Step):
                     where=self.words(),
                     remedy="drop one of them first, or choose another name",
                 )
-        return before.with_columns(dict(zip(names, before.columns.values(), strict=True)))
+        made = dict(zip(names, before.columns.values(), strict=True))
+        return before.changed(made, dict(zip(before.columns, names, strict=True)), self.words())
 
-    def lower(self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace) -> pl.LazyFrame:
+    def lower(
+        self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
+    ) -> pl.LazyFrame:
         new = dict(self.mapping)
         return frame.select(*(ns.col(n).alias(new.get(n, n)) for n in before.columns))
 
@@ -114,9 +127,12 @@ class Drop(Step):
 
     def facts(self, before: FrameFacts) -> FrameFacts:
         kept = {name: found for name, found in before.columns.items() if name not in self.names}
-        return before.with_columns(some_columns(kept, self.words()))
+        same = {name: name for name in kept}
+        return before.changed(some_columns(kept, self.words()), same, self.words())
 
-    def lower(self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace) -> pl.LazyFrame:
+    def lower(
+        self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
+    ) -> pl.LazyFrame:
         return frame.drop(*self.names)
 
     def words(self) -> str:

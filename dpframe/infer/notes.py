@@ -17,7 +17,11 @@ from dpframe.core.dtypes import DType
 from dpframe.core.exact import show
 from dpframe.core.interval import EVERYTHING
 from dpframe.core.tree import Literal, Tree, column_names
+from dpframe.core.units import Rows
+from dpframe.frames.binary import frames_of
 from dpframe.frames.facts import FrameFacts
+from dpframe.frames.limit_groups import LimitGroups
+from dpframe.frames.limit_rows import LimitRows
 from dpframe.plan import NoisyAggregate
 from dpframe.rows.literal import literal_words
 
@@ -35,16 +39,30 @@ def learned_words(before: FrameFacts, after: FrameFacts) -> tuple[str, ...]:
 
 
 def declared_words(query: Query) -> tuple[str, ...]:
-    """What the data owner declared of the columns that a query uses."""
-    source = query.relation.source
+    """What the data owner declared of the columns that a query uses, and of other frames."""
     said = " ".join([step.words() for step, _ in query.relation.steps])
     used = {name for tree in _trees(query) for name in column_names(tree)}
-    return tuple(
-        f"{name} is {_limits_words(found, declared=True)}"
-        for name, found in source.columns.items()
-        if found != domain_of_dtype(found.dtype)
-        and (name in used or f'"{name}"' in said or f"'{name}'" in said)
-    )
+    mine, *others = frames_of(query.relation)
+    found = [
+        f"{name} is {words}"
+        for name, words in _declared(mine.source)
+        if name in used or f'"{name}"' in said or f"'{name}'" in said
+    ]
+    for other in {other.token: other for other in others if other.token != mine.token}.values():
+        found += [f"{name} of {other.name} is {words}" for name, words in _declared(other.source)]
+    return tuple(found)
+
+
+def _declared(source: FrameFacts) -> Iterator[tuple[str, str]]:
+    for name, found in source.columns.items():
+        if found != _undeclared(found, name == source.identifier):
+            yield name, _limits_words(found, declared=True)
+
+
+def _undeclared(found: Domain, is_identifier: bool) -> Domain:
+    """What is known of a column when nothing is declared; rows without identifier are dropped."""
+    known = domain_of_dtype(found.dtype)
+    return known.with_null(False) if is_identifier else known
 
 
 def _trees(query: Query) -> Iterator[Tree]:
@@ -141,9 +159,22 @@ def warnings_for(query: Query, releases: Sequence[NoisyAggregate], cost: Budget)
             f"delta {show(cost.slack)} is above 1e-05: with that probability the guarantee may "
             "fail altogether; it should be far below one over the number of individuals"
         )
-    if query.relation.facts.unit.contributions > 1:
+    frames = list(frames_of(query.relation))
+    promised = {f.token: f for f in frames if isinstance(f.source.unit, Rows)}
+    for frame in promised.values():
+        unit = frame.source.unit
+        assert isinstance(unit, Rows)
+        if unit.contributions > 1:
+            of = f" of {frame.name}" if len(promised) > 1 else ""
+            found.append(
+                f"that one individual owns at most {unit.contributions} rows{of} is a promise of "
+                "the data owner; rows beyond it are not protected"
+            )
+    limits = [s for f in frames for s, _ in f.steps if isinstance(s, (LimitRows, LimitGroups))]
+    dropping = dict.fromkeys(step.words() for step in limits)
+    if dropping:
         found.append(
-            f"that one individual owns at most {query.relation.facts.unit.contributions} rows is "
-            "a promise of the data owner; rows beyond it are not protected"
+            f"{' and '.join(dropping)} drop rows of individuals with more, which biases results "
+            "towards those with few; nothing tells how many rows are dropped"
         )
     return tuple(found)

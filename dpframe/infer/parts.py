@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dpframe.aggregates.aggregate import Use
+from dpframe.aggregates.keys import key_selection
 from dpframe.aggregates.part import Part
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.registry import BY_KIND
 from dpframe.aggregates.request import Request, Scope
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.errors import DPFrameError, UnsupportedOperation
+from dpframe.frames.groups import Groups
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +76,7 @@ def parts_of(query: Query) -> tuple[PlannedUse, ...]:
     sensitivities = {key: key[0].sensitivity(scope) for key in collected}
     free = {key for key, found in sensitivities.items() if found.is_zero}
     weights = _weights(demands, free)
-    return tuple(
+    used = tuple(
         PlannedUse(
             key[0],
             users[0][0].name,
@@ -87,6 +89,18 @@ def parts_of(query: Query) -> tuple[PlannedUse, ...]:
         )
         for key, users in collected.items()
     )
+    if query.groups is None or not query.groups.discovered:
+        return used
+    return (_keys(query, query.groups), *used)
+
+
+def _keys(query: Query, groups: Groups) -> PlannedUse:
+    """The choice of the groups, which every output needs."""
+    part = key_selection(query.scope)
+    users = tuple(dict.fromkeys(request.name for request in query.requests))
+    weight = max(request.weight for request in query.requests)
+    sensitivity = part.sensitivity(query.scope)
+    return PlannedUse(part, groups.names[0], "keys", "auto", sensitivity, weight, users)
 
 
 def _uses(request: Request, scope: Scope) -> tuple[Use, ...]:

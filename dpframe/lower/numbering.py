@@ -8,6 +8,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpframe.rows.grouped import GROUPED_AS_TEXT
+
 _SPARSE = 4
 """Whole numbers are looked up in an array of at most so many entries per key."""
 
@@ -28,7 +30,7 @@ def numbered(
     if found is not None:
         kept = found >= 0
         return (result, found) if kept.all() else (result.filter(pl.Series(kept)), found[kept])
-    text = keys.with_columns(pl.col(pl.Enum, pl.Categorical).cast(pl.String))
+    text = keys.with_columns(pl.col(*GROUPED_AS_TEXT).cast(pl.String))
     listed = text.rename(dict(zip(text.columns, names, strict=True))).with_row_index("k")
     joined = listed.join(result, on=list(names), how="inner", nulls_equal=True)
     return joined, joined["k"].cast(pl.Int64).to_numpy()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
@@ -11,14 +12,21 @@ import polars as pl
 from dpframe.aggregates.cells import Cells
 from dpframe.aggregates.part import CellCounts, Table
 from dpframe.aggregates.statistics import GridSum, Statistic, ValueCount
-from dpframe.core.dtypes import STRING
+from dpframe.aggregates.unit_statistics import UnitStatistic
 from dpframe.core.tree import Column, Tree
+from dpframe.frames.binary import Binary
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
+from dpframe.frames.sampling import comparable
 from dpframe.lower.numbering import numbered
+from dpframe.lower.pairs import UNIT, PairLimit, adds_up, limit_on_pairs, through_pairs
 from dpframe.rows.broadcast import unordered
 from dpframe.rows.fold import domain, lower
+from dpframe.rows.grouped import grouped, grouped_type
 from dpframe.rows.operation import Namespace
+
+Sources: TypeAlias = "pl.LazyFrame | Mapping[int, pl.LazyFrame]"
+"""The protected frame, or several, by the token of each."""
 
 _CELL = "cell"
 
@@ -47,26 +55,48 @@ def lower_query(
     relation: Relation,
     groups: Groups | None,
     tables: Sequence[Table],
-    source: pl.LazyFrame,
+    source: Sources,
     ns: Namespace = pl,
+    salt: int = 0,
 ) -> tuple[Lowered, ...]:
-    """The exact query of all tables: those with the same cells come from one group-by."""
-    frame = source
-    for step, before in relation.steps:
-        frame = step.lower(frame, before, ns)
-    by_cells: dict[Cells | None, list[Statistic]] = {}
+    """The exact query of all tables: those with the same cells come from one group-by.
+
+    `salt` is that of contribution limits, fresh for each release.
+    """
+    names = [] if groups is None else group_columns(groups)
+    relation, limit = limit_on_pairs(relation, groups, tables, names, salt)
+    frame = lower_rows(relation, source, ns, salt)
+    pairs = any(isinstance(table.statistic, UnitStatistic) for table in tables) or limit is not None
+    found: dict[tuple[Cells | None, bool], list[Statistic]] = {}
     for table in tables:
-        found = by_cells.setdefault(table.cells, [])
-        if table.statistic not in found:
-            found.append(table.statistic)
+        of_units = isinstance(table.statistic, UnitStatistic)
+        in_pairs = of_units or (pairs and adds_up(table))
+        statistics = found.setdefault((table.cells, in_pairs), [])
+        if table.statistic not in statistics:
+            statistics.append(table.statistic)
     return tuple(
         Lowered(
-            _aggregate(frame, relation, groups, cells, statistics, ns),
+            _aggregate(frame, relation, groups, cells, statistics, limit, in_pairs, ns),
             cells,
             tuple(statistics),
         )
-        for cells, statistics in by_cells.items()
+        for (cells, in_pairs), statistics in found.items()
     )
+
+
+def lower_rows(relation: Relation, source: Sources, ns: Namespace, salt: int) -> pl.LazyFrame:
+    """The frame after all steps; rows that are nobody's are dropped."""
+    frame = source if isinstance(source, pl.LazyFrame) else source[relation.token]
+    identifier = relation.source.identifier
+    if identifier is not None:
+        frame = frame.filter(ns.col(identifier).is_not_null())
+    for step, before in relation.steps:
+        if isinstance(step, Binary):
+            other = lower_rows(step.other, source, ns, salt)
+            frame = step.combine(frame, other, before, ns)
+        else:
+            frame = step.lower(frame, before, ns, salt)
+    return frame
 
 
 def _aggregate(
@@ -75,24 +105,24 @@ def _aggregate(
     groups: Groups | None,
     cells: Cells | None,
     statistics: Sequence[Statistic],
+    limit: PairLimit | None,
+    in_pairs: bool,
     ns: Namespace,
 ) -> pl.LazyFrame:
     columns = relation.facts.columns
     by = () if groups is None else groups.by
-    keys = [f"g{i}" for i in range(len(by))]
+    keys = [] if groups is None else group_columns(groups)
     rows = {name: _key(n.tree, relation, ns) for name, n in zip(keys, by, strict=True)}
     if cells is not None:
         rows[_CELL] = unordered(ns, cells.row(columns, ns))
         keys.append(_CELL)
+    if in_pairs:
+        rows[UNIT] = _unit(relation, ns)
     counted = _counted_by(statistics)
     for i, statistic in enumerate(statistics):
         column = None if i in counted else statistic.row(columns, ns)
         if column is not None:
             rows[f"r{i}"] = column
-    reduced = [
-        s.reduce(ns.col(f"r{counted.get(i, i)}"), ns).alias(f"v{i}")
-        for i, s in enumerate(statistics)
-    ]
     if rows:
         named = [expression.alias(f"__{name}") for name, expression in rows.items()]
         if not any(expression.meta.root_names() for expression in named):
@@ -101,22 +131,38 @@ def _aggregate(
         frame = frame.select(*(e.alias(n) for e, n in zip(named, rows, strict=True)))
     if cells is not None:
         frame = frame.filter(ns.col(_CELL).is_not_null())
-    return frame.group_by(keys).agg(*reduced) if keys else frame.select(*reduced)
+    columns_of_rows = [ns.col(f"r{counted.get(i, i)}") for i in range(len(statistics))]
+    if in_pairs:
+        frame, reduced = through_pairs(frame, keys, statistics, columns_of_rows, limit, ns)
+    else:
+        reduced = [s.reduce(c, ns) for s, c in zip(statistics, columns_of_rows, strict=True)]
+    named = [expression.alias(f"v{i}") for i, expression in enumerate(reduced)]
+    return frame.group_by(keys).agg(*named) if keys else frame.select(*named)
+
+
+def _unit(relation: Relation, ns: Namespace) -> pl.Expr:
+    """Whose row it is."""
+    facts = relation.facts
+    assert facts.identifier is not None, "statistics of individuals need an identifier"
+    return comparable(ns, facts.identifier, facts.columns[facts.identifier].dtype)
+
+
+def group_columns(groups: Groups) -> list[str]:
+    """The columns of an exact result that hold the keys."""
+    return [f"g{i}" for i in range(len(groups.by))]
 
 
 def _key(tree: Tree, relation: Relation, ns: Namespace) -> pl.Expr:
-    """A grouping expression; physical codes of categories depend on the data, so text is used.
-
-    Polars groups a column that it takes for sorted by its runs, and is right about columns of the
-    source.
+    """A grouping expression. Polars groups a column that it takes for sorted by its runs, and is
+    right about columns of the source.
     """
     columns = relation.facts.columns
     expression = lower(tree, columns, ns)
     dtype = domain(tree, columns).dtype
-    if dtype.is_text and dtype != STRING:
-        return unordered(ns, expression.cast(ns.String))
     computed = not isinstance(tree, Column) or any(step.computes for step, _ in relation.steps)
-    return unordered(ns, expression) if computed else expression
+    if computed or grouped_type(dtype) != dtype:
+        return grouped(ns, expression, dtype)
+    return expression
 
 
 def count_cells(lowered: Lowered, result: pl.DataFrame, groups: Groups | None) -> list[CellCounts]:
@@ -125,8 +171,7 @@ def count_cells(lowered: Lowered, result: pl.DataFrame, groups: Groups | None) -
     if groups is None:
         group = np.zeros(result.height, dtype=np.int64)
     else:
-        names = [f"g{i}" for i in range(len(groups.by))]
-        result, group = numbered(groups.keys, result, names)
+        result, group = numbered(groups.keys, result, group_columns(groups))
     values = [
         result[f"v{i}"].fill_null(0).cast(pl.Int64).to_numpy()
         for i in range(len(lowered.statistics))

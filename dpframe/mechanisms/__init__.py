@@ -3,28 +3,35 @@
 from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpframe.mechanisms.discrete_laplace import DiscreteLaplace
 from dpframe.mechanisms.exponential import Exponential
+from dpframe.mechanisms.noisy_threshold import NoisyThreshold
 from dpframe.mechanisms.none import NoNoise
 from dpframe.mechanisms.permute_and_flip import PermuteAndFlip
 from dpframe.mechanisms.randomized_response import RandomizedResponse
 from dpframe.mechanisms.report_noisy_max import ReportNoisyMax
 from dpframe.mechanisms.rounded_laplace import RoundedLaplace
+from dpframe.mechanisms.truncated_geometric import TruncatedGeometric
 
 SelectionLaw = Exponential | PermuteAndFlip | ReportNoisyMax
 """Mechanisms that choose a candidate."""
 AdditiveLaw = DiscreteLaplace | DiscreteGaussian | NoNoise
 """Mechanisms that add noise, or none, to numbers."""
-Law = AdditiveLaw | SelectionLaw | RandomizedResponse
+KeyLaw = TruncatedGeometric | NoisyThreshold
+"""Rules by which groups appear."""
+Law = AdditiveLaw | SelectionLaw | RandomizedResponse | KeyLaw
 
 __all__ = [
     "AdditiveLaw",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "Exponential",
+    "KeyLaw",
     "Law",
     "NoNoise",
+    "NoisyThreshold",
     "PermuteAndFlip",
     "RandomizedResponse",
     "ReportNoisyMax",
     "RoundedLaplace",
     "SelectionLaw",
+    "TruncatedGeometric",
 ]

@@ -11,16 +11,21 @@ from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpframe.mechanisms.discrete_laplace import DiscreteLaplace
 from dpframe.mechanisms.exponential import Exponential
+from dpframe.mechanisms.noisy_threshold import NoisyThreshold
 from dpframe.mechanisms.none import NoNoise
 from dpframe.mechanisms.permute_and_flip import PermuteAndFlip
 from dpframe.mechanisms.randomized_response import RandomizedResponse
 from dpframe.mechanisms.report_noisy_max import ReportNoisyMax
 from dpframe.mechanisms.rounded_laplace import RoundedLaplace
+from dpframe.mechanisms.truncated_geometric import TruncatedGeometric
 
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
 
 __all__ = ["events_of"]
+
+_NEXT_TO_NOTHING = Fraction(1, 10**60)
+"""The least epsilon of an event, for what costs none."""
 
 
 def events_of(
@@ -30,7 +35,9 @@ def events_of(
     | Exponential
     | PermuteAndFlip
     | ReportNoisyMax
-    | RandomizedResponse,
+    | RandomizedResponse
+    | TruncatedGeometric
+    | NoisyThreshold,
     sensitivity: ExactSensitivity,
     score_range: Fraction | None = None,
     repeats: int = 1,
@@ -47,7 +54,7 @@ def events_of(
         For selections: the range of score changes, summed over the groups that one unit touches.
         Ranges add up also where the mechanism is only known by them (Durfee and Rogers 2019).
     repeats
-        How often the mechanism is used: rounds of a selection, or reports of a unit.
+        How often the mechanism is used: rounds of a selection, reports or groups of a unit.
     """
     from dpframe.accounting import events as made  # few plans need them
 
@@ -69,6 +76,10 @@ def events_of(
             event = made.PermuteAndFlipEvent(law.epsilon(_known(score_range)))
         case RandomizedResponse():
             event = made.RandomizedResponseEvent(law.row_epsilon, law.categories)
+        case TruncatedGeometric():
+            event = made.ApproxEvent(law.row_epsilon, law.row_delta)
+        case NoisyThreshold():
+            event = made.ApproxEvent(_NEXT_TO_NOTHING, law.row_delta)
         case _:
             assert_never(law)
     return (event,) * repeats

@@ -13,10 +13,13 @@ from dpframe.core.domain import Columns, Domain, domain_of_dtype
 from dpframe.core.tree import Named
 from dpframe.errors import DPFrameError, MissingKeys, UnsupportedOperation
 from dpframe.frames.groups import Groups
+from dpframe.frames.public import held
 from dpframe.frames.with_columns import unique_names
+from dpframe.parse.key_sets import Keys
 from dpframe.parse.outputs import polars_schema
 from dpframe.parse.reader import read
 from dpframe.rows.fold import domain, words
+from dpframe.rows.grouped import distinct
 from dpframe.rows.listed import listed
 from dpframe.rows.polars_dtypes import to_polars
 
@@ -24,9 +27,13 @@ MOST_GROUPS = 50_000_000
 
 
 def read_groups(
-    by: Sequence[Any], named_by: Mapping[str, Any], keys: object, columns: Columns
+    by: Sequence[Any],
+    named_by: Mapping[str, Any],
+    keys: object,
+    columns: Columns,
+    discover: bool = False,
 ) -> Groups:
-    """A group-by with its keys, checked.
+    """A group-by with its keys, checked; with `discover` keys that are not known are to be chosen.
 
     Raises
     ------
@@ -55,6 +62,9 @@ def read_groups(
     domains = {n.name: _groupable(n, columns) for n in named}
     where = f"group_by({', '.join(words(n.tree) for n in named)}, keys=...)"
     if keys is None:
+        if discover and any(found.categories is None for found in domains.values()):
+            none = pl.DataFrame(schema={name: _stored(found) for name, found in domains.items()})
+            return Groups(tuple(named), none, "chosen privately when the query runs", True)
         return Groups(tuple(named), *_known_keys(named, domains, where))
     frame = _checked(_frame_of(keys, domains, where), domains, where)
     return Groups(tuple(named), frame, f"{frame.height} keys, public because the query lists them")
@@ -104,17 +114,16 @@ def _known_keys(
 def _product(
     lists: Mapping[str, list[Any]], domains: Mapping[str, Domain], where: str
 ) -> pl.DataFrame:
-    columns = [
-        _column(name, values, domains[name], where).unique(maintain_order=True)
+    frames = [
+        distinct(_column(name, values, domains[name], where).to_frame())
         for name, values in lists.items()
     ]
-    if prod(len(column) for column in columns) > MOST_GROUPS:
+    if prod(frame.height for frame in frames) > MOST_GROUPS:
         raise MissingKeys(
             f"the product of the keys has more than {MOST_GROUPS} groups",
             where=where,
             remedy="list the combinations that matter in a DataFrame",
         )
-    frames = [column.to_frame() for column in columns]
     result = frames[0]
     for frame in itertools.islice(frames, 1, None):
         result = result.join(frame, how="cross", maintain_order="left_right")
@@ -125,6 +134,10 @@ def _frame_of(keys: object, domains: Mapping[str, Domain], where: str) -> pl.Dat
     names = list(domains)
     single = names[0] if len(names) == 1 else None
     match keys:
+        case Keys():
+            if keys.is_named or single is None:
+                return keys.frame
+            return keys.frame.rename({keys.frame.columns[0]: single})
         case pl.DataFrame():
             return keys
         case pl.LazyFrame():
@@ -230,7 +243,7 @@ def _checked(frame: pl.DataFrame, domains: Mapping[str, Domain], where: str) -> 
             where=where,
             remedy="list the keys that matter",
         )
-    return pl.DataFrame(columns).unique(maintain_order=True)
+    return distinct(held(pl.DataFrame(columns)))
 
 
 def _comparable_kind(name: str, column: pl.Series, found: Domain, where: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -10,8 +11,10 @@ import polars as pl
 from dpframe.core.tree import Column
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.frames.groups import Groups
+from dpframe.frames.limits import touched
 from dpframe.frames.part import Part, key_type
 from dpframe.frames.relation import Relation
+from dpframe.mechanisms.salt import fresh_salt
 from dpframe.parse.groups import read_groups
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.fold import domain, outer_words
@@ -20,14 +23,22 @@ from dpframe.rows.polars_dtypes import to_polars
 MOST_PARTS = 10_000
 
 
-def read_parts(relation: Relation, by: Sequence[Any], keys: object) -> dict[Any, Relation]:
-    """The parts of a frame, by key: a value for one column, a tuple for several.
+def read_parts(
+    relation: Relation, by: Sequence[Any], keys: object
+) -> tuple[dict[Any, Relation], int]:
+    """The parts of a frame, by key: a value for one column, a tuple for several; and in how many of
+    them neighbouring frames can differ.
+
+    Limits on an individual's groups choose the same groups for all parts: with a salt for each
+    release an individual could be in other parts each time.
 
     What may be given as `by` and `keys` is what group-by takes; a key that is given twice is one
     key. Every key can be told from the others, in Python and in the engine, or all are refused.
 
     Raises
     ------
+    UnboundedSensitivity
+        When an individual may be in any number of parts.
     MissingKeys
         When keys are not public values of the types of `by`, each.
     UnsupportedOperation
@@ -43,6 +54,9 @@ def read_parts(relation: Relation, by: Sequence[Any], keys: object) -> dict[Any,
             where=f"partition(frame, {_by(groups)}, ...)",
             remedy="use group_by for many groups, or partition by something coarser",
         )
+    most = touched(relation.facts, groups)
+    if relation.facts.identifier is not None and relation.salt is None:
+        relation = replace(relation, salt=fresh_salt())
     computed = any(not isinstance(n.tree, Column) for n in groups.by) or any(
         step.computes for step, _ in relation.steps
     )
@@ -58,7 +72,7 @@ def read_parts(relation: Relation, by: Sequence[Any], keys: object) -> dict[Any,
         exact, made = False, {}
     if not exact:
         raise _inexact(groups)
-    return made
+    return made, most
 
 
 def _are_exact(groups: Groups, relation: Relation) -> bool:

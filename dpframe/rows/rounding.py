@@ -18,6 +18,8 @@ from dpframe.rows.operands import require_numbers, widen, widened
 from dpframe.rows.operation import Namespace, RowOperation
 
 _MOST_DECIMALS = 100
+_BLUR = Fraction(1, 1 << 20)
+"""By how much a product may be off, for floats of 32 bits too."""
 
 
 class Rounding(RowOperation):
@@ -99,10 +101,17 @@ class Round(Rounding):
         return super().domain(args, options)
 
     def image(self, known: Interval, options: Options) -> Interval:
+        """Engines round the product with a power of ten, itself rounded: 2.675, which is a little
+        less than that, becomes 2.68.
+        """
         decimals = _decimals(options)
-        scale = 10**decimals
-        rounded = known.increasing(lambda end: Fraction(round(end * scale), scale)).as_float()
-        return rounded if decimals == 0 else rounded.widened(2)
+        if not decimals:
+            return known.increasing(lambda end: Fraction(round(end))).as_float()
+        scale, half = 10**decimals, Fraction(1, 2)
+        lo, hi = (None if end is None else end * scale for end in (known.lo, known.hi))
+        low = None if lo is None else Fraction(math.ceil(lo - abs(lo) * _BLUR - half), scale)
+        high = None if hi is None else Fraction(math.floor(hi + abs(hi) * _BLUR + half), scale)
+        return Interval(low, high).as_float().widened(2)
 
     def apply(self, expression: pl.Expr, options: Options) -> pl.Expr:
         return expression.round(_decimals(options))

@@ -50,7 +50,7 @@ def after_steps(query: Query, frame: pl.DataFrame) -> pl.DataFrame:
     """The rows that are aggregated."""
     lazy = frame.lazy()
     for step, before in query.relation.steps:
-        lazy = step.lower(lazy, before, pl)
+        lazy = step.lower(lazy, before, pl, salt=0)
     return lazy.collect(optimizations=_OPTIMIZATIONS)
 
 

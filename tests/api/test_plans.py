@@ -211,3 +211,18 @@ def test_wide_queries_are_planned_in_reasonable_time() -> None:
     plan = people(frame=wide).agg(pl.all().dp_sum()).plan(epsilon=1)  # type: ignore[attr-defined]
     assert len(plan.releases) == 300
     assert plan.cost == dp.PureDP(1)
+
+
+def test_the_cost_can_be_split_equally() -> None:
+    query = people().agg(n=dp.count(), m=dp.mean("age", (0, 99)))
+    equal = query.plan(epsilon=1, split="equal")
+    assert [r.cost for r in equal.releases] == [dp.PureDP(c) for c in ("1/2", "1/4", "1/4")]
+    assert "equally among the outputs" in equal.explain()
+    least = query.plan(epsilon=1)
+    assert least.split == "least error"
+    assert [r.cost for r in least.releases] == [dp.PureDP("1/3")] * 3
+    weighted = people().agg(n=dp.count(weight=2), m=dp.mean("age", (0, 99)))
+    assert weighted.plan(epsilon=1).split == "weights"
+    assert query.collect(epsilon="0.1", split="equal").shape == (1, 2)
+    with pytest.raises(dp.InvalidBudget, match="not split by"):
+        query.plan(epsilon=1, split="half")  # type: ignore[arg-type]

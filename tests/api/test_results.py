@@ -439,3 +439,17 @@ def test_a_candidate_of_a_frame_is_chosen_without_naming_a_column() -> None:
     assert chosen.to_dict(as_series=False) == {"slot": ["late"]}
     raw = people.dp_argmax(score=fits, candidates=slots, unit=dp.Rows())  # type: ignore[attr-defined]
     assert dp.Session(epsilon=10**6).collect(raw, epsilon=10**4)["slot"].item() == "late"
+
+
+def test_categories_that_nobody_listed_are_found() -> None:
+    frame = pl.DataFrame({"c": ["a"] * 900 + ["b"] * 600 + ["z"], "x": [0.5] * 1501})
+    people = dp.Session(epsilon=10, delta="1e-6").protect(frame, dp.Rows())
+    found = people.dp_histogram("c").collect(epsilon=1, delta="1e-7")
+    assert found.columns == ["c", "count"]
+    assert found["c"].to_list() == ["a", "b"]
+    with pytest.raises(dp.MissingKeys, match="delta"):
+        people.dp_histogram("c").plan(epsilon=1)
+    with pytest.raises(dp.MissingKeys, match="not known"):
+        people.dp_histogram("x")
+    with pytest.raises(dp.MissingKeys, match="not known"):
+        dp.Session(epsilon=1).protect(frame, dp.Rows()).dp_histogram("c")

@@ -18,6 +18,7 @@ from dpframe.core.sensitivity import (
     Sensitivity,
     additive_sensitivity,
 )
+from dpframe.core.spread import Spread
 from dpframe.core.units import Rows
 
 Change = tuple[int, ...]
@@ -68,7 +69,7 @@ def test_sensitivity_is_what_the_worst_move_reaches(
 ) -> None:
     unit = Rows(adjacency, contributions=k)  # type: ignore[arg-type]
     contribution = Contribution(Fraction(lo), Fraction(hi), always)
-    assert additive_sensitivity(contribution, unit, entries) == brute_force(
+    assert additive_sensitivity(contribution, Spread.of_rows(unit), entries) == brute_force(
         contribution, unit, entries
     )
 
@@ -78,8 +79,9 @@ def test_sensitivity_is_what_the_worst_move_reaches(
 def test_three_rows_and_no_contribution(entries: int | None, adjacency: str) -> None:
     unit = Rows(adjacency, contributions=3)  # type: ignore[arg-type]
     some, none = Contribution(Fraction(-1), Fraction(2)), Contribution(Fraction(0), Fraction(0))
-    assert additive_sensitivity(some, unit, entries) == brute_force(some, unit, entries)
-    assert additive_sensitivity(none, unit, entries) == NO_SENSITIVITY
+    spread = Spread.of_rows(unit)
+    assert additive_sensitivity(some, spread, entries) == brute_force(some, unit, entries)
+    assert additive_sensitivity(none, spread, entries) == NO_SENSITIVITY
     assert NO_SENSITIVITY.is_zero
 
 

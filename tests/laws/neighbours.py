@@ -22,7 +22,7 @@ from dpframe.api.query import PrivateQuery, parts
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.core.units import Rows
 from dpframe.infer import parts_of
-from dpframe.lower import lower_query
+from dpframe.lower import Sources, lower_query
 from dpframe.lower.engine import _OPTIMIZATIONS
 from dpframe.lower.tables import count_cells
 from tests.laws.frames import frames
@@ -85,16 +85,41 @@ def tables_of(query: Query) -> list[Table]:
     return list(dict.fromkeys(t for use in parts_of(query) for t in use.part.tables))
 
 
-def exact_tables(query: Query, frame: pl.DataFrame, engine: Engine = "in-memory") -> Counted:
-    """The exact tables through the real lowering; whatever an engine raises gets through."""
+def exact_tables(
+    query: Query,
+    frame: pl.DataFrame | Mapping[int, pl.DataFrame],
+    engine: Engine = "in-memory",
+    salt: int = 0,
+) -> Counted:
+    """The exact tables through the real lowering; whatever an engine raises gets through.
+
+    `frame` is the protected frame, or several by their tokens.
+    """
     counted: dict[Table, CellCounts] = {}
-    for lowered in lower_query(query.relation, query.groups, tables_of(query), frame.lazy()):
+    tables = tables_of(query)
+    source: Sources = (
+        frame.lazy()
+        if isinstance(frame, pl.DataFrame)
+        else {token: found.lazy() for token, found in frame.items()}
+    )
+    for lowered in lower_query(query.relation, query.groups, tables, source, salt=salt):
         result = lowered.frame.collect(engine=engine, optimizations=_OPTIMIZATIONS)
         for statistic, cells in zip(
             lowered.statistics, count_cells(lowered, result, query.groups), strict=True
         ):
             counted[Table(statistic, lowered.cells)] = cells
     return counted
+
+
+def same(one: Counted, other: Counted) -> bool:
+    """Whether two runs gave the same tables."""
+    return one.keys() == other.keys() and all(
+        np.array_equal(one[t].groups, other[t].groups)
+        and np.array_equal(one[t].cells, other[t].cells)
+        and np.array_equal(one[t].values, other[t].values)
+        and one[t].size == other[t].size
+        for t in one
+    )
 
 
 def vector(part: Additive, counted: Counted) -> list[int]:

@@ -32,12 +32,12 @@ from tests.aggregates.reference import check_reference
 from tests.laws.frames import frames, nasty_frame
 from tests.laws.neighbours import (
     UNITS,
-    Counted,
     Pair,
     check_sensitivities,
     exact_tables,
     moved,
     neighbours,
+    same,
     tables_of,
     violation,
 )
@@ -69,7 +69,7 @@ EXTRA = (
 
 def test_every_aggregate_states_examples() -> None:
     assert set(BY_KIND) == {"count", "sum", "mean", "var", "std", "quantile", "n_unique",
-                            "histogram", "argmax"}  # fmt: skip
+                            "histogram", "argmax", "bounds"}  # fmt: skip
     for aggregate in AGGREGATES:
         assert aggregate.examples
         assert aggregate.summary
@@ -256,16 +256,6 @@ def test_a_wrong_contribution_is_caught() -> None:
 
 
 # ------------------------------------------------------------------------ the same answer always
-
-
-def same(one: Counted, other: Counted) -> bool:
-    return one.keys() == other.keys() and all(
-        np.array_equal(one[t].groups, other[t].groups)
-        and np.array_equal(one[t].cells, other[t].cells)
-        and np.array_equal(one[t].values, other[t].values)
-        and one[t].size == other[t].size
-        for t in one
-    )
 
 
 def check_orders(asked: Query, frame: pl.DataFrame, order: Sequence[int], cut: int) -> None:

@@ -25,10 +25,17 @@ from dpframe.core.domain import Columns
 from dpframe.core.tree import Column, Named, Tree, call, column_names
 from dpframe.core.units import Rows
 from dpframe.errors import DPFrameError
+from dpframe.frames.binary import Binary, Concat, JoinPrivate
+from dpframe.frames.explode import Explode
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.filter import DropNulls, Filter
+from dpframe.frames.join_public import JoinPublic
+from dpframe.frames.limit_groups import LimitGroups
+from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.part import Part
+from dpframe.frames.per_individual import PerIndividual
 from dpframe.frames.refine import refine
+from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
 from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
 from dpframe.lower.engine import _OPTIMIZATIONS
@@ -171,7 +178,7 @@ def accepted_tree(text: str, columns: Columns) -> Tree | None:
 
 def lowered(step: Step, columns: Columns, frame: pl.DataFrame) -> pl.DataFrame:
     before = FrameFacts(columns, UNIT)
-    return step.lower(frame.lazy(), before, pl).collect(optimizations=_OPTIMIZATIONS)
+    return step.lower(frame.lazy(), before, pl, salt=0).collect(optimizations=_OPTIMIZATIONS)
 
 
 def rows_of(frame: pl.DataFrame) -> list[str]:
@@ -544,6 +551,7 @@ def test_a_filter_needs_a_condition() -> None:
 
 
 def test_every_step_has_words_and_a_reason() -> None:
+    other = Relation.of("i64s", FrameFacts(wide_columns(NASTY), UNIT))
     steps_of_all_kinds: list[Step] = [
         Filter((tree_of('pl.col("i64") > 0'),)),
         DropNulls(("i64",)),
@@ -552,11 +560,18 @@ def test_every_step_has_words_and_a_reason() -> None:
         Rename((("i64", "n"),)),
         Drop(("i64",)),
         Part((Named("i64", Column("i64")),), (7,), False),
+        LimitRows(3, ("i64",)),
+        LimitGroups(3, ("i64",)),
+        Explode("i64s", 3),
+        PerIndividual(),
+        JoinPublic.of(pl.DataFrame({"i64": [7]}), ("i64",), ("i64",), "semi", "_right"),
+        Concat(other, ""),
+        JoinPrivate(other, "", "inner", "_right"),
     ]
-    known = {kind.__name__ for kind in Step.__subclasses__()}
+    known = {k.__name__ for k in [*Step.__subclasses__(), *Binary.__subclasses__()]} - {"Binary"}
     assert {type(s).__name__ for s in steps_of_all_kinds} == known
     for step in steps_of_all_kinds:
-        assert "i64" in step.words()
+        assert "i64" in step.words() or "individual" in step.words()
         assert step.stability
         assert type(step).__doc__
 
@@ -582,7 +597,7 @@ def through(verb: str) -> pl.DataFrame:
     made = eval(f"f.{verb}", {"f": frame, "pl": pl})
     lazy = PLAIN.lazy()
     for step, before in made._relation.steps:
-        lazy = step.lower(lazy, before, pl)
+        lazy = step.lower(lazy, before, pl, salt=0)
     result = lazy.collect(optimizations=_OPTIMIZATIONS)
     assert dict(result.schema) == dict(made.schema)
     for name, found in made._relation.facts.columns.items():

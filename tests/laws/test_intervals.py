@@ -75,7 +75,7 @@ def after(chain: Sequence[str], frame: pl.DataFrame) -> tuple[Any, pl.DataFrame]
             continue
     lazy = frame.lazy()
     for step, before in private._relation.steps:
-        lazy = step.lower(lazy, before, pl)
+        lazy = step.lower(lazy, before, pl, salt=0)
     return private, lazy.collect(optimizations=_OPTIMIZATIONS)
 
 

@@ -29,6 +29,7 @@ from dpframe.core.sensitivity import (
     ExactSensitivity,
     additive_sensitivity,
 )
+from dpframe.core.spread import Spread
 from dpframe.core.units import Rows
 from dpframe.frames.filter import DropNulls, Filter
 from tests.laws.frames import nasty_frame
@@ -70,7 +71,7 @@ def check_all(case: Case, turns: int = 400) -> None:
 # ------------------------------------------------------------------------------- the mistakes
 
 
-def additive(rule: Callable[[Contribution, Rows, int | None], ExactSensitivity]) -> Any:
+def additive(rule: Callable[..., ExactSensitivity]) -> Any:
     """Plants another rule for sums over disjoint sets of rows."""
 
     def plant(patch: Patch) -> None:
@@ -128,36 +129,36 @@ def _complete_after(kind: type) -> Any:
     return method(kind, "facts", lambda self, before: replace(true(self, before), complete=True))
 
 
-def _only_one_group(c: Contribution, unit: Rows, entries: int | None) -> ExactSensitivity:
-    return additive_sensitivity(c, unit, None)
+def _only_one_group(c: Contribution, of: Spread, *_: Any) -> ExactSensitivity:
+    return additive_sensitivity(c, of, None)
 
 
-def _without_moves(c: Contribution, unit: Rows, entries: int | None) -> ExactSensitivity:
-    return additive_sensitivity(c, Rows("add-remove", unit.contributions), entries)
+def _without_moves(c: Contribution, of: Spread, *rest: Any) -> ExactSensitivity:
+    return additive_sensitivity(c, replace(of, changes=False), *rest)
 
 
-def _without_rows(c: Contribution, unit: Rows, entries: int | None) -> ExactSensitivity:
-    return additive_sensitivity(c, Rows(unit.adjacency), entries)
+def _without_rows(c: Contribution, of: Spread, *rest: Any) -> ExactSensitivity:
+    return additive_sensitivity(c, Spread(1, 1, 1, of.changes), *rest)
 
 
-def _l2_without_width(c: Contribution, unit: Rows, entries: int | None) -> ExactSensitivity:
-    found = additive_sensitivity(c, unit, entries)
-    return replace(found, l2_squared=2 * (unit.contributions * c.magnitude) ** 2)
+def _l2_without_width(c: Contribution, of: Spread, *rest: Any) -> ExactSensitivity:
+    found = additive_sensitivity(c, of, *rest)
+    return replace(found, l2_squared=2 * (of.tight[0] * c.magnitude) ** 2)
 
 
-def _l2_as_if_rows_spread(c: Contribution, unit: Rows, entries: int | None) -> ExactSensitivity:
+def _l2_as_if_rows_spread(c: Contribution, of: Spread, *rest: Any) -> ExactSensitivity:
     """sqrt(k) in place of k: as if the rows of one individual never met in one group."""
-    found = additive_sensitivity(c, unit, entries)
-    return replace(found, l2_squared=found.l2_squared / unit.contributions)
+    found = additive_sensitivity(c, of, *rest)
+    return replace(found, l2_squared=found.l2_squared / of.tight[0])
 
 
-def _linf_of_one_row(c: Contribution, unit: Rows, entries: int | None) -> ExactSensitivity:
-    found = additive_sensitivity(c, unit, entries)
-    return replace(found, linf=found.linf / unit.contributions)
+def _linf_of_one_row(c: Contribution, of: Spread, *rest: Any) -> ExactSensitivity:
+    found = additive_sensitivity(c, of, *rest)
+    return replace(found, linf=found.linf / of.tight[0])
 
 
-def _l0_of_one_row(c: Contribution, unit: Rows, entries: int | None) -> ExactSensitivity:
-    return replace(additive_sensitivity(c, unit, entries), l0=1)
+def _l0_of_one_row(c: Contribution, of: Spread, *rest: Any) -> ExactSensitivity:
+    return replace(additive_sensitivity(c, of, *rest), l0=1)
 
 
 ADD, ADD_3 = Rows(), Rows(contributions=3)

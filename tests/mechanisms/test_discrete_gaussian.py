@@ -136,7 +136,9 @@ def test_what_was_calibrated_keeps_its_promise(
 ) -> None:
     wide = Fraction(l2_squared)
     mechanism = DiscreteGaussian.for_approx(l0, wide, epsilon, delta)
-    assert mechanism.delta(epsilon, l0, wide) <= float(delta) * (1 + 1e-9)
+    assert mechanism.delta(epsilon, l0, wide) <= float(delta) * (
+        1 + 1e-8
+    )  # either is an upper bound
     # and more noise or more epsilon never costs more; but where next to all noise is 0, a step of 1
     # is the likelier the more noise there is
     more = DiscreteGaussian(mechanism.sigma_squared * 2)

@@ -1,0 +1,110 @@
+"""Bounds for columns whose range nobody knows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+import polars as pl
+
+from dpframe.aggregates.aggregate import Aggregate, Noisy, Use
+from dpframe.aggregates.cells import BinCells
+from dpframe.aggregates.part import Additive, Table
+from dpframe.aggregates.request import Request, Scope
+from dpframe.aggregates.statistics import RowCount
+from dpframe.aggregates.values import Value, numeric_value
+from dpframe.errors import UnsupportedOperation
+from dpframe.rows.fold import domain, words
+
+_SMALLEST, _LARGEST = -30, 100
+"""Powers of two between which floats are told apart."""
+_MISS = 0.05
+
+
+class Bounds(Aggregate):
+    """Powers of two between which values lie, as a list of a lower and an upper bound.
+
+    Values are counted in bins whose edges are 0 and the powers of two of either sign. The bounds
+    are the outer edges of the bins with more than noise in them, or null where no bin has. How
+    large noise may be is told from the noisy counts themselves: most of some hundred bins are
+    empty, so their median size is that of noise; an empty bin is taken for a full one with a chance
+    of 5% in all. A few values far out may lie in bins that drown in noise, and are clamped by such
+    bounds.
+
+    Guarantee
+    ---------
+    That of a histogram: a row is in one bin, so L1 = L2 = Linf = k for k rows per individual under
+    add-remove adjacency. What is made of the noisy counts is post-processing.
+    """
+
+    kind: ClassVar[str] = "bounds"
+    summary: ClassVar[str] = "powers of two between which nearly all values lie"
+    examples: ClassVar[tuple[str, ...]] = ('pl.col("i64").dp_bounds()', 'pl.col("f64").dp_bounds()')
+
+    def uses(self, request: Request, scope: Scope) -> tuple[Use, ...]:
+        return (Use(Additive(Table(RowCount(), self._cells(request, scope))), "bounds"),)
+
+    def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
+        cells = self._cells(request, scope)
+        whole = cells.value.is_whole
+        counts = values[0].reshape(-1, cells.size)
+        least = _above_noise(counts)
+        found: list[list[int] | list[float] | None] = []
+        for row in counts:
+            full = np.flatnonzero(row > least)
+            if not full.size:
+                found.append(None)
+                continue
+            lo, hi = cells.edges[int(full[0])], cells.edges[int(full[-1]) + 1]
+            found.append([int(lo), int(hi)] if whole else [float(lo), float(hi)])
+        return pl.Series(request.name, found, dtype=pl.List(pl.Int64 if whole else pl.Float64))
+
+    def note(self, request: Request, scope: Scope) -> str:
+        return "the outer edges of the bins that have more than noise in them; null if none has"
+
+    def error(
+        self,
+        request: Request,
+        scope: Scope,
+        errors: Sequence[Fraction | float],
+        count: float | None,
+    ) -> float:
+        raise UnsupportedOperation(
+            f"how far {request.name!r} is from the exact bounds depends on the data",
+            remedy="ask a release for the error of its counts",
+        )
+
+    def _cells(self, request: Request, scope: Scope) -> BinCells:
+        assert request.tree is not None
+        value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), "bounds")
+        if value.domain.dtype.is_temporal or value.domain.dtype.is_boolean:
+            raise UnsupportedOperation(
+                f"bounds of values of type {value.domain.dtype} are not sought",
+                where=f"{words(value.tree)}.dp_bounds()",
+                remedy="give the range in which the values could lie",
+            )
+        return BinCells(value, _edges(value))
+
+
+def _edges(value: Value) -> tuple[Fraction, ...]:
+    """0 and the powers of two, with the limits of Int64 at the ends of whole numbers."""
+    if value.is_whole:
+        powers = [Fraction(1 << k) for k in range(63)]
+        ends = Fraction(-(1 << 63)), Fraction((1 << 63) - 1)
+    else:
+        powers = [Fraction(2) ** k for k in range(_SMALLEST, _LARGEST)]
+        ends = -(Fraction(2) ** _LARGEST), Fraction(2) ** _LARGEST
+    return (ends[0], *(-p for p in reversed(powers)), Fraction(0), *powers, ends[1])
+
+
+def _above_noise(counts: Noisy) -> float:
+    """What noise exceeds in one of all bins with a chance of 5% at most, were it Laplace noise of
+    the median size that there is. Gaussian noise exceeds it more rarely.
+    """
+    if not counts.size:
+        return 0.0
+    scale = float(np.median(np.abs(counts))) / math.log(2.0)
+    return max(0.0, scale * math.log(counts.size / (2.0 * _MISS)))

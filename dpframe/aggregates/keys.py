@@ -1,0 +1,76 @@
+"""Which groups appear, where nobody listed them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dpframe.aggregates.part import Integers, Part, Table
+from dpframe.aggregates.request import Scope
+from dpframe.aggregates.statistics import RowCount
+from dpframe.aggregates.unit_statistics import UnitCount
+from dpframe.core.sensitivity import Contribution, ExactSensitivity, additive_sensitivity
+from dpframe.core.spread import Spread
+from dpframe.core.units import Identifier
+from dpframe.frames.limits import touched
+
+__all__ = ["KeySelection", "key_selection"]
+
+
+@dataclass(frozen=True, slots=True)
+class KeySelection(Part):
+    """A private choice of groups by how many individuals they have.
+
+    Parameters
+    ----------
+    table
+        Individuals per group, or rows.
+    rows
+        How many rows an individual has at most, where rows are counted: n rows are of at least
+        ceil(n / rows) individuals, and that number changes by at most 1 with one of them.
+    """
+
+    table: Table
+    rows: int = 1
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return (self.table,)
+
+    @property
+    def step(self) -> Fraction:
+        return Fraction(1)
+
+    def spread(self, scope: Scope) -> Spread:
+        """In how many groups one individual may be."""
+        return scope.unit_spread
+
+    def touched(self, scope: Scope) -> int:
+        """How many groups have another number of individuals when one changes: a row that is
+        changed may leave one and enter another.
+        """
+        assert scope.groups is not None
+        return touched(scope.facts, scope.groups)
+
+    def sensitivity(self, scope: Scope) -> ExactSensitivity:
+        one = Contribution(Fraction(0), Fraction(1))
+        return additive_sensitivity(one, self.spread(scope), scope.entries)
+
+    def entries(self, scope: Scope) -> int:
+        return 1
+
+    def individuals(self, counts: Integers) -> Integers:
+        """How many individuals there are at least."""
+        return np.asarray(-(-counts // self.rows), np.int64)
+
+    def words(self) -> str:
+        return f"groups that appear, by {self.table.words()}"
+
+
+def key_selection(scope: Scope) -> KeySelection:
+    """The choice of groups in a scope whose groups nobody listed."""
+    if isinstance(scope.facts.unit, Identifier):
+        return KeySelection(Table(UnitCount()))
+    return KeySelection(Table(RowCount()), scope.spread.tight[2])

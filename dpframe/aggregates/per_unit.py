@@ -1,0 +1,65 @@
+"""Whether an aggregate is over rows or over individuals, as `per=` says."""
+
+from __future__ import annotations
+
+from dpframe.aggregates.request import Request, Scope
+from dpframe.aggregates.statistics import GridSum, SquareSum, Statistic, ValueCount
+from dpframe.aggregates.unit_statistics import UnitTotal
+from dpframe.core.dtypes import DType
+from dpframe.core.units import Identifier
+from dpframe.errors import UnboundedSensitivity, UnsupportedOperation
+from dpframe.rows.fold import words
+
+__all__ = ["is_per_unit", "total_of"]
+
+
+def is_per_unit(request: Request, scope: Scope, dtype: DType | None = None) -> bool:
+    """Whether it is over individuals; False where each has one row, which is the same.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When nothing says whose rows they are, or a total of the type has no meaning.
+    UnboundedSensitivity
+        When totals have no bounds.
+    """
+    if request.parameters.get("per") != "unit":
+        return False
+    what = "" if request.tree is None else f"{words(request.tree)}."
+    where = f'{what}dp_{request.kind}(per="unit")'
+    if not isinstance(scope.facts.unit, Identifier):
+        if scope.spread.rows == 1:
+            return False
+        raise UnsupportedOperation(
+            "a total per individual needs to know whose rows they are, and unit=dp.Rows() does "
+            "not say",
+            where=where,
+            remedy='use per="row"',
+        )
+    if dtype is not None and dtype.is_temporal and dtype.name != "Duration":
+        raise UnsupportedOperation(
+            f"a total of values of type {dtype} has no meaning",
+            where=where,
+            remedy='use per="row"',
+        )
+    if request.parameters.get("bounds") is None:
+        raise UnboundedSensitivity(
+            "the total of an individual has no known bounds",
+            where=where,
+            remedy=f'give them, for example {what}dp_{request.kind}((0, 100), per="unit")'
+            if request.kind != "count"
+            else 'give them: dp.count(per="unit", bounds=(0, 10))',
+        )
+    return True
+
+
+def total_of(statistic: GridSum | SquareSum, per_unit: bool) -> Statistic:
+    """The statistic of rows, or of totals."""
+    return UnitTotal(statistic) if per_unit else statistic
+
+
+def rows_of(statistic: Statistic) -> GridSum | SquareSum | ValueCount:
+    """The statistic of rows that one of totals is made of."""
+    found = statistic.of if isinstance(statistic, UnitTotal) else statistic
+    assert isinstance(found, (GridSum, SquareSum, ValueCount))
+    return found

@@ -1,0 +1,87 @@
+"""Groups that appear by a noisy number which is released anyway, where that shows more of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from dpframe.choose.mechanism import Asked, Choice
+from dpframe.choose.together import Together, choose_together
+from dpframe.core.budget import ZCDP, ApproxDP, Budget
+from dpframe.errors import DPFrameError
+from dpframe.mechanisms import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    NoisyThreshold,
+    TruncatedGeometric,
+)
+
+_HALF = Fraction(1, 2)
+
+
+def choose_with_keys(
+    asked: Sequence[Asked],
+    weights: Sequence[Fraction],
+    spend: Budget,
+    rho_weights: Sequence[Fraction],
+    number: int | None,
+) -> Together:
+    """Mechanisms for all parts, of which the first is the choice of groups.
+
+    Either that has a rule and a cost of its own, or the groups with a large enough noisy number
+    appear, at no cost but delta. What shows more groups is taken: that by which a group needs fewer
+    individuals for an even chance.
+
+    Parameters
+    ----------
+    asked, weights, spend, rho_weights
+        As for `choose_together`.
+    number
+        Which of the parts is the number that groups are chosen by, if it is among them.
+
+    Raises
+    ------
+    DPFrameError
+        When a part cannot be released within its share.
+    """
+    apart = choose_together(asked, weights, spend, rho_weights)
+    if number is None or not spend.slack:
+        return apart
+    own = apart.choices[0].law
+    assert isinstance(own, TruncatedGeometric)
+    best, least = apart, own.size_at(_HALF) + 1
+    for share in (Fraction(1), _HALF):
+        found = _by_number(asked, weights, spend, rho_weights, number, share)
+        if found is not None and found[1] < least:
+            best, least = found
+    return best
+
+
+def _by_number(
+    asked: Sequence[Asked],
+    weights: Sequence[Fraction],
+    spend: Budget,
+    rho_weights: Sequence[Fraction],
+    number: int,
+    share: Fraction,
+) -> tuple[Together, int] | None:
+    """The mechanisms when so much of delta goes to the threshold, and the threshold."""
+    keys = asked[0].keys
+    assert keys is not None
+    slack = spend.slack * share
+    try:
+        rest = choose_together(
+            asked[1:], weights[1:], spend.of(spend.main, spend.slack - slack), rho_weights[1:]
+        )
+    except DPFrameError:  # Gaussian noise that was asked for and has no delta left
+        return None
+    noise = rest.choices[number - 1].law
+    if not isinstance(noise, (DiscreteLaplace, DiscreteGaussian)):
+        return None
+    law = NoisyThreshold.for_delta(noise, int(asked[number].sensitivity.linf), slack / keys)
+    measure = ZCDP if isinstance(spend, ZCDP) or rest.composition != "sum" else ApproxDP
+    cost = measure.of(Fraction(0), law.delta(keys))
+    reason = "with the noise of the number that is released, at no epsilon"
+    whole = spend.of(rest.cost.main, rest.cost.slack + law.delta(keys))
+    choices = (Choice(law, cost, reason), *rest.choices)
+    return Together(choices, whole, rest.composition), law.threshold

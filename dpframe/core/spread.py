@@ -1,0 +1,66 @@
+"""How the rows of one individual may lie among groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpframe.core.units import Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """At most so many rows, in so many groups, and in each group. None where there is no bound.
+
+    Parameters
+    ----------
+    rows, groups, per_group
+        The bounds r, g and m.
+    changes
+        Whether neighbours differ in the values of these rows (change-one adjacency), or in whether
+        they are there at all.
+    """
+
+    rows: int | None
+    groups: int | None
+    per_group: int | None
+    changes: bool = False
+
+    @classmethod
+    def of_rows(cls, unit: Rows, copies: int = 1) -> Spread:
+        """Of rows that may be in any groups, each of which may have become so many."""
+        k = unit.contributions * copies
+        return cls(k, k, k, unit.adjacency == "change-one")
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the number of rows is."""
+        return self.rows is not None or None not in (self.groups, self.per_group)
+
+    @property
+    def tight(self) -> tuple[int, int, int]:
+        """r, g and m where each is no more than the others allow.
+
+        Raises
+        ------
+        ValueError
+            When nothing bounds the number of rows.
+        """
+        if not self.is_bounded:
+            raise ValueError("one individual may have any number of rows")
+        groups = self.rows if self.groups is None else self.groups
+        per_group = self.rows if self.per_group is None else self.per_group
+        assert groups is not None
+        assert per_group is not None
+        rows = groups * per_group if self.rows is None else min(self.rows, groups * per_group)
+        return rows, min(groups, rows), min(per_group, rows)
+
+    @property
+    def l2_squared(self) -> int:
+        """The largest sum of squares of numbers of rows per group: as many groups as possible with
+        m rows, and one with what is left.
+        """
+        rows, _, per_group = self.tight
+        if not rows:
+            return 0
+        full, left = divmod(rows, per_group)
+        return full * per_group**2 + left**2

@@ -1,0 +1,255 @@
+"""Operations on two private frames of one session."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import polars as pl
+
+from dpframe.core.domain import Domain, columns, domain_of_dtype
+from dpframe.core.dtypes import STRING
+from dpframe.core.units import Identifier, Rows
+from dpframe.errors import UnsupportedOperation
+from dpframe.frames.facts import FrameFacts
+from dpframe.frames.joins import added_names, joined, require_same_types
+from dpframe.frames.limits import GroupLimit, Limit, RowLimit, renamed, spread_of
+from dpframe.frames.relation import Relation
+from dpframe.frames.step import Step
+from dpframe.rows.operation import Namespace
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(Step):
+    """A step with another private frame.
+
+    Parameters
+    ----------
+    other
+        The other frame; both protect the same individuals.
+    chain
+        The other frame and its steps in full, for fingerprints.
+    """
+
+    other: Relation = field(repr=False, compare=False)
+    chain: str
+
+    def lower(
+        self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
+    ) -> pl.LazyFrame:
+        raise AssertionError("the pipeline lowers both frames, see combine")
+
+    @abstractmethod
+    def combine(
+        self, left: pl.LazyFrame, right: pl.LazyFrame, before: FrameFacts, ns: Namespace
+    ) -> pl.LazyFrame:
+        """Both frames as one."""
+
+    @property
+    def computes(self) -> bool:
+        return True
+
+    @property
+    def is_one_stable(self) -> bool:
+        return False
+
+
+def frames_of(relation: Relation) -> Iterator[Relation]:
+    """A frame and all that it was brought together with, each as often as that."""
+    yield relation
+    for step, _ in relation.steps:
+        if isinstance(step, Binary):
+            yield from frames_of(step.other)
+
+
+def chain_of(relation: Relation) -> str:
+    """A frame and its steps, in full."""
+    return repr([relation.name, *(repr(step) for step, _ in relation.steps)])
+
+
+def chain_words(relation: Relation) -> str:
+    """A frame and its steps as the analyst wrote them."""
+    return ".".join([relation.name, *(step.words() for step, _ in relation.steps)])
+
+
+@dataclass(frozen=True, slots=True)
+class Concat(Binary):
+    """The rows of both frames.
+
+    Guarantee
+    ---------
+    An individual has the rows of both: what bounds them adds up.
+    """
+
+    def facts(self, before: FrameFacts) -> FrameFacts:
+        other = self.other.facts
+        if list(before.columns) != list(other.columns):
+            raise UnsupportedOperation(
+                f"the frames have different columns: {', '.join(before.columns)} and "
+                f"{', '.join(other.columns)}",
+                where=self.words(),
+                remedy="select the same columns in the same order first",
+            )
+        if before.identifier != other.identifier:
+            raise UnsupportedOperation(
+                f"individuals are identified by {before.identifier!r} and {other.identifier!r}",
+                where=self.words(),
+                remedy="rename one of these columns first",
+            )
+        table: dict[str, Domain] = {}
+        for name, mine in before.columns.items():
+            theirs = other.columns[name]
+            if mine.dtype != theirs.dtype:
+                raise UnsupportedOperation(
+                    f"{name!r} has type {mine.dtype} in one frame and {theirs.dtype} in the other",
+                    where=self.words(),
+                    remedy="cast one of them first",
+                )
+            table[name] = _either(mine, theirs)
+        return replace(
+            before,
+            columns=columns(table),
+            complete=False,
+            copies=_copies(before, other),
+            limits=(*_added(before.limits, other.limits), *_rows_of_both(before, other)),
+        )
+
+    def combine(
+        self, left: pl.LazyFrame, right: pl.LazyFrame, before: FrameFacts, ns: Namespace
+    ) -> pl.LazyFrame:
+        texts = [n for n, found in before.columns.items() if found.dtype.name == "Categorical"]
+        as_text = [ns.col(name).cast(ns.String) for name in texts]
+        both = [frame.with_columns(*as_text) for frame in (left, right)] if texts else [left, right]
+        made: pl.LazyFrame = ns.concat(both, how="vertical")
+        return made
+
+    def words(self) -> str:
+        return f"concat({chain_words(self.other)})"
+
+    @property
+    def stability(self) -> str:
+        return "an individual has the rows of both frames, whose limits add up"
+
+
+def _copies(before: FrameFacts, other: FrameFacts) -> int:
+    """So many times the rows that an individual owns in the one frame, with `Rows`."""
+    if not isinstance(before.unit, Rows) or not isinstance(other.unit, Rows):
+        return before.copies
+    rows = before.unit.contributions * before.copies + other.unit.contributions * other.copies
+    return -(-rows // before.unit.contributions)
+
+
+def _either(a: Domain, b: Domain) -> Domain:
+    """What is known of values that come from either; categories become text."""
+    if a.dtype.name == "Categorical":
+        a, b = replace(a, dtype=STRING), replace(b, dtype=STRING)
+    if a == b:
+        return a
+    categories, widest = None, domain_of_dtype(a.dtype)
+    if a.categories is not None and b.categories is not None:
+        categories = tuple(dict.fromkeys([*a.categories, *b.categories]))
+    return replace(
+        a,
+        nullable=a.nullable or b.nullable,
+        nan=a.nan or b.nan,
+        interval=a.interval.hull(b.interval),
+        categories=categories,
+        inner=a.inner if a.inner == b.inner else widest.inner,
+        fields=a.fields if a.fields == b.fields else widest.fields,
+    )
+
+
+def _added(mine: tuple[Limit, ...], theirs: tuple[Limit, ...]) -> tuple[Limit, ...]:
+    """Limits that both frames have: n rows of the one and m of the other are n + m."""
+    found: list[Limit] = []
+    for limit in mine:
+        for other in theirs:
+            if type(limit) is type(other) and limit.by == other.by and _is_present(limit):
+                found.append(replace(limit, n=limit.n + other.n))
+    return tuple(found)
+
+
+def _rows_of_both(before: FrameFacts, other: FrameFacts) -> tuple[Limit, ...]:
+    """The rows in all, whatever limits bound them in either frame."""
+    one, many = spread_of(before, None).rows, spread_of(other, None).rows
+    return () if one is None or many is None else (RowLimit(one + many),)
+
+
+def _is_present(limit: Limit) -> bool:
+    """Whether all columns that it speaks of are there: dropped ones were others in either frame."""
+    return all(isinstance(term, str) for term in limit.by)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinPrivate(Binary):
+    """The rows of both frames that are of the same individual, side by side.
+
+    Guarantee
+    ---------
+    Rows meet only rows of the same individual, so frames that differ in one individual give joins
+    that differ in that individual only. With at most n rows in one frame and m in the other it has
+    at most n m.
+    """
+
+    how: Literal["inner", "left"]
+    suffix: str
+
+    def facts(self, before: FrameFacts) -> FrameFacts:
+        other = self.other.facts
+        if not isinstance(before.unit, Identifier) or before.identifier is None:
+            raise UnsupportedOperation(
+                "private frames join on the identifier of individuals, and unit=dp.Rows() has none",
+                where=self.words(),
+                remedy='protect both frames with unit="user_id", or use concat',
+            )
+        assert other.identifier is not None
+        mine, theirs = before.columns[before.identifier], other.columns[other.identifier]
+        require_same_types([mine], [theirs.dtype], [before.identifier], self.words())
+        names = self._names(before)
+        table = dict(before.columns)
+        for old, new in names.items():
+            found = other.columns[old]
+            table[new] = found.with_null() if self.how == "left" else found
+        one, many = spread_of(before, None).rows, spread_of(other, None).rows
+        factor = None if many is None else max(1, many)
+        theirs_too = _times(renamed(other.limits, names), one)
+        return replace(
+            before,
+            columns=columns(table),
+            complete=False,
+            limits=(*_times(before.limits, factor), *filter(_is_present, theirs_too)),
+        )
+
+    def _names(self, before: FrameFacts) -> dict[str, str]:
+        other = self.other.facts
+        others = [name for name in other.columns if name != other.identifier]
+        return added_names(before.columns, others, self.suffix, self.words())
+
+    def combine(
+        self, left: pl.LazyFrame, right: pl.LazyFrame, before: FrameFacts, ns: Namespace
+    ) -> pl.LazyFrame:
+        assert before.identifier is not None
+        assert self.other.facts.identifier is not None
+        keys = [(before.identifier, self.other.facts.identifier)]
+        types = {name: found.dtype for name, found in before.columns.items()}
+        return joined(left, right, keys, types, self._names(before), self.how, ns)
+
+    def words(self) -> str:
+        return f"join({chain_words(self.other)}, on the identifier, how={self.how!r})"
+
+    @property
+    def stability(self) -> str:
+        return "rows meet rows of the same individual only, whose numbers multiply"
+
+
+def _times(limits: tuple[Limit, ...], times: int | None) -> tuple[Limit, ...]:
+    """Limits after each row met at most so many; on rows none where there is no bound."""
+    kept: list[Limit] = []
+    for limit in limits:
+        if isinstance(limit, GroupLimit):
+            kept.append(limit)
+        elif times is not None:
+            kept.append(RowLimit(limit.n * times, limit.by))
+    return tuple(kept)

@@ -1,0 +1,161 @@
+"""Joins with public frames."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
+
+import polars as pl
+
+from dpframe.core.domain import Domain, columns, domain_of_dtype
+from dpframe.errors import UnknownColumn, UnsupportedOperation
+from dpframe.frames.facts import FrameFacts, require_plain_names
+from dpframe.frames.joins import added_names, joined, require_same_types
+from dpframe.frames.limits import copied
+from dpframe.frames.public import digest, held
+from dpframe.frames.step import Step
+from dpframe.rows.failures import FAILURES
+from dpframe.rows.operation import Namespace
+from dpframe.rows.polars_dtypes import from_polars
+from dpframe.rows.suggest import did_you_mean
+
+How: TypeAlias = Literal["inner", "left", "semi", "anti"]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinPublic(Step):
+    """Add the columns of a public frame, or keep rows whose key it has, or has not.
+
+    Guarantee
+    ---------
+    A row becomes as many rows as the public frame has with its key, f at most, and all are the same
+    individual's. f is computed from the public frame, so that it holds for all private data.
+
+    Parameters
+    ----------
+    public
+        The frame, as `held` gives it; what it holds is part of the plan.
+    left_on, right_on
+        The key columns; a null matches nothing.
+    how
+        The kind of join.
+    suffix
+        Of columns that have a name which is taken.
+    digest
+        Of the public frame, for fingerprints.
+    """
+
+    public: pl.DataFrame = field(repr=False, compare=False)
+    left_on: tuple[str, ...]
+    right_on: tuple[str, ...]
+    how: How
+    suffix: str
+    digest: str
+
+    @classmethod
+    def of(
+        cls,
+        public: pl.DataFrame,
+        left_on: tuple[str, ...],
+        right_on: tuple[str, ...],
+        how: How,
+        suffix: str,
+    ) -> JoinPublic:
+        require_plain_names(public.columns)
+        try:
+            public = held(public)
+            written = digest(public)
+        except FAILURES:
+            raise UnsupportedOperation(
+                "the public frame has columns that cannot be written down in a plan",
+                where="join(...)",
+                remedy="select the columns that are needed",
+            ) from None
+        return cls(public, left_on, right_on, how, suffix, written)
+
+    def facts(self, before: FrameFacts) -> FrameFacts:
+        self._require_keys(before)
+        if self.how in ("semi", "anti"):
+            return replace(before, complete=False)
+        table: dict[str, Domain] = dict(before.columns)
+        for old, new in self._names(before).items():
+            found = domain_of_dtype(from_polars(self.public.schema[old]))
+            known = self.how == "inner" and not self.public[old].null_count()
+            table[new] = found.with_null(not known)
+        times = max(1, self.fan_out)
+        return replace(
+            before,
+            columns=columns(table),
+            complete=before.complete and self.how == "left" and times == 1,
+            copies=before.copies * times,
+            limits=copied(before.limits, times),
+        )
+
+    @property
+    def fan_out(self) -> int:
+        """The largest number of public rows with one key."""
+        keyed = self.public.select(self.right_on).drop_nulls()
+        most: int | None = keyed.group_by(self.right_on).len()["len"].max()  # type: ignore[assignment]
+        return most or 0
+
+    def _require_keys(self, before: FrameFacts) -> None:
+        for name in self.left_on:
+            if name not in before.columns:
+                raise UnknownColumn(
+                    f"the frame has no column {name!r}",
+                    where=self.words(),
+                    remedy=did_you_mean(name, before.columns),
+                )
+        for name in self.right_on:
+            if name not in self.public.columns:
+                raise UnknownColumn(
+                    f"the public frame has no column {name!r}",
+                    where=self.words(),
+                    remedy=did_you_mean(name, self.public.columns),
+                )
+        if not self.left_on or len(self.left_on) != len(self.right_on):
+            raise UnsupportedOperation(
+                "a join needs as many keys on either side, and one at least",
+                where=self.words(),
+                remedy='write join(public, on="key"), or left_on= and right_on=',
+            )
+        right = [from_polars(self.public.schema[name]) for name in self.right_on]
+        left = [before.columns[name] for name in self.left_on]
+        require_same_types(left, right, self.left_on, self.words())
+
+    def _names(self, before: FrameFacts) -> dict[str, str]:
+        others = [name for name in self.public.columns if name not in self.right_on]
+        return added_names(before.columns, others, self.suffix, self.words())
+
+    def lower(
+        self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
+    ) -> pl.LazyFrame:
+        names = {} if self.how in ("semi", "anti") else self._names(before)
+        keys = list(zip(self.left_on, self.right_on, strict=True))
+        types = {name: found.dtype for name, found in before.columns.items()}
+        return joined(frame, self.public.lazy(), keys, types, names, self.how, ns)
+
+    def words(self) -> str:
+        on = ", ".join(
+            repr(a) if a == b else f"{a!r} = {b!r}"
+            for a, b in zip(self.left_on, self.right_on, strict=False)
+        )
+        shown = ", ".join(self.public.columns)
+        return (
+            f"join(public frame of {self.public.height} rows ({shown}), on {on}, how={self.how!r})"
+        )
+
+    @property
+    def computes(self) -> bool:
+        return True
+
+    @property
+    def is_one_stable(self) -> bool:
+        return self.how in ("semi", "anti") or self.fan_out <= 1
+
+    @property
+    def stability(self) -> str:
+        if self.how in ("semi", "anti"):
+            return "each row is kept or dropped on its own key, by a public list"
+        times = max(1, self.fan_out)
+        return f"each row becomes at most {times}: no key has more rows in the public frame"

@@ -1,0 +1,97 @@
+"""Rows of each individual in at most so many groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from dpframe.errors import UnsupportedOperation
+from dpframe.frames.facts import FrameFacts
+from dpframe.frames.limits import GroupLimit
+from dpframe.frames.sampling import (
+    comparable,
+    keep_first,
+    require_columns,
+    require_count,
+    require_identifier,
+    unused,
+)
+from dpframe.frames.step import Step
+from dpframe.rows.grouped import grouped_type
+from dpframe.rows.operation import Namespace
+
+
+@dataclass(frozen=True, slots=True)
+class LimitGroups(Step):
+    """Keep the rows of each individual in at most `n` different values of the columns `by`.
+
+    Guarantee
+    ---------
+    Which values are kept depends on the individual and its values alone
+    (`dpframe.frames.sampling`), so frames that differ in one individual differ in at most that
+    individual's kept rows afterwards. A null is a value like others.
+    """
+
+    n: int
+    by: tuple[str, ...]
+
+    def facts(self, before: FrameFacts) -> FrameFacts:
+        require_identifier(before.identifier, self.words())
+        require_count(self.n, self.words())
+        if not self.by:
+            raise UnsupportedOperation(
+                "limit_groups needs the columns that make the groups",
+                where=self.words(),
+                remedy='write limit_groups(3, by="city"), or limit_rows for rows in all',
+            )
+        require_columns(self.by, before.columns, self.words())
+        return before.limited(GroupLimit(self.n, frozenset(self.by)))
+
+    def lower(
+        self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
+    ) -> pl.LazyFrame:
+        identifier = require_identifier(before.identifier, self.words())
+        names = {
+            name: unused(before.columns, f"key{i}")
+            for i, name in enumerate(dict.fromkeys((identifier, *self.by)))
+        }
+        marked = frame.with_columns(
+            *(
+                comparable(ns, name, before.columns[name].dtype).alias(key)
+                for name, key in names.items()
+            )
+        )
+        keys = list(names.values())
+        kept = self.keep(marked.select(*keys).unique(), names, before, salt, ns)
+        return marked.join(kept, on=keys, how="semi", nulls_equal=True).drop(*keys)
+
+    def keep(
+        self,
+        pairs: pl.LazyFrame,
+        names: Mapping[str, str],
+        before: FrameFacts,
+        salt: int,
+        ns: Namespace,
+    ) -> pl.LazyFrame:
+        """Of a frame with one row per individual and value of the columns, the rows that are left.
+
+        `names` says what the identifier and the columns are called in it; text is text there, and
+        no category.
+        """
+        identifier = require_identifier(before.identifier, self.words())
+        order = {}
+        for name in dict.fromkeys((identifier, *self.by)):
+            order[names[name]] = grouped_type(before.columns[name].dtype)
+        return keep_first(pairs, self.n, [names[identifier]], order, salt, ns)
+
+    def words(self) -> str:
+        return f"limit_groups({self.n}, by=[{', '.join(repr(name) for name in self.by)}])"
+
+    @property
+    def stability(self) -> str:
+        return (
+            "which groups of an individual are kept depends on that individual's groups alone; "
+            "rows in others are dropped, which biases results"
+        )

@@ -1,0 +1,65 @@
+"""At most so many rows of each individual."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from dpframe.errors import UnsupportedOperation
+from dpframe.frames.facts import FrameFacts
+from dpframe.frames.limits import RowLimit
+from dpframe.frames.sampling import (
+    keep_first,
+    require_columns,
+    require_count,
+    require_identifier,
+)
+from dpframe.frames.step import Step
+from dpframe.rows.operation import Namespace
+
+
+@dataclass(frozen=True, slots=True)
+class LimitRows(Step):
+    """Keep at most `n` rows of each individual, or of each individual and value of `by`.
+
+    Guarantee
+    ---------
+    Which rows of an individual are kept depends on these rows alone (`dpframe.frames.sampling`), so
+    frames that differ in one individual differ in at most that individual's kept rows afterwards.
+    """
+
+    n: int
+    by: tuple[str, ...] = ()
+
+    def facts(self, before: FrameFacts) -> FrameFacts:
+        require_identifier(before.identifier, self.words())
+        require_count(self.n, self.words())
+        require_columns(self.by, before.columns, self.words())
+        for name, found in before.columns.items():
+            if found.dtype.is_nested or not found.dtype.is_known:
+                raise UnsupportedOperation(
+                    f"rows are chosen by their values, and those of {name!r} of type {found.dtype} "
+                    "have no order",
+                    where=self.words(),
+                    remedy=f"drop {name!r} first, or take fields and elements of it",
+                )
+        return before.limited(RowLimit(self.n, frozenset(self.by)))
+
+    def lower(
+        self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
+    ) -> pl.LazyFrame:
+        identifier = require_identifier(before.identifier, self.words())
+        order = {name: found.dtype for name, found in before.columns.items()}
+        return keep_first(frame, self.n, [identifier, *self.by], order, salt, ns)
+
+    def words(self) -> str:
+        by = ", ".join(repr(name) for name in self.by)
+        return f"limit_rows({self.n}{f', by=[{by}]' if by else ''})"
+
+    @property
+    def stability(self) -> str:
+        return (
+            "which of an individual's rows are kept depends on these rows alone; others are "
+            "dropped, which biases results"
+        )

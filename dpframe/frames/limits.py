@@ -1,0 +1,154 @@
+"""Limits on what one individual contributes: which hold, and what they say about a group-by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from dpframe.core.spread import Spread
+from dpframe.core.tree import Column, column_names
+from dpframe.core.units import Identifier
+from dpframe.errors import UnboundedSensitivity
+from dpframe.frames.groups import Groups
+
+if TYPE_CHECKING:
+    from dpframe.frames.facts import FrameFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A column that limits speak of and that is no longer there, or has other values. They hold all
+    the same, but no group-by can use it.
+    """
+
+    number: int
+
+
+Term: TypeAlias = "str | Dropped"
+
+
+@dataclass(frozen=True, slots=True)
+class RowLimit:
+    """One individual has at most `n` rows for each value of the columns `by` (in all, without)."""
+
+    n: int
+    by: frozenset[Term] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLimit:
+    """The rows of one individual have at most `n` different values of the columns `by`."""
+
+    n: int
+    by: frozenset[Term]
+
+
+Limit: TypeAlias = RowLimit | GroupLimit
+
+
+def spread_of(facts: FrameFacts, groups: Groups | None) -> Spread:
+    """How the rows of one individual may lie among the groups, from the limits in force.
+
+    Rows in all: a limit without columns; or n for each value of B, where a limit on groups bounds
+    the values of columns among which B is. Groups: the number of keys; a limit on groups of columns
+    that determine the key. Rows per group: a limit by columns that the key determines.
+    """
+    if not isinstance(facts.unit, Identifier):
+        return Spread.of_rows(facts.unit, facts.copies)
+    rows = _least(_rows(limit, facts.limits) for limit in facts.limits)
+    if groups is None:
+        return Spread(rows, 1, rows)
+    plain = {n.tree.name for n in groups.by if isinstance(n.tree, Column)}
+    used = {name for n in groups.by for name in column_names(n.tree)}
+    listed = [] if groups.discovered else [groups.size]
+    known = (
+        limit.n for limit in facts.limits if isinstance(limit, GroupLimit) and used <= limit.by
+    )
+    per_group = _least(
+        limit.n for limit in facts.limits if isinstance(limit, RowLimit) and limit.by <= plain
+    )
+    return Spread(rows, _least([*listed, *known]), per_group)
+
+
+def touched(facts: FrameFacts, groups: Groups) -> int:
+    """In how many groups neighbouring frames differ, at most.
+
+    Those that an individual's rows are in; twice as many where rows change, for each may leave a
+    group for another.
+
+    Raises
+    ------
+    UnboundedSensitivity
+        When nothing limits them.
+    """
+    found = replace(spread_of(facts, groups), per_group=1)
+    if not found.is_bounded:
+        raise unlimited(facts, groups, found)
+    _, in_groups, _ = found.tight
+    most = 2 * in_groups if found.changes else in_groups
+    return most if groups.discovered else min(most, groups.size)
+
+
+def unlimited(facts: FrameFacts, groups: Groups | None, found: Spread) -> UnboundedSensitivity:
+    """The refusal of an aggregate that one individual could change by any amount."""
+    who = facts.identifier
+    if groups is None:
+        return UnboundedSensitivity(
+            f"one individual ({who!r}) may have any number of rows",
+            remedy="add .limit_rows(10) before it, or count individuals with "
+            f'pl.col("{who}").dp_n_unique()',
+        )
+    used = sorted({name for n in groups.by for name in column_names(n.tree)})
+    by = f"by=[{', '.join(repr(name) for name in used)}]"
+    plain = all(isinstance(n.tree, Column) for n in groups.by)
+    missing, remedies = [], []
+    if found.groups is None:
+        missing.append("be in any number of groups")
+        remedies.append(f".limit_groups(5, {by})")
+    if found.per_group is None:
+        missing.append("have any number of rows in each group")
+        remedies.append(f".limit_rows(3, {by})" if plain else ".limit_rows(10)")
+    return UnboundedSensitivity(
+        f"one individual ({who!r}) may {' and '.join(missing)}",
+        where=groups.words(),
+        remedy=f"add {' and '.join(remedies)} before it",
+    )
+
+
+def _rows(limit: Limit, limits: Sequence[Limit]) -> int | None:
+    if isinstance(limit, GroupLimit):
+        return None
+    if not limit.by:
+        return limit.n
+    values = _least(
+        other.n for other in limits if isinstance(other, GroupLimit) and limit.by <= other.by
+    )
+    return None if values is None else limit.n * values
+
+
+def _least(numbers: Iterable[int | None]) -> int | None:
+    return min((n for n in numbers if n is not None), default=None)
+
+
+def renamed(limits: Sequence[Limit], names: Mapping[str, str]) -> tuple[Limit, ...]:
+    """Limits where the columns that are kept have the names given, and others are dropped."""
+    gone = [t.number for limit in limits for t in limit.by if isinstance(t, Dropped)]
+    number = max(gone, default=0)
+    terms: dict[str, Term] = dict(names)
+    for name in sorted({t for limit in limits for t in limit.by if isinstance(t, str)}):
+        if name not in terms:
+            number += 1
+            terms[name] = Dropped(number)
+    return tuple(
+        replace(limit, by=frozenset(terms[t] if isinstance(t, str) else t for t in limit.by))
+        for limit in limits
+    )
+
+
+def copied(limits: Sequence[Limit], times: int) -> tuple[Limit, ...]:
+    """Limits after each row became at most so many, with the same values of old columns."""
+    return tuple(
+        replace(limit, n=limit.n * times) if isinstance(limit, RowLimit) else limit
+        for limit in limits
+    )

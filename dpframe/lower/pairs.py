@@ -1,0 +1,129 @@
+"""Exact integers by way of pairs of individual and group: one row for each individual in a group.
+
+Statistics of individuals need that; others that add up may share it.
+
+A limit on groups can then drop pairs instead of rows. Lowered step by step, it makes all pairs,
+ranks them and keeps the rows of those that are left, and the group-by after it groups these rows by
+pairs once more. All rows of a pair are kept or all are dropped, though. So where the limit comes
+last and speaks of just the columns that make the groups, and every statistic adds up over pairs,
+each pair is made once, with its integers, and the limit drops pairs. It decides the same:
+`LimitGroups.keep` looks at the individual, the values and the salt alone, and both ways run the
+same code of it. So the exact tables are the same as well, bit by bit, and what is inferred of the
+limit holds unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from dpframe.aggregates.part import Table
+from dpframe.aggregates.statistics import GridSum, RowCount, SquareSum, Statistic, ValueCount
+from dpframe.aggregates.unit_statistics import UnitStatistic
+from dpframe.core.tree import Column
+from dpframe.frames.facts import FrameFacts
+from dpframe.frames.groups import Groups
+from dpframe.frames.limit_groups import LimitGroups
+from dpframe.frames.relation import Relation
+from dpframe.rows.operation import Namespace
+
+UNIT = "unit"
+"""What the identifier is called in a frame of pairs."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairLimit:
+    """A limit that drops pairs of individual and group.
+
+    Parameters
+    ----------
+    limit, before
+        The step, and the facts before it.
+    salt
+        That of the release.
+    names
+        What the columns of the limit are called in a frame of pairs.
+    """
+
+    limit: LimitGroups
+    before: FrameFacts
+    salt: int
+    names: dict[str, str]
+
+    def keep(self, pairs: pl.LazyFrame, ns: Namespace) -> pl.LazyFrame:
+        """The pairs that are left, of a frame with one row for each."""
+        return self.limit.keep(pairs, self.names, self.before, self.salt, ns)
+
+
+def limit_on_pairs(
+    relation: Relation,
+    groups: Groups | None,
+    tables: Sequence[Table],
+    columns: Sequence[str],
+    salt: int,
+) -> tuple[Relation, PairLimit | None]:
+    """The frame without its last step, and that step as a limit on pairs; or the frame as it is,
+    and None, where rows have to be limited.
+
+    Parameters
+    ----------
+    columns
+        What the grouping columns are called in a frame of pairs.
+    """
+    if groups is None or not relation.steps or not all(adds_up(table) for table in tables):
+        return relation, None
+    step, before = relation.steps[-1]
+    names: dict[str, str] = {}
+    for named, column in zip(groups.by, columns, strict=True):
+        if not isinstance(named.tree, Column):
+            return relation, None
+        names[named.tree.name] = column
+    if not isinstance(step, LimitGroups) or names.keys() != set(step.by):
+        return relation, None
+    assert before.identifier is not None
+    names[before.identifier] = UNIT
+    earlier = replace(relation, steps=relation.steps[:-1], facts=before)
+    return earlier, PairLimit(step, before, salt, names)
+
+
+def adds_up(table: Table) -> bool:
+    """Whether its integer of a group is the sum of those of the pairs there."""
+    return table.cells is None and isinstance(
+        table.statistic, (UnitStatistic, RowCount, ValueCount, GridSum, SquareSum)
+    )
+
+
+def through_pairs(
+    frame: pl.LazyFrame,
+    keys: Sequence[str],
+    statistics: Sequence[Statistic],
+    columns: Sequence[pl.Expr],
+    limit: PairLimit | None,
+    ns: Namespace,
+) -> tuple[pl.LazyFrame, list[pl.Expr]]:
+    """One row per individual and group, and the integers of a group from those.
+
+    Parameters
+    ----------
+    frame
+        Rows, with the columns `keys` and `UNIT`.
+    columns
+        What each statistic made of the rows.
+    limit
+        What drops pairs, if anything.
+    """
+    made, settled, reduced = [], [], []
+    for i, (statistic, rows) in enumerate(zip(statistics, columns, strict=True)):
+        name = f"p{i}"
+        if isinstance(statistic, UnitStatistic):
+            made.append(statistic.gather(rows, ns).alias(name))
+            settled.append(statistic.settle(ns.col(name), ns).alias(name))
+            reduced.append(statistic.reduce(ns.col(name), ns))
+        else:
+            made.append(statistic.reduce(rows, ns).alias(name))
+            reduced.append(ns.col(name).sum().cast(ns.Int64))
+    pairs = frame.group_by([*keys, UNIT]).agg(*made)
+    kept = pairs if limit is None else limit.keep(pairs, ns)
+    return (kept.with_columns(*settled) if settled else kept), reduced

@@ -1,0 +1,78 @@
+"""Which groups appear, by a noisy number that is released anyway."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.core.exact import exact
+from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
+from dpframe.mechanisms.discrete_laplace import DiscreteLaplace
+from dpframe.mechanisms.rounding import positive_budget
+
+__all__ = ["NoisyThreshold"]
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyThreshold:
+    """A group appears when its noisy number of rows or individuals reaches a threshold.
+
+    The noise is that of a number which is released, so it costs no epsilon. It hides a group only
+    where other individuals are in it as well: one that is there with one individual alone must
+    hardly ever appear. If such a group appears with probability p at most, g of them cost a delta
+    of g p (Korolova, Kenthapadi, Mishra and Ntoulas 2009; Wilson et al. 2020, Theorem 1).
+
+    Parameters
+    ----------
+    noise
+        Of the number.
+    threshold
+        The least noisy number with which a group appears.
+    row_delta
+        p, the probability with which it appears although one individual is alone in it.
+    """
+
+    noise: DiscreteLaplace | DiscreteGaussian
+    threshold: int
+    row_delta: Fraction
+    name: ClassVar[str] = "noisy_threshold"
+
+    @classmethod
+    def for_delta(
+        cls, noise: DiscreteLaplace | DiscreteGaussian, most: int, delta: Fraction
+    ) -> Self:
+        """The least threshold: most + a + 1, where the noise exceeds a with probability delta.
+
+        Parameters
+        ----------
+        noise
+            Of the number.
+        most
+            How much one individual adds to it.
+        delta
+            For one group; above 0.
+        """
+        row = min(positive_budget(delta, "delta"), Fraction(1, 4))
+        return cls(noise, most + noise.quantile(1 - 2 * row) + 1, row)
+
+    @property
+    def scale(self) -> Fraction:
+        """0: there is no noise beside that of the number."""
+        return Fraction(0)
+
+    def delta(self, groups: int) -> Fraction:
+        """The delta of so many groups: at most the sum (union bound)."""
+        return groups * self.row_delta
+
+    def size_at(self, chance: Fraction | float) -> int:
+        """The least number with which a group appears with such a chance, at least a half."""
+        wanted = 2 * exact(chance) - 1
+        return self.threshold if wanted <= 0 else self.threshold + self.noise.quantile(wanted)
+
+    def keep(self, noisy: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether groups with such noisy numbers appear."""
+        return np.asarray(noisy >= self.threshold)

@@ -1,0 +1,14 @@
+"""The salt of contribution limits. No mechanism: privacy does not rest on it, but randomness comes
+through mechanisms alone.
+"""
+
+from __future__ import annotations
+
+from dpframe.samplers import OS
+
+__all__ = ["fresh_salt"]
+
+
+def fresh_salt() -> int:
+    """64 secret bits from the operating system."""
+    return OS.int64bits()

@@ -1,0 +1,116 @@
+"""Which groups appear: the optimal private selection of partitions by numbers of individuals."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.core.exact import exact
+from dpframe.errors import InvalidBudget
+from dpframe.mechanisms.rounding import positive_budget
+from dpframe.samplers import OS, BitSource
+from dpframe.samplers.coins import ONE, coins
+from dpframe.samplers.exponential import bracket_exp
+
+__all__ = ["TruncatedGeometric"]
+
+_MOST: Final = 1 << 22
+"""Groups of so many individuals would have to be told apart: more than is worth while."""
+_BITS: Final = 96
+
+
+@dataclass(frozen=True, slots=True)
+class TruncatedGeometric:
+    """A group with n individuals appears with probability p(n), the largest that is private:
+
+        p(0) = 0,  p(n + 1) = min(exp(epsilon) p(n) + delta,
+                                  1 - exp(-epsilon) (1 - p(n) - delta), 1).
+
+    For one group that one individual may be in or not this is (epsilon, delta)-differentially
+    private, and no such rule lets any group appear more often (Desfontaines, Voss and Gipson 2022,
+    Theorem 1; it is truncated geometric noise and a threshold). An individual in g groups pays g
+    epsilon and g delta.
+
+    The recursion is computed in multiples of 2**-128, with a rational number below exp(epsilon) and
+    rounded down, so that both inequalities hold of the numbers that coins are thrown with.
+
+    Parameters
+    ----------
+    row_epsilon, row_delta
+        What one individual in one group costs.
+
+    Raises
+    ------
+    InvalidBudget
+        When so little is spent that hardly any group could appear.
+    """
+
+    row_epsilon: Fraction
+    row_delta: Fraction
+    name: ClassVar[str] = "truncated_geometric"
+
+    def __post_init__(self) -> None:
+        positive_budget(self.row_epsilon, "epsilon")
+        positive_budget(self.row_delta, "delta")
+        # the table ends after about 2 ln(epsilon / delta) / epsilon steps
+        rate = float(max(_LEAST, min(self.row_epsilon, Fraction(100))))
+        slack = float(max(self.row_delta, _LEAST))
+        if self.row_delta < _LEAST or math.log1p(rate / slack) / rate > _MOST / 4:
+            raise InvalidBudget(
+                "so little epsilon or delta is spent on which groups appear that hardly any would",
+                remedy="spend more, limit the groups of an individual, or list the keys",
+            )
+
+    @property
+    def scale(self) -> Fraction:
+        """Of the geometric noise that it amounts to."""
+        return 1 / self.row_epsilon
+
+    def epsilon(self, groups: int) -> Fraction:
+        """What an individual in so many groups costs."""
+        return groups * self.row_epsilon
+
+    def delta(self, groups: int) -> Fraction:
+        """The delta of so many groups: at most the sum (union bound)."""
+        return groups * self.row_delta
+
+    def rho(self, groups: int) -> Fraction:
+        """The zCDP cost beside `delta`, epsilon**2 / 2 for each group (Bun and Steinke 2016)."""
+        return groups * self.row_epsilon**2 / 2
+
+    def size_at(self, chance: Fraction | float) -> int:
+        """The least number of individuals with which a group appears with such a chance."""
+        wanted = exact(chance)
+        table = _table(self.row_epsilon, self.row_delta)
+        return next(n for n, p in enumerate(table) if Fraction(p, ONE) >= wanted)
+
+    def keep(
+        self, individuals: NDArray[np.int64], source: BitSource | None = None
+    ) -> NDArray[np.bool_]:
+        """Whether groups with so many individuals appear. `source` is for tests."""
+        table = _table(self.row_epsilon, self.row_delta)
+        which = np.clip(individuals, 0, len(table) - 1)
+        return coins(table, which, OS if source is None else source)
+
+
+_LEAST: Final = Fraction(1, 1 << 100)
+
+
+@lru_cache(maxsize=16)
+def _table(epsilon: Fraction, delta: Fraction) -> list[int]:
+    """p(0), p(1), ... up to the first that is 1, in multiples of 2**-128."""
+    growth = (1 << 2 * _BITS) // bracket_exp(min(epsilon, Fraction(64)), _BITS)[1]
+    slack = (delta.numerator << 128) // delta.denominator
+    table = [0]
+    while table[-1] < ONE:
+        p = table[-1]
+        up = (p * growth >> _BITS) + slack
+        left = -((-(ONE - p - slack) << _BITS) // growth)
+        table.append(min(up, ONE - max(left, 0), ONE))
+    return table

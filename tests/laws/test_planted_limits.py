@@ -1,0 +1,425 @@
+"""The laws of limits can fail: each wrong rule, planted in the product, is caught.
+
+Fixed frames of individuals meet the rules as they are, and then each rule with one mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+import pytest
+
+import dpframe as dp
+import dpframe.aggregates.part
+import dpframe.aggregates.request
+import dpframe.frames.facts
+import dpframe.frames.limit_groups
+import dpframe.frames.limit_rows
+import dpframe.frames.limits
+import dpframe.lower.tables
+from dpframe.aggregates.argmax import CategoryChoice
+from dpframe.aggregates.part import ScoreRange
+from dpframe.aggregates.request import Scope
+from dpframe.aggregates.unit_statistics import UnitCount, UnitRows, UnitTotal
+from dpframe.core.sensitivity import additive_sensitivity
+from dpframe.core.spread import Spread
+from dpframe.core.tree import Column
+from dpframe.frames.limit_groups import LimitGroups
+from dpframe.frames.limits import GroupLimit, RowLimit, spread_of
+from dpframe.frames.sampling import comparable, keep_first
+from tests.laws.individuals import KEYS, POOLS, check_limits, frame_of, query
+from tests.laws.neighbours import Pair
+
+Patch = pytest.MonkeyPatch
+BY_G = f'f.group_by("g", keys={KEYS["g"]})'
+BY_H = f'f.group_by("h", keys={KEYS["h"]})'
+BY_BOTH = f'f.group_by("g", "h", keys={{"g": {KEYS["g"]}, "h": {KEYS["h"]}}})'
+BY_X = 'f.group_by(g=pl.col("x") % 10, keys=[0, 1, 2, 3, 4, 5, 6, 7, 8, 9])'
+GROUPS, CELLS = POOLS["g"], POOLS["e"]
+OTHERS = [
+    {
+        "id": 2 + i % 37,
+        "g": GROUPS[i % 4],
+        "h": i % 3,
+        "c": "z",
+        "e": CELLS[i % 3],
+        "x": i,
+        "y": 1.0,
+    }
+    for i in range(111)
+]
+
+
+def person(turn: int) -> list[dict[str, Any]]:
+    """One individual's rows: a few or many, in one group or all, equal or different."""
+    rows = [
+        {"g": g, "h": h, "c": c, "e": "p", "x": 100 + 7 * h + n, "y": 9.0}
+        for g in (GROUPS if turn % 2 else GROUPS[:1])
+        for h in range(3 if turn // 2 % 2 else 1)
+        for c in (["a", "m"] if turn // 4 % 2 else ["a"])
+        for n in range((1, 3, 30)[turn // 8 % 3])
+    ]
+    if turn // 24 % 2:
+        rows = [{**row, "x": -50, "e": "q" if i % 2 else "p"} for i, row in enumerate(rows)]
+    return [{"id": 1, **row} for row in rows]
+
+
+def pairs() -> Iterator[Pair]:
+    for turn in range(48):
+        yield Pair(frame_of(OTHERS), frame_of(person(turn) + OTHERS))
+
+
+Case = tuple[str, str, tuple[str, ...]]
+"""The dp expression, the grouping, the steps."""
+
+
+def check_all(case: Case) -> None:
+    text, grouping, steps = case
+    asked = query([text], grouping, steps)
+    for i, pair in enumerate(pairs()):
+        check_limits(asked, pair, salt=i)
+
+
+# ------------------------------------------------------------------------------- the mistakes
+
+
+def function(module: Any, name: str, value: Any) -> Any:
+    """Plants another function, method or property."""
+    return lambda patch: patch.setattr(module, name, value)
+
+
+def _spread(change: Callable[[Spread], Spread]) -> Any:
+    """Plants another spread of rows."""
+    return function(
+        dpframe.aggregates.request,
+        "spread_of",
+        lambda facts, groups: change(spread_of(facts, groups)),
+    )
+
+
+def _limits(change: Callable[[Sequence[Any], Any], Sequence[Any]]) -> Any:
+    """Plants other limits for a group-by to use."""
+
+    def wrong(facts: Any, groups: Any) -> Spread:
+        return spread_of(replace(facts, limits=tuple(change(facts.limits, groups))), groups)
+
+    return function(dpframe.aggregates.request, "spread_of", wrong)
+
+
+def _norm(**wrong: Callable[[Any, Spread], Any]) -> Any:
+    """Plants another norm of sums over disjoint sets of rows."""
+
+    def rule(contribution: Any, spread: Spread, *rest: Any) -> Any:
+        found = additive_sensitivity(contribution, spread, *rest)
+        return replace(found, **{name: change(found, spread) for name, change in wrong.items()})
+
+    return function(dpframe.aggregates.part, "additive_sensitivity", rule)
+
+
+def _columns_that_overlap(limits: Sequence[Any], groups: Any) -> list[Any]:
+    """As if a limit on one column were one on each grouping that has the column."""
+    names = {n.tree.name for n in groups.by if isinstance(n.tree, Column)}
+    return [
+        replace(limit, by=limit.by | names)
+        if isinstance(limit, GroupLimit) and limit.by & names
+        else limit
+        for limit in limits
+    ]
+
+
+def _finer_rows(limits: Sequence[Any], groups: Any) -> list[Any]:
+    """As if a limit for each value of several columns held for each value of one."""
+    names = frozenset(n.tree.name for n in groups.by if isinstance(n.tree, Column))
+    return [
+        replace(limit, by=names) if isinstance(limit, RowLimit) and names < limit.by else limit
+        for limit in limits
+    ]
+
+
+def _named_alike(limits: Sequence[Any], groups: Any) -> list[Any]:
+    """As if a computed key were the column whose name it has."""
+    names = {n.name for n in groups.by}
+    return [
+        replace(limit, by=frozenset())
+        if isinstance(limit, RowLimit) and limit.by <= names
+        else limit
+        for limit in limits
+    ]
+
+
+def _any_groups(limits: Sequence[Any], groups: Any) -> list[Any]:
+    """As if a limit on groups multiplied each limit on rows, whatever the columns."""
+    values = min((limit.n for limit in limits if isinstance(limit, GroupLimit)), default=None)
+    rows = [limit for limit in limits if isinstance(limit, RowLimit)]
+    made = [] if values is None else [RowLimit(limit.n * values) for limit in rows]
+    return [*limits, *made]
+
+
+def _position_hash(
+    frame: pl.LazyFrame,
+    most: int,
+    within: Sequence[str],
+    order: Mapping[str, Any],
+    salt: int,
+    ns: Any,
+) -> pl.LazyFrame:
+    """Rows by a hash of their position."""
+    rank = pl.col("index").hash(salt).rank("ordinal")
+    rank = rank.over([comparable(pl, n, order[n]) for n in within])
+    return frame.with_row_index("index").filter(rank <= most).drop("index")
+
+
+def _ties(
+    frame: pl.LazyFrame,
+    most: int,
+    within: Sequence[str],
+    order: Mapping[str, Any],
+    salt: int,
+    ns: Any,
+) -> pl.LazyFrame:
+    """Equal rows in one place, so that all of them are kept."""
+    values = [comparable(pl, n, dtype) for n, dtype in order.items()]
+    rank = pl.struct(values).hash(salt).rank("dense")
+    return frame.filter(rank.over([comparable(pl, n, order[n]) for n in within]) <= most)
+
+
+def _for_everybody(
+    frame: pl.LazyFrame,
+    most: int,
+    within: Sequence[str],
+    order: Mapping[str, Any],
+    salt: int,
+    ns: Any,
+) -> pl.LazyFrame:
+    """The rows whose hashes come first among everybody's."""
+    values = [comparable(pl, n, dtype) for n, dtype in order.items()]
+    rank = pl.struct(values).hash(salt).rank("ordinal")
+    others = [comparable(pl, n, order[n]) for n in within[1:]]
+    return frame.filter((rank.over(others) if others else rank) <= most)
+
+
+def _rows_and_groups(kept: Any) -> Any:
+    """Plants another choice of rows and of groups."""
+
+    def plant(patch: Patch) -> None:
+        patch.setattr(dpframe.frames.limit_rows, "keep_first", kept)
+        patch.setattr(dpframe.frames.limit_groups, "keep_first", kept)
+
+    return plant
+
+
+def _one_more(frame: pl.LazyFrame, most: int, *rest: Any) -> pl.LazyFrame:
+    return keep_first(frame, most + 1, *rest)
+
+
+def _nulls_are_free(
+    self: LimitGroups, frame: pl.LazyFrame, before: Any, ns: Any, salt: int
+) -> pl.LazyFrame:
+    """Rows with a null group are kept beside the others."""
+    known = pl.all_horizontal(pl.col(self.by).is_not_null())
+    limited = LIMIT_GROUPS(self, frame.filter(known), before, ns, salt)
+    return pl.concat([limited, frame.filter(~known)])
+
+
+LIMIT_GROUPS = LimitGroups.lower
+
+
+def _unfollowed(limits: Sequence[Any], names: Mapping[str, str]) -> tuple[Any, ...]:
+    """Limits keep the names of columns that were renamed, redefined or dropped."""
+    return tuple(limits)
+
+
+def _renamed_only(limits: Sequence[Any], names: Mapping[str, str]) -> tuple[Any, ...]:
+    """Limits follow renamed columns, and hold of those that got other values."""
+    return tuple(
+        replace(limit, by=frozenset(names.get(t, t) for t in limit.by)) for limit in limits
+    )
+
+
+def _forgotten(limits: Sequence[Any], names: Mapping[str, str]) -> tuple[Any, ...]:
+    """Columns that are no longer there are left out of limits."""
+    return tuple(
+        replace(limit, by=frozenset(names[t] for t in limit.by if t in names)) for limit in limits
+    )
+
+
+def _one_group(self: Scope) -> Spread:
+    """An individual is in one group."""
+    return Spread(1, 1, 1)
+
+
+def _by_rows(self: Scope) -> Spread:
+    """Individuals count as rows do, however many groups they have."""
+    found = spread_of(self.facts, self.groups)
+    return Spread(found.per_group, 1, 1)
+
+
+def _not_by_unit(frame: pl.LazyFrame, keys: Sequence[str], units: Any, ns: Any) -> pl.LazyFrame:
+    """Rows are not put together, and each counts as one individual."""
+    columns = [f"r{i}" for i in range(len(units))]
+    settled = [s.settle(ns.col(c), ns).alias(c) for s, c in zip(units, columns, strict=True)]
+    there = frame.with_columns(
+        pl.lit(1).alias(c) for c in columns if c not in frame.collect_schema()
+    )
+    return there.with_columns(*settled)
+
+
+def _half_range(self: CategoryChoice, scope: Scope) -> ScoreRange:
+    contribution, spread = self.statistic.contribution(scope.facts), self.spread(scope)
+    return ScoreRange(contribution.magnitude, spread.l2_squared * contribution.magnitude**2)
+
+
+UNIT_SUM = 'pl.col("x").dp_sum((-3, 7), per="unit")'
+THREE_GROUPS = ('f.limit_groups(3, by="g")', 'f.limit_rows(2, by="g")')
+FILLED = 'f.with_columns(g=(pl.col("x") % 5).cast(pl.String))'
+REST = 'f.group_by("g", keys=["0", "1", "2", "3", "4"])'
+
+MISTAKES: dict[str, tuple[Any, Case]] = {
+    "limits hold of redefined columns": (
+        function(dpframe.frames.facts, "renamed", _renamed_only),
+        ("dp.count()", REST, ('f.limit_rows(1, by="g")', FILLED)),
+    ),
+    "limits hold of other columns of the name": (
+        function(dpframe.frames.facts, "renamed", _unfollowed),
+        ("dp.count()", BY_G, ('f.limit_rows(1, by="g")', 'f.rename({"g": "c", "c": "g"})')),
+    ),
+    "limits on groups hold of other columns of the name": (
+        function(dpframe.frames.facts, "renamed", _unfollowed),
+        (UNIT_SUM, REST, ('f.limit_groups(1, by="g")', FILLED)),
+    ),
+    "dropped columns are left out of limits": (
+        function(dpframe.frames.facts, "renamed", _forgotten),
+        ("dp.count()", BY_H, ('f.limit_rows(1, by="g")', 'f.drop("g")')),
+    ),
+    "m in place of r": (
+        _spread(lambda s: replace(s, rows=s.per_group)),
+        ("dp.count()", BY_G, THREE_GROUPS),
+    ),
+    "as many rows as groups": (
+        _spread(lambda s: replace(s, rows=s.groups)),
+        ("dp.count()", "f", ("f.limit_rows(3)",)),
+    ),
+    "m forgets r": (
+        _spread(lambda s: replace(s, per_group=1)),
+        ("dp.count()", BY_G, ("f.limit_rows(3)",)),
+    ),
+    "L2 of full groups only": (
+        _norm(l2_squared=lambda f, s: f.linf**2 * (s.tight[0] // s.tight[2])),
+        ("dp.count()", BY_G, ('f.limit_rows(4, by="g")', "f.limit_rows(6)")),
+    ),
+    "L2 as if rows never met": (
+        _norm(l2_squared=lambda f, s: f.l1),
+        ("dp.count()", BY_G, ('f.limit_rows(4, by="g")',)),
+    ),
+    "Linf of one row": (
+        _norm(linf=lambda f, s: f.linf / s.tight[2]),
+        ("dp.count()", BY_G, THREE_GROUPS),
+    ),
+    "L1 of one group": (
+        _norm(l1=lambda f, s: f.linf),
+        ("dp.count()", BY_G, THREE_GROUPS),
+    ),
+    "L0 of one group": (
+        _norm(l0=lambda f, s: 1),
+        ("dp.count()", BY_G, THREE_GROUPS),
+    ),
+    "L0 forgets cells": (
+        _norm(l0=lambda f, s: min(f.l0, s.tight[1])),
+        ('pl.col("e").dp_histogram()', "f", ("f.limit_rows(9)",)),
+    ),
+    "any limit on groups bounds all rows": (
+        _limits(_any_groups),
+        ("dp.count()", "f", ('f.limit_rows(2, by="g")', 'f.limit_groups(1, by="c")')),
+    ),
+    "groups of one column for groups of two": (
+        _limits(_columns_that_overlap),
+        (UNIT_SUM, BY_BOTH, ('f.limit_groups(1, by="g")',)),
+    ),
+    "rows by two columns for rows by one": (
+        _limits(_finer_rows),
+        ("dp.count()", BY_G, ('f.limit_rows(1, by=["g", "h"])',)),
+    ),
+    "a computed key for the column of its name": (
+        _limits(_named_alike),
+        ("dp.count()", BY_X, ('f.limit_rows(1, by="g")',)),
+    ),
+    "rows by their position": (
+        _rows_and_groups(_position_hash),
+        ("dp.count()", BY_G, ("f.limit_rows(1)",)),
+    ),
+    "groups by their position": (
+        _rows_and_groups(_position_hash),
+        (UNIT_SUM, BY_G, ('f.limit_groups(1, by="g")',)),
+    ),
+    "equal rows are one": (
+        _rows_and_groups(_ties),
+        ("dp.count()", "f", ("f.limit_rows(2)",)),
+    ),
+    "so many rows of everybody": (
+        _rows_and_groups(_for_everybody),
+        ("dp.count()", BY_G, ("f.limit_rows(3)",)),
+    ),
+    "one row more": (
+        _rows_and_groups(_one_more),
+        ("dp.count()", "f", ("f.limit_rows(2)",)),
+    ),
+    "one group more": (
+        _rows_and_groups(_one_more),
+        (UNIT_SUM, BY_G, ('f.limit_groups(2, by="g")',)),
+    ),
+    "groups are not limited": (
+        function(LimitGroups, "lower", lambda self, frame, *_, **__: frame),
+        (UNIT_SUM, BY_G, ('f.limit_groups(2, by="g")',)),
+    ),
+    "null is no group": (
+        function(LimitGroups, "lower", _nulls_are_free),
+        (UNIT_SUM, BY_G, ('f.limit_groups(2, by="g")',)),
+    ),
+    "totals are not clamped": (
+        function(UnitTotal, "settle", lambda self, column, ns: column),
+        (UNIT_SUM, "f", ()),
+    ),
+    "individuals count once per row": (
+        function(UnitCount, "settle", lambda self, column, ns: column),
+        ('pl.col("id").dp_n_unique()', "f", ()),
+    ),
+    "rows of individuals are not clamped": (
+        function(UnitRows, "settle", lambda self, column, ns: column),
+        ('dp.count(per="unit", bounds=(0, 2))', "f", ()),
+    ),
+    "rows are clamped, and not totals": (
+        function(dpframe.lower.tables, "_of_units", _not_by_unit),
+        (UNIT_SUM, "f", ()),
+    ),
+    "an individual is in one group": (
+        function(Scope, "unit_spread", property(_one_group)),
+        (UNIT_SUM, BY_G, ()),
+    ),
+    "an individual is in as many groups as it has rows in one": (
+        function(Scope, "unit_spread", property(_by_rows)),
+        (UNIT_SUM, BY_G, ('f.limit_rows(1, by="g")',)),
+    ),
+    "choices as if individuals had a row each": (
+        function(CategoryChoice, "score_range", _half_range),
+        ('pl.col("e").dp_argmax()', BY_G, THREE_GROUPS),
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_the_true_rule_passes(mistake: str) -> None:
+    """Or refuses what the wrong one accepts."""
+    with suppress(dp.UnboundedSensitivity):
+        check_all(MISTAKES[mistake][1])
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_planted_mistake_is_caught(mistake: str, monkeypatch: Patch) -> None:
+    plant, case = MISTAKES[mistake]
+    plant(monkeypatch)
+    with pytest.raises(AssertionError, match="declared"):
+        check_all(case)
