@@ -535,6 +535,20 @@ def test_key_columns_with_names_of_patterns_are_refused() -> None:
         protected(pl.DataFrame({"k": [1]})).join(public, left_on="k", right_on="^k$", how="semi")
 
 
+def test_columns_may_be_named_like_those_that_joins_add() -> None:
+    names = ["key0_", "key0__", "key1_", "hash", "rank", "unit", "key0", "g0", "v0", "k"]
+    frame = pl.DataFrame({"id": [1, 1, 2], **{name: [1, 2, 1] for name in names}})
+    public = pl.DataFrame({name: [1, 2, 2] for name in names})
+    session = dp.Session(epsilon=10**9)
+    people = session.protect(frame, "id").limit_rows(2)
+    for on in (["key0_"], ["key0_", "key1_", "hash"], ["unit", "rank"], names):
+        joined = people.join(public, on=on, suffix="_new").limit_groups(2, by=on).limit_rows(9)
+        assert joined.dp_count().collect(epsilon=10**6).item() == 4
+    other = session.protect(frame.rename({"id": "key0_", "key0_": "id"}), "key0_")
+    both = people.join(other.limit_rows(2), suffix="_other")
+    assert both.dp_count().collect(epsilon=10**6).item() == 5
+
+
 @pytest.mark.parametrize("name", ["*", "^a$", "^.*$"])
 def test_groups_of_any_name_are_found(name: str) -> None:
     """Once the release failed after the charge."""

@@ -39,13 +39,15 @@ class PrivateFrame(Opaque, Shortcuts):
     """A frame of private rows. Nothing raw comes out of it.
 
     Row-wise verbs (`filter`, `with_columns`, `select`, `rename`, `drop`, `cast`, `fill_null`,
-    `fill_nan`, `drop_nulls`) work as in Polars and give another private frame; `agg` and the
-    `dp_*` methods give a `PrivateQuery`. Made by `Session.protect`.
+    `fill_nan`, `drop_nulls`) work as in Polars and give another private frame, as do `join`,
+    `concat`, `explode` and limits; `agg` and the `dp_*` methods give a `PrivateQuery`. Made by
+    `Session.protect`.
 
     Guarantee
     ---------
-    Every verb is 1-stable: one individual's rows become at most as many rows, each computed from
-    itself alone.
+    Row-wise verbs are 1-stable: one individual's rows become at most as many rows, each computed
+    from itself alone. After every other verb a row is still one individual's and depends on that
+    individual's rows and public values alone; the plan says how many rows one becomes at most.
     """
 
     __slots__ = ("_relation", "_session", "_source")

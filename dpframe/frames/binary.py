@@ -65,8 +65,9 @@ def frames_of(relation: Relation) -> Iterator[Relation]:
 
 
 def chain_of(relation: Relation) -> str:
-    """A frame and its steps, in full."""
-    return repr([relation.name, *(repr(step) for step, _ in relation.steps)])
+    """A frame, whom it protects and its steps, in full."""
+    steps = (repr(step) for step, _ in relation.steps)
+    return repr([relation.name, relation.source.unit.words(), *steps])
 
 
 def chain_words(relation: Relation) -> str:

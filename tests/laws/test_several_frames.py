@@ -641,6 +641,18 @@ def test_fingerprints_tell_frames_apart() -> None:
     assert other.stdout.split() == found
 
 
+def test_fingerprints_tell_identifiers_of_other_frames_apart() -> None:
+    found = {
+        Frames({"p": "id", "q": who, "r": "id"})
+        .frame('p.limit_rows(2).join(q.limit_rows(2), suffix="2").limit_rows(3)')
+        .dp_count()
+        .plan(epsilon=1)
+        .fingerprint
+        for who in ("who", "h", "y")
+    }
+    assert len(found) == 3
+
+
 def test_the_form_of_a_public_frame_does_not_matter() -> None:
     p, public = Frames().frames["p"], PUBLIC["P"]
     forms = [
