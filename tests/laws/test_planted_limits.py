@@ -217,15 +217,20 @@ def _one_more(frame: pl.LazyFrame, most: int, *rest: Any) -> pl.LazyFrame:
 
 
 def _nulls_are_free(
-    self: LimitGroups, frame: pl.LazyFrame, before: Any, ns: Any, salt: int
+    self: LimitGroups,
+    pairs: pl.LazyFrame,
+    names: Mapping[str, str],
+    before: Any,
+    salt: int,
+    ns: Any,
 ) -> pl.LazyFrame:
-    """Rows with a null group are kept beside the others."""
-    known = pl.all_horizontal(pl.col(self.by).is_not_null())
-    limited = LIMIT_GROUPS(self, frame.filter(known), before, ns, salt)
-    return pl.concat([limited, frame.filter(~known)])
+    """Null groups are kept beside the others."""
+    known = pl.all_horizontal(pl.col([names[name] for name in self.by]).is_not_null())
+    limited = KEEP_GROUPS(self, pairs.filter(known), names, before, salt, ns)
+    return pl.concat([limited, pairs.filter(~known)])
 
 
-LIMIT_GROUPS = LimitGroups.lower
+KEEP_GROUPS = LimitGroups.keep
 
 
 def _unfollowed(limits: Sequence[Any], names: Mapping[str, str]) -> tuple[Any, ...]:
@@ -258,14 +263,22 @@ def _by_rows(self: Scope) -> Spread:
     return Spread(found.per_group, 1, 1)
 
 
-def _not_by_unit(frame: pl.LazyFrame, keys: Sequence[str], units: Any, ns: Any) -> pl.LazyFrame:
+def _not_by_unit(
+    frame: pl.LazyFrame,
+    keys: Sequence[str],
+    statistics: Sequence[Any],
+    columns: Sequence[pl.Expr],
+    limit: Any,
+    ns: Any,
+) -> tuple[pl.LazyFrame, list[pl.Expr]]:
     """Rows are not put together, and each counts as one individual."""
-    columns = [f"r{i}" for i in range(len(units))]
-    settled = [s.settle(ns.col(c), ns).alias(c) for s, c in zip(units, columns, strict=True)]
-    there = frame.with_columns(
-        pl.lit(1).alias(c) for c in columns if c not in frame.collect_schema()
-    )
-    return there.with_columns(*settled)
+    names = [f"p{i}" for i in range(len(statistics))]
+    settled = [
+        statistic.settle(column, ns).alias(name)
+        for statistic, column, name in zip(statistics, columns, names, strict=True)
+    ]
+    reduced = [s.reduce(ns.col(name), ns) for s, name in zip(statistics, names, strict=True)]
+    return frame.with_columns(*settled), reduced
 
 
 def _half_range(self: CategoryChoice, scope: Scope) -> ScoreRange:
@@ -372,11 +385,11 @@ MISTAKES: dict[str, tuple[Any, Case]] = {
         (UNIT_SUM, BY_G, ('f.limit_groups(2, by="g")',)),
     ),
     "groups are not limited": (
-        function(LimitGroups, "lower", lambda self, frame, *_, **__: frame),
+        function(LimitGroups, "keep", lambda self, pairs, *_: pairs),
         (UNIT_SUM, BY_G, ('f.limit_groups(2, by="g")',)),
     ),
     "null is no group": (
-        function(LimitGroups, "lower", _nulls_are_free),
+        function(LimitGroups, "keep", _nulls_are_free),
         (UNIT_SUM, BY_G, ('f.limit_groups(2, by="g")',)),
     ),
     "totals are not clamped": (
@@ -392,7 +405,7 @@ MISTAKES: dict[str, tuple[Any, Case]] = {
         ('dp.count(per="unit", bounds=(0, 2))', "f", ()),
     ),
     "rows are clamped, and not totals": (
-        function(dpframe.lower.tables, "_of_units", _not_by_unit),
+        function(dpframe.lower.tables, "through_pairs", _not_by_unit),
         (UNIT_SUM, "f", ()),
     ),
     "an individual is in one group": (

@@ -155,15 +155,6 @@ def test_statistics_that_do_not_add_up_need_rows() -> None:
     assert limit is None
 
 
-def test_individuals_in_cells_are_made_of_pairs_too() -> None:
-    frame = dp.Session(epsilon=1, delta=0.1).protect(people(0, 1), unit="who")
-    total = pl.col("y").dp_sum((0, 5), per="unit")
-    limited = frame.limit_groups(2, by="e").limit_rows(9)
-    query: Query = limited.agg(dp.argmax("e", score=total, candidates=["p", "q"]))._query
-    (lowered,) = lower_query(query.relation, None, tables_of(query), people(2, 200).lazy())
-    assert lowered.frame.collect()["v0"].max() <= 5 * 5  # of five individuals
-
-
 def test_another_salt_keeps_other_groups() -> None:
     query = asked('f.limit_groups(2, by="g")', "'g'", 'n=dp.n_unique("who")')
     frame = people(2, 200)
