@@ -112,6 +112,7 @@ LIMITED = [  # the same with limits on either side
     f'{SAME}.limit_groups(1, by="g").concat({BOTH}.limit_groups(2, by="g"))',
     'p.limit_groups(1, by="g").drop("g").concat(p.limit_groups(1, by="h").drop("g"))',
     'r.drop("l", "a").limit_rows(3).concat(r.drop("l", "a").limit_rows(1))',
+    'p.limit_rows(1, by="g").drop("g").join(q.limit_rows(2).limit_groups(1, by="b").drop("b"))',
     'r.limit_groups(2, by="g").explode("l", max_length=2)',
 ]
 UNLIMITED = [*JOINS, *CONCATS, *EXPLODES]
@@ -529,6 +530,12 @@ def test_what_is_declared_is_reached(text: str, grouping: str) -> None:
     if (text, grouping) != (LIMITED[10], BY_G):
         assert most.l1 == use.sensitivity.l1
         assert most.linf == use.sensitivity.linf
+
+
+def test_dropped_columns_of_two_frames_are_not_one() -> None:
+    """One row for each of any number of values, and one value of something else."""
+    with pytest.raises(dp.UnboundedSensitivity):
+        Frames().frame(LIMITED[-2]).dp_count()
 
 
 @pytest.mark.parametrize("contributions", [1, 2, 3])
