@@ -54,7 +54,8 @@ def read_parts(
             where=f"partition(frame, {_by(groups)}, ...)",
             remedy="use group_by for many groups, or partition by something coarser",
         )
-    most = touched(relation.facts, groups)
+    # an individual may have rows with all keys, and then parts save nothing: a limit is needed
+    most = min(touched(relation.facts, replace(groups, discovered=True)), groups.size)
     if relation.facts.identifier is not None and relation.salt is None:
         relation = replace(relation, salt=fresh_salt())
     computed = any(not isinstance(n.tree, Column) for n in groups.by) or any(

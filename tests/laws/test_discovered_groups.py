@@ -514,10 +514,12 @@ def test_copies_of_a_row_are_in_as_many_parts(unit: Rows, touched: int) -> None:
 
 
 def test_parts_of_individuals_need_a_limit() -> None:
-    """The number of parts is one: then all of them are paid for."""
+    """Also where there are few parts: then all of them would be paid for, and nothing be saved."""
     session = dp.Session(epsilon=10)
     frame = session.protect(pl.DataFrame({"id": [1, 1], "g": ["a", "b"]}), "id")
-    parts = session.partition(frame, "g", ["a", "b"])
+    with pytest.raises(dp.UnboundedSensitivity, match="limit_groups"):
+        session.partition(frame, "g", ["a", "b"])
+    parts = session.partition(frame.limit_groups(3, by="g"), "g", ["a", "b"])
     for part in parts.values():
         part.agg(pl.col("id").dp_n_unique()).collect(epsilon=1)
     assert session.spent == dp.PureDP(2)
