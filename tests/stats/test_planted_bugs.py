@@ -198,7 +198,7 @@ def _runs(planted: Any) -> list[checks.PValues]:
     """Groups of three kinds in turn, also under envelopes so small that every coin is settled in
     integers.
     """
-    n, scale, found = 8_000, Fraction(17, 10), []
+    n, scale, found = 14_000, Fraction(17, 10), []
     envelope = importlib.import_module("planted.envelope")
     kinds = [([3, 3, 1, 0, -4], [5, 1, 1, 30, 1000]), ([0, 90], [700, 1]), ([1, 0, 2], [8, 1, 2])]
     scores, weights = (np.tile([x for k in kinds for x in k[i]], n) for i in (0, 1))
