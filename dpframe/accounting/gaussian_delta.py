@@ -93,7 +93,10 @@ def variance_for(l0: int, l2_squared: Fraction, epsilon: Fraction, delta: Fracti
     if l0 == 1 and variance < _LARGE:
         exact = _variance_on_integers(_step(l2_squared), epsilon, target, float(continuous))
         variance = min(variance, exact)
-    return dyadic_up(variance, _BITS)
+    variance = dyadic_up(variance, _BITS)
+    while delta_bound(variance, l0, l2_squared, epsilon) > delta:  # rounding in the search
+        variance = dyadic_up(variance * (1 + Fraction(1, 1 << _BITS)), _BITS)
+    return variance
 
 
 def _entries(l0: int, l2_squared: Fraction) -> int:

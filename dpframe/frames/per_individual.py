@@ -74,7 +74,8 @@ class PerIndividual(Step):
         return counted.rename({"unit": identifier})
 
     def words(self) -> str:
-        return "one row per individual with its numbers of rows and groups"
+        groups = f"groups by [{', '.join(repr(n.name) for n in self.by)}]" if self.by else "groups"
+        return f"one row per individual with its numbers of rows and {groups}"
 
     @property
     def computes(self) -> bool:

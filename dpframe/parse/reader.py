@@ -111,7 +111,9 @@ def _as_expression(value: Any, what: str) -> pl.Expr:
     if isinstance(value, str):
         return pl.col(value)
     try:
-        return pl.lit(value)
+        made = pl.lit(value)
+        made.meta.serialize(format="json")  # Polars 1.32 makes constants of objects at times
+        return made
     except Exception:
         raise UnsupportedOperation(
             f"a {type(value).__name__} is not an expression",

@@ -28,10 +28,10 @@ KEYS = pl.Series("g", range(N))
 Query = Callable[[dp.PrivateGroupBy], dp.PrivateQuery]
 
 
-def lower_bound(hits: int, others: int, delta: float = 0.0, doubt: float = 0.05) -> float:
-    """ln((p - delta) / q) for the least p and the largest q that the counts leave plausible."""
-    least = stats.beta.ppf(doubt / 2, hits, N - hits + 1) if hits else 0.0
-    most = stats.beta.ppf(1 - doubt / 2, others + 1, N - others) if others < N else 1.0
+def lower_bound(hits: int, others: int, n: int, delta: float, doubt: float) -> float:
+    """ln((p - delta) / q) for the least p and the largest q that counts of n leave plausible."""
+    least = stats.beta.ppf(doubt / 2, hits, n - hits + 1) if hits else 0.0
+    most = stats.beta.ppf(1 - doubt / 2, others + 1, n - others) if others < n else 1.0
     return math.log((least - delta) / most) if least > delta else -math.inf
 
 
@@ -59,7 +59,9 @@ def audit(one: NDArray[Any], other: NDArray[Any], delta: float = 0.0) -> float:
         points = np.unique(np.quantile(both, np.linspace(0.02, 0.98, 25), method="nearest"))
     doubt = 0.05 / (4 * points.size)
     return max(
-        lower_bound(int(reaches(p, point).sum()), int(reaches(q, point).sum()), delta, doubt)
+        lower_bound(
+            int(reaches(p, point).sum()), int(reaches(q, point).sum()), one.size, delta, doubt
+        )
         for point in points
         for reaches in (np.greater_equal, np.less_equal)
         for p, q in ((one, other), (other, one))
@@ -79,11 +81,13 @@ CASES: dict[str, tuple[list[int], list[int], Query]] = {
     "sum": ([3], [3, -50], lambda groups: groups.agg(pl.col("x").dp_sum((-50, 20)))),
     "distinct values": ([7], [7, 8], lambda groups: groups.agg(pl.col("x").dp_n_unique())),
     "argmax": ([], [1], chosen()),
-    "noisy max": ([0] * 4, [0] * 5, chosen("report_noisy_max")),
+    "noisy max": ([0] * 6, [0] * 7, chosen("report_noisy_max")),
     "median": ([0], [0, 3], lambda groups: groups.agg(pl.col("x").dp_median(candidates=[0, 3]))),
     "mean": ([0, 0], [0, 0, 10], lambda groups: groups.agg(pl.col("x").dp_mean((0, 10)))),
 }
-NEAR = {"count": 0.9, "sum": 0.9, "distinct values": 0.9, "argmax": 0.9, "noisy max": 0.6}
+NEAR = {"count": 0.9, "sum": 0.9, "distinct values": 0.9, "argmax": 0.9, "noisy max": 0.7}
+RUNS = {"noisy max": 4}
+"""Its worst outcome is rare: the longer the tail, the nearer to the claim."""
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0])
@@ -91,7 +95,11 @@ NEAR = {"count": 0.9, "sum": 0.9, "distinct values": 0.9, "argmax": 0.9, "noisy 
 def test_pure_privacy_is_what_is_claimed(name: str, epsilon: float) -> None:
     one, other, query = CASES[name]
     spend = {"epsilon": epsilon}
-    found = audit(outcomes(one, query, spend), outcomes(other, query, spend))
+    runs = range(RUNS.get(name, 1))
+    found = audit(
+        np.concatenate([outcomes(one, query, spend) for _ in runs]),
+        np.concatenate([outcomes(other, query, spend) for _ in runs]),
+    )
     assert NEAR.get(name, 0.0) * epsilon < found <= epsilon
 
 
