@@ -10,9 +10,9 @@ import pytest
 
 import dpframe as dp
 from dpframe.ledger import store
-from dpframe.ledger.record import COLUMNS, Record, Seal
+from dpframe.ledger.record import COLUMNS, Seal
 from tests.ledger.ledgers import TENTH, filled, opened, sql, verify
-from tests.ledger.test_tampering import KEY, other_values
+from tests.ledger.test_tampering import KEY, other_values, rewritten
 from tests.postgres import Server
 
 RECORDS = 8
@@ -237,22 +237,6 @@ def test_an_unseen_edit_is_found_when_the_chain_has_doubled(
 
 
 # -- with and without the key -----------------------------------------------------------------
-
-
-def rewritten(url: str, seal: Seal) -> None:
-    """What somebody who can write to the tables can do."""
-    previous, seq = "", 0
-    for row in sql(url, "SELECT * FROM records ORDER BY seq"):
-        record = Record(*row)
-        values = list(row[:-1])
-        if record.act == "charged":
-            values[COLUMNS.index("main")] = "1/1000"
-        values[-1] = previous
-        seq, previous = record.seq, seal.record(values)
-        sets = ", ".join(f"{c} = ?" for c in COLUMNS)
-        sql(url, f"UPDATE records SET {sets} WHERE seq = ?", *values, previous, seq)
-    head = seal.head(seq, previous)
-    sql(url, "UPDATE head SET hash = ?, seal = ?", head.hash, head.seal)
 
 
 def test_with_a_key_a_rewritten_chain_is_found_too(url: str, key: str | None) -> None:
