@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from dpframe.errors import DPFrameError, PlanMismatch
 from dpframe.ledger.approvals import Approval, valid
 from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.place import DEFAULT_NAME
 from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey
 from dpframe.plan import Plan
 
@@ -14,8 +16,10 @@ _MOST = 20
 """Lines of a difference that a message shows."""
 
 
-def require_approved(plan: Plan, ledger: Ledger) -> None:
-    """Refuse a plan whose fingerprint nobody approved.
+def require_approved(plan: Plan, ledger: Ledger, name: str) -> None:
+    """Refuse a plan whose fingerprint nobody approved for the budget of that name.
+
+    Approvals are only ever added, so one that is there now is there when the plan is charged.
 
     Raises
     ------
@@ -26,15 +30,15 @@ def require_approved(plan: Plan, ledger: Ledger) -> None:
     """
     fingerprint, key = plan.fingerprint, ApprovalKey.from_environment()
     approvals = ledger.approvals
-    counted = tuple(valid(approvals, key))
-    if any(approval.fingerprint == fingerprint for approval in counted):
+    if any(valid((a for a in approvals if a.fingerprint == fingerprint), key)):
         return
+    counted = tuple(valid(approvals, key))
     unsigned = len(approvals) - len(counted)
     raise PlanMismatch(
         f"the plan {fingerprint[:16]} is not approved{_unsigned(unsigned)}; "
         f"{_nearest(plan, counted)}",
         remedy="have it reviewed: write it with plan.to_json(), then "
-        "`dpframe approve PLAN.json --by NAME --ledger WHERE`",
+        f"`dpframe approve PLAN.json --by WHO --ledger WHERE{_option(name)}`",
     )
 
 
@@ -71,4 +75,9 @@ def _nearest(plan: Plan, approvals: Sequence[Approval]) -> str:
 def _unsigned(number: int) -> str:
     if not number:
         return ""
-    return f" ({number} approvals are not signed with the key in {KEY_VARIABLE}, and do not count)"
+    are = "approval is" if number == 1 else "approvals are"
+    return f" ({number} {are} not signed with the key in {KEY_VARIABLE}, and cannot count)"
+
+
+def _option(name: str) -> str:
+    return "" if name == DEFAULT_NAME else f" --name {shlex.quote(name)}"

@@ -33,7 +33,7 @@ from dpframe.frames.facts import protected_facts
 from dpframe.frames.relation import Relation
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import Partition, PartLedger
-from dpframe.ledger.place import open_ledger
+from dpframe.ledger.place import DEFAULT_NAME, open_ledger
 from dpframe.plan import Plan
 
 
@@ -330,7 +330,7 @@ class Session:
         asked, source, _ = parts(query)
         token = asked.relation.token
         if payer._needs_approval:
-            require_approved(prepared.plan, payer._ledger)
+            require_approved(prepared.plan, payer._ledger, payer._name or DEFAULT_NAME)
         result = pipeline.run(
             prepared, source.frames(token), source.schemas(token), payer._ledger, interval
         )

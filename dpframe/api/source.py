@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from glob import glob
 from pathlib import Path
@@ -123,7 +124,8 @@ def _from_files(path: str | Path) -> pl.LazyFrame:
             where="session.protect(path, ...)",
             remedy=f"use {', '.join(_SCANS)}, or scan it with Polars first",
         )
-    if "://" not in str(path) and not glob(str(path)):
+    place = os.path.expanduser(str(path))
+    if "://" not in place and not glob(place, recursive=True):
         raise UnsupportedOperation(
             f"there is no file {str(path)!r}",
             where="session.protect(path, ...)",

@@ -11,7 +11,7 @@ from typing import Any
 from dpframe.api.files import destination, inspect, write
 from dpframe.api.query import Release
 from dpframe.cli import toml_job
-from dpframe.cli.input import BadInput, existing
+from dpframe.cli.input import BadInput, NotWritten, require_file
 from dpframe.cli.job import Job, read_job
 from dpframe.errors import DPFrameError
 
@@ -19,7 +19,8 @@ _RUN = """\
 Run a job: check the budget (and the approval, where the session asks for it), charge, release.
 
 A Python job is a file that defines `query`, a private query, and `spend`, a dict such as
-{"epsilon": 0.5}; `session` too where the query belongs to none. A TOML job needs no code:
+{"epsilon": 0.5}; `session` too where the query belongs to none, and `output` if you like. What it
+prints goes to the standard error. A TOML job needs no code:
 
 """
 
@@ -33,7 +34,7 @@ def add_commands(commands: Any) -> None:
         description=_RUN + form.partition("::")[2].strip("\n"),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    added.add_argument("job", type=existing, metavar="JOB")
+    added.add_argument("job", type=Path, metavar="JOB", help="a file named .py or .toml")
     added.add_argument("--output", type=Path, metavar="FILE", help=".parquet or .csv")
     added.add_argument("--json", action="store_true", help="print plan, cost and result as JSON")
     added.set_defaults(run=_run)
@@ -43,7 +44,7 @@ def add_commands(commands: Any) -> None:
         description="Show the plan, cost and fingerprint that a result carries, and whether its "
         "contents are those that were written with it. Exit code 5 if not.",
     )
-    shown.add_argument("file", type=existing, metavar="FILE", help=".parquet or .csv")
+    shown.add_argument("file", type=Path, metavar="FILE", help=".parquet or .csv")
     shown.add_argument("--json", action="store_true", help="print JSON")
     shown.set_defaults(run=_inspect)
 
@@ -66,14 +67,16 @@ def _run(parsed: argparse.Namespace) -> int:
 
 
 def _written(job: Job, path: Path) -> Release:
-    """The release, in a file; on the terminal if that fails, because it is paid for."""
-    with destination(path) as made:
-        release = job.release()
-        try:
+    """The release, in a file; what cannot be written is handed on, because it is paid for."""
+    release = None
+    try:
+        with destination(path) as made:
+            release = job.release()
             write(release.frame, release.plan, path, made)
-        except DPFrameError:
-            print(release.frame.write_json())
+    except DPFrameError as error:
+        if release is None:
             raise
+        raise NotWritten(error, path, release.frame.write_json()) from None
     return release
 
 
@@ -89,6 +92,7 @@ def _record(release: Release, path: Path | None) -> dict[str, Any]:
 
 
 def _inspect(parsed: argparse.Namespace) -> int:
+    require_file(parsed.file)
     try:
         found = inspect(parsed.file)
     except DPFrameError as error:

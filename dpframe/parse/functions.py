@@ -263,6 +263,17 @@ def _shown(value: float) -> str:
     return shown.removesuffix(".0")
 
 
+def _sql(operands: Sequence[Operand], params: Any) -> Tree:
+    """What `pl.sql_expr` makes of `*` and `/`; Polars before 2 reads the first as any product."""
+    op = {"Mul": "mul", "Div": "truediv"}.get(params["Binary"])
+    if op is None:
+        raise UnsupportedOperation(
+            f"the operator {params['Binary']} of SQL is not supported",
+            remedy="use +, -, * and /",
+        )
+    return make(op, *operands)
+
+
 _PLAIN: Mapping[str, str] = {
     "Negate": "neg",
     "Abs": "abs",
@@ -315,6 +326,7 @@ FUNCTIONS: Mapping[str, Handler] = MappingProxyType(
         "ArrayExpr.Contains": _list_contains,
         "Cut": _cut,
         "Bin": _bin,
+        "Sql": _sql,
     }
 )
 """The allow-list: Polars' functions that are read, and what reads them."""
