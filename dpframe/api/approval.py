@@ -15,6 +15,9 @@ from dpframe.plan import Plan
 _MOST = 20
 """Lines of a difference that a message shows."""
 
+_COMPARED = 100
+"""Approved plans that another is compared with, the newest first: each takes milliseconds."""
+
 
 def require_approved(plan: Plan, ledger: Ledger, name: str) -> None:
     """Refuse a plan whose fingerprint nobody approved for the budget of that name.
@@ -43,20 +46,21 @@ def require_approved(plan: Plan, ledger: Ledger, name: str) -> None:
 
 
 def nearest(plan: Plan, approvals: Sequence[Approval]) -> tuple[Approval, str] | None:
-    """The approved plan with the fewest differences, and these, in words."""
-    found: list[tuple[int, int, Approval, str]] = []
-    for number, approval in enumerate(approvals):
+    """The approved plan with the fewest differences, and these, in words; of several the one that
+    was approved last.
+    """
+    newest: dict[str, Approval] = {}
+    for approval in reversed(approvals):
+        newest.setdefault(approval.fingerprint, approval)
+    found: list[tuple[Approval, str]] = []
+    for approval in list(newest.values())[:_COMPARED]:
         try:
             approved = Plan.from_json(approval.document)
         except DPFrameError:  # written by another version
             continue
         if approved.fingerprint == approval.fingerprint:
-            words = approved.diff(plan)
-            found.append((words.count("\n") + bool(words), -number, approval, words))
-    if not found:
-        return None
-    _, _, approval, words = min(found, key=lambda f: f[:2])
-    return approval, words
+            found.append((approval, approved.diff(plan)))
+    return min(found, key=lambda f: len(f[1].splitlines()), default=None)
 
 
 def _nearest(plan: Plan, approvals: Sequence[Approval]) -> str:
