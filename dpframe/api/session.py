@@ -102,6 +102,8 @@ class Session:
         composition: Literal["sum", "zcdp"] = "sum",
         require_approval: bool = False,
     ) -> None:
+        if not isinstance(name, str | None):
+            raise LedgerError(f"name must be text, not a {type(name).__name__}", where="name")
         opened, within = counted(budget_of(budget, epsilon, delta, rho), composition)
         self._measure = type(opened)
         self._in_rho = within is not None
@@ -159,6 +161,12 @@ class Session:
                 "the session of a part pays for that part only",
                 where="session.protect(...)",
                 remedy="protect frames in the session that divided its frame",
+            )
+        if not isinstance(name, str | None):
+            raise UnsupportedOperation(
+                f"the name of a frame is text, not a {type(name).__name__}",
+                where="session.protect(..., name=...)",
+                remedy='write for example name="people"',
             )
         who = as_unit(unit)
         if self._unit is not None and self._unit.kind != who.kind:

@@ -19,6 +19,7 @@
     group_by = ["education"]
     keys = {education = ["Bachelors", "Masters"]}
     limit_groups = {n = 3, by = ["education"]}
+    limit_rows = {n = 5, by = ["education"]}
 
     [query.outputs.n]
     aggregate = "count"
@@ -183,7 +184,7 @@ def _query(frame: PrivateFrame, given: dict[str, Any]) -> Any:
 
 
 def _output(name: str, given: object) -> Any:
-    if not isinstance(given, dict) or given.get("aggregate") not in _AGGREGATES:
+    if not isinstance(given, dict) or given.get("aggregate") not in list(_AGGREGATES):
         known = ", ".join(_AGGREGATES)
         raise _WrongError(f"[query.outputs.{name}] needs an aggregate, one of {known}")
     options = {key: value for key, value in given.items() if key not in ("aggregate", "of")}

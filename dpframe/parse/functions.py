@@ -15,6 +15,7 @@ from dpframe.core.tree import Literal, Tree
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.parse.build import Handler, Operand, constant, integer, make, operand, simple
 from dpframe.parse.dtypes import read_dtype_expression
+from dpframe.parse.hints import snake
 from dpframe.parse.ipc import read_ipc
 from dpframe.parse.literals import Values
 from dpframe.parse.strings import STRINGS
@@ -264,14 +265,23 @@ def _shown(value: float) -> str:
 
 
 def _sql(operands: Sequence[Operand], params: Any) -> Tree:
-    """What `pl.sql_expr` makes of `*` and `/`; Polars before 2 reads the first as any product."""
-    op = {"Mul": "mul", "Div": "truediv"}.get(params["Binary"])
+    """What `pl.sql_expr` makes of arithmetic and IN since Polars 2; earlier it made others' forms.
+
+    Numbers are computed as everywhere here: not as decimals, and division by zero gives null.
+    """
+    name = params if isinstance(params, str) else next(iter(params))
+    if name == "IsIn":
+        return _is_in(operands, None)
+    asked = params["Binary"] if name == "Binary" else name
+    op = _SQL_OPERATORS.get(asked)
     if op is None:
         raise UnsupportedOperation(
-            f"the operator {params['Binary']} of SQL is not supported",
-            remedy="use +, -, * and /",
+            f"{snake(asked)} of SQL is not supported", remedy="use +, -, *, / and IN"
         )
     return make(op, *operands)
+
+
+_SQL_OPERATORS = {"Plus": "add", "Minus": "sub", "Mul": "mul", "Div": "truediv"}
 
 
 _PLAIN: Mapping[str, str] = {

@@ -95,16 +95,16 @@ EDITS: dict[str, Callable[[dp.PrivateFrame], dp.PrivateQuery]] = {
         "pay", (0, 5)
     ),
     "filter on `age` removed": lambda f: f.dp_sum("pay", (0, 5)),
-    "filter on `sex` added": lambda f: f.filter(pl.col("age") > 40)
-    .filter(pl.col("sex") == "f")
-    .dp_sum("pay", (0, 5)),
+    "filter on `sex` added": lambda f: (
+        f.filter(pl.col("age") > 40).filter(pl.col("sex") == "f").dp_sum("pay", (0, 5))
+    ),
     "sensitivity of `pay`": lambda f: f.filter(pl.col("age") > 40).dp_sum("pay", (0, 6)),
     "output `p` added": lambda f: f.filter(pl.col("age") > 40).agg(
         dp.sum("pay", (0, 5)).alias("p")
     ),
-    "groups added": lambda f: f.filter(pl.col("age") > 40)
-    .group_by("sex", keys=["f", "m"])
-    .agg(dp.sum("pay", (0, 5))),
+    "groups added": lambda f: (
+        f.filter(pl.col("age") > 40).group_by("sex", keys=["f", "m"]).agg(dp.sum("pay", (0, 5)))
+    ),
     "mechanism of `pay`": lambda f: f.filter(pl.col("age") > 40).agg(
         dp.sum("pay", (0, 5), mechanism="discrete_gaussian")
     ),
@@ -286,7 +286,8 @@ def test_parts_and_parts_of_parts_ask(ledger: Path) -> None:
         query = frame.dp_count()
         require_refused(session, lambda query=query: query.collect(epsilon=0.1))  # type: ignore[misc]
         require_refused(
-            session, lambda query=query: session.collect(query, epsilon=0.1)  # type: ignore[misc]
+            session,
+            lambda query=query: session.collect(query, epsilon=0.1),  # type: ignore[misc]
         )
     approved(ledger, parts["f"].dp_count().plan(epsilon=0.1))
     parts["f"].dp_count().collect(epsilon=0.1)
@@ -323,9 +324,7 @@ def test_over_budget_and_unapproved_is_unapproved(ledger: Path) -> None:
 def test_a_session_without_the_requirement_runs_as_before(ledger: Path) -> None:
     session = dp.Session(epsilon=1, ledger=ledger)
     people_of(session).dp_count().collect(epsilon=0.1)
-    require_refused(
-        session, lambda: people_of(session_of(ledger)).dp_count().collect(epsilon=0.1)
-    )
+    require_refused(session, lambda: people_of(session_of(ledger)).dp_count().collect(epsilon=0.1))
 
 
 def test_one_place_runs_plans_and_asks_before_it() -> None:

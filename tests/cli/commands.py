@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,10 @@ class Done:
     @property
     def json(self) -> Any:
         return json.loads(self.out)
+
+
+Run = Callable[..., Done]
+"""Runs the command in a folder."""
 
 
 def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -229,9 +229,7 @@ def test_a_signature_counts_for_nothing_else(place: Place) -> None:
         ("default", "b" * 64, "Ann"),
         ("default", PRINT, "Bob"),
     ):
-        copied = Approval(
-            name, fingerprint, who, genuine.time, genuine.document, genuine.signature
-        )
+        copied = Approval(name, fingerprint, who, genuine.time, genuine.document, genuine.signature)
         assert list(valid([copied], public)) == []
     assert list(valid([genuine], public)) == [genuine]
 
