@@ -394,6 +394,10 @@ class Session:
         """Whether groups that nobody listed can be found: not in pure DP."""
         return self._measure is not PureDP
 
+    def _require_approval(self) -> None:
+        """From now on run only what was approved, whatever the session was opened with."""
+        self._needs_approval = True
+
     # -- budget ---------------------------------------------------------------------------------
 
     @property

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpframe.api.query import PrivateQuery, Release
+from dpframe.api.query import PrivateQuery, Release, parts
 from dpframe.api.session import Session
 from dpframe.cli.input import BadInput, require_file
 from dpframe.cli.toml_job import read_toml
@@ -50,6 +50,11 @@ class Job:
         if self.session is not None:
             return self.session.plan(self.query, **spend)
         return self.query.plan(**spend)
+
+    def require_approval(self) -> None:
+        """Run it only if its plan was approved, whatever the job says of that."""
+        _, _, owner = parts(self.query)
+        (self.session or owner)._require_approval()
 
     def release(self) -> Release:
         """Run it."""

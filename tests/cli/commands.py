@@ -69,7 +69,8 @@ import dpframe as dp
 
 session = dp.Session(epsilon=1, ledger="budget.db", require_approval={approval})
 people = session.protect("people.parquet", unit=dp.Rows(), name="people")
-query = people.filter(pl.col("age") >= 40).group_by("sex", keys=["f", "m"]).agg(dp.count().alias("n"))
+grouped = people.filter(pl.col("age") >= 40).group_by("sex", keys=["f", "m"])
+query = grouped.agg(dp.count().alias("n"))
 spend = {{"epsilon": "{epsilon}"}}
 """
 

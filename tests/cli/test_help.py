@@ -13,7 +13,7 @@ HELP: dict[str, tuple[str, ...]] = {
     "explain": ("--format {text,markdown,html,mermaid}", "--output PLAN.json", "--json", "no data"),
     "diff": ("A.json B.json", "Exit code 0 if nothing, 1 if anything", "--json"),
     "approve": ("--by WHO", "--ledger WHERE", "--name BUDGET", "--new-key", "DPFRAME_APPROVAL_KEY"),
-    "run": ("JOB", "--output FILE", "--json", "`query`", "`spend`", "[query.outputs.n]"),
+    "run": ("JOB", "--output FILE", "--require-approval", "--json", "`query`", "`spend`", "[query.outputs.n]"),
     "inspect": ("FILE", "--json", "Exit code 5"),
     "ledger": ("show", "verify", "export", "grant"),
     "ledger show": ("--ledger WHERE", "--name NAME", "--json"),

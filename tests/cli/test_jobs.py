@@ -189,3 +189,42 @@ def test_a_file_that_cannot_be_a_job(run: Run, folder: Path, name: str) -> None:
     job(folder, GOOD, "job")
     done = run("run", name)
     assert (done.code, done.out) == (5, "")
+
+
+def test_every_row_and_column_of_a_table_is_printed(run: Run, folder: Path) -> None:
+    job(
+        folder,
+        GOOD.replace('"sex", keys=["f", "m"]', '"age", keys=list(range(100, 160))')
+        + "\nquery = grouped.agg(**{f'column_{i}': dp.count() for i in range(30)})\n",
+    )
+    done = run("run", "job.py")
+    assert done.code == 0
+    assert "…" not in done.out
+    assert len([line for line in done.out.splitlines() if line.startswith("│ 1")]) == 60
+    assert all(f"column_{i} " in done.out for i in range(30))
+
+
+@pytest.mark.parametrize("where", ["memory", "ledger"])
+def test_who_runs_a_job_can_require_approval(run: Run, folder: Path, where: str) -> None:
+    text = GOOD if where == "ledger" else GOOD.replace('ledger="budget.db", ', "")
+    job(folder, text.replace("require_approval=False", ""))
+    assert run("run", "job.py", "--require-approval").code == 4
+    assert run("explain", "job.py", "--output", "plan.json").code == 0
+    assert run("approve", "plan.json", "--by", "Ann", "--ledger", "budget.db").code == 0
+    done = run("run", "job.py", "--require-approval")
+    assert done.code == (0 if where == "ledger" else 4)
+    job(folder, text + "session = dp.Session(epsilon=1, ledger='other.db')\n")
+    assert run("run", "job.py", "--require-approval").code == done.code  # the query's session
+
+
+def test_a_result_that_json_cannot_have_is_printed_as_text(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def panics(_: pl.DataFrame) -> str:
+        raise pl.exceptions.PanicException("not yet implemented")
+
+    python_job(folder)
+    monkeypatch.setattr(pl.DataFrame, "write_json", panics)
+    done = run("run", "job.py", "--json")
+    assert done.code == 0
+    assert [row["sex"] for row in done.json["result"]] == ["f", "m"]

@@ -114,7 +114,8 @@ def test_every_field(run: Run, folder: Path) -> None:
         'aggregate = "histogram"\nof = "age"\nbins = 4\nbounds = [0, 100]',
         'aggregate = "histogram"\nof = "sex"\nbins = ["f", "m"]',
         'aggregate = "argmax"\nof = "sex"\ncandidates = ["f", "m"]\nk = 1',
-        'aggregate = "argmax"\nof = "sex"\ncandidates = ["f", "m"]\nscore = "CASE WHEN age > 9 THEN 1 ELSE 0 END"',
+        'aggregate = "argmax"\nof = "sex"\nk = 1\n'
+        'candidates = ["f", "m"]\nscore = "least(greatest(age, 0), 9)"',
     ],
 )
 def test_every_aggregate(run: Run, folder: Path, output: str) -> None:
