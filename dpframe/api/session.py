@@ -138,7 +138,9 @@ class Session:
         frame
             A Polars DataFrame or LazyFrame; the path of a Parquet, CSV, IPC or NDJSON file, or a
             pattern such as ``"visits/*.parquet"``; a pyarrow Table, batch reader or dataset. What
-            was done to it before is the data owner's; everything after is checked.
+            was done to it before is the data owner's; everything after is checked. Of CSV and
+            NDJSON Polars infers types from the first rows: scan them with a schema where types
+            must not depend on the data.
         unit
             Whom to protect.
         name
