@@ -101,5 +101,6 @@ def _above_noise(counts: Noisy) -> float:
     """
     if not counts.size:
         return 0.0
-    scale = float(np.median(np.abs(counts))) / math.log(2.0)
+    # half a step more, because noise is whole: most of it may be 0, and some of it not
+    scale = (float(np.median(np.abs(counts))) + 0.5) / math.log(2.0)
     return max(0.0, scale * math.log(counts.size / (2.0 * _MISS)))

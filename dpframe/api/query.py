@@ -217,11 +217,12 @@ class PrivateQuery(Opaque):
         rho: Number | None = None,
         coverage: Number = 0.95,
     ) -> pl.DataFrame:
-        """Limits on rows and groups that most individuals keep, found privately; this is a release
-        and costs what it says.
+        """Limits that most individuals keep, and bounds of what the query clamps, found privately;
+        this is a release and costs what it says.
 
-        The frame of the query is taken without its limits, and histograms of how many rows and
-        groups individuals have are released.
+        The frame of the query is taken without its limits. Histograms of how many rows and groups
+        individuals have are released, and powers of two between which the least and the largest
+        values of nearly all individuals lie (`dp_bounds`), or their totals for ``per="unit"``.
 
         Parameters
         ----------
@@ -233,8 +234,10 @@ class PrivateQuery(Opaque):
         Returns
         -------
         polars.DataFrame
-            One row per limit: `limit` and `by` name it, `n` is the least number one below a power
-            of two that so large a share keeps, `covered` that share, up to noise.
+            One row per limit: `limit` and `by` name it, `n` is the least of 1, 2, ..., 10, 12, 15,
+            20, 25, 30, ... that so large a share keeps, `covered` that share, up to noise. Then one
+            row per number that is clamped: `limit` is ``"bounds"``, `by` its first output, and
+            `bounds` the two ends, or null where all is lost in noise.
 
         Raises
         ------
@@ -242,11 +245,11 @@ class PrivateQuery(Opaque):
             When the frame's unit is `Rows`.
         """
         share_of(coverage)  # before anything is charged
-        query, numbers = counting(self._query)
-        released = PrivateQuery(query, self._source, self._session).collect(
+        sought = counting(self._query)
+        released = PrivateQuery(sought.query, self._source, self._session).collect(
             epsilon=epsilon, delta=delta, rho=rho
         )
-        return suggested(released, self._query, numbers, coverage)
+        return suggested(released, self._query, sought, coverage)
 
     @property
     def is_bound(self) -> bool:
