@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -55,6 +55,7 @@ from dpframe.infer.notes import (
     declared_words,
     domain_words,
     learned_words,
+    limit_words,
     notes_for,
     warnings_for,
 )
@@ -197,7 +198,7 @@ def plan(
     made = Plan(
         source=query.relation.name,
         unit=query.relation.facts.unit,
-        steps=_steps(query.relation),
+        steps=_steps(query),
         grouping=None if groups is None else f"{groups.words()}: {groups.origin}",
         groups=None if groups is None or groups.discovered else groups.size,
         releases=releases,
@@ -422,11 +423,14 @@ def _noisy_aggregate(use: PlannedUse, choice: Choice, query: Query) -> NoisyAggr
     )
 
 
-def _steps(relation: Relation) -> tuple[PlanStep, ...]:
+def _steps(query: Query) -> tuple[PlanStep, ...]:
+    relation = query.relation
     after = [*(facts for _, facts in relation.steps), relation.facts][1:]
     return tuple(
-        PlanStep(step.words(), _stability(step), learned_words(before, facts))
-        for (step, before), facts in zip(relation.steps, after, strict=True)
+        PlanStep(step.words(), _stability(step), (*limits, *learned_words(before, facts)))
+        for (step, before), facts, limits in zip(
+            relation.steps, after, limit_words(query), strict=True
+        )
     )
 
 
@@ -460,3 +464,10 @@ def explain_unit(relation: Relation) -> str:
     lines = [f"{relation.name}: protects {relation.facts.unit.words()}"]
     lines += [f"  {name}: {domain_words(found)}" for name, found in relation.facts.columns.items()]
     return "\n".join(lines)
+
+
+def known_columns(relation: Relation) -> Iterator[tuple[str, str, str]]:
+    """Name and type of each column, and what else is known of it, in words."""
+    for name, found in relation.facts.columns.items():
+        dtype = str(found.dtype)
+        yield name, dtype, domain_words(found).removeprefix(dtype).removeprefix(", ")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from dpframe import pipeline
 from dpframe.aggregates.query import Query
+from dpframe.api.notebook import query_html, release_html
 from dpframe.api.opaque import Opaque
 from dpframe.api.source import Source, Sources
 from dpframe.api.suggest import counting, share_of, suggested
@@ -17,6 +18,7 @@ from dpframe.choose import Split
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number
 from dpframe.errors import InvalidBudget
+from dpframe.explain import Format
 from dpframe.plan import Plan
 
 if TYPE_CHECKING:
@@ -40,6 +42,12 @@ class Release:
     frame: pl.DataFrame
     plan: Plan
     cost: Budget
+
+    def __repr__(self) -> str:
+        return f"<Release of {self.plan.source!r} for {self.cost.words()}>\n{self.frame}"
+
+    def _repr_html_(self) -> str:
+        return release_html(self.frame, self.plan, self.cost)
 
 
 _COLLECT = "the result comes from .collect(epsilon=...), a Polars DataFrame"
@@ -117,12 +125,13 @@ class PrivateQuery(Opaque):
         rho: Number | None = None,
         accuracy: Mapping[str, Number] | None = None,
         split: Split = "least error",
-        format: Literal["text", "markdown"] = "text",
+        format: Format = "text",
+        size: int | None = None,
     ) -> str:
-        """`plan(...).explain()`."""
+        """`plan(...).explain(format, size=size)`: see `Plan.explain`."""
         return self.plan(
             epsilon=epsilon, delta=delta, rho=rho, accuracy=accuracy, split=split
-        ).explain(format)
+        ).explain(format, size=size)
 
     def collect(
         self,
@@ -237,6 +246,9 @@ class PrivateQuery(Opaque):
     def __repr__(self) -> str:
         outputs = ", ".join(f"{o.name}={o.words}" for o in self._query.outputs)
         return f"<PrivateQuery of {self._query.relation.name!r}: {outputs}>"
+
+    def _repr_html_(self) -> str:
+        return query_html(self._query, self._session is not None)
 
 
 def prepare(
