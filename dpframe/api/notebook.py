@@ -23,6 +23,7 @@ from dpframe.explain.markup import (
     numbered,
     opening,
     quiet,
+    remark,
     row,
     table,
     title,
@@ -43,10 +44,10 @@ _LONGEST = 200
 def frame_html(relation: Relation) -> str:
     """A private frame: whom it protects, its columns, and what was done to it."""
     return fragment(
-        head("Private frame", relation.name, f"protects {relation.facts.unit.words()}"),
+        head("Private frame", relation.name, _protected(relation)),
         _columns(relation),
         *_steps(relation),
-        quiet("Rows are never shown: aggregate with dp expressions, such as .dp_count()."),
+        remark("Rows are never shown: aggregate with dp expressions, such as .dp_count()."),
     )
 
 
@@ -54,10 +55,10 @@ def groups_html(relation: Relation, groups: Groups) -> str:
     """A private frame that is grouped."""
     keys = "" if groups.discovered else f"<p>{quiet(f'keys: {groups.listed()}')}</p>"
     return fragment(
-        head("Groups of", relation.name, f"protects {relation.facts.unit.words()}"),
+        head("Groups of", relation.name, _protected(relation)),
         f"<p>{code(groups.words())} {line(groups.origin)}</p>{keys}",
         *_steps(relation),
-        quiet("Aggregate with .agg(...) and dp expressions."),
+        remark("Aggregate with .agg(...) and dp expressions."),
     )
 
 
@@ -66,14 +67,18 @@ def query_html(query: Query, bound: bool) -> str:
     relation, groups = query.relation, query.groups
     outputs = [row((named(output.name), code(output.words))) for output in query.outputs]
     pieces = [
-        head("Private query of", relation.name, f"protects {relation.facts.unit.words()}"),
+        head("Private query of", relation.name, _protected(relation)),
         table(("output", "asked for"), outputs),
     ]
     if groups is not None:
         pieces += [title("groups"), f"<p>{code(groups.words())} {line(groups.origin)}</p>"]
     run = ".explain(epsilon=...) says" if bound else "session.plan(query, epsilon=...) says"
     hint = f"Nothing has run. {run} what it would do and cost."
-    return fragment(*pieces, *_steps(relation), quiet(hint))
+    return fragment(*pieces, *_steps(relation), remark(hint))
+
+
+def _protected(relation: Relation) -> str:
+    return f"protected: {relation.facts.unit.words()}"
 
 
 def _columns(relation: Relation) -> str:
@@ -115,7 +120,7 @@ def _amounts(budget: Budget) -> tuple[str, str]:
 def _charges(history: pl.DataFrame) -> tuple[str, ...]:
     """The last charges, the newest first."""
     if history.is_empty():
-        return (quiet("Nothing was charged so far."),)
+        return (remark("Nothing was charged so far."),)
     last = history.tail(_CHARGES).reverse()
     rows = []
     for charge in last.iter_rows(named=True):
@@ -133,9 +138,9 @@ def _charges(history: pl.DataFrame) -> tuple[str, ...]:
 
 def release_html(frame: pl.DataFrame, plan: Plan, cost: Budget) -> str:
     """A released result, which is public, with what it cost."""
-    remark = f"cost {cost.words()} ({cost.measure}); fingerprint {plan.fingerprint[:12]}"
+    paid = f"cost {cost.words()} ({cost.measure}); fingerprint {plan.fingerprint[:12]}"
     return fragment(
-        head("Release of", plan.source, remark),
+        head("Release of", plan.source, paid),
         frame_table(frame),
         opening(quiet("the plan it came from"), plan.explain("html")),
     )
@@ -146,7 +151,7 @@ def frame_table(frame: pl.DataFrame) -> str:
     numeric = [i for i, dtype in enumerate(frame.dtypes) if dtype.is_numeric()]
     rows = (row(_cells(values), numeric) for values in frame.head(_ROWS).rows())
     more = frame.height - _ROWS
-    rest = quiet(f"and {more} more rows") if more > 0 else ""
+    rest = remark(f"and {more} more rows") if more > 0 else ""
     return table(frame.columns, rows, numeric) + rest
 
 

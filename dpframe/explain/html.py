@@ -27,6 +27,7 @@ from dpframe.explain.short import error, mechanism, outputs
 from dpframe.explain.story import Item, Section, amounts
 
 if TYPE_CHECKING:
+    from dpframe.core.budget import Budget
     from dpframe.plan import NoisyAggregate, Plan
 
 _HEADS = ("release", "L0", "L1", "L2", "Linf", "mechanism", "scale", "95% error", "cost", "")
@@ -102,12 +103,18 @@ def _cells(release: NoisyAggregate, number: int, share: float) -> tuple[str, ...
     return (
         f"{number}. {named(release.name)} {quiet(release.aggregate)}",
         *(show(number, 4) for number in (s.l0, s.l1, s.l2, s.linf)),
-        escaped(mechanism(release)),
+        escaped(mechanism(release)).replace(" ", "&nbsp;"),
         show(release.scale, 4) if release.scale else "",
         escaped(error(release)),
-        escaped(amounts(release.cost)).replace(" and ", "<br>"),
+        _paid(release.cost),
         bar([("used", share)], f"{share:.0%} of the plan", small=True) + quiet(f"{share:.0%}"),
     )
+
+
+def _paid(cost: Budget) -> str:
+    """What a release costs, rounded; the details say more."""
+    slack = f"<br>delta {show(cost.slack, 4)}" if cost.slack else ""
+    return f"{cost.currency} {show(cost.main, 4)}{slack}"
 
 
 def _details(item: Item) -> str:

@@ -34,6 +34,11 @@ def quiet(text: str) -> str:
     return f'<span class="dpf-quiet">{line(text)}</span>'
 
 
+def remark(text: str) -> str:
+    """A remark on a line of its own."""
+    return f'<p class="dpf-quiet dpf-remark">{line(text)}</p>'
+
+
 def title(text: str) -> str:
     """A heading, which tables of contents of notebooks do not list."""
     shown = escaped(text[:1].upper() + text[1:])
@@ -115,13 +120,14 @@ def row(cells: Iterable[str], numbers: Iterable[int] = ()) -> str:
 
 
 def bar(shares: Iterable[tuple[str, float]], words: str, *, small: bool = False) -> str:
-    """Shares of a whole, each with its kind: ``"before"``, ``"used"`` or ``"excess"``."""
+    """Shares of a whole, each ``"used"`` or ``"excess"``; a small bar stands beside text."""
     inside = "".join(
         f'<span class="dpf-{kind}" style="width:{100 * min(max(share, 0.0), 1.0):.1f}%"></span>'
         for kind, share in shares
     )
     size = " dpf-small" if small else ""
-    return f'<div class="dpf-bar{size}" role="img" aria-label="{escaped(words)}">{inside}</div>'
+    drawn = f'<div class="dpf-bar{size}" role="img" aria-label="{escaped(words)}">{inside}</div>'
+    return drawn if small else f"{drawn}{remark(words)}"
 
 
 def fragment(*pieces: str) -> str:

@@ -53,8 +53,9 @@ def _lines(plan: Plan) -> Iterator[str]:
 
 def _words(release: NoisyAggregate) -> Iterator[str]:
     yield f"{release.name}: {release.aggregate}"
-    scale = f", scale {show(release.scale, 4)}" if release.scale else ""
-    yield mechanism(release) + scale
+    yield mechanism(release)
+    if release.scale:
+        yield f"scale {show(release.scale, 4)}"
     if release.mechanism != "none":
         yield f"95%: {error(release)}"
         yield amounts(release.cost)

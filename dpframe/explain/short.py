@@ -36,4 +36,4 @@ def error(release: NoisyAggregate) -> str:
     found = about(release.accuracy())
     if isinstance(release.law, KeyLaw):
         return f"groups of {found}"
-    return f"best - {found}" if release.candidates is not None else f"± {found}"
+    return f"{found} below best" if release.candidates is not None else f"± {found}"

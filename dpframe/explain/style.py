@@ -22,6 +22,7 @@ margin:.7em 0}
 .dpframe.dpframe ul,.dpframe.dpframe ol{margin:.15em 0;padding-left:1.7em}
 .dpframe.dpframe li{margin:.15em 0}
 .dpframe.dpframe p{margin:.15em 0}
+.dpframe.dpframe p.dpf-remark{margin:.4em 0 .6em}
 .dpframe details>summary{cursor:pointer}
 .dpframe .dpf-scroll{overflow-x:auto}
 .dpframe.dpframe table{border-collapse:collapse;border:0;margin:.2em 0;font-size:inherit;
@@ -41,6 +42,5 @@ font-variant-numeric:tabular-nums}
 overflow:hidden;margin:.45em 0 .3em;max-width:36em}
 .dpframe .dpf-bar.dpf-small{display:inline-flex;width:4.5em;margin:0 .5em 0 0}
 .dpframe .dpf-used{background:#3f87c5}
-.dpframe .dpf-before{background:rgba(128,128,128,.55)}
 .dpframe .dpf-excess{background:#d2504a}
 """

@@ -59,7 +59,8 @@ def limit_words(query: Query) -> tuple[tuple[str, ...], ...]:
             said.append(())
             continue
         found = decided_by(len(before.limits), relation.facts, groups)
-        said.append((f"decides that one individual has {', '.join(found)}" if found else _IDLE,))
+        words = f"decides that in the end one individual has {', '.join(found)}"
+        said.append((words if found else _IDLE,))
     return tuple(said)
 
 
@@ -204,9 +205,10 @@ def warnings_for(query: Query, releases: Sequence[NoisyAggregate], cost: Budget)
         )
     clamped = dict.fromkeys(what for request in query.requests for what in _clamped(request, query))
     if clamped:
+        verb = "is" if len(clamped) == 1 else "are"
         found.append(
-            f"values of {' and of '.join(clamped)} outside the bounds are clamped to them, which "
-            "biases results; nothing tells how many are"
+            f"{' and '.join(clamped)} {verb} clamped to bounds, which biases results where values "
+            "lie outside; nothing tells how many do"
         )
     if query.groups is not None and query.groups.discovered:
         found.append("groups of few individuals are left out, also from whatever is added up later")
