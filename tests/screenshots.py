@@ -93,7 +93,7 @@ def shrink(image: Path) -> None:
     with contextlib.suppress(ImportError):
         from PIL import Image  # type: ignore[import-not-found, unused-ignore]
 
-        Image.open(image).convert("RGB").quantize(64).save(image, optimize=True)
+        Image.open(image).convert("RGB").quantize(192).save(image, optimize=True)
 
 
 def queries() -> tuple[dp.Session, dp.PrivateFrame, dp.PrivateQuery]:

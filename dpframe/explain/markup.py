@@ -16,7 +16,7 @@ def escaped(text: str) -> str:
 
 def code(text: str) -> str:
     """An expression; text of another direction in it moves nothing around it."""
-    return f"<code><bdi>{escaped(text)}</bdi></code>"
+    return f"<code>{line(text)}</code>"
 
 
 def named(text: str) -> str:
@@ -25,8 +25,8 @@ def named(text: str) -> str:
 
 
 def line(text: str) -> str:
-    """A line with names or constants in it."""
-    return f"<bdi>{escaped(text)}</bdi>"
+    """A line with names or constants in it, which runs from left to right whatever they are."""
+    return f'<bdi dir="ltr">{escaped(text)}</bdi>'
 
 
 def quiet(text: str) -> str:

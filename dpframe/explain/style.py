@@ -29,7 +29,7 @@ margin:.7em 0}
 color:inherit;background:transparent}
 .dpframe.dpframe tbody tr,.dpframe.dpframe thead tr{background:transparent;border:0}
 .dpframe.dpframe td,.dpframe.dpframe th{text-align:left;vertical-align:top;border:0;
-padding:.25em .9em .25em 0;font-weight:400;white-space:normal}
+padding:.25em .9em .25em 0;font-weight:400;white-space:normal;overflow-wrap:break-word}
 .dpframe.dpframe thead th{border-bottom:1px solid rgba(128,128,128,.55);font-size:.88em;opacity:.8;
 vertical-align:bottom;white-space:nowrap}
 .dpframe.dpframe thead th.dpf-over{text-align:center;padding-bottom:.1em}
@@ -37,7 +37,7 @@ vertical-align:bottom;white-space:nowrap}
 .dpframe.dpframe tbody tr.dpf-line:first-child>td{border-top:0}
 .dpframe.dpframe td.dpf-number,.dpframe.dpframe th.dpf-number{text-align:right;white-space:nowrap;
 font-variant-numeric:tabular-nums}
-.dpframe.dpframe td.dpf-more{padding-bottom:.5em;font-size:.93em}
+.dpframe.dpframe td.dpf-more{overflow-wrap:anywhere;padding-bottom:.5em;font-size:.93em}
 .dpframe .dpf-bar{display:flex;height:.62em;border:1px solid rgba(128,128,128,.6);border-radius:3px;
 overflow:hidden;margin:.45em 0 .3em;max-width:36em}
 .dpframe .dpf-bar.dpf-small{display:inline-flex;width:4.5em;margin:0 .5em 0 0}

@@ -166,3 +166,9 @@ def test_a_plan_shows_itself_in_notebooks() -> None:
     plan = QUERIES[0].plan()
     assert plan._repr_html_() == plan.explain("html")
     assert repr(plan) == "<Plan for 'patients': 1 release for epsilon 0.1; see .explain()>"
+
+
+def test_lines_run_from_left_to_right_whatever_names_are_in_them() -> None:
+    html = named("אבג").explain("html")
+    assert not re.search(r"<bdi>[^<]*individual", html)
+    assert re.search(r'<bdi dir="ltr">[^<]*: adding or removing one row', html)
