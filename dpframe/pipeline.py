@@ -14,7 +14,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -29,10 +28,7 @@ from dpframe.aggregates.aggregate import Noisy
 from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.part import Additive, CellCounts, Part, Responses, Selection, Table
 from dpframe.aggregates.query import Query
-from dpframe.aggregates.request import UNKNOWN
 from dpframe.aggregates.spec import OutputSpec
-from dpframe.aggregates.statistics import GridSum, SquareSum
-from dpframe.aggregates.unit_statistics import UnitTotal
 from dpframe.choose import (
     Asked,
     Choice,
@@ -44,31 +40,24 @@ from dpframe.choose import (
     least_error_weights,
 )
 from dpframe.core.budget import Budget
-from dpframe.core.exact import Number, float_up, sqrt_up
+from dpframe.core.exact import Number
 from dpframe.core.tree import Named
+from dpframe.describe import described, entries_of
+from dpframe.describe.notes import domain_words
 from dpframe.errors import EngineError, LedgerError, UnsupportedOperation
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
-from dpframe.frames.step import Step
 from dpframe.infer import PlannedUse, parts_of
-from dpframe.infer.notes import (
-    declared_words,
-    domain_words,
-    learned_words,
-    limit_words,
-    notes_for,
-    warnings_for,
-)
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import Share
 from dpframe.lower import Sources, dry_run, run_choosing
 from dpframe.lower import run as run_exact
-from dpframe.mechanisms import DiscreteGaussian, KeyLaw, Law, NoNoise
+from dpframe.mechanisms import KeyLaw, Law
 from dpframe.parse.groups import MOST_GROUPS, read_groups
 from dpframe.parse.outputs import polars_schema, read_outputs
 from dpframe.parse.parts import read_parts
 from dpframe.parse.reader import read
-from dpframe.plan import NoisyAggregate, Plan, PlanStep, confidence_of
+from dpframe.plan import Plan, confidence_of
 from dpframe.release import KeyChoice, assemble, check_post, draw, rehearse
 from dpframe.rows.failures import FAILURES
 
@@ -141,19 +130,12 @@ def ask(relation: Relation, groups: Groups | None, specs: Iterable[OutputSpec]) 
 
 def _require_room(use: PlannedUse, query: Query) -> None:
     """Refuse more results than fit in memory."""
-    entries = _entries(use.part, query)
+    entries = entries_of(use.part, query)
     if entries > MOST_GROUPS:
         raise UnsupportedOperation(
             f"{use.name} would have {entries} results, more than {MOST_GROUPS}",
             remedy="use fewer keys or fewer bins",
         )
-
-
-def _entries(part: Part, query: Query) -> int:
-    """How many results there are, in one group where their number is not known."""
-    entries = part.entries(query.scope)
-    discovered = query.groups is not None and query.groups.discovered
-    return max(1, entries // UNKNOWN) if discovered else entries
 
 
 def plan(
@@ -190,32 +172,8 @@ def plan(
     allowed = together.cost
     if charge_rho:
         together = in_rho(asked, together)
-    choices = together.choices
-    releases = tuple(
-        _noisy_aggregate(part, choice, query) for part, choice in zip(parts, choices, strict=True)
-    )
-    groups = query.groups
-    made = Plan(
-        source=query.relation.name,
-        unit=query.relation.facts.unit,
-        steps=_steps(query),
-        grouping=None if groups is None else f"{groups.words()}: {groups.origin}",
-        groups=None if groups is None or groups.discovered else groups.size,
-        releases=releases,
-        outputs=tuple((output.name, output.words) for output in query.outputs),
-        cost=together.cost,
-        composition=together.composition,
-        split=by,
-        requested=spend,
-        remaining=remaining,
-        warnings=warnings_for(query, releases, allowed),
-        keys=None if groups is None or groups.discovered else groups.listed(),
-        notes=notes_for(query, releases),
-        declared=declared_words(query),
-        query=query,
-        keys_digest=None if groups is None else _digest(groups),
-    )
-    return Prepared(made, query, parts, choices)
+    made = described(query, parts, together, allowed, spend, remaining, by)
+    return Prepared(made, query, parts, together.choices)
 
 
 def on_part(prepared: Prepared, share: Share) -> Prepared:
@@ -385,73 +343,6 @@ def _weights(parts: Sequence[PlannedUse], by: str) -> tuple[list[Fraction], list
         least_error_weights(impacts, shares_rho=False),
         least_error_weights(impacts, shares_rho=True),
     )
-
-
-def _noisy_aggregate(use: PlannedUse, choice: Choice, query: Query) -> NoisyAggregate:
-    part: Part = use.part
-    law, step = choice.law, part.step
-    statistic = part.table.statistic if isinstance(part, Additive) else None
-    statistic = statistic.of if isinstance(statistic, UnitTotal) else statistic
-    gridded = isinstance(statistic, (GridSum, SquareSum)) and not (
-        isinstance(statistic, GridSum) and statistic.value.is_whole and statistic.grid.is_exact
-    )
-    match law:
-        case NoNoise():
-            scale = Fraction(0)
-        case DiscreteGaussian(sigma_squared):
-            scale = sqrt_up(sigma_squared) * step
-        case _:
-            scale = law.scale * step
-    return NoisyAggregate(
-        name=use.name,
-        aggregate=use.role,
-        sensitivity=use.sensitivity.scaled(step).public(),
-        mechanism=law.name,
-        scale=float(scale) if law.name == "discrete_gaussian" else float_up(scale),
-        cost=choice.cost,
-        law=law,
-        step=step,
-        exact=use.sensitivity,
-        entries=_entries(part, query) * (part.rounds if isinstance(part, Selection) else 1),
-        candidates=part.candidates if isinstance(part, Selection) else None,
-        contents=part.words(),
-        reason=choice.reason,
-        users=use.users,
-        part=part,
-        asked=use.mechanism,
-        bias=step / 2 if gridded else Fraction(0),
-    )
-
-
-def _steps(query: Query) -> tuple[PlanStep, ...]:
-    relation = query.relation
-    after = [*(facts for _, facts in relation.steps), relation.facts][1:]
-    return tuple(
-        PlanStep(step.words(), _stability(step), (*limits, *learned_words(before, facts)))
-        for (step, before), facts, limits in zip(
-            relation.steps, after, limit_words(query), strict=True
-        )
-    )
-
-
-def _stability(step: Step) -> str:
-    return f"1-stable: {step.stability}" if step.is_one_stable else step.stability
-
-
-def _digest(groups: Groups) -> str:
-    """A digest of the public keys, whatever the form they were given in."""
-    digest = hashlib.sha256()
-    for column in groups.keys.iter_columns():
-        physical = column.to_physical() if column.dtype.is_temporal() else column
-        if physical.dtype.is_signed_integer() and not physical.null_count():
-            whole = physical.cast(pl.Int64, strict=False)
-            if not whole.null_count():
-                digest.update(b"whole")
-                digest.update(whole.to_numpy().astype("<i8", copy=False).data)
-                continue
-        text = physical.cast(pl.String).to_frame().write_csv(null_value="\x00")
-        digest.update(b"text" + text.encode())
-    return digest.hexdigest()
 
 
 def schema_of(relation: Relation) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpframe.aggregates.error_rules import ErrorRule, PartError
 from dpframe.aggregates.part import Part
 from dpframe.aggregates.request import Request, Scope
 
@@ -105,20 +106,6 @@ class Aggregate(ABC):
         """
         return ""
 
-    def error(
-        self,
-        request: Request,
-        scope: Scope,
-        errors: Sequence[Fraction | float],
-        count: float | None,
-    ) -> float:
-        """A bound on the result's error, given bounds on the errors of its parts in their units.
-
-        Parameters
-        ----------
-        errors
-            One bound per part.
-        count
-            A public guess of the true number of values, for ratios.
-        """
-        return float(errors[0])
+    def error(self, request: Request, scope: Scope) -> ErrorRule:
+        """How a bound on the result's error follows from bounds on those of its parts."""
+        return PartError()

@@ -12,6 +12,7 @@ import polars as pl
 
 from dpframe.aggregates.aggregate import Aggregate, Noisy, Use
 from dpframe.aggregates.cells import BinCells
+from dpframe.aggregates.error_rules import ErrorRule, NoErrorBound
 from dpframe.aggregates.part import Additive, Table
 from dpframe.aggregates.request import Request, Scope
 from dpframe.aggregates.statistics import RowCount
@@ -65,16 +66,10 @@ class Bounds(Aggregate):
     def note(self, request: Request, scope: Scope) -> str:
         return "the outer edges of the bins that have more than noise in them; null if none has"
 
-    def error(
-        self,
-        request: Request,
-        scope: Scope,
-        errors: Sequence[Fraction | float],
-        count: float | None,
-    ) -> float:
-        raise UnsupportedOperation(
+    def error(self, request: Request, scope: Scope) -> ErrorRule:
+        return NoErrorBound(
             f"how far {request.name!r} is from the exact bounds depends on the data",
-            remedy="ask a release for the error of its counts",
+            "ask a release for the error of its counts",
         )
 
     def _cells(self, request: Request, scope: Scope) -> BinCells:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpframe.aggregates.aggregate import Aggregate, Noisy, Use, shifted
 from dpframe.aggregates.count import count_of, units_with
+from dpframe.aggregates.error_rules import ErrorRule, MeanError, VarianceError
 from dpframe.aggregates.part import Additive, Table
 from dpframe.aggregates.per_unit import is_per_unit, total_of
 from dpframe.aggregates.request import Request, Scope
@@ -82,15 +83,9 @@ class Mean(Aggregate):
             "null where the noisy count is below 1"
         )
 
-    def error(
-        self,
-        request: Request,
-        scope: Scope,
-        errors: Sequence[Fraction | float],
-        count: float | None,
-    ) -> float:
+    def error(self, request: Request, scope: Scope) -> ErrorRule:
         _, _, (lo, hi) = _centred(request, scope, "mean")
-        return _ratio_error(errors, float(hi - lo) / 2, float(hi - lo), count)
+        return MeanError(hi - lo)
 
 
 class Variance(Aggregate):
@@ -184,24 +179,9 @@ class Variance(Aggregate):
         clamped: Floats = np.clip(plain, 0.0, largest) * bessel
         return clamped
 
-    def error(
-        self,
-        request: Request,
-        scope: Scope,
-        errors: Sequence[Fraction | float],
-        count: float | None,
-    ) -> float:
+    def error(self, request: Request, scope: Scope) -> ErrorRule:
         _, _, (lo, hi) = _centred(request, scope, self.kind)
-        h, ddof = float(hi - lo) / 2, int(request.parameters.get("ddof", 1))
-        most = h * h * (ddof + 1)  # n / (n - ddof) is largest for n = ddof + 1
-        few = 0.0 if count is None else count - float(errors[2])
-        if count is None or few < ddof + 1:
-            return most
-        second = _ratio_error((errors[0], errors[2]), h * h / 2, h * h, count)
-        first = _ratio_error((errors[1], errors[2]), h, 2 * h, count)
-        plain = min(h * h, second + 2 * h * first + first * first)
-        bessel, true = few / (few - ddof), count / (count - ddof)
-        return min(most, plain * bessel + h * h * (bessel - true))
+        return VarianceError(hi - lo, int(request.parameters.get("ddof", 1)), self.kind == "std")
 
 
 class StandardDeviation(Variance):
@@ -228,16 +208,6 @@ class StandardDeviation(Variance):
             pl.Series(request.name, _down(np.sqrt(low))).fill_nan(None),
             pl.Series(request.name, _up(np.sqrt(high))).fill_nan(None),
         )
-
-    def error(
-        self,
-        request: Request,
-        scope: Scope,
-        errors: Sequence[Fraction | float],
-        count: float | None,
-    ) -> float:
-        # |sqrt(a) - sqrt(b)| <= sqrt(|a - b|)
-        return float(np.sqrt(super().error(request, scope, errors, count)))
 
 
 def _centred(
@@ -302,13 +272,3 @@ def _down(values: Floats) -> Floats:
 
 def _up(values: Floats) -> Floats:
     return values + np.abs(values) * 2.0**-48
-
-
-def _ratio_error(
-    errors: Sequence[Fraction | float], h: float, width: float, count: float | None
-) -> float:
-    """|S'/N' - S/N| <= (e_S + h e_N) / (N - e_N) for |S| <= h N; `width` when nothing is known."""
-    total, divisor = float(errors[0]), float(errors[1])
-    if count is None or count - divisor < 1:
-        return width
-    return min(width, (total + h * divisor) / (count - divisor))

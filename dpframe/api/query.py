@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from dpframe import pipeline
 from dpframe.aggregates.query import Query
+from dpframe.api.files import destination, write
 from dpframe.api.notebook import query_html, release_html
 from dpframe.api.opaque import Opaque
 from dpframe.api.source import Source, Sources
@@ -42,6 +45,25 @@ class Release:
     frame: pl.DataFrame
     plan: Plan
     cost: Budget
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the result to a file that carries its plan, cost and fingerprint.
+
+        Parameters
+        ----------
+        path
+            A ``.parquet`` file, which holds the plan in its metadata, or a ``.csv`` file, beside
+            which the plan is written with ``.plan.json`` added to the name. ``dpframe inspect``
+            reads either.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When it cannot be written there, or in that form.
+        """
+        place = Path(path)
+        with destination(place) as made:
+            write(self.frame, self.plan, place, made)
 
     def __repr__(self) -> str:
         return f"<Release of {self.plan.source!r} for {self.cost.words()}>\n{self.frame}"
@@ -234,6 +256,11 @@ class PrivateQuery(Opaque):
             epsilon=epsilon, delta=delta, rho=rho
         )
         return suggested(released, self._query, numbers, coverage)
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the query belongs to a session, which pays for it."""
+        return self._session is not None
 
     def _bound(self) -> Session:
         if self._session is None:

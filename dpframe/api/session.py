@@ -10,6 +10,7 @@ from typing import Any, Literal, NoReturn
 import polars as pl
 
 from dpframe import pipeline
+from dpframe.api.approval import require_approved
 from dpframe.api.declared import declared
 from dpframe.api.frame import PrivateFrame, divided
 from dpframe.api.notebook import session_html
@@ -59,6 +60,10 @@ class Session:
         Noise is the same; many small plans then cost about the root of what they do in sums, and a
         few large ones more. Spends are (epsilon, delta), which each plan still satisfies by itself,
         or `rho=`; `spent`, `remaining` and costs of plans are amounts of rho.
+    require_approval
+        Whether a plan runs only if somebody approved its fingerprint in the ledger, under the
+        session's `name`: see ``dpframe approve``. With a key in the environment
+        (``DPFRAME_APPROVAL_KEY``) only approvals count that were signed with it.
 
     Raises
     ------
@@ -96,11 +101,19 @@ class Session:
         ledger: str | os.PathLike[str] | None = None,
         name: str | None = None,
         composition: Literal["sum", "zcdp"] = "sum",
+        require_approval: bool = False,
     ) -> None:
         opened, within = counted(budget_of(budget, epsilon, delta, rho), composition)
         self._measure = type(opened)
         self._in_rho = within is not None
+        if require_approval and ledger is None:
+            raise LedgerError(
+                "approvals are kept in a ledger, and this session has none",
+                where="Session(require_approval=True)",
+                remedy='say where: Session(..., ledger="budget.db", require_approval=True)',
+            )
         self._ledger: Ledger = open_ledger(ledger, name, opened, within)
+        self._needs_approval = require_approval
         self._parent: Session | None = None
         self._name = name
         self._unit: Unit | None = None
@@ -122,8 +135,9 @@ class Session:
         Parameters
         ----------
         frame
-            A Polars DataFrame or LazyFrame, or a pyarrow Table, batch reader or dataset. What was
-            done to it before is the data owner's; everything after is checked.
+            A Polars DataFrame or LazyFrame; the path of a Parquet, CSV, IPC or NDJSON file, or a
+            pattern such as ``"visits/*.parquet"``; a pyarrow Table, batch reader or dataset. What
+            was done to it before is the data owner's; everything after is checked.
         unit
             Whom to protect.
         name
@@ -237,6 +251,7 @@ class Session:
         made = Session.__new__(Session)
         made._measure, made._in_rho = self._measure, self._in_rho
         made._ledger, made._parent = ledger, self
+        made._needs_approval = self._needs_approval
         made._name, made._unit, made._frames = self._name, self._unit, 0
         return made
 
@@ -315,6 +330,8 @@ class Session:
         prepared = payer._prepared(query, epsilon, delta, rho, accuracy, split)
         asked, source, _ = parts(query)
         token = asked.relation.token
+        if payer._needs_approval:
+            require_approved(prepared.plan, payer._ledger)
         result = pipeline.run(
             prepared, source.frames(token), source.schemas(token), payer._ledger, interval
         )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from glob import glob
+from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
 import polars as pl
@@ -9,6 +12,14 @@ import polars as pl
 from dpframe.errors import EngineError, UnsupportedOperation
 from dpframe.rows.failures import FAILURES
 
+_SCANS: Mapping[str, Callable[[Any], pl.LazyFrame]] = {
+    ".parquet": pl.scan_parquet,
+    ".csv": pl.scan_csv,
+    ".ipc": pl.scan_ipc,
+    ".arrow": pl.scan_ipc,
+    ".feather": pl.scan_ipc,
+    ".ndjson": pl.scan_ndjson,
+}
 Frames: TypeAlias = "dict[int, pl.LazyFrame]"
 
 
@@ -95,10 +106,30 @@ def protected_source(frame: object) -> Source:
             return Source(frame)
         case pl.DataFrame():
             return Source(frame.lazy())
+        case str() | Path():
+            return Source(_from_files(frame))
         case _ if type(frame).__module__.split(".")[0] == "pyarrow":
             return Source(_from_arrow(frame))
         case _:
             raise _not_accepted(frame)
+
+
+def _from_files(path: str | Path) -> pl.LazyFrame:
+    """A file, or all files that a pattern such as ``visits/*.parquet`` matches."""
+    scan = _SCANS.get(Path(path).suffix)
+    if scan is None:
+        raise UnsupportedOperation(
+            f"files named like {str(path)!r} cannot be protected",
+            where="session.protect(path, ...)",
+            remedy=f"use {', '.join(_SCANS)}, or scan it with Polars first",
+        )
+    if "://" not in str(path) and not glob(str(path)):
+        raise UnsupportedOperation(
+            f"there is no file {str(path)!r}",
+            where="session.protect(path, ...)",
+            remedy="check the path, and the folder that it starts from",
+        )
+    return scan(path)
 
 
 def _from_arrow(data: Any) -> pl.LazyFrame:
@@ -123,6 +154,6 @@ def _not_accepted(frame: object) -> UnsupportedOperation:
     return UnsupportedOperation(
         f"a {type(frame).__name__} cannot be protected",
         where="session.protect(frame, ...)",
-        remedy="pass a Polars DataFrame or LazyFrame, or a pyarrow Table, batch reader or "
-        "dataset; for files use pl.scan_parquet(...) or pl.scan_csv(...)",
+        remedy="pass a Polars DataFrame or LazyFrame, a path, or a pyarrow Table, batch reader "
+        "or dataset",
     )

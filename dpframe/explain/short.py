@@ -15,7 +15,7 @@ _NAMES = {"laplace": "Laplace", "gaussian": "Gaussian", "randomized": "randomise
 
 def outputs(plan: Plan) -> tuple[tuple[str, str], ...]:
     """Name and formula of each output."""
-    return plan.outputs
+    return tuple((output.name, output.words) for output in plan.outputs)
 
 
 def mechanism(release: NoisyAggregate) -> str:

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from dpframe.aggregates.part import Selection
 from dpframe.core.exact import show, sqrt_up
 from dpframe.core.units import Identifier
 from dpframe.explain.guess import about, warnings_at
-from dpframe.frames.binary import frames_of
 from dpframe.mechanisms import KeyLaw, NoisyThreshold, RandomizedResponse
 
 if TYPE_CHECKING:
@@ -91,17 +89,13 @@ def story(plan: Plan, size: int | None = None) -> tuple[Section, ...]:
 
 def _protected(plan: Plan) -> Item:
     """Whom the plan protects, in each of its frames."""
-    mine, *others = frames_of(plan.query.relation)
-    units = {f.token: f"{f.name}: {f.source.unit.words()}" for f in others}
-    units.pop(mine.token, None)
     declared = tuple(f"declared by the data owner, not checked: {d}" for d in plan.declared)
-    return Item(f"{plan.source}: {plan.unit.words()}", (*units.values(), *declared))
+    return Item(f"{plan.source}: {plan.unit.words()}", (*plan.others, *declared))
 
 
 def _groups(plan: Plan) -> Item:
     assert plan.grouping is not None
-    (request, *_) = plan.query.requests
-    if request.parameters.get("best_group"):
+    if plan.best_group:
         return Item(plan.grouping, (f"keys: {plan.keys}", "rows with anything else are dropped"))
     if plan.keys is None:
         (law, *_) = (r.law for r in plan.releases if isinstance(r.law, KeyLaw))
@@ -123,8 +117,8 @@ def _groups(plan: Plan) -> Item:
 
 def _outputs(plan: Plan) -> tuple[Item, ...]:
     return tuple(
-        Item(f"{name} = {words}", (note,) if note else ())
-        for (name, words), note in zip(plan.outputs, plan.notes, strict=True)
+        Item(f"{output.name} = {output.words}", (output.note,) if output.note else ())
+        for output in plan.outputs
     )
 
 
@@ -150,8 +144,8 @@ def _release(plan: Plan, release: NoisyAggregate, whole: Fraction) -> Item:
 
 def _sensitivity(plan: Plan, release: NoisyAggregate) -> str:
     """The norms, and why they are what they are."""
-    s, spread = release.sensitivity, release.part.spread(plan.query.scope)
-    total, groups, k = spread.tight
+    s = release.sensitivity
+    total, groups, k = release.spread.tight
     one = show(s.linf / k)
     rows = "one row" if k == 1 else f"each of {k} rows"
     what = "it" if release.entries == 1 else f"one of {release.entries} numbers"
@@ -159,9 +153,9 @@ def _sensitivity(plan: Plan, release: NoisyAggregate) -> str:
         why = f"{_rows_words(total, groups, k, release.entries > 1)}, each moves "
         why += f"{what} by at most {one}"
         if release.candidates is not None:
-            why = f"{_rows_words(total, groups, k, True)}, {_apart(plan, release)}"
+            why = f"{_rows_words(total, groups, k, True)}, {_apart(release)}"
     elif release.candidates is not None:
-        why = f"{rows} moves a score by at most {one}, {_apart(plan, release)}"
+        why = f"{rows} moves a score by at most {one}, {_apart(release)}"
     elif plan.unit.adjacency == "add-remove" or release.entries == 1:
         why = f"{rows} moves {what} by at most {one}"
     else:
@@ -182,34 +176,32 @@ def _rows_words(rows: int, groups: int, per_group: int, grouped: bool) -> str:
     return f"one individual has at most {rows} rows{inside}"
 
 
-def _apart(plan: Plan, release: NoisyAggregate) -> str:
+def _apart(release: NoisyAggregate) -> str:
     """How far one individual moves scores relative to each other, which is what a choice protects
     by.
     """
-    part = release.part
-    assert isinstance(part, Selection)
-    found = part.score_range(plan.query.scope)
+    found = release.scores
+    assert found is not None
     concentrated = release.mechanism == "exponential" and release.cost.currency == "rho"
-    reach = (sqrt_up(found.l2_squared) if concentrated else found.l1) * part.step
-    many = part.spread(plan.query.scope).tight[0]
+    reach = (sqrt_up(found.l2_squared) if concentrated else found.l1) * release.step
+    many = release.spread.tight[0]
     rows = "" if many == 1 else f"all {many} together "
-    groups = ", over all groups" if part.entries(plan.query.scope) > 1 else ""
+    groups = ", over all groups" if release.entries > release.repeats else ""
     return f"and {rows}two scores apart by at most {show(reach)}{groups}"
 
 
 def _noise(release: NoisyAggregate) -> str:
     law = f"{_LAWS[release.mechanism]} {show(release.scale)}"
-    part = release.part
     if isinstance(release.law, RandomizedResponse):
         law += (
             f", each row reports the truth {release.law.truthful:.3g} of the time and otherwise "
             f"any of {release.law.categories} categories"
         )
-    elif not isinstance(part, Selection):
+    elif release.scores is None:
         law += f", in steps of {show(release.step)}"
         law += ", to which each value is rounded (half a step at most)" if release.bias else ""
-    elif part.rounds > 1:
-        law += f" in each of {part.rounds} rounds, which share the cost equally"
+    elif release.repeats > 1:
+        law += f" in each of {release.repeats} rounds, which share the cost equally"
     return f"{law}: {release.reason}"
 
 

@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 from dpframe.core.budget import ApproxDP, Budget
 from dpframe.errors import InvalidBudget, LedgerError
+from dpframe.ledger.approvals import Approval, read_approval
 from dpframe.ledger.ledger import Entry
 from dpframe.ledger.record import COLUMNS, Act, Draft, Head, Record, Seal, sealed
 
@@ -44,13 +45,16 @@ class Account:
 
 
 class Chain:
-    """Records from the first one on, verified; `accounts` is what they add up to."""
+    """Records from the first one on, verified; `accounts` is what they add up to, `approvals`
+    who approved which plans, by the name of the budget.
+    """
 
     def __init__(self, seal: Seal) -> None:
         self.seal = seal
         self.length = 0
         self.tip = ""
         self.accounts: dict[str, Account] = {}
+        self.approvals: dict[str, list[Approval]] = {}
 
     def next(self, draft: Draft) -> Record:
         """A draft as the next record; the chain itself is left as it is."""
@@ -129,6 +133,9 @@ class Chain:
         where = f"record {record.seq}"
         if record.act not in get_args(Act):
             raise broken(f"{where} is of an unknown kind {record.act!r}")
+        if record.act == "approved":  # also before its budget is opened
+            read_approval(record)
+            return
         account = self.accounts.get(record.name)
         if (account is None) != (record.act == "opened"):
             raise broken(f"{where} is about budget {record.name!r}, which is opened once, first")
@@ -152,6 +159,9 @@ class Chain:
             self.accounts[record.name] = Account(
                 record.name, amount, [within or amount], [record], zero, within
             )
+            return
+        if record.act == "approved":
+            self.approvals.setdefault(record.name, []).append(read_approval(record))
             return
         account = self.accounts[record.name]
         match record.act:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from dpframe.core.budget import ApproxDP, Budget
+
+if TYPE_CHECKING:
+    from dpframe.ledger.approvals import Approval
 
 Status = Literal["charged", "released", "failed"]
 Settled = Literal["released", "failed"]
@@ -69,6 +72,11 @@ class Ledger(Protocol):
     @property
     def entries(self) -> tuple[Entry, ...]:
         """All charges, in order."""
+        ...
+
+    @property
+    def approvals(self) -> tuple[Approval, ...]:
+        """The plans that were approved for this budget, in order."""
         ...
 
     def require_unit(self, unit: str) -> None:

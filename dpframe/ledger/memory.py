@@ -48,6 +48,11 @@ class MemoryLedger:
         with self._lock:
             return tuple(self._entries)
 
+    @property
+    def approvals(self) -> tuple[()]:
+        """None: who could approve what this process does would have to be in it."""
+        return ()
+
     def require_unit(self, unit: str) -> None:
         if self._unit not in (None, unit):
             raise other_unit(str(self._unit), unit)

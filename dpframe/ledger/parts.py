@@ -32,6 +32,7 @@ from threading import Lock
 from dpframe.core.budget import ApproxDP, Budget
 from dpframe.errors import BudgetExceeded, LedgerError
 from dpframe.ledger.amounts import over_budget
+from dpframe.ledger.approvals import Approval
 from dpframe.ledger.ledger import Entry, Ledger, Settled
 
 
@@ -179,6 +180,10 @@ class PartLedger:
     def entries(self) -> tuple[Entry, ...]:
         with self._partition.alone():
             return tuple(self._entries.values())
+
+    @property
+    def approvals(self) -> tuple[Approval, ...]:
+        return self._partition.parent.approvals
 
     def require_unit(self, unit: str) -> None:
         self._partition.parent.require_unit(unit)

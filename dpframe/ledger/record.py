@@ -25,7 +25,7 @@ KEY_VARIABLE = "DPFRAME_LEDGER_KEY"
 
 FORMAT = "dpframe ledger 1"
 
-Act: TypeAlias = Literal["opened", "granted", "charged", "released", "failed"]
+Act: TypeAlias = Literal["opened", "granted", "approved", "charged", "released", "failed"]
 
 MEASURES: dict[str, type[Budget]] = {m.measure: m for m in (PureDP, ApproxDP, ZCDP)}
 
@@ -48,16 +48,17 @@ class Draft:
     name
         Of the budget.
     act
-        What happened. ``opened``: the budget was created; ``granted``: it was raised; ``charged``:
-        a plan was paid for; ``released``, ``failed``: how that ended.
+        What happened. ``opened``: the budget was created; ``granted``: it was raised;
+        ``approved``: a plan may be charged to it; ``charged``: a plan was paid for; ``released``,
+        ``failed``: how that ended.
     refers
         Of ``released`` and ``failed``: the number of the charge.
     fingerprint, unit
-        Of ``charged``: the plan's, and the kind of its privacy unit.
+        Of ``charged``: the plan's, and the kind of its privacy unit. ``approved`` has the former.
     amount
         Of ``opened``, ``granted`` and ``charged``.
     who, why
-        Of ``granted``.
+        Of ``granted``; of ``approved`` who, and the plan with its signature (`ledger.approvals`).
     within
         Of ``opened`` and ``granted``, where amounts are the rho that implies an (epsilon, delta):
         that, grants included.

@@ -11,6 +11,7 @@ from dpframe.core.budget import ApproxDP, Budget, PureDP, amount
 from dpframe.core.exact import Number
 from dpframe.errors import InvalidBudget
 from dpframe.ledger.amounts import exact_words
+from dpframe.ledger.approvals import Approval
 from dpframe.ledger.chain import Account, Chain
 from dpframe.ledger.record import COLUMNS, Draft, Record, plain_text
 from dpframe.ledger.store import Store
@@ -27,17 +28,31 @@ def show(store: Store, name: str | None) -> Iterator[str]:
     chain = store.read()
     if not chain.accounts:
         yield "no budgets"
+    for budget, approvals in chain.approvals.items():
+        if name is None and budget not in chain.accounts:
+            yield f"{budget}: not opened yet"
+            yield from _approved(approvals)
     for account in _chosen(chain, name):
         yield f"{account.name}: {_measure(account)}, unit: {account.unit or 'none yet'}"
         yield f"  budget     {_whole(account)}"
         for grant in account.grants:
             yield f"    {_granted(grant)}"
+        yield from _approved(chain.approvals.get(account.name, []))
         yield f"  spent      {exact_words(account.spent)}{_ends(account)}"
         yield f"  remaining  {exact_words(account.remaining)}"
         for entry in account.entries.values():
             time = f"{entry.time:%Y-%m-%d %H:%M:%S}"
             cost = exact_words(entry.cost)
             yield f"    {time}  {entry.status:8}  {cost}  plan {entry.fingerprint[:16]}"
+
+
+def _approved(approvals: list[Approval]) -> Iterator[str]:
+    for approval in approvals:
+        signed = "" if approval.signature is None else ", signed"
+        yield (
+            f"    {approval.time:%Y-%m-%d %H:%M:%S}  approved  plan {approval.fingerprint[:16]} "
+            f"by {approval.by}{signed}"
+        )
 
 
 def _measure(account: Account) -> str:

@@ -7,6 +7,7 @@ from fractions import Fraction
 from dpframe.core.budget import ApproxDP, Budget
 from dpframe.errors import LedgerError
 from dpframe.ledger.amounts import exact_words, over_budget
+from dpframe.ledger.approvals import Approval
 from dpframe.ledger.chain import Account, Chain, broken
 from dpframe.ledger.ledger import Entry, Settled
 from dpframe.ledger.memory import other_unit
@@ -81,6 +82,10 @@ class StoredLedger:
     @property
     def entries(self) -> tuple[Entry, ...]:
         return tuple(self._account().entries.values())
+
+    @property
+    def approvals(self) -> tuple[Approval, ...]:
+        return tuple(self._store.read().approvals.get(self._name, ()))
 
     def require_unit(self, unit: str) -> None:
         _require_unit(self._account(), unit)

@@ -145,5 +145,5 @@ def test_the_error_is_never_above_its_bound(
     truth, found = result(query, exact), result(query, noisy)
     assume(truth is not None and found is not None)
     count = float(len(values)) if known else None
-    bound = aggregate.error(request, query.scope, errors, count)
+    bound = aggregate.error(request, query.scope).bound(errors, count)
     assert abs(found - truth) <= bound * (1 + 1e-9) + 1e-6

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 import dpframe as dp
 from dpframe import accounting, pipeline
-from dpframe.aggregates.part import Selection
 from dpframe.aggregates.registry import AGGREGATES
 from dpframe.core.budget import Budget
 from dpframe.mechanisms import (
@@ -79,9 +78,9 @@ def check_release(release: NoisyAggregate, share: Budget, scope: Any) -> None:
     cost, law, exact = release.cost, release.law, release.exact
     if law.name == "randomized_response":  # each row answers for itself
         l1, l2_squared, times = Fraction(1), Fraction(1), scope.facts.unit.contributions
-    elif isinstance(release.part, Selection):
-        found = release.part.score_range(scope)
-        l1, l2_squared, times = found.l1, found.l2_squared, release.part.rounds
+    elif release.scores is not None:
+        found = release.scores
+        l1, l2_squared, times = found.l1, found.l2_squared, release.repeats
     else:
         l1, l2_squared, times = exact.l1, exact.l2_squared, 1
     assert (l1 == 0) == isinstance(law, NoNoise)

@@ -40,7 +40,7 @@ def test_a_plan_holds_what_a_program_needs() -> None:
     assert plan.cost == plan.requested == dp.PureDP("0.5")
     assert plan.remaining == dp.PureDP(1)
     assert plan.groups == 2
-    assert [name for name, _ in plan.outputs] == ["n", "age"]
+    assert [output.name for output in plan.outputs] == ["n", "age"]
     (warning,) = plan.warnings
     assert 'col("age") is clamped to bounds' in warning
     n, total, count = plan.releases

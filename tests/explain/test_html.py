@@ -162,6 +162,14 @@ def test_every_kind_of_release_has_its_short_words() -> None:
     assert "below best" in Reader(best.explain("html")).text
 
 
+@each
+def test_plans_that_were_read_from_documents_look_the_same(golden: Golden) -> None:
+    plan = golden.plan()
+    read = dp.Plan.from_json(plan.to_json())
+    for format in ("text", "html", "mermaid"):
+        assert read.explain(format, size=100) == plan.explain(format, size=100)  # type: ignore[arg-type]
+
+
 def test_a_plan_shows_itself_in_notebooks() -> None:
     plan = QUERIES[0].plan()
     assert plan._repr_html_() == plan.explain("html")

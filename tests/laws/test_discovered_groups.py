@@ -289,7 +289,7 @@ def test_costs_counted_again_are_no_more(name: str, unit: Any) -> None:
     assert plan.cost.slack <= asked.slack
     law = plan.releases[0].law
     assert isinstance(law, (TruncatedGeometric, NoisyThreshold))
-    touched = plan.releases[0].part.touched(plan.query.scope)
+    touched = plan.releases[0].repeats
     own = [e for e in plan.events if isinstance(e, accounting.ApproxEvent)]
     assert len(own) == touched
     assert law.delta(touched) == touched * law.row_delta <= plan.cost.slack
@@ -312,7 +312,7 @@ def test_costs_in_rho_are_those_of_the_parts(name: str, unit: Any) -> None:
     plan = QUERIES[name](frame.group_by("g")).plan(rho=0.5, delta=1e-6)
     asked = dp.ZCDP(0.5, 1e-6)
     assert plan.cost.main == sum(r.cost.main for r in plan.releases) <= asked.main
-    touched = plan.releases[0].part.touched(plan.query.scope)
+    touched = plan.releases[0].repeats
     law = plan.releases[0].law
     assert plan.cost.slack == touched * law.row_delta <= asked.slack
     if isinstance(law, TruncatedGeometric):

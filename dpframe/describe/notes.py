@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from fractions import Fraction
 
+from dpframe.aggregates.error_rules import ErrorRule, NoErrorBound
 from dpframe.aggregates.query import Output, Query
 from dpframe.aggregates.registry import BY_KIND
-from dpframe.aggregates.request import Request
+from dpframe.aggregates.request import Request, Scope
 from dpframe.aggregates.values import Value, bounds_of
 from dpframe.core.budget import Budget
 from dpframe.core.domain import Domain, domain_of_dtype
@@ -173,6 +174,25 @@ def _note(output: Output, query: Query, releases: Sequence[NoisyAggregate]) -> s
         return "arithmetic of noisy results"
     (request,) = output.requests.values()
     return BY_KIND[request.kind].note(request, query.scope)
+
+
+def error_rule(output: Output, scope: Scope) -> ErrorRule:
+    """How a bound on an output's error follows from bounds on the errors of its releases."""
+    if output.post is not None or len(output.requests) != 1:
+        return NoErrorBound(
+            f"the error of {output.name!r}, {output.words}, depends on the data",
+            "ask for the accuracy of its parts, or simulate it on public data",
+        )
+    (request,) = output.requests.values()
+    return BY_KIND[request.kind].error(request, scope)
+
+
+def other_units(query: Query) -> tuple[str, ...]:
+    """Whom the other private frames protect that a query's frame is brought together with."""
+    mine, *others = frames_of(query.relation)
+    units = {f.token: f"{f.name}: {f.source.unit.words()}" for f in others}
+    units.pop(mine.token, None)
+    return tuple(units.values())
 
 
 def warnings_for(query: Query, releases: Sequence[NoisyAggregate], cost: Budget) -> tuple[str, ...]:

@@ -1,0 +1,178 @@
+"""Released results as files that carry their plan: who has the file can read what it cost, and why
+it was safe to release.
+
+Parquet holds the plan in its own metadata. CSV has none, so the plan lies beside it, in a file with
+``.plan.json`` added to the name, and names the digest of the file that it belongs to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import polars as pl
+
+from dpframe.errors import DPFrameError, UnsupportedOperation
+from dpframe.frames.public import digest
+from dpframe.plan import Plan
+from dpframe.rows.failures import FAILURES
+
+_KEY = "dpframe"
+_BESIDE = ".plan.json"
+_WRITERS = (".parquet", ".csv")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a file says of itself.
+
+    Parameters
+    ----------
+    plan
+        The plan that its contents were released by.
+    released
+        When, UTC.
+    unchanged
+        Whether the contents are those that were written with it.
+    """
+
+    plan: Plan
+    released: datetime
+    unchanged: bool
+
+
+@contextmanager
+def destination(path: Path) -> Iterator[Path]:
+    """A new file in the folder of `path`, which becomes `path` when everything is written.
+
+    Whether one can write there is found out before anything is charged.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When one cannot, or results are not written in that form.
+    """
+    if path.suffix not in _WRITERS:
+        raise UnsupportedOperation(
+            f"results are written as {' or '.join(_WRITERS)}, not as {path.suffix or 'nothing'!r}",
+            where=str(path),
+            remedy=f"name the file for example {path.with_suffix('.parquet').name}",
+        )
+    with _replacing(path) as made:
+        yield made
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """A new and empty file that replaces the one at `path` as a whole, if nothing fails."""
+    made = path.with_name(f".{uuid4().hex}{path.suffix}")
+    try:
+        made.touch(exist_ok=False)
+    except OSError as error:
+        raise UnsupportedOperation(
+            f"nothing can be written there: {error.strerror}",
+            where=str(path),
+            remedy="give a path in a folder that exists and can be written to",
+        ) from None
+    try:
+        yield made
+        os.replace(made, path)
+    finally:
+        made.unlink(missing_ok=True)
+
+
+def write(frame: pl.DataFrame, plan: Plan, path: Path, made: Path) -> None:
+    """Write a released frame and its plan to `made`, which will be named `path`.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When the result cannot be written in that form, such as lists in CSV.
+    """
+    record = {
+        "fingerprint": plan.fingerprint,
+        "cost": plan.cost.words(),
+        "released": datetime.now(UTC).isoformat(timespec="seconds"),
+        "plan": json.loads(plan.to_json(None)),
+    }
+    try:
+        if path.suffix == ".parquet":
+            text = json.dumps(record | {"content": digest(frame)})
+            frame.write_parquet(made, metadata={_KEY: text})
+            return
+        frame.write_csv(made)
+    except FAILURES as error:
+        raise UnsupportedOperation(
+            f"the result cannot be written as {path.suffix} ({type(error).__name__})",
+            where=str(path),
+            remedy="write it as .parquet",
+        ) from None
+    text = json.dumps(record | {"content": _sha256(made.read_bytes())}, indent=2)
+    with _replacing(_beside(path)) as beside:
+        beside.write_text(text + "\n", encoding="utf-8")
+
+
+def inspect(path: Path) -> Written:
+    """What a file that `write` made says of itself.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When it carries no plan.
+    PlanMismatch
+        When its plan was edited.
+    """
+    record = _record(path)
+    try:
+        plan = Plan.from_json(json.dumps(record["plan"]))
+        stated, released = record["content"], datetime.fromisoformat(record["released"])
+    except (KeyError, TypeError, ValueError):
+        raise _without_plan(path) from None
+    return Written(plan, released, stated == _content(path))
+
+
+def _record(path: Path) -> Any:
+    """What was written about the file."""
+    try:
+        if path.suffix == ".parquet":
+            return json.loads(pl.read_parquet_metadata(path)[_KEY])
+        return json.loads(_beside(path).read_text(encoding="utf-8"))
+    except DPFrameError:
+        raise
+    except (*FAILURES, OSError, KeyError, ValueError):
+        raise _without_plan(path) from None
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(path.name + _BESIDE)
+
+
+def _content(path: Path) -> str:
+    """The digest of the contents, as `write` takes it."""
+    try:
+        if path.suffix == ".parquet":
+            return digest(pl.read_parquet(path))
+        return _sha256(path.read_bytes())
+    except (*FAILURES, OSError):
+        return ""
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _without_plan(path: Path) -> UnsupportedOperation:
+    return UnsupportedOperation(
+        "the file carries no plan of dpframe",
+        where=str(path),
+        remedy="write results with release.write(path) or `dpframe run`; the plan of a CSV is in "
+        f"the file with {_BESIDE} added to its name",
+    )

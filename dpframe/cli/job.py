@@ -1,0 +1,121 @@
+"""Jobs: a query, the session that pays for it, and what may be spent."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpframe.api.query import PrivateQuery, Release
+from dpframe.api.session import Session
+from dpframe.cli.input import BadInput
+from dpframe.cli.toml_job import read_toml
+from dpframe.errors import DPFrameError, UnsupportedOperation
+from dpframe.plan import Plan
+
+_NEEDS = "a job is a Python file that defines `query` and `spend`, such as spend = {'epsilon': 0.5}"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One release that is to be made.
+
+    Parameters
+    ----------
+    query
+        What is asked.
+    session
+        Which session runs it; None for the query's own.
+    spend
+        What `collect` is called with.
+    output
+        Where the result goes, if the job says so.
+    """
+
+    query: PrivateQuery
+    session: Session | None
+    spend: Mapping[str, Any]
+    output: Path | None
+
+    def plan(self) -> Plan:
+        """What it would do; nothing is charged."""
+        spend = {name: value for name, value in self.spend.items() if name != "interval"}
+        if self.session is not None:
+            return self.session.plan(self.query, **spend)
+        return self.query.plan(**spend)
+
+    def release(self) -> Release:
+        """Run it."""
+        if self.session is not None:
+            return self.session.release(self.query, **self.spend)
+        return self.query.release(**self.spend)
+
+
+def is_job(path: Path) -> bool:
+    """Whether a file is named as jobs are."""
+    return path.suffix in (".py", ".toml")
+
+
+def read_job(path: Path) -> Job:
+    """The job in a file.
+
+    Raises
+    ------
+    BadInput
+        When it is no job, or fails before it has a query.
+    DPFrameError
+        What the job itself raises, such as a ledger that does not verify.
+    """
+    found = _from_python(path) if path.suffix == ".py" else read_toml(path)
+    query, spend = found.get("query"), found.get("spend")
+    session, output = found.get("session"), found.get("output")
+    if not isinstance(query, PrivateQuery):
+        raise _bad(path, f"`query` is {_kind(query)}, not a private query")
+    if not isinstance(spend, Mapping) or not spend:
+        raise _bad(path, f"`spend` is {_kind(spend)}, not a dict with what may be spent")
+    allowed = ("epsilon", "delta", "rho", "accuracy", "split", "interval")
+    unknown = [name for name in spend if name not in allowed]
+    if unknown:
+        raise _bad(path, f"`spend` has {unknown[0]!r}, which is none of {', '.join(allowed)}")
+    bound = session if isinstance(session, Session) else None
+    if query.is_bound:
+        bound = None
+    return Job(query, bound, spend, None if output is None else Path(output))
+
+
+def _from_python(path: Path) -> dict[str, Any]:
+    folder = str(path.parent.resolve())
+    sys.path.insert(0, folder)  # as when it is run by itself
+    try:
+        return runpy.run_path(str(path), run_name="__dpframe_job__")
+    except DPFrameError:
+        raise
+    except SystemExit as error:
+        raise _bad(path, f"it ended by itself, with {error.code!r}") from None
+    except Exception as error:
+        raise _bad(path, f"it failed with {type(error).__name__}{_line(error, path)}") from None
+    finally:
+        sys.path.remove(folder)
+
+
+def _line(error: BaseException, path: Path) -> str:
+    """Where the job failed. Not the message: what a job reads before it protects it is its own
+    affair, and may be quoted there.
+    """
+    if isinstance(error, SyntaxError):
+        return f" in line {error.lineno}"
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [f.lineno for f in frames if f.filename == str(path)]
+    return f" in line {lines[-1]}" if lines else ""
+
+
+def _kind(value: object) -> str:
+    return "missing" if value is None else f"a {type(value).__name__}"
+
+
+def _bad(path: Path, what: str) -> BadInput:
+    return BadInput(UnsupportedOperation(f"this is not a job: {what}", remedy=_NEEDS), path)

@@ -1,0 +1,142 @@
+"""``dpframe explain``, ``diff`` and ``approve``: what reviewers do with plans."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from dpframe.api.approval import nearest
+from dpframe.cli.input import existing, plan_in
+from dpframe.cli.job import is_job, read_job
+from dpframe.ledger.approvals import approve, valid
+from dpframe.ledger.place import DEFAULT_NAME, store_at
+from dpframe.ledger.signatures import ApprovalKey, new_pair
+from dpframe.plan import Plan
+
+FORMATS = ("text", "markdown", "html", "mermaid")
+_ARGUMENTS = {"plan": "PLAN.json", "by": "--by NAME", "ledger": "--ledger WHERE"}
+
+
+def add_commands(commands: Any) -> None:
+    """Add the commands."""
+    _add_explain(commands)
+    _add_diff(commands)
+    _add_approve(commands)
+
+
+def _add_explain(commands: Any) -> None:
+    added = commands.add_parser(
+        "explain",
+        help="show a plan, or plan a job without running it",
+        description="Show the plan that a file holds, or that a job would run; nothing is charged "
+        "and no data is read.",
+    )
+    added.add_argument(
+        "plan", type=existing, metavar="FILE", help="a plan as JSON, or a job as .py or .toml"
+    )
+    added.add_argument("--format", choices=FORMATS, default="text")
+    added.add_argument("--output", type=Path, metavar="PLAN.json", help="write the plan there")
+    added.add_argument("--json", action="store_true", help="print the plan as JSON")
+    added.set_defaults(run=_explain)
+
+
+def _explain(parsed: argparse.Namespace) -> int:
+    path: Path = parsed.plan
+    plan = read_job(path).plan() if is_job(path) else plan_in(path)
+    if parsed.output is not None:
+        parsed.output.write_text(plan.to_json() + "\n", encoding="utf-8")
+        print(f"wrote the plan {plan.fingerprint} to {parsed.output}", file=sys.stderr)
+    print(plan.to_json() if parsed.json else plan.explain(parsed.format))
+    return 0
+
+
+def _add_diff(commands: Any) -> None:
+    added = commands.add_parser(
+        "diff",
+        help="what two plans differ in, in words",
+        description="What two plans differ in, in words. Exit code 0 if nothing, 1 if anything.",
+    )
+    added.add_argument("before", type=existing, metavar="A.json")
+    added.add_argument("after", type=existing, metavar="B.json")
+    added.add_argument("--json", action="store_true", help="print JSON")
+    added.set_defaults(run=_diff)
+
+
+def _diff(parsed: argparse.Namespace) -> int:
+    before, after = plan_in(parsed.before), plan_in(parsed.after)
+    found = before.diff(after)
+    if parsed.json:
+        print(json.dumps({"same": not found, "differences": found.splitlines()}, indent=2))
+    else:
+        print(found or "no difference")
+    return 1 if found else 0
+
+
+def _add_approve(commands: Any) -> None:
+    added = commands.add_parser(
+        "approve",
+        help="approve a plan, on record in a ledger",
+        description="Record in a ledger that a plan may run; sessions with require_approval=True "
+        "run no other. With DPFRAME_APPROVAL_KEY in the environment the approval is signed.",
+    )
+    added.add_argument("plan", type=existing, metavar="PLAN.json", nargs="?")
+    added.add_argument("--by", metavar="NAME", help="who approves it")
+    added.add_argument(
+        "--ledger", metavar="WHERE", help="path, or sqlite:/// or postgresql:// URL; made if new"
+    )
+    added.add_argument(
+        "--name",
+        metavar="BUDGET",
+        default=DEFAULT_NAME,
+        help='of the budget that the plan will be charged to: the session\'s name, else "default"',
+    )
+    added.add_argument(
+        "--new-key", action="store_true", help="print a new pair of keys to sign and verify with"
+    )
+    added.add_argument("--json", action="store_true", help="print JSON")
+    added.set_defaults(run=lambda parsed: _approve(added, parsed))
+
+
+def _approve(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> int:
+    if parsed.new_key:
+        private, public = new_pair()
+        print(f"{private}  # reviewers: keep it secret\n{public}  # jobs: can verify only")
+        return 0
+    missing = [name for name in ("plan", "by", "ledger") if getattr(parsed, name) is None]
+    if missing:
+        parser.error(f"missing: {', '.join(_ARGUMENTS[name] for name in missing)}")
+    plan, key = plan_in(parsed.plan), ApprovalKey.from_environment()
+    store = store_at(parsed.ledger)
+    before = store.read().approvals.get(parsed.name, [])
+    known = nearest(plan, tuple(valid(tuple(before), key)))
+    approve(store, parsed.name, plan.fingerprint, plan.to_json(None), parsed.by, key)
+    if parsed.json:
+        print(json.dumps(_approval(plan, parsed, key is not None), indent=2))
+        return 0
+    signed = "" if key is None else ", signed"
+    print(f"approved {plan.fingerprint} by {parsed.by} for budget {parsed.name!r}{signed}")
+    print(f"  costs {plan.cost.words()} each time it runs; {_compared(known)}")
+    return 0
+
+
+def _approval(plan: Plan, parsed: argparse.Namespace, signed: bool) -> dict[str, Any]:
+    return {
+        "approved": plan.fingerprint,
+        "by": parsed.by,
+        "name": parsed.name,
+        "cost": plan.cost.words(),
+        "signed": signed,
+    }
+
+
+def _compared(known: tuple[Any, str] | None) -> str:
+    if known is None:
+        return "the first plan that is approved for it"
+    approval, words = known
+    if not words:
+        return f"{approval.by} approved it before"
+    lines = "".join(f"\n    {line}" for line in words.splitlines())
+    return f"compared with {approval.fingerprint[:16]}, approved before:{lines}"

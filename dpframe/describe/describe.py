@@ -1,0 +1,212 @@
+"""The plan of a query, once mechanisms are chosen: everything that reviewers read of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+import polars as pl
+
+from dpframe.aggregates.keys import KeySelection
+from dpframe.aggregates.part import Additive, Part, Responses, Selection
+from dpframe.aggregates.query import Output, Query
+from dpframe.aggregates.registry import BY_KIND
+from dpframe.aggregates.request import UNKNOWN, Scope
+from dpframe.aggregates.statistics import GridSum, SquareSum
+from dpframe.aggregates.unit_statistics import UnitTotal
+from dpframe.choose import Choice, Together
+from dpframe.core.budget import Budget
+from dpframe.core.exact import float_up, sqrt_up
+from dpframe.describe.notes import (
+    declared_words,
+    error_rule,
+    learned_words,
+    limit_words,
+    notes_for,
+    other_units,
+    warnings_for,
+)
+from dpframe.frames.groups import Groups
+from dpframe.frames.step import Step
+from dpframe.infer import PlannedUse
+from dpframe.mechanisms import DiscreteGaussian, NoNoise
+from dpframe.plan import NoisyAggregate, Plan, PlanOutput, PlanStep
+from dpframe.plan.definition import definition
+
+
+def described(
+    query: Query,
+    parts: Sequence[PlannedUse],
+    together: Together,
+    allowed: Budget,
+    requested: Budget,
+    remaining: Budget | None,
+    split: str,
+) -> Plan:
+    """The plan.
+
+    Parameters
+    ----------
+    query, parts
+        What is asked, and the parts that it needs.
+    together
+        Their mechanisms and what is charged.
+    allowed
+        What the mechanisms satisfy, in the measure of the spend.
+    requested, remaining
+        The spend, and what the session has left.
+    split
+        How the cost is divided.
+    """
+    releases = tuple(
+        _noisy_aggregate(part, choice, query)
+        for part, choice in zip(parts, together.choices, strict=True)
+    )
+    groups = query.groups
+    listed = None if groups is None or groups.discovered else groups
+    return Plan(
+        source=query.relation.name,
+        unit=query.relation.facts.unit,
+        others=other_units(query),
+        declared=declared_words(query),
+        steps=_steps(query),
+        grouping=None if groups is None else f"{groups.words()}: {groups.origin}",
+        groups=None if listed is None else listed.size,
+        keys=None if listed is None else listed.listed(),
+        keys_digest=None if groups is None else _digest(groups),
+        best_group=any(request.parameters.get("best_group") for request in query.requests),
+        releases=releases,
+        outputs=_outputs(query, parts, releases),
+        cost=together.cost,
+        composition=together.composition,
+        split=split,
+        warnings=warnings_for(query, releases, allowed),
+        requested=requested,
+        remaining=remaining,
+    )
+
+
+def entries_of(part: Part, query: Query) -> int:
+    """How many results there are, in one group where their number is not known."""
+    entries = part.entries(query.scope)
+    discovered = query.groups is not None and query.groups.discovered
+    return max(1, entries // UNKNOWN) if discovered else entries
+
+
+def _noisy_aggregate(use: PlannedUse, choice: Choice, query: Query) -> NoisyAggregate:
+    part: Part = use.part
+    law, step = choice.law, part.step
+    statistic = part.table.statistic if isinstance(part, Additive) else None
+    statistic = statistic.of if isinstance(statistic, UnitTotal) else statistic
+    gridded = isinstance(statistic, (GridSum, SquareSum)) and not (
+        isinstance(statistic, GridSum) and statistic.value.is_whole and statistic.grid.is_exact
+    )
+    match law:
+        case NoNoise():
+            scale = Fraction(0)
+        case DiscreteGaussian(sigma_squared):
+            scale = sqrt_up(sigma_squared) * step
+        case _:
+            scale = law.scale * step
+    return NoisyAggregate(
+        name=use.name,
+        aggregate=use.role,
+        sensitivity=use.sensitivity.scaled(step).public(),
+        mechanism=law.name,
+        scale=float(scale) if law.name == "discrete_gaussian" else float_up(scale),
+        cost=choice.cost,
+        law=law,
+        step=step,
+        exact=use.sensitivity,
+        entries=entries_of(part, query) * (part.rounds if isinstance(part, Selection) else 1),
+        spread=part.spread(query.scope),
+        repeats=_repeats(part, query),
+        candidates=part.candidates if isinstance(part, Selection) else None,
+        scores=part.score_range(query.scope) if isinstance(part, Selection) else None,
+        contents=part.words(),
+        reason=choice.reason,
+        users=use.users,
+        asked=use.mechanism,
+        bias=step / 2 if gridded else Fraction(0),
+    )
+
+
+def _repeats(part: Part, query: Query) -> int:
+    """How often one individual meets the mechanism."""
+    match part:
+        case Selection():
+            return part.rounds
+        case KeySelection():
+            return part.touched(query.scope)
+        case Responses():  # each row reports
+            return query.scope.spread.tight[0]
+        case _:
+            return 1
+
+
+def _outputs(
+    query: Query, parts: Sequence[PlannedUse], releases: Sequence[NoisyAggregate]
+) -> tuple[PlanOutput, ...]:
+    numbers = {(use.part, use.mechanism): i for i, use in enumerate(parts)}
+    notes = notes_for(query, releases)
+    return tuple(
+        _output(output, note, query.scope, numbers)
+        for output, note in zip(query.outputs, notes, strict=True)
+    )
+
+
+def _output(
+    output: Output, note: str, scope: Scope, numbers: Mapping[tuple[Part, str], int]
+) -> PlanOutput:
+    used: dict[int, None] = {}
+    contents: list[object] = []  # with all that words may leave out
+    for request in output.requests.values():
+        for use in BY_KIND[request.kind].uses(request, scope):
+            used[numbers[use.part, request.mechanism]] = None
+            contents.append(use.part)
+        contents += [v for v in request.parameters.values() if isinstance(v, pl.DataFrame)]
+    return PlanOutput(
+        output.name,
+        output.words,
+        note,
+        releases=tuple(used),
+        error=error_rule(output, scope),
+        definition=definition(contents),
+    )
+
+
+def _steps(query: Query) -> tuple[PlanStep, ...]:
+    relation = query.relation
+    after = [*(facts for _, facts in relation.steps), relation.facts][1:]
+    return tuple(
+        PlanStep(
+            step.words(),
+            _stability(step),
+            (*limits, *learned_words(before, facts)),
+            definition(step),
+        )
+        for (step, before), facts, limits in zip(
+            relation.steps, after, limit_words(query), strict=True
+        )
+    )
+
+
+def _stability(step: Step) -> str:
+    return f"1-stable: {step.stability}" if step.is_one_stable else step.stability
+
+
+def _digest(groups: Groups) -> str:
+    """A digest of the public keys, whatever the form they were given in."""
+    digest = hashlib.sha256()
+    for column in groups.keys.iter_columns():
+        physical = column.to_physical() if column.dtype.is_temporal() else column
+        if physical.dtype.is_signed_integer() and not physical.null_count():
+            whole = physical.cast(pl.Int64, strict=False)
+            if not whole.null_count():
+                digest.update(b"whole")
+                digest.update(whole.to_numpy().astype("<i8", copy=False).data)
+                continue
+        text = physical.cast(pl.String).to_frame().write_csv(null_value="\x00")
+        digest.update(b"text" + text.encode())
+    return digest.hexdigest()

@@ -1,0 +1,89 @@
+"""What a step or a noisy vector is, as JSON: everything about it that decides what is computed.
+
+Words may shorten, such as a long list of categories; a definition never does. It does not depend on
+the process, on the machine or on the version of Polars.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import polars as pl
+
+from dpframe.frames.binary import Binary
+from dpframe.frames.public import digest
+from dpframe.frames.relation import Relation
+from dpframe.frames.step import Step
+
+Json: TypeAlias = "bool | int | str | list[Json] | dict[str, Json] | None"
+
+
+def definition(value: object) -> Json:
+    """A value of the plan's own types as JSON.
+
+    Numbers that are not whole are text, because readers of JSON round them; a frame is its digest.
+    A tuple is a list, and a constant of any other type an object that names the type.
+
+    Raises
+    ------
+    TypeError
+        For a type that plans do not have.
+    """
+    match value:
+        case None | bool() | str():
+            return value
+        case int():
+            return value if abs(value) < 2**53 else {"int": str(value)}
+        case float():
+            return {"float": repr(value)}
+        case Fraction():
+            return {"fraction": str(value)}
+        case Decimal():
+            return {"decimal": str(value)}
+        case bytes():
+            return {"bytes": value.hex()}
+        case dt.datetime() | dt.date() | dt.time():
+            return {type(value).__name__: value.isoformat()}
+        case dt.timedelta():
+            return {"microseconds": str(value // dt.timedelta(microseconds=1))}
+        case tuple() | list():
+            return [definition(item) for item in value]
+        case Mapping():
+            return [[definition(k), definition(v)] for k, v in value.items()]
+        case pl.DataFrame():
+            return {
+                "frame": digest(value),
+                "rows": value.height,
+                "columns": [*value.columns],
+            }
+    if isinstance(value, Binary):
+        return {**_fields(value), "other": chain(value.other)}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _fields(value)
+    raise TypeError(f"plans have no {type(value).__name__}")
+
+
+def chain(relation: Relation) -> Json:
+    """A frame, whom it protects, and its steps."""
+    return {
+        "frame": relation.name,
+        "unit": relation.source.unit.words(),
+        "steps": [definition(step) for step, _ in relation.steps],
+    }
+
+
+def _fields(value: Any) -> dict[str, Json]:
+    """The fields that tell values apart, with the type's name."""
+    kind = "step" if issubclass(type(value), Step) else "type"
+    found: dict[str, Json] = {kind: type(value).__name__}
+    for field in dataclasses.fields(value):
+        if field.repr:
+            content = getattr(value, field.name)
+            if content is not None:
+                found[field.name] = definition(content)
+    return found

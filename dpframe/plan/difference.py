@@ -1,0 +1,221 @@
+"""What two plans differ in, in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from dpframe.core.exact import show
+from dpframe.plan.definition import Json
+from dpframe.plan.pieces import PlanStep
+
+if TYPE_CHECKING:
+    from dpframe.core.budget import Budget
+    from dpframe.plan.noisy_aggregate import NoisyAggregate
+    from dpframe.plan.plan import Plan
+
+
+def differences(before: Plan, after: Plan) -> Iterator[str]:
+    """One line for each change from one plan to the other."""
+    found = list(_differences(before, after))
+    yield from found
+    if not found and before.fingerprint != after.fingerprint:
+        yield "the plans differ in what is behind their words, such as long lists of categories"
+
+
+def _differences(before: Plan, after: Plan) -> Iterator[str]:
+    yield from _changed("frame", before.source, after.source)
+    yield from _changed("protects", before.unit.words(), after.unit.words())
+    yield from _items("also protects", before.others, after.others)
+    yield from _items("declared by the data owner:", before.declared, after.declared)
+    yield from _steps(before.steps, after.steps)
+    yield from _groups(before, after)
+    yield from _outputs(before, after)
+    yield from _releases(before, after)
+    yield from _amounts("the plan", before.cost, after.cost)
+    yield from _changed("composition", before.composition, after.composition)
+    yield from _changed("split", before.split, after.split)
+    yield from _items("look twice:", before.warnings, after.warnings)
+
+
+def _changed(what: str, before: object, after: object) -> Iterator[str]:
+    if before != after:
+        yield f"{what} {before} -> {after}"
+
+
+def _items(what: str, before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
+    yield from (f"{what} {item} (removed)" for item in before if item not in after)
+    yield from (f"{what} {item} (added)" for item in after if item not in before)
+
+
+# -- steps ----------------------------------------------------------------------------------------
+
+
+def _steps(before: Sequence[PlanStep], after: Sequence[PlanStep]) -> Iterator[str]:
+    same = SequenceMatcher(None, [_key(s) for s in before], [_key(s) for s in after], False)
+    for act, i, j, k, m in same.get_opcodes():
+        if act != "equal":
+            yield from _replaced(before[i:j], after[k:m])
+        else:
+            for one, other in zip(before[i:j], after[k:m], strict=True):
+                if (one.stability, one.learned) != (other.stability, other.learned):
+                    yield f"what is known after {other.words} has changed"
+
+
+def _key(step: PlanStep) -> str:
+    return f"{step.words} {step.definition!r}"
+
+
+def _replaced(before: Sequence[PlanStep], after: Sequence[PlanStep]) -> Iterator[str]:
+    """Steps of the same kind are taken for edited ones, in order."""
+    left = list(after)
+    for step in before:
+        same = next((s for s in left if _verb(s) == _verb(step)), None)
+        if same is None:
+            yield f"{_on(step)} removed: {step.words}"
+        else:
+            left.remove(same)
+            yield _edited(step, same)
+    yield from (f"{_on(step)} added: {step.words}" for step in left)
+
+
+def _edited(before: PlanStep, after: PlanStep) -> str:
+    one, other = before.definition, after.definition
+    if _is_limit(one) and _is_limit(other):
+        assert isinstance(one, dict)
+        assert isinstance(other, dict)
+        n, m = one["n"], other["n"]
+        if {**one, "n": m} == other and isinstance(n, int) and isinstance(m, int):
+            return f"limit {'raised' if m > n else 'lowered'} {n} -> {m}: {after.words}"
+    return f"{_verb(after)} changed: {before.words} -> {after.words}"
+
+
+def _is_limit(step: Json) -> bool:
+    return isinstance(step, dict) and step.get("step") in ("LimitRows", "LimitGroups")
+
+
+def _verb(step: PlanStep) -> str:
+    return step.words.partition("(")[0]
+
+
+def _on(step: PlanStep) -> str:
+    columns = sorted(set(_columns(step.definition)))
+    return f"{_verb(step)} on {', '.join(f'`{c}`' for c in columns)}" if columns else _verb(step)
+
+
+def _columns(found: Json) -> Iterator[str]:
+    """The columns that a definition reads."""
+    if isinstance(found, list):
+        for item in found:
+            yield from _columns(item)
+    elif isinstance(found, dict):
+        if found.get("type") == "Column" and isinstance(found.get("name"), str):
+            yield str(found["name"])
+        for item in found.values():
+            yield from _columns(item)
+
+
+# -- groups, outputs, releases --------------------------------------------------------------------
+
+
+def _groups(before: Plan, after: Plan) -> Iterator[str]:
+    if before.grouping is None or after.grouping is None:
+        if after.grouping is not None:
+            yield f"groups added: {after.grouping}"
+        elif before.grouping is not None:
+            yield f"groups removed: {before.grouping}"
+        return
+    yield from _changed("groups", before.grouping, after.grouping)
+    if before.keys_digest != after.keys_digest:
+        yield f"keys {_keys(before)} -> {_keys(after)}"
+    elif before.best_group != after.best_group:
+        yield "the best group is chosen" if after.best_group else "all groups are released"
+
+
+def _keys(plan: Plan) -> str:
+    return "chosen privately" if plan.groups is None else f"{plan.groups} ({plan.keys})"
+
+
+def _outputs(before: Plan, after: Plan) -> Iterator[str]:
+    one, other = ({o.name: o for o in plan.outputs} for plan in (before, after))
+    for name in one:
+        if name not in other:
+            yield f"output `{name}` removed: {one[name].words}"
+    for name, output in other.items():
+        if name not in one:
+            yield f"output `{name}` added: {output.words}"
+        elif one[name].words != output.words:
+            yield f"output `{name}` changed: {one[name].words} -> {output.words}"
+        elif one[name].definition != output.definition:
+            yield f"what output `{name}` is computed from has changed"
+
+
+def _releases(before: Plan, after: Plan) -> Iterator[str]:
+    """Costs by output; sensitivities and mechanisms by release."""
+    one, other = _costs(before), _costs(after)
+    for name in one:
+        if name in other:
+            yield from _amounts(f"`{name}`", one[name], other[name])
+    parts, others = _numbered(before), _numbered(after)
+    for key, release in others.items():
+        if key in parts:
+            yield from _release(parts[key], release)
+
+
+def _numbered(plan: Plan) -> dict[tuple[str, str, int], NoisyAggregate]:
+    """Releases by name, and by number among those of one name: a quantile has one for each q."""
+    seen: Counter[tuple[str, str]] = Counter()
+    found = {}
+    for release in plan.releases:
+        key = release.name, release.aggregate
+        found[*key, seen[key]] = release
+        seen[key] += 1
+    return found
+
+
+def _costs(plan: Plan) -> dict[str, Budget]:
+    found: dict[str, Any] = {}
+    for release in plan.releases:
+        old = found.get(release.name)
+        found[release.name] = release.cost if old is None else old + release.cost
+    return found
+
+
+def _release(before: NoisyAggregate, after: NoisyAggregate) -> Iterator[str]:
+    name = f"`{after.name}` [{after.aggregate}]"
+    for norm in ("l0", "l1", "l2", "linf"):
+        one, other = getattr(before.sensitivity, norm), getattr(after.sensitivity, norm)
+        if one != other:
+            yield f"{norm.capitalize()} sensitivity of {name} {show(one)} -> {show(other)}"
+    yield from _changed(f"mechanism of {name}", before.mechanism, after.mechanism)
+    same = (before.cost, before.exact, before.mechanism) == (
+        after.cost,
+        after.exact,
+        after.mechanism,
+    )
+    if same and (before.law, before.step) != (after.law, after.step):
+        yield f"noise of {name}: scale {show(before.scale)} -> {show(after.scale)}"
+
+
+def _amounts(whose: str, before: Budget, after: Budget) -> Iterator[str]:
+    if before.measure != after.measure:
+        yield f"cost of {whose} {before.words()} -> {after.words()}"
+        return
+    pairs: tuple[tuple[str, Fraction, Fraction], ...] = (
+        (before.currency, before.main, after.main),
+        ("delta", before.slack, after.slack),
+    )
+    for what, one, other in pairs:
+        if one != other:
+            yield f"{what} of {whose} {_shown(one, other)}"
+
+
+def _shown(one: Fraction, other: Fraction) -> str:
+    """Two amounts with as many digits as tell them apart."""
+    digits = 6
+    while show(one, digits) == show(other, digits) and digits < 40:
+        digits += 4
+    return f"{show(one, digits)} -> {show(other, digits)}"

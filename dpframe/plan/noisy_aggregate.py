@@ -1,0 +1,151 @@
+"""One vector that is drawn with noise, or one private selection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from dpframe.accounting.events import AnyEvent
+from dpframe.aggregates.part import ScoreRange
+from dpframe.core.budget import Budget
+from dpframe.core.exact import Number, exact
+from dpframe.core.sensitivity import ExactSensitivity, Sensitivity
+from dpframe.core.spread import Spread
+from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.mechanisms import KeyLaw, Law, RandomizedResponse, SelectionLaw
+from dpframe.mechanisms.events import events_of
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyAggregate:
+    """One vector that is drawn with noise, or one private selection.
+
+    Parameters
+    ----------
+    name
+        The output column it is first used in.
+    aggregate
+        What it is there: ``"count"``, ``"sum"``, ``"mean.sum"``, ``"histogram"``, ...
+    sensitivity
+        Of the whole vector, in the value's own units; for selections of the scores.
+    mechanism
+        Its name.
+    scale
+        In the value's units: b of Laplace, sigma of Gaussian, t of exp(score / t), 0 for "none".
+    cost
+        Its part of the plan's cost.
+    law
+        The mechanism with its exact scale, in steps.
+    step
+        The value of one integer step.
+    exact
+        The sensitivity in steps, exactly.
+    entries
+        How many numbers, or selections, are released.
+    spread
+        How many rows of one individual may count, and in how many groups.
+    repeats
+        How often one individual meets the mechanism: rounds of a selection, groups that may appear,
+        rows that report on their own; else once.
+    candidates
+        For selections: how many candidates there are.
+    scores
+        For selections: how far one individual moves scores apart, in steps.
+    contents, reason
+        What the vector holds, and why the mechanism was chosen.
+    users
+        The outputs that use it.
+    asked
+        The mechanism that was asked for.
+    bias
+        The largest rounding error of one row on the grid, in the value's units; 0 for exact sums.
+    """
+
+    name: str
+    aggregate: str
+    sensitivity: Sensitivity
+    mechanism: str
+    scale: float
+    cost: Budget
+    law: Law = field(repr=False)
+    step: Fraction = field(repr=False)
+    exact: ExactSensitivity = field(repr=False)
+    entries: int = field(repr=False)
+    spread: Spread = field(repr=False)
+    repeats: int = field(repr=False)
+    candidates: int | None = field(repr=False)
+    scores: ScoreRange | None = field(repr=False)
+    contents: str = field(repr=False)
+    reason: str = field(repr=False)
+    users: tuple[str, ...] = field(repr=False)
+    asked: str = field(default="auto", repr=False)
+    bias: Fraction = field(default=Fraction(0), repr=False)
+
+    def accuracy(self, confidence: Number = 0.95, simultaneous: bool = False) -> float:
+        """The smallest a with P(|error| <= a) >= confidence, in the value's units.
+
+        Parameters
+        ----------
+        confidence
+            Between 0 and 1, exclusive.
+        simultaneous
+            Whether all entries (groups, bins) keep within a together.
+
+        Returns
+        -------
+        float
+            For noise, the exact quantile of its discrete law. For selections, how far the chosen
+            score may be below the best (McSherry & Talwar 2007, Theorem 7). For groups that are
+            found, the number of individuals with which one appears so surely.
+
+        Raises
+        ------
+        InvalidBounds
+            When the confidence does not lie between 0 and 1.
+        """
+        level = confidence_of(confidence)
+        if isinstance(self.law, SelectionLaw):
+            assert self.candidates is not None
+            if simultaneous:  # the union bound over groups and rounds
+                level = 1 - (1 - level) / max(1, self.entries)
+            return float(self.law.accuracy(level, self.candidates)) * float(self.step)
+        if isinstance(self.law, RandomizedResponse):
+            raise needs_count(self.name)
+        if isinstance(self.law, KeyLaw):
+            return float(self.law.size_at(level))
+        cells = self.entries if simultaneous else 1
+        return float(self.law.quantile(level, max(1, cells)) * self.step)
+
+    @property
+    def events(self) -> tuple[AnyEvent, ...]:
+        """What it does, for `dpframe.accounting`; roots are rounded towards more privacy loss."""
+        reach = None if self.scores is None else self.scores.l1
+        return events_of(self.law, self.exact, reach, self.repeats)
+
+
+def needs_count(name: str) -> UnsupportedOperation:
+    return UnsupportedOperation(
+        f"the error of the randomised responses of {name!r} grows with the number of rows",
+        remedy=f"give a public guess of it: plan.accuracy({name!r}, count=...)",
+    )
+
+
+def confidence_of(value: Number, where: str = "confidence") -> Fraction:
+    """A confidence as a fraction.
+
+    Raises
+    ------
+    InvalidBounds
+        When it does not lie between 0 and 1.
+    """
+    try:
+        level = exact(value)
+    except (TypeError, ValueError, ZeroDivisionError):
+        level = Fraction(0)
+    if not 0 < level < 1:
+        raise InvalidBounds(
+            f"a confidence lies between 0 and 1, and {value!r} does not",
+            where=where,
+            remedy=f"write for example {where}=0.95",
+        )
+    return level

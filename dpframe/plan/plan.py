@@ -1,0 +1,247 @@
+"""The plan of a query, for programs and for reviewers. A pure document: it holds no data and does
+not refer to the query that it was made from.
+"""
+
+from __future__ import annotations
+
+import os
+import typing
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from dpframe.accounting.events import AnyEvent
+from dpframe.core.budget import Budget
+from dpframe.core.exact import Number
+from dpframe.core.units import Unit
+from dpframe.errors import UnknownColumn
+from dpframe.explain import Format, render
+from dpframe.ledger.parts import Share
+from dpframe.mechanisms import RandomizedResponse
+from dpframe.plan import document
+from dpframe.plan.difference import differences
+from dpframe.plan.noisy_aggregate import NoisyAggregate, confidence_of, needs_count
+from dpframe.plan.pieces import PlanOutput, PlanStep
+from dpframe.rows.suggest import did_you_mean
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """What a query will do, what it costs, and why that is safe. No data was read to make it.
+
+    Parameters
+    ----------
+    source
+        The name of the protected frame.
+    unit
+        Who is protected.
+    steps
+        The frame operations, in order.
+    grouping
+        The group-by and where its keys come from, or None.
+    groups, keys
+        How many keys there are, and the first ones; None without a group-by, and where the groups
+        that appear are chosen privately.
+    keys_digest
+        Of all keys, whatever the form they were given in.
+    best_group
+        Whether the best of the groups is chosen, and nothing released of the others.
+    releases
+        One entry for each noisy vector or private selection.
+    outputs
+        What the result holds, and how it comes from the releases.
+    others
+        Whom the other frames protect that this one is brought together with.
+    declared
+        What the data owner declared of the columns that the query uses.
+    cost
+        What the plan charges: in the measure of `requested`, or as rho in a session that adds up
+        rho.
+    composition
+        How the costs of the releases make that: ``"sum"``; ``"numerical"`` where they are amounts
+        of rho and the privacy loss distributions together keep it; ``"zcdp"`` where the sum of
+        these amounts implies it.
+    split
+        How the cost is divided among the releases: ``"least error"`` for the least sum of the
+        outputs' squared relative errors, ``"equal"`` or ``"weights"`` by outputs.
+    requested
+        What was asked for; the cost is never more.
+    remaining
+        The session's budget before the plan, or None for a query without a session.
+    warnings
+        What a reviewer should look at twice.
+    share
+        Of a plan on one of several disjoint parts: what the session of the whole frame would be
+        charged when the plan was made. `cost` and `remaining` are the part's.
+    """
+
+    source: str
+    unit: Unit
+    others: tuple[str, ...]
+    declared: tuple[str, ...]
+    steps: tuple[PlanStep, ...]
+    grouping: str | None
+    groups: int | None
+    keys: str | None
+    keys_digest: str | None = field(repr=False)
+    best_group: bool
+    releases: tuple[NoisyAggregate, ...]
+    outputs: tuple[PlanOutput, ...]
+    cost: Budget
+    composition: str
+    split: str
+    warnings: tuple[str, ...]
+    requested: Budget
+    remaining: Budget | None
+    share: Share | None = None
+
+    def explain(self, format: Format = "text", *, size: int | None = None) -> str:
+        """The plan for a reviewer.
+
+        Parameters
+        ----------
+        format
+            ``"text"`` or ``"markdown"``; ``"html"``, a fragment of a page with a style of its own
+            and no scripts; ``"mermaid"``, a flowchart.
+        size
+            A public guess of how many individuals each group has; how many there are, where nothing
+            is grouped. The plan then also warns of noise above a tenth of what so many can change,
+            and of a delta above one over their number. Guess before you look at the data.
+
+        Raises
+        ------
+        UnsupportedOperation
+            For another format.
+        InvalidBounds
+            For a guess that is not a positive whole number.
+        """
+        return render(self, format, size)
+
+    def __repr__(self) -> str:
+        number = "1 release" if len(self.releases) == 1 else f"{len(self.releases)} releases"
+        return f"<Plan for {self.source!r}: {number} for {self.cost.words()}; see .explain()>"
+
+    def _repr_html_(self) -> str:
+        return self.explain("html")
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of everything in the plan that matters to privacy, or that a reviewer reads of
+        it; not of what remains of a budget.
+        """
+        return document.fingerprint(self)
+
+    @property
+    def events(self) -> tuple[AnyEvent, ...]:
+        """What the plan does, for `dpframe.accounting`: one event per release and round.
+
+        Whoever doubts the plan's cost can count them again with any accountant, or hand them to
+        another library (`dpframe.accounting.to_dp_accounting`). Roots are rounded towards more
+        privacy loss.
+        """
+        return tuple(event for release in self.releases for event in release.events)
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """The plan as a document that a reviewer can keep, sign and compare.
+
+        Exact numbers are text such as ``"1/3"``. It holds what the analyst wrote, constants
+        included, and no private data. Its form is `docs/plan.schema.json`.
+
+        Parameters
+        ----------
+        indent
+            Spaces by which levels are indented; None writes one line.
+        """
+        return document.to_json(self, indent)
+
+    @classmethod
+    def from_json(cls, text: str | bytes | os.PathLike[str]) -> Plan:
+        """The plan that a document holds; it explains itself and counts its cost as before.
+
+        Parameters
+        ----------
+        text
+            The JSON, or the path of a file with it.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When it is not the document of a plan, or one of another version.
+        PlanMismatch
+            When it was edited since it was written.
+        """
+        found = text if isinstance(text, str | bytes) else document.content(text)
+        plan = cls(**document.from_json(found, _hints()))
+        if document.to_json(plan, None) != document.on_one_line(found):
+            raise document.edited("it holds what follows from the rest, and does not follow")
+        return plan
+
+    def diff(self, other: Plan) -> str:
+        """What is different in another plan, in words, a line each; empty where nothing is.
+
+        What remains of budgets is not compared.
+
+        Examples
+        --------
+        >>> import polars as pl, dpframe as dp
+        >>> session = dp.Session(epsilon=1)
+        >>> people = session.protect(pl.DataFrame({"age": [31, 64]}), unit=dp.Rows())
+        >>> query = people.filter(pl.col("age") >= 40).dp_count()
+        >>> print(people.dp_count().plan(epsilon="0.1").diff(query.plan(epsilon="0.5")))
+        filter on `age` added: filter(col("age") >= 40)
+        epsilon of `len` 0.1 -> 0.5
+        epsilon of the plan 0.1 -> 0.5
+        """
+        return "\n".join(differences(self, other))
+
+    def accuracy(
+        self,
+        column: str,
+        confidence: Number = 0.95,
+        *,
+        simultaneous: bool = False,
+        count: float | None = None,
+    ) -> float:
+        """A bound on the error of an output column that holds with the given confidence.
+
+        Parameters
+        ----------
+        column
+            The output's name.
+        confidence
+            Between 0 and 1. Where an output has several parts each gets an equal share of what may
+            go wrong (union bound).
+        simultaneous
+            Whether the bound holds for all groups together.
+        count
+            A public guess of the number of values in a group, for means and variances; without it
+            their bound is what the clamping of the result alone guarantees. For randomised
+            response the number of rows.
+
+        Raises
+        ------
+        UnknownColumn
+            When there is no such output.
+        UnsupportedOperation
+            For arithmetic of several aggregates, whose error depends on the data.
+        """
+        outputs = {output.name: output for output in self.outputs}
+        if column not in outputs:
+            raise UnknownColumn(
+                f"the plan has no output {column!r}", remedy=did_you_mean(column, outputs)
+            )
+        output = outputs[column]
+        level = confidence_of(confidence)
+        level = 1 - (1 - level) / max(1, len(output.releases))
+        used = [self.releases[number] for number in output.releases]
+        if len(used) == 1 and isinstance(used[0].law, RandomizedResponse):
+            if count is None:
+                raise needs_count(used[0].name)
+            return used[0].law.error(level, count, used[0].entries if simultaneous else 1)
+        errors: list[Fraction | float] = [r.accuracy(level, simultaneous) for r in used]
+        return output.error.bound(errors, count)
+
+
+def _hints() -> dict[str, object]:
+    """The types of a plan's fields."""
+    found = typing.get_type_hints(Plan)
+    return {name: found[name] for name in Plan.__dataclass_fields__}
