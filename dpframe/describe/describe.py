@@ -22,12 +22,12 @@ from dpframe.describe.notes import (
     declared_words,
     error_rule,
     learned_words,
+    limit_words,
     notes_for,
     other_units,
     warnings_for,
 )
 from dpframe.frames.groups import Groups
-from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
 from dpframe.infer import PlannedUse
 from dpframe.mechanisms import DiscreteGaussian, NoNoise
@@ -70,7 +70,7 @@ def described(
         unit=query.relation.facts.unit,
         others=other_units(query),
         declared=declared_words(query),
-        steps=_steps(query.relation),
+        steps=_steps(query),
         grouping=None if groups is None else f"{groups.words()}: {groups.origin}",
         groups=None if listed is None else listed.size,
         keys=None if listed is None else listed.listed(),
@@ -176,11 +176,19 @@ def _output(
     )
 
 
-def _steps(relation: Relation) -> tuple[PlanStep, ...]:
+def _steps(query: Query) -> tuple[PlanStep, ...]:
+    relation = query.relation
     after = [*(facts for _, facts in relation.steps), relation.facts][1:]
     return tuple(
-        PlanStep(step.words(), _stability(step), learned_words(before, facts), definition(step))
-        for (step, before), facts in zip(relation.steps, after, strict=True)
+        PlanStep(
+            step.words(),
+            _stability(step),
+            (*limits, *learned_words(before, facts)),
+            definition(step),
+        )
+        for (step, before), facts, limits in zip(
+            relation.steps, after, limit_words(query), strict=True
+        )
     )
 
 

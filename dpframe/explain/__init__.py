@@ -1,5 +1,5 @@
 """From plans to words."""
 
-from dpframe.explain.render import render
+from dpframe.explain.render import Format, render
 
-__all__ = ["render"]
+__all__ = ["Format", "render"]

@@ -8,14 +8,13 @@ import os
 import typing
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal
 
 from dpframe.accounting.events import AnyEvent
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number
 from dpframe.core.units import Unit
 from dpframe.errors import UnknownColumn
-from dpframe.explain import render
+from dpframe.explain import Format, render
 from dpframe.ledger.parts import Share
 from dpframe.mechanisms import RandomizedResponse
 from dpframe.plan import document
@@ -95,20 +94,34 @@ class Plan:
     remaining: Budget | None
     share: Share | None = None
 
-    def explain(self, format: Literal["text", "markdown"] = "text") -> str:
+    def explain(self, format: Format = "text", *, size: int | None = None) -> str:
         """The plan for a reviewer.
 
         Parameters
         ----------
         format
-            ``"text"`` or ``"markdown"``.
+            ``"text"`` or ``"markdown"``; ``"html"``, a fragment of a page with a style of its own
+            and no scripts; ``"mermaid"``, a flowchart.
+        size
+            A public guess of how many individuals each group has; how many there are, where nothing
+            is grouped. The plan then also warns of noise above a tenth of what so many can change,
+            and of a delta above one over their number. Guess before you look at the data.
 
         Raises
         ------
         UnsupportedOperation
             For another format.
+        InvalidBounds
+            For a guess that is not a positive whole number.
         """
-        return render(self, format)
+        return render(self, format, size)
+
+    def __repr__(self) -> str:
+        number = "1 release" if len(self.releases) == 1 else f"{len(self.releases)} releases"
+        return f"<Plan for {self.source!r}: {number} for {self.cost.words()}; see .explain()>"
+
+    def _repr_html_(self) -> str:
+        return self.explain("html")
 
     @property
     def fingerprint(self) -> str:
