@@ -29,6 +29,11 @@ class PerIndividual(Step):
     ---------
     The rows of one individual become one row, computed from these rows alone.
 
+    Proof
+    -----
+    Rows are grouped by the identifier first, so each result is a function of one group. Counting
+    does not depend on the order of rows.
+
     Parameters
     ----------
     by
