@@ -34,7 +34,10 @@ SCHEMA: dict[str, Any] = {
 }
 NAMES: dict[str, Any] = {
     **{name: pl.col(name) for name in SCHEMA},
-    **{"pl": pl, "date": date, "time": time, "timedelta": timedelta},
+    "pl": pl,
+    "date": date,
+    "time": time,
+    "timedelta": timedelta,
 }
 
 RECEIVERS = {
@@ -99,8 +102,8 @@ l.list.to_struct(fields=["f"]) l.list.to_map()
 rb.arr.all() rb.arr.any() r.arr.agg(pl.element().sum()) r.arr.contains(1)
 r.arr.count_matches(1) r.arr.dot(r) r.arr.eval(pl.element()) r.arr.get(0) rs.arr.join(",")
 r.arr.slice(0,1) r.arr.to_struct(fields=["f","g","h"])
-st.struct.drop(["f"]) st.struct.eval(pl.element()) st.struct.field("f") st.struct.rename_fields(["h","i"])
-st.struct.with_fields(h=1)
+st.struct.drop(["f"]) st.struct.eval(pl.element()) st.struct.field("f")
+st.struct.rename_fields(["h","i"]) st.struct.with_fields(h=1)
 c.cat.slice(0,1) c.cat.ends_with("x") c.cat.starts_with("x") c.cat.to(pl.Enum(["x"]))
 y.bin.contains(b"x") y.bin.decode("hex") y.bin.encode("hex") y.bin.ends_with(b"x") y.bin.get(0)
 y.bin.reinterpret(dtype=pl.Int64) y.bin.slice(0,1) y.bin.starts_with(b"x")

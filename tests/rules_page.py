@@ -45,9 +45,9 @@ def sections(thing: Any) -> dict[str, str]:
     """A docstring by section; what comes before the first one has no title."""
     text = inspect.cleandoc(thing.__doc__ or "") + "\n"
     found = list(_SECTION.finditer(text))
-    ends = [match.start() for match in found[1:]] + [len(text)]
-    parts = {"": text[: found[0].start() if found else len(text)].strip()}
-    for match, end in zip(found, ends, strict=True):
+    bounds = [match.start() for match in found] + [len(text)]
+    parts = {"": text[: bounds[0]].strip()}
+    for match, end in zip(found, bounds[1:], strict=True):
         parts[match["title"]] = text[match.end() : end].strip()
     return parts
 
@@ -82,7 +82,9 @@ def rows() -> str:
 def sums() -> str:
     """The rule that most aggregates rest on."""
     parts = sections(additive_sensitivity)
-    return f"{_where(additive_sensitivity)}\n\n{_markdown(parts[''] + chr(10) * 2 + parts['Notes'])}"
+    return (
+        f"{_where(additive_sensitivity)}\n\n{_markdown(parts[''] + chr(10) * 2 + parts['Notes'])}"
+    )
 
 
 def aggregates() -> str:
@@ -129,21 +131,24 @@ def _markdown(text: str) -> str:
     term above it means.
     """
     made: list[str] = []
+    said = False
     for line in text.split("\n"):
-        if not line.startswith("    "):
-            made.append(_escaped(line))
-        elif made[-1] and not made[-1].startswith((" ", ":")):
+        indented = line.startswith("    ")
+        if indented and made[-1] and not made[-1].startswith((" ", ":")):
             made.append(f":   {_escaped(line.strip())}")
+            said = True
         else:
-            made.append(line)
+            said = said and indented
+            made.append(line if indented and not said else _escaped(line))
     return "\n".join(made)
 
 
 def _escaped(line: str) -> str:
     pieces = re.split(r"(`+[^`]*`+)", line)
     pieces[::2] = [
-        re.sub(r"\*\*|\*(?= )|[\[\]]", lambda m: re.sub("(.)", r"\\\1", m[0]), piece)
-        .replace("<", "&lt;")
+        re.sub(r"\*\*|\*(?= )|[\[\]]", lambda m: re.sub("(.)", r"\\\1", m[0]), piece).replace(
+            "<", "&lt;"
+        )
         for piece in pieces[::2]
     ]
     return "".join(pieces)
