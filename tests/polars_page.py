@@ -116,7 +116,7 @@ def _public(owner: Any) -> list[str]:
 
 
 def _gives_expression(function: Any) -> bool:
-    return "Expr" in str(inspect.signature(function).return_annotation)
+    return re.search(r"\bExpr\b", str(inspect.signature(function).return_annotation)) is not None
 
 
 def _called(name: str) -> pl.Expr | None:

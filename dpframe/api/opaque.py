@@ -50,7 +50,7 @@ _OTHERWISE = {
     **dict.fromkeys(("explain", "show_graph"), "use .explain_unit(), or explain of a query"),
     "dp_protect": "use it as it is: it is protected already",
     **dict.fromkeys(
-        ("collect_schema", "dtypes", "width", "get_column_index"),
+        ("collect_schema", "dtypes", "width", "get_column_index", "clear"),
         "use .schema and .columns, which are public",
     ),
 }
@@ -79,6 +79,7 @@ GROUP_HINTS: Mapping[str, str] = MappingProxyType(
             "use a dp_* method, such as .dp_mean(column, bounds)",
         ),
         **dict.fromkeys(("head", "tail", "first", "last", "all", "map_groups"), RAW),
+        "having": "filter the released result, which is public",
     }
 )
 
