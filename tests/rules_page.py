@@ -146,7 +146,7 @@ def _markdown(text: str) -> str:
 def _escaped(line: str) -> str:
     pieces = re.split(r"(`+[^`]*`+)", line)
     pieces[::2] = [
-        re.sub(r"\*\*|\*(?= )|[\[\]]", lambda m: re.sub("(.)", r"\\\1", m[0]), piece).replace(
+        re.sub(r"\*\*|(?<= )\*(?= )|[\[\]]", lambda m: re.sub("(.)", r"\\\1", m[0]), piece).replace(
             "<", "&lt;"
         )
         for piece in pieces[::2]
