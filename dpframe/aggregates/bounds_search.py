@@ -39,6 +39,11 @@ class Bounds(Aggregate):
     ---------
     That of a histogram: a row is in one bin, so L1 = L2 = Linf = k for k rows per individual under
     add-remove adjacency. What is made of the noisy counts is post-processing.
+
+    Proof
+    -----
+    Edges are powers of two and 0, which are public, and no value lies in two bins. The size of the
+    noise is told from noisy counts and from nothing else.
     """
 
     kind: ClassVar[str] = "bounds"

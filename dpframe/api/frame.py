@@ -497,11 +497,21 @@ def _query(
             raise UnsupportedOperation(
                 "only dp expressions can be aggregated privately",
                 where=str(expression),
-                remedy="use for example pl.col('x').dp_sum((0, 10)), or dp.count()",
+                remedy=_instead(frame, expression),
             )
         specs.append(output_of(expression, alias))
     query = pipeline.ask(frame._relation, groups, specs)
     return PrivateQuery(query, frame._source, frame._session)
+
+
+def _instead(frame: PrivateFrame, expression: Any) -> str:
+    """The dp aggregate to write for one of Polars."""
+    try:
+        pipeline.read_rows([expression], {}, frame._relation, "agg")
+    except DPFrameError as refusal:
+        if refusal.remedy is not None and "dp" in refusal.remedy:
+            return refusal.remedy
+    return "use for example pl.col('x').dp_sum((0, 10)), or dp.count()"
 
 
 def divided(frame: PrivateFrame, by: Any, keys: Any) -> tuple[dict[Any, Relation], int]:

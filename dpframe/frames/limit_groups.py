@@ -32,6 +32,12 @@ class LimitGroups(Step):
     Which values are kept depends on the individual and its values alone
     (`dpframe.frames.sampling`), so frames that differ in one individual differ in at most that
     individual's kept rows afterwards. A null is a value like others.
+
+    Proof
+    -----
+    For each salt, the distinct pairs of individual and value are ordered by a salted hash and then
+    by the values, and the first `n` of each individual are kept; a row stays if its pair does. No
+    pair of another individual enters this order, and the salt is drawn without looking at data.
     """
 
     n: int

@@ -50,6 +50,11 @@ class PerIndividual(Step):
     The rows of one individual become one row, computed from these rows alone and whatever their
     order: numbers are compared, and what is added up are integers.
 
+    Proof
+    -----
+    Rows are grouped by the identifier first, so each result is a function of one group. Counting
+    does not depend on the order of rows.
+
     Parameters
     ----------
     by
