@@ -14,7 +14,7 @@ limit holds unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -22,11 +22,13 @@ import polars as pl
 from dpframe.aggregates.part import Table
 from dpframe.aggregates.statistics import GridSum, RowCount, SquareSum, Statistic, ValueCount
 from dpframe.aggregates.unit_statistics import UnitStatistic
+from dpframe.core.dtypes import DType
 from dpframe.core.tree import Column
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.groups import Groups
 from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.relation import Relation
+from dpframe.lower.packing import group_packed
 from dpframe.rows.operation import Namespace
 
 UNIT = "unit"
@@ -102,6 +104,7 @@ def through_pairs(
     columns: Sequence[pl.Expr],
     limit: PairLimit | None,
     ns: Namespace,
+    packed: Mapping[str, DType] | None = None,
 ) -> tuple[pl.LazyFrame, list[pl.Expr]]:
     """One row per individual and group, and the integers of a group from those.
 
@@ -113,6 +116,8 @@ def through_pairs(
         What each statistic made of the rows.
     limit
         What drops pairs, if anything.
+    packed
+        The types of `keys` and `UNIT` where they may be packed into one column to be grouped.
     """
     made, settled, reduced = [], [], []
     for i, (statistic, rows) in enumerate(zip(statistics, columns, strict=True)):
@@ -124,6 +129,9 @@ def through_pairs(
         else:
             made.append(statistic.reduce(rows, ns).alias(name))
             reduced.append(ns.col(name).sum().cast(ns.Int64))
-    pairs = frame.group_by([*keys, UNIT]).agg(*made)
+    if packed is None:
+        pairs = frame.group_by([*keys, UNIT]).agg(*made)
+    else:
+        pairs = group_packed(frame, packed, UNIT, made)
     kept = pairs if limit is None else limit.keep(pairs, ns)
     return (kept.with_columns(*settled) if settled else kept), reduced

@@ -13,12 +13,14 @@ from dpframe.aggregates.cells import Cells
 from dpframe.aggregates.part import CellCounts, Table
 from dpframe.aggregates.statistics import GridSum, Statistic, ValueCount
 from dpframe.aggregates.unit_statistics import UnitStatistic
+from dpframe.core.dtypes import DType
 from dpframe.core.tree import Column, Tree
 from dpframe.frames.binary import Binary
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
 from dpframe.frames.sampling import comparable
 from dpframe.lower.numbering import numbered
+from dpframe.lower.packing import packable, read_twice
 from dpframe.lower.pairs import UNIT, PairLimit, adds_up, limit_on_pairs, through_pairs
 from dpframe.rows.broadcast import unordered
 from dpframe.rows.fold import domain, lower
@@ -66,6 +68,7 @@ def lower_query(
     names = [] if groups is None else group_columns(groups)
     relation, limit = limit_on_pairs(relation, groups, tables, names, salt)
     frame = lower_rows(relation, source, ns, salt)
+    twice = ns is pl and read_twice(relation, source)
     pairs = any(isinstance(table.statistic, UnitStatistic) for table in tables) or limit is not None
     found: dict[tuple[Cells | None, bool], list[Statistic]] = {}
     for table in tables:
@@ -76,7 +79,7 @@ def lower_query(
             statistics.append(table.statistic)
     return tuple(
         Lowered(
-            _aggregate(frame, relation, groups, cells, statistics, limit, in_pairs, ns),
+            _aggregate(frame, relation, groups, cells, statistics, limit, in_pairs, twice, ns),
             cells,
             tuple(statistics),
         )
@@ -107,6 +110,7 @@ def _aggregate(
     statistics: Sequence[Statistic],
     limit: PairLimit | None,
     in_pairs: bool,
+    twice: bool,
     ns: Namespace,
 ) -> pl.LazyFrame:
     columns = relation.facts.columns
@@ -133,7 +137,8 @@ def _aggregate(
         frame = frame.filter(ns.col(_CELL).is_not_null())
     columns_of_rows = [ns.col(f"r{counted.get(i, i)}") for i in range(len(statistics))]
     if in_pairs:
-        frame, reduced = through_pairs(frame, keys, statistics, columns_of_rows, limit, ns)
+        packed = _packed(relation, groups) if twice and cells is None else None
+        frame, reduced = through_pairs(frame, keys, statistics, columns_of_rows, limit, ns, packed)
     else:
         reduced = [s.reduce(c, ns) for s, c in zip(statistics, columns_of_rows, strict=True)]
     named = [expression.alias(f"v{i}") for i, expression in enumerate(reduced)]
@@ -145,6 +150,17 @@ def _unit(relation: Relation, ns: Namespace) -> pl.Expr:
     facts = relation.facts
     assert facts.identifier is not None, "statistics of individuals need an identifier"
     return comparable(ns, facts.identifier, facts.columns[facts.identifier].dtype)
+
+
+def _packed(relation: Relation, groups: Groups | None) -> dict[str, DType] | None:
+    """The types of the columns of pairs, where these can be packed."""
+    facts = relation.facts
+    by = () if groups is None else groups.by
+    assert facts.identifier is not None
+    types = {UNIT: facts.columns[facts.identifier].dtype}
+    for i, named in enumerate(by):
+        types[f"g{i}"] = domain(named.tree, facts.columns).dtype
+    return types if packable(list(types.values())) else None
 
 
 def group_columns(groups: Groups) -> list[str]:
