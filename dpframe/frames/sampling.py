@@ -34,11 +34,13 @@ def keep_first(
     `order`, which are all that tells rows apart.
 
     Ranking takes an engine several times as long as counting, so it is for those only that have
-    too many.
+    too many. Several columns are counted by their hash: where two hashes are equal that counts
+    too many, and ranking keeps all rows of those that have few.
     """
     rank = unused(order, "rank")
     whose = [comparable(ns, name, order[name]) for name in within]
-    sized = once(frame.with_columns(ns.len().over(whose).alias(rank)))
+    counted = whose if len(whose) == 1 else [ns.struct(*whose).hash(salt)]
+    sized = once(frame.with_columns(ns.len().over(counted).alias(rank)))
     few = sized.filter(ns.col(rank) <= most).drop(rank)
     many = sized.filter(ns.col(rank) > most).drop(rank)
     ranking = first_sorted if ns is pl else first_ranked
@@ -109,7 +111,9 @@ def first_sorted(
     high, low = (
         ns.struct(*found).hash(salt) // 2 ** (64 - COARSE) for found in (whose, values.values())
     )
-    marked = frame.with_columns(high.alias(owner), (high * 2**32 + low).alias(key)).sort(key)
+    marked = frame.with_columns(
+        high.cast(ns.UInt32).alias(owner), (high * 2**32 + low).alias(key)
+    ).sort(key)
     same = ns.col(owner) == ns.col(owner).shift(1)
     mixed = ns.any_horizontal(value.ne_missing(value.shift(1)) for value in whose)
     kept = ns.col(owner).shift(most).ne_missing(ns.col(owner))

@@ -14,8 +14,10 @@ import polars as pl
 
 from dpframe.core.dtypes import DType
 from dpframe.frames.filter import DropNulls, Filter
+from dpframe.frames.limit_groups import LimitGroups
+from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.relation import Relation
-from dpframe.rows.polars_dtypes import to_polars
+from dpframe.rows.broadcast import unordered
 
 FIRST_BITS, OTHER_BITS = 33, 30
 """Of the first number, and of all others together: 63 that an Int64 has for numbers above zero."""
@@ -27,45 +29,44 @@ def packable(types: Sequence[DType]) -> bool:
     return 1 < len(types) <= _MOST and all(t.is_integer and t.name != "Int128" for t in types)
 
 
-def read_twice(relation: Relation, source: pl.LazyFrame | Mapping[int, pl.LazyFrame]) -> bool:
+def in_memory(source: pl.LazyFrame | Mapping[int, pl.LazyFrame], relation: Relation) -> bool:
     """Whether rows cost next to nothing to make, as both kinds of rows are read apart: those of a
-    frame in memory, filtered at most.
+    frame in memory, filtered at most, or limited, which holds them in memory as well.
     """
     frame = source if isinstance(source, pl.LazyFrame) else source[relation.token]
-    filtered = all(isinstance(step, (Filter, DropNulls)) for step, _ in relation.steps)
-    return filtered and frame.explain(optimized=False).startswith("DF [")
+    cheap = (Filter, DropNulls, LimitRows, LimitGroups)
+    known = all(isinstance(step, cheap) for step, _ in relation.steps)
+    return known and frame.explain(optimized=False).startswith("DF [")
+
+
+def is_limited(relation: Relation) -> bool:
+    """Whether rows are limited, so that they had better be made once."""
+    return any(isinstance(step, (LimitRows, LimitGroups)) for step, _ in relation.steps)
 
 
 def group_packed(
-    frame: pl.LazyFrame, types: Mapping[str, DType], first: str, made: Sequence[pl.Expr]
+    frame: pl.LazyFrame, names: Sequence[str], made: Sequence[pl.Expr]
 ) -> pl.LazyFrame:
-    """One row for each combination of the columns, with what the expressions make of its rows.
-
-    Parameters
-    ----------
-    types
-        The columns and their types.
-    first
-        The column with most values.
+    """One row for each combination of some columns of whole numbers, with what the expressions make
+    of its rows. The first of the columns has room for most values.
     """
-    names = [first, *(name for name in types if name != first)]
+    schema = frame.collect_schema()
     bits = [FIRST_BITS, *[OTHER_BITS // (len(names) - 1)] * (len(names) - 1)]
     numbers = [pl.col(name).cast(pl.Int64, strict=False) for name in names]
     small = pl.all_horizontal(
         number.is_between(0, 2**most - 1).fill_null(value=False)
         for number, most in zip(numbers, bits, strict=True)
     )
-    packed, unpacked, below = pl.lit(0, dtype=pl.Int64), [], 63
+    parts, unpacked, below = [], [], 63
     for name, number, most in zip(names, numbers, bits, strict=True):
         below -= most
-        packed = packed + number * 2**below
+        parts.append(number * 2**below)
         found = pl.col(names[0]) // 2**below % 2**most
-        unpacked.append(found.cast(to_polars(types[name])).alias(name))
-    rest = [name for name in frame.collect_schema().names() if name not in names]
-    by_one = frame.filter(small).select(packed.alias(first), *rest).group_by(first).agg(*made)
-    values = pl.exclude(first)
-    by_all = frame.filter(~small).group_by(names).agg(*made)
-    made_names = [expression.meta.output_name() for expression in made]
-    return pl.concat(
-        [by_one.select(*unpacked, values), by_all.select(*names, *made_names)], how="vertical"
-    )
+        unpacked.append(found.cast(schema[name]).alias(name))
+    rest = [name for name in schema.names() if name not in names]
+    results = [expression.meta.output_name() for expression in made]
+    one = unordered(pl, pl.sum_horizontal(parts)).alias(names[0])
+    by_one = frame.filter(small).select(one, *rest).group_by(names[0]).agg(*made)
+    every = [unordered(pl, pl.col(name)).alias(name) for name in names]
+    by_every = frame.filter(~small).select(*every, *rest).group_by(names).agg(*made)
+    return pl.concat([by_one.select(*unpacked, *results), by_every.select(*names, *results)])

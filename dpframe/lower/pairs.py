@@ -14,7 +14,7 @@ limit holds unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -22,7 +22,6 @@ import polars as pl
 from dpframe.aggregates.part import Table
 from dpframe.aggregates.statistics import GridSum, RowCount, SquareSum, Statistic, ValueCount
 from dpframe.aggregates.unit_statistics import UnitStatistic
-from dpframe.core.dtypes import DType
 from dpframe.core.tree import Column
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.groups import Groups
@@ -104,7 +103,7 @@ def through_pairs(
     columns: Sequence[pl.Expr],
     limit: PairLimit | None,
     ns: Namespace,
-    packed: Mapping[str, DType] | None = None,
+    packed: bool = False,
 ) -> tuple[pl.LazyFrame, list[pl.Expr]]:
     """One row per individual and group, and the integers of a group from those.
 
@@ -117,7 +116,7 @@ def through_pairs(
     limit
         What drops pairs, if anything.
     packed
-        The types of `keys` and `UNIT` where they may be packed into one column to be grouped.
+        Whether `keys` and `UNIT` are packed into one column to be grouped.
     """
     made, settled, reduced = [], [], []
     for i, (statistic, rows) in enumerate(zip(statistics, columns, strict=True)):
@@ -129,9 +128,9 @@ def through_pairs(
         else:
             made.append(statistic.reduce(rows, ns).alias(name))
             reduced.append(ns.col(name).sum().cast(ns.Int64))
-    if packed is None:
-        pairs = frame.group_by([*keys, UNIT]).agg(*made)
+    if packed:
+        pairs = group_packed(frame, [UNIT, *keys], made)
     else:
-        pairs = group_packed(frame, packed, UNIT, made)
+        pairs = frame.group_by([*keys, UNIT]).agg(*made)
     kept = pairs if limit is None else limit.keep(pairs, ns)
     return (kept.with_columns(*settled) if settled else kept), reduced

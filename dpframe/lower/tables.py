@@ -13,14 +13,13 @@ from dpframe.aggregates.cells import Cells
 from dpframe.aggregates.part import CellCounts, Table
 from dpframe.aggregates.statistics import GridSum, Statistic, ValueCount
 from dpframe.aggregates.unit_statistics import UnitStatistic
-from dpframe.core.dtypes import DType
 from dpframe.core.tree import Column, Tree
 from dpframe.frames.binary import Binary
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
-from dpframe.frames.sampling import comparable
+from dpframe.frames.sampling import comparable, once
 from dpframe.lower.numbering import numbered
-from dpframe.lower.packing import packable, read_twice
+from dpframe.lower.packing import in_memory, is_limited, packable
 from dpframe.lower.pairs import UNIT, PairLimit, adds_up, limit_on_pairs, through_pairs
 from dpframe.rows.broadcast import unordered
 from dpframe.rows.fold import domain, lower
@@ -68,7 +67,7 @@ def lower_query(
     names = [] if groups is None else group_columns(groups)
     relation, limit = limit_on_pairs(relation, groups, tables, names, salt)
     frame = lower_rows(relation, source, ns, salt)
-    twice = ns is pl and read_twice(relation, source)
+    packing = ns is pl and in_memory(source, relation)
     pairs = any(isinstance(table.statistic, UnitStatistic) for table in tables) or limit is not None
     found: dict[tuple[Cells | None, bool], list[Statistic]] = {}
     for table in tables:
@@ -79,7 +78,7 @@ def lower_query(
             statistics.append(table.statistic)
     return tuple(
         Lowered(
-            _aggregate(frame, relation, groups, cells, statistics, limit, in_pairs, twice, ns),
+            _aggregate(frame, relation, groups, cells, statistics, limit, in_pairs, packing, ns),
             cells,
             tuple(statistics),
         )
@@ -110,7 +109,7 @@ def _aggregate(
     statistics: Sequence[Statistic],
     limit: PairLimit | None,
     in_pairs: bool,
-    twice: bool,
+    packing: bool,
     ns: Namespace,
 ) -> pl.LazyFrame:
     columns = relation.facts.columns
@@ -120,7 +119,10 @@ def _aggregate(
     if cells is not None:
         rows[_CELL] = unordered(ns, cells.row(columns, ns))
         keys.append(_CELL)
-    if in_pairs:
+    packed = packing and in_pairs and cells is None and _packable(relation, groups)
+    if packed:  # where nothing hides the column, Polars filters before it computes
+        rows[UNIT] = ns.col(relation.facts.identifier)
+    elif in_pairs:
         rows[UNIT] = _unit(relation, ns)
     counted = _counted_by(statistics)
     for i, statistic in enumerate(statistics):
@@ -136,8 +138,9 @@ def _aggregate(
     if cells is not None:
         frame = frame.filter(ns.col(_CELL).is_not_null())
     columns_of_rows = [ns.col(f"r{counted.get(i, i)}") for i in range(len(statistics))]
+    if packed and is_limited(relation):
+        frame = once(frame)
     if in_pairs:
-        packed = _packed(relation, groups) if twice and cells is None else None
         frame, reduced = through_pairs(frame, keys, statistics, columns_of_rows, limit, ns, packed)
     else:
         reduced = [s.reduce(c, ns) for s, c in zip(statistics, columns_of_rows, strict=True)]
@@ -152,15 +155,12 @@ def _unit(relation: Relation, ns: Namespace) -> pl.Expr:
     return comparable(ns, facts.identifier, facts.columns[facts.identifier].dtype)
 
 
-def _packed(relation: Relation, groups: Groups | None) -> dict[str, DType] | None:
-    """The types of the columns of pairs, where these can be packed."""
-    facts = relation.facts
+def _packable(relation: Relation, groups: Groups | None) -> bool:
+    """Whether the columns of pairs are numbers that can be packed."""
+    columns = relation.facts.columns
     by = () if groups is None else groups.by
-    assert facts.identifier is not None
-    types = {UNIT: facts.columns[facts.identifier].dtype}
-    for i, named in enumerate(by):
-        types[f"g{i}"] = domain(named.tree, facts.columns).dtype
-    return types if packable(list(types.values())) else None
+    types = [domain(named.tree, columns).dtype for named in by]
+    return packable([*types, columns[str(relation.facts.identifier)].dtype])
 
 
 def group_columns(groups: Groups) -> list[str]:

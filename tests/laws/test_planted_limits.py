@@ -207,7 +207,7 @@ def _rows_and_groups(kept: Any) -> Any:
 
     def plant(patch: Patch) -> None:
         patch.setattr(dpframe.frames.limit_rows, "keep_first", kept)
-        patch.setattr(dpframe.frames.limit_groups, "keep_first", kept)
+        patch.setattr(dpframe.frames.limit_groups, "keep_first_of_many", kept)
 
     return plant
 
@@ -270,6 +270,7 @@ def _not_by_unit(
     columns: Sequence[pl.Expr],
     limit: Any,
     ns: Any,
+    packed: bool,
 ) -> tuple[pl.LazyFrame, list[pl.Expr]]:
     """Rows are not put together, and each counts as one individual."""
     names = [f"p{i}" for i in range(len(statistics))]
