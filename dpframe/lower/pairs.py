@@ -121,7 +121,9 @@ def through_pairs(
     made, settled, reduced = [], [], []
     for i, (statistic, rows) in enumerate(zip(statistics, columns, strict=True)):
         name = f"p{i}"
-        if isinstance(statistic, UnitStatistic):
+        if isinstance(statistic, UnitStatistic) and statistic.counts_pairs:
+            reduced.append(ns.len().cast(ns.Int64))
+        elif isinstance(statistic, UnitStatistic):
             made.append(statistic.gather(rows, ns).alias(name))
             settled.append(statistic.settle(ns.col(name), ns).alias(name))
             reduced.append(statistic.reduce(ns.col(name), ns))

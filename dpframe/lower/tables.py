@@ -129,12 +129,7 @@ def _aggregate(
         column = None if i in counted else statistic.row(columns, ns)
         if column is not None:
             rows[f"r{i}"] = column
-    if rows:
-        named = [expression.alias(f"__{name}") for name, expression in rows.items()]
-        if not any(expression.meta.root_names() for expression in named):
-            frame = frame.with_columns(*named)  # a select of constants alone would yield one row
-            named = [ns.col(f"__{name}") for name in rows]
-        frame = frame.select(*(e.alias(n) for e, n in zip(named, rows, strict=True)))
+    frame = _selected(frame, rows, ns) if rows else frame
     if cells is not None:
         frame = frame.filter(ns.col(_CELL).is_not_null())
     columns_of_rows = [ns.col(f"r{counted.get(i, i)}") for i in range(len(statistics))]
@@ -146,6 +141,15 @@ def _aggregate(
         reduced = [s.reduce(c, ns) for s, c in zip(statistics, columns_of_rows, strict=True)]
     named = [expression.alias(f"v{i}") for i, expression in enumerate(reduced)]
     return frame.group_by(keys).agg(*named) if keys else frame.select(*named)
+
+
+def _selected(frame: pl.LazyFrame, rows: Mapping[str, pl.Expr], ns: Namespace) -> pl.LazyFrame:
+    """A row of these columns for each row."""
+    named = [expression.alias(f"__{name}") for name, expression in rows.items()]
+    if not any(expression.meta.root_names() for expression in named):
+        frame = frame.with_columns(*named)  # a select of constants alone would yield one row
+        named = [ns.col(f"__{name}") for name in rows]
+    return frame.select(*(e.alias(n) for e, n in zip(named, rows, strict=True)))
 
 
 def _unit(relation: Relation, ns: Namespace) -> pl.Expr:

@@ -287,6 +287,12 @@ def _half_range(self: CategoryChoice, scope: Scope) -> ScoreRange:
     return ScoreRange(contribution.magnitude, spread.l2_squared * contribution.magnitude**2)
 
 
+def _each_row_of_individuals(patch: Patch) -> None:
+    """Individuals add as many as they have rows."""
+    patch.setattr(UnitCount, "counts_pairs", False)
+    patch.setattr(UnitCount, "settle", lambda self, column, ns: column)
+
+
 UNIT_SUM = 'pl.col("x").dp_sum((-3, 7), per="unit")'
 THREE_GROUPS = ('f.limit_groups(3, by="g")', 'f.limit_rows(2, by="g")')
 FILLED = 'f.with_columns(g=(pl.col("x") % 5).cast(pl.String))'
@@ -398,7 +404,7 @@ MISTAKES: dict[str, tuple[Any, Case]] = {
         (UNIT_SUM, "f", ()),
     ),
     "individuals count once per row": (
-        function(UnitCount, "settle", lambda self, column, ns: column),
+        _each_row_of_individuals,
         ('pl.col("id").dp_n_unique()', "f", ()),
     ),
     "rows of individuals are not clamped": (

@@ -102,9 +102,10 @@ def test_packing_changes_no_table(frame: pl.DataFrame, salt: int, most: int) -> 
     names = frame.columns[2:]
     private = dp.Session(epsilon=1, delta=0.1).protect(frame, unit="c0")
     limited = private.limit_rows(3, by=names).limit_groups(most, by=names)
+    x: Any = pl.col("x")
     query = (
         limited.group_by(*names)
-        .agg(n=dp.n_unique("c0"), s=pl.col("x").dp_sum((0, 9), per="unit"), c=dp.count())
+        .agg(n=dp.n_unique("c0"), s=x.dp_sum((0, 9), per="unit"), c=dp.count())
         ._query
     )
     assert isinstance(query.relation.steps[-1][0], LimitGroups)
