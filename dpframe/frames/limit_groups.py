@@ -12,7 +12,7 @@ from dpframe.frames.facts import FrameFacts
 from dpframe.frames.limits import GroupLimit
 from dpframe.frames.sampling import (
     comparable,
-    keep_first,
+    keep_first_of_many,
     require_columns,
     require_count,
     require_identifier,
@@ -90,7 +90,7 @@ class LimitGroups(Step):
         order = {}
         for name in dict.fromkeys((identifier, *self.by)):
             order[names[name]] = grouped_type(before.columns[name].dtype)
-        return keep_first(pairs, self.n, [names[identifier]], order, salt, ns)
+        return keep_first_of_many(pairs, self.n, [names[identifier]], order, salt, ns)
 
     def words(self) -> str:
         return f"limit_groups({self.n}, by=[{', '.join(repr(name) for name in self.by)}])"
