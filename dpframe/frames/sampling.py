@@ -57,9 +57,9 @@ def keep_first_of_many(
     ns: Namespace,
 ) -> pl.LazyFrame:
     """The same rows, found sooner where rows are narrow and many have too many: where ranking is a
-    sort, counting before it does not pay.
+    sort, counting before it does not pay, unless so many are kept that few have more.
     """
-    keep = first_sorted if ns is pl else keep_first
+    keep = first_sorted if ns is pl and most < _PLENTY else keep_first
     return keep(frame, most, within, order, salt, ns)
 
 
@@ -83,6 +83,8 @@ def first_ranked(
     return kept
 
 
+_PLENTY = 10
+"""A limit that few are taken to exceed; only speed depends on it."""
 COARSE = 32
 """How many bits of a hash a sort goes by."""
 
