@@ -65,8 +65,9 @@ bench: .venv/stamp-dev ## ratios within one run: planning, overhead, import
 docs: .venv/stamp-docs ## the documentation, into site/
 	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict
 
-docs-update: .venv/stamp-dev ## rewrite outputs and tables in the documentation
+docs-update: .venv/stamp-dev ## rewrite outputs, tables and pictures in the documentation
 	.venv/bin/python -m tests.documentation
+	.venv/bin/python docs/pictures.py
 
 screenshots: .venv/stamp-dev ## draw plans and notebooks for the documentation; needs Chromium
 	.venv/bin/python -m tests.screenshots $(if $(MERMAID),--mermaid $(MERMAID))

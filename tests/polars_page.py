@@ -27,7 +27,7 @@ from dpframe.rows.registry import BY_NAME
 from .polars_calls import CALLS, NAMES, RECEIVERS, SCHEMA
 
 WRITTEN_WITH = "2.1"
-"""The version of Polars whose methods the tables list."""
+"""The version of Polars whose methods the tables list; set it to a newer one to list that one's."""
 CURRENT = pl.__version__.startswith(WRITTEN_WITH + ".")
 
 _NO_OPERATION = {*RECEIVERS, "meta", "ext", "map", "deserialize", "pipe", "from_json"}
@@ -90,14 +90,15 @@ class Outcome:
 def outcomes() -> tuple[Outcome, ...]:
     """Of all methods of expressions that the installed Polars has."""
     found = []
-    for name in _methods():
+    for name in methods():
         expression = _called(name)
         if expression is not None:
             found.append(_outcome(name, expression))
     return tuple(found)
 
 
-def _methods() -> Iterator[str]:
+def methods() -> Iterator[str]:
+    """All that the installed Polars has for expressions, by namespace."""
     for space in RECEIVERS:
         if space and not hasattr(pl.Expr, space):
             continue

@@ -22,7 +22,7 @@ from dpframe.frames.step import Step
 from dpframe.rows.operation import RowOperation
 
 _SECTION = re.compile(r"^(?P<title>[A-Z][a-z]+)\n-{3,}\n", re.MULTILINE)
-_STEPS = {
+STEPS = {
     "Filter": "`filter`",
     "DropNulls": "`drop_nulls`",
     "WithColumns": "`with_columns`, `cast`, `fill_null`, `fill_nan`",
@@ -71,7 +71,7 @@ def steps() -> str:
     """Operations on frames."""
     found = step_types()
     general = [_entry("Every step", Step)]
-    return "\n\n".join(general + [_entry(title, found[name]) for name, title in _STEPS.items()])
+    return "\n\n".join(general + [_entry(title, found[name]) for name, title in STEPS.items()])
 
 
 def rows() -> str:
@@ -81,10 +81,9 @@ def rows() -> str:
 
 def sums() -> str:
     """The rule that most aggregates rest on."""
-    parts = sections(additive_sensitivity)
-    return (
-        f"{_where(additive_sensitivity)}\n\n{_markdown(parts[''] + chr(10) * 2 + parts['Notes'])}"
-    )
+    said = sections(additive_sensitivity)
+    parts = [_where(additive_sensitivity), markdown(said[""]), markdown(said["Notes"])]
+    return "\n\n".join(parts)
 
 
 def aggregates() -> str:
@@ -103,22 +102,22 @@ def noise() -> str:
     parts = []
     for law in laws():
         name = "rounded_laplace" if law is mechanisms.RoundedLaplace else law.name
-        parts.append(f"### `{name}`\n\n{_where(law)}\n\n{_markdown(sections(law)[''])}")
+        parts.append(f"### `{name}`\n\n{_where(law)}\n\n{markdown(sections(law)[''])}")
     return "\n\n".join(parts)
 
 
 def composition() -> str:
     """What a session guarantees."""
-    parts = [_markdown(sections(Session)["Guarantee"])]
-    partition = _markdown(sections(Session.partition)["Guarantee"])
+    parts = [markdown(sections(Session)["Guarantee"])]
+    partition = markdown(sections(Session.partition)["Guarantee"])
     return "\n\n".join([_where(Session), *parts, "### Disjoint parts", partition])
 
 
 def _entry(title: str, thing: Any) -> str:
     parts = sections(thing)
-    text = f"### {title}\n\n{_where(thing)}\n\n{_markdown(parts[''])}"
-    text += f"\n\n**Guarantee.** {_markdown(parts['Guarantee'])}"
-    return text + (f"\n\n**Why.** {_markdown(parts['Proof'])}" if "Proof" in parts else "")
+    text = f"### {title}\n\n{_where(thing)}\n\n{markdown(parts[''])}"
+    text += f"\n\n**Guarantee.** {markdown(parts['Guarantee'])}"
+    return text + (f"\n\n**Why.** {markdown(parts['Proof'])}" if "Proof" in parts else "")
 
 
 def _where(thing: Any) -> str:
@@ -126,7 +125,7 @@ def _where(thing: Any) -> str:
     return f"*`{name}` in `{thing.__module__.replace('.', '/')}.py`*"
 
 
-def _markdown(text: str) -> str:
+def markdown(text: str) -> str:
     """Plain text with its signs kept as they are; what is indented is a formula, or says what a
     term above it means.
     """
