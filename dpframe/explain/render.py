@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dpframe.errors import UnsupportedOperation
 from dpframe.explain.story import Item, Section, story
+from dpframe.explain.visible import visible
 
 if TYPE_CHECKING:
     from dpframe.plan import Plan
@@ -38,18 +39,13 @@ def _numbered(section: Section) -> Iterator[tuple[str, Item]]:
         yield f"{number}. " if section.numbered else "", item
 
 
-def _visible(text: str) -> str:
-    """Text on one line: names and constants of an analyst cannot pass for lines of the plan."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-
-
 def _text(sections: Iterable[Section]) -> Iterator[str]:
     for section in sections:
         yield section.title
         for number, item in _numbered(section):
-            yield f"  {number}{_visible(item.head)}"
+            yield f"  {number}{visible(item.head)}"
             indent = " " * (2 + len(number) + 2)
-            yield from (f"{indent}{_visible(line)}" for line in item.details)
+            yield from (f"{indent}{visible(line)}" for line in item.details)
 
 
 def _markdown(sections: Iterable[Section]) -> Iterator[str]:
@@ -65,7 +61,7 @@ def _markdown(sections: Iterable[Section]) -> Iterator[str]:
 
 def _escape(text: str) -> str:
     """Text that Markdown shows as it is, on one line."""
-    text = _visible(text)
+    text = visible(text)
     for character in "\\`*_{}[]<>#|~&$":
         text = text.replace(character, "\\" + character)
     return text
