@@ -8,7 +8,6 @@ object that lacks a field or has another.
 from __future__ import annotations
 
 import dataclasses
-import math
 import re
 import types
 import typing
@@ -68,8 +67,6 @@ def encode(value: Any) -> Any:
     """A value as JSON."""
     if isinstance(value, Fraction):
         return str(value)
-    if isinstance(value, float) and math.isinf(value):
-        return str(value)  # JSON has no infinity
     if isinstance(value, tuple):
         return [encode(item) for item in value]
     if isinstance(value, Budget):
@@ -106,8 +103,6 @@ def decode(hint: Any, data: Any, where: str) -> Any:
         return _fraction(data, where)
     if hint is Any:  # a definition, which is JSON
         return data
-    if hint is float and data in ("inf", "-inf"):
-        return float(data)
     if hint in (bool, int, str, float, types.NoneType):
         if type(data) is not hint:
             raise Malformed(where)

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from dpframe.errors import DPFrameError
 from dpframe.mechanisms import KeyLaw, SelectionLaw
+from dpframe.mechanisms.events import events_of
 from dpframe.plan.noisy_aggregate import NoisyAggregate, scale_of
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ def contradiction(plan: Plan) -> str | None:
     """The first thing that does not follow from the rest of the plan, if any."""
     try:
         return next(_contradictions(plan), None)
-    except (ArithmeticError, ValueError, AssertionError):
+    except (ArithmeticError, ValueError, AssertionError, DPFrameError):
         return "its numbers"
 
 
@@ -42,7 +44,7 @@ def _contradictions(plan: Plan) -> Iterator[str]:
     for i, release in enumerate(plan.releases):
         for what in _of_release(release):
             yield f"releases[{i}].{what}"
-        if not {release.name, *release.users} <= {*names}:
+        if not isinstance(release.law, KeyLaw) and not {release.name, *release.users} <= {*names}:
             yield f"releases[{i}].users"
 
 
@@ -73,6 +75,8 @@ def _of_release(release: NoisyAggregate) -> Iterator[str]:
     bounds = (spread.rows, spread.groups, spread.per_group)
     if not spread.is_bounded or any(bound is not None and bound < 0 for bound in bounds):
         yield "spread"
+    reach = None if release.scores is None else release.scores.l1
+    events_of(law, exact, reach)
     chooses = isinstance(law, SelectionLaw)
     if (release.candidates is not None) != chooses or (release.scores is not None) != chooses:
         yield "candidates"

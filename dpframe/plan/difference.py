@@ -111,7 +111,7 @@ def _edited(before: PlanStep, after: PlanStep) -> str:
     if _is_limit(one) and _is_limit(other):
         assert isinstance(one, dict)
         assert isinstance(other, dict)
-        n, m = one["n"], other["n"]
+        n, m = one.get("n"), other.get("n")
         if {**one, "n": m} == other and isinstance(n, int) and isinstance(m, int):
             return f"limit {'raised' if m > n else 'lowered'} {n} -> {m}: {after.words}"
     if before.words == after.words:

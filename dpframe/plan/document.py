@@ -35,15 +35,19 @@ def fingerprint(plan: Plan) -> str:
 
 def to_json(plan: Plan, indent: int | None) -> str:
     """The document of a plan."""
+    return _written(document_of(plan), indent)
+
+
+def document_of(plan: Plan) -> dict[str, Any]:
+    """The document as Python has it."""
     contents = _contents(plan)
-    document = {
+    document: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "fingerprint": _fingerprint(contents),
         "plan": contents,
         "session": {name: encode(getattr(plan, name)) for name in _OF_SESSION},
     }
-    document["digest"] = _digest(document)
-    return _written(document, indent)
+    return {**document, "digest": _digest(document)}
 
 
 def _written(document: Mapping[str, Any], indent: int | None) -> str:
@@ -57,8 +61,8 @@ def _written(document: Mapping[str, Any], indent: int | None) -> str:
 
 
 def from_json(text: object, hints: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """The fields of the plan that a document holds, given their types, and the same document as
-    `to_json` writes it on one line.
+    """The fields of the plan that a document holds, given their types, and the document in the form
+    that digests are made of, which does not depend on the order of names in objects.
 
     Raises
     ------
@@ -69,18 +73,16 @@ def from_json(text: object, hints: Mapping[str, Any]) -> tuple[dict[str, Any], s
     """
     try:
         document = _parsed(_content(text))
-        one_line = _written(document, None)
+        whole = canonical(document)
         stated = document.pop("digest")
         if stated != _digest(document):
             raise edited("its contents are not those that its digest was made of")
         contents = {**document["plan"], **document["session"]}
         if contents.keys() != hints.keys():
             raise edited("it lacks fields, or has others")
-        return {n: decode(hint, contents[n], n) for n, hint in hints.items()}, one_line
+        return {n: decode(hint, contents[n], n) for n, hint in hints.items()}, whole
     except Malformed as error:
         raise edited(f"{error} is nothing that a plan holds") from None
-    except RecursionError:
-        raise _no_plan() from None
 
 
 def edited(why: str) -> PlanMismatch:
@@ -100,7 +102,7 @@ def _parsed(text: str | bytes) -> dict[str, Any]:
     except ValueError:
         found = None
     if not isinstance(found, dict) or "schema_version" not in found:
-        raise _no_plan()
+        raise no_plan()
     version = found["schema_version"]
     if type(version) is not int or version != SCHEMA_VERSION:
         shown = f"{version}" if type(version) is int else "that is no whole number"
@@ -114,7 +116,8 @@ def _parsed(text: str | bytes) -> dict[str, Any]:
     return found
 
 
-def _no_plan() -> UnsupportedOperation:
+def no_plan() -> UnsupportedOperation:
+    """The refusal of what is no document of a plan at all."""
     return UnsupportedOperation(
         "this is not the JSON of a plan",
         where=_WHERE,
@@ -160,10 +163,11 @@ def _fingerprint(contents: Mapping[str, Any]) -> str:
 
 
 def _digest(value: object) -> str:
-    return hashlib.sha256(_canonical(value).encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(canonical(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _canonical(value: object) -> str:
+def canonical(value: object) -> str:
+    """JSON of which there is one form only."""
     return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 
 
@@ -178,7 +182,7 @@ def _content(source: object) -> str | bytes:
     if isinstance(source, str | bytes):
         return source
     if not isinstance(source, os.PathLike):
-        raise _no_plan()
+        raise no_plan()
     path = Path(source)
     try:
         return path.read_bytes()

@@ -161,11 +161,18 @@ class Plan:
         PlanMismatch
             When it was edited since it was written.
         """
-        fields, one_line = document.from_json(text, hints_of(Plan))
+        try:
+            return cls._read(text)
+        except RecursionError:  # nothing is nested so deeply
+            raise document.no_plan() from None
+
+    @classmethod
+    def _read(cls, text: object) -> Plan:
+        fields, whole = document.from_json(text, hints_of(Plan))
         plan = cls(**fields)
         wrong = contradiction(plan)
-        if wrong is None and document.to_json(plan, None) != one_line:
-            wrong = "the fingerprint, or the form in which it is written,"
+        if wrong is None and document.canonical(document.document_of(plan)) != whole:
+            wrong = "the fingerprint"
         if wrong is not None:
             raise document.edited(f"{wrong} does not follow from the rest")
         return plan
