@@ -41,6 +41,7 @@ def digest(frame: pl.DataFrame) -> str:
 
 def _pieces(column: pl.Series) -> Iterator[bytes]:
     """The type, which values are null, and the others."""
+    column = column.alias("values")  # Polars takes some names for patterns
     dtype = from_polars(column.dtype)
     yield _type(dtype)
     yield column.len().to_bytes(8, "little")

@@ -91,7 +91,9 @@ def _step(step: Step, numbers: Mapping[int, int]) -> Json:
         "unit": other.source.unit.words(),
         "steps": _chain(other, numbers),
     }
-    return {**_fields(step), "other": frame}
+    fields = _fields(step)
+    del fields["chain"]  # the other frame in Python's words
+    return {**fields, "other": frame}
 
 
 def _fields(value: Any) -> dict[str, Json]:
@@ -99,7 +101,7 @@ def _fields(value: Any) -> dict[str, Json]:
     kind = "step" if issubclass(type(value), Step) else "type"
     found: dict[str, Json] = {kind: type(value).__name__}
     for field in dataclasses.fields(value):
-        if field.repr and field.name != "chain":  # which is `other` in Python's words
+        if field.repr:
             content = getattr(value, field.name)
             if content is not None:
                 found[field.name] = definition(content)

@@ -314,6 +314,21 @@ def test_forms_of_the_same_question_do_not() -> None:
         assert len({plan(build).fingerprint for build in family}) == 1
 
 
+@pytest.mark.parametrize("name", ["a", 'a"', "a'", "a\n", "\u202e", "'\"\\"])
+def test_declarations_are_told_whatever_a_column_is_called(name: str) -> None:
+    builds: list[Callable[[Any], Any]] = [
+        lambda p: p.filter(pl.col(name) > 1).dp_count(),
+        lambda p: p.drop_nulls([name]).dp_count(),
+    ]
+    for build in builds:
+        plans = [plan(build, schema={name: pl.Int64}, bounds={name: (0, high)}) for high in (8, 9)]
+        assert [found.declared for found in plans] == [
+            (f"{name} is in [0, 8]",),
+            (f"{name} is in [0, 9]",),
+        ]
+        assert plans[0].fingerprint != plans[1].fingerprint
+
+
 def test_frames_of_one_name_are_told_apart() -> None:
     session = dp.Session(epsilon=1)
     schema = {"id": pl.Int64, "x": pl.Int64}

@@ -169,6 +169,14 @@ def test_digests_of_other_frames_are_others() -> None:
     assert len({*found}) == len(found) == 52
 
 
+@pytest.mark.parametrize("name", ["^a$", "*", "", "a\n"])
+def test_columns_of_a_public_frame_have_any_name(name: str) -> None:
+    values = [None, {name: 1, "b": "x"}]
+    one = pl.DataFrame({name: values, "b": [1.5, None]})
+    assert digest(held(one)) != digest(held(one.rename({"b": "c"})))
+    assert digest(held(one)) != digest(held(one.reverse()))
+
+
 def test_texts_do_not_run_into_each_other() -> None:
     frames = [
         pl.DataFrame({"a": a, "b": b}, schema={"a": pl.String, "b": pl.String})
