@@ -73,7 +73,7 @@ def declared_words(query: Query) -> tuple[str, ...]:
     found = [
         f"{name} is {words}"
         for name, words in _declared(mine.source)
-        if name in used or f'"{name}"' in said or f"'{name}'" in said
+        if name in used or any(form in said for form in (f'"{name}"', f"'{name}'", repr(name)))
     ]
     for other in {other.token: other for other in others if other.token != mine.token}.values():
         found += [f"{name} of {other.name} is {words}" for name, words in _declared(other.source)]
