@@ -172,7 +172,7 @@ class Plan:
         UnsupportedOperation
             When it is not the document of a plan, or one of another version.
         PlanMismatch
-            When it was edited since it was written.
+            When it was edited since it was written, or what follows from the rest does not.
         """
         try:
             return cls._read(text)
