@@ -14,7 +14,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -355,3 +355,10 @@ def explain_unit(relation: Relation) -> str:
     lines = [f"{relation.name}: protects {relation.facts.unit.words()}"]
     lines += [f"  {name}: {domain_words(found)}" for name, found in relation.facts.columns.items()]
     return "\n".join(lines)
+
+
+def known_columns(relation: Relation) -> Iterator[tuple[str, str, str]]:
+    """Name and type of each column, and what else is known of it, in words."""
+    for name, found in relation.facts.columns.items():
+        dtype = str(found.dtype)
+        yield name, dtype, domain_words(found).removeprefix(dtype).removeprefix(", ")

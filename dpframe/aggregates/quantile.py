@@ -149,6 +149,14 @@ class Quantile(Aggregate):
     The exponential mechanism (McSherry & Talwar 2007) chooses over bounds, and permute-and-flip
     (McKenna & Sheldon 2020) over listed candidates where the measure is not zCDP. Each of several
     quantiles pays its own share.
+
+    Proof
+    -----
+    The score of c is -|(1 - q) #{x < c} - q #{x > c}|. A row moves one of the two numbers by 1, or
+    neither, so what is inside by at most max(q, 1 - q), and taking the magnitude moves nothing
+    further. A row that changes may leave one side for the other: 1 - q and q together. Scores of
+    two candidates may move in opposite ways, so the range that mechanisms need is twice as much.
+    Points with equal scores are drawn as a run, which gives each the probability that it has alone.
     """
 
     kind: ClassVar[str] = "quantile"

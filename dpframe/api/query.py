@@ -6,13 +6,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from dpframe import pipeline
 from dpframe.aggregates.query import Query
 from dpframe.api.files import destination, write
+from dpframe.api.notebook import query_html, release_html
 from dpframe.api.opaque import Opaque
 from dpframe.api.source import Source, Sources
 from dpframe.api.suggest import counting, share_of, suggested
@@ -20,6 +21,7 @@ from dpframe.choose import Split
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number
 from dpframe.errors import InvalidBudget
+from dpframe.explain import Format
 from dpframe.plan import Plan
 
 if TYPE_CHECKING:
@@ -62,6 +64,12 @@ class Release:
         place = Path(path)
         with destination(place) as made:
             write(self.frame, self.plan, place, made)
+
+    def __repr__(self) -> str:
+        return f"<Release of {self.plan.source!r} for {self.cost.words()}>\n{self.frame}"
+
+    def _repr_html_(self) -> str:
+        return release_html(self.frame, self.plan, self.cost)
 
 
 _COLLECT = "the result comes from .collect(epsilon=...), a Polars DataFrame"
@@ -139,12 +147,13 @@ class PrivateQuery(Opaque):
         rho: Number | None = None,
         accuracy: Mapping[str, Number] | None = None,
         split: Split = "least error",
-        format: Literal["text", "markdown"] = "text",
+        format: Format = "text",
+        size: int | None = None,
     ) -> str:
-        """`plan(...).explain()`."""
+        """`plan(...).explain(format, size=size)`: see `Plan.explain`."""
         return self.plan(
             epsilon=epsilon, delta=delta, rho=rho, accuracy=accuracy, split=split
-        ).explain(format)
+        ).explain(format, size=size)
 
     def collect(
         self,
@@ -217,11 +226,12 @@ class PrivateQuery(Opaque):
         rho: Number | None = None,
         coverage: Number = 0.95,
     ) -> pl.DataFrame:
-        """Limits on rows and groups that most individuals keep, found privately; this is a release
-        and costs what it says.
+        """Limits that most individuals keep, and bounds of what the query clamps, found privately;
+        this is a release and costs what it says.
 
-        The frame of the query is taken without its limits, and histograms of how many rows and
-        groups individuals have are released.
+        The frame of the query is taken without its limits. Histograms of how many rows and groups
+        individuals have are released, and powers of two between which the least and the largest
+        values of nearly all individuals lie (`dp_bounds`), or their totals for ``per="unit"``.
 
         Parameters
         ----------
@@ -233,8 +243,10 @@ class PrivateQuery(Opaque):
         Returns
         -------
         polars.DataFrame
-            One row per limit: `limit` and `by` name it, `n` is the least number one below a power
-            of two that so large a share keeps, `covered` that share, up to noise.
+            One row per limit: `limit` and `by` name it, `n` is the least of 1, 2, ..., 10, 12, 15,
+            20, 25, 30, ... that so large a share keeps, `covered` that share, up to noise. Then one
+            row per number that is clamped: `limit` is ``"bounds"``, `by` its first output, and
+            `bounds` the two ends, or null where all is lost in noise.
 
         Raises
         ------
@@ -242,11 +254,11 @@ class PrivateQuery(Opaque):
             When the frame's unit is `Rows`.
         """
         share_of(coverage)  # before anything is charged
-        query, numbers = counting(self._query)
-        released = PrivateQuery(query, self._source, self._session).collect(
+        sought = counting(self._query)
+        released = PrivateQuery(sought.query, self._source, self._session).collect(
             epsilon=epsilon, delta=delta, rho=rho
         )
-        return suggested(released, self._query, numbers, coverage)
+        return suggested(released, self._query, sought, coverage)
 
     @property
     def is_bound(self) -> bool:
@@ -264,6 +276,9 @@ class PrivateQuery(Opaque):
     def __repr__(self) -> str:
         outputs = ", ".join(f"{o.name}={o.words}" for o in self._query.outputs)
         return f"<PrivateQuery of {self._query.relation.name!r}: {outputs}>"
+
+    def _repr_html_(self) -> str:
+        return query_html(self._query, self._session is not None)
 
 
 def prepare(

@@ -13,6 +13,7 @@ from dpframe import pipeline
 from dpframe.api.approval import require_approved
 from dpframe.api.declared import declared
 from dpframe.api.frame import PrivateFrame, divided
+from dpframe.api.notebook import session_html
 from dpframe.api.query import PrivateQuery, Release, parts, prepare
 from dpframe.api.source import protected_source
 from dpframe.charge import (
@@ -462,6 +463,9 @@ class Session:
         except LedgerError as error:
             return f"<Session{label}: {where}; {error.what}>"
         return f"<Session{label}: {left} of {whole} remains, {where}>"
+
+    def _repr_html_(self) -> str:
+        return session_html(self, self._name, self._ledger.where)
 
 
 def _owner(query: PrivateQuery) -> Session | None:

@@ -71,6 +71,29 @@ def spread_of(facts: FrameFacts, groups: Groups | None) -> Spread:
     return Spread(rows, _least([*listed, *known]), per_group)
 
 
+def decided_by(number: int, facts: FrameFacts, groups: Groups | None) -> tuple[str, ...]:
+    """What would not hold of one individual's rows in the groups without one of the limits.
+
+    Parameters
+    ----------
+    number
+        Which of the limits in force.
+    """
+    others = (*facts.limits[:number], *facts.limits[number + 1 :])
+    found = _bounds(spread_of(facts, groups))
+    looser = _bounds(spread_of(replace(facts, limits=others), groups))
+    named = (("row", ""), ("group", ""), ("row", " in each group"))[: 1 if groups is None else 3]
+    return tuple(
+        f"at most {least} {noun}{'' if least == 1 else 's'}{where}"
+        for (noun, where), least, most in zip(named, found, looser, strict=False)
+        if least is not None and (most is None or least < most)
+    )
+
+
+def _bounds(spread: Spread) -> tuple[int | None, int | None, int | None]:
+    return spread.tight if spread.is_bounded else (spread.rows, spread.groups, spread.per_group)
+
+
 def touched(facts: FrameFacts, groups: Groups) -> int:
     """In how many groups neighbouring frames differ, at most.
 
