@@ -96,7 +96,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         _only(found, _TABLES, "the job")
         spend, output = _table(found, "spend"), _path(found, "output", path.parent)
         session = _session(_table(found, "session"), path.parent)
-        frame = _source(session, _table(found, "source"), path.parent)
+        frame = _source(session, _table(found, "source"), path.parent, output)
         query = _query(frame, _table(found, "query"))
     except _WrongError as error:
         raise _bad(path, str(error)) from None
@@ -112,7 +112,9 @@ def _session(given: dict[str, Any], folder: Path) -> Session:
     return _called("[session]", Session, **given | {"ledger": _path(given, "ledger", folder)})
 
 
-def _source(session: Session, given: dict[str, Any], folder: Path) -> PrivateFrame:
+def _source(
+    session: Session, given: dict[str, Any], folder: Path, output: str | None
+) -> PrivateFrame:
     _only(given, {"path", "unit", "name", "bounds", "categories"}, "[source]")
     for name in ("path", "unit"):
         if name not in given:
@@ -122,6 +124,8 @@ def _source(session: Session, given: dict[str, Any], folder: Path) -> PrivateFra
             raise _WrongError(f"{name} is a table, such as {{age = [0, 120]}}")
     others = {name: found for name, found in given.items() if name not in ("path", "unit")}
     where, unit = _path(given, "path", folder), _unit(given["unit"])
+    if output is not None and _is_one_file(output, str(where)):
+        raise _WrongError("output would replace the source")
     return _called("[source]", session.protect, where, unit=unit, **others)
 
 
@@ -147,6 +151,13 @@ def _path(given: Mapping[str, Any], name: str, folder: Path) -> str | None:
     if scheme == "sqlite" and rest.startswith("/"):
         return f"sqlite:///{folder / rest[1:]}"
     return text
+
+
+def _is_one_file(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:  # one is not there, or is a pattern
+        return False
 
 
 def _called(where: str, function: Callable[..., T], *arguments: Any, **options: Any) -> T:

@@ -234,6 +234,7 @@ MISTAKES: list[tuple[str, str, str]] = [
     ("[spend]", "[spent]", "takes no 'spent'"),
     ("[spend]", "spend = 3\n[query.outputs.m]", ""),
     ("[session]", "output = 3\n[session]", "output is text"),
+    ("[session]", 'output = "./people.parquet"\n[session]', "output would replace the source"),
     ("[session]", "[session", "it is not TOML"),
     ("[session]", "epsilon = \ud800", ""),
 ]
