@@ -28,8 +28,29 @@ def loaded(name: str) -> ModuleType:
 
 
 def printed_by(module: ModuleType, capsys: pytest.CaptureFixture[str]) -> str:
+    """What a script prints; what the documentation shows of it must be there, but for noise."""
     module.main()
-    return capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert module.__file__ is not None
+    name = Path(module.__file__).name
+    lines = {blotted(line) for line in printed.splitlines()}
+    for line in documented(name):
+        assert blotted(line) in lines, f"{name} does not print {line!r}; see docs/examples.md"
+    return printed
+
+
+def documented(name: str) -> list[str]:
+    """The lines that the page of examples shows of a script."""
+    page = (ROOT / "docs" / "examples.md").read_text(encoding="utf-8")
+    section = next(s for s in page.split("\n## ") if f"$ python examples/{name}\n" in s)
+    blocks = re.findall(r"^```console\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines() if line.strip()]
+    return [line for line in lines if not line.startswith("$ python")]
+
+
+def blotted(line: str) -> str:
+    """A line without its numbers and their widths."""
+    return re.sub(r"\s+", " ", re.sub(r"-?\d[\d,]*(\.\d+)?", "#", line)).strip()
 
 
 @pytest.mark.parametrize("path", SCRIPTS.values(), ids=SCRIPTS.keys())
@@ -57,11 +78,12 @@ def test_census_table_holds_what_its_intervals_say(capsys: pytest.CaptureFixture
         ("larger", 7),
     ]
     assert sum(int(n) for *_, n in rows) == 96
-    # 96 intervals of 95%: fewer than 78 hold once in 10^6 runs, were they independent
-    assert 78 <= sum(int(held) for *_, held, _ in rows) <= 96
+    # about 91 of 96 hold, less a few whose means are clamped; were 88 to be expected, and all
+    # independent, fewer than 70 would hold once in 10^8 runs
+    assert 70 <= sum(int(held) for *_, held, _ in rows) <= 96
 
 
-def test_census_errors_are_found(capsys: pytest.CaptureFixture[str]) -> None:
+def test_census_errors_are_found() -> None:
     """Where a number is off by much, the table of errors says so."""
     module = loaded("census_table")
     people = pl.read_parquet(module.DATA).rename({"hours_per_week": "hours"})

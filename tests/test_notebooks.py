@@ -85,6 +85,7 @@ def test_outputs_are_small_and_tell_nothing_of_where_they_were_made(source: Path
     text = source.with_suffix(".ipynb").read_text(encoding="utf-8")
     assert len(text) < 80_000
     assert not re.search(r"/(home|root|tmp|Users|work)/|[A-Z]:\\\\", text)
+    assert not re.search(r"\d{4}-\d\d-\d\d.\d\d:\d\d", text)
     assert found["metadata"].keys() == {"kernelspec", "language_info"}
     assert found["metadata"]["language_info"] == {"name": "python"}
     code = [cell for cell in found["cells"] if cell["cell_type"] == "code"]

@@ -101,7 +101,7 @@ chart
 # ## 4. Ask for limits
 #
 # Where nothing is known, a part of the budget can be spent on it: limits that nine of ten customers
-# keep, found privately.
+# keep, and bounds, found privately.
 
 # %%
 by_shop = customers.group_by("shop", keys=[f"shop {n}" for n in range(40)])
@@ -124,4 +124,4 @@ print(found.explain(epsilon=2, delta=1e-6).split("groups\n")[1].split("releases"
 found.collect(epsilon=2, delta=1e-6).head(5)
 
 # %%
-session
+print(session)

@@ -54,7 +54,8 @@ print("overtime is within", round(plan.accuracy("overtime", count=400), 2), "in 
 # %% [markdown]
 # ## 3. Explain
 #
-# This is what a reviewer decides by. No data was read for it.
+# This is what a reviewer decides by. No data was read for it. (`plan` by itself, in a cell, shows
+# the same in tables.)
 
 # %%
 print(query.explain(epsilon=0.5))
