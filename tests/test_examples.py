@@ -211,6 +211,7 @@ def test_plan_review(capsys: pytest.CaptureFixture[str]) -> None:
     printed = printed_by(module, capsys)
     assert "limit raised 2 -> 3" in printed
     assert "keeps it" in printed
+    assert "limit_groups(3, by=['region']) drops rows" in printed
     assert "approved " in printed
     assert "At most 3 regions of a person: it runs" in printed
     assert "At most 4 regions of a person: the plan" in printed
