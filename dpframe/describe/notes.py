@@ -220,7 +220,8 @@ def warnings_for(query: Query, releases: Sequence[NoisyAggregate], cost: Budget)
     dropping = dict.fromkeys(step.words() for step in limits)
     if dropping:
         found.append(
-            f"{' and '.join(dropping)} drop rows of individuals with more, which biases results "
+            f"{' and '.join(dropping)} {'drop' if len(dropping) > 1 else 'drops'} rows of "
+            "individuals with more, which biases results "
             "towards those with few; nothing tells how many rows are dropped"
         )
     clamped = dict.fromkeys(what for request in query.requests for what in _clamped(request, query))

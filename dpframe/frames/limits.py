@@ -113,13 +113,16 @@ def touched(facts: FrameFacts, groups: Groups) -> int:
     return most if groups.discovered else min(most, groups.size)
 
 
+_PER_UNIT = 'or in a sum or count per="unit", which clamps totals and needs no limit of rows'
+
+
 def unlimited(facts: FrameFacts, groups: Groups | None, found: Spread) -> UnboundedSensitivity:
     """The refusal of an aggregate that one individual could change by any amount."""
     who = facts.identifier
     if groups is None:
         return UnboundedSensitivity(
             f"one individual ({who!r}) may have any number of rows",
-            remedy="add .limit_rows(10) before it, or count individuals with "
+            remedy=f"add .limit_rows(10) before it, {_PER_UNIT}, or count individuals with "
             f'pl.col("{who}").dp_n_unique()',
         )
     used = sorted({name for n in groups.by for name in column_names(n.tree)})
@@ -135,7 +138,8 @@ def unlimited(facts: FrameFacts, groups: Groups | None, found: Spread) -> Unboun
     return UnboundedSensitivity(
         f"one individual ({who!r}) may {' and '.join(missing)}",
         where=groups.words(),
-        remedy=f"add {' and '.join(remedies)} before it",
+        remedy=f"add {' and '.join(remedies)} before it"
+        + (f", {_PER_UNIT}" if found.per_group is None else ""),
     )
 
 
