@@ -269,10 +269,10 @@ def _sql(operands: Sequence[Operand], params: Any) -> Tree:
 
     Numbers are computed as everywhere here: not as decimals, and division by zero gives null.
     """
-    name = params if isinstance(params, str) else next(iter(params))
-    if name == "IsIn":
-        return _is_in(operands, None)
-    asked = params["Binary"] if name == "Binary" else name
+    kind, inner = next(iter(params.items())) if isinstance(params, Mapping) else (params, None)
+    if kind == "IsIn":
+        return _is_in(operands, inner)
+    asked = str(inner if kind == "Binary" else kind)
     op = _SQL_OPERATORS.get(asked)
     if op is None:
         raise UnsupportedOperation(
