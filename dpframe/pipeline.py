@@ -93,6 +93,19 @@ class Prepared:
     parts: tuple[PlannedUse, ...]
     choices: tuple[Choice, ...]
 
+    @property
+    def tables(self) -> list[Table]:
+        """The exact tables that it needs, each once."""
+        return list(dict.fromkeys(t for use in self.parts for t in use.part.tables))
+
+    @property
+    def laws(self) -> dict[tuple[Part, str], Law]:
+        """The mechanism of each part."""
+        return {
+            (use.part, use.mechanism): choice.law
+            for use, choice in zip(self.parts, self.choices, strict=True)
+        }
+
 
 def read_rows(
     expressions: Iterable[Any], named: Mapping[str, Any], relation: Relation, what: str
@@ -241,13 +254,10 @@ def run(
         When the engine fails. The charge stays.
     """
     query = prepared.query
-    tables = list(dict.fromkeys(t for use in prepared.parts for t in use.part.tables))
+    tables = prepared.tables
     dry_run(query.relation, query.groups, tables, schema)
     confidence = None if interval is None else confidence_of(interval, "interval")
-    laws = {
-        (use.part, use.mechanism): choice.law
-        for use, choice in zip(prepared.parts, prepared.choices, strict=True)
-    }
+    laws = prepared.laws
     rehearse(_with_some_key(query), laws, confidence)
     unit = query.relation.facts.unit.kind
     entry = ledger.charge(prepared.plan.cost, prepared.plan.fingerprint, unit)
@@ -316,14 +326,14 @@ def _counted(
     query: Query, source: Sources, tables: list[Table], laws: Mapping[tuple[Part, str], Law]
 ) -> tuple[dict[Table, CellCounts], Query, dict[tuple[Part, str], Noisy]]:
     """The exact tables, the query with the groups that appear, and what is noisy already."""
-    chooser = _chooser(laws)
+    chooser = chooser_of(laws)
     if query.groups is None or chooser is None:
         return run_exact(query.relation, query.groups, tables, source), query, {}
     counted, groups, chosen = run_choosing(query.relation, query.groups, tables, source, chooser)
-    return counted, replace(query, groups=groups), _drawn(laws, chosen)
+    return counted, replace(query, groups=groups), drawn_with_groups(laws, chosen)
 
 
-def _chooser(laws: Mapping[tuple[Part, str], Law]) -> KeyChoice | None:
+def chooser_of(laws: Mapping[tuple[Part, str], Law]) -> KeyChoice | None:
     """How groups are chosen, where nobody listed them."""
     for (part, _), law in laws.items():
         if isinstance(part, KeySelection):
@@ -332,7 +342,7 @@ def _chooser(laws: Mapping[tuple[Part, str], Law]) -> KeyChoice | None:
     return None
 
 
-def _drawn(
+def drawn_with_groups(
     laws: Mapping[tuple[Part, str], Law], noisy: NDArray[np.int64] | None
 ) -> dict[tuple[Part, str], Noisy]:
     """The numbers that groups were chosen by: they are released as they were then."""

@@ -55,6 +55,9 @@ class Mean(Aggregate):
             Use(_count(request, scope), "mean.count"),
         )
 
+    def plain(self, request: Request, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
+        return () if column is None else (column.mean(),)
+
     def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
         value, centred, (lo, hi) = _centred(request, scope, "mean")
         offset, _ = _ratio(values[0], values[1], centred.step)
@@ -131,6 +134,9 @@ class Variance(Aggregate):
             Use(Additive(Table(_total(request, scope, GridSum(value, centred)))), "var.sum"),
             Use(_count(request, scope), "var.count", Fraction(1, 4)),
         )
+
+    def plain(self, request: Request, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
+        return () if column is None else (column.var(int(request.parameters.get("ddof", 1))),)
 
     def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
         return pl.Series(request.name, self._variance(request, scope, values)).fill_nan(None)
@@ -215,6 +221,9 @@ class StandardDeviation(Variance):
     kind: ClassVar[str] = "std"
     summary: ClassVar[str] = "sample standard deviation of values clamped to bounds"
     examples: ClassVar[tuple[str, ...]] = ('pl.col("i64").dp_std((0, 100))',)
+
+    def plain(self, request: Request, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
+        return () if column is None else (column.std(int(request.parameters.get("ddof", 1))),)
 
     def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
         root = np.sqrt(self._variance(request, scope, values))

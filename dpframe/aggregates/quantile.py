@@ -182,6 +182,13 @@ class Quantile(Aggregate):
             pl.DataFrame(columns).select(pl.concat_list(pl.all()).alias(request.name)).to_series()
         )
 
+    def plain(self, request: Request, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
+        if column is None:
+            return ()
+        q = request.parameters["q"]
+        several = q if isinstance(q, tuple) else (q,)
+        return tuple(column.quantile(float(exact(each)), "equiprobable") for each in several)
+
     def note(self, request: Request, scope: Scope) -> str:
         several = isinstance(request.parameters["q"], tuple)
         return "the chosen values, as a list" if several else "the chosen value"

@@ -11,13 +11,17 @@ import polars as pl
 from dpframe import pipeline
 from dpframe.aggregates.query import Query
 from dpframe.api.opaque import Opaque
+from dpframe.api.public import stand_ins
 from dpframe.api.source import Source, Sources
 from dpframe.api.suggest import counting, share_of, suggested
+from dpframe.charge import budget_of
 from dpframe.choose import Split
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number
-from dpframe.errors import InvalidBudget
+from dpframe.errors import InvalidBudget, UnsupportedOperation
 from dpframe.plan import Plan
+from dpframe.simulate import Simulation, simulate
+from dpframe.simulate.runs import MOST_RUNS
 
 if TYPE_CHECKING:
     from dpframe.api.session import Session
@@ -225,6 +229,69 @@ class PrivateQuery(Opaque):
             epsilon=epsilon, delta=delta, rho=rho
         )
         return suggested(released, self._query, numbers, coverage)
+
+    def simulate(
+        self,
+        public_frame: object,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+        runs: int = 100,
+    ) -> Simulation:
+        """Run the same plan on public or synthetic data many times, and see how far off it is.
+
+        Nothing is charged or recorded, and no protected data is read: rows come from the argument
+        alone. It is aggregated once, with one choice of which rows and groups limits drop, and
+        noise is drawn again for each run.
+
+        The result is not private: it tells about the frame that is given as it is. So give data
+        that anybody may see, never the protected data or a copy of it. The protected object itself
+        is refused, but a copy, or the same file scanned again, cannot be told from public data.
+
+        Parameters
+        ----------
+        public_frame
+            A frame with the columns and types of the protected one; others are not used. For a
+            query over several private frames a mapping ``{frame name: public frame}``.
+        epsilon, delta, rho, accuracy, split
+            As for `plan`.
+        runs
+            How often noise is drawn, at least 2.
+
+        Returns
+        -------
+        Simulation
+            `results`, with a row for each run, output and group; `errors`, which sums them up: the
+            bias and root mean square of the total error against plain Polars, and what of it limits
+            and clamping make; and `plot()`.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When something private is given, or frames or types do not fit.
+        UnknownColumn
+            When the public frame lacks a column.
+        InvalidBudget
+            As for `plan`.
+        EngineError
+            When the engine fails.
+        """
+        if isinstance(runs, bool) or not isinstance(runs, int) or not 2 <= runs <= MOST_RUNS:
+            raise UnsupportedOperation(
+                f"a simulation has between 2 and {MOST_RUNS} runs, not {runs!r}",
+                where="simulate(..., runs=...)",
+                remedy="write for example runs=100",
+            )
+        frames = stand_ins(public_frame, self._query.relation, self._source)
+        if self._session is None:
+            spend = budget_of(None, epsilon, delta, rho)
+            prepared = prepare(self, spend, None, split)
+        else:
+            prepared = self._session._prepared(self, epsilon, delta, rho, accuracy, split)
+        return simulate(prepared, frames, runs)
 
     def _bound(self) -> Session:
         if self._session is None:

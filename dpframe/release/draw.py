@@ -66,6 +66,13 @@ def draw(part: Part, law: Law, counted: Mapping[Table, CellCounts], scope: Scope
             raise DPFrameError(f"a {type(law).__name__} cannot release {part.words()}")
 
 
+def without_noise(part: Part, counted: Mapping[Table, CellCounts], scope: Scope) -> Noisy:
+    """What one part would be without noise, for simulations on public data."""
+    if isinstance(part, Responses):
+        return counted[part.table].dense(part.categories)
+    return draw(part, NoNoise(), counted, scope)
+
+
 def _select(part: Selection, law: SelectionLaw, tables: list[CellCounts], scope: Scope) -> Noisy:
     codes = np.empty((part.entries(scope), part.rounds), dtype=np.int64)
     for first, end in _spans(part, tables, codes.shape[0]):
