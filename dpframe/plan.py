@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 import polars as pl
 
@@ -26,6 +27,7 @@ from dpframe.frames.public import digest
 from dpframe.ledger.parts import Share
 from dpframe.mechanisms import KeyLaw, Law, RandomizedResponse, SelectionLaw
 from dpframe.mechanisms.events import events_of
+from dpframe.plots import plot_plan
 from dpframe.rows.suggest import did_you_mean
 
 
@@ -220,6 +222,35 @@ class Plan:
             For another format.
         """
         return render(self, format)
+
+    def plot(
+        self,
+        guess: Mapping[str, float] | None = None,
+        *,
+        count: float | None = None,
+        confidence: Number = 0.95,
+    ) -> Any:
+        """The error that each output will have, as an Altair chart. No data is read: values are
+        what the caller guesses from public knowledge.
+
+        Parameters
+        ----------
+        guess
+            A guess of outputs, such as ``{"n": 1000}``; the error bar lies around it, or around 0.
+        count
+            A public guess of the number of values in a group, on which errors of means and
+            variances depend; if left out, the guess of a count among the outputs.
+        confidence
+            Between 0 and 1.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When Altair is not installed, or no output has an error in its own units.
+        UnknownColumn
+            When a guess names no output.
+        """
+        return plot_plan(self, guess, count, confidence)
 
     @property
     def fingerprint(self) -> str:

@@ -20,6 +20,7 @@ from dpframe.core.budget import Budget
 from dpframe.core.exact import Number
 from dpframe.errors import InvalidBudget, UnsupportedOperation
 from dpframe.plan import Plan
+from dpframe.plots import plot_release
 from dpframe.simulate import Simulation, simulate
 from dpframe.simulate.runs import MOST_RUNS
 
@@ -44,6 +45,24 @@ class Release:
     frame: pl.DataFrame
     plan: Plan
     cost: Budget
+
+    def plot(self, *, most: int = 30) -> Any:
+        """The result as an Altair chart: bars with intervals, and histograms.
+
+        Intervals are those of `interval=`, where the release was made with it; else those that the
+        plan knows of counts, sums and histograms, which hold each with 95% confidence.
+
+        Parameters
+        ----------
+        most
+            How many groups are shown of each output, the largest first.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When Altair is not installed, or no output is a number.
+        """
+        return plot_release(self.frame, self.plan, most)
 
 
 _COLLECT = "the result comes from .collect(epsilon=...), a Polars DataFrame"

@@ -34,6 +34,7 @@ from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import Partition, PartLedger
 from dpframe.ledger.place import open_ledger
 from dpframe.plan import Plan
+from dpframe.plots import plot_budget
 
 
 class Session:
@@ -413,6 +414,17 @@ class Session:
                 "status": pl.Series([e.status for e in entries], dtype=pl.String),
             }
         )
+
+    def plot(self) -> Any:
+        """What was spent over time, as an Altair chart: `history` added up, below the budget.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When Altair is not installed.
+        """
+        main = "rho" if self._measure.currency == "rho" else "epsilon"
+        return plot_budget(self.history, main, nearest(self._ledger.budget.main), self._name)
 
     def __reduce__(self) -> NoReturn:
         raise UnsupportedOperation(

@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe import plots
 from dpframe.plan import Plan
+from dpframe.plots import plot_simulation
 from dpframe.simulate.entries import Entries
 
 _RESULTS = (
@@ -78,7 +78,8 @@ class Simulation:
         UnsupportedOperation
             When Altair is not installed, or no output is a number.
         """
-        return plots.simulation(self, relative=relative, most=most)
+        keys = [n for n in self.results.columns if n not in _RESULTS or n == "entry"]
+        return plot_simulation(self.results, keys, self.runs, relative=relative, most=most)
 
     def __repr__(self) -> str:
         return f"<Simulation of {self.runs} runs on public data>\n{self.errors}"
