@@ -68,6 +68,7 @@ from dpframe.parse.outputs import polars_schema, read_outputs
 from dpframe.parse.parts import read_parts
 from dpframe.parse.reader import read
 from dpframe.plan import NoisyAggregate, Plan, PlanStep, confidence_of
+from dpframe.progress import Progress, progress
 from dpframe.release import KeyChoice, assemble, check_post, draw, rehearse
 from dpframe.rows.failures import FAILURES
 
@@ -260,8 +261,10 @@ def run(
     laws = prepared.laws
     rehearse(_with_some_key(query), laws, confidence)
     unit = query.relation.facts.unit.kind
-    entry = ledger.charge(prepared.plan.cost, prepared.plan.fingerprint, unit)
-    result = _released(prepared, source, tables, laws, confidence)
+    with progress() as shown:
+        shown.stage("charging the budget")
+        entry = ledger.charge(prepared.plan.cost, prepared.plan.fingerprint, unit)
+        result = _released(prepared, source, tables, laws, confidence, shown)
     if isinstance(result, pl.DataFrame):
         ledger.settle(entry, "released")  # if this fails, nothing comes out
         return result
@@ -284,13 +287,16 @@ def _released(
     tables: list[Table],
     laws: Mapping[tuple[Part, str], Law],
     confidence: Fraction | None,
+    shown: Progress,
 ) -> pl.DataFrame | EngineError | type[BaseException]:
     """The result, or what kind of failure there was. The failure itself is not handed on: the
     frames of its traceback hold exact tables.
     """
     query = prepared.query
     try:
+        shown.stage("reading the data")
         counted, query, noisy = _counted(query, source, tables, laws)
+        shown.stage("adding noise")
         for (part, asked), law in laws.items():
             if not isinstance(part, KeySelection) and (part, asked) not in noisy:
                 noisy[(part, asked)] = draw(part, law, counted, query.scope)

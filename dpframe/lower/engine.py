@@ -42,7 +42,9 @@ def dry_run(
         empty = {token: pl.LazyFrame(schema=found) for token, found in schema.items()}
     try:
         lowered = lower_query(relation, groups, tables, empty)
-        for query, result in zip(lowered, _collect([query.frame for query in lowered]), strict=True):
+        for query, result in zip(
+            lowered, _collect([query.frame for query in lowered]), strict=True
+        ):
             count_cells(query, result, groups)
     except DPFrameError:
         raise

@@ -74,7 +74,8 @@ def run_plain(
 
 
 def _expressions(request: Request, column: str | None) -> Iterator[tuple[int, pl.Expr]]:
-    return enumerate(BY_KIND[request.kind].plain(request, column and pl.col(column)))
+    values = None if column is None else pl.col(column)
+    return enumerate(BY_KIND[request.kind].plain(request, values))
 
 
 def _of_totals(request: Request, scope: Scope) -> bool:
@@ -94,9 +95,7 @@ def _rows(
     """The frame after all steps: keys, whose row it is, and the value of each request."""
     by = () if groups is None else groups.by
     names = [] if groups is None else group_columns(groups)
-    made = {
-        name: key_expression(n.tree, relation, pl) for name, n in zip(names, by, strict=True)
-    }
+    made = {name: key_expression(n.tree, relation, pl) for name, n in zip(names, by, strict=True)}
     made |= {
         f"r{i}": _number(request, relation)
         for i, request in enumerate(requests)

@@ -76,11 +76,18 @@ def _chart(rows: list[dict[str, Any]], main: str, budget: float) -> Any:
         .mark_line(interpolate="step-after", color=BAR, strokeWidth=3)
         .encode(x=x, y=y)
     )
+    points = _points(rows, main, x, y)
+    return alt.layer(steps, limit, words, points).properties(width=WIDTH, height=220)
+
+
+def _points(rows: list[dict[str, Any]], main: str, x: Any, y: Any) -> Any:
+    """One for each charge, by what became of it."""
+    alt = altair()
     known = ["charged", "released", "failed"]
     colour = alt.Color(
         "status:N", title="charge", scale=alt.Scale(domain=known, range=[INK, BAR, MARK])
     )
-    points = (
+    return (
         alt.Chart(data(rows))
         .mark_point(filled=True, size=45, opacity=1)
         .encode(
@@ -96,4 +103,3 @@ def _chart(rows: list[dict[str, Any]], main: str, budget: float) -> Any:
             ],
         )
     )
-    return alt.layer(steps, limit, words, points).properties(width=WIDTH, height=220)

@@ -32,7 +32,9 @@ def plot_plan(
             notes.append(f"{name}: {reason.what}")
             continue
         if _is_selection(plan, name):
-            notes.append(f"{name}: the score of what is chosen is within {shown(error)} of the best")
+            notes.append(
+                f"{name}: the score of what is chosen is within {shown(error)} of the best"
+            )
             continue
         rows.append(_row(name, guesses.get(name), error))
     if not rows:

@@ -77,7 +77,9 @@ def plot_release(frame: pl.DataFrame, plan: Plan, most: int) -> Any:
         notes += cut
         charts.append(named(chart, made.name) if len(bars) > 1 else chart)
     notes += only_first(len(plan.outputs), _MOST_OUTPUTS, "outputs")
-    title = f"{bars[0].name} of {plan.source!r}" if len(bars) == 1 else f"Release of {plan.source!r}"
+    title = (
+        f"{bars[0].name} of {plan.source!r}" if len(bars) == 1 else f"Release of {plan.source!r}"
+    )
     given = any(f"{made.value}_low" in frame.columns for made in bars)
     which = "intervals as collected" if given else "95% intervals"
     if any(made.rows["low"].null_count() < made.rows.height for made in bars):
@@ -199,9 +201,7 @@ def _horizontal(rows: pl.DataFrame, labels: str | None, value: str) -> Any:
     base = alt.Chart(data(rows.select("bar", "value", "low", "high").to_dicts()))
     y = alt.Y("bar:N", sort=None, title=labels)
     tooltip = _tooltip("bar:N")
-    made = base.mark_bar(color=BAR).encode(
-        x=alt.X("value:Q", title=value), y=y, tooltip=tooltip
-    )
+    made = base.mark_bar(color=BAR).encode(x=alt.X("value:Q", title=value), y=y, tooltip=tooltip)
     ends = base.mark_rule(color=MARK, strokeWidth=2.5).encode(
         x="low:Q", x2="high:Q", y=y, tooltip=tooltip
     )

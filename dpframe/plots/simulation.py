@@ -106,12 +106,12 @@ def _panel(spread: pl.DataFrame, relative: bool) -> Any:
     ]
     zero = alt.Chart(data([{"zero": 0}])).mark_rule(color=INK, strokeWidth=1).encode(x="zero:Q")
     lines = base.mark_rule(color=BAR, strokeWidth=2).encode(x=x, x2="p95:Q", y=y, tooltip=tooltip)
-    bars = base.mark_bar(color=BAR, size=10).encode(
-        x="p25:Q", x2="p75:Q", y=y, tooltip=tooltip
+    bars = base.mark_bar(color=BAR, size=10).encode(x="p25:Q", x2="p75:Q", y=y, tooltip=tooltip)
+    ticks = base.mark_tick(color=MIDDLE, thickness=2, size=10).encode(
+        x="p50:Q", y=y, tooltip=tooltip
     )
-    ticks = base.mark_tick(color=MIDDLE, thickness=2, size=10).encode(x="p50:Q", y=y, tooltip=tooltip)
-    limits = base.mark_point(
-        shape="diamond", filled=True, color=MARK, size=60, opacity=1
-    ).encode(x="limits:Q", y=y, tooltip=tooltip)
+    limits = base.mark_point(shape="diamond", filled=True, color=MARK, size=60, opacity=1).encode(
+        x="limits:Q", y=y, tooltip=tooltip
+    )
     layers = alt.layer(zero, lines, bars, ticks, limits)
     return layers.properties(width=WIDTH, height=max(2 * ROW, ROW * spread.height))

@@ -98,8 +98,7 @@ def named(chart: Any, name: str) -> Any:
 def shown(number: float) -> str:
     """A number in a few digits."""
     if number == 0 or 0.001 <= abs(number) < 1e15:
-        text = f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}"
-        return text
+        return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}"
     return f"{number:.3g}"
 
 

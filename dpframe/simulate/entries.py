@@ -44,14 +44,14 @@ class Entries:
 def entries_of(output: Output, column: Column) -> Entries:
     """What an output releases, from one result of it."""
     request = next(iter(output.requests.values())) if output.post is None else None
-    inner = column.values.dtype
-    inner = inner.inner if isinstance(inner, pl.List) else inner
+    dtype = column.values.dtype
+    inner = dtype.inner if isinstance(dtype, pl.List) else dtype
     choices = request is not None and request.kind == "argmax"
     choices = choices or not (inner.is_numeric() or inner.is_temporal() or inner == pl.Boolean)
     if column.expanded is not None:
         listed = column.expanded.to_series(0).cast(pl.String)
         return Entries(output.name, tuple(listed.fill_null("null").to_list()), choices)
-    if not isinstance(column.values.dtype, pl.List):
+    if not isinstance(dtype, pl.List):
         return Entries(output.name, None, choices)
     if request is not None and request.kind == "quantile":
         return Entries(output.name, tuple(f"q={q}" for q in request.parameters["q"]), choices)
@@ -62,13 +62,15 @@ def entries_of(output: Output, column: Column) -> Entries:
 
 
 def numbers_in(column: Column, entries: Entries) -> Floats:
-    """Numbers, one per group and entry; NaN for none. Dates are days, times and durations seconds."""
+    """Numbers, one per group and entry; NaN for none. Dates are days, times seconds."""
     return np.stack([_physical(s) for s in _series(column, entries)], axis=1)
 
 
 def choices_in(column: Column, entries: Entries, query: Query) -> NDArray[np.object_]:
     """Choices as text, one per group and entry; None for none."""
-    (request, *_) = (r for o in query.outputs for r in o.requests.values() if o.name == entries.name)
+    (request, *_) = (
+        r for o in query.outputs for r in o.requests.values() if o.name == entries.name
+    )
     if request.parameters.get("best_group"):
         assert query.groups is not None
         chosen = [_key(query.groups.keys.row(code)) for code in column.values.to_list()]

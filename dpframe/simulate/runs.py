@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,10 +19,12 @@ from dpframe.aggregates.registry import BY_KIND
 from dpframe.aggregates.request import Request
 from dpframe.aggregates.values import as_series
 from dpframe.errors import UnsupportedOperation
+from dpframe.frames.relation import Relation
 from dpframe.frames.without_limits import has_limits, without_limits
 from dpframe.lower import Sources, found_keys, has_plain, run_plain
 from dpframe.lower import run as run_exact
 from dpframe.mechanisms import Law
+from dpframe.progress import Progress, progress
 from dpframe.release import Column, draw, output_column, request_column, without_noise
 from dpframe.rows.fold import domain
 from dpframe.simulate.entries import Entries, choices_in, entries_of, numbers_in
@@ -55,39 +58,43 @@ def simulate(prepared: pipeline.Prepared, source: Sources, runs: int) -> Simulat
     EngineError
         When the engine fails.
     """
+    with progress() as shown:
+        shown.stage("reading public data")
+        return _simulated(prepared, source, runs, shown)
+
+
+def _simulated(
+    prepared: pipeline.Prepared, source: Sources, runs: int, shown: Progress
+) -> Simulation:
     free = without_limits(prepared.query.relation)
     query = _with_all_groups(prepared.query, free, source)
     counted = run_exact(query.relation, query.groups, prepared.tables, source)
     exact = _columns(query, _noiseless(query, prepared.laws, counted))
-    plain = _plain(query, free, source, counted)
     entries = [entries_of(o, c) for o, c in zip(query.outputs, exact, strict=True)]
-    _require_room(sum(e.size for e in entries) * _size(query, entries), runs)
-    drawn = [[_array(c, e, query) for c, e in zip(exact, entries, strict=True)]]
-    drawn += [[_array(c, e, query) for c, e in zip(plain, entries, strict=True)]]
-    for _ in range(runs):
+    _require_room(sum(e.size for e in entries) * _size(query), runs)
+    plain = _arrays(_plain(query, free, source, counted), entries, query)
+    drawn = []
+    for run in range(runs):
+        shown.stage(f"simulating, run {run + 1} of {runs}")
         noisy, kept = _drawn(query, prepared.laws, counted)
-        arrays = [
-            _array(c, e, query) for c, e in zip(_columns(query, noisy), entries, strict=True)
-        ]
+        arrays = _arrays(_columns(query, noisy), entries, query)
         drawn.append(arrays if kept is None else [_where(kept, array) for array in arrays])
     outcomes = [
-        Outcome(e, drawn[1][i], drawn[0][i], np.stack([arrays[i] for arrays in drawn[2:]]))
-        for i, e in enumerate(entries)
+        Outcome(e, plain[i], array, np.stack([arrays[i] for arrays in drawn]))
+        for i, (e, array) in enumerate(zip(entries, _arrays(exact, entries, query), strict=True))
     ]
     keys = None if query.groups is None or _is_best_group(query) else query.groups.keys
     return simulation_of(prepared.plan, runs, keys, outcomes)
 
 
-def _with_all_groups(query: Query, free: pipeline.Relation, source: Sources) -> Query:
+def _with_all_groups(query: Query, free: Relation, source: Sources) -> Query:
     """The query with every group of the public frame, where groups are to be found."""
     if query.groups is None or not query.groups.discovered:
         return query
     return replace(query, groups=query.groups.found(found_keys(free, query.groups, source)))
 
 
-def _noiseless(
-    query: Query, laws: Mapping[tuple[Part, str], Law], counted: Counted
-) -> NoisyParts:
+def _noiseless(query: Query, laws: Mapping[tuple[Part, str], Law], counted: Counted) -> NoisyParts:
     return {
         key: without_noise(key[0], counted, query.scope)
         for key in laws
@@ -123,9 +130,7 @@ def _columns(query: Query, noisy: NoisyParts) -> list[Column]:
     ]
 
 
-def _plain(
-    query: Query, free: pipeline.Relation, source: Sources, counted: Counted
-) -> list[Column]:
+def _plain(query: Query, free: Relation, source: Sources, counted: Counted) -> list[Column]:
     """The results of plain Polars: without bounds and limits, and without noise."""
     scope = query.scope
     bounded = [r for r in query.requests if has_plain(r)]
@@ -167,13 +172,16 @@ def _typed(request: Request, query: Query, numbers: Sequence[pl.Series]) -> Colu
     return Column(listed.to_series(), None)
 
 
-def _array(column: Column, entries: Entries, query: Query) -> NDArray[np.generic]:
-    if entries.choices:
-        return choices_in(column, entries, query)
-    return numbers_in(column, entries)
+def _arrays(
+    columns: Sequence[Column], entries: Sequence[Entries], query: Query
+) -> list[NDArray[Any]]:
+    return [
+        choices_in(column, e, query) if e.choices else numbers_in(column, e)
+        for column, e in zip(columns, entries, strict=True)
+    ]
 
 
-def _where(kept: NDArray[np.bool_], array: NDArray[np.generic]) -> NDArray[np.generic]:
+def _where(kept: NDArray[np.bool_], array: NDArray[Any]) -> NDArray[Any]:
     """Results of the groups that appear; none for the others."""
     nothing = None if array.dtype == np.object_ else np.nan
     return np.where(kept[:, None], array, np.array(nothing, dtype=array.dtype))
@@ -183,7 +191,7 @@ def _is_best_group(query: Query) -> bool:
     return any(request.parameters.get("best_group") for request in query.requests)
 
 
-def _size(query: Query, entries: Sequence[Entries]) -> int:
+def _size(query: Query) -> int:
     return 1 if query.groups is None or _is_best_group(query) else query.groups.size
 
 

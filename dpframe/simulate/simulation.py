@@ -85,9 +85,7 @@ class Simulation:
         return f"<Simulation of {self.runs} runs on public data>\n{self.errors}"
 
     def _repr_html_(self) -> str:
-        return (
-            f"<p>Simulation of {self.runs} runs on public data</p>{self.errors._repr_html_()}"
-        )
+        return f"<p>Simulation of {self.runs} runs on public data</p>{self.errors._repr_html_()}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
