@@ -99,14 +99,14 @@ class Aggregate(ABC):
         low, high = shifted(noisy, -most), shifted(noisy, most)
         return self.combine(request, scope, [low]), self.combine(request, scope, [high])
 
-    def plain(self, request: Request, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
+    def plain(self, request: Request, scope: Scope, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
         """The same of public data as plain Polars has it, without bounds: what a simulation
         compares with.
 
         Parameters
         ----------
-        request
-            What was asked.
+        request, scope
+            What was asked, and of which frame.
         column
             Its values as numbers, null where there are none; of totals with ``per="unit"``, except
             for counts. None for rows.

@@ -77,7 +77,7 @@ class Count(Aggregate):
         part = COUNT if request.tree is None else count_of(request.tree, scope.facts.columns)
         return (Use(part, "count"),)
 
-    def plain(self, request: Request, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
+    def plain(self, request: Request, scope: Scope, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
         if request.parameters.get("per") != "unit":
             return ()
         return (pl.len() if column is None else column.count(),)

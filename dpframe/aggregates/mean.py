@@ -55,7 +55,7 @@ class Mean(Aggregate):
             Use(_count(request, scope), "mean.count"),
         )
 
-    def plain(self, request: Request, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
+    def plain(self, request: Request, scope: Scope, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
         return () if column is None else (column.mean(),)
 
     def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
@@ -135,7 +135,7 @@ class Variance(Aggregate):
             Use(_count(request, scope), "var.count", Fraction(1, 4)),
         )
 
-    def plain(self, request: Request, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
+    def plain(self, request: Request, scope: Scope, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
         return () if column is None else (column.var(int(request.parameters.get("ddof", 1))),)
 
     def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
@@ -222,7 +222,7 @@ class StandardDeviation(Variance):
     summary: ClassVar[str] = "sample standard deviation of values clamped to bounds"
     examples: ClassVar[tuple[str, ...]] = ('pl.col("i64").dp_std((0, 100))',)
 
-    def plain(self, request: Request, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
+    def plain(self, request: Request, scope: Scope, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
         return () if column is None else (column.std(int(request.parameters.get("ddof", 1))),)
 
     def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:

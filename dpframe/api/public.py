@@ -12,7 +12,6 @@ from dpframe.api.source import Frames, Source, Sources, protected_source
 from dpframe.errors import UnknownColumn, UnsupportedOperation
 from dpframe.frames.binary import frames_of
 from dpframe.frames.relation import Relation
-from dpframe.rows.suggest import did_you_mean
 
 _WHERE = "simulate(public_frame, ...)"
 
@@ -103,7 +102,7 @@ def _fitting(public: pl.LazyFrame, wanted: pl.Schema, name: str) -> pl.LazyFrame
             raise UnknownColumn(
                 f"the public frame for {name!r} has no column {column!r}",
                 where=_WHERE,
-                remedy=did_you_mean(column, list(schema)),
+                remedy="give it one of that name and type, of nulls if the query does not use it",
             )
         if schema[column] != dtype:
             raise UnsupportedOperation(

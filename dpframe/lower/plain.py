@@ -5,7 +5,7 @@ Simulations on public data compare with it. Nothing here is ever run on private 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import polars as pl
 
@@ -22,9 +22,9 @@ from dpframe.lower.tables import Sources, group_columns, key_expression, lower_r
 from dpframe.rows.fold import domain, lower
 
 
-def has_plain(request: Request) -> bool:
+def has_plain(request: Request, scope: Scope) -> bool:
     """Whether the aggregate has bounds, so that the exact tables are not the plain result."""
-    return bool(BY_KIND[request.kind].plain(request, pl.col("x") if request.tree else None))
+    return bool(_expressions(request, scope, None if request.tree is None else "x"))
 
 
 def found_keys(relation: Relation, groups: Groups, source: Sources) -> pl.DataFrame:
@@ -61,7 +61,11 @@ def run_plain(
             continue
         columns = {i: f"r{i}" for i in chosen if requests[i].tree is not None}
         values = _totals(rows, [*names, UNIT], list(columns.values())) if of_totals else rows
-        plain = [(i, j, e) for i in chosen for j, e in _expressions(requests[i], columns.get(i))]
+        plain = [
+            (i, j, expression)
+            for i in chosen
+            for j, expression in enumerate(_expressions(requests[i], scope, columns.get(i)))
+        ]
         named = [expression.alias(f"v{i}_{j}") for i, j, expression in plain]
         reduced = values.group_by(names).agg(*named) if names else values.select(*named)
         result, empty = collected([reduced, rows.clear().select(*named)])
@@ -73,9 +77,9 @@ def run_plain(
     return made
 
 
-def _expressions(request: Request, column: str | None) -> Iterator[tuple[int, pl.Expr]]:
+def _expressions(request: Request, scope: Scope, column: str | None) -> tuple[pl.Expr, ...]:
     values = None if column is None else pl.col(column)
-    return enumerate(BY_KIND[request.kind].plain(request, values))
+    return BY_KIND[request.kind].plain(request, scope, values)
 
 
 def _of_totals(request: Request, scope: Scope) -> bool:

@@ -133,8 +133,8 @@ def _columns(query: Query, noisy: NoisyParts) -> list[Column]:
 def _plain(query: Query, free: Relation, source: Sources, counted: Counted) -> list[Column]:
     """The results of plain Polars: without bounds and limits, and without noise."""
     scope = query.scope
-    bounded = [r for r in query.requests if has_plain(r)]
-    others = [r for r in query.requests if not has_plain(r)]
+    bounded = [r for r in query.requests if has_plain(r, scope)]
+    others = [r for r in query.requests if not has_plain(r, scope)]
     parts = {(u.part, r.mechanism) for r in others for u in BY_KIND[r.kind].uses(r, scope)}
     if parts and has_limits(query.relation):
         tables = list(dict.fromkeys(t for part, _ in parts for t in part.tables))

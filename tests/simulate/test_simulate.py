@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from datetime import date
 from fractions import Fraction
@@ -137,7 +138,7 @@ def test_plain_results_are_those_of_polars() -> None:
         x.mean().alias("mean"),
         x.var(ddof=0).alias("var"),
         x.std().alias("std"),
-        x.quantile(0.5, "equiprobable").alias("median"),
+        x.quantile(0.5, "lower").alias("median"),
         pl.col("age").n_unique().alias("ages"),
         (x.sum() / x.count()).alias("ratio"),
     )
@@ -189,8 +190,35 @@ def test_several_numbers_of_one_group_are_entries() -> None:
     quantiles = found.filter(output="x", city="a")
     assert quantiles["entry"].to_list() == ["q=0.25", "q=0.75"]
     assert quantiles["plain"].to_list() == [
-        PUBLIC.filter(city="a")["x"].quantile(q, "equiprobable") for q in (0.25, 0.75)
+        scored(PUBLIC.filter(city="a")["x"].drop_nulls().to_list(), q) for q in (0.25, 0.75)
     ]
+
+
+def scored(values: list[float], q: float) -> float:
+    """The least value that is best, or has a best gap after it: each candidate by itself."""
+    ordered = sorted(set(values))
+    ends = [(a + b) / 2 for a, b in itertools.pairwise(ordered)]
+    candidates = sorted(
+        [(v, v) for v in ordered] + [(g, v) for g, v in zip(ends, ordered, strict=False)]
+    )
+
+    def score(c: float) -> float:
+        return -abs((1 - q) * sum(v < c for v in values) - q * sum(v > c for v in values))
+
+    return max(candidates, key=lambda pair: score(pair[0]))[1]
+
+
+@pytest.mark.parametrize("q", [0.1, 0.25, 0.5, 0.9])
+@pytest.mark.parametrize("values", [[1, 2], [3, 3, 4, 7], [5], [1, 2, 2, 3, 9, 9], [0, 10, 20, 30]])
+def test_quantiles_within_their_bounds_have_no_bias(q: float, values: list[int]) -> None:
+    """Of whole numbers none, but for a gap: the exact one is its first point."""
+    frame = pl.DataFrame({"i": values, "f": [float(v) for v in values]})
+    people = dp.Session(epsilon=1).protect(frame.clear(), dp.Rows())
+    query = people.agg(dp.quantile("i", q, (0, 100)), dp.quantile("f", q, (0, 100)))
+    found = errors_of(query, frame)
+    assert 0 <= found["limits_bias"][0] <= 1
+    assert abs(found["limits_bias"][1]) < 100 / 2**19
+    assert found["plain"][1] == scored(frame["f"].to_list(), q)
 
 
 def test_dates_are_days() -> None:
