@@ -14,9 +14,10 @@ from dpframe.api.opaque import Opaque
 from dpframe.api.public import stand_ins
 from dpframe.api.source import Source, Sources
 from dpframe.api.suggest import counting, share_of, suggested
-from dpframe.charge import budget_of
+from dpframe.charge import slack_beside_accuracy, spend_in
+from dpframe.cheapest import cheapest
 from dpframe.choose import Split
-from dpframe.core.budget import Budget
+from dpframe.core.budget import ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.exact import Number
 from dpframe.errors import InvalidBudget, UnsupportedOperation
 from dpframe.plan import Plan
@@ -306,11 +307,28 @@ class PrivateQuery(Opaque):
             )
         frames = stand_ins(public_frame, self._query.relation, self._source)
         if self._session is None:
-            spend = budget_of(None, epsilon, delta, rho)
-            prepared = prepare(self, spend, None, split)
+            prepared = self._alone(epsilon, delta, rho, accuracy, split)
         else:
             prepared = self._session._prepared(self, epsilon, delta, rho, accuracy, split)
         return simulate(prepared, frames, runs)
+
+    def _alone(
+        self,
+        epsilon: Number | None,
+        delta: Number | None,
+        rho: Number | None,
+        accuracy: Mapping[str, Number] | None,
+        split: Split,
+    ) -> pipeline.Prepared:
+        """The plan at a spend whose measure is the one that it names, for lack of a session."""
+        check_split(split)
+        measure = ZCDP if rho is not None else PureDP if delta is None else ApproxDP
+        if accuracy is None:
+            spend = spend_in(measure, epsilon, delta, rho, None)
+        else:
+            slack = slack_beside_accuracy(measure, epsilon, delta, rho)
+            spend = cheapest(self._query, measure, slack, accuracy, split)
+        return prepare(self, spend, None, split)
 
     def _bound(self) -> Session:
         if self._session is None:
@@ -323,6 +341,16 @@ class PrivateQuery(Opaque):
     def __repr__(self) -> str:
         outputs = ", ".join(f"{o.name}={o.words}" for o in self._query.outputs)
         return f"<PrivateQuery of {self._query.relation.name!r}: {outputs}>"
+
+
+def check_split(split: str) -> None:
+    """Refuse a way to divide costs that there is not."""
+    if split not in ("least error", "equal"):
+        raise InvalidBudget(
+            f"a cost is not split by {split!r}",
+            where=f"split={split!r}",
+            remedy='use "least error" or "equal", or weight= on dp expressions',
+        )
 
 
 def prepare(

@@ -12,7 +12,7 @@ import polars as pl
 from dpframe import pipeline
 from dpframe.api.declared import declared
 from dpframe.api.frame import PrivateFrame, divided
-from dpframe.api.query import PrivateQuery, Release, parts, prepare
+from dpframe.api.query import PrivateQuery, Release, check_split, parts, prepare
 from dpframe.api.source import protected_source
 from dpframe.charge import (
     accuracy_within,
@@ -330,12 +330,7 @@ class Session:
         accuracy: Mapping[str, Number] | None,
         split: Split,
     ) -> pipeline.Prepared:
-        if split not in ("least error", "equal"):
-            raise InvalidBudget(
-                f"a cost is not split by {split!r}",
-                where=f"split={split!r}",
-                remedy='use "least error" or "equal", or weight= on dp expressions',
-            )
+        check_split(split)
         asked, _, _ = parts(query)
         unit = asked.relation.facts.unit
         if self._unit is not None and self._unit.kind != unit.kind:

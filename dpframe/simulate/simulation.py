@@ -141,7 +141,7 @@ def _labels(keys: pl.DataFrame | None, outcome: Outcome) -> pl.DataFrame:
 
 def _results(labels: pl.DataFrame, outcome: Outcome) -> pl.DataFrame:
     runs, size = len(outcome.noisy), labels.height
-    number = pl.int_range(runs, eager=True).repeat_by(size).explode().alias("run")
+    number = pl.Series("run", np.repeat(np.arange(runs), size), dtype=pl.Int64)
     repeated = pl.concat([labels] * runs) if runs else labels.clear()
     plain, exact = (np.tile(a.reshape(-1), runs) for a in (outcome.plain, outcome.exact))
     return pl.DataFrame([number, *repeated]).with_columns(

@@ -349,6 +349,13 @@ def test_spends_are_those_of_plans() -> None:
     unbound = PUBLIC.lazy().dp_count(unit=dp.Rows())
     assert unbound.simulate(PUBLIC, rho=0.1, runs=2).plan.cost == dp.ZCDP(0.1)
     assert unbound.simulate(PUBLIC, epsilon=0.1, runs=2).plan.cost == dp.PureDP(0.1)
+    found = unbound.simulate(PUBLIC, accuracy={"len": 10}, delta=1e-9, runs=2).plan
+    assert found.accuracy("len") <= 10
+    assert isinstance(found.requested, dp.ApproxDP)
+    with pytest.raises(dp.InvalidBudget, match="empty"):
+        unbound.simulate(PUBLIC)
+    with pytest.raises(dp.InvalidBudget, match="split"):
+        unbound.simulate(PUBLIC, epsilon=1, split="half")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("runs", [0, 1, -1, True, 2.0, "9", 10**9])
