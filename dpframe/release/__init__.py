@@ -1,6 +1,6 @@
 """From exact tables to released results: noise, selection, post-processing."""
 
-from dpframe.release.draw import draw, without_noise
+from dpframe.release.draw import Ballots, draw, without_noise
 from dpframe.release.keys import KeyChoice
 from dpframe.release.results import (
     Column,
@@ -12,6 +12,7 @@ from dpframe.release.results import (
 )
 
 __all__ = [
+    "Ballots",
     "Column",
     "KeyChoice",
     "assemble",

@@ -25,7 +25,7 @@ from dpframe.lower import Sources, found_keys, has_plain, run_plain
 from dpframe.lower import run as run_exact
 from dpframe.mechanisms import Law
 from dpframe.progress import Progress, progress
-from dpframe.release import Column, draw, output_column, request_column, without_noise
+from dpframe.release import Ballots, Column, draw, output_column, request_column, without_noise
 from dpframe.rows.fold import domain
 from dpframe.simulate.entries import Entries, choices_in, entries_of, numbers_in
 from dpframe.simulate.simulation import Outcome, Simulation, simulation_of
@@ -73,10 +73,10 @@ def _simulated(
     entries = [entries_of(o, c) for o, c in zip(query.outputs, exact, strict=True)]
     _require_room(sum(e.size for e in entries) * _size(query), runs)
     plain = _arrays(_plain(query, free, source, counted), entries, query)
-    drawn = []
+    drawn, ballots = [], Ballots()
     for run in range(runs):
         shown.stage(f"simulating, run {run + 1} of {runs}")
-        noisy, kept = _drawn(query, prepared.laws, counted)
+        noisy, kept = _drawn(query, prepared.laws, counted, ballots)
         arrays = _arrays(_columns(query, noisy), entries, query)
         drawn.append(arrays if kept is None else [_where(kept, array) for array in arrays])
     outcomes = [
@@ -103,7 +103,7 @@ def _noiseless(query: Query, laws: Mapping[tuple[Part, str], Law], counted: Coun
 
 
 def _drawn(
-    query: Query, laws: Mapping[tuple[Part, str], Law], counted: Counted
+    query: Query, laws: Mapping[tuple[Part, str], Law], counted: Counted, ballots: Ballots
 ) -> tuple[NoisyParts, NDArray[np.bool_] | None]:
     """Noisy integers of all parts, and which groups appear where they are to be found."""
     noisy: NoisyParts = {}
@@ -116,7 +116,7 @@ def _drawn(
         noisy = pipeline.drawn_with_groups(laws, chosen)
     for key, law in laws.items():
         if not isinstance(key[0], KeySelection) and key not in noisy:
-            noisy[key] = draw(key[0], law, counted, query.scope)
+            noisy[key] = draw(key[0], law, counted, query.scope, ballots)
     return noisy, kept
 
 

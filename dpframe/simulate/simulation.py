@@ -45,7 +45,7 @@ class Simulation:
         name has an underscore after it.
     errors
         One row for each output, group and entry: the keys, `output`, `entry`, `plain`, `exact`,
-        and over all runs
+        and over all runs that have a result
 
         - `bias`: the mean of noisy - plain, with limits and noise,
         - `limits_bias`: exact - plain, what clamping, limits and the grid of values do,
