@@ -280,14 +280,26 @@ def test_found_groups_are_missing_as_often_as_their_size_says() -> None:
     assert (noisy.mean() or 0) == pytest.approx(half, rel=0.5)
 
 
-def test_a_group_whose_rows_limits_drop_is_never_found() -> None:
+@pytest.mark.parametrize(
+    ("budget", "spend", "asked", "mechanism"),
+    [
+        ({"epsilon": 20}, {"epsilon": 10}, dp.count(), "truncated_geometric"),
+        ({"rho": 2}, {"rho": 1}, dp.n_unique("person"), "noisy_threshold"),
+    ],
+)
+def test_a_group_whose_rows_limits_drop_is_never_found(
+    budget: dict[str, Any], spend: dict[str, Any], asked: dp.DPExpr, mechanism: str
+) -> None:
     frame = pl.DataFrame({"person": [1] * 60, "city": [f"c{i}" for i in range(60)]})
-    people = dp.Session(epsilon=20, delta=0.5).protect(frame.clear(), "person")
-    query = people.limit_rows(1).group_by("city").dp_count()
-    found = query.simulate(frame, epsilon=10, delta=0.4, runs=50).errors
+    people = dp.Session(**budget, delta=0.5).protect(frame.clear(), "person")
+    query = people.limit_rows(1).group_by("city").agg(asked)
+    simulation = query.simulate(frame, **spend, delta=0.4, runs=200)
+    found = simulation.errors
+    assert simulation.plan.releases[0].mechanism == mechanism
     assert found.height == 60
     assert found["exact"].sum() == 1
     assert (found.filter(pl.col("exact") == 0)["missing"] == 1).all()
+    assert found.filter(pl.col("exact") == 1)["missing"].item() < 1
 
 
 def test_columns_of_keys_keep_clear_of_those_of_results() -> None:
