@@ -8,7 +8,7 @@ PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python
 PIP_INSTALL = -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 
-.PHONY: help demo test test-oldest test-slow bench docs docs-update notebooks screenshots check clean
+.PHONY: help demo test test-oldest test-slow bench docs docs-update docs-pictures notebooks screenshots check clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s $$'\t'
@@ -78,6 +78,9 @@ notebooks: .venv/stamp-notebooks ## execute the notebooks of examples again
 
 screenshots: .venv/stamp-dev ## draw plans and notebooks for the documentation; needs Chromium
 	.venv/bin/python -m tests.screenshots $(if $(MERMAID),--mermaid $(MERMAID))
+
+docs-pictures: .venv/stamp-dev ## draw the charts in the documentation again
+	.venv/bin/python -m tests.pictures
 
 clean: ## forget environments and everything built
 	rm -rf .venv .venv-oldest site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks

@@ -85,6 +85,11 @@ class Count(Aggregate):
         part = COUNT if request.tree is None else count_of(request.tree, scope.facts.columns)
         return (Use(part, "count"),)
 
+    def plain(self, request: Request, scope: Scope, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
+        if request.parameters.get("per") != "unit":
+            return ()
+        return (pl.len() if column is None else column.count(),)
+
     def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
         return signed(values[0], request)
 

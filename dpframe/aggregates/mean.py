@@ -62,6 +62,9 @@ class Mean(Aggregate):
             Use(_count(request, scope), "mean.count"),
         )
 
+    def plain(self, request: Request, scope: Scope, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
+        return () if column is None else (column.mean(),)
+
     def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
         value, centred, (lo, hi) = _centred(request, scope, "mean")
         offset, _ = _ratio(values[0], values[1], centred.step)
@@ -139,6 +142,9 @@ class Variance(Aggregate):
             Use(_count(request, scope), "var.count", Fraction(1, 4)),
         )
 
+    def plain(self, request: Request, scope: Scope, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
+        return () if column is None else (column.var(int(request.parameters.get("ddof", 1))),)
+
     def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
         return pl.Series(request.name, self._variance(request, scope, values)).fill_nan(None)
 
@@ -211,6 +217,9 @@ class StandardDeviation(Variance):
     kind: ClassVar[str] = "std"
     summary: ClassVar[str] = "sample standard deviation of values clamped to bounds"
     examples: ClassVar[tuple[str, ...]] = ('pl.col("i64").dp_std((0, 100))',)
+
+    def plain(self, request: Request, scope: Scope, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
+        return () if column is None else (column.std(int(request.parameters.get("ddof", 1))),)
 
     def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
         root = np.sqrt(self._variance(request, scope, values))

@@ -190,6 +190,13 @@ class Quantile(Aggregate):
             pl.DataFrame(columns).select(pl.concat_list(pl.all()).alias(request.name)).to_series()
         )
 
+    def plain(self, request: Request, scope: Scope, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
+        if column is None:
+            return ()
+        assert request.tree is not None
+        value = Value(request.tree, domain(request.tree, scope.facts.columns))
+        return tuple(_best_scored(column, q, value.is_whole) for q in _quantiles(request, value))
+
     def note(self, request: Request, scope: Scope) -> str:
         several = isinstance(request.parameters["q"], tuple)
         return "the chosen values, as a list" if several else "the chosen value"
@@ -216,6 +223,22 @@ class Quantile(Aggregate):
             step = Fraction(-(-int(width + 1) // POINTS))
             return value, PointCells(value, lo, step, int(width // step) + 1)
         return value, PointCells(value, lo, width / (POINTS - 1), POINTS)
+
+
+def _best_scored(column: pl.Expr, q: Fraction, whole: bool) -> pl.Expr:
+    """The value with the best score, as a private choice without noise would find it: where a gap
+    between two values is better than both, the lower one.
+    """
+    a, b = q.numerator, q.denominator
+    values = column.drop_nulls().sort()
+    rows = values.len().cast(pl.Int64)
+    below = values.rank("min").cast(pl.Int64) - 1
+    upto = values.rank("max").cast(pl.Int64)
+    score = ((b - a) * below - a * (rows - upto)).abs()
+    gap = values.shift(-1) - values > int(whole)
+    after = pl.when(gap).then(((b - a) * upto - a * (rows - upto)).abs())
+    least = pl.min_horizontal(score, after)
+    return values.filter(least == least.min()).first()
 
 
 def _chosen(

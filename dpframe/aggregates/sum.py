@@ -74,6 +74,9 @@ class Sum(Aggregate):
         grid = grid_for(lo, hi, centred=False, integers=whole)
         return (Use(Additive(Table(total_of(GridSum(value, grid), per_unit))), "sum"),)
 
+    def plain(self, request: Request, scope: Scope, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
+        return () if column is None else (column.sum(),)
+
     def note(self, request: Request, scope: Scope) -> str:
         return sign_note(request)
 

@@ -15,14 +15,20 @@ from dpframe.aggregates.query import Query
 from dpframe.api.files import destination, write
 from dpframe.api.notebook import query_html, release_html
 from dpframe.api.opaque import Opaque
+from dpframe.api.public import stand_ins
 from dpframe.api.source import Source, Sources
 from dpframe.api.suggest import counting, share_of, suggested
+from dpframe.charge import slack_beside_accuracy, spend_in
+from dpframe.cheapest import cheapest
 from dpframe.choose import Split
-from dpframe.core.budget import Budget
+from dpframe.core.budget import ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.exact import Number
-from dpframe.errors import InvalidBudget
+from dpframe.errors import InvalidBudget, UnsupportedOperation
 from dpframe.explain import Format
 from dpframe.plan import Plan
+from dpframe.plots import plot_release
+from dpframe.simulate import Simulation, simulate
+from dpframe.simulate.runs import MOST_RUNS
 
 if TYPE_CHECKING:
     from dpframe.api.session import Session
@@ -45,6 +51,24 @@ class Release:
     frame: pl.DataFrame
     plan: Plan
     cost: Budget
+
+    def plot(self, *, most: int = 30) -> Any:
+        """The result as an Altair chart: bars with intervals, and histograms.
+
+        Intervals are those of `interval=`, where the release was made with it; else those that the
+        plan knows of counts, sums and histograms, which hold each with 95% confidence.
+
+        Parameters
+        ----------
+        most
+            How many groups are shown of each output, the largest first.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When Altair is not installed, or no output is a number.
+        """
+        return plot_release(self.frame, self.plan, most)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the result to a file that carries its plan, cost and fingerprint.
@@ -265,6 +289,86 @@ class PrivateQuery(Opaque):
         """Whether the query belongs to a session, which pays for it."""
         return self._session is not None
 
+    def simulate(
+        self,
+        public_frame: object,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+        runs: int = 100,
+    ) -> Simulation:
+        """Run the same plan on public or synthetic data many times, and see how far off it is.
+
+        Nothing is charged or recorded, and no protected data is read: rows come from the argument
+        alone. It is aggregated once, with one choice of which rows and groups limits drop, and
+        noise is drawn again for each run.
+
+        The result is not private: it tells about the frame that is given as it is. So give data
+        that anybody may see, never the protected data or a copy of it. The protected object itself
+        is refused, but a copy, or the same file scanned again, cannot be told from public data.
+
+        Parameters
+        ----------
+        public_frame
+            A frame with the columns and types of the protected one; others are not used. For a
+            query over several private frames a mapping ``{frame name: public frame}``.
+        epsilon, delta, rho, accuracy, split
+            As for `plan`.
+        runs
+            How often noise is drawn, at least 2.
+
+        Returns
+        -------
+        Simulation
+            `results`, with a row for each run, output and group; `errors`, which sums them up: the
+            bias and root mean square of the total error against plain Polars, and what of it limits
+            and clamping make; and `plot()`.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When something private is given, or frames or types do not fit.
+        UnknownColumn
+            When the public frame lacks a column.
+        InvalidBudget
+            As for `plan`.
+        EngineError
+            When the engine fails.
+        """
+        if isinstance(runs, bool) or not isinstance(runs, int) or not 2 <= runs <= MOST_RUNS:
+            raise UnsupportedOperation(
+                f"a simulation has between 2 and {MOST_RUNS} runs, not {runs!r}",
+                where="simulate(..., runs=...)",
+                remedy="write for example runs=100",
+            )
+        frames = stand_ins(public_frame, self._query.relation, self._source)
+        if self._session is None:
+            prepared = self._alone(epsilon, delta, rho, accuracy, split)
+        else:
+            prepared = self._session._prepared(self, epsilon, delta, rho, accuracy, split)
+        return simulate(prepared, frames, runs)
+
+    def _alone(
+        self,
+        epsilon: Number | None,
+        delta: Number | None,
+        rho: Number | None,
+        accuracy: Mapping[str, Number] | None,
+        split: Split,
+    ) -> pipeline.Prepared:
+        """The plan at a spend whose measure is the one that it names, for lack of a session."""
+        check_split(split)
+        measure = ZCDP if rho is not None else PureDP if delta is None else ApproxDP
+        if accuracy is None:
+            spend = spend_in(measure, epsilon, delta, rho, None)
+        else:
+            slack = slack_beside_accuracy(measure, epsilon, delta, rho)
+            spend = cheapest(self._query, measure, slack, accuracy, split)
+        return prepare(self, spend, None, split)
+
     def _bound(self) -> Session:
         if self._session is None:
             raise InvalidBudget(
@@ -279,6 +383,16 @@ class PrivateQuery(Opaque):
 
     def _repr_html_(self) -> str:
         return query_html(self._query, self._session is not None)
+
+
+def check_split(split: str) -> None:
+    """Refuse a way to divide costs that there is not."""
+    if split not in ("least error", "equal"):
+        raise InvalidBudget(
+            f"a cost is not split by {split!r}",
+            where=f"split={split!r}",
+            remedy='use "least error" or "equal", or weight= on dp expressions',
+        )
 
 
 def prepare(

@@ -14,7 +14,7 @@ from dpframe.api.approval import require_approved
 from dpframe.api.declared import declared
 from dpframe.api.frame import PrivateFrame, divided
 from dpframe.api.notebook import session_html
-from dpframe.api.query import PrivateQuery, Release, parts, prepare
+from dpframe.api.query import PrivateQuery, Release, check_split, parts, prepare
 from dpframe.api.source import protected_source
 from dpframe.charge import (
     accuracy_within,
@@ -36,6 +36,7 @@ from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import Partition, PartLedger
 from dpframe.ledger.place import DEFAULT_NAME, open_ledger
 from dpframe.plan import Plan
+from dpframe.plots import plot_budget
 
 
 class Session:
@@ -357,12 +358,7 @@ class Session:
         accuracy: Mapping[str, Number] | None,
         split: Split,
     ) -> pipeline.Prepared:
-        if split not in ("least error", "equal"):
-            raise InvalidBudget(
-                f"a cost is not split by {split!r}",
-                where=f"split={split!r}",
-                remedy='use "least error" or "equal", or weight= on dp expressions',
-            )
+        check_split(split)
         asked, _, _ = parts(query)
         unit = asked.relation.facts.unit
         if self._unit is not None and self._unit.kind != unit.kind:
@@ -445,6 +441,17 @@ class Session:
                 "status": pl.Series([e.status for e in entries], dtype=pl.String),
             }
         )
+
+    def plot(self) -> Any:
+        """What was spent over time, as an Altair chart: `history` added up, below the budget.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When Altair is not installed.
+        """
+        main = "rho" if self._measure.currency == "rho" else "epsilon"
+        return plot_budget(self.history, main, nearest(self._ledger.budget.main), self._name)
 
     def __reduce__(self) -> NoReturn:
         raise UnsupportedOperation(

@@ -27,10 +27,11 @@ Frames: TypeAlias = "dict[int, pl.LazyFrame]"
 class Source:
     """A protected frame. Its data can be reached by the pipeline only."""
 
-    __slots__ = ("_frame", "schema")
+    __slots__ = ("_frame", "_given", "schema")
 
-    def __init__(self, frame: pl.LazyFrame) -> None:
+    def __init__(self, frame: pl.LazyFrame, given: object = None) -> None:
         self._frame = frame
+        self._given = frame if given is None else given
         try:
             self.schema = frame.collect_schema()
             return
@@ -50,6 +51,10 @@ class Source:
     def schemas(self, token: int) -> dict[int, pl.Schema]:
         """Its schema."""
         return {token: self.schema}
+
+    def holds(self, frame: object) -> bool:
+        """Whether it is the very object that was protected."""
+        return frame is self._given or frame is self._frame
 
     def __repr__(self) -> str:
         return "<protected data>"
@@ -82,6 +87,10 @@ class Sources:
         """Their schemas."""
         return {t: s.schema for t, s in self._sources.items()}
 
+    def holds(self, frame: object) -> bool:
+        """Whether it is one of the very objects that were protected."""
+        return any(source.holds(frame) for source in self._sources.values())
+
     def __repr__(self) -> str:
         return "<protected data>"
 
@@ -106,11 +115,11 @@ def protected_source(frame: object) -> Source:
         case pl.LazyFrame():
             return Source(frame)
         case pl.DataFrame():
-            return Source(frame.lazy())
+            return Source(frame.lazy(), frame)
         case str() | Path():
-            return Source(_from_files(frame))
+            return Source(_from_files(frame), frame)
         case _ if type(frame).__module__.split(".")[0] == "pyarrow":
-            return Source(_from_arrow(frame))
+            return Source(_from_arrow(frame), frame)
         case _:
             raise _not_accepted(frame)
 

@@ -42,7 +42,9 @@ def dry_run(
         empty = {token: pl.LazyFrame(schema=found) for token, found in schema.items()}
     try:
         lowered = lower_query(relation, groups, tables, empty)
-        for query, result in zip(lowered, _collect(lowered), strict=True):
+        for query, result in zip(
+            lowered, _collect([query.frame for query in lowered]), strict=True
+        ):
             count_cells(query, result, groups)
     except DPFrameError:
         raise
@@ -81,7 +83,7 @@ def run(
         When the engine fails; its text and cause are withheld, for they may quote data.
     """
     lowered = lower_query(relation, groups, tables, source, salt=_salt(relation))
-    return _counted(lowered, _results(lowered), groups)
+    return _counted(lowered, collected([query.frame for query in lowered]), groups)
 
 
 def run_choosing(
@@ -100,15 +102,22 @@ def run_choosing(
         When the engine fails.
     """
     lowered = lower_query(relation, groups, tables, source, salt=_salt(relation))
-    results = _results(lowered)
+    results = collected([query.frame for query in lowered])
     keys, noisy = _chosen(chooser, lowered, results, groups)
     found = groups.found(keys)
     return _counted(lowered, results, found), found, noisy
 
 
-def _results(lowered: Sequence[Lowered]) -> list[pl.DataFrame]:
+def collected(frames: Sequence[pl.LazyFrame]) -> list[pl.DataFrame]:
+    """The results of lazy frames.
+
+    Raises
+    ------
+    EngineError
+        When the engine fails.
+    """
     with suppress(*FAILURES):
-        return _collect(lowered)
+        return _collect(frames)
     # outside the handler, so that not even the context keeps the engine's text
     raise EngineError(
         "the engine failed while it ran the plan; its message is withheld because it may quote "
@@ -164,7 +173,7 @@ def _optimizations() -> pl.QueryOptFlags:
 _OPTIMIZATIONS = _optimizations()
 
 
-def _collect(lowered: Sequence[Lowered]) -> list[pl.DataFrame]:
-    if len(lowered) == 1:
-        return [lowered[0].frame.collect(optimizations=_OPTIMIZATIONS)]
-    return pl.collect_all([query.frame for query in lowered], optimizations=_OPTIMIZATIONS)
+def _collect(frames: Sequence[pl.LazyFrame]) -> list[pl.DataFrame]:
+    if len(frames) == 1:
+        return [frames[0].collect(optimizations=_OPTIMIZATIONS)]
+    return pl.collect_all(frames, optimizations=_OPTIMIZATIONS)

@@ -115,7 +115,7 @@ def _aggregate(
     columns = relation.facts.columns
     by = () if groups is None else groups.by
     keys = [] if groups is None else group_columns(groups)
-    rows = {name: _key(n.tree, relation, ns) for name, n in zip(keys, by, strict=True)}
+    rows = {name: key_expression(n.tree, relation, ns) for name, n in zip(keys, by, strict=True)}
     if cells is not None:
         rows[_CELL] = unordered(ns, cells.row(columns, ns))
         keys.append(_CELL)
@@ -123,7 +123,7 @@ def _aggregate(
     if packed:  # where nothing hides the column, Polars filters before it computes
         rows[UNIT] = ns.col(relation.facts.identifier)
     elif in_pairs:
-        rows[UNIT] = _unit(relation, ns)
+        rows[UNIT] = unit_expression(relation, ns)
     counted = _counted_by(statistics)
     for i, statistic in enumerate(statistics):
         column = None if i in counted else statistic.row(columns, ns)
@@ -152,7 +152,7 @@ def _selected(frame: pl.LazyFrame, rows: Mapping[str, pl.Expr], ns: Namespace) -
     return frame.select(*(e.alias(n) for e, n in zip(named, rows, strict=True)))
 
 
-def _unit(relation: Relation, ns: Namespace) -> pl.Expr:
+def unit_expression(relation: Relation, ns: Namespace) -> pl.Expr:
     """Whose row it is."""
     facts = relation.facts
     assert facts.identifier is not None, "statistics of individuals need an identifier"
@@ -172,7 +172,7 @@ def group_columns(groups: Groups) -> list[str]:
     return [f"g{i}" for i in range(len(groups.by))]
 
 
-def _key(tree: Tree, relation: Relation, ns: Namespace) -> pl.Expr:
+def key_expression(tree: Tree, relation: Relation, ns: Namespace) -> pl.Expr:
     """A grouping expression. Polars groups a column that it takes for sorted by its runs, and is
     right about columns of the source.
     """

@@ -42,7 +42,13 @@ def _differences(before: Plan, after: Plan) -> Iterator[str]:
     yield from _amounts("the plan", before.cost, after.cost)
     yield from _changed("composition", before.composition, after.composition)
     yield from _changed("split", before.split, after.split)
-    yield from _items("look twice:", before.warnings, after.warnings)
+    yield from _items("look twice:", _untold(before, after), _untold(after, before))
+
+
+def _untold(plan: Plan, other: Plan) -> list[str]:
+    """The warnings that do not follow from a step that is told to have changed."""
+    told = {step.words for step in plan.steps} - {step.words for step in other.steps}
+    return [w for w in plan.warnings if not any(words in w for words in told)]
 
 
 def _changed(what: str, before: object, after: object) -> Iterator[str]:

@@ -5,8 +5,10 @@ not refer to the query that it was made from.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 from dpframe.accounting.events import AnyEvent
 from dpframe.core.budget import Budget
@@ -23,6 +25,7 @@ from dpframe.plan.definition import Json
 from dpframe.plan.difference import differences
 from dpframe.plan.noisy_aggregate import NoisyAggregate, confidence_of, needs_count
 from dpframe.plan.pieces import PlanOutput, PlanStep
+from dpframe.plots import plot_plan
 from dpframe.rows.suggest import did_you_mean
 
 
@@ -127,6 +130,35 @@ class Plan:
 
     def _repr_html_(self) -> str:
         return self.explain("html")
+
+    def plot(
+        self,
+        guess: Mapping[str, float] | None = None,
+        *,
+        count: float | None = None,
+        confidence: Number = 0.95,
+    ) -> Any:
+        """The error that each output will have, as an Altair chart. No data is read: values are
+        what the caller guesses from public knowledge.
+
+        Parameters
+        ----------
+        guess
+            A guess of outputs, such as ``{"n": 1000}``; the error bar lies around it, or around 0.
+        count
+            A public guess of the number of values in a group, on which errors of means and
+            variances depend; if left out, the guess of a count among the outputs.
+        confidence
+            Between 0 and 1.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When Altair is not installed, or no output has an error in its own units.
+        UnknownColumn
+            When a guess names no output.
+        """
+        return plot_plan(self, guess, count, confidence)
 
     @property
     def fingerprint(self) -> str:
