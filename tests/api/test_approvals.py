@@ -329,14 +329,17 @@ def test_a_session_without_the_requirement_runs_as_before(ledger: Path) -> None:
 
 def test_one_place_runs_plans_and_asks_before_it() -> None:
     """Whoever adds another way to run has to ask too."""
-    callers = []
+    runs, reads = [], set()
     for path in Path(dp.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef):
                 called = {ast.unparse(n.func) for n in ast.walk(node) if isinstance(n, ast.Call)}
                 if "pipeline.run" in called:
-                    callers.append((path.name, node.name, "require_approved" in called))
-    assert callers == [("session.py", "release", True)]
+                    runs.append((path.name, node.name, "require_approved" in called))
+                if any(name.endswith(".frames") for name in called):
+                    reads.add(path.name)
+    assert runs == [("session.py", "release", True)]
+    assert reads == {"session.py", "public.py"}  # the latter of frames that are public
 
 
 def test_no_message_of_a_refusal_has_data(ledger: Path) -> None:
