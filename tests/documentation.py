@@ -185,7 +185,7 @@ def update(page: Path) -> bool:
 
 
 if __name__ == "__main__":
-    with beside_data():
-        for page in PAGES:
+    for page in PAGES:
+        with beside_data():  # each by itself: two pages may name the same ledger
             print("updated" if update(page) else "as it was", page.relative_to(ROOT))
     sys.exit(0)
