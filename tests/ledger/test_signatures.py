@@ -114,7 +114,7 @@ def test_keys_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None
     assert ApprovalKey.from_environment() == key(PUBLIC)
 
 
-@pytest.mark.parametrize("text", [SECRET, PRIVATE, PUBLIC])
+@pytest.mark.parametrize("text", [SECRET, PRIVATE, PUBLIC], ids=["secret", "private", "public"])
 def test_keys_are_never_shown(text: str) -> None:
     assert text.partition(":")[2] not in repr(key(text)) + str(key(text))
 
