@@ -14,7 +14,9 @@ import dpframe as dp
 from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey, new_pair
 
 SECRET = "hmac:a secret of reviewers"
-PRIVATE, PUBLIC = new_pair()
+# RFC 8032, section 7.1, test 1; the same in every process, for cases are named after them
+PRIVATE = "ed25519:9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60"
+PUBLIC = "ed25519-public:d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"
 APPROVAL = ("census", "f" * 64, "Ann")
 
 
