@@ -58,7 +58,8 @@ class LimitRows(Step):
     ) -> pl.LazyFrame:
         identifier = require_identifier(before.identifier, self.words())
         order = {name: found.dtype for name, found in before.columns.items()}
-        return keep_first(frame, self.n, [identifier, *self.by], order, salt, ns)
+        within = list(dict.fromkeys([identifier, *self.by]))
+        return keep_first(frame, self.n, within, order, salt, ns)
 
     def words(self) -> str:
         by = ", ".join(repr(name) for name in self.by)

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dpframe as dp
 from dpframe.frames import sampling
 from dpframe.frames.sampling import (
     comparable,
@@ -137,3 +138,11 @@ def test_equal_hashes_are_told_apart_by_values(monkeypatch: pytest.MonkeyPatch) 
             assert kept(first_sorted, frame, most, ["u"], 1, bits=bits) == ranked
             mixed = kept(first_sorted, frame.reverse(), most, ["u"], 1, bits=bits)
             assert mixed == ranked
+
+
+@pytest.mark.parametrize("by", ['"u"', '["u", "g", "g"]'])
+def test_columns_may_be_named_twice(by: str) -> None:
+    rows = pl.DataFrame({"u": [1, 1, 1, 2], "g": ["a", "a", "b", "a"]})
+    people = dp.Session(epsilon=9).protect(rows, "u")
+    limited = eval(f"people.limit_rows(1, by={by}).limit_rows(3)", {"people": people})
+    assert limited.dp_count().collect(epsilon=1).columns == ["len"]
