@@ -189,7 +189,7 @@ def main(rows: int, megabytes: int, folder: Path) -> None:
     write(folder, rows)
     size = sum(path.stat().st_size for path in folder.glob("*.parquet")) >> 20
     print(
-        f"{rows:,} rows of {rows // 10:,} people in {size:,} MB of files, {megabytes:,} MB of memory"
+        f"{rows:,} rows of {rows // 10:,} people, {size:,} MB of files, {megabytes:,} MB of memory"
     )
     print(f"{'':30}{'wall s':>8}{'CPU s':>8}{'peak MB':>9}{'ratio':>7}  result")
     files = str(folder / "*.parquet")
