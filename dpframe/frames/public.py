@@ -7,7 +7,9 @@ from typing import Any
 
 import polars as pl
 
-__all__ = ["digest", "held"]
+from dpframe.rows.operation import Namespace
+
+__all__ = ["brought", "digest", "held"]
 
 
 def held(frame: pl.DataFrame) -> pl.DataFrame:
@@ -18,6 +20,12 @@ def held(frame: pl.DataFrame) -> pl.DataFrame:
     Fields of a struct have no such mark.
     """
     return frame.to_struct("row").struct.unnest() if frame.width else frame.clone()
+
+
+def brought(frame: pl.DataFrame, ns: Namespace) -> pl.LazyFrame:
+    """A public frame where the private one is."""
+    made: pl.LazyFrame = frame.lazy() if ns is pl else ns.public(frame)
+    return made
 
 
 def digest(frame: pl.DataFrame) -> str:

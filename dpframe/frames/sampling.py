@@ -39,16 +39,37 @@ def keep_first(
     hashed, rank = unused(order, "hash"), unused(order, "rank")
     values = {name: comparable(ns, name, dtype) for name, dtype in order.items()}
     whose = [values[name] for name in within]
-    rest = [value for name, value in values.items() if name not in within]
+    if ns is not pl:
+        ranked = _ranked(frame, values, whose, hashed, rank, salt, ns)
+        return ranked.filter(ns.col(rank) <= most).drop(hashed, rank)
     sized = once(frame.with_columns(ns.len().over(whose).alias(rank)))
     few = sized.filter(ns.col(rank) <= most).drop(rank)
-    many = sized.filter(ns.col(rank) > most).with_columns(
-        ns.struct(*values.values()).hash(salt).alias(hashed)
-    )
-    position = ns.col(hashed).cum_count().over(whose, order_by=[ns.col(hashed), *rest])
-    ranked = many.with_columns(position.alias(rank))
+    many = sized.filter(ns.col(rank) > most)
+    ranked = _ranked(many, values, whose, hashed, rank, salt, ns)
     kept: pl.LazyFrame = ns.concat([few, ranked.filter(ns.col(rank) <= most).drop(hashed, rank)])
     return kept
+
+
+def _ranked(
+    frame: pl.LazyFrame,
+    values: Mapping[str, pl.Expr],
+    whose: Sequence[pl.Expr],
+    hashed: str,
+    rank: str,
+    salt: int,
+    ns: Namespace,
+) -> pl.LazyFrame:
+    """The rows with their place in the order of their hash and values, among those of `whose`."""
+    marked = frame.with_columns(row_hash(ns, values, salt).alias(hashed))
+    rest = [value for value in values.values() if not any(value is other for other in whose)]
+    position = ns.col(hashed).cum_count().over(whose, order_by=[ns.col(hashed), *rest])
+    return marked.with_columns(position.alias(rank))
+
+
+def row_hash(ns: Namespace, values: Mapping[str, pl.Expr], salt: int) -> pl.Expr:
+    """A hash of some values of a row, each engine's own."""
+    hashed: pl.Expr = ns.struct(*values.values()).hash(salt)
+    return hashed
 
 
 def once(frame: pl.LazyFrame) -> pl.LazyFrame:

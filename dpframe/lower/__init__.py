@@ -1,6 +1,7 @@
 """From a query to exact integer tables: lowering and running it."""
 
-from dpframe.lower.engine import dry_run, run, run_choosing
+from dpframe.lower.engine import dry_run, require_runs, run, run_choosing
+from dpframe.lower.place import Place
 from dpframe.lower.tables import Lowered, Sources, lower_query
 
-__all__ = ["Lowered", "Sources", "dry_run", "lower_query", "run", "run_choosing"]
+__all__ = ["Lowered", "Place", "Sources", "dry_run", "lower_query", "require_runs", "run", "run_choosing"]
