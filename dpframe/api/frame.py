@@ -493,7 +493,8 @@ def _query(
                 remedy="use for example pl.col('x').dp_sum((0, 10)), or dp.count()",
             )
         specs.append(output_of(expression, alias))
-    query = pipeline.ask(frame._relation, groups, specs)
+    place = frame._source.place(frame._relation.token)
+    query = pipeline.ask(frame._relation, groups, specs, place)
     return PrivateQuery(query, frame._source, frame._session)
 
 

@@ -20,6 +20,7 @@ from dpframe.choose import Split
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number
 from dpframe.errors import InvalidBudget
+from dpframe.lower.engines.polars_engine import Executor
 from dpframe.plan import Plan
 
 if TYPE_CHECKING:
@@ -155,6 +156,7 @@ class PrivateQuery(Opaque):
         accuracy: Mapping[str, Number] | None = None,
         split: Split = "least error",
         interval: Number | None = None,
+        engine: Literal["auto", "in-memory", "streaming", "gpu"] | Executor = "auto",
     ) -> pl.DataFrame:
         """Check the budget, charge it, compute, add noise.
 
@@ -174,6 +176,10 @@ class PrivateQuery(Opaque):
             the exact result for the clamped values lies between them with that confidence, for each
             number on its own. It is post-processing and costs nothing. Selections have no interval;
             `Plan.accuracy` says how far the chosen score may be from the best.
+        engine
+            How Polars runs a Polars frame: one of its engines by name, or a function that is given
+            a LazyFrame and returns its DataFrame, for executors elsewhere. What it is given yields
+            exact numbers, so whoever runs it must be trusted with the data.
 
         Raises
         ------
@@ -185,7 +191,13 @@ class PrivateQuery(Opaque):
             When the engine fails; the charge stays.
         """
         return self.release(
-            epsilon=epsilon, delta=delta, rho=rho, accuracy=accuracy, split=split, interval=interval
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            accuracy=accuracy,
+            split=split,
+            interval=interval,
+            engine=engine,
         ).frame
 
     def release(
@@ -197,6 +209,7 @@ class PrivateQuery(Opaque):
         accuracy: Mapping[str, Number] | None = None,
         split: Split = "least error",
         interval: Number | None = None,
+        engine: Literal["auto", "in-memory", "streaming", "gpu"] | Executor = "auto",
     ) -> Release:
         """As `collect`, with the plan and the cost beside the frame."""
         return self._bound().release(
@@ -207,6 +220,7 @@ class PrivateQuery(Opaque):
             accuracy=accuracy,
             split=split,
             interval=interval,
+            engine=engine,
         )
 
     def suggest_limits(

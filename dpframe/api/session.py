@@ -128,6 +128,7 @@ class Session:
         name: str | None = None,
         bounds: Mapping[str, Sequence[Any]] | None = None,
         categories: Mapping[str, Sequence[Any]] | None = None,
+        engine: Literal["polars", "duckdb", "spark"] | None = None,
     ) -> PrivateFrame:
         """Put a frame under the session's protection: the trust boundary.
 
@@ -135,8 +136,10 @@ class Session:
         ----------
         frame
             A Polars DataFrame or LazyFrame; the path of a Parquet, CSV, IPC or NDJSON file, or a
-            pattern such as ``"visits/*.parquet"``; a pyarrow Table, batch reader or dataset. What
-            was done to it before is the data owner's; everything after is checked.
+            pattern such as ``"visits/*.parquet"``; the folder of a Delta table; a pyarrow Table,
+            batch reader or dataset; a DuckDB relation or a Spark DataFrame, on which queries then
+            run. What was done to it before is the data owner's; everything after is checked. The
+            batches of a reader go into a temporary file as they come, for they can be read once.
         unit
             Whom to protect.
         name
@@ -146,6 +149,9 @@ class Session:
             again.
         categories
             Declared values of columns, {column: [values]}; public.
+        engine
+            What runs queries of files: ``"polars"``, which is the default, ``"duckdb"`` or
+            ``"spark"``. Other frames are on an engine already.
 
         Raises
         ------
@@ -168,7 +174,7 @@ class Session:
                 where=f"unit={unit!r}",
                 remedy="open another session for another kind of unit",
             )
-        source = protected_source(frame)
+        source = protected_source(frame, engine)
         facts = protected_facts(declared(source, bounds or {}, categories or {}), who)
         self._unit = who
         self._frames += 1
@@ -298,6 +304,7 @@ class Session:
         accuracy: Mapping[str, Number] | None = None,
         split: Split = "least error",
         interval: Number | None = None,
+        engine: Any = "auto",
     ) -> pl.DataFrame:
         """Charge, run and release a query, also one that was made without a session.
 
@@ -311,6 +318,7 @@ class Session:
             accuracy=accuracy,
             split=split,
             interval=interval,
+            engine=engine,
         ).frame
 
     def release(
@@ -323,17 +331,16 @@ class Session:
         accuracy: Mapping[str, Number] | None = None,
         split: Split = "least error",
         interval: Number | None = None,
+        engine: Any = "auto",
     ) -> Release:
         """As `collect`, with plan and cost beside the result."""
         payer = self._payer(_owner(query))
         prepared = payer._prepared(query, epsilon, delta, rho, accuracy, split)
         asked, source, _ = parts(query)
-        token = asked.relation.token
+        place = source.place(asked.relation.token, engine)
         if payer._needs_approval:
             require_approved(prepared.plan, payer._ledger)
-        result = pipeline.run(
-            prepared, source.frames(token), source.schemas(token), payer._ledger, interval
-        )
+        result = pipeline.run(prepared, place, payer._ledger, interval)
         self._unit = prepared.query.relation.facts.unit
         return Release(result, prepared.plan, prepared.plan.cost)
 

@@ -4,4 +4,13 @@ from dpframe.lower.engine import dry_run, require_runs, run, run_choosing
 from dpframe.lower.place import Place
 from dpframe.lower.tables import Lowered, Sources, lower_query
 
-__all__ = ["Lowered", "Place", "Sources", "dry_run", "lower_query", "require_runs", "run", "run_choosing"]
+__all__ = [
+    "Lowered",
+    "Place",
+    "Sources",
+    "dry_run",
+    "lower_query",
+    "require_runs",
+    "run",
+    "run_choosing",
+]

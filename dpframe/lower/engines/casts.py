@@ -123,8 +123,7 @@ def _from_real(scope: Scope, a: Made, target: DType) -> Made:
     whole = nw.when(number.expr < 0).then(-size.expr).otherwise(size.expr)
     cut = replace(size, expr=whole.cast(scope.ns.native_type(target)))
     ends = (
-        None if end is None or not math.isfinite(end) else math.trunc(end)
-        for end in (a.lo, a.hi)
+        None if end is None or not math.isfinite(end) else math.trunc(end) for end in (a.lo, a.hi)
     )
     first, last = ends
     known_lo = lo if first is None else max(lo, first)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from glob import glob
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -39,7 +41,9 @@ _TYPES: Mapping[str, Any] = {
     "TIMESTAMP_NS": pl.Datetime("ns"),
     "TIMESTAMP WITH TIME ZONE": pl.Datetime("us", "UTC"),
 }
-_UNDERSTOOD = "current_setting('default_collation') = '' AND current_setting('ieee_floating_point_ops')"
+_UNDERSTOOD = (
+    "current_setting('default_collation') = '' AND current_setting('ieee_floating_point_ops')"
+)
 """Under other settings text would be grouped, and numbers divided, otherwise."""
 
 
@@ -108,11 +112,6 @@ class DuckDBEngine(Engine):
     def ns(self) -> DuckDBNamespace:
         return self._ns
 
-    def schema(self) -> pl.Schema:
-        """Names and Polars types of the columns."""
-        columns, types = self._relation.columns, self._relation.types
-        return pl.Schema({n: _from_duckdb(str(t)) for n, t in zip(columns, types, strict=True)})
-
     def require_settings(self) -> None:
         """Refuse a connection on which expressions mean something else."""
         one = self._relation.limit(0).aggregate("count(*) AS n")
@@ -146,10 +145,24 @@ class DuckDBEngine(Engine):
         if not isinstance(other, DuckDBEngine):
             return False
         try:
-            self._relation.limit(0).set_alias("one").cross(other._relation.limit(0).set_alias("two"))
+            self._relation.limit(0).set_alias("one").cross(
+                other._relation.limit(0).set_alias("two")
+            )
         except duckdb.Error:
             return False
         return True
+
+
+def scanned(path: str | Path, kind: str) -> Any:
+    """Files as a relation of a connection of their own."""
+    if "://" not in str(path) and not glob(str(path)):
+        raise UnsupportedOperation(
+            f"there is no file {str(path)!r}",
+            where="session.protect(path, engine='duckdb')",
+            remedy="check the path, and the folder that it starts from",
+        )
+    connection = duckdb.connect()
+    return getattr(connection, f"read_{kind}")(str(path))
 
 
 def quoted(name: str) -> str:

@@ -330,7 +330,9 @@ class Windowed:
     def __init__(self, counted: Expression | None) -> None:
         self._counted = counted
 
-    def over(self, partition: Sequence[Expression], order_by: Sequence[Expression] = ()) -> Expression:
+    def over(
+        self, partition: Sequence[Expression], order_by: Sequence[Expression] = ()
+    ) -> Expression:
         counted, first = self._counted, partition[0]
         operands = [*partition, *order_by]
 
@@ -428,4 +430,3 @@ def hull(*parts: Made) -> dict[str, Any]:
     if not some or None in lows or None in highs:
         return {"lo": None, "hi": None}
     return {"lo": min(lows), "hi": max(highs)}  # type: ignore[type-var]
-

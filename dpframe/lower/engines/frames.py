@@ -37,7 +37,11 @@ class EngineFrame:
     __slots__ = ("_native", "columns", "names", "ns")
 
     def __init__(
-        self, ns: EngineNamespace, native: Any, columns: Mapping[str, Made], names: Mapping[str, str]
+        self,
+        ns: EngineNamespace,
+        native: Any,
+        columns: Mapping[str, Made],
+        names: Mapping[str, str],
     ) -> None:
         self.ns = ns
         self._native = native
@@ -65,7 +69,9 @@ class EngineFrame:
                 frame = self.ns.nw.from_native(hashed)
         return frame
 
-    def _built(self, frame: Any, columns: Mapping[str, Made], kept: Mapping[str, str]) -> EngineFrame:
+    def _built(
+        self, frame: Any, columns: Mapping[str, Made], kept: Mapping[str, str]
+    ) -> EngineFrame:
         """A frame of computed columns; those of `kept` are there under their names."""
         names = {name: kept.get(name) or self.ns.fresh() for name in columns}
         exprs = [

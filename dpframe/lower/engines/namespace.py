@@ -264,4 +264,3 @@ class Length(Expression):
 
     def over(self, partition: Sequence[Expression]) -> Expression:
         return Windowed(None).over(partition)
-

@@ -219,7 +219,9 @@ def clamped(scope: Scope, a: Made, lo: Any, hi: Any) -> Made:
         return a
     a = scope.once(a)
     nw = scope.ns.nw
-    bounds = [None if end is None else _like(scope, scope.ns.python(end), a.dtype) for end in (lo, hi)]
+    bounds = [
+        None if end is None else _like(scope, scope.ns.python(end), a.dtype) for end in (lo, hi)
+    ]
     low, high = bounds
     made = a.expr
     if high is not None:
