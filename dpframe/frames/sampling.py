@@ -40,12 +40,12 @@ def keep_first(
     values = {name: comparable(ns, name, dtype) for name, dtype in order.items()}
     whose = [values[name] for name in within]
     if ns is not pl:
-        ranked = _ranked(frame, values, whose, hashed, rank, salt, ns)
+        ranked = _ranked(frame, values, order, whose, hashed, rank, salt, ns)
         return ranked.filter(ns.col(rank) <= most).drop(hashed, rank)
     sized = once(frame.with_columns(ns.len().over(whose).alias(rank)))
     few = sized.filter(ns.col(rank) <= most).drop(rank)
     many = sized.filter(ns.col(rank) > most)
-    ranked = _ranked(many, values, whose, hashed, rank, salt, ns)
+    ranked = _ranked(many, values, order, whose, hashed, rank, salt, ns)
     kept: pl.LazyFrame = ns.concat([few, ranked.filter(ns.col(rank) <= most).drop(hashed, rank)])
     return kept
 
@@ -53,6 +53,7 @@ def keep_first(
 def _ranked(
     frame: pl.LazyFrame,
     values: Mapping[str, pl.Expr],
+    types: Mapping[str, DType],
     whose: Sequence[pl.Expr],
     hashed: str,
     rank: str,
@@ -60,14 +61,16 @@ def _ranked(
     ns: Namespace,
 ) -> pl.LazyFrame:
     """The rows with their place in the order of their hash and values, among those of `whose`."""
-    marked = frame.with_columns(row_hash(ns, values, salt).alias(hashed))
+    marked = frame.with_columns(row_hash(ns, values, types, salt).alias(hashed))
     rest = [value for value in values.values() if not any(value is other for other in whose)]
     position = ns.col(hashed).cum_count().over(whose, order_by=[ns.col(hashed), *rest])
     return marked.with_columns(position.alias(rank))
 
 
-def row_hash(ns: Namespace, values: Mapping[str, pl.Expr], salt: int) -> pl.Expr:
-    """A hash of some values of a row, each engine's own."""
+def row_hash(
+    ns: Namespace, values: Mapping[str, pl.Expr], types: Mapping[str, DType], salt: int
+) -> pl.Expr:
+    """A hash of some values of a row, each engine's own, whatever their types."""
     hashed: pl.Expr = ns.struct(*values.values()).hash(salt)
     return hashed
 

@@ -6,9 +6,12 @@ import math
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
+import polars as pl
+
 from dpframe.core.dtypes import BOOLEAN, FLOAT32, FLOAT64, INT64, STRING, DType
 from dpframe.lower.engines.made import Made, Scope
-from dpframe.lower.engines.numbers import floored, real, widened
+from dpframe.lower.engines.numbers import floored, real
+from dpframe.lower.engines.search import chosen
 from dpframe.rows.operands import INT64_LIMITS, INT128
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC).replace(tzinfo=None)
@@ -24,6 +27,8 @@ def cast(scope: Scope, a: Made, target: DType) -> Made:
     if source == target:
         return a
     if source.is_text and target.is_text:
+        if target.name == "Enum":
+            return _category(scope, a, target)
         return replace(a, dtype=STRING) if target == STRING else _refuse(scope, source, target)
     if a.constant and target.is_temporal and source.is_integer:
         return _moment(scope, a, target)
@@ -34,6 +39,13 @@ def cast(scope: Scope, a: Made, target: DType) -> Made:
     if source.is_float:
         return _from_real(scope, a, target)
     return _refuse(scope, source, target)
+
+
+def _category(scope: Scope, a: Made, target: DType) -> Made:
+    """Text that is a category, as text; null for other text."""
+    listed = list(target.categories or ())
+    values = pl.Series(listed, dtype=pl.String)
+    return chosen(scope, a, values, listed, None, target)
 
 
 def _constant(scope: Scope, a: Made, target: DType) -> Made:
@@ -145,5 +157,3 @@ def _narrowed(scope: Scope, a: Made) -> Made:
 def _refuse(scope: Scope, source: DType, target: DType) -> Made:
     raise scope.ns.refused(f"a cast from {source} to {target}")
 
-
-__all__ = ["cast", "widened"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
-from dpframe.core.dtypes import BOOLEAN, INT64, STRING
+from dpframe.core.dtypes import BOOLEAN, INT64, STRING, DType
 from dpframe.lower.engines import moments, numbers, texts
 from dpframe.lower.engines.casts import cast
 from dpframe.lower.engines.made import Made, Scope, typed
@@ -68,7 +68,12 @@ class Expression:
     # -- arithmetic -----------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> Expression:
-        return self._then(numbers.add, other)
+        def add(scope: Scope, a: Made, b: Made) -> Made:
+            if a.dtype.is_text:
+                return texts.joined(scope, *numbers.matched(scope, a, b))
+            return numbers.add(scope, a, b)
+
+        return self._then(add, other)
 
     def __radd__(self, other: Any) -> Expression:
         return self.ns.lifted(other)._then(numbers.add, self)
@@ -138,7 +143,12 @@ class Expression:
 
     def cast(self, dtype: Any, *, strict: bool = True) -> Expression:
         target = from_polars(dtype)
-        return self._then(lambda scope, a: cast(scope, a, target))
+        return self._then(lambda scope, a: self._cast(scope, a, target))
+
+    def _cast(self, scope: Scope, a: Made, target: DType) -> Made:
+        if a.dtype.is_temporal and target.is_integer and not a.constant:
+            return cast(scope, scope.made(moments.physical(self)), target)
+        return cast(scope, a, target)
 
     def to_physical(self) -> Expression:
         return moments.physical(self)
@@ -256,10 +266,11 @@ class Expression:
     # -- look-ups -------------------------------------------------------------------------------
 
     def replace_strict(
-        self, old: pl.Series, new: Sequence[int], *, default: Any, return_dtype: Any
+        self, old: pl.Series, new: Sequence[Any], *, default: Any, return_dtype: Any
     ) -> Expression:
-        """Whole numbers in place of listed values."""
-        return self._then(lambda scope, a: chosen(scope, a, old, new, default))
+        """Constants in place of listed values."""
+        dtype = from_polars(return_dtype)
+        return self._then(lambda scope, a: chosen(scope, a, old, list(new), default, dtype))
 
     # -- aggregates -----------------------------------------------------------------------------
 

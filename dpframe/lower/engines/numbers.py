@@ -33,11 +33,17 @@ def matched(scope: Scope, a: Made, b: Made) -> tuple[Made, Made]:
     if a.dtype.is_text and b.dtype.is_text:
         return a, b
     if a.dtype.is_integer and b.dtype.is_integer:
-        wide = INT128 if INT128 in (a.dtype, b.dtype) else INT64
+        wide = common_whole(a, b)
         return widened(scope, a, wide), widened(scope, b, wide)
     if a.dtype.is_float and b.dtype.is_float:
         return real(scope, a), real(scope, b)
     raise scope.ns.refused(f"{a.dtype} together with {b.dtype}")
+
+
+def common_whole(a: Made, b: Made) -> DType:
+    """The type that holds the values of two whole numbers."""
+    wide = any(m.dtype.name in ("Int128", "UInt64") for m in (a, b))
+    return INT128 if wide else INT64
 
 
 def _like(scope: Scope, made: Made, dtype: DType) -> Made:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from dpframe.core.dtypes import BOOLEAN, INT64
+from dpframe.core.dtypes import BOOLEAN, INT64, DType
 from dpframe.lower.engines.made import Made, Scope, typed
-from dpframe.lower.engines.numbers import widened
-from dpframe.rows.operands import INT128
+from dpframe.lower.engines.numbers import common_whole, widened
 from dpframe.rows.polars_dtypes import from_polars
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ class Listed:
 
     def holds(self, scope: Scope, a: Made) -> Made:
         """Whether a value is among them; null for null."""
-        found = chosen(scope, a, self._values, [1] * len(self._values), 0)
+        found = chosen(scope, a, self._values, [1] * len(self._values), 0, INT64)
         nw = scope.ns.nw
         present = ~scope.once(a).expr.is_null()
         known = nw.when(present).then(found.expr == nw.lit(1, nw.Int64))
@@ -67,36 +66,39 @@ def _counted(scope: Scope, a: Made, edges: Sequence[Any], or_equal: bool, before
     return nw.when(beyond).then(above).otherwise(below)
 
 
-def chosen(scope: Scope, a: Made, old: pl.Series, new: Sequence[int], default: int | None) -> Made:
-    """The whole number that goes with a value, or the default."""
-    dtype = from_polars(old.dtype)
-    if dtype.is_integer and a.dtype.is_integer and dtype != a.dtype:
-        a = widened(scope, a, INT128 if INT128 in (dtype, a.dtype) else INT64)
+def chosen(
+    scope: Scope, a: Made, old: pl.Series, new: Sequence[Any], default: Any, dtype: DType
+) -> Made:
+    """The constant of a type that goes with a value, or the default."""
+    listed = from_polars(old.dtype)
+    if listed.is_integer and a.dtype.is_integer and listed != a.dtype:
+        a = widened(scope, a, common_whole(a, Made(None, listed)))
     scope.ns.require_comparable(a.dtype)
     a = scope.once(a)
-    pairs = list(zip(old.to_list(), new, strict=True))
+    pairs = [(o, scope.ns.constant(n, dtype).expr) for o, n in zip(old.to_list(), new, strict=True)]
     _require_few(scope, pairs)
     nw = scope.ns.nw
-    rest = nw.lit(default, nw.Int64)
+    rest = scope.ns.constant(default, dtype).expr
     numbers = [p for p in pairs if not _is_nan(p[0])]
     ordered = sorted(numbers, key=lambda p: _sort_key(p[0]))
     found = _found(scope, a, ordered, rest)
-    for _, number in (p for p in pairs if _is_nan(p[0])):
-        found = nw.when(a.expr.is_nan()).then(nw.lit(number, nw.Int64)).otherwise(found)
+    for _, made in (p for p in pairs if _is_nan(p[0])):
+        found = nw.when(a.expr.is_nan()).then(made).otherwise(found)
     made = nw.when(~a.expr.is_null()).then(found).otherwise(rest)
-    ends = [*new, *([] if default is None else [default])] or [0]
-    return typed(made, INT64, a, lo=min(ends), hi=max(ends))
+    ends = [n for n in [*new, default] if n is not None]
+    if not dtype.is_integer or not ends:
+        return typed(made, dtype, a)
+    return typed(made, dtype, a, lo=min(ends), hi=max(ends))
 
 
-def _found(scope: Scope, a: Made, pairs: Sequence[tuple[Any, int]], rest: Any) -> Any:
+def _found(scope: Scope, a: Made, pairs: Sequence[tuple[Any, Any]], rest: Any) -> Any:
     nw = scope.ns.nw
     if not pairs:
         return rest
     if len(pairs) == 1 or a.dtype.is_boolean:
-        value, number = pairs[0]
+        value, made = pairs[0]
         equal = a.expr == scope.ns.constant(value, a.dtype).expr
-        others = _found(scope, a, pairs[1:], rest)
-        return nw.when(equal).then(nw.lit(number, nw.Int64)).otherwise(others)
+        return nw.when(equal).then(made).otherwise(_found(scope, a, pairs[1:], rest))
     middle = len(pairs) // 2
     below = a.expr < scope.ns.constant(pairs[middle][0], a.dtype).expr
     first, second = _found(scope, a, pairs[:middle], rest), _found(scope, a, pairs[middle:], rest)
