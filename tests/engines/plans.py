@@ -29,9 +29,9 @@ class Plan:
 
 COUNTS = 'n=dp.count(), v=pl.col("x").dp_count(), m=pl.col("s").dp_count()'
 SUMS = 'a=pl.col("i").dp_sum((-9, 99)), b=pl.col("x").dp_sum((-50, 70.5))'
-MEANS = 'a=pl.col("y").dp_mean((0, 40)), b=pl.col("z").dp_std((-3, 8)), c=pl.col("j").dp_var((0, 5))'
-PEOPLE = """n=dp.n_unique("u"), c=dp.count(per="unit", bounds=(0, 3)),
-    s=pl.col("x").dp_sum((-20, 90), per="unit"), w=pl.col("i").dp_sum((-5, 50), per="unit"),
+MEANS = 'a=pl.col("y").dp_mean((0, 40)), sd=pl.col("z").dp_std((-3, 8)), c=pl.col("j").dp_var((0, 5))'
+PEOPLE = """people=dp.n_unique("u"), c=dp.count(per="unit", bounds=(0, 3)),
+    t=pl.col("x").dp_sum((-20, 90), per="unit"), w=pl.col("i").dp_sum((-5, 50), per="unit"),
     m=pl.col("y").dp_mean((0, 60), per="unit"), v=pl.col("n").dp_std((0, 99), per="unit")"""
 BY_S = '.group_by("s", keys=["a", "a ", "e\\u0301", "é", None, "", "never", "\\x00"])'
 BY_E = '.group_by("e")'
@@ -141,7 +141,7 @@ PLANS: dict[str, Plan] = {
         "f",
         'e=pl.col("e").dp_histogram(other=True), '
         's=pl.col("s").dp_histogram(["a", "", "\\x00", None, "é"], other=True), '
-        'b=pl.col("b").dp_histogram(), i=pl.col("i").dp_histogram([0, 7, 2**63 - 1, -2**63])',
+        'b=pl.col("b").dp_histogram(), i=pl.col("i").dp_argmax(candidates=[0, 7, 2**63 - 1, -2**63])',
     ),
     "bins": Plan(
         "f",
@@ -153,7 +153,7 @@ PLANS: dict[str, Plan] = {
     "points": Plan(
         "f",
         'a=pl.col("x").dp_median((-100, 100)), b=pl.col("n").dp_quantile(0.9, (0, 100)), '
-        'c=pl.col("y").dp_quantile([0.1, 0.5], candidates=[0.5, 1.5, 20, 1e300])',
+        'c=pl.col("y").dp_quantile([0.1, 0.5], candidates=[0.5, 1.5, 20, 1e30])',
     ),
     "winners": Plan(
         "f",
@@ -177,7 +177,7 @@ PLANS: dict[str, Plan] = {
         SUMS, BY_E, "u",
     ),
     "text individuals": Plan(
-        'f.limit_groups(2, by="e")', 'n=dp.n_unique("who"), ' + PEOPLE.split(",", 1)[1], BY_E, "who"
+        'f.limit_groups(2, by="e")', 'people=dp.n_unique("who"), ' + PEOPLE.split(",", 1)[1], BY_E, "who"
     ),
     "public join": Plan(
         'f.join(PUBLIC, on="s", how="inner").with_columns(x=pl.col("x") * pl.col("rate"))',

@@ -15,8 +15,10 @@ import polars as pl
 from dpframe.errors import UnsupportedOperation
 from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.frames import EngineFrame
+from dpframe.lower.engines.made import Made, Scope, typed
 from dpframe.lower.engines.namespace import EngineNamespace
 from dpframe.lower.engines.results import as_declared
+from dpframe.rows.operands import INT128
 
 _TYPES: Mapping[str, Any] = {
     "BOOLEAN": pl.Boolean(),
@@ -65,8 +67,8 @@ class DuckDBNamespace(EngineNamespace):
     def wide_type(self) -> Any:
         return self.nw.Int128
 
-    def exact_quotient(self, multiple: Any, divisor: Any) -> Any:
-        return multiple // divisor
+    def exact_quotient(self, scope: Scope, multiple: Made, divisor: Made) -> Made:
+        return typed(multiple.expr // divisor.expr, INT128, multiple, divisor)
 
     def native_frame(self, frame: pl.DataFrame) -> Any:
         held = frame.to_arrow()  # found by its name

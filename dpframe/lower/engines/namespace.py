@@ -65,8 +65,12 @@ class EngineNamespace(ABC):
         """The Narwhals type of whole numbers of 126 bits and more."""
 
     @abstractmethod
-    def exact_quotient(self, multiple: Any, divisor: Any) -> Any:
+    def exact_quotient(self, scope: Scope, multiple: Made, divisor: Made) -> Made:
         """A wide number divided by one that divides it."""
+
+    def moment(self, value: Any, dtype: DType) -> Any:
+        """A constant date or time."""
+        return self.nw.lit(value, self.native_type(dtype))
 
     @abstractmethod
     def native_frame(self, frame: pl.DataFrame) -> Any:
@@ -125,7 +129,10 @@ class EngineNamespace(ABC):
             lo = hi = None
         if dtype == INT128 and value is not None:
             return Made(self.wide(value), dtype, lo, hi, is_plain=True, constant=(value,))
-        expr = self.nw.lit(value, self.native_type(dtype))
+        if dtype.is_temporal and value is not None:
+            expr = self.moment(value, dtype)
+        else:
+            expr = self.nw.lit(value, self.native_type(dtype))
         return Made(expr, dtype, lo, hi, is_plain=True, constant=(value,))
 
     def python(self, value: Any) -> Made:

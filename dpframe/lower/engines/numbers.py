@@ -196,14 +196,15 @@ def floor_divided(scope: Scope, a: Made, b: Made) -> Made:
         return _exactly_divided(scope, a, b)
     a = scope.once(widened(scope, a, INT128))
     b = scope.once(widened(scope, b, INT128))
-    divisor = scope.ns.nw.when(b.expr != scope.ns.wide(0)).then(b.expr)
-    whole = a.expr - a.expr % divisor  # a multiple of the divisor
-    quotient = scope.ns.exact_quotient(whole, divisor)
+    known = scope.ns.nw.when(b.expr != scope.ns.wide(0)).then(b.expr)
+    divisor = scope.once(b.having(known, INT128))
+    multiple = scope.once(typed(a.expr - a.expr % divisor.expr, INT128, a, divisor))
+    quotient = scope.ns.exact_quotient(scope, multiple, divisor)
     lo: End = _LEAST
     hi: End = 2**63
     if a.lo is not None and a.hi is not None and b.lo is not None and b.lo > 0:
         lo, hi = min(a.lo, 0) - 1, max(a.hi, 0)
-    wide = typed(quotient, INT128, a, b, lo=lo, hi=hi)
+    wide = replace(quotient, lo=lo, hi=hi)
     if hi <= _MOST:
         return wide.having(wide.expr.cast(scope.ns.nw.Int64), INT64, lo, hi)
     return wrapped(scope, wide)

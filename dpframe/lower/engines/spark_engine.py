@@ -7,6 +7,7 @@ time zone, because those that do not are refused.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
+from dpframe.core.dtypes import DType
 from dpframe.errors import UnsupportedOperation
 from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.frames import EngineFrame
+from dpframe.lower.engines.made import Made, Scope
 from dpframe.lower.engines.namespace import EngineNamespace
 from dpframe.lower.engines.results import as_declared
+from dpframe.rows.operands import INT128
 from dpframe.rows.polars_dtypes import from_polars
 
 _TYPES: Mapping[str, Any] = {
@@ -68,8 +72,17 @@ class SparkNamespace(EngineNamespace):
     def wide_type(self) -> Any:
         return self.nw.Decimal(38, 0)
 
-    def exact_quotient(self, multiple: Any, divisor: Any) -> Any:
-        return (multiple / divisor).cast(self.wide_type())
+    def exact_quotient(self, scope: Scope, multiple: Made, divisor: Made) -> Made:
+        """Nearly, as floats, and what is left of it once more, which is small enough."""
+        near = scope.once(_rounded(self.nw, scope, multiple, divisor, self.wide_type()))
+        left = multiple.having(multiple.expr - near.expr * divisor.expr, INT128)
+        left = replace(left, stage=max(left.stage, near.stage))
+        more = _rounded(self.nw, scope, left, divisor, self.wide_type())
+        return replace(more, expr=near.expr + more.expr)
+
+    def moment(self, value: Any, dtype: DType) -> Any:
+        """From text, in which no time zone has a part."""
+        return self.nw.lit(value.isoformat()).cast(self.native_type(dtype))
 
     def native_frame(self, frame: pl.DataFrame) -> Any:
         fields = []
@@ -127,6 +140,13 @@ class SparkEngine(Engine):
 
     def shares(self, other: Engine) -> bool:
         return isinstance(other, SparkEngine) and other._session is self._session
+
+
+def _rounded(nw: Any, scope: Scope, a: Made, b: Made, wide: Any) -> Made:
+    """The nearest whole number to a quotient, as far as floats can tell."""
+    ratio = a.expr.cast(nw.Float64) / b.expr.cast(nw.Float64)
+    whole = (ratio + 0.5).floor().cast(wide)
+    return replace(a.having(whole, INT128), stage=max(a.stage, b.stage))
 
 
 def _table(frame: EngineFrame) -> Any:
