@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import polars as pl
 
@@ -15,6 +16,8 @@ from dpframe.lower.engines.search import chosen
 from dpframe.rows.operands import INT64_LIMITS, INT128
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC).replace(tzinfo=None)
+_WHOLE = 2**53
+"""Beyond this size all floats are whole."""
 _BEYOND_FLOAT32 = 2.0**128 - 2.0**103
 """From here on floats are rounded to infinity."""
 
@@ -126,21 +129,36 @@ def _from_real(scope: Scope, a: Made, target: DType) -> Made:
         return _refuse(scope, a.dtype, target)
     lo, hi = target.limits or INT64_LIMITS
     a = scope.once(real(scope, a))
-    least = float(lo) if target in (INT64,) else float(lo) - 1
-    inside = a.expr > least if least != float(lo) else a.expr >= least
-    ok = scope.once(a.having(inside & (a.expr < float(hi + 1)) & ~a.expr.is_nan(), BOOLEAN))
+    ok = scope.once(a.having(_is_held(a, lo, hi), BOOLEAN))
     safe = nw.when(ok.expr).then(a.expr).otherwise(nw.lit(0.0, nw.Float64))
-    number = scope.once(ok.having(safe, FLOAT64))
-    size = floored(scope, number.having(number.expr.abs(), FLOAT64))
-    whole = nw.when(number.expr < 0).then(-size.expr).otherwise(size.expr)
-    cut = replace(size, expr=whole.cast(scope.ns.native_type(target)))
-    ends = (
+    small = a.within(-_WHOLE, _WHOLE)
+    number = ok.having(safe, FLOAT64)
+    if small and a.lo is not None and a.lo >= 0:
+        cut = number.having(safe.floor(), FLOAT64)
+    else:
+        number = scope.once(number)
+        size = number.having(number.expr.abs(), FLOAT64)
+        size = size.having(size.expr.floor(), FLOAT64) if small else floored(scope, size)
+        whole = nw.when(number.expr < 0).then(-size.expr).otherwise(size.expr)
+        cut = replace(size, expr=whole)
+    known = nw.when(ok.expr).then(cut.expr.cast(scope.ns.native_type(target)))
+    first, last = (
         None if end is None or not math.isfinite(end) else math.trunc(end) for end in (a.lo, a.hi)
     )
-    first, last = ends
     known_lo = lo if first is None else max(lo, first)
     known_hi = hi if last is None else min(hi, last)
-    return cut.having(nw.when(ok.expr).then(cut.expr), target, known_lo, known_hi)
+    return cut.having(known, target, known_lo, known_hi)
+
+
+def _is_held(a: Made, lo: int, hi: int) -> Any:
+    """Whether the whole part of a float is a number from `lo` to `hi`."""
+    held = ~a.expr.is_nan()
+    if a.hi is None or a.hi >= hi + 1:
+        held = held & (a.expr < float(hi + 1))
+    if a.lo is None or a.lo < lo:
+        least = float(lo - 1)  # for the limits of Int64 the same float as they are
+        held = held & (a.expr >= least if least == float(lo) else a.expr > least)
+    return held
 
 
 def _narrowed(scope: Scope, a: Made) -> Made:
