@@ -1,12 +1,14 @@
 """What engines say when they fail, for the owner of the data alone.
 
-It may quote private values. So nobody sees it, unless the environment names a file for it.
+It may quote private values. So nobody sees it, unless the environment names a file for it; handlers
+that the application has do not see it then either.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
@@ -14,9 +16,7 @@ from threading import Lock
 from dpframe.rows.failures import FAILURES
 
 VARIABLE = "DPFRAME_ENGINE_LOG"
-LOGGER = logging.getLogger("dpframe.engine")
-LOGGER.propagate = False  # what handlers of the application write, others may read
-LOGGER.addHandler(logging.NullHandler())
+_NAME = "dpframe.engine"
 _ONE_AT_A_TIME = Lock()
 
 
@@ -33,19 +33,15 @@ def log_failure() -> Iterator[None]:
 
 
 def _write(path: str) -> None:
+    record = logging.LogRecord(
+        _NAME, logging.DEBUG, "", 0, "an engine failed", None, sys.exc_info()
+    )
     with _ONE_AT_A_TIME:
         try:
             os.close(os.open(path, os.O_CREAT | os.O_APPEND, 0o600))  # for nobody else to read
             handler = logging.FileHandler(path, encoding="utf-8")
         except OSError:
             return  # the failure itself is what counts
-        handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
-        level = LOGGER.level
-        LOGGER.addHandler(handler)
-        LOGGER.setLevel(logging.DEBUG)
-        try:
-            LOGGER.debug("an engine failed", exc_info=True)
-        finally:
-            LOGGER.setLevel(level)
-            LOGGER.removeHandler(handler)
-            handler.close()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s"))
+        handler.emit(record)
+        handler.close()
