@@ -71,7 +71,8 @@ def check(operation: RowOperation, engine: Engine, data: Any, frame: pl.DataFram
                 engine.ns.col("row"), lower(tree, columns, engine.ns).alias("x")
             )
         except UnsupportedOperation as refused:
-            assert engine.label in str(refused), text
+            if engine.label not in str(refused):
+                raise
             continue
         accepted += 1
         found = engine.collect([made])[0].sort("row")["x"]

@@ -29,7 +29,9 @@ class Plan:
 
 COUNTS = 'n=dp.count(), v=pl.col("x").dp_count(), m=pl.col("s").dp_count()'
 SUMS = 'a=pl.col("i").dp_sum((-9, 99)), b=pl.col("x").dp_sum((-50, 70.5))'
-MEANS = 'a=pl.col("y").dp_mean((0, 40)), sd=pl.col("z").dp_std((-3, 8)), c=pl.col("j").dp_var((0, 5))'
+MEANS = (
+    'a=pl.col("y").dp_mean((0, 40)), sd=pl.col("z").dp_std((-3, 8)), c=pl.col("j").dp_var((0, 5))'
+)
 PEOPLE = """people=dp.n_unique("u"), c=dp.count(per="unit", bounds=(0, 3)),
     t=pl.col("x").dp_sum((-20, 90), per="unit"), w=pl.col("i").dp_sum((-5, 50), per="unit"),
     m=pl.col("y").dp_mean((0, 60), per="unit"), v=pl.col("n").dp_std((0, 99), per="unit")"""
@@ -59,7 +61,8 @@ PLANS: dict[str, Plan] = {
     "filter NaN": Plan('f.filter(pl.col("x") > 2, pl.col("y") <= float("inf"))', COUNTS),
     "filter text": Plan('f.filter(pl.col("s") >= "b", pl.col("s") != "é")', COUNTS, BY_S),
     "filter lists": Plan(
-        'f.filter(pl.col("s").is_in(["a", "é", "\\x00"]) | pl.col("i").is_in([0, 2**63 - 1]))', COUNTS
+        'f.filter(pl.col("s").is_in(["a", "é", "\\x00"]) | pl.col("i").is_in([0, 2**63 - 1]))',
+        COUNTS,
     ),
     "filter floats in a list": Plan(
         'f.filter(pl.col("x").is_in([0.0, float("nan"), float("inf")]))', COUNTS
@@ -134,14 +137,18 @@ PLANS: dict[str, Plan] = {
         BY_S,
     ),
     "distinct": Plan(
-        "f", 's=pl.col("s").dp_n_unique(), x=pl.col("x").dp_n_unique(), d=pl.col("d").dp_n_unique()'
+        "f",
+        's=pl.col("s").dp_n_unique(), x=pl.col("x").dp_n_unique(), d=pl.col("d").dp_n_unique()',
     ),
-    "distinct by group": Plan("f", 's=pl.col("s").dp_n_unique(), i=pl.col("i").dp_n_unique()', BY_E),
+    "distinct by group": Plan(
+        "f", 's=pl.col("s").dp_n_unique(), i=pl.col("i").dp_n_unique()', BY_E
+    ),
     "categories": Plan(
         "f",
         'e=pl.col("e").dp_histogram(other=True), '
         's=pl.col("s").dp_histogram(["a", "", "\\x00", None, "é"], other=True), '
-        'b=pl.col("b").dp_histogram(), i=pl.col("i").dp_argmax(candidates=[0, 7, 2**63 - 1, -2**63])',
+        'b=pl.col("b").dp_histogram(), '
+        'i=pl.col("i").dp_argmax(candidates=[0, 7, 2**63 - 1, -2**63])',
     ),
     "bins": Plan(
         "f",
@@ -177,7 +184,10 @@ PLANS: dict[str, Plan] = {
         SUMS, BY_E, "u",
     ),
     "text individuals": Plan(
-        'f.limit_groups(2, by="e")', 'people=dp.n_unique("who"), ' + PEOPLE.split(",", 1)[1], BY_E, "who"
+        'f.limit_groups(2, by="e")',
+        'people=dp.n_unique("who"), ' + PEOPLE.split(",", 1)[1],
+        BY_E,
+        "who",
     ),
     "public join": Plan(
         'f.join(PUBLIC, on="s", how="inner").with_columns(x=pl.col("x") * pl.col("rate"))',

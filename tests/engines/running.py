@@ -24,9 +24,7 @@ from tests.laws.neighbours import tables_of
 _PRIME = 2**31 - 1
 
 
-def portable_hash(
-    ns: Any, values: Mapping[str, Any], types: Mapping[str, DType], salt: int
-) -> Any:
+def portable_hash(ns: Any, values: Mapping[str, Any], types: Mapping[str, DType], salt: int) -> Any:
     """The fifth power modulo a prime of what the whole numbers of a row make together."""
     mixed = ns.lit(salt % _PRIME, dtype=pl.Int64)
     for name, value in values.items():

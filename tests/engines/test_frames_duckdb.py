@@ -15,7 +15,11 @@ import dpframe as dp
 from tests.api.exactly import ENOUGH
 
 FRAME = pl.DataFrame(
-    {"user": [1, 1, 2, 3, None], "x": [1.5, 2.5, None, 4.0, 9.0], "city": ["a", "b", "a", None, "a"]}
+    {
+        "user": [1, 1, 2, 3, None],
+        "x": [1.5, 2.5, None, 4.0, 9.0],
+        "city": ["a", "b", "a", None, "a"],
+    }
 )
 
 

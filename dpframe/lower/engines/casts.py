@@ -174,4 +174,3 @@ def _narrowed(scope: Scope, a: Made) -> Made:
 
 def _refuse(scope: Scope, source: DType, target: DType) -> Made:
     raise scope.ns.refused(f"a cast from {source} to {target}")
-

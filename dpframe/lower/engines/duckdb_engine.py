@@ -16,7 +16,7 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.frames import EngineFrame
 from dpframe.lower.engines.made import Made, Scope, typed
-from dpframe.lower.engines.namespace import EngineNamespace
+from dpframe.lower.engines.namespace import COMMON_TYPES, EngineNamespace
 from dpframe.lower.engines.results import as_declared
 from dpframe.rows.operands import INT128
 
@@ -53,10 +53,7 @@ class DuckDBNamespace(EngineNamespace):
     """Expressions for DuckDB; wide numbers are HUGEINT."""
 
     engine = "DuckDB"
-    types = frozenset(
-        ("Boolean", "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
-        + ("Float32", "Float64", "String", "Date")
-    )
+    types = COMMON_TYPES | frozenset(("UInt8", "UInt16", "UInt32", "UInt64"))
     hash_limits = (0, 2**64 - 1)
     has_microseconds = True
 

@@ -16,7 +16,7 @@ import polars as pl
 from dpframe.core.dtypes import BOOLEAN, INT64, STRING, DType
 from dpframe.lower.engines import moments, numbers, texts
 from dpframe.lower.engines.casts import cast
-from dpframe.lower.engines.made import Made, Scope, typed
+from dpframe.lower.engines.made import Made, Scope, hull, typed
 from dpframe.lower.engines.search import Listed, chosen
 from dpframe.rows.polars_dtypes import from_polars
 
@@ -116,30 +116,10 @@ class Expression:
         )
 
     def abs(self) -> Expression:
-        def absolute(scope: Scope, a: Made) -> Made:
-            if a.dtype.is_float:
-                return a.having(a.expr.abs(), a.dtype)
-            a = scope.once(a)
-            minus = scope.once(numbers.negated(scope, a))
-            below = a.expr < scope.ns.constant(0, a.dtype).expr
-            made = scope.ns.nw.when(below).then(minus.expr).otherwise(a.expr)
-            return typed(made, INT64, a, minus, lo=numbers._LEAST, hi=numbers._MOST)
-
-        return self._then(absolute)
+        return self._then(numbers.absolute)
 
     def sign(self) -> Expression:
-        def sign(scope: Scope, a: Made) -> Made:
-            a, nw = scope.once(a), scope.ns.nw
-            zero = scope.ns.constant(0 if a.dtype.is_integer else 0.0, a.dtype).expr
-            one = scope.ns.constant(1 if a.dtype.is_integer else 1.0, a.dtype).expr
-            minus = scope.ns.constant(-1 if a.dtype.is_integer else -1.0, a.dtype).expr
-            below = nw.when(a.expr < zero).then(minus).otherwise(a.expr)
-            above = a.expr > zero
-            if a.dtype.is_float:
-                above = above & ~a.expr.is_nan()
-            return a.having(nw.when(above).then(one).otherwise(below), a.dtype, -1, 1)
-
-        return self._then(sign)
+        return self._then(numbers.sign)
 
     def cast(self, dtype: Any, *, strict: bool = True) -> Expression:
         target = from_polars(dtype)
@@ -199,7 +179,8 @@ class Expression:
     def is_between(self, lower_bound: Any, upper_bound: Any, closed: Name = "both") -> Expression:
         low = self >= lower_bound if closed in ("both", "left") else self > lower_bound
         high = self <= upper_bound if closed in ("both", "right") else self < upper_bound
-        return low & high
+        made: Expression = low & high
+        return made
 
     def __and__(self, other: Any) -> Expression:
         return self._joined(other, lambda a, b: a & b)
@@ -432,12 +413,3 @@ class Then(Expression):
 
 def _text(a: Made, b: Made) -> Any:
     return STRING if a.dtype.is_text and a.dtype != b.dtype else a.dtype
-
-
-def hull(*parts: Made) -> dict[str, Any]:
-    """The ends between which the values of all lie; null has none."""
-    some = [p for p in parts if not (p.constant and p.constant[0] is None)]
-    lows, highs = [p.lo for p in some], [p.hi for p in some]
-    if not some or None in lows or None in highs:
-        return {"lo": None, "hi": None}
-    return {"lo": min(lows), "hi": max(highs)}  # type: ignore[type-var]

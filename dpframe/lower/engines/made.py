@@ -69,6 +69,15 @@ def typed(expr: Any, dtype: DType, *operands: Made, lo: End = None, hi: End = No
     return Made(expr, dtype, lo, hi, max((o.stage for o in operands), default=0))
 
 
+def hull(*parts: Made) -> dict[str, Any]:
+    """The ends between which the values of all lie; null has none."""
+    some = [p for p in parts if not (p.constant and p.constant[0] is None)]
+    lows, highs = [p.lo for p in some], [p.hi for p in some]
+    if not some or None in lows or None in highs:
+        return {"lo": None, "hi": None}
+    return {"lo": min(lows), "hi": max(highs)}  # type: ignore[type-var]
+
+
 @dataclass(slots=True)
 class Stage:
     """Columns that are computed together: expressions, and hashes of columns."""

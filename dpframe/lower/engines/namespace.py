@@ -13,9 +13,9 @@ import polars as pl
 from dpframe.core.dtypes import INT64, DType
 from dpframe.core.dtypes import NULL as NULL_TYPE
 from dpframe.errors import UnsupportedOperation
-from dpframe.lower.engines.expressions import Expression, Row, When, Windowed, hull
+from dpframe.lower.engines.expressions import Expression, Row, When, Windowed
 from dpframe.lower.engines.frames import EngineFrame, concatenated
-from dpframe.lower.engines.made import GroupScope, Made, Scope, typed
+from dpframe.lower.engines.made import GroupScope, Made, Scope, hull, typed
 from dpframe.lower.engines.numbers import matched, wrapped
 from dpframe.lower.engines.search import Listed
 from dpframe.rows.constants import constant_type
@@ -25,6 +25,10 @@ from dpframe.rows.polars_dtypes import from_polars
 _NUMBERS = itertools.count()
 _SAFE = 2**31
 """Sums of fewer than 2**32 numbers up to this size fit in Int64."""
+COMMON_TYPES = frozenset(
+    ("Boolean", "Int8", "Int16", "Int32", "Int64", "Float32", "Float64", "String", "Date")
+)
+"""The names of types that all engines have."""
 _NATIVE = {
     "Boolean": "Boolean",
     **{name: name for name in ("Int8", "Int16", "Int32", "Int64")},

@@ -165,6 +165,29 @@ def negated(scope: Scope, a: Made) -> Made:
     return sub(scope, scope.ns.constant(0, a.dtype), a)
 
 
+def absolute(scope: Scope, a: Made) -> Made:
+    """The magnitude; the smallest Int64 has none and stays as it is."""
+    if a.dtype.is_float:
+        return a.having(a.expr.abs(), a.dtype)
+    a = scope.once(a)
+    minus = scope.once(negated(scope, a))
+    below = a.expr < scope.ns.constant(0, a.dtype).expr
+    made = scope.ns.nw.when(below).then(minus.expr).otherwise(a.expr)
+    return typed(made, INT64, a, minus, lo=_LEAST, hi=_MOST)
+
+
+def sign(scope: Scope, a: Made) -> Made:
+    """-1, 0 or 1; NaN stays."""
+    a, nw = scope.once(a), scope.ns.nw
+    kind = int if a.dtype.is_integer else float
+    minus, zero, one = (scope.ns.constant(kind(n), a.dtype).expr for n in (-1, 0, 1))
+    above = a.expr > zero
+    if a.dtype.is_float:
+        above = above & ~a.expr.is_nan()
+    below = nw.when(a.expr < zero).then(minus).otherwise(a.expr)
+    return a.having(nw.when(above).then(one).otherwise(below), a.dtype, -1, 1)
+
+
 def divided(scope: Scope, a: Made, b: Made) -> Made:
     """The quotient of floats; lowered operations make divisors null where they are zero."""
     a, b = matched(scope, a, b)
@@ -192,7 +215,7 @@ def floor_divided(scope: Scope, a: Made, b: Made) -> Made:
     a, b = matched(scope, a, b)
     if not a.dtype.is_integer or a.dtype == INT128:
         raise scope.ns.refused(f"floored quotients of {a.dtype}")
-    if b.constant and b.constant[0] is not None and b.constant[0] > 0 and a.within(*_EXACT):
+    if _is_positive(b) and a.within(*_EXACT):
         return _exactly_divided(scope, a, b)
     a = scope.once(widened(scope, a, INT128))
     b = scope.once(widened(scope, b, INT128))
@@ -200,14 +223,14 @@ def floor_divided(scope: Scope, a: Made, b: Made) -> Made:
     divisor = scope.once(b.having(known, INT128))
     multiple = scope.once(typed(a.expr - a.expr % divisor.expr, INT128, a, divisor))
     quotient = scope.ns.exact_quotient(scope, multiple, divisor)
-    lo: End = _LEAST
-    hi: End = 2**63
-    if a.lo is not None and a.hi is not None and b.lo is not None and b.lo > 0:
-        lo, hi = min(a.lo, 0) - 1, max(a.hi, 0)
-    wide = replace(quotient, lo=lo, hi=hi)
-    if hi <= _MOST:
-        return wide.having(wide.expr.cast(scope.ns.nw.Int64), INT64, lo, hi)
+    wide = replace(quotient, lo=_LEAST, hi=2**63)  # the quotient by -1 of the least one wraps
     return wrapped(scope, wide)
+
+
+def _is_positive(made: Made) -> bool:
+    """Whether it is a constant above zero."""
+    value = made.constant[0] if made.constant else None
+    return value is not None and value > 0
 
 
 def _exactly_divided(scope: Scope, a: Made, b: Made) -> Made:
@@ -216,8 +239,8 @@ def _exactly_divided(scope: Scope, a: Made, b: Made) -> Made:
     nw, by = scope.ns.nw, b.constant[0]
     multiple = (a.expr - a.expr % b.expr).cast(nw.Float64)
     quotient = (multiple / float(by)).cast(nw.Int64)
-    assert a.lo is not None and a.hi is not None
-    return typed(quotient, INT64, a, lo=math.floor(a.lo / by) - 1, hi=math.ceil(a.hi / by))
+    lo, hi = (a.lo or 0) / by, (a.hi or 0) / by
+    return typed(quotient, INT64, a, lo=math.floor(lo) - 1, hi=math.ceil(hi))
 
 
 def clamped(scope: Scope, a: Made, lo: Any, hi: Any) -> Made:

@@ -42,7 +42,7 @@ class Listed:
         return typed(known, BOOLEAN, found, a)
 
     def search_sorted(self, number: Expression, side: str) -> Expression:
-        """How many of them, sorted, are below a number; with ``"right"`` those that are equal too."""
+        """How many of them, sorted, are below a number; ``"right"`` counts equal ones too."""
         edges = self._values.to_list()
 
         def count(scope: Scope, a: Made) -> Made:

@@ -8,23 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql import types as T  # noqa: N812
 
 from dpframe.core.dtypes import DType
 from dpframe.errors import UnsupportedOperation
 from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.frames import EngineFrame
 from dpframe.lower.engines.made import Made, Scope
-from dpframe.lower.engines.namespace import EngineNamespace
+from dpframe.lower.engines.namespace import COMMON_TYPES, EngineNamespace
 from dpframe.lower.engines.results import as_declared
 from dpframe.rows.operands import INT128
 from dpframe.rows.polars_dtypes import from_polars
+
+_sql: Any = import_module("pyspark.sql")  # checked types do not need hundreds of megabytes
+_functions: Any = import_module("pyspark.sql.functions")
+_types: Any = import_module("pyspark.sql.types")
 
 _TYPES: Mapping[str, Any] = {
     "boolean": pl.Boolean(),
@@ -41,17 +43,17 @@ _TYPES: Mapping[str, Any] = {
     "binary": pl.Binary(),
 }
 _NATIVE: Mapping[str, Any] = {
-    "Boolean": T.BooleanType(),
-    "Int8": T.ByteType(),
-    "Int16": T.ShortType(),
-    "Int32": T.IntegerType(),
-    "Int64": T.LongType(),
-    "Float32": T.FloatType(),
-    "Float64": T.DoubleType(),
-    "String": T.StringType(),
-    "Enum": T.StringType(),
-    "Date": T.DateType(),
-    "Datetime": T.TimestampNTZType(),
+    "Boolean": _types.BooleanType(),
+    "Int8": _types.ByteType(),
+    "Int16": _types.ShortType(),
+    "Int32": _types.IntegerType(),
+    "Int64": _types.LongType(),
+    "Float32": _types.FloatType(),
+    "Float64": _types.DoubleType(),
+    "String": _types.StringType(),
+    "Enum": _types.StringType(),
+    "Date": _types.DateType(),
+    "Datetime": _types.TimestampNTZType(),
 }
 
 
@@ -59,9 +61,7 @@ class SparkNamespace(EngineNamespace):
     """Expressions for Spark; wide numbers are decimals of 38 digits."""
 
     engine = "Spark"
-    types = frozenset(
-        ("Boolean", "Int8", "Int16", "Int32", "Int64", "Float32", "Float64", "String", "Date")
-    )
+    types = COMMON_TYPES
     hash_limits = (-(2**63), 2**63 - 1)
     has_microseconds = False
 
@@ -90,15 +90,17 @@ class SparkNamespace(EngineNamespace):
             found = from_polars(dtype)
             if not self.has_type(found):
                 raise self.refused(f"a public frame with a column of type {found}")
-            fields.append(T.StructField(name, _NATIVE[found.name]))
-        return self._session.createDataFrame(frame.rows(), T.StructType(fields))
+            fields.append(_types.StructField(name, _NATIVE[found.name]))
+        return self._session.createDataFrame(frame.rows(), _types.StructType(fields))
 
     def positional(self, native: Any, names: Sequence[str]) -> Any:
         return native.toDF(*names)
 
     def with_hash(self, native: Any, name: str, parts: Sequence[str], salt: int) -> Any:
         signed = (salt + 2**63) % 2**64 - 2**63
-        return native.withColumn(name, F.xxhash64(*map(F.col, parts), F.lit(signed)))
+        return native.withColumn(
+            name, _functions.xxhash64(*map(_functions.col, parts), _functions.lit(signed))
+        )
 
 
 class SparkEngine(Engine):
@@ -145,8 +147,7 @@ class SparkEngine(Engine):
 def _rounded(nw: Any, scope: Scope, a: Made, b: Made, wide: Any) -> Made:
     """The nearest whole number to a quotient, as far as floats can tell."""
     ratio = a.expr.cast(nw.Float64) / b.expr.cast(nw.Float64)
-    whole = (ratio + 0.5).floor().cast(wide)
-    return replace(a.having(whole, INT128), stage=max(a.stage, b.stage))
+    return replace(a.having(ratio.cast(wide), INT128), stage=max(a.stage, b.stage))
 
 
 def _table(frame: EngineFrame) -> Any:
@@ -159,7 +160,7 @@ def _table(frame: EngineFrame) -> Any:
 
 def read(path: str | Path, kind: str) -> Any:
     """Files as a DataFrame of the session that is active."""
-    session = SparkSession.getActiveSession()
+    session = _sql.SparkSession.getActiveSession()
     if session is None:
         raise UnsupportedOperation(
             "no Spark session is active",

@@ -29,26 +29,35 @@ _CONDITIONS = ("and", "or", "xor", "not", "when", "is_between", "is_in")
 _NULLS = ("is_null", "is_not_null", "fill_null", "fill_nan", "coalesce")
 _NAN = ("is_nan", "is_not_nan", "is_finite", "is_infinite")
 _NUMBERS = ("cast", "clip", "floor", "ceil", "cut")
-_HORIZONTAL = ("min_horizontal", "max_horizontal", "sum_horizontal", "mean_horizontal", "any_horizontal")
-_TEXT = ("str_len_chars", "str_starts_with", "str_ends_with", "str_contains", "str_head", "str_slice")
+_HORIZONTAL = (
+    "min_horizontal",
+    "max_horizontal",
+    "sum_horizontal",
+    "mean_horizontal",
+    "any_horizontal",
+)
+_TEXT = (
+    "str_len_chars",
+    "str_starts_with",
+    "str_ends_with",
+    "str_contains",
+    "str_head",
+    "str_slice",
+)
 _DATES = ("dt_year", "dt_quarter", "dt_month", "dt_day", "dt_weekday", "dt_ordinal_day")
 _CLOCK = ("dt_hour", "dt_minute", "dt_second", "dt_is_leap_year", "dt_date")
 _CORE = frozenset(
     _ARITHMETIC + _COMPARISONS + _CONDITIONS + _NULLS + _NAN + _NUMBERS + _HORIZONTAL
 ) | frozenset(("all_horizontal", "replace", "replace_strict", *_TEXT, *_DATES, *_CLOCK))
 _STEPS = frozenset(
-    ("Filter", "WithColumns", "Select", "Rename", "Drop", "DropNulls", "Part", "LimitRows")
-    + ("LimitGroups", "PerIndividual", "JoinPublic", "JoinPrivate", "Concat")
-)
+    ("Filter", "WithColumns", "Select", "Rename", "Drop", "DropNulls", "Part")
+) | frozenset(("LimitRows", "LimitGroups", "PerIndividual", "JoinPublic", "JoinPrivate", "Concat"))
 _STATISTICS = frozenset(
-    ("RowCount", "ValueCount", "GridSum", "SquareSum", "DistinctCount", "UnitCount", "UnitRows")
-    + ("UnitTotal",)
-)
+    ("RowCount", "ValueCount", "GridSum", "SquareSum", "DistinctCount")
+) | frozenset(("UnitCount", "UnitRows", "UnitTotal"))
 _CELLS = frozenset(("CategoryCells", "BinCells", "PointCells", "PositionCells"))
-_TYPES = frozenset(
-    ("Boolean", "Int8", "Int16", "Int32", "Int64", "Float32", "Float64", "String", "Enum", "Date")
-    + ("Datetime(us)", "Null")
-)
+_NUMBER_TYPES = frozenset(("Boolean", "Int8", "Int16", "Int32", "Int64", "Float32", "Float64"))
+_TYPES = _NUMBER_TYPES | frozenset(("String", "Enum", "Date", "Datetime(us)", "Null"))
 _UNSIGNED = frozenset(("UInt8", "UInt16", "UInt32", "UInt64"))
 
 
