@@ -11,7 +11,6 @@ from dataclasses import replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
-from dpframe.core.dtypes import DType
 from dpframe.lower.engines.expressions import Expression
 from dpframe.lower.engines.made import GroupScope, Made, Scope
 
@@ -75,7 +74,9 @@ class EngineFrame:
         """A frame of computed columns; those of `kept` are there under their names."""
         names = {name: kept.get(name) or self.ns.fresh() for name in columns}
         exprs = [
-            self.ns.nw.col(names[name]) if name in kept else made.expr.alias(names[name])
+            self.ns.nw.col(names[name])
+            if name in kept
+            else _typed(self.ns, made).alias(names[name])
             for name, made in columns.items()
         ]
         return EngineFrame(
@@ -206,6 +207,7 @@ def _keyed(frame: EngineFrame, on: Sequence[str], nulls_equal: bool) -> EngineFr
     """The frame with the columns that a join compares; with `nulls_equal`, a null is a value."""
     made = []
     for i, name in enumerate(on):
+        frame.ns.require_comparable(frame.columns[name].dtype)
         column = frame.ns.col(name)
         if not nulls_equal:
             made.append(column.alias(f"\0on{i}"))
@@ -228,8 +230,14 @@ def _some_value(frame: EngineFrame, name: str) -> Any:
 
 def _column(ns: EngineNamespace, name: str, made: Made) -> Made:
     """What is known of a column once it is computed."""
-    dtype = DType("String") if made.dtype.name == "Null" else made.dtype
-    return Made(ns.nw.col(name), dtype, made.lo, made.hi, is_plain=True)
+    if made.dtype.name == "Null":
+        return ns.python(None)
+    return Made(ns.nw.col(name), made.dtype, made.lo, made.hi, is_plain=True)
+
+
+def _typed(ns: EngineNamespace, made: Made) -> Any:
+    """An expression as a column, which has a type also where it holds nothing."""
+    return ns.nw.lit(None, ns.nw.Boolean) if made.dtype.name == "Null" else made.expr
 
 
 def _name(expression: Expression) -> str:

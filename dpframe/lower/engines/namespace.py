@@ -132,7 +132,7 @@ class EngineNamespace(ABC):
         if dtype.is_boolean or isinstance(value, bool):
             lo = hi = None
         if dtype == INT128 and value is not None:
-            return Made(self.wide(value), dtype, lo, hi, is_plain=True, constant=(value,))
+            return Made(self.wide(int(value)), dtype, lo, hi, is_plain=True, constant=(value,))
         if dtype.is_temporal and value is not None:
             expr = self.moment(value, dtype)
         else:

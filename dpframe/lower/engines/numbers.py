@@ -49,7 +49,7 @@ def common_whole(a: Made, b: Made) -> DType:
 def _like(scope: Scope, made: Made, dtype: DType) -> Made:
     if not made.constant or made.constant[0] is None:
         return scope.ns.constant(None, dtype)
-    value = made.constant[0]
+    value: Any = made.constant[0]
     if dtype.is_float and isinstance(value, int):
         value = float(value)
     if dtype.is_integer and isinstance(value, float):

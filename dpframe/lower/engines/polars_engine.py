@@ -47,14 +47,18 @@ class PolarsEngine(Engine):
     label = "Polars"
 
     def __init__(self, mode: Any = "auto") -> None:
-        if not callable(mode) and mode not in _MODES:
+        self._mode: PolarsMode
+        if callable(mode):
+            self._mode = mode  # pyright: ignore[reportAttributeAccessIssue]
+        elif mode in _MODES:
+            self._mode = mode
+        else:
             raise UnsupportedOperation(
                 f"{mode!r} is no engine that runs Polars frames",
                 where=f"engine={mode!r}",
                 remedy=f"use one of {', '.join(map(repr, _MODES))}, or a function that takes a "
                 "LazyFrame and returns a DataFrame",
             )
-        self._mode: PolarsMode = mode
 
     @property
     def ns(self) -> Namespace:

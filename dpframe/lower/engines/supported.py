@@ -106,6 +106,8 @@ def require_supported(
         return
     check = _Check(engine.label, support)
     for frame in frames_of(relation):
+        if frame.source.identifier is not None:
+            check.tree(Column(frame.source.identifier), frame.source.columns)
         for step, before in frame.steps:
             check.step(step, before.columns)
     columns = relation.facts.columns
