@@ -32,11 +32,10 @@ def require_runs(
     relation: Relation,
     groups: Groups | None,
     tables: Sequence[Table],
-    source: Sources,
-    schema: Schemas,
+    schemas: Mapping[int, pl.Schema],
     engine: Engine,
 ) -> None:
-    """Refuse what does not run on the engine; expressions are built, and nothing runs.
+    """Refuse what does not run on the engine, which is not asked: expressions are only made.
 
     Raises
     ------
@@ -47,12 +46,9 @@ def require_runs(
         return
     require_supported(engine, relation, groups, tables)
     if engine.ns is not pl:
-        try:
-            lower_query(relation, groups, tables, _empty(source, schema, engine), engine.ns)
-        except DPFrameError:
-            raise
-        except FAILURES as error:
-            raise _not_accepted(engine, error) from None
+        ns = engine.ns.dry()
+        frames: Any = {token: ns.frame(None, dict(found)) for token, found in schemas.items()}
+        lower_query(relation, groups, tables, frames, ns)
 
 
 def dry_run(

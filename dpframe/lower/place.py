@@ -39,7 +39,7 @@ class Place:
         self, relation: Relation, groups: Groups | None, tables: Sequence[Table]
     ) -> None:
         """Refuse what does not run on the engine; nothing runs."""
-        require_runs(relation, groups, tables, self.data, self.schemas, self.engine)
+        require_runs(relation, groups, tables, self.schemas, self.engine)
 
     def rehearse(self, relation: Relation, groups: Groups | None, tables: Sequence[Table]) -> None:
         """Run the query on empty frames, so that what the engine refuses it refuses now."""

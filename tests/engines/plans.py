@@ -154,6 +154,7 @@ PLANS: dict[str, Plan] = {
         "f",
         'x=pl.col("x").dp_histogram([-10, 0, 0.5, 2.5, 90], other=True), '
         'i=pl.col("i").dp_histogram([0, 1, 7, 2**62]), '
+        'n=pl.col("n").dp_histogram([0.5, 9.25, 80]), '
         f'y=pl.col("y").dp_histogram({[k / 2 for k in range(150)]}, other=True)',
         BY_E,
     ),

@@ -55,8 +55,8 @@ def exact(asked: Query, tokens: Mapping[int, str], engine: Engine, data: Mapping
     schemas = {token: FRAMES[name].schema for token, name in tokens.items()}
     place = Place(engine, {token: data[name] for token, name in tokens.items()}, schemas)
     tables = tables_of(asked)
+    place.require_runs(asked.relation, asked.groups, tables)
     if engine.name != "spark":  # where building takes seconds each time
-        place.require_runs(asked.relation, asked.groups, tables)
         place.rehearse(asked.relation, asked.groups, tables)
     if asked.groups is None or not asked.groups.discovered:
         return _plain(place.run(asked.relation, asked.groups, tables), tables)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import sys
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -187,3 +188,45 @@ def test_engines_are_not_needed_until_they_are_used(monkeypatch: pytest.MonkeyPa
     with pytest.raises(dp.UnsupportedOperation, match="narwhals is not installed") as caught:
         protected(given)
     assert 'pip install "dpframe[duckdb]"' in str(caught.value)
+
+
+def test_dates_that_other_engines_lack_never_make_a_query_fail() -> None:
+    given = duckdb.connect().sql(
+        "SELECT * FROM (VALUES (1, DATE 'infinity', TIMESTAMP '-infinity'), "
+        "(2, DATE '5877642-06-25 (BC)', TIMESTAMP '290309-12-22 (BC) 00:00:00'), "
+        "(3, DATE '5881580-07-10', TIMESTAMP '294247-01-10 04:00:54.775806'), "
+        "(4, DATE '2024-01-01', TIMESTAMP '2024-01-01 10:00:00'), (5, NULL, NULL)) v(x, d, t)"
+    )
+    people = protected(given, dp.Rows())
+    days = (date(2000, 1, 1), date(2030, 1, 1))
+    moments = (datetime(2000, 1, 1), datetime(2030, 1, 1))
+    for query in (
+        people.filter(pl.col("d").dt.year() > 3).dp_count(),
+        people.filter(pl.col("t").dt.hour() > 3).dp_count(),
+        people.filter(pl.col("t").dt.date() > date(2000, 1, 1)).dp_count(),
+    ):
+        assert query.collect(epsilon=ENOUGH).item() == 1
+    grouped = people.group_by("t", keys=[datetime(2024, 1, 1, 10), None]).agg(dp.count())
+    assert grouped.collect(epsilon=ENOUGH)["len"].to_list() == [1, 1]
+    many = people.agg(
+        pl.col("d").dp_mean(days), pl.col("t").dp_median(moments), k=pl.col("d").dp_n_unique()
+    )
+    assert many.collect(epsilon=ENOUGH)["k"].item() == 4
+
+
+def test_whole_numbers_wrap_as_on_polars_and_no_row_raises() -> None:
+    frame = pl.DataFrame({"x": [2**63 - 1, -(2**63), 5], "y": [2, -1, 0]})
+    expressions = {
+        "a": pl.col("x") + pl.col("y"),
+        "b": pl.col("x") * pl.col("x"),
+        "c": pl.col("x") // pl.col("y"),
+        "d": pl.col("x") % pl.col("y"),
+        "e": -pl.col("x"),
+        "f": pl.col("x").abs(),
+    }
+    sums = [pl.col(name).dp_sum((-(2**40), 2**40)) for name in expressions]
+    found = [
+        protected(given, dp.Rows()).with_columns(**expressions).agg(*sums).collect(epsilon=ENOUGH)
+        for given in (frame, relation(frame))
+    ]
+    assert found[0].equals(found[1])

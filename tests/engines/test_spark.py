@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from typing import Any
 
 import polars as pl
@@ -86,6 +88,28 @@ def test_an_engine_that_fails_says_nothing(session: Any) -> None:
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
     assert budget.history["status"].to_list() == ["failed"]
+
+
+def test_a_run_that_is_cancelled_releases_nothing(session: Any) -> None:
+    slow = session.range(0, 400_000, numPartitions=2).crossJoin(session.range(0, 400_000).toDF("b"))
+    frame = slow.filter("(id * b) % 1000003 <> 1").selectExpr("CAST(id % 7 AS INT) AS x")
+    budget = dp.Session(epsilon=10**15)
+    query = budget.protect(frame, dp.Rows()).dp_sum("x", (0, 6))
+    stopper = threading.Thread(target=_cancel_soon, args=(session, budget))
+    stopper.start()
+    with pytest.raises(dp.EngineError):
+        query.collect(epsilon=1)
+    stopper.join()
+    assert budget.history["status"].to_list() == ["failed"]
+    rows = budget.protect(session.range(3), dp.Rows())
+    assert rows.dp_count().collect(epsilon=10**14).item() == 3
+
+
+def _cancel_soon(session: Any, budget: dp.Session) -> None:
+    while budget.history["status"].to_list() != ["charged"]:
+        time.sleep(0.1)
+    time.sleep(3)
+    session.sparkContext.cancelAllJobs()
 
 
 def test_files_and_frames_of_spark(session: Any, tmp_path: Any) -> None:

@@ -15,7 +15,7 @@ import polars as pl
 from dpframe.errors import UnsupportedOperation
 from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.frames import EngineFrame
-from dpframe.lower.engines.made import Made, Scope, typed
+from dpframe.lower.engines.made import GroupScope, Made, Scope, typed
 from dpframe.lower.engines.namespace import COMMON_TYPES, EngineNamespace
 from dpframe.lower.engines.results import as_declared
 from dpframe.rows.operands import INT128
@@ -66,6 +66,10 @@ class DuckDBNamespace(EngineNamespace):
 
     def exact_quotient(self, scope: Scope, multiple: Made, divisor: Made) -> Made:
         return typed(multiple.expr // divisor.expr, INT128, multiple, divisor)
+
+    def wide_sum(self, scope: GroupScope, rows: Made) -> Any:
+        name, _ = scope.rows.name_of(rows)
+        return self.nw.col(name).sum()  # a HUGEINT
 
     def native_frame(self, frame: pl.DataFrame) -> Any:
         held = frame.to_arrow()  # found by its name

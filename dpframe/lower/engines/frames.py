@@ -18,6 +18,15 @@ if TYPE_CHECKING:
     from dpframe.lower.engines.namespace import EngineNamespace
 
 
+class Blueprint:
+    """Stands for a Narwhals frame where expressions are only made, to see whether they can be."""
+
+    def _same(self, *_: Any, **__: Any) -> Blueprint:
+        return self
+
+    select = with_columns = filter = group_by = agg = join = _same
+
+
 class EngineFrame:
     """A lazy frame of an engine.
 
@@ -63,7 +72,7 @@ class EngineFrame:
         for stage in scope.stages:
             if stage.columns:
                 frame = frame.with_columns(*(e.alias(n) for n, e in stage.columns.items()))
-            for name, (parts, salt) in stage.hashes.items():
+            for name, (parts, salt) in () if self.ns.is_dry else stage.hashes.items():
                 hashed = self.ns.with_hash(frame.to_native(), name, parts, salt)
                 frame = self.ns.nw.from_native(hashed)
         return frame
@@ -200,7 +209,8 @@ def concatenated(ns: EngineNamespace, frames: Sequence[EngineFrame]) -> EngineFr
         lo = min(e[0] for e in ends) if known else None  # type: ignore[type-var]
         hi = max(e[1] for e in ends) if known else None  # type: ignore[type-var]
         columns[name] = replace(made, lo=lo, hi=hi)
-    return EngineFrame(ns, ns.nw.concat(parts, how="vertical"), columns, names)
+    both = parts[0] if ns.is_dry else ns.nw.concat(parts, how="vertical")
+    return EngineFrame(ns, both, columns, names)
 
 
 def _keyed(frame: EngineFrame, on: Sequence[str], nulls_equal: bool) -> EngineFrame:

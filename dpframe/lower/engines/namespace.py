@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from copy import copy
+from typing import Any, ClassVar, Self
 
 import narwhals.stable.v2 as nw_stable
 import polars as pl
@@ -14,7 +15,7 @@ from dpframe.core.dtypes import INT64, DType
 from dpframe.core.dtypes import NULL as NULL_TYPE
 from dpframe.errors import UnsupportedOperation
 from dpframe.lower.engines.expressions import Expression, Row, When, Windowed
-from dpframe.lower.engines.frames import EngineFrame, concatenated
+from dpframe.lower.engines.frames import Blueprint, EngineFrame, concatenated
 from dpframe.lower.engines.made import GroupScope, Made, Scope, hull, typed
 from dpframe.lower.engines.numbers import matched, wrapped
 from dpframe.lower.engines.search import Listed
@@ -53,6 +54,8 @@ class EngineNamespace(ABC):
     """Where the engine's hashes lie."""
     has_microseconds: ClassVar[bool]
     """Whether fractions of seconds can be read whatever the session's time zone."""
+    is_dry: bool = False
+    """Whether expressions are only made, on frames without an engine."""
 
     Boolean = pl.Boolean
     Int64 = pl.Int64
@@ -75,6 +78,11 @@ class EngineNamespace(ABC):
     def moment(self, value: Any, dtype: DType) -> Any:
         """A constant date or time."""
         return self.nw.lit(value, self.native_type(dtype))
+
+    def wide_sum(self, scope: GroupScope, rows: Made) -> Any:
+        """The sum of whole numbers in the wide type."""
+        wide, _ = scope.rows.name_of(rows.having(rows.expr.cast(self.wide_type()), INT128))
+        return self.nw.col(wide).sum()
 
     @abstractmethod
     def native_frame(self, frame: pl.DataFrame) -> Any:
@@ -216,7 +224,16 @@ class EngineNamespace(ABC):
 
     def public(self, frame: pl.DataFrame) -> EngineFrame:
         """A public frame on this engine."""
-        return self.frame(self.native_frame(frame), dict(frame.schema))
+        for dtype in map(from_polars, frame.dtypes):
+            self.require_comparable(dtype)
+        native = None if self.is_dry else self.native_frame(frame)
+        return self.frame(native, dict(frame.schema))
+
+    def dry(self) -> Self:
+        """The same, for frames without an engine."""
+        made = copy(self)
+        made.is_dry = True
+        return made
 
     def frame(self, native: Any, schema: dict[str, Any]) -> EngineFrame:
         """A frame of the engine, whose columns have these names and Polars types."""
@@ -226,6 +243,8 @@ class EngineNamespace(ABC):
             dtype = from_polars(schema[name])
             lo, hi = dtype.limits if dtype.is_integer and dtype.limits else (None, None)
             columns[name] = Made(self.nw.col(physical), dtype, lo, hi, is_plain=True)
+        if self.is_dry:
+            return EngineFrame(self, Blueprint(), columns, names)
         plain = self.nw.from_native(self.positional(native, list(names.values())))
         return EngineFrame(self, plain, columns, names)
 
@@ -248,8 +267,7 @@ class EngineNamespace(ABC):
             case "sum" if rows.dtype.is_integer and rows.within(-_SAFE, _SAFE):
                 return scope.column(column.sum().cast(nw.Int64), INT64, *INT64_LIMITS)
             case "sum" if rows.dtype.is_integer and rows.dtype != INT128:
-                wide, _ = scope.rows.name_of(rows.having(rows.expr.cast(self.wide_type()), INT128))
-                total = nw.col(wide).sum()
+                total = self.wide_sum(scope, rows)
                 return wrapped(scope, scope.column(total, INT128, -(2**95), 2**95))
             case _:
                 raise self.refused(f"{how} of {rows.dtype}")

@@ -26,6 +26,8 @@ def matched(scope: Scope, a: Made, b: Made) -> tuple[Made, Made]:
     """Two operands of one type: Python values take the type of what they meet, and so does null."""
     if a.dtype == b.dtype and not (a.untyped or b.untyped):
         return a, b
+    if a.dtype.is_integer and b.untyped and b.dtype.is_float:
+        return real(scope, a), _like(scope, b, FLOAT64)
     if b.untyped or b.dtype.name == "Null":
         return a, _like(scope, b, a.dtype)
     if a.untyped or a.dtype.name == "Null":

@@ -88,8 +88,6 @@ class SparkNamespace(EngineNamespace):
         fields = []
         for name, dtype in frame.schema.items():
             found = from_polars(dtype)
-            if not self.has_type(found):
-                raise self.refused(f"a public frame with a column of type {found}")
             fields.append(_types.StructField(name, _NATIVE[found.name]))
         return self._session.createDataFrame(frame.rows(), _types.StructType(fields))
 
