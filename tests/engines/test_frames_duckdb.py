@@ -15,6 +15,7 @@ import pytest
 import dpframe as dp
 from tests.api.exactly import ENOUGH
 
+_OPEN: list[Any] = []
 FRAME = pl.DataFrame(
     {
         "user": [1, 1, 2, 3, None],
@@ -24,8 +25,14 @@ FRAME = pl.DataFrame(
 )
 
 
+def connected() -> Any:
+    """A new connection, which stays open: older versions close it with its last name."""
+    _OPEN.append(duckdb.connect())
+    return _OPEN[-1]
+
+
 def relation(frame: pl.DataFrame = FRAME) -> Any:
-    connection = duckdb.connect()
+    connection = connected()
     connection.register("given", frame.to_arrow())
     return connection.table("given")
 
@@ -108,7 +115,7 @@ def test_frames_of_different_engines_or_connections_do_not_meet() -> None:
 
 
 def test_text_is_compared_byte_by_byte_whatever_the_table_says() -> None:
-    connection = duckdb.connect()
+    connection = connected()
     connection.execute("CREATE TABLE t(s VARCHAR COLLATE NOCASE, x INTEGER)")
     connection.execute("INSERT INTO t VALUES ('A', 1), ('a', 2), ('á', 3)")
     people = protected(connection.table("t"), dp.Rows())
@@ -119,7 +126,7 @@ def test_text_is_compared_byte_by_byte_whatever_the_table_says() -> None:
 
 @pytest.mark.parametrize("setting", ["default_collation='nocase'", "ieee_floating_point_ops=false"])
 def test_a_connection_that_computes_otherwise_is_refused(setting: str) -> None:
-    connection = duckdb.connect()
+    connection = connected()
     given = connection.sql("SELECT 'a' AS s")
     query = protected(given, dp.Rows()).dp_count()
     connection.execute(f"SET {setting}")
@@ -140,7 +147,7 @@ def test_names_that_sql_reads_otherwise() -> None:
 
 
 def test_types_without_rules_matter_only_where_they_are_used() -> None:
-    connection = duckdb.connect()
+    connection = connected()
     given = connection.sql(
         "SELECT 1 AS x, [1] AS l, {'a': 1} AS s, TIMESTAMPTZ '2026-01-01 00:00:00+00' AS t, "
         "1.5::DECIMAL(5, 2) AS d, 'u'::BLOB AS b, uuid() AS id, INTERVAL 1 DAY AS i"
@@ -155,7 +162,7 @@ def test_types_without_rules_matter_only_where_they_are_used() -> None:
 
 
 def test_an_engine_that_fails_says_nothing_and_the_next_run_works() -> None:
-    connection = duckdb.connect()
+    connection = connected()
     connection.execute("CREATE TABLE t(s VARCHAR)")
     given = connection.sql("SELECT CAST(s AS INTEGER) AS x FROM t")
     session = dp.Session(epsilon=ENOUGH)
@@ -191,7 +198,7 @@ def test_engines_are_not_needed_until_they_are_used(monkeypatch: pytest.MonkeyPa
 
 
 def test_dates_that_other_engines_lack_never_make_a_query_fail() -> None:
-    given = duckdb.connect().sql(
+    given = connected().sql(
         "SELECT * FROM (VALUES (1, DATE 'infinity', TIMESTAMP '-infinity'), "
         "(2, DATE '5877642-06-25 (BC)', TIMESTAMP '290309-12-22 (BC) 00:00:00'), "
         "(3, DATE '5881580-07-10', TIMESTAMP '294247-01-10 04:00:54.775806'), "

@@ -21,7 +21,8 @@ ledger, engine, ready = sys.argv[1:]
 session = dp.Session(epsilon=1, ledger=ledger)
 if engine == "duckdb":
     import duckdb
-    rows = duckdb.connect().sql(
+    connection = duckdb.connect()
+    rows = connection.sql(
         "SELECT a.range % 7 AS x FROM range(3000000) a, range(1000000) b "
         "WHERE (a.range * b.range) % 1000003 <> 1"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import duckdb
@@ -23,10 +24,11 @@ FRAME = awkward("duckdb")
 
 
 @pytest.fixture(scope="module")
-def relation() -> Any:
+def relation() -> Iterator[Any]:
     connection = duckdb.connect()
     connection.register("given", FRAME.to_arrow())
-    return connection.table("given")
+    yield connection.table("given")
+    connection.close()
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda o: o.name)

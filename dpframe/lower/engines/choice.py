@@ -48,8 +48,9 @@ def placed(frame: Any, engine: str | None) -> tuple[Engine, Any, pl.Schema]:
         if name == "duckdb":
             from dpframe.lower.engines.duckdb_engine import DuckDBEngine, scanned
 
-            data = frame if native_engine(frame) else scanned(frame, _kind(frame, name))
-            made = DuckDBEngine(data)
+            own = native_engine(frame) is not None
+            data, connection = (frame, None) if own else scanned(frame, _kind(frame, name))
+            made = DuckDBEngine(data, connection)
         else:
             from dpframe.lower.engines.spark_engine import SparkEngine, read
 

@@ -94,13 +94,22 @@ class DuckDBNamespace(EngineNamespace):
 
 
 class DuckDBEngine(Engine):
-    """Runs plans on the connection of a relation."""
+    """Runs plans on the connection of a relation.
+
+    Parameters
+    ----------
+    relation
+        Any relation of it.
+    connection
+        What has to stay open as long as the engine is used, if nobody else holds it.
+    """
 
     name = "duckdb"
     label = "DuckDB"
 
-    def __init__(self, relation: Any) -> None:
+    def __init__(self, relation: Any, connection: Any = None) -> None:
         self._relation = relation
+        self._connection = connection
         self._ns = DuckDBNamespace(relation)
         self.require_settings()
         folded = [column.casefold() for column in relation.columns]
@@ -156,8 +165,8 @@ class DuckDBEngine(Engine):
         return True
 
 
-def scanned(path: str | Path, kind: str) -> Any:
-    """Files as a relation of a connection of their own."""
+def scanned(path: str | Path, kind: str) -> tuple[Any, Any]:
+    """Files as a relation of a connection of their own, and that connection."""
     if "://" not in str(path) and not glob(str(path)):
         raise UnsupportedOperation(
             f"there is no file {str(path)!r}",
@@ -165,7 +174,7 @@ def scanned(path: str | Path, kind: str) -> Any:
             remedy="check the path, and the folder that it starts from",
         )
     connection = duckdb.connect()
-    return getattr(connection, f"read_{kind}")(str(path))
+    return getattr(connection, f"read_{kind}")(str(path)), connection
 
 
 def quoted(name: str) -> str:
