@@ -16,7 +16,7 @@ from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.supported import SUPPORT, written
 from dpframe.rows.fold import domain, lower
 from dpframe.rows.operation import RowOperation
-from tests.laws.checking import same, tree_of
+from tests.laws.checking import expression, run, same, tree_of
 from tests.laws.frames import SCHEMA, nasty_frame, values, wide_columns
 
 NAMES: dict[str, Any] = {
@@ -76,7 +76,7 @@ def check(operation: RowOperation, engine: Engine, data: Any, frame: pl.DataFram
             continue
         accepted += 1
         found = engine.collect([made])[0].sort("row")["x"]
-        expected = frame.lazy().select(lower(tree, columns).alias("x")).collect()["x"]
+        (expected,) = run(frame, [expression(text, tree, columns)])
         if isinstance(expected.dtype, pl.Enum):
             expected = expected.cast(pl.String)
         assert found.dtype == expected.dtype, text

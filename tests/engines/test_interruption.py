@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -42,8 +43,16 @@ except KeyboardInterrupt:
 """
 
 
+def _version(name: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version(name).split(".")[:2])
+
+
 @pytest.mark.parametrize("engine", ["polars", "duckdb"])
 def test_an_interrupted_run_keeps_its_charge(engine: str, tmp_path: Path) -> None:
+    if engine == "duckdb" and _version("duckdb") < (2, 0):
+        pytest.skip("older versions of DuckDB notice an interruption when the query is done")
+    if engine == "polars" and _version("polars") < (2, 0):
+        pytest.skip("older versions of Polars hold a cross join in memory")
     ledger, ready = tmp_path / "budget.db", tmp_path / "ready"
     process = subprocess.Popen(
         [sys.executable, "-c", _SLOW, str(ledger), engine, str(ready)],

@@ -143,6 +143,8 @@ class EngineNamespace(ABC):
             return Made(self.wide(int(value)), dtype, lo, hi, is_plain=True, constant=(value,))
         if dtype.is_temporal and value is not None:
             expr = self.moment(value, dtype)
+        elif isinstance(value, float) and value != value:  # older clients take it for null
+            expr = self.nw.lit("NaN").cast(self.native_type(dtype))
         else:
             expr = self.nw.lit(value, self.native_type(dtype))
         return Made(expr, dtype, lo, hi, is_plain=True, constant=(value,))
