@@ -8,7 +8,7 @@ PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python
 PIP_INSTALL = -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 
-.PHONY: help demo test test-oldest test-slow test-spark bench docs docs-update check clean
+.PHONY: help demo test test-oldest test-slow test-spark bench docs docs-update docs-pictures notebooks screenshots check clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s $$'\t'
@@ -27,6 +27,10 @@ help: ## show this list
 
 .venv/stamp-docs: .venv/stamp-created pyproject.toml
 	.venv/bin/python $(PIP_INSTALL) -e '.[docs]'
+	touch $@ .venv/stamp-package
+
+.venv/stamp-notebooks: .venv/stamp-created pyproject.toml
+	.venv/bin/python $(PIP_INSTALL) -e '.[notebooks]'
 	touch $@ .venv/stamp-package
 
 .venv-oldest/stamp: pyproject.toml
@@ -72,8 +76,18 @@ bench: .venv/stamp-dev ## ratios within one run: planning, overhead, import
 docs: .venv/stamp-docs ## the documentation, into site/
 	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict
 
-docs-update: .venv/stamp-dev ## rewrite outputs and tables in the documentation
+docs-update: .venv/stamp-dev ## rewrite outputs, tables and pictures in the documentation
 	.venv/bin/python -m tests.documentation
+	.venv/bin/python docs/pictures.py
+
+notebooks: .venv/stamp-notebooks ## execute the notebooks of examples again
+	.venv/bin/python -m tests.notebooks
+
+screenshots: .venv/stamp-dev ## draw plans and notebooks for the documentation; needs Chromium
+	.venv/bin/python -m tests.screenshots $(if $(MERMAID),--mermaid $(MERMAID))
+
+docs-pictures: .venv/stamp-dev ## draw the charts in the documentation again
+	.venv/bin/python -m tests.pictures
 
 clean: ## forget environments and everything built
 	rm -rf .venv .venv-oldest site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks

@@ -41,6 +41,7 @@ from dpframe.errors import (
 )
 from dpframe.parse.key_sets import Keys, keys
 from dpframe.plan import NoisyAggregate, Plan, PlanStep
+from dpframe.simulate import Simulation
 
 _register()
 
@@ -71,6 +72,7 @@ __all__ = [
     "Rows",
     "Sensitivity",
     "Session",
+    "Simulation",
     "UnboundedSensitivity",
     "UnitDropped",
     "UnknownColumn",

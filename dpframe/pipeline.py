@@ -14,7 +14,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -57,6 +57,7 @@ from dpframe.parse.outputs import polars_schema, read_outputs
 from dpframe.parse.parts import read_parts
 from dpframe.parse.reader import read
 from dpframe.plan import Plan, confidence_of
+from dpframe.progress import Progress, progress
 from dpframe.release import KeyChoice, assemble, check_post, draw, rehearse
 from dpframe.rows.failures import FAILURES
 
@@ -81,6 +82,19 @@ class Prepared:
     query: Query
     parts: tuple[PlannedUse, ...]
     choices: tuple[Choice, ...]
+
+    @property
+    def tables(self) -> list[Table]:
+        """The exact tables that it needs, each once."""
+        return list(dict.fromkeys(t for use in self.parts for t in use.part.tables))
+
+    @property
+    def laws(self) -> dict[tuple[Part, str], Law]:
+        """The mechanism of each part."""
+        return {
+            (use.part, use.mechanism): choice.law
+            for use, choice in zip(self.parts, self.choices, strict=True)
+        }
 
 
 def read_rows(
@@ -213,17 +227,16 @@ def run(
         When the engine fails. The charge stays.
     """
     query = prepared.query
-    tables = _tables(prepared.parts)
+    tables = prepared.tables
     place.rehearse(query.relation, query.groups, tables)
     confidence = None if interval is None else confidence_of(interval, "interval")
-    laws = {
-        (use.part, use.mechanism): choice.law
-        for use, choice in zip(prepared.parts, prepared.choices, strict=True)
-    }
+    laws = prepared.laws
     rehearse(_with_some_key(query), laws, confidence)
     unit = query.relation.facts.unit.kind
-    entry = ledger.charge(prepared.plan.cost, prepared.plan.fingerprint, unit)
-    result = _released(prepared, place, tables, laws, confidence)
+    with progress() as shown:
+        shown.stage("charging the budget")
+        entry = ledger.charge(prepared.plan.cost, prepared.plan.fingerprint, unit)
+        result = _released(prepared, place, tables, laws, confidence, shown)
     if isinstance(result, pl.DataFrame):
         ledger.settle(entry, "released")  # if this fails, nothing comes out
         return result
@@ -246,13 +259,16 @@ def _released(
     tables: list[Table],
     laws: Mapping[tuple[Part, str], Law],
     confidence: Fraction | None,
+    shown: Progress,
 ) -> pl.DataFrame | EngineError | type[BaseException]:
     """The result, or what kind of failure there was. The failure itself is not handed on: the
     frames of its traceback hold exact tables.
     """
     query = prepared.query
     try:
+        shown.stage("reading the data")
         counted, query, noisy = _counted(query, place, tables, laws)
+        shown.stage("adding noise")
         for (part, asked), law in laws.items():
             if not isinstance(part, KeySelection) and (part, asked) not in noisy:
                 noisy[(part, asked)] = draw(part, law, counted, query.scope)
@@ -288,14 +304,14 @@ def _counted(
     query: Query, place: Place, tables: list[Table], laws: Mapping[tuple[Part, str], Law]
 ) -> tuple[dict[Table, CellCounts], Query, dict[tuple[Part, str], Noisy]]:
     """The exact tables, the query with the groups that appear, and what is noisy already."""
-    chooser = _chooser(laws)
+    chooser = chooser_of(laws)
     if query.groups is None or chooser is None:
         return place.run(query.relation, query.groups, tables), query, {}
     counted, groups, chosen = place.run_choosing(query.relation, query.groups, tables, chooser)
-    return counted, replace(query, groups=groups), _drawn(laws, chosen)
+    return counted, replace(query, groups=groups), drawn_with_groups(laws, chosen)
 
 
-def _chooser(laws: Mapping[tuple[Part, str], Law]) -> KeyChoice | None:
+def chooser_of(laws: Mapping[tuple[Part, str], Law]) -> KeyChoice | None:
     """How groups are chosen, where nobody listed them."""
     for (part, _), law in laws.items():
         if isinstance(part, KeySelection):
@@ -304,7 +320,7 @@ def _chooser(laws: Mapping[tuple[Part, str], Law]) -> KeyChoice | None:
     return None
 
 
-def _drawn(
+def drawn_with_groups(
     laws: Mapping[tuple[Part, str], Law], noisy: NDArray[np.int64] | None
 ) -> dict[tuple[Part, str], Noisy]:
     """The numbers that groups were chosen by: they are released as they were then."""
@@ -368,3 +384,10 @@ def explain_unit(relation: Relation) -> str:
     lines = [f"{relation.name}: protects {relation.facts.unit.words()}"]
     lines += [f"  {name}: {domain_words(found)}" for name, found in relation.facts.columns.items()]
     return "\n".join(lines)
+
+
+def known_columns(relation: Relation) -> Iterator[tuple[str, str, str]]:
+    """Name and type of each column, and what else is known of it, in words."""
+    for name, found in relation.facts.columns.items():
+        dtype = str(found.dtype)
+        yield name, dtype, domain_words(found).removeprefix(dtype).removeprefix(", ")

@@ -27,6 +27,8 @@ from typing import Any
 from dpframe.aggregates.registry import AGGREGATES
 from dpframe.rows.registry import OPERATIONS
 
+from . import polars_page, rules_page
+
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "examples" / "data" / "adult.parquet"
 PAGES = tuple(
@@ -137,16 +139,34 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-TABLES: Mapping[str, Callable[[], str]] = MappingProxyType(
-    {"operations": _operations, "aggregates": _aggregates}
+TABLES: Mapping[str, Callable[[], str | None]] = MappingProxyType(
+    {
+        "operations": _operations,
+        "aggregates": _aggregates,
+        "polars_supported": polars_page.supported,
+        "polars_not_yet": polars_page.not_yet,
+        "polars_never": polars_page.never,
+        "frames": polars_page.frames,
+        "frames_refused": polars_page.frames_refused,
+        "rules_rows": rules_page.rows,
+        "rules_steps": rules_page.steps,
+        "rules_sums": rules_page.sums,
+        "rules_aggregates": rules_page.aggregates,
+        "rules_noise": rules_page.noise,
+        "rules_composition": rules_page.composition,
+    }
 )
+"""What is generated, by name; a table that is None here stays as it is."""
 
 
 def with_tables(text: str) -> str:
     """A page with its generated tables as they should be."""
-    return _TABLE.sub(
-        lambda found: f"<!-- table: {found[1]} -->\n{TABLES[found[1]]()}\n<!-- end -->", text
-    )
+    return _TABLE.sub(_current, text)
+
+
+def _current(found: re.Match[str]) -> str:
+    made = TABLES[found[1]]()
+    return found[0] if made is None else f"<!-- table: {found[1]} -->\n{made}\n<!-- end -->"
 
 
 def update(page: Path) -> bool:
@@ -165,7 +185,7 @@ def update(page: Path) -> bool:
 
 
 if __name__ == "__main__":
-    with beside_data():
-        for page in PAGES:
+    for page in PAGES:
+        with beside_data():  # each by itself: two pages may name the same ledger
             print("updated" if update(page) else "as it was", page.relative_to(ROOT))
     sys.exit(0)

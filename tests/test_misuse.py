@@ -228,8 +228,8 @@ def test_representations_show_no_data() -> None:
     query = people.dp_count()
     grouped = people.group_by("name", keys=["a"])
     shown = [repr(x) + str(x) for x in (session, people, query, grouped, people.schema)]
-    shown += [people.explain_unit(), query.explain(epsilon=1)]
+    shown += [people.explain_unit(), query.explain(epsilon=1), query.explain(epsilon=1, size=9)]
+    shown += [x._repr_html_() for x in (session, people, query, grouped, query.plan(epsilon=1))]
     assert not any(SECRET in text or "918273" in text for text in shown)
-    assert not hasattr(people, "_repr_html_")
     assert "age" in people
     assert "missing" not in people

@@ -100,6 +100,26 @@ class Aggregate(ABC):
         low, high = shifted(noisy, -most), shifted(noisy, most)
         return self.combine(request, scope, [low]), self.combine(request, scope, [high])
 
+    def plain(self, request: Request, scope: Scope, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
+        """The same of public data as plain Polars has it, without bounds: what a simulation
+        compares with.
+
+        Parameters
+        ----------
+        request, scope
+            What was asked, and of which frame.
+        column
+            Its values as numbers, null where there are none; of totals with ``per="unit"``, except
+            for counts. None for rows.
+
+        Returns
+        -------
+        tuple of polars.Expr
+            One, or those of a list. None at all where the exact tables have no bounds, so that they
+            make the plain result.
+        """
+        return ()
+
     def note(self, request: Request, scope: Scope) -> str:
         """How the result comes from the noisy parts, in a plan; empty where that goes without
         saying.

@@ -202,6 +202,15 @@ class Argmax(Aggregate):
     and add at most b to its score (twice that under change-one). With `k` winners the cost is
     divided equally over k choices, each among those that are left. In a grouped frame each group
     chooses on its own rows, and a row belongs to one group.
+
+    Proof
+    -----
+    A row belongs to one category and moves that score alone, by at most b; k rows move scores apart
+    by at most k b, however they are divided. A row that changes takes b from one and gives b to
+    another. With a frame of candidates a row adds to every score between lo and hi, or 0, so it
+    moves two of them apart by at most w = max(hi, 0) - min(lo, 0) in place of b. Why the mechanisms
+    need no more than the range stands with them. Later choices are made after seeing earlier ones,
+    at a cost that was fixed before: costs add up.
     """
 
     kind: ClassVar[str] = "argmax"

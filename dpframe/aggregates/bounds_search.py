@@ -39,6 +39,11 @@ class Bounds(Aggregate):
     ---------
     That of a histogram: a row is in one bin, so L1 = L2 = Linf = k for k rows per individual under
     add-remove adjacency. What is made of the noisy counts is post-processing.
+
+    Proof
+    -----
+    Edges are powers of two and 0, which are public, and no value lies in two bins. The size of the
+    noise is told from noisy counts and from nothing else.
     """
 
     kind: ClassVar[str] = "bounds"
@@ -101,5 +106,6 @@ def _above_noise(counts: Noisy) -> float:
     """
     if not counts.size:
         return 0.0
-    scale = float(np.median(np.abs(counts))) / math.log(2.0)
+    # half a step more, because noise is whole: most of it may be 0, and some of it not
+    scale = (float(np.median(np.abs(counts))) + 0.5) / math.log(2.0)
     return max(0.0, scale * math.log(counts.size / (2.0 * _MISS)))

@@ -57,7 +57,15 @@ class Count(Aggregate):
     One row changes one entry by at most 1. Under add-remove adjacency L1 = L2 = Linf = k for k rows
     per individual, whatever the number of groups. Under change-one adjacency the number of all rows
     is public and costs nothing; a count of filtered rows or of values changes by at most k, and
-    group counts by L1 = 2k, L2 = sqrt(2) k, Linf = k.
+    group counts by L1 = 2k, L2 = sqrt(2) k, Linf = k. With an identifier, at most r rows and m of
+    them in each of g groups: L1 = min(r, g m), Linf = min(r, m), and L2 as for sums. With
+    ``per="unit", bounds=(0, n)``: L1 = g n, L2 = sqrt(g) n, Linf = n.
+
+    Proof
+    -----
+    A count is a sum of ones: the rule for sums over disjoint sets of rows, with b = 1. Whether a
+    value is null or NaN depends on its row alone. Totals of individuals are clamped to [0, n] by
+    the lowered query, whatever their rows are.
     """
 
     kind: ClassVar[str] = "count"
@@ -76,6 +84,11 @@ class Count(Aggregate):
             )
         part = COUNT if request.tree is None else count_of(request.tree, scope.facts.columns)
         return (Use(part, "count"),)
+
+    def plain(self, request: Request, scope: Scope, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
+        if request.parameters.get("per") != "unit":
+            return ()
+        return (pl.len() if column is None else column.count(),)
 
     def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
         return signed(values[0], request)
@@ -107,6 +120,13 @@ class DistinctValues(Aggregate):
     changing one by at most 1 in one group, or by 1 in each of two. So the sensitivities are those
     of a count of values. One individual is one individual in each of its groups: L1 = g, L2 =
     sqrt(g), Linf = 1 for g groups.
+
+    Proof
+    -----
+    A row adds a value to the set of its group or finds it there: 0 or 1, however the other rows
+    look. Rows of one individual are added one after another, so the changes add up as those of a
+    count do. Individuals are distinct values of the identifier, and the one that differs between
+    neighbours is one value in each group that it is in.
     """
 
     kind: ClassVar[str] = "n_unique"

@@ -43,6 +43,12 @@ class Histogram(Aggregate):
     category or any one at random, at epsilon / k each (Warner 1965), and the counts are debiased.
     It hides what a row holds and not that it is there, so it needs change-one adjacency and a frame
     with all its rows.
+
+    Proof
+    -----
+    Bins are public and no value lies in two of them, so bins times groups are disjoint sets of
+    rows, and each noisy number is a count of one of them: the rule for sums with b = 1. A row that
+    changes leaves one bin and enters another.
     """
 
     kind: ClassVar[str] = "histogram"

@@ -23,6 +23,19 @@ __all__ = ["KeySelection", "key_selection"]
 class KeySelection(Part):
     """A private choice of groups by how many individuals they have.
 
+    Guarantee
+    ---------
+    (epsilon, delta)-differential privacy, where an individual in g groups pays g times what one
+    group costs: g epsilon' and g delta', by the rule of its own or by the threshold of a noisy
+    number.
+
+    Proof
+    -----
+    Each group appears or not by its own number of individuals and its own coins. One individual
+    changes that number by at most 1, in at most g groups (twice as many where rows are changed).
+    The rule for one group is private (`TruncatedGeometric`, `NoisyThreshold`), and costs of groups
+    add up. Groups without rows never appear under either rule, so the engine need not know them.
+
     Parameters
     ----------
     table

@@ -39,6 +39,12 @@ class Mean(Aggregate):
     S has values in [-h, h] with h half the width of the bounds: L1 = L2 = Linf = k h under
     add-remove adjacency, for change-one see the sum. N is a count. The quotient, clamped to the
     bounds and null where the noisy count is below 1, is post-processing.
+
+    Proof
+    -----
+    S is a sum over disjoint sets of rows, of values less the middle of public bounds, which the
+    lowered expression clamps and centres itself. N is drawn with noise of its own or shared with
+    another output that needs it; both are in the plan's cost.
     """
 
     kind: ClassVar[str] = "mean"
@@ -55,6 +61,9 @@ class Mean(Aggregate):
             Use(Additive(Table(_total(request, scope, GridSum(value, centred)))), "mean.sum"),
             Use(_count(request, scope), "mean.count"),
         )
+
+    def plain(self, request: Request, scope: Scope, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
+        return () if column is None else (column.mean(),)
 
     def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
         value, centred, (lo, hi) = _centred(request, scope, "mean")
@@ -102,6 +111,12 @@ class Variance(Aggregate):
     Squares lie in [0, h^2] and are centred in turn, so their part has L1 = L2 = Linf = k h^2/2
     under add-remove adjacency. The variance, clamped to what the bounds allow and null where the
     noisy count is below 1 or not above ddof, is post-processing.
+
+    Proof
+    -----
+    Each of the three parts is a sum over disjoint sets of rows. Squares are made of values that are
+    already clamped to [-h, h], in floats, and are clamped again and rounded to the grid afterwards,
+    so what a row adds is within its bounds whatever the floats did.
     """
 
     kind: ClassVar[str] = "var"
@@ -126,6 +141,9 @@ class Variance(Aggregate):
             Use(Additive(Table(_total(request, scope, GridSum(value, centred)))), "var.sum"),
             Use(_count(request, scope), "var.count", Fraction(1, 4)),
         )
+
+    def plain(self, request: Request, scope: Scope, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
+        return () if column is None else (column.var(int(request.parameters.get("ddof", 1))),)
 
     def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
         return pl.Series(request.name, self._variance(request, scope, values)).fill_nan(None)
@@ -189,12 +207,19 @@ class StandardDeviation(Variance):
 
     Guarantee
     ---------
-    That of the variance: the root is post-processing.
+    That of the variance.
+
+    Proof
+    -----
+    The root of a released number is post-processing.
     """
 
     kind: ClassVar[str] = "std"
     summary: ClassVar[str] = "sample standard deviation of values clamped to bounds"
     examples: ClassVar[tuple[str, ...]] = ('pl.col("i64").dp_std((0, 100))',)
+
+    def plain(self, request: Request, scope: Scope, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
+        return () if column is None else (column.std(int(request.parameters.get("ddof", 1))),)
 
     def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
         root = np.sqrt(self._variance(request, scope, values))

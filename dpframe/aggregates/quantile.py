@@ -149,6 +149,14 @@ class Quantile(Aggregate):
     The exponential mechanism (McSherry & Talwar 2007) chooses over bounds, and permute-and-flip
     (McKenna & Sheldon 2020) over listed candidates where the measure is not zCDP. Each of several
     quantiles pays its own share.
+
+    Proof
+    -----
+    The score of c is -|(1 - q) #{x < c} - q #{x > c}|. A row moves one of the two numbers by 1, or
+    neither, so what is inside by at most max(q, 1 - q), and taking the magnitude moves nothing
+    further. A row that changes may leave one side for the other: 1 - q and q together. Scores of
+    two candidates may move in opposite ways, so the range that mechanisms need is twice as much.
+    Points with equal scores are drawn as a run, which gives each the probability that it has alone.
     """
 
     kind: ClassVar[str] = "quantile"
@@ -182,6 +190,13 @@ class Quantile(Aggregate):
             pl.DataFrame(columns).select(pl.concat_list(pl.all()).alias(request.name)).to_series()
         )
 
+    def plain(self, request: Request, scope: Scope, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
+        if column is None:
+            return ()
+        assert request.tree is not None
+        value = Value(request.tree, domain(request.tree, scope.facts.columns))
+        return tuple(_best_scored(column, q, value.is_whole) for q in _quantiles(request, value))
+
     def note(self, request: Request, scope: Scope) -> str:
         several = isinstance(request.parameters["q"], tuple)
         return "the chosen values, as a list" if several else "the chosen value"
@@ -208,6 +223,22 @@ class Quantile(Aggregate):
             step = Fraction(-(-int(width + 1) // POINTS))
             return value, PointCells(value, lo, step, int(width // step) + 1)
         return value, PointCells(value, lo, width / (POINTS - 1), POINTS)
+
+
+def _best_scored(column: pl.Expr, q: Fraction, whole: bool) -> pl.Expr:
+    """The value with the best score, as a private choice without noise would find it: where a gap
+    between two values is better than both, the lower one.
+    """
+    a, b = q.numerator, q.denominator
+    values = column.drop_nulls().sort()
+    rows = values.len().cast(pl.Int64)
+    below = values.rank("min").cast(pl.Int64) - 1
+    upto = values.rank("max").cast(pl.Int64)
+    score = ((b - a) * below - a * (rows - upto)).abs()
+    gap = values.shift(-1) - values > int(whole)
+    after = pl.when(gap).then(((b - a) * upto - a * (rows - upto)).abs())
+    least = pl.min_horizontal(score, after)
+    return values.filter(least == least.min()).first()
 
 
 def _chosen(

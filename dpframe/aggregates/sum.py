@@ -37,6 +37,14 @@ class Sum(Aggregate):
 
     Values are rounded to a power-of-two grid of at most 2**-30 of the bounds (whole numbers
     exactly, up to bounds of 2**30), which biases a sum of n rows by at most n/2 grid steps.
+
+    Proof
+    -----
+    The lowered expression itself clamps and rounds each row to an integer number of steps within
+    the bounds, and makes null and NaN add 0, so b and w hold of any data. Integers are summed, so
+    order does not matter; a sum beyond Int64 wraps, and noise is added modulo 2**64, so distances
+    stay what they were. The rest is the rule for sums over disjoint sets of rows
+    (`dpframe.core.sensitivity.additive_sensitivity`).
     """
 
     kind: ClassVar[str] = "sum"
@@ -65,6 +73,9 @@ class Sum(Aggregate):
         whole = value.is_whole and lo.denominator == 1 and hi.denominator == 1
         grid = grid_for(lo, hi, centred=False, integers=whole)
         return (Use(Additive(Table(total_of(GridSum(value, grid), per_unit))), "sum"),)
+
+    def plain(self, request: Request, scope: Scope, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
+        return () if column is None else (column.sum(),)
 
     def note(self, request: Request, scope: Scope) -> str:
         return sign_note(request)

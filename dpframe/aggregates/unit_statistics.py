@@ -34,6 +34,11 @@ class UnitStatistic(Statistic):
 
     __slots__ = ()
 
+    @property
+    def counts_pairs(self) -> bool:
+        """Whether each individual in a group adds one, whatever its rows hold."""
+        return False
+
     @abstractmethod
     def gather(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
         """From the column that `row` made to one Int64 per individual and group; any order of the
@@ -56,6 +61,10 @@ class UnitCount(UnitStatistic):
     """The number of individuals with a row, or with a value of an expression."""
 
     tree: Tree | None = None
+
+    @property
+    def counts_pairs(self) -> bool:
+        return self.tree is None
 
     def contribution(self, facts: FrameFacts) -> Contribution:
         return Contribution(Fraction(0), Fraction(1))

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from dpframe.errors import DPFrameError, PlanMismatch
 from dpframe.ledger.approvals import Approval, valid
 from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.place import DEFAULT_NAME
 from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey
 from dpframe.plan import Plan
 
 _MOST = 20
 """Lines of a difference that a message shows."""
 
+_COMPARED = 100
+"""Approved plans that another is compared with, the newest first: each takes milliseconds."""
 
-def require_approved(plan: Plan, ledger: Ledger) -> None:
-    """Refuse a plan whose fingerprint nobody approved.
+
+def require_approved(plan: Plan, ledger: Ledger, name: str) -> None:
+    """Refuse a plan whose fingerprint nobody approved for the budget of that name.
+
+    Approvals are only ever added, so one that is there now is there when the plan is charged.
 
     Raises
     ------
@@ -26,33 +33,34 @@ def require_approved(plan: Plan, ledger: Ledger) -> None:
     """
     fingerprint, key = plan.fingerprint, ApprovalKey.from_environment()
     approvals = ledger.approvals
-    counted = tuple(valid(approvals, key))
-    if any(approval.fingerprint == fingerprint for approval in counted):
+    if any(valid((a for a in approvals if a.fingerprint == fingerprint), key)):
         return
+    counted = tuple(valid(approvals, key))
     unsigned = len(approvals) - len(counted)
     raise PlanMismatch(
         f"the plan {fingerprint[:16]} is not approved{_unsigned(unsigned)}; "
         f"{_nearest(plan, counted)}",
         remedy="have it reviewed: write it with plan.to_json(), then "
-        "`dpframe approve PLAN.json --by NAME --ledger WHERE`",
+        f"`dpframe approve PLAN.json --by WHO --ledger WHERE{_option(name)}`",
     )
 
 
 def nearest(plan: Plan, approvals: Sequence[Approval]) -> tuple[Approval, str] | None:
-    """The approved plan with the fewest differences, and these, in words."""
-    found: list[tuple[int, int, Approval, str]] = []
-    for number, approval in enumerate(approvals):
+    """The approved plan with the fewest differences, and these, in words; of several the one that
+    was approved last.
+    """
+    newest: dict[str, Approval] = {}
+    for approval in reversed(approvals):
+        newest.setdefault(approval.fingerprint, approval)
+    found: list[tuple[Approval, str]] = []
+    for approval in list(newest.values())[:_COMPARED]:
         try:
             approved = Plan.from_json(approval.document)
         except DPFrameError:  # written by another version
             continue
         if approved.fingerprint == approval.fingerprint:
-            words = approved.diff(plan)
-            found.append((words.count("\n") + bool(words), -number, approval, words))
-    if not found:
-        return None
-    _, _, approval, words = min(found, key=lambda f: f[:2])
-    return approval, words
+            found.append((approval, approved.diff(plan)))
+    return min(found, key=lambda f: len(f[1].splitlines()), default=None)
 
 
 def _nearest(plan: Plan, approvals: Sequence[Approval]) -> str:
@@ -71,4 +79,9 @@ def _nearest(plan: Plan, approvals: Sequence[Approval]) -> str:
 def _unsigned(number: int) -> str:
     if not number:
         return ""
-    return f" ({number} approvals are not signed with the key in {KEY_VARIABLE}, and do not count)"
+    are = "approval is" if number == 1 else "approvals are"
+    return f" ({number} {are} not signed with the key in {KEY_VARIABLE}, and cannot count)"
+
+
+def _option(name: str) -> str:
+    return "" if name == DEFAULT_NAME else f" --name {shlex.quote(name)}"

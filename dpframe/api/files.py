@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -66,6 +66,9 @@ def destination(path: Path) -> Iterator[Path]:
             where=str(path),
             remedy=f"name the file for example {path.with_suffix('.parquet').name}",
         )
+    for place in (path, _beside(path)):
+        if place.is_dir():
+            raise _unwritable(place, "it is a folder")
     with _replacing(path) as made:
         yield made
 
@@ -76,17 +79,21 @@ def _replacing(path: Path) -> Iterator[Path]:
     made = path.with_name(f".{uuid4().hex}{path.suffix}")
     try:
         made.touch(exist_ok=False)
-    except OSError as error:
-        raise UnsupportedOperation(
-            f"nothing can be written there: {error.strerror}",
-            where=str(path),
-            remedy="give a path in a folder that exists and can be written to",
-        ) from None
-    try:
         yield made
         os.replace(made, path)
+    except OSError as error:
+        raise _unwritable(path, error.strerror or type(error).__name__) from None
     finally:
-        made.unlink(missing_ok=True)
+        with suppress(OSError):
+            made.unlink(missing_ok=True)
+
+
+def _unwritable(path: Path, why: str) -> UnsupportedOperation:
+    return UnsupportedOperation(
+        f"nothing can be written there: {why}",
+        where=str(path),
+        remedy="give a path in a folder that exists and can be written to",
+    )
 
 
 def write(frame: pl.DataFrame, plan: Plan, path: Path, made: Path) -> None:
@@ -110,10 +117,11 @@ def write(frame: pl.DataFrame, plan: Plan, path: Path, made: Path) -> None:
             return
         frame.write_csv(made)
     except FAILURES as error:
+        lists = path.suffix == ".csv" and any(t.is_nested() for t in frame.dtypes)
         raise UnsupportedOperation(
             f"the result cannot be written as {path.suffix} ({type(error).__name__})",
             where=str(path),
-            remedy="write it as .parquet",
+            remedy="CSV has no lists: write it as .parquet" if lists else "write it elsewhere",
         ) from None
     text = json.dumps(record | {"content": _sha256(made.read_bytes())}, indent=2)
     with _replacing(_beside(path)) as beside:
@@ -134,9 +142,9 @@ def inspect(path: Path) -> Written:
     try:
         plan = Plan.from_json(json.dumps(record["plan"]))
         stated, released = record["content"], datetime.fromisoformat(record["released"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, RecursionError, TypeError, ValueError):
         raise _without_plan(path) from None
-    return Written(plan, released, stated == _content(path))
+    return Written(plan, released, stated == (_content(path) or None))
 
 
 def _record(path: Path) -> Any:
@@ -159,7 +167,7 @@ def _content(path: Path) -> str:
     """The digest of the contents, as `write` takes it."""
     try:
         if path.suffix == ".parquet":
-            return digest(pl.read_parquet(path))
+            return digest(pl.read_parquet(path, glob=False, hive_partitioning=False))
         return _sha256(path.read_bytes())
     except (*FAILURES, OSError):
         return ""

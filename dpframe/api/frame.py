@@ -11,6 +11,7 @@ import polars as pl
 from dpframe import pipeline
 from dpframe.api.expressions import DPExpr, output_of
 from dpframe.api.functions import count
+from dpframe.api.notebook import frame_html, groups_html
 from dpframe.api.opaque import FRAME_HINTS, GROUP_HINTS, RAW, Opaque
 from dpframe.api.query import PrivateQuery
 from dpframe.api.shortcuts import Shortcuts
@@ -383,6 +384,9 @@ class PrivateFrame(Opaque, Shortcuts):
         unit = self._relation.facts.unit.words()
         return f"<PrivateFrame {self._relation.name!r}: {self.columns}; protects {unit}>"
 
+    def _repr_html_(self) -> str:
+        return frame_html(self._relation)
+
     def __contains__(self, column: object) -> bool:
         return column in self._relation.facts.columns
 
@@ -469,6 +473,9 @@ class PrivateGroupBy(Opaque, Shortcuts):
     def __repr__(self) -> str:
         return f"<PrivateGroupBy {self._groups.words()}: {self._groups.origin}>"
 
+    def _repr_html_(self) -> str:
+        return groups_html(self._frame._relation, self._groups)
+
 
 def best_group(score: pl.Expr | None, k: int, **options: Any) -> DPExpr:
     """The argmax over groups as a dp expression."""
@@ -490,12 +497,22 @@ def _query(
             raise UnsupportedOperation(
                 "only dp expressions can be aggregated privately",
                 where=str(expression),
-                remedy="use for example pl.col('x').dp_sum((0, 10)), or dp.count()",
+                remedy=_instead(frame, expression),
             )
         specs.append(output_of(expression, alias))
     place = frame._source.place(frame._relation.token)
     query = pipeline.ask(frame._relation, groups, specs, place)
     return PrivateQuery(query, frame._source, frame._session)
+
+
+def _instead(frame: PrivateFrame, expression: Any) -> str:
+    """The dp aggregate to write for one of Polars."""
+    try:
+        pipeline.read_rows([expression], {}, frame._relation, "agg")
+    except DPFrameError as refusal:
+        if refusal.remedy is not None and "dp" in refusal.remedy:
+            return refusal.remedy
+    return "use for example pl.col('x').dp_sum((0, 10)), or dp.count()"
 
 
 def divided(frame: PrivateFrame, by: Any, keys: Any) -> tuple[dict[Any, Relation], int]:

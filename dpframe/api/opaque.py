@@ -10,44 +10,65 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.rows.suggest import did_you_mean
 
 RAW = "it would show private rows; aggregate with dp expressions, such as .dp_count()"
+MIXES = "a row of its result would depend on other rows; use row-wise expressions"
+RESHAPES = "join or reshape before session.protect(...)"
 _SHOWS_ROWS = """
     head tail limit slice first last fetch sample glimpse row rows item to_dict to_dicts to_pandas
     to_arrow to_numpy to_torch to_jax iter_rows iter_slices iter_columns describe show write_csv
     write_parquet write_json write_ipc write_database sink_parquet sink_csv sink_ipc collect
     collect_async lazy get_column get_columns to_series plot partition_by rows_by_key
+    collect_batches execute inspect remote serialize sink_batches sink_delta sink_iceberg
+    sink_ndjson write_avro write_clipboard write_delta write_excel write_iceberg write_ipc_stream
+    write_ndjson drop_in_place gather equals estimated_size flags fold hash_rows style to_init_repr
 """
 _MIXES_ROWS = """
     sort top_k bottom_k reverse shift rolling group_by_dynamic with_row_index with_row_count unique
     interpolate merge_sorted gather_every map_batches map_rows upsample set_sorted remove_duplicates
+    is_duplicated is_unique is_sorted map_columns
 """
-_JOINS = """
+_RESHAPES = """
     join_asof join_where vstack hstack extend unpivot pivot melt
+    to_dummies transpose unstack update insert_column replace_column
 """
+_OTHERWISE = {
+    "sql": "use filter, with_columns, group_by and agg",
+    **dict.fromkeys(("pipe", "pipe_with_schema"), "call the function with the frame"),
+    "remove": "use .filter(...) with the opposite condition",
+    "drop_nans": 'use .filter(pl.col("x").is_not_nan()) or .fill_nan(None)',
+    "unnest": 'use .with_columns(pl.col("x").struct.field("name"))',
+    "select_seq": "use .select(...)",
+    "with_columns_seq": "use .with_columns(...)",
+    "match_to_schema": "use .select(...) and .cast(...)",
+    "to_struct": "use .select(pl.struct(...))",
+    **{
+        f"{name}_horizontal": f"use .select(pl.{name}_horizontal(...))"
+        for name in ("max", "mean", "min", "sum")
+    },
+    **dict.fromkeys(
+        ("cache", "clone", "rechunk", "shrink_to_fit"), "use the frame itself: it never changes"
+    ),
+    **dict.fromkeys(("explain", "show_graph"), "use .explain_unit(), or explain of a query"),
+    "dp_protect": "use it as it is: it is protected already",
+    **dict.fromkeys(
+        ("collect_schema", "dtypes", "width", "get_column_index", "clear"),
+        "use .schema and .columns, which are public",
+    ),
+}
 FRAME_HINTS: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(_SHOWS_ROWS.split(), RAW),
-        **dict.fromkeys(
-            _MIXES_ROWS.split(),
-            "a row of its result would depend on other rows; use row-wise expressions",
-        ),
+        **dict.fromkeys(_MIXES_ROWS.split(), MIXES),
+        **dict.fromkeys(_RESHAPES.split(), RESHAPES),
         **dict.fromkeys(
             ("len", "height", "shape", "count", "n_unique", "is_empty", "null_count", "n_chunks"),
             "use .dp_count() or .dp_n_unique(column)",
         ),
         **dict.fromkeys(
-            ("sum", "mean", "median", "min", "max", "std", "var", "quantile"),
+            ("sum", "mean", "median", "min", "max", "std", "var", "quantile", "product", "corr"),
             "use a dp_* method, such as .dp_mean(column, bounds)",
         ),
         **dict.fromkeys(("value_counts", "hist"), "use .dp_histogram(column, bins)"),
-        **dict.fromkeys(
-            ("collect_schema", "dtypes", "width"), "use .schema and .columns, which are public"
-        ),
-        **dict.fromkeys(
-            _JOINS.split(),
-            "join or reshape before session.protect(...)",
-        ),
-        "sql": "use filter, with_columns, group_by and agg",
-        "pipe": "call the function with the frame",
+        **_OTHERWISE,
     }
 )
 GROUP_HINTS: Mapping[str, str] = MappingProxyType(
@@ -58,6 +79,7 @@ GROUP_HINTS: Mapping[str, str] = MappingProxyType(
             "use a dp_* method, such as .dp_mean(column, bounds)",
         ),
         **dict.fromkeys(("head", "tail", "first", "last", "all", "map_groups"), RAW),
+        "having": "filter the released result, which is public",
     }
 )
 

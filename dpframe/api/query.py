@@ -6,22 +6,30 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from dpframe import pipeline
 from dpframe.aggregates.query import Query
 from dpframe.api.files import destination, write
+from dpframe.api.notebook import query_html, release_html
 from dpframe.api.opaque import Opaque
+from dpframe.api.public import stand_ins
 from dpframe.api.source import Source, Sources
 from dpframe.api.suggest import counting, share_of, suggested
+from dpframe.charge import slack_beside_accuracy, spend_in
+from dpframe.cheapest import cheapest
 from dpframe.choose import Split
-from dpframe.core.budget import Budget
+from dpframe.core.budget import ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.exact import Number
-from dpframe.errors import InvalidBudget
-from dpframe.lower.engines.polars_engine import Executor
+from dpframe.errors import InvalidBudget, UnsupportedOperation
+from dpframe.explain import Format
+from dpframe.lower.engines.polars_engine import PolarsMode
 from dpframe.plan import Plan
+from dpframe.plots import plot_release
+from dpframe.simulate import Simulation, simulate
+from dpframe.simulate.runs import MOST_RUNS
 
 if TYPE_CHECKING:
     from dpframe.api.session import Session
@@ -45,6 +53,24 @@ class Release:
     plan: Plan
     cost: Budget
 
+    def plot(self, *, most: int = 30) -> Any:
+        """The result as an Altair chart: bars with intervals, and histograms.
+
+        Intervals are those of `interval=`, where the release was made with it; else those that the
+        plan knows of counts, sums and histograms, which hold each with 95% confidence.
+
+        Parameters
+        ----------
+        most
+            How many groups are shown of each output, the largest first.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When Altair is not installed, or no output is a number.
+        """
+        return plot_release(self.frame, self.plan, most)
+
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the result to a file that carries its plan, cost and fingerprint.
 
@@ -63,6 +89,12 @@ class Release:
         place = Path(path)
         with destination(place) as made:
             write(self.frame, self.plan, place, made)
+
+    def __repr__(self) -> str:
+        return f"<Release of {self.plan.source!r} for {self.cost.words()}>\n{self.frame}"
+
+    def _repr_html_(self) -> str:
+        return release_html(self.frame, self.plan, self.cost)
 
 
 _COLLECT = "the result comes from .collect(epsilon=...), a Polars DataFrame"
@@ -140,12 +172,13 @@ class PrivateQuery(Opaque):
         rho: Number | None = None,
         accuracy: Mapping[str, Number] | None = None,
         split: Split = "least error",
-        format: Literal["text", "markdown"] = "text",
+        format: Format = "text",
+        size: int | None = None,
     ) -> str:
-        """`plan(...).explain()`."""
+        """`plan(...).explain(format, size=size)`: see `Plan.explain`."""
         return self.plan(
             epsilon=epsilon, delta=delta, rho=rho, accuracy=accuracy, split=split
-        ).explain(format)
+        ).explain(format, size=size)
 
     def collect(
         self,
@@ -156,7 +189,7 @@ class PrivateQuery(Opaque):
         accuracy: Mapping[str, Number] | None = None,
         split: Split = "least error",
         interval: Number | None = None,
-        engine: Literal["auto", "in-memory", "streaming", "gpu"] | Executor = "auto",
+        engine: PolarsMode = "auto",
     ) -> pl.DataFrame:
         """Check the budget, charge it, compute, add noise.
 
@@ -209,7 +242,7 @@ class PrivateQuery(Opaque):
         accuracy: Mapping[str, Number] | None = None,
         split: Split = "least error",
         interval: Number | None = None,
-        engine: Literal["auto", "in-memory", "streaming", "gpu"] | Executor = "auto",
+        engine: PolarsMode = "auto",
     ) -> Release:
         """As `collect`, with the plan and the cost beside the frame."""
         return self._bound().release(
@@ -231,11 +264,12 @@ class PrivateQuery(Opaque):
         rho: Number | None = None,
         coverage: Number = 0.95,
     ) -> pl.DataFrame:
-        """Limits on rows and groups that most individuals keep, found privately; this is a release
-        and costs what it says.
+        """Limits that most individuals keep, and bounds of what the query clamps, found privately;
+        this is a release and costs what it says.
 
-        The frame of the query is taken without its limits, and histograms of how many rows and
-        groups individuals have are released.
+        The frame of the query is taken without its limits. Histograms of how many rows and groups
+        individuals have are released, and powers of two between which the least and the largest
+        values of nearly all individuals lie (`dp_bounds`), or their totals for ``per="unit"``.
 
         Parameters
         ----------
@@ -247,8 +281,10 @@ class PrivateQuery(Opaque):
         Returns
         -------
         polars.DataFrame
-            One row per limit: `limit` and `by` name it, `n` is the least number one below a power
-            of two that so large a share keeps, `covered` that share, up to noise.
+            One row per limit: `limit` and `by` name it, `n` is the least of 1, 2, ..., 10, 12, 15,
+            20, 25, 30, ... that so large a share keeps, `covered` that share, up to noise. Then one
+            row per number that is clamped: `limit` is ``"bounds"``, `by` its first output, and
+            `bounds` the two ends, or null where all is lost in noise.
 
         Raises
         ------
@@ -256,16 +292,96 @@ class PrivateQuery(Opaque):
             When the frame's unit is `Rows`.
         """
         share_of(coverage)  # before anything is charged
-        query, numbers = counting(self._query)
-        released = PrivateQuery(query, self._source, self._session).collect(
+        sought = counting(self._query)
+        released = PrivateQuery(sought.query, self._source, self._session).collect(
             epsilon=epsilon, delta=delta, rho=rho
         )
-        return suggested(released, self._query, numbers, coverage)
+        return suggested(released, self._query, sought, coverage)
 
     @property
     def is_bound(self) -> bool:
         """Whether the query belongs to a session, which pays for it."""
         return self._session is not None
+
+    def simulate(
+        self,
+        public_frame: object,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+        runs: int = 100,
+    ) -> Simulation:
+        """Run the same plan on public or synthetic data many times, and see how far off it is.
+
+        Nothing is charged or recorded, and no protected data is read: rows come from the argument
+        alone. It is aggregated once, with one choice of which rows and groups limits drop, and
+        noise is drawn again for each run.
+
+        The result is not private: it tells about the frame that is given as it is. So give data
+        that anybody may see, never the protected data or a copy of it. The protected object itself
+        is refused, but a copy, or the same file scanned again, cannot be told from public data.
+
+        Parameters
+        ----------
+        public_frame
+            A frame with the columns and types of the protected one; others are not used. For a
+            query over several private frames a mapping ``{frame name: public frame}``.
+        epsilon, delta, rho, accuracy, split
+            As for `plan`.
+        runs
+            How often noise is drawn, at least 2.
+
+        Returns
+        -------
+        Simulation
+            `results`, with a row for each run, output and group; `errors`, which sums them up: the
+            bias and root mean square of the total error against plain Polars, and what of it limits
+            and clamping make; and `plot()`.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When something private is given, or frames or types do not fit.
+        UnknownColumn
+            When the public frame lacks a column.
+        InvalidBudget
+            As for `plan`.
+        EngineError
+            When the engine fails.
+        """
+        if isinstance(runs, bool) or not isinstance(runs, int) or not 2 <= runs <= MOST_RUNS:
+            raise UnsupportedOperation(
+                f"a simulation has between 2 and {MOST_RUNS} runs, not {runs!r}",
+                where="simulate(..., runs=...)",
+                remedy="write for example runs=100",
+            )
+        frames = stand_ins(public_frame, self._query.relation, self._source)
+        if self._session is None:
+            prepared = self._alone(epsilon, delta, rho, accuracy, split)
+        else:
+            prepared = self._session._prepared(self, epsilon, delta, rho, accuracy, split)
+        return simulate(prepared, frames, runs)
+
+    def _alone(
+        self,
+        epsilon: Number | None,
+        delta: Number | None,
+        rho: Number | None,
+        accuracy: Mapping[str, Number] | None,
+        split: Split,
+    ) -> pipeline.Prepared:
+        """The plan at a spend whose measure is the one that it names, for lack of a session."""
+        check_split(split)
+        measure = ZCDP if rho is not None else PureDP if delta is None else ApproxDP
+        if accuracy is None:
+            spend = spend_in(measure, epsilon, delta, rho, None)
+        else:
+            slack = slack_beside_accuracy(measure, epsilon, delta, rho)
+            spend = cheapest(self._query, measure, slack, accuracy, split)
+        return prepare(self, spend, None, split)
 
     def _bound(self) -> Session:
         if self._session is None:
@@ -278,6 +394,19 @@ class PrivateQuery(Opaque):
     def __repr__(self) -> str:
         outputs = ", ".join(f"{o.name}={o.words}" for o in self._query.outputs)
         return f"<PrivateQuery of {self._query.relation.name!r}: {outputs}>"
+
+    def _repr_html_(self) -> str:
+        return query_html(self._query, self._session is not None)
+
+
+def check_split(split: str) -> None:
+    """Refuse a way to divide costs that there is not."""
+    if split not in ("least error", "equal"):
+        raise InvalidBudget(
+            f"a cost is not split by {split!r}",
+            where=f"split={split!r}",
+            remedy='use "least error" or "equal", or weight= on dp expressions',
+        )
 
 
 def prepare(

@@ -38,7 +38,8 @@ def from_files(path: str | Path) -> pl.LazyFrame:
             where=_PATH,
             remedy=f"use {', '.join(_SCANS)}, or scan it with Polars first",
         )
-    if "://" not in str(path) and not glob(str(path)):
+    place = os.path.expanduser(str(path))
+    if "://" not in place and not glob(place, recursive=True):
         raise UnsupportedOperation(
             f"there is no file {str(path)!r}",
             where=_PATH,

@@ -13,7 +13,8 @@ from dpframe import pipeline
 from dpframe.api.approval import require_approved
 from dpframe.api.declared import declared
 from dpframe.api.frame import PrivateFrame, divided
-from dpframe.api.query import PrivateQuery, Release, parts, prepare
+from dpframe.api.notebook import session_html
+from dpframe.api.query import PrivateQuery, Release, check_split, parts, prepare
 from dpframe.api.source import protected_source
 from dpframe.charge import (
     accuracy_within,
@@ -33,8 +34,9 @@ from dpframe.frames.facts import protected_facts
 from dpframe.frames.relation import Relation
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import Partition, PartLedger
-from dpframe.ledger.place import open_ledger
+from dpframe.ledger.place import DEFAULT_NAME, open_ledger
 from dpframe.plan import Plan
+from dpframe.plots import plot_budget
 
 
 class Session:
@@ -102,6 +104,8 @@ class Session:
         composition: Literal["sum", "zcdp"] = "sum",
         require_approval: bool = False,
     ) -> None:
+        if not isinstance(name, str | None):
+            raise LedgerError(f"name must be text, not a {type(name).__name__}", where="name")
         opened, within = counted(budget_of(budget, epsilon, delta, rho), composition)
         self._measure = type(opened)
         self._in_rho = within is not None
@@ -138,8 +142,10 @@ class Session:
             A Polars DataFrame or LazyFrame; the path of a Parquet, CSV, IPC or NDJSON file, or a
             pattern such as ``"visits/*.parquet"``; the folder of a Delta table; a pyarrow Table,
             batch reader or dataset; a DuckDB relation or a Spark DataFrame, on which queries then
-            run. What was done to it before is the data owner's; everything after is checked. The
-            batches of a reader go into a temporary file as they come, for they can be read once.
+            run. What was done to it before is the data owner's; everything after is checked. Of
+            CSV and NDJSON engines infer types from the first rows: scan them with a schema where
+            types must not depend on the data. The batches of a reader go into a temporary file as
+            they come, for they can be read once. A relation must yield the same rows each time.
         unit
             Whom to protect.
         name
@@ -165,6 +171,12 @@ class Session:
                 "the session of a part pays for that part only",
                 where="session.protect(...)",
                 remedy="protect frames in the session that divided its frame",
+            )
+        if not isinstance(name, str | None):
+            raise UnsupportedOperation(
+                f"the name of a frame is text, not a {type(name).__name__}",
+                where="session.protect(..., name=...)",
+                remedy='write for example name="people"',
             )
         who = as_unit(unit)
         if self._unit is not None and self._unit.kind != who.kind:
@@ -339,7 +351,7 @@ class Session:
         asked, source, _ = parts(query)
         place = source.place(asked.relation.token, engine)
         if payer._needs_approval:
-            require_approved(prepared.plan, payer._ledger)
+            require_approved(prepared.plan, payer._ledger, payer._name or DEFAULT_NAME)
         result = pipeline.run(prepared, place, payer._ledger, interval)
         self._unit = prepared.query.relation.facts.unit
         return Release(result, prepared.plan, prepared.plan.cost)
@@ -353,12 +365,7 @@ class Session:
         accuracy: Mapping[str, Number] | None,
         split: Split,
     ) -> pipeline.Prepared:
-        if split not in ("least error", "equal"):
-            raise InvalidBudget(
-                f"a cost is not split by {split!r}",
-                where=f"split={split!r}",
-                remedy='use "least error" or "equal", or weight= on dp expressions',
-            )
+        check_split(split)
         asked, _, _ = parts(query)
         unit = asked.relation.facts.unit
         if self._unit is not None and self._unit.kind != unit.kind:
@@ -392,6 +399,10 @@ class Session:
     def _discovers(self) -> bool:
         """Whether groups that nobody listed can be found: not in pure DP."""
         return self._measure is not PureDP
+
+    def _require_approval(self) -> None:
+        """From now on run only what was approved, whatever the session was opened with."""
+        self._needs_approval = True
 
     # -- budget ---------------------------------------------------------------------------------
 
@@ -438,6 +449,17 @@ class Session:
             }
         )
 
+    def plot(self) -> Any:
+        """What was spent over time, as an Altair chart: `history` added up, below the budget.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When Altair is not installed.
+        """
+        main = "rho" if self._measure.currency == "rho" else "epsilon"
+        return plot_budget(self.history, main, nearest(self._ledger.budget.main), self._name)
+
     def __reduce__(self) -> NoReturn:
         raise UnsupportedOperation(
             "a session cannot be pickled or copied: a copy would spend the same budget again",
@@ -455,6 +477,9 @@ class Session:
         except LedgerError as error:
             return f"<Session{label}: {where}; {error.what}>"
         return f"<Session{label}: {left} of {whole} remains, {where}>"
+
+    def _repr_html_(self) -> str:
+        return session_html(self, self._name, self._ledger.where)
 
 
 def _owner(query: PrivateQuery) -> Session | None:

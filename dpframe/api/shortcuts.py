@@ -11,9 +11,31 @@ import polars as pl
 from dpframe.api import functions
 from dpframe.api.functions import IntoColumn
 from dpframe.core.exact import Number
+from dpframe.errors import InvalidBudget
 
 if TYPE_CHECKING:
     from dpframe.api.query import PrivateQuery
+
+
+_SPENDS = ("epsilon", "delta", "rho", "accuracy")
+
+
+def _unspent(options: dict[str, Any]) -> dict[str, Any]:
+    """Options of a query; what is spent on it is none of them.
+
+    Raises
+    ------
+    InvalidBudget
+        When a spend is among them.
+    """
+    for name in _SPENDS:
+        if name in options:
+            raise InvalidBudget(
+                "a query costs nothing until it is planned or collected",
+                where=f"{name}=...",
+                remedy=f"write .collect({name}=...) after it",
+            )
+    return options
 
 
 class Shortcuts(ABC):
@@ -27,31 +49,31 @@ class Shortcuts(ABC):
 
     def dp_count(self, column: IntoColumn | None = None, **options: Any) -> PrivateQuery:
         """See `dpframe.count`; the column is named ``len``."""
-        return self.agg(functions.count(column, **options))
+        return self.agg(functions.count(column, **_unspent(options)))
 
     def dp_sum(
         self, column: IntoColumn, bounds: Sequence[Any] | None = None, **options: Any
     ) -> PrivateQuery:
         """See `dpframe.sum`."""
-        return self.agg(functions.sum(column, bounds, **options))
+        return self.agg(functions.sum(column, bounds, **_unspent(options)))
 
     def dp_mean(
         self, column: IntoColumn, bounds: Sequence[Any] | None = None, **options: Any
     ) -> PrivateQuery:
         """See `dpframe.mean`."""
-        return self.agg(functions.mean(column, bounds, **options))
+        return self.agg(functions.mean(column, bounds, **_unspent(options)))
 
     def dp_var(
         self, column: IntoColumn, bounds: Sequence[Any] | None = None, **options: Any
     ) -> PrivateQuery:
         """See `dpframe.var`."""
-        return self.agg(functions.var(column, bounds, **options))
+        return self.agg(functions.var(column, bounds, **_unspent(options)))
 
     def dp_std(
         self, column: IntoColumn, bounds: Sequence[Any] | None = None, **options: Any
     ) -> PrivateQuery:
         """See `dpframe.std`."""
-        return self.agg(functions.std(column, bounds, **options))
+        return self.agg(functions.std(column, bounds, **_unspent(options)))
 
     def dp_median(
         self,
@@ -61,7 +83,7 @@ class Shortcuts(ABC):
         **options: Any,
     ) -> PrivateQuery:
         """See `dpframe.median`."""
-        return self.agg(functions.median(column, bounds, candidates, **options))
+        return self.agg(functions.median(column, bounds, candidates, **_unspent(options)))
 
     def dp_quantile(
         self,
@@ -72,21 +94,21 @@ class Shortcuts(ABC):
         **options: Any,
     ) -> PrivateQuery:
         """See `dpframe.quantile`."""
-        return self.agg(functions.quantile(column, q, bounds, candidates, **options))
+        return self.agg(functions.quantile(column, q, bounds, candidates, **_unspent(options)))
 
     def dp_bounds(self, column: IntoColumn, **options: Any) -> PrivateQuery:
         """See `dpframe.bounds`."""
-        return self.agg(functions.bounds(column, **options))
+        return self.agg(functions.bounds(column, **_unspent(options)))
 
     def dp_n_unique(self, column: IntoColumn, **options: Any) -> PrivateQuery:
         """See `dpframe.n_unique`."""
-        return self.agg(functions.n_unique(column, **options))
+        return self.agg(functions.n_unique(column, **_unspent(options)))
 
     def dp_histogram(
         self, column: IntoColumn, bins: int | Iterable[Any] | None = None, **options: Any
     ) -> PrivateQuery:
         """See `dpframe.histogram`."""
-        return self.agg(functions.histogram(column, bins, **options))
+        return self.agg(functions.histogram(column, bins, **_unspent(options)))
 
     def dp_argmax(
         self,
@@ -97,4 +119,4 @@ class Shortcuts(ABC):
         **options: Any,
     ) -> PrivateQuery:
         """See `dpframe.argmax`."""
-        return self.agg(functions.argmax(column, score, candidates, k, **options))
+        return self.agg(functions.argmax(column, score, candidates, k, **_unspent(options)))

@@ -19,10 +19,17 @@ from dpframe.rows.failures import FAILURES
 class Source:
     """A protected frame. Its data can be reached by the pipeline only."""
 
-    __slots__ = ("_data", "engine", "schema")
+    __slots__ = ("_data", "_given", "engine", "schema")
 
-    def __init__(self, data: Any, engine: Engine = POLARS, schema: pl.Schema | None = None) -> None:
+    def __init__(
+        self,
+        data: Any,
+        engine: Engine = POLARS,
+        schema: pl.Schema | None = None,
+        given: object = None,
+    ) -> None:
         self._data = data
+        self._given = data if given is None else given
         self.engine = engine
         if schema is not None:
             self.schema = schema
@@ -41,7 +48,15 @@ class Source:
 
     def place(self, token: int, engine: object = "auto") -> Place:
         """Where queries run, for the pipeline."""
-        return Place(_asked(self.engine, engine), {token: self._data}, {token: self.schema})
+        return Place(_asked(self.engine, engine), {token: self._data}, self.schemas(token))
+
+    def schemas(self, token: int) -> dict[int, pl.Schema]:
+        """Its schema."""
+        return {token: self.schema}
+
+    def holds(self, frame: object) -> bool:
+        """Whether it is the very object that was protected."""
+        return frame is self._given or frame is self._data
 
     def __repr__(self) -> str:
         return "<protected data>"
@@ -69,8 +84,16 @@ class Sources:
         return Place(
             _asked(self.engine, engine),
             {t: s._data for t, s in self._sources.items()},
-            {t: s.schema for t, s in self._sources.items()},
+            self.schemas(token),
         )
+
+    def schemas(self, token: int) -> dict[int, pl.Schema]:
+        """Their schemas."""
+        return {t: s.schema for t, s in self._sources.items()}
+
+    def holds(self, frame: object) -> bool:
+        """Whether it is one of the very objects that were protected."""
+        return any(source.holds(frame) for source in self._sources.values())
 
     def __repr__(self) -> str:
         return "<protected data>"
@@ -119,11 +142,11 @@ def protected_source(frame: object, engine: str | None = None) -> Source:
         case pl.LazyFrame():
             return Source(frame)
         case pl.DataFrame():
-            return Source(frame.lazy())
+            return Source(frame.lazy(), given=frame)
         case str() | Path():
-            return Source(from_files(frame))
+            return Source(from_files(frame), given=frame)
         case _ if type(frame).__module__.split(".")[0] == "pyarrow":
-            return Source(from_arrow(frame))
+            return Source(from_arrow(frame), given=frame)
         case _:
             raise UnsupportedOperation(
                 f"a {type(frame).__name__} cannot be protected",
@@ -137,7 +160,7 @@ def _placed(frame: object, engine: str | None) -> Source:
     """A frame of another engine."""
     try:
         made, data, schema = placed(frame, engine)
-        return Source(data, made, schema)
+        return Source(data, made, schema, frame)
     except DPFrameError:
         raise
     except FAILURES as error:

@@ -1,8 +1,8 @@
-"""Contribution limits that fit the data, found privately."""
+"""Contribution limits and bounds that fit the data, found privately."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,37 +12,75 @@ import polars as pl
 from dpframe import pipeline
 from dpframe.aggregates.query import Query
 from dpframe.api.expressions import output_of
-from dpframe.api.functions import histogram
+from dpframe.api.functions import bounds, histogram
 from dpframe.core.exact import Number, exact
 from dpframe.core.units import Identifier
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.limit_rows import LimitRows
-from dpframe.frames.per_individual import FULLEST, GROUPS, ROWS, PerIndividual
-from dpframe.frames.relation import Relation
+from dpframe.frames.per_individual import FULLEST, GROUPS, ROWS, Extremes, PerIndividual
+from dpframe.rows.fold import domain
 
-_POWERS = 20
-"""Numbers of rows are told apart up to 2 to this."""
+_STEPS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
+_ROUND = tuple(int(step * 10**power) for power in range(1, 6) for step in _STEPS)
+_LIMITS = (*range(1, 10), *_ROUND, 10**6)
+"""Limits that are suggested."""
+_CLAMPED = ("sum", "mean", "var", "std", "quantile", "median")
+"""Aggregates that have bounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """What histograms of individuals are to tell.
+
+    Parameters
+    ----------
+    query
+        The histograms.
+    numbers
+        The numbers whose limits are sought: of rows, of groups, of rows in a group.
+    names
+        The outputs whose bounds are sought.
+    """
+
+    query: Query
+    numbers: tuple[str, ...]
+    names: tuple[str, ...]
 
 
 def suggested(
-    released: pl.DataFrame, asked: Query, numbers: Sequence[str], coverage: Number
+    released: pl.DataFrame, asked: Query, sought: Sought, coverage: Number
 ) -> pl.DataFrame:
-    """Limits from noisy histograms: one row each, see `PrivateQuery.suggest_limits`."""
+    """Limits and bounds from noisy histograms: one row each, see `PrivateQuery.suggest_limits`."""
     share = share_of(coverage)
     by = [] if asked.groups is None else list(asked.groups.names)
     limits = {ROWS: ("limit_rows", []), GROUPS: ("limit_groups", by), FULLEST: ("limit_rows", by)}
-    rows = []
-    for number in numbers:
-        alone = len(numbers) == 1  # then it is a table by itself
+    rows: list[tuple[Any, ...]] = []
+    for number in sought.numbers:
+        alone = released.width > 1 and "upper" in released.columns  # then it is a table by itself
         found = released if alone else released[number].item().struct.unnest()
-        n, covered = _least(found["upper"].to_list(), found["count"].to_numpy(), share)
-        rows.append((*limits[number], n, covered))
+        n, covered = _least(found["count"].to_numpy(), share)
+        rows.append((*limits[number], n, covered, None))
+    for place, name in enumerate(sought.names):
+        least, largest = (released[f"{end} {place}"].item() for end in ("least", "largest"))
+        ends = None if least is None or largest is None else _ends(least[0], largest[1])
+        rows.append(("bounds", [name], None, None, ends))
     return pl.DataFrame(
         rows,
-        schema={"limit": pl.String, "by": pl.List(pl.String), "n": pl.Int64, "covered": pl.Float64},
+        schema={
+            "limit": pl.String,
+            "by": pl.List(pl.String),
+            "n": pl.Int64,
+            "covered": pl.Float64,
+            "bounds": pl.List(pl.Float64),
+        },
         orient="row",
     )
+
+
+def _ends(lo: float, hi: float) -> list[float]:
+    """Bounds; a lower one far below the upper is 0, which costs nothing and clamps nobody up."""
+    return [0.0 if 0 < lo <= hi / 64 else lo, hi]
 
 
 def share_of(coverage: Number) -> Fraction:
@@ -63,8 +101,10 @@ def share_of(coverage: Number) -> Fraction:
     return share
 
 
-def counting(asked: Query) -> tuple[Query, list[str]]:
-    """How many individuals have so many rows and groups, on the frame without its limits."""
+def counting(asked: Query) -> Sought:
+    """How many individuals have so many rows and groups, and between what their values lie, on the
+    frame without its limits.
+    """
     facts = asked.relation.facts
     if not isinstance(facts.unit, Identifier) or facts.identifier is None:
         raise UnsupportedOperation(
@@ -72,39 +112,43 @@ def counting(asked: Query) -> tuple[Query, list[str]]:
             where="suggest_limits(...)",
             remedy='protect the frame with unit="user_id"',
         )
-    relation = Relation(
-        asked.relation.name,
-        asked.relation.source,
-        (),
-        asked.relation.source,
-        asked.relation.salt,
-        asked.relation.token,
-    )
+    relation = replace(asked.relation, steps=(), facts=asked.relation.source)
     for step, _ in asked.relation.steps:
         if not isinstance(step, (LimitRows, LimitGroups)):
             relation = relation.then(step)
     by = () if asked.groups is None else asked.groups.by
-    relation = relation.then(PerIndividual(by))
+    clamped = _clamped(asked)
+    relation = relation.then(PerIndividual(by, tuple(clamped)))
     who = relation.facts.identifier
     assert who is not None
-    numbers = [ROWS] if asked.groups is None else [ROWS, GROUPS, FULLEST]
-    edges = [1 << k for k in range(_POWERS + 1)]
+    numbers = (ROWS,) if asked.groups is None else (ROWS, GROUPS, FULLEST)
+    edges = [1, *(limit + 1 for limit in _LIMITS)]
     outputs = [
         output_of(histogram(PerIndividual.name_of(number, who), edges, other=True), number)
         for number in numbers
     ]
-    return pipeline.ask(relation, None, outputs), numbers
+    for place in range(len(clamped)):
+        for end in (f"least {place}", f"largest {place}"):
+            outputs.append(output_of(bounds(PerIndividual.name_of(end, who)), end))
+    return Sought(pipeline.ask(relation, None, outputs), numbers, tuple(clamped.values()))
 
 
-def _least(
-    ends: Sequence[Any], counts: np.ndarray[Any, np.dtype[np.int64]], share: Fraction
-) -> tuple[int, float]:
-    """The least number under which so large a share of individuals stays, and their share."""
-    noisy = np.maximum(counts, 0).astype(np.float64)
-    total = max(1.0, float(noisy.sum()))
-    below = np.cumsum(noisy) / total
-    place = (
-        int(np.argmax(below >= float(share))) if (below >= float(share)).any() else len(ends) - 1
-    )
-    end = ends[place]
-    return (1 << _POWERS if end is None else int(end) - 1), float(below[place])
+def _clamped(asked: Query) -> dict[Extremes, str]:
+    """The numbers that outputs clamp, each with the first output that does."""
+    found: dict[Extremes, str] = {}
+    for request in asked.requests:
+        if request.kind in _CLAMPED and request.tree is not None:
+            dtype = domain(request.tree, asked.relation.facts.columns).dtype
+            if dtype.is_numeric:
+                per_unit = request.parameters.get("per") == "unit"
+                found.setdefault(Extremes(request.tree, per_unit), request.name)
+    return found
+
+
+def _least(counts: np.ndarray[Any, np.dtype[np.int64]], share: Fraction) -> tuple[int, float]:
+    """The least limit under which so large a share of individuals stays, and their share."""
+    total = max(1.0, float(counts.sum()))
+    below = np.clip(np.cumsum(counts) / total, 0.0, 1.0)[: len(_LIMITS)]
+    enough = np.flatnonzero(below >= float(share))
+    place = int(enough[0]) if enough.size else len(_LIMITS) - 1
+    return _LIMITS[place], float(below[place])

@@ -95,7 +95,8 @@ def budget_of(
             raise InvalidBudget(
                 f"{budget!r} is not a budget",
                 where="budget",
-                remedy="pass dp.PureDP(1.0), dp.ApproxDP(1.0, 1e-8) or dp.ZCDP(0.1)",
+                remedy="write dp.Session(epsilon=1.0), or pass dp.PureDP(1.0), "
+                "dp.ApproxDP(1.0, 1e-8) or dp.ZCDP(0.1)",
             )
         if any(a is not None for a in amounts):
             raise InvalidBudget(

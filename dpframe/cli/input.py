@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
-from dpframe.errors import DPFrameError
+from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.plan import Plan
 
 
@@ -25,11 +24,36 @@ class BadInput(DPFrameError):
         self.kind = type(error).__name__
 
 
-def existing(text: str) -> Path:
-    """The path of a file that is there, for `argparse`."""
-    path = Path(text)
+class NotWritten(BadInput):
+    """A result that was paid for, and could not be written where it should.
+
+    Parameters
+    ----------
+    error
+        The refusal.
+    path
+        Where it should have been written.
+    result
+        The result as JSON, so that it is not lost.
+    """
+
+    def __init__(self, error: DPFrameError, path: Path, result: str) -> None:
+        super().__init__(error, path)
+        self.remedy = f"the result was charged, and is on the standard output; {error.remedy}"
+        self.result = result
+
+
+def require_file(path: Path) -> Path:
+    """The path of a file that is there.
+
+    Raises
+    ------
+    BadInput
+        When it is not.
+    """
     if not path.is_file():
-        raise argparse.ArgumentTypeError(f"no such file: {text}")
+        what = "this is no file" if path.exists() else "there is no such file"
+        raise BadInput(UnsupportedOperation(what, remedy="check the path"), path)
     return path
 
 
@@ -41,6 +65,7 @@ def plan_in(path: Path) -> Plan:
     BadInput
         When it holds none, or one that was edited.
     """
+    require_file(path)
     try:
         return Plan.from_json(path)
     except DPFrameError as error:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 import sys
 import traceback
 from collections.abc import Mapping
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpframe.api.query import PrivateQuery, Release
+from dpframe.api.query import PrivateQuery, Release, parts
 from dpframe.api.session import Session
-from dpframe.cli.input import BadInput
+from dpframe.cli.input import BadInput, require_file
 from dpframe.cli.toml_job import read_toml
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.plan import Plan
+from dpframe.rows.failures import FAILURES
 
 _NEEDS = "a job is a Python file that defines `query` and `spend`, such as spend = {'epsilon': 0.5}"
 
@@ -48,6 +51,11 @@ class Job:
             return self.session.plan(self.query, **spend)
         return self.query.plan(**spend)
 
+    def require_approval(self) -> None:
+        """Run it only if its plan was approved, whatever the job says of that."""
+        _, _, owner = parts(self.query)
+        (self.session or owner)._require_approval()
+
     def release(self) -> Release:
         """Run it."""
         if self.session is not None:
@@ -70,6 +78,8 @@ def read_job(path: Path) -> Job:
     DPFrameError
         What the job itself raises, such as a ledger that does not verify.
     """
+    if not is_job(require_file(path)):
+        raise _bad(path, "its name ends neither in .py nor in .toml")
     found = _from_python(path) if path.suffix == ".py" else read_toml(path)
     query, spend = found.get("query"), found.get("spend")
     session, output = found.get("session"), found.get("output")
@@ -81,9 +91,11 @@ def read_job(path: Path) -> Job:
     unknown = [name for name in spend if name not in allowed]
     if unknown:
         raise _bad(path, f"`spend` has {unknown[0]!r}, which is none of {', '.join(allowed)}")
-    bound = session if isinstance(session, Session) else None
-    if query.is_bound:
-        bound = None
+    bound = session if isinstance(session, Session) and not query.is_bound else None
+    if bound is None and not query.is_bound:
+        raise _bad(path, f"the query belongs to no session, and `session` is {_kind(session)}")
+    if output is not None and not isinstance(output, str | os.PathLike):
+        raise _bad(path, f"`output` is {_kind(output)}, not a path")
     return Job(query, bound, spend, None if output is None else Path(output))
 
 
@@ -91,15 +103,17 @@ def _from_python(path: Path) -> dict[str, Any]:
     folder = str(path.parent.resolve())
     sys.path.insert(0, folder)  # as when it is run by itself
     try:
-        return runpy.run_path(str(path), run_name="__dpframe_job__")
+        with redirect_stdout(sys.stderr):  # the standard output is the result's
+            return runpy.run_path(str(path), run_name="__dpframe_job__")
     except DPFrameError:
         raise
-    except SystemExit as error:
-        raise _bad(path, f"it ended by itself, with {error.code!r}") from None
-    except Exception as error:
+    except SystemExit:
+        raise _bad(path, "it ended by itself, with sys.exit") from None
+    except FAILURES as error:
         raise _bad(path, f"it failed with {type(error).__name__}{_line(error, path)}") from None
     finally:
-        sys.path.remove(folder)
+        with suppress(ValueError):
+            sys.path.remove(folder)
 
 
 def _line(error: BaseException, path: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from typing import Any
 
 from dpframe.charge import rho_within
@@ -15,7 +16,7 @@ def add_commands(commands: Any) -> None:
     ledger = commands.add_parser("ledger", help="read, verify and raise budgets that are kept")
     acts = ledger.add_subparsers(title="commands", required=True, metavar="COMMAND")
     helps = {
-        "show": "budgets, grants and charges",
+        "show": "budgets, grants, approvals and charges",
         "verify": "whether anything was changed since it was written",
         "export": "every record, as JSON lines",
         "grant": "raise a budget, on record",
@@ -32,6 +33,7 @@ def add_commands(commands: Any) -> None:
             "--name", required=name == "grant", metavar="NAME", help="of the budget"
         )
         parser.set_defaults(run=_run_ledger, act=name)
+    made["show"].add_argument("--json", action="store_true", help="print JSON")
     for amount in ("epsilon", "delta", "rho"):
         made["grant"].add_argument(f"--{amount}", metavar="MORE", help="what is added")
     made["grant"].add_argument("--by", required=True, metavar="WHO")
@@ -40,6 +42,9 @@ def add_commands(commands: Any) -> None:
 
 def _run_ledger(parsed: argparse.Namespace) -> int:
     store = store_at(parsed.ledger, create=False)
+    if parsed.act == "show" and parsed.json:
+        print(json.dumps(report.record(store, parsed.name), indent=2))
+        return 0
     if parsed.act == "grant":
         given = {k: getattr(parsed, k) for k in ("epsilon", "delta", "rho")}
         amounts = {k: v for k, v in given.items() if v is not None}

@@ -1,20 +1,23 @@
 """The command ``dpframe``.
 
 Exit codes, for jobs that run unattended: 0 done, 1 plans that `dpframe diff` finds to differ, 2
-not a command, 3 over budget, 4 not approved, 5 bad input, 6 engine or ledger failure.
+not a command, 3 over budget, 4 not approved, 5 bad input, 6 engine or ledger failure; as for other
+programs 130 interrupted, 141 nobody reads the output.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
+from pathlib import Path
 
 from dpframe import demo
 from dpframe.cli import ledger, plans, run
-from dpframe.cli.input import BadInput, existing
+from dpframe.cli.input import BadInput, NotWritten, require_file
 from dpframe.errors import BudgetExceeded, DPFrameError, EngineError, LedgerError, PlanMismatch
 
 EXIT_CODES: tuple[tuple[type[DPFrameError], int], ...] = (
@@ -41,13 +44,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parser().parse_args(arguments)
     try:
         result: int = parsed.run(parsed)
+        sys.stdout.flush()
     except DPFrameError as error:
-        name = error.kind if isinstance(error, BadInput) else type(error).__name__
-        if getattr(parsed, "json", False):
-            print(json.dumps({"error": name, "message": str(error)}))
-        print(f"{name}: {error}", file=sys.stderr)
-        return next(code for kind, code in EXIT_CODES if isinstance(error, kind))
+        return _refused(error, as_json=getattr(parsed, "json", False))
+    except KeyboardInterrupt:
+        print("interrupted; what was charged stays charged", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # who reads the output has enough of it, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     return result
+
+
+def _refused(error: DPFrameError, *, as_json: bool) -> int:
+    name = error.kind if isinstance(error, BadInput) else type(error).__name__
+    lost = error.result if isinstance(error, NotWritten) else None
+    if as_json:
+        record = {"error": name, "message": str(error)}
+        print(json.dumps(record if lost is None else record | {"result": json.loads(lost)}))
+    elif lost is not None:
+        print(lost)
+    print(f"{name}: {error}", file=sys.stderr)
+    return next(code for kind, code in EXIT_CODES if isinstance(error, kind))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -62,12 +80,14 @@ def _parser() -> argparse.ArgumentParser:
     shown = commands.add_parser("demo", help="six queries on census data, with their plans")
     shown.add_argument(
         "--data",
-        type=existing,
+        type=Path,
         default=None,
         metavar="FILE",
         help="the Adult data as Parquet (default: the copy that comes with dpframe)",
     )
-    shown.set_defaults(run=lambda parsed: demo.run(parsed.data))
+    shown.set_defaults(
+        run=lambda parsed: demo.run(None if parsed.data is None else require_file(parsed.data))
+    )
     plans.add_commands(commands)
     run.add_commands(commands)
     ledger.add_commands(commands)

@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from dpframe.api.approval import nearest
-from dpframe.cli.input import existing, plan_in
+from dpframe.cli.input import BadInput, plan_in
 from dpframe.cli.job import is_job, read_job
+from dpframe.errors import UnsupportedOperation
 from dpframe.ledger.approvals import approve, valid
 from dpframe.ledger.place import DEFAULT_NAME, store_at
-from dpframe.ledger.signatures import ApprovalKey, new_pair
+from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey, new_pair
 from dpframe.plan import Plan
 
 FORMATS = ("text", "markdown", "html", "mermaid")
-_ARGUMENTS = {"plan": "PLAN.json", "by": "--by NAME", "ledger": "--ledger WHERE"}
+_ARGUMENTS = {"plan": "PLAN.json", "by": "--by WHO", "ledger": "--ledger WHERE"}
 
 
 def add_commands(commands: Any) -> None:
@@ -31,11 +32,12 @@ def _add_explain(commands: Any) -> None:
     added = commands.add_parser(
         "explain",
         help="show a plan, or plan a job without running it",
-        description="Show the plan that a file holds, or that a job would run; nothing is charged "
-        "and no data is read.",
+        description="Show the plan that a file holds, or that a job would run, and its "
+        "fingerprint; nothing is charged and no data is read. A job opens its session, and so the "
+        "budget in its ledger if that is new.",
     )
     added.add_argument(
-        "plan", type=existing, metavar="FILE", help="a plan as JSON, or a job as .py or .toml"
+        "plan", type=Path, metavar="FILE", help="a plan as JSON, or a job as .py or .toml"
     )
     added.add_argument("--format", choices=FORMATS, default="text")
     added.add_argument("--output", type=Path, metavar="PLAN.json", help="write the plan there")
@@ -47,10 +49,26 @@ def _explain(parsed: argparse.Namespace) -> int:
     path: Path = parsed.plan
     plan = read_job(path).plan() if is_job(path) else plan_in(path)
     if parsed.output is not None:
-        parsed.output.write_text(plan.to_json() + "\n", encoding="utf-8")
-        print(f"wrote the plan {plan.fingerprint} to {parsed.output}", file=sys.stderr)
-    print(plan.to_json() if parsed.json else plan.explain(parsed.format))
+        _write(plan, parsed.output)
+    if parsed.json:
+        print(plan.to_json())
+        return 0
+    print(plan.explain(parsed.format))
+    if parsed.format in ("text", "markdown"):
+        print(f"\nfingerprint {plan.fingerprint}")
     return 0
+
+
+def _write(plan: Plan, path: Path) -> None:
+    try:
+        path.write_text(plan.to_json() + "\n", encoding="utf-8")
+    except OSError as error:
+        refusal = UnsupportedOperation(
+            f"the plan cannot be written there: {error.strerror}",
+            remedy="give a path in a folder that exists and can be written to",
+        )
+        raise BadInput(refusal, path) from None
+    print(f"wrote the plan {plan.fingerprint} to {path}", file=sys.stderr)
 
 
 def _add_diff(commands: Any) -> None:
@@ -59,8 +77,8 @@ def _add_diff(commands: Any) -> None:
         help="what two plans differ in, in words",
         description="What two plans differ in, in words. Exit code 0 if nothing, 1 if anything.",
     )
-    added.add_argument("before", type=existing, metavar="A.json")
-    added.add_argument("after", type=existing, metavar="B.json")
+    added.add_argument("before", type=Path, metavar="A.json")
+    added.add_argument("after", type=Path, metavar="B.json")
     added.add_argument("--json", action="store_true", help="print JSON")
     added.set_defaults(run=_diff)
 
@@ -82,8 +100,8 @@ def _add_approve(commands: Any) -> None:
         description="Record in a ledger that a plan may run; sessions with require_approval=True "
         "run no other. With DPFRAME_APPROVAL_KEY in the environment the approval is signed.",
     )
-    added.add_argument("plan", type=existing, metavar="PLAN.json", nargs="?")
-    added.add_argument("--by", metavar="NAME", help="who approves it")
+    added.add_argument("plan", type=Path, metavar="PLAN.json", nargs="?")
+    added.add_argument("--by", metavar="WHO", help="who approves it")
     added.add_argument(
         "--ledger", metavar="WHERE", help="path, or sqlite:/// or postgresql:// URL; made if new"
     )
@@ -103,21 +121,28 @@ def _add_approve(commands: Any) -> None:
 def _approve(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> int:
     if parsed.new_key:
         private, public = new_pair()
-        print(f"{private}  # reviewers: keep it secret\n{public}  # jobs: can verify only")
+        if parsed.json:
+            print(json.dumps({"private": private, "public": public}, indent=2))
+            return 0
+        print(f"for reviewers, who keep it secret:\n  {KEY_VARIABLE}={private}")
+        print(f"for jobs, which can only verify with it:\n  {KEY_VARIABLE}={public}")
         return 0
     missing = [name for name in ("plan", "by", "ledger") if getattr(parsed, name) is None]
     if missing:
         parser.error(f"missing: {', '.join(_ARGUMENTS[name] for name in missing)}")
     plan, key = plan_in(parsed.plan), ApprovalKey.from_environment()
     store = store_at(parsed.ledger)
-    before = store.read().approvals.get(parsed.name, [])
-    known = nearest(plan, tuple(valid(tuple(before), key)))
+    chain = store.read()
+    known = nearest(plan, tuple(valid(chain.approvals.get(parsed.name, []), key)))
+    new = not chain.length
     approve(store, parsed.name, plan.fingerprint, plan.to_json(None), parsed.by, key)
     if parsed.json:
         print(json.dumps(_approval(plan, parsed, key is not None), indent=2))
         return 0
-    signed = "" if key is None else ", signed"
-    print(f"approved {plan.fingerprint} by {parsed.by} for budget {parsed.name!r}{signed}")
+    signed = "unsigned" if key is None else "signed"
+    print(f"approved {plan.fingerprint}, {signed}, for budget {parsed.name!r}, by {parsed.by}")
+    if new:
+        print(f"  in a new ledger: there was none at {store.where}")
     print(f"  costs {plan.cost.words()} each time it runs; {_compared(known)}")
     return 0
 

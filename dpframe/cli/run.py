@@ -8,18 +8,31 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from dpframe.api.files import destination, inspect, write
 from dpframe.api.query import Release
 from dpframe.cli import toml_job
-from dpframe.cli.input import BadInput, existing
+from dpframe.cli.input import BadInput, NotWritten, require_file
 from dpframe.cli.job import Job, read_job
 from dpframe.errors import DPFrameError
+from dpframe.rows.failures import FAILURES
+
+_WHOLE: dict[str, Any] = {
+    "tbl_rows": -1,
+    "tbl_cols": -1,
+    "tbl_width_chars": 60_000,  # Polars takes no more
+    "fmt_str_lengths": 1_000_000,
+    "fmt_table_cell_list_len": -1,
+}
+"""Nothing of a table is left out: it is printed once, and paid for."""
 
 _RUN = """\
 Run a job: check the budget (and the approval, where the session asks for it), charge, release.
 
 A Python job is a file that defines `query`, a private query, and `spend`, a dict such as
-{"epsilon": 0.5}; `session` too where the query belongs to none. A TOML job needs no code:
+{"epsilon": 0.5}; `session` too where the query belongs to none, and `output` if you like. What it
+prints goes to the standard error. A TOML job needs no code:
 
 """
 
@@ -33,8 +46,13 @@ def add_commands(commands: Any) -> None:
         description=_RUN + form.partition("::")[2].strip("\n"),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    added.add_argument("job", type=existing, metavar="JOB")
+    added.add_argument("job", type=Path, metavar="JOB", help="a file named .py or .toml")
     added.add_argument("--output", type=Path, metavar="FILE", help=".parquet or .csv")
+    added.add_argument(
+        "--require-approval",
+        action="store_true",
+        help="run only an approved plan, also if the job does not ask for that",
+    )
     added.add_argument("--json", action="store_true", help="print plan, cost and result as JSON")
     added.set_defaults(run=_run)
     shown = commands.add_parser(
@@ -43,20 +61,23 @@ def add_commands(commands: Any) -> None:
         description="Show the plan, cost and fingerprint that a result carries, and whether its "
         "contents are those that were written with it. Exit code 5 if not.",
     )
-    shown.add_argument("file", type=existing, metavar="FILE", help=".parquet or .csv")
+    shown.add_argument("file", type=Path, metavar="FILE", help=".parquet or .csv")
     shown.add_argument("--json", action="store_true", help="print JSON")
     shown.set_defaults(run=_inspect)
 
 
 def _run(parsed: argparse.Namespace) -> int:
     job = read_job(parsed.job)
+    if parsed.require_approval:
+        job.require_approval()
     path: Path | None = parsed.output or job.output
     release = job.release() if path is None else _written(job, path)
     if parsed.json:
         print(json.dumps(_record(release, path), indent=2))
         return 0
     if path is None:
-        print(release.frame)
+        with pl.Config(**_WHOLE):
+            print(release.frame)
     where = "" if path is None else f" to {path}"
     print(
         f"released{where}: cost {release.cost.words()}, plan {release.plan.fingerprint}",
@@ -66,15 +87,25 @@ def _run(parsed: argparse.Namespace) -> int:
 
 
 def _written(job: Job, path: Path) -> Release:
-    """The release, in a file; on the terminal if that fails, because it is paid for."""
-    with destination(path) as made:
-        release = job.release()
-        try:
+    """The release, in a file; what cannot be written is handed on, because it is paid for."""
+    release = None
+    try:
+        with destination(path) as made:
+            release = job.release()
             write(release.frame, release.plan, path, made)
-        except DPFrameError:
-            print(release.frame.write_json())
+    except DPFrameError as error:
+        if release is None:
             raise
+        raise NotWritten(error, path, json.dumps(_rows(release.frame))) from None
     return release
+
+
+def _rows(frame: pl.DataFrame) -> Any:
+    """The rows for JSON; as text what Polars does not write so, because it is paid for."""
+    try:
+        return json.loads(frame.write_json())
+    except FAILURES:
+        return json.loads(json.dumps(frame.to_dicts(), default=str))
 
 
 def _record(release: Release, path: Path | None) -> dict[str, Any]:
@@ -84,11 +115,12 @@ def _record(release: Release, path: Path | None) -> dict[str, Any]:
         "output": None if path is None else str(path),
     }
     if path is None:
-        found["result"] = json.loads(release.frame.write_json())
+        found["result"] = _rows(release.frame)
     return found
 
 
 def _inspect(parsed: argparse.Namespace) -> int:
+    require_file(parsed.file)
     try:
         found = inspect(parsed.file)
     except DPFrameError as error:

@@ -19,6 +19,7 @@
     group_by = ["education"]
     keys = {education = ["Bachelors", "Masters"]}
     limit_groups = {n = 3, by = ["education"]}
+    limit_rows = {n = 5, by = ["education"]}
 
     [query.outputs.n]
     aggregate = "count"
@@ -33,26 +34,34 @@
 
 Steps happen in this order: `with_columns`, `filter`, `limit_rows`, `limit_groups`, `group_by`.
 Expressions are SQL that Polars reads; what it makes of them is checked like any other expression.
+An output takes the arguments of its aggregate by name: bounds, q, bins, candidates, per, weight ...
+Paths, the ledger's too, start from the folder of the job.
 """
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Callable, Mapping
+from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 
 from dpframe.api import functions as dp
-from dpframe.api.frame import PrivateFrame, PrivateGroupBy
+from dpframe.api.frame import PrivateFrame
 from dpframe.api.session import Session
 from dpframe.cli.input import BadInput
 from dpframe.core.units import Identifier, Rows, Unit
-from dpframe.errors import UnsupportedOperation
+from dpframe.errors import DPFrameError, UnsupportedOperation
+from dpframe.rows.failures import FAILURES
 
 _TABLES = {"output", "session", "source", "query", "spend"}
 _STEPS = ("with_columns", "filter", "limit_rows", "limit_groups", "group_by", "keys", "outputs")
+T = TypeVar("T")
+_SESSION = set(signature(Session).parameters) - {"budget"}
+_GIVEN_AS_OF = {"column", "columns"}
 _AGGREGATES: Mapping[str, Callable[..., Any]] = {
     "count": dp.count,
     "sum": dp.sum,
@@ -79,46 +88,86 @@ def read_toml(path: Path) -> dict[str, Any]:
     """
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _bad(path, f"it is not TOML: {error}") from None
+    except OSError as error:
+        raise _bad(path, f"it cannot be read: {error.strerror}") from None
     try:
         _only(found, _TABLES, "the job")
-        session = Session(**_table(found, "session"))
-        frame = _source(session, _table(found, "source"), path.parent)
+        spend, output = _table(found, "spend"), _path(found, "output", path.parent)
+        session = _session(_table(found, "session"), path.parent)
+        frame = _source(session, _table(found, "source"), path.parent, output)
         query = _query(frame, _table(found, "query"))
-    except (TypeError, KeyError, _WrongError) as error:
-        what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
-        raise _bad(path, what) from None
-    output = found.get("output")
-    return {
-        "query": query,
-        "spend": _table(found, "spend"),
-        "output": None if output is None else path.parent / str(output),
-    }
+    except _WrongError as error:
+        raise _bad(path, str(error)) from None
+    return {"query": query, "spend": spend, "output": output}
 
 
 class _WrongError(Exception):
     """What is wrong with a job."""
 
 
-def _source(session: Session, given: dict[str, Any], folder: Path) -> PrivateFrame:
+def _session(given: dict[str, Any], folder: Path) -> Session:
+    _only(given, _SESSION, "[session]")
+    return _called("[session]", Session, **given | {"ledger": _path(given, "ledger", folder)})
+
+
+def _source(
+    session: Session, given: dict[str, Any], folder: Path, output: str | None
+) -> PrivateFrame:
     _only(given, {"path", "unit", "name", "bounds", "categories"}, "[source]")
-    unit = given["unit"]
-    return session.protect(
-        folder / str(given["path"]),
-        unit=_unit(unit),
-        name=given.get("name"),
-        bounds=given.get("bounds"),
-        categories=given.get("categories"),
-    )
+    for name in ("path", "unit"):
+        if name not in given:
+            raise _WrongError(f"[source] has no {name}")
+    for name in ("bounds", "categories"):
+        if not isinstance(given.get(name, {}), dict):
+            raise _WrongError(f"{name} is a table, such as {{age = [0, 120]}}")
+    others = {name: found for name, found in given.items() if name not in ("path", "unit")}
+    where, unit = _path(given, "path", folder), _unit(given["unit"])
+    if output is not None and _is_one_file(output, str(where)):
+        raise _WrongError("output would replace the source")
+    return _called("[source]", session.protect, where, unit=unit, **others)
 
 
 def _unit(given: object) -> Unit:
     if isinstance(given, str):
         return Identifier(given)
     if isinstance(given, dict):
-        return Rows(**given)
+        _only(given, {"adjacency", "contributions"}, "unit")
+        return _called("unit", Rows, **given)
     raise _WrongError("unit is a column's name, or {adjacency = ..., contributions = ...}")
+
+
+def _path(given: Mapping[str, Any], name: str, folder: Path) -> str | None:
+    """A path as the working directory sees it; URLs are left as they are, except of files."""
+    text = given.get(name)
+    if text is None:
+        return None
+    if not isinstance(text, str):
+        raise _WrongError(f"{name} is text, not {text!r}")
+    scheme, separator, rest = text.partition("://")
+    if not separator:
+        return str(folder / os.path.expanduser(text))
+    if scheme == "sqlite" and rest.startswith("/"):
+        return f"sqlite:///{folder / rest[1:]}"
+    return text
+
+
+def _is_one_file(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:  # one is not there, or is a pattern
+        return False
+
+
+def _called(where: str, function: Callable[..., T], *arguments: Any, **options: Any) -> T:
+    """What a function makes of values that may be of any type."""
+    try:
+        return function(*arguments, **options)
+    except DPFrameError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise _WrongError(f"{where}: {error}") from None
 
 
 def _query(frame: PrivateFrame, given: dict[str, Any]) -> Any:
@@ -131,23 +180,37 @@ def _query(frame: PrivateFrame, given: dict[str, Any]) -> Any:
         frame = frame.filter(_sql(text))
     for step in ("limit_rows", "limit_groups"):
         if step in given:
-            frame = getattr(frame, step)(**_table(given, step))
-    grouped: PrivateFrame | PrivateGroupBy = frame
-    if "group_by" in given:
-        grouped = frame.group_by(*_list(given["group_by"]), keys=given.get("keys"))
-    return grouped.agg(*outputs)
+            options = _table(given, step)
+            _only(options, {"n", "by"}, f"[query] {step}")
+            frame = _called(step, getattr(frame, step), **options)
+    if "group_by" not in given:
+        if "keys" in given:
+            raise _WrongError("[query] has keys, and no group_by")
+        return _called("[query]", frame.agg, *outputs)
+    by = _list(given["group_by"])
+    if not all(isinstance(name, str) for name in by):
+        raise _WrongError(f"group_by is a list of names of columns, not {by!r}")
+    grouped = _called("[query] keys", frame.group_by, *by, keys=given.get("keys"))
+    return _called("[query]", grouped.agg, *outputs)
 
 
 def _output(name: str, given: object) -> Any:
-    if not isinstance(given, dict) or given.get("aggregate") not in _AGGREGATES:
+    if not isinstance(given, dict) or given.get("aggregate") not in list(_AGGREGATES):
         known = ", ".join(_AGGREGATES)
         raise _WrongError(f"[query.outputs.{name}] needs an aggregate, one of {known}")
     options = {key: value for key, value in given.items() if key not in ("aggregate", "of")}
     if isinstance(options.get("bounds"), list):
         options["bounds"] = tuple(options["bounds"])
     made = _AGGREGATES[given["aggregate"]]
-    arguments = [_sql(given["of"])] if "of" in given else []
-    return made(*arguments, **options).alias(name)
+    where = f"[query.outputs.{name}]"
+    _only(options, set(signature(made).parameters) - _GIVEN_AS_OF, where)
+    if "score" in options:
+        options["score"] = _sql(options["score"])
+    if "of" in given:
+        options |= {next(iter(signature(made).parameters)): _sql(given["of"])}
+    elif given["aggregate"] not in ("count", "argmax"):
+        raise _WrongError(f"{where} does not say `of` what")
+    return _called(where, made, **options).alias(name)
 
 
 def _sql(text: object) -> pl.Expr:
@@ -155,7 +218,7 @@ def _sql(text: object) -> pl.Expr:
         raise _WrongError(f"an expression is text, not {text!r}")
     try:
         return pl.sql_expr(text)
-    except Exception as error:  # Polars has a class for each way to be wrong
+    except FAILURES as error:  # Polars has a class for each way to be wrong
         raise UnsupportedOperation(
             f"this is not an SQL expression ({type(error).__name__})",
             where=text,
@@ -164,6 +227,8 @@ def _sql(text: object) -> pl.Expr:
 
 
 def _table(given: Mapping[str, Any], name: str) -> dict[str, Any]:
+    if name not in given:
+        raise _WrongError(f"[{name}] is missing")
     found = given[name]
     if not isinstance(found, dict):
         raise _WrongError(f"[{name}] is a table, not {found!r}")
@@ -177,7 +242,7 @@ def _list(given: object) -> list[Any]:
 def _only(given: Mapping[str, Any], known: set[str], where: str) -> None:
     for name in given:
         if name not in known:
-            raise _WrongError(f"{where} has no {name!r}, only {', '.join(sorted(known))}")
+            raise _WrongError(f"{where} takes no {name!r}, only {', '.join(sorted(known))}")
 
 
 def _bad(path: Path, what: str) -> BadInput:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
@@ -17,22 +16,22 @@ from dpframe.aggregates.statistics import GridSum, SquareSum
 from dpframe.aggregates.unit_statistics import UnitTotal
 from dpframe.choose import Choice, Together
 from dpframe.core.budget import Budget
-from dpframe.core.exact import float_up, sqrt_up
+from dpframe.core.tree import Column, substitute
 from dpframe.describe.notes import (
     declared_words,
     error_rule,
     learned_words,
+    limit_words,
     notes_for,
     other_units,
     warnings_for,
 )
 from dpframe.frames.groups import Groups
-from dpframe.frames.relation import Relation
+from dpframe.frames.public import digest
 from dpframe.frames.step import Step
 from dpframe.infer import PlannedUse
-from dpframe.mechanisms import DiscreteGaussian, NoNoise
-from dpframe.plan import NoisyAggregate, Plan, PlanOutput, PlanStep
-from dpframe.plan.definition import definition
+from dpframe.plan import NoisyAggregate, Plan, PlanOutput, PlanStep, scale_of
+from dpframe.plan.definition import definition, steps_of
 
 
 def described(
@@ -70,11 +69,12 @@ def described(
         unit=query.relation.facts.unit,
         others=other_units(query),
         declared=declared_words(query),
-        steps=_steps(query.relation),
+        steps=_steps(query),
         grouping=None if groups is None else f"{groups.words()}: {groups.origin}",
         groups=None if listed is None else listed.size,
         keys=None if listed is None else listed.listed(),
         keys_digest=None if groups is None else _digest(groups),
+        grouped_by=None if groups is None else definition(groups.by),
         best_group=any(request.parameters.get("best_group") for request in query.requests),
         releases=releases,
         outputs=_outputs(query, parts, releases),
@@ -102,19 +102,12 @@ def _noisy_aggregate(use: PlannedUse, choice: Choice, query: Query) -> NoisyAggr
     gridded = isinstance(statistic, (GridSum, SquareSum)) and not (
         isinstance(statistic, GridSum) and statistic.value.is_whole and statistic.grid.is_exact
     )
-    match law:
-        case NoNoise():
-            scale = Fraction(0)
-        case DiscreteGaussian(sigma_squared):
-            scale = sqrt_up(sigma_squared) * step
-        case _:
-            scale = law.scale * step
     return NoisyAggregate(
         name=use.name,
         aggregate=use.role,
         sensitivity=use.sensitivity.scaled(step).public(),
         mechanism=law.name,
-        scale=float(scale) if law.name == "discrete_gaussian" else float_up(scale),
+        scale=scale_of(law, step),
         cost=choice.cost,
         law=law,
         step=step,
@@ -166,6 +159,9 @@ def _output(
             used[numbers[use.part, request.mechanism]] = None
             contents.append(use.part)
         contents += [v for v in request.parameters.values() if isinstance(v, pl.DataFrame)]
+    if output.post_tree is not None:
+        places = {name: Column(str(i)) for i, name in enumerate(output.requests)}
+        contents.append(substitute(output.post_tree, places))
     return PlanOutput(
         output.name,
         output.words,
@@ -176,11 +172,14 @@ def _output(
     )
 
 
-def _steps(relation: Relation) -> tuple[PlanStep, ...]:
+def _steps(query: Query) -> tuple[PlanStep, ...]:
+    relation = query.relation
     after = [*(facts for _, facts in relation.steps), relation.facts][1:]
     return tuple(
-        PlanStep(step.words(), _stability(step), learned_words(before, facts), definition(step))
-        for (step, before), facts in zip(relation.steps, after, strict=True)
+        PlanStep(step.words(), _stability(step), (*limits, *learned_words(before, facts)), in_full)
+        for (step, before), facts, limits, in_full in zip(
+            relation.steps, after, limit_words(query), steps_of(relation), strict=True
+        )
     )
 
 
@@ -190,15 +189,6 @@ def _stability(step: Step) -> str:
 
 def _digest(groups: Groups) -> str:
     """A digest of the public keys, whatever the form they were given in."""
-    digest = hashlib.sha256()
-    for column in groups.keys.iter_columns():
-        physical = column.to_physical() if column.dtype.is_temporal() else column
-        if physical.dtype.is_signed_integer() and not physical.null_count():
-            whole = physical.cast(pl.Int64, strict=False)
-            if not whole.null_count():
-                digest.update(b"whole")
-                digest.update(whole.to_numpy().astype("<i8", copy=False).data)
-                continue
-        text = physical.cast(pl.String).to_frame().write_csv(null_value="\x00")
-        digest.update(b"text" + text.encode())
-    return digest.hexdigest()
+    small = (pl.Int8, pl.Int16, pl.Int32)
+    columns = groups.keys.iter_columns()
+    return digest(pl.DataFrame([c.cast(pl.Int64) if c.dtype in small else c for c in columns]))

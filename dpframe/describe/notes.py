@@ -12,6 +12,7 @@ from dpframe.aggregates.error_rules import ErrorRule, NoErrorBound
 from dpframe.aggregates.query import Output, Query
 from dpframe.aggregates.registry import BY_KIND
 from dpframe.aggregates.request import Request, Scope
+from dpframe.aggregates.values import Value, bounds_of
 from dpframe.core.budget import Budget
 from dpframe.core.domain import Domain, domain_of_dtype
 from dpframe.core.dtypes import DType
@@ -19,14 +20,19 @@ from dpframe.core.exact import show
 from dpframe.core.interval import EVERYTHING
 from dpframe.core.tree import Literal, Tree, column_names
 from dpframe.core.units import Rows
-from dpframe.frames.binary import frames_of
+from dpframe.frames.binary import Binary, frames_of
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.limit_rows import LimitRows
+from dpframe.frames.limits import decided_by
+from dpframe.frames.per_individual import PerIndividual
 from dpframe.plan import NoisyAggregate
+from dpframe.rows.fold import domain, words
 from dpframe.rows.literal import literal_words
 
 _FEW = 6
+_IDLE = "decides nothing here: what holds without it is as tight"
+_CLAMPING = ("sum", "mean", "var", "std")
 _EPOCH = datetime(1970, 1, 1)
 
 
@@ -39,6 +45,26 @@ def learned_words(before: FrameFacts, after: FrameFacts) -> tuple[str, ...]:
     )
 
 
+def limit_words(query: Query) -> tuple[tuple[str, ...], ...]:
+    """For each step, what it says about the most that one individual contributes to the query.
+
+    Nothing is said of limits before a step that brings frames together: what holds of the whole is
+    then not of one of them.
+    """
+    relation, groups = query.relation, query.groups
+    said: list[tuple[str, ...]] = []
+    for number, (step, before) in enumerate(relation.steps):
+        later = [s for s, _ in relation.steps[number + 1 :]]
+        limit = isinstance(step, (LimitRows, LimitGroups))
+        if not limit or any(isinstance(s, (Binary, PerIndividual)) for s in later):
+            said.append(())
+            continue
+        found = decided_by(len(before.limits), relation.facts, groups)
+        words = f"decides that in the end one individual has {', '.join(found)}"
+        said.append((words if found else _IDLE,))
+    return tuple(said)
+
+
 def declared_words(query: Query) -> tuple[str, ...]:
     """What the data owner declared of the columns that a query uses, and of other frames."""
     said = " ".join([step.words() for step, _ in query.relation.steps])
@@ -47,7 +73,7 @@ def declared_words(query: Query) -> tuple[str, ...]:
     found = [
         f"{name} is {words}"
         for name, words in _declared(mine.source)
-        if name in used or f'"{name}"' in said or f"'{name}'" in said
+        if name in used or any(form in said for form in (f'"{name}"', f"'{name}'", repr(name)))
     ]
     for other in {other.token: other for other in others if other.token != mine.token}.values():
         found += [f"{name} of {other.name} is {words}" for name, words in _declared(other.source)]
@@ -194,7 +220,36 @@ def warnings_for(query: Query, releases: Sequence[NoisyAggregate], cost: Budget)
     dropping = dict.fromkeys(step.words() for step in limits)
     if dropping:
         found.append(
-            f"{' and '.join(dropping)} drop rows of individuals with more, which biases results "
+            f"{' and '.join(dropping)} {'drop' if len(dropping) > 1 else 'drops'} rows of "
+            "individuals with more, which biases results "
             "towards those with few; nothing tells how many rows are dropped"
         )
+    clamped = dict.fromkeys(what for request in query.requests for what in _clamped(request, query))
+    if clamped:
+        verb = "is" if len(clamped) == 1 else "are"
+        found.append(
+            f"{' and '.join(clamped)} {verb} clamped to bounds, which biases results where values "
+            "lie outside; nothing tells how many do"
+        )
+    if query.groups is not None and query.groups.discovered:
+        found.append("groups of few individuals are left out, also from whatever is added up later")
     return tuple(found)
+
+
+def _clamped(request: Request, query: Query) -> Iterator[str]:
+    """What an aggregate clamps although nothing says that it lies within the bounds."""
+    if isinstance(request.score, Request):
+        yield from _clamped(request.score, query)
+    columns = query.relation.facts.columns
+    if request.kind not in _CLAMPING or request.tree is None:
+        return
+    if any(name not in columns for name in column_names(request.tree)):
+        return  # of public candidates
+    found, given = domain(request.tree, columns), request.parameters.get("bounds")
+    if request.parameters.get("per") == "unit":
+        yield f"each individual's total of {words(request.tree)}"
+    elif given is not None:
+        lo, hi = bounds_of(Value(request.tree, found), given, request.kind)
+        known = found.bounds
+        if known is None or known[0] < lo or hi < known[1]:
+            yield words(request.tree)

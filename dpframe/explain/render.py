@@ -1,71 +1,51 @@
-"""Plans as text and as Markdown."""
+"""Plans in the formats that people read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from dpframe.errors import UnsupportedOperation
-from dpframe.explain.story import Item, Section, story
+from dpframe.explain.guess import size_of
+from dpframe.explain.html import html
+from dpframe.explain.markdown import markdown
+from dpframe.explain.mermaid import mermaid
+from dpframe.explain.story import story
+from dpframe.explain.text import text
 
 if TYPE_CHECKING:
     from dpframe.plan import Plan
 
+Format: TypeAlias = Literal["text", "markdown", "html", "mermaid"]
 
-def render(plan: Plan, format: str) -> str:
+
+def render(plan: Plan, format: str, size: int | None = None) -> str:
     """The plan in one of the formats.
+
+    Parameters
+    ----------
+    size
+        A guess of the individuals in each group, for warnings.
 
     Raises
     ------
     UnsupportedOperation
         For a format that does not exist.
+    InvalidBounds
+        For a guess that is not a positive whole number.
     """
+    sections = story(plan, None if size is None else size_of(size))
     match format:
         case "text":
-            return "\n".join(_text(story(plan)))
+            return text(sections)
         case "markdown":
-            return "\n".join(_markdown(story(plan)))
+            return markdown(sections)
+        case "html":
+            return html(plan, sections)
+        case "mermaid":
+            return mermaid(plan)
         case _:
             raise UnsupportedOperation(
                 f"a plan cannot be explained as {format!r}",
                 where="explain(format=...)",
-                remedy='use "text" or "markdown"',
+                remedy='use "text", "markdown", "html" or "mermaid"',
             )
-
-
-def _numbered(section: Section) -> Iterator[tuple[str, Item]]:
-    for number, item in enumerate(section.items, start=1):
-        yield f"{number}. " if section.numbered else "", item
-
-
-def _visible(text: str) -> str:
-    """Text on one line: names and constants of an analyst cannot pass for lines of the plan."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-
-
-def _text(sections: Iterable[Section]) -> Iterator[str]:
-    for section in sections:
-        yield section.title
-        for number, item in _numbered(section):
-            yield f"  {number}{_visible(item.head)}"
-            indent = " " * (2 + len(number) + 2)
-            yield from (f"{indent}{_visible(line)}" for line in item.details)
-
-
-def _markdown(sections: Iterable[Section]) -> Iterator[str]:
-    yield "# Plan"
-    for section in sections:
-        yield ""
-        yield f"## {section.title.capitalize()}"
-        yield ""
-        for number, item in _numbered(section):
-            yield f"{number or '- '}{_escape(item.head)}"
-            yield from (f"    - {_escape(line)}" for line in item.details)
-
-
-def _escape(text: str) -> str:
-    """Text that Markdown shows as it is, on one line."""
-    text = _visible(text)
-    for character in "\\`*_{}[]<>#|~&$":
-        text = text.replace(character, "\\" + character)
-    return text

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from dpframe.core.exact import show, sqrt_up
 from dpframe.core.units import Identifier
+from dpframe.explain.guess import about, warnings_at
 from dpframe.mechanisms import KeyLaw, NoisyThreshold, RandomizedResponse
 
 if TYPE_CHECKING:
@@ -53,9 +54,17 @@ class Section:
     items: tuple[Item, ...]
     numbered: bool = False
 
+    def entries(self) -> Iterator[tuple[str, Item]]:
+        """Each item with its number, such as ``"1. "``, or nothing."""
+        for number, item in enumerate(self.items, start=1):
+            yield f"{number}. " if self.numbered else "", item
 
-def story(plan: Plan) -> tuple[Section, ...]:
-    """The sections of a plan, in the order in which a reviewer asks."""
+
+def story(plan: Plan, size: int | None = None) -> tuple[Section, ...]:
+    """The sections of a plan, in the order in which a reviewer asks.
+
+    With a guess of the individuals in each group, its warnings are among the others.
+    """
     sections = [
         Section("protects", (_protected(plan),)),
         Section(
@@ -72,8 +81,9 @@ def story(plan: Plan) -> tuple[Section, ...]:
         Section("outputs, computed from the releases at no further cost", _outputs(plan)),
         Section("budget", _budget(plan)),
     ]
-    if plan.warnings:
-        sections.append(Section("look twice", tuple(Item(w) for w in plan.warnings)))
+    warnings = plan.warnings if size is None else (*plan.warnings, *warnings_at(plan, size))
+    if warnings:
+        sections.append(Section("look twice", tuple(Item(w) for w in warnings)))
     return tuple(sections)
 
 
@@ -197,16 +207,16 @@ def _noise(release: NoisyAggregate) -> str:
 
 def _error(release: NoisyAggregate) -> str:
     if isinstance(release.law, RandomizedResponse):
-        one = _about(release.law.error_per_root(0.95))
-        all_ = _about(release.law.error_per_root(0.95, release.entries))
+        one = about(release.law.error_per_root(0.95))
+        all_ = about(release.law.error_per_root(0.95, release.entries))
         return (
             f"95%: within {one} times the root of the number of rows; within {all_} times for all "
             f"{release.entries} at once"
         )
-    one = _about(release.accuracy(0.95))
+    one = about(release.accuracy(0.95))
     together = ""
     if release.entries > 1:
-        all_ = _about(release.accuracy(0.95, simultaneous=True))
+        all_ = about(release.accuracy(0.95, simultaneous=True))
         every = "both" if release.entries == 2 else f"all {release.entries}"
         together = f"; within {all_} for {every} at once"
     if release.candidates is not None:
@@ -217,26 +227,19 @@ def _error(release: NoisyAggregate) -> str:
     return f"95%: within {one} of the exact value{together}"
 
 
-def _about(value: float) -> str:
-    """An error bound for people: four digits, rounded up so that it stays a bound."""
-    if not 1e-4 <= value < 1e15:
-        return show(value, 4)
-    return f"{Context(prec=4, rounding=ROUND_CEILING).create_decimal(repr(value)).normalize():f}"
-
-
 def _cost(release: NoisyAggregate, whole: Fraction) -> str:
     share = float(release.cost.main / whole) if whole else 0.0
-    return f"cost {_amounts(release.cost)}, {share:.0%} of the plan"
+    return f"cost {amounts(release.cost)}, {share:.0%} of the plan"
 
 
 def _budget(plan: Plan) -> tuple[Item, ...]:
-    asked = "" if plan.cost == plan.requested else f", of {_amounts(plan.requested)} allowed"
+    asked = "" if plan.cost == plan.requested else f", of {amounts(plan.requested)} allowed"
     together: tuple[str, ...] = ()
     if plan.composition != "sum":
         rho = sum((r.cost.main for r in plan.releases), Fraction(0))
         together = (f"the releases cost rho {show(rho)} in all, {_COMPOSED[plan.composition]}",)
     if plan.cost.measure != plan.requested.measure:
-        asked = f", for a spend of {_amounts(plan.requested)}"
+        asked = f", for a spend of {amounts(plan.requested)}"
         together = (
             "the plan by itself satisfies the spend; the session adds up rho, which implies its "
             "epsilon and delta as a whole",
@@ -246,13 +249,13 @@ def _budget(plan: Plan) -> tuple[Item, ...]:
     if plan.share is not None:
         asked += ", charged to this part"
         together = (*together, _shared(plan.share))
-    items = [Item(f"cost: {_amounts(plan.cost)} ({plan.cost.measure}){asked}", together)]
+    items = [Item(f"cost: {amounts(plan.cost)} ({plan.cost.measure}){asked}", together)]
     if plan.remaining is not None:
         fits = plan.remaining.covers(plan.cost)
         left = plan.remaining - plan.cost if fits else None
-        after = "too little: it will be refused" if left is None else f"{_amounts(left)} after"
+        after = "too little: it will be refused" if left is None else f"{amounts(left)} after"
         whose = "session" if plan.share is None else "part"
-        items.append(Item(f"{whose}: {_amounts(plan.remaining)} before; {after}"))
+        items.append(Item(f"{whose}: {amounts(plan.remaining)} before; {after}"))
     return tuple(items)
 
 
@@ -262,9 +265,10 @@ def _shared(share: Share) -> str:
     dearest = "the dearest part" if g == 1 else f"the {g} dearest parts"
     return (
         f"one of {n} disjoint parts, of which one individual is in {g} at most: the session pays "
-        f"for {dearest}, which is now {_amounts(share.charged)} more, and never more than this cost"
+        f"for {dearest}, which is now {amounts(share.charged)} more, and never more than this cost"
     )
 
 
-def _amounts(budget: Budget) -> str:
+def amounts(budget: Budget) -> str:
+    """Amounts in a sentence."""
     return budget.words().replace(", ", " and ")

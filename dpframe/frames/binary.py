@@ -82,6 +82,13 @@ class Concat(Binary):
     Guarantee
     ---------
     An individual has the rows of both: what bounds them adds up.
+
+    Proof
+    -----
+    Each row of either frame becomes one row. With at most n rows of an individual in one frame and
+    m in the other there are at most n + m, in all or for each value of columns that both limits
+    name. Its groups are those of either frame: at most the sum again. With `dp.Rows` an individual
+    owns c rows of one and d of the other, so c + d.
     """
 
     def facts(self, before: FrameFacts) -> FrameFacts:
@@ -192,6 +199,13 @@ class JoinPrivate(Binary):
     Rows meet only rows of the same individual, so frames that differ in one individual give joins
     that differ in that individual only. With at most n rows in one frame and m in the other it has
     at most n m.
+
+    Proof
+    -----
+    A joined row is of one individual, because the identifiers are equal, and depends on two rows of
+    that individual. Each of n rows meets each of m at most once; a left join keeps a row that meets
+    none, so each becomes max(1, m) at most. Groups of columns from one frame are that frame's, so a
+    limit on their number still holds.
     """
 
     how: Literal["inner", "left"]

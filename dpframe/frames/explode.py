@@ -24,6 +24,12 @@ class Explode(Step):
     ---------
     A row becomes at most `max_length` rows, from its own values.
 
+    Proof
+    -----
+    The list is cut after `max_length` elements before it is exploded, and an empty or missing list
+    makes one row. The limits of an individual's rows are multiplied by that number; those on groups
+    of other columns still hold, those on groups of the exploded column do not.
+
     Parameters
     ----------
     column

@@ -20,8 +20,18 @@ from dpframe.rows.operation import Namespace
 class Filter(Step):
     """Keep rows for which every predicate is true; null counts as false.
 
-    Each row is kept or dropped on its own values, so the step is 1-stable. What the predicates
-    imply of a column (it is not null, it lies in an interval) is known afterwards.
+    What the predicates imply of a column (it is not null, it lies in an interval) is known
+    afterwards.
+
+    Guarantee
+    ---------
+    1-stable: frames that differ in k rows differ in at most k rows afterwards.
+
+    Proof
+    -----
+    A predicate is an expression of row operations, so its value in a row depends on that row alone
+    and is never an error. Each row is kept or dropped by itself; rows that both frames share meet
+    the same fate in both.
     """
 
     predicates: tuple[Tree, ...]
@@ -55,7 +65,16 @@ class Filter(Step):
 
 @dataclass(frozen=True, slots=True)
 class DropNulls(Step):
-    """Drop rows with a null in any of the columns; 1-stable like any filter."""
+    """Drop rows with a null in any of the columns.
+
+    Guarantee
+    ---------
+    1-stable: frames that differ in k rows differ in at most k rows afterwards.
+
+    Proof
+    -----
+    It is a filter whose condition, that no value is null, looks at one row.
+    """
 
     names: tuple[str, ...]
 

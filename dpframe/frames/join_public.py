@@ -31,6 +31,13 @@ class JoinPublic(Step):
     A row becomes as many rows as the public frame has with its key, f at most, and all are the same
     individual's. f is computed from the public frame, so that it holds for all private data.
 
+    Proof
+    -----
+    What a row meets depends on its key and on the public frame, which neighbouring frames have in
+    common. A key has at most f public rows, and a left join keeps a row that meets none, so a row
+    becomes max(1, f) at most; a semi or anti join keeps or drops it, like a filter. The identifier
+    comes from the private side, so all these rows stay the same individual's.
+
     Parameters
     ----------
     public

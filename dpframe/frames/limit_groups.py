@@ -12,7 +12,7 @@ from dpframe.frames.facts import FrameFacts
 from dpframe.frames.limits import GroupLimit
 from dpframe.frames.sampling import (
     comparable,
-    keep_first,
+    keep_first_of_many,
     require_columns,
     require_count,
     require_identifier,
@@ -32,6 +32,12 @@ class LimitGroups(Step):
     Which values are kept depends on the individual and its values alone
     (`dpframe.frames.sampling`), so frames that differ in one individual differ in at most that
     individual's kept rows afterwards. A null is a value like others.
+
+    Proof
+    -----
+    For each salt, the distinct pairs of individual and value are ordered by a salted hash and then
+    by the values, and the first `n` of each individual are kept; a row stays if its pair does. No
+    pair of another individual enters this order, and the salt is drawn without looking at data.
     """
 
     n: int
@@ -84,7 +90,7 @@ class LimitGroups(Step):
         order = {}
         for name in dict.fromkeys((identifier, *self.by)):
             order[names[name]] = grouped_type(before.columns[name].dtype)
-        return keep_first(pairs, self.n, [names[identifier]], order, salt, ns)
+        return keep_first_of_many(pairs, self.n, [names[identifier]], order, salt, ns)
 
     def words(self) -> str:
         return f"limit_groups({self.n}, by=[{', '.join(repr(name) for name in self.by)}])"

@@ -27,6 +27,13 @@ class LimitRows(Step):
     ---------
     Which rows of an individual are kept depends on these rows alone (`dpframe.frames.sampling`), so
     frames that differ in one individual differ in at most that individual's kept rows afterwards.
+
+    Proof
+    -----
+    For each salt, rows of one individual (and value of `by`) are ordered by a salted hash of their
+    values and then by the values themselves, and the first `n` are kept. Other individuals' rows
+    do not enter this order. Rows that are equal in everything are interchangeable. The salt is
+    drawn without looking at data, so the guarantee holds for each salt, and therefore on average.
     """
 
     n: int

@@ -71,6 +71,29 @@ def spread_of(facts: FrameFacts, groups: Groups | None) -> Spread:
     return Spread(rows, _least([*listed, *known]), per_group)
 
 
+def decided_by(number: int, facts: FrameFacts, groups: Groups | None) -> tuple[str, ...]:
+    """What would not hold of one individual's rows in the groups without one of the limits.
+
+    Parameters
+    ----------
+    number
+        Which of the limits in force.
+    """
+    others = (*facts.limits[:number], *facts.limits[number + 1 :])
+    found = _bounds(spread_of(facts, groups))
+    looser = _bounds(spread_of(replace(facts, limits=others), groups))
+    named = (("row", ""), ("group", ""), ("row", " in each group"))[: 1 if groups is None else 3]
+    return tuple(
+        f"at most {least} {noun}{'' if least == 1 else 's'}{where}"
+        for (noun, where), least, most in zip(named, found, looser, strict=False)
+        if least is not None and (most is None or least < most)
+    )
+
+
+def _bounds(spread: Spread) -> tuple[int | None, int | None, int | None]:
+    return spread.tight if spread.is_bounded else (spread.rows, spread.groups, spread.per_group)
+
+
 def touched(facts: FrameFacts, groups: Groups) -> int:
     """In how many groups neighbouring frames differ, at most.
 
@@ -90,13 +113,16 @@ def touched(facts: FrameFacts, groups: Groups) -> int:
     return most if groups.discovered else min(most, groups.size)
 
 
+_PER_UNIT = 'or in a sum or count per="unit", which clamps totals and needs no limit of rows'
+
+
 def unlimited(facts: FrameFacts, groups: Groups | None, found: Spread) -> UnboundedSensitivity:
     """The refusal of an aggregate that one individual could change by any amount."""
     who = facts.identifier
     if groups is None:
         return UnboundedSensitivity(
             f"one individual ({who!r}) may have any number of rows",
-            remedy="add .limit_rows(10) before it, or count individuals with "
+            remedy=f"add .limit_rows(10) before it, {_PER_UNIT}, or count individuals with "
             f'pl.col("{who}").dp_n_unique()',
         )
     used = sorted({name for n in groups.by for name in column_names(n.tree)})
@@ -112,7 +138,8 @@ def unlimited(facts: FrameFacts, groups: Groups | None, found: Spread) -> Unboun
     return UnboundedSensitivity(
         f"one individual ({who!r}) may {' and '.join(missing)}",
         where=groups.words(),
-        remedy=f"add {' and '.join(remedies)} before it",
+        remedy=f"add {' and '.join(remedies)} before it"
+        + (f", {_PER_UNIT}" if found.per_group is None else ""),
     )
 
 

@@ -23,9 +23,14 @@ from dpframe.rows.operation import Namespace
 class Part(Step):
     """Keep the rows whose values of `by` are `key`; null equals null.
 
-    Each row is kept or dropped on its own values, so the step is 1-stable. Keys are values of the
-    types of `by`, and are compared in them (text as text), so no row equals two keys: parts with
-    different keys have no row in common.
+    Guarantee
+    ---------
+    1-stable, and parts with different keys have no row in common.
+
+    Proof
+    -----
+    Each row is kept or dropped on its own values. Keys are values of the types of `by`, and are
+    compared in them (text as text), so no row equals two keys.
 
     Parameters
     ----------

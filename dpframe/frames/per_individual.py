@@ -1,4 +1,4 @@
-"""One row per individual: how many rows and groups it has."""
+"""One row per individual: how many rows and groups it has, and between what its values lie."""
 
 from __future__ import annotations
 
@@ -7,42 +7,74 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from dpframe.core.domain import Domain, columns
-from dpframe.core.dtypes import INT64
+from dpframe.core.dtypes import FLOAT64, INT64
 from dpframe.core.interval import interval
-from dpframe.core.tree import Named
+from dpframe.core.tree import Named, Tree
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.limits import RowLimit
 from dpframe.frames.sampling import comparable, require_identifier, unused
 from dpframe.frames.step import Step
-from dpframe.rows.fold import domain, lower
+from dpframe.rows.fold import domain, lower, words
 from dpframe.rows.grouped import grouped, grouped_type
 from dpframe.rows.operation import Namespace
 
 ROWS, GROUPS, FULLEST = "rows", "groups", "rows in the fullest group"
+_FINE = 2.0**10
+_FAR = 2.0**40
+
+
+@dataclass(frozen=True, slots=True)
+class Extremes:
+    """The least and the largest of some numbers of an individual.
+
+    Parameters
+    ----------
+    tree
+        The number in a row.
+    total
+        Whether they are the totals in its groups, each value rounded to 1/1024, or else those of
+        rows.
+    """
+
+    tree: Tree
+    total: bool
 
 
 @dataclass(frozen=True, slots=True)
 class PerIndividual(Step):
-    """Count the rows of each individual, its groups, and the rows in its fullest group.
+    """Count the rows of each individual, its groups, and the rows in its fullest group, and find
+    between what its values lie.
 
     Guarantee
     ---------
-    The rows of one individual become one row, computed from these rows alone.
+    The rows of one individual become one row, computed from these rows alone and whatever their
+    order: numbers are compared, and what is added up are integers.
+
+    Proof
+    -----
+    Rows are grouped by the identifier first, so each result is a function of one group. Counting
+    does not depend on the order of rows.
 
     Parameters
     ----------
     by
         What makes the groups; nothing for all rows together.
+    extremes
+        Numbers whose least and largest are sought.
     """
 
     by: tuple[Named, ...] = ()
+    extremes: tuple[Extremes, ...] = ()
 
     def facts(self, before: FrameFacts) -> FrameFacts:
         identifier = require_identifier(before.identifier, self.words())
         number = Domain(INT64, nullable=False, interval=interval(1, None))
         names = [self.name_of(n, identifier) for n in (ROWS, GROUPS, FULLEST)]
         who = Domain(grouped_type(before.columns[identifier].dtype), nullable=False)
-        table = {identifier: who, **dict.fromkeys(names, number)}
+        ends = Domain(FLOAT64, nullable=True)
+        places = range(len(self.extremes))
+        found = [self.name_of(end, identifier) for i in places for end in _ends(i)]
+        table = {identifier: who, **dict.fromkeys(names, number), **dict.fromkeys(found, ends)}
         return replace(
             before, columns=columns(table), complete=False, limits=(RowLimit(1),), copies=1
         )
@@ -64,18 +96,40 @@ class PerIndividual(Step):
             ).alias(key)
             for key, n in zip(keys, self.by, strict=True)
         ]
-        pairs = frame.select(who, *made).group_by(["unit", *keys]).agg(ns.len().alias("n"))
+        numbers = [self._number(e, before, ns).alias(f"x{i}") for i, e in enumerate(self.extremes)]
+        rows = frame.select(who, *made, *numbers)
+        in_pairs = [e for i, extreme in enumerate(self.extremes) for e in _of_pair(i, extreme, ns)]
+        pairs = rows.group_by(["unit", *keys]).agg(ns.len().alias("n"), *in_pairs)
         number = ns.col("n").cast(ns.Int64)
         counted = pairs.group_by("unit").agg(
             number.sum().alias(self.name_of(ROWS, identifier)),
             ns.len().cast(ns.Int64).alias(self.name_of(GROUPS, identifier)),
             number.max().alias(self.name_of(FULLEST, identifier)),
+            *(
+                end.alias(self.name_of(name, identifier))
+                for i, extreme in enumerate(self.extremes)
+                for name, end in zip(_ends(i), _of_individual(i, extreme, ns), strict=True)
+            ),
         )
         return counted.rename({"unit": identifier})
 
+    def _number(self, extreme: Extremes, before: FrameFacts, ns: Namespace) -> pl.Expr:
+        """A number without NaN; as an integer where it will be added up."""
+        value = lower(extreme.tree, before.columns, ns).cast(ns.Float64)
+        if domain(extreme.tree, before.columns).dtype.is_float:
+            value = ns.when(value.is_nan()).then(None).otherwise(value)
+        if not extreme.total:
+            return value
+        fine = (value.clip(-_FAR, _FAR) * _FINE + 0.5).floor()
+        return fine.cast(ns.Int64)
+
     def words(self) -> str:
         groups = f"groups by [{', '.join(repr(n.name) for n in self.by)}]" if self.by else "groups"
-        return f"one row per individual with its numbers of rows and {groups}"
+        ends = ", ".join(
+            f"the least and largest {'total of ' * e.total}{words(e.tree)}" for e in self.extremes
+        )
+        more = f", and {ends}" if ends else ""
+        return f"one row per individual with its numbers of rows and {groups}{more}"
 
     @property
     def computes(self) -> bool:
@@ -84,3 +138,23 @@ class PerIndividual(Step):
     @property
     def stability(self) -> str:
         return "the rows of an individual become one row, computed from these alone"
+
+
+def _ends(number: int) -> tuple[str, str]:
+    """The columns of the least and the largest."""
+    return f"least {number}", f"largest {number}"
+
+
+def _of_pair(number: int, extreme: Extremes, ns: Namespace) -> tuple[pl.Expr, ...]:
+    """What is kept of an individual in a group."""
+    value = ns.col(f"x{number}")
+    if extreme.total:
+        return (value.sum().alias(f"s{number}"),)
+    return value.min().alias(f"a{number}"), value.max().alias(f"b{number}")
+
+
+def _of_individual(number: int, extreme: Extremes, ns: Namespace) -> tuple[pl.Expr, pl.Expr]:
+    if extreme.total:
+        total = ns.col(f"s{number}").cast(ns.Float64) / _FINE
+        return total.min(), total.max()
+    return ns.col(f"a{number}").min(), ns.col(f"b{number}").max()

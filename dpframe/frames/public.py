@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+import json
+from collections.abc import Iterator
 
+import numpy as np
 import polars as pl
 
+from dpframe.core.dtypes import DType
 from dpframe.rows.operation import Namespace
+from dpframe.rows.polars_dtypes import from_polars
 
 __all__ = ["brought", "digest", "held"]
 
@@ -29,21 +33,69 @@ def brought(frame: pl.DataFrame, ns: Namespace) -> pl.LazyFrame:
 
 
 def digest(frame: pl.DataFrame) -> str:
-    """A digest of all values and types. As text, for JSON writes NaN and infinity as null."""
-    columns = (column.cast(_as_text(column.dtype)) for column in frame.iter_columns())
-    written = hashlib.sha256(pl.DataFrame(columns).write_json().encode())
-    written.update(repr(dict(frame.schema)).encode())
+    """A digest of all names, types and values, the same with every version of Polars.
+
+    Values go in as bytes, each piece after its length: versions write numbers as text, and columns
+    as JSON, in different ways. NaN is one value, and differs from null; -0.0 differs from 0.0.
+    """
+    written = hashlib.sha256()
+    for column in frame.iter_columns():
+        for piece in (column.name.encode(), *_pieces(column)):
+            written.update(len(piece).to_bytes(8, "little"))
+            written.update(piece)
     return written.hexdigest()
 
 
-def _as_text(dtype: Any) -> Any:
-    """The type with text for floats, at any depth."""
-    match dtype:
-        case pl.List():
-            return pl.List(_as_text(dtype.inner))
-        case pl.Array():
-            return pl.Array(_as_text(dtype.inner), dtype.size)
-        case pl.Struct():
-            return pl.Struct({f.name: _as_text(f.dtype) for f in dtype.fields})
+def _pieces(column: pl.Series) -> Iterator[bytes]:
+    """The type, which values are null, and the others."""
+    column = column.alias("values")  # Polars takes some names for patterns
+    dtype = from_polars(column.dtype)
+    yield _type(dtype)
+    yield column.len().to_bytes(8, "little")
+    yield np.packbits(column.is_null().to_numpy()).tobytes()
+    yield from _values(column.drop_nulls(), dtype)
+
+
+def _type(dtype: DType) -> bytes:
+    """The parameters of a type that its parts do not say."""
+    said = [dtype.name, dtype.unit, dtype.zone, dtype.categories, dtype.precision, dtype.scale]
+    fields = [name for name, _ in dtype.fields or ()]
+    return json.dumps([*said, dtype.width, fields]).encode()
+
+
+def _values(column: pl.Series, dtype: DType) -> Iterator[bytes]:
+    """The values of a column without null."""
+    match dtype.name:
+        case "Null":
+            return
+        case "Struct":
+            for field in column.struct.unnest().iter_columns() if dtype.fields else ():
+                yield from _pieces(field)
+        case "List" | "Array":
+            lists = column.cast(pl.List(column.dtype.inner))  # type: ignore[attr-defined]
+            yield _integers(lists.list.len())
+            yield from _pieces(lists.filter(lists.list.len() > 0).explode())
+        case "Binary":
+            yield from _texts(column.to_list())
+        case "String" | "Categorical" | "Enum":
+            yield from _texts([text.encode() for text in column.cast(pl.String).to_list()])
+        case _ if dtype.is_float:
+            numbers = column.cast(pl.Float64).to_numpy()
+            yield np.where(np.isnan(numbers), np.nan, numbers).astype("<f8").tobytes()
+        case "Int128" | "Decimal":
+            yield from _texts([text.encode() for text in column.cast(pl.String).to_list()])
+        case "UInt64":
+            yield column.to_numpy().astype("<u8").tobytes()
+        case _ if dtype.is_integer or dtype.is_boolean or dtype.is_temporal:
+            yield _integers(column.to_physical())
         case _:
-            return pl.String() if dtype.is_float() else dtype
+            raise TypeError(f"no digest of values of type {dtype}")
+
+
+def _integers(column: pl.Series) -> bytes:
+    return column.cast(pl.Int64).to_numpy().astype("<i8").tobytes()
+
+
+def _texts(values: list[bytes]) -> Iterator[bytes]:
+    yield np.array([len(value) for value in values], dtype="<i8").tobytes()
+    yield b"".join(values)

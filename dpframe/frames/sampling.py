@@ -34,37 +34,101 @@ def keep_first(
     `order`, which are all that tells rows apart.
 
     Ranking takes an engine several times as long as counting, so it is for those only that have
-    too many.
+    too many. Several columns are counted by their hash: where two hashes are equal that counts
+    too many, and ranking keeps all rows of those that have few.
     """
-    hashed, rank = unused(order, "hash"), unused(order, "rank")
-    values = {name: comparable(ns, name, dtype) for name, dtype in order.items()}
-    whose = [values[name] for name in within]
     if ns is not pl:
-        ranked = _ranked(frame, values, order, whose, hashed, rank, salt, ns)
-        return ranked.filter(ns.col(rank) <= most).drop(hashed, rank)
-    sized = once(frame.with_columns(ns.len().over(whose).alias(rank)))
+        return first_ranked(frame, most, within, order, salt, ns)
+    rank = unused(order, "rank")
+    whose = [comparable(ns, name, order[name]) for name in within]
+    counted = whose if len(whose) == 1 else [ns.struct(*whose).hash(salt)]
+    sized = once(frame.with_columns(ns.len().over(counted).alias(rank)))
     few = sized.filter(ns.col(rank) <= most).drop(rank)
-    many = sized.filter(ns.col(rank) > most)
-    ranked = _ranked(many, values, order, whose, hashed, rank, salt, ns)
-    kept: pl.LazyFrame = ns.concat([few, ranked.filter(ns.col(rank) <= most).drop(hashed, rank)])
+    many = sized.filter(ns.col(rank) > most).drop(rank)
+    kept: pl.LazyFrame = ns.concat([few, first_sorted(many, most, within, order, salt, ns)])
     return kept
 
 
-def _ranked(
+def keep_first_of_many(
     frame: pl.LazyFrame,
-    values: Mapping[str, pl.Expr],
-    types: Mapping[str, DType],
-    whose: Sequence[pl.Expr],
-    hashed: str,
-    rank: str,
+    most: int,
+    within: Sequence[str],
+    order: Mapping[str, DType],
     salt: int,
     ns: Namespace,
 ) -> pl.LazyFrame:
-    """The rows with their place in the order of their hash and values, among those of `whose`."""
-    marked = frame.with_columns(row_hash(ns, values, types, salt).alias(hashed))
-    rest = [value for value in values.values() if not any(value is other for other in whose)]
-    position = ns.col(hashed).cum_count().over(whose, order_by=[ns.col(hashed), *rest])
-    return marked.with_columns(position.alias(rank))
+    """The same rows, found sooner where rows are narrow and many have too many: where ranking is a
+    sort, counting before it does not pay, unless so many are kept that few have more.
+    """
+    keep = first_sorted if ns is pl and most < _PLENTY else keep_first
+    return keep(frame, most, within, order, salt, ns)
+
+
+def first_ranked(
+    frame: pl.LazyFrame,
+    most: int,
+    within: Sequence[str],
+    order: Mapping[str, DType],
+    salt: int,
+    ns: Namespace,
+) -> pl.LazyFrame:
+    """The same rows, by ranking everybody's."""
+    hashed, rank = unused(order, "hash"), unused(order, "rank")
+    values = {name: comparable(ns, name, dtype) for name, dtype in order.items()}
+    rest = [value for name, value in values.items() if name not in within]
+    marked = frame.with_columns(row_hash(ns, values, order, salt).alias(hashed))
+    position = ns.col(hashed).cum_count()
+    position = position.over([values[n] for n in within], order_by=[ns.col(hashed), *rest])
+    ranked = marked.with_columns(position.alias(rank))
+    kept: pl.LazyFrame = ranked.filter(ns.col(rank) <= most).drop(hashed, rank)
+    return kept
+
+
+_PLENTY = 10
+"""A limit that few are taken to exceed; only speed depends on it."""
+COARSE = 32
+"""How many bits of a hash a sort goes by."""
+
+
+def first_sorted(
+    frame: pl.LazyFrame,
+    most: int,
+    within: Sequence[str],
+    order: Mapping[str, DType],
+    salt: int,
+    ns: Namespace,
+) -> pl.LazyFrame:
+    """The same rows as `first_ranked` keeps, by one sort of one column.
+
+    Rows are sorted by the first bits of the hash of `within`, which are the row's owner, and after
+    them the first bits of its own hash. A row is kept if the row `most` places before it has
+    another owner. That is right where an owner stands for the same values of `within` throughout,
+    and where the last row kept and the first dropped differ in these bits: their order is that of
+    the whole hashes then. Owners that fail either test are looked up afterwards, and their rows are
+    ranked by whole hashes and values. So who shares the bits of whom decides how rows are ranked,
+    and never which ones are kept.
+    """
+    key, owner, first, torn = (unused(order, name) for name in ("hash", "owner", "first", "torn"))
+    values = {name: comparable(ns, name, dtype) for name, dtype in order.items()}
+    whose = [values[name] for name in within]
+    owners = {name: values[name] for name in within}
+    high, low = (
+        row_hash(ns, found, order, salt) // 2 ** (64 - COARSE) for found in (owners, values)
+    )
+    marked = frame.with_columns(
+        high.cast(ns.UInt32).alias(owner), (high * 2**32 + low).alias(key)
+    ).sort(key)
+    same = ns.col(owner) == ns.col(owner).shift(1)
+    mixed = ns.any_horizontal(value.ne_missing(value.shift(1)) for value in whose)
+    kept = ns.col(owner).shift(most).ne_missing(ns.col(owner))
+    tied = kept.shift(1) & ~kept & (ns.col(key) == ns.col(key).shift(1))
+    ordered = marked.with_columns(kept.alias(first), (same & (mixed | tied)).alias(torn))
+    unsure = ns.col(owner).is_in(ns.col(owner).filter(ns.col(torn)).implode())
+    decided = once(ordered.with_columns(unsure.alias(torn)).drop(owner, key))
+    sure = decided.filter(ns.col(first) & ~ns.col(torn)).drop(first, torn)
+    rest = decided.filter(ns.col(torn)).drop(first, torn)
+    found: pl.LazyFrame = ns.concat([sure, first_ranked(rest, most, within, order, salt, ns)])
+    return found
 
 
 def row_hash(

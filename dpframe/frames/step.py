@@ -19,6 +19,12 @@ class Step(ABC):
     else's. So frames that differ in one individual's rows become frames that differ in at most that
     individual's rows. Most steps are 1-stable as well: each row makes at most one row, from its own
     values.
+
+    Proof
+    -----
+    Steps compose: if the first keeps one individual's rows apart from everybody else's and the
+    second does too, so do both in turn; and if one row becomes at most c rows in the first and at
+    most d in the second, it becomes at most c d in both. Aggregates see nothing but the last frame.
     """
 
     __slots__ = ()

@@ -17,7 +17,18 @@ from dpframe.rows.operation import Namespace
 
 @dataclass(frozen=True, slots=True)
 class WithColumns(Step):
-    """Add or replace columns, each computed from its own row; 1-stable."""
+    """Add or replace columns, each computed from its own row.
+
+    Guarantee
+    ---------
+    1-stable: frames that differ in k rows differ in at most k rows afterwards.
+
+    Proof
+    -----
+    Each row becomes exactly one row. Its new values are those of row operations, total functions of
+    that row: they yield a value or null, never an error. So a row that both frames share becomes
+    the same row in both.
+    """
 
     named: tuple[Named, ...]
 
@@ -49,9 +60,16 @@ class WithColumns(Step):
 
 @dataclass(frozen=True, slots=True)
 class Select(Step):
-    """Keep or compute columns, each from its own row; 1-stable.
+    """Keep or compute columns, each from its own row.
 
-    The number of rows does not change, because a constant is broadcast to the frame's length.
+    Guarantee
+    ---------
+    1-stable: frames that differ in k rows differ in at most k rows afterwards.
+
+    Proof
+    -----
+    As for `with_columns`: each row becomes exactly one row, by total functions of that row. The
+    number of rows does not change, because a constant is broadcast to the frame's length.
     """
 
     named: tuple[Named, ...]
@@ -88,7 +106,16 @@ class Select(Step):
 
 @dataclass(frozen=True, slots=True)
 class Rename(Step):
-    """Give columns other names."""
+    """Give columns other names.
+
+    Guarantee
+    ---------
+    1-stable: frames that differ in k rows differ in at most k rows afterwards.
+
+    Proof
+    -----
+    Rows and their values stay as they are. New names do not depend on data.
+    """
 
     mapping: tuple[tuple[str, str], ...]
 
@@ -121,7 +148,16 @@ class Rename(Step):
 
 @dataclass(frozen=True, slots=True)
 class Drop(Step):
-    """Forget columns."""
+    """Forget columns.
+
+    Guarantee
+    ---------
+    1-stable: frames that differ in k rows differ in at most k rows afterwards.
+
+    Proof
+    -----
+    Each row becomes one row, with fewer of its values. Rows that become equal stay several rows.
+    """
 
     names: tuple[str, ...]
 

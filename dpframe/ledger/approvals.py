@@ -8,11 +8,12 @@ so that another plan can be compared with it later.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from dpframe.errors import LedgerError
 from dpframe.ledger.record import Draft, Record, plain_text
 from dpframe.ledger.signatures import ApprovalKey
 
@@ -76,19 +77,30 @@ def approve(
     Raises
     ------
     LedgerError
-        When it cannot be recorded, or the key can only verify.
+        When it cannot be recorded, the name is not on one line, or the key can only verify.
     """
     named, who = plain_text(name, "name"), plain_text(by, "--by")
+    if not who.isprintable():  # it is shown in lines of its own
+        raise LedgerError(f"--by must be text on one line, not {who!r}", where="--by")
     signature = None if key is None else key.sign(named, fingerprint, who)
     why = json.dumps({"plan": document, "signature": signature})
     draft = Draft(named, "approved", fingerprint=fingerprint, who=who, why=why)
     store.append(lambda _: draft)
 
 
-def valid(approvals: tuple[Approval, ...], key: ApprovalKey | None) -> Iterator[Approval]:
+Signed = Literal["unsigned", "signed, not checked", "signed", "signature is wrong"]
+
+
+def signed(approval: Approval, key: ApprovalKey | None) -> Signed:
+    """What can be said of its signature with the key that there is."""
+    if approval.signature is None:
+        return "unsigned"
+    if key is None:
+        return "signed, not checked"
+    right = key.verifies(approval.signature, approval.name, approval.fingerprint, approval.by)
+    return "signed" if right else "signature is wrong"
+
+
+def valid(approvals: Iterable[Approval], key: ApprovalKey | None) -> Iterator[Approval]:
     """Those that count: with a key only what it verifies."""
-    for approval in approvals:
-        if key is None or key.verifies(
-            approval.signature, approval.name, approval.fingerprint, approval.by
-        ):
-            yield approval
+    return (a for a in approvals if key is None or signed(a, key) == "signed")

@@ -89,7 +89,7 @@ class Chain:
     def _read(self, record: Record) -> None:
         try:
             self.extend(record)
-        except (ArithmeticError, InvalidBudget, KeyError, TypeError, ValueError):
+        except (ArithmeticError, InvalidBudget, KeyError, RecursionError, TypeError, ValueError):
             # Without a key anyone can write a record whose hash is right.
             raise broken(f"record {record.seq} makes no sense") from None
 

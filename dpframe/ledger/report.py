@@ -6,38 +6,39 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from typing import Any
 
 from dpframe.core.budget import ApproxDP, Budget, PureDP, amount
 from dpframe.core.exact import Number
 from dpframe.errors import InvalidBudget
 from dpframe.ledger.amounts import exact_words
-from dpframe.ledger.approvals import Approval
+from dpframe.ledger.approvals import Approval, signed
 from dpframe.ledger.chain import Account, Chain
 from dpframe.ledger.record import COLUMNS, Draft, Record, plain_text
+from dpframe.ledger.signatures import ApprovalKey
 from dpframe.ledger.store import Store
 
 
 def show(store: Store, name: str | None) -> Iterator[str]:
-    """Budgets, grants and charges, a line each.
+    """Budgets, grants, approvals and charges, a line each.
 
     Raises
     ------
     LedgerError
         When the ledger does not verify, or has no budget of that name.
     """
-    chain = store.read()
-    if not chain.accounts:
+    chain, key = store.read(), ApprovalKey.from_environment()
+    if not chain.accounts and not chain.approvals:
         yield "no budgets"
-    for budget, approvals in chain.approvals.items():
-        if name is None and budget not in chain.accounts:
-            yield f"{budget}: not opened yet"
-            yield from _approved(approvals)
+    for budget, approvals in _unopened(chain, name).items():
+        yield f"{budget}: not opened yet"
+        yield from _approved(approvals, key)
     for account in _chosen(chain, name):
         yield f"{account.name}: {_measure(account)}, unit: {account.unit or 'none yet'}"
         yield f"  budget     {_whole(account)}"
         for grant in account.grants:
             yield f"    {_granted(grant)}"
-        yield from _approved(chain.approvals.get(account.name, []))
+        yield from _approved(chain.approvals.get(account.name, []), key)
         yield f"  spent      {exact_words(account.spent)}{_ends(account)}"
         yield f"  remaining  {exact_words(account.remaining)}"
         for entry in account.entries.values():
@@ -46,13 +47,82 @@ def show(store: Store, name: str | None) -> Iterator[str]:
             yield f"    {time}  {entry.status:8}  {cost}  plan {entry.fingerprint[:16]}"
 
 
-def _approved(approvals: list[Approval]) -> Iterator[str]:
+def _approved(approvals: list[Approval], key: ApprovalKey | None) -> Iterator[str]:
     for approval in approvals:
-        signed = "" if approval.signature is None else ", signed"
         yield (
-            f"    {approval.time:%Y-%m-%d %H:%M:%S}  approved  plan {approval.fingerprint[:16]} "
-            f"by {approval.by}{signed}"
+            f"    {approval.time:%Y-%m-%d %H:%M:%S}  approved  plan {approval.fingerprint[:16]}  "
+            f"{signed(approval, key)}, by {approval.by}"
         )
+
+
+def record(store: Store, name: str | None) -> dict[str, Any]:
+    """What `show` shows, for programs; amounts are exact, as text such as ``"3/10"``.
+
+    Raises
+    ------
+    LedgerError
+        When the ledger does not verify, or has no budget of that name.
+    """
+    chain, key = store.read(), ApprovalKey.from_environment()
+    unopened = {
+        budget: {"opened": False, "approvals": _approvals(approvals, key)}
+        for budget, approvals in _unopened(chain, name).items()
+    }
+    return unopened | {
+        account.name: {
+            "opened": True,
+            "unit": account.unit,
+            "budget": _exact(account.within or account.budget),
+            "spent": _exact(account.spent),
+            "remaining": _exact(account.remaining),
+            "grants": [_grant(record) for record in account.grants],
+            "approvals": _approvals(chain.approvals.get(account.name, []), key),
+            "charges": [
+                {
+                    "time": entry.time.isoformat(),
+                    "status": entry.status,
+                    "fingerprint": entry.fingerprint,
+                    "cost": _exact(entry.cost),
+                }
+                for entry in account.entries.values()
+            ],
+        }
+        for account in _chosen(chain, name)
+    }
+
+
+def _unopened(chain: Chain, name: str | None) -> dict[str, list[Approval]]:
+    """Approvals for budgets that no session has opened yet."""
+    return {
+        budget: approvals
+        for budget, approvals in chain.approvals.items()
+        if name in (None, budget) and budget not in chain.accounts
+    }
+
+
+def _approvals(approvals: list[Approval], key: ApprovalKey | None) -> list[dict[str, str]]:
+    return [
+        {
+            "time": approval.time.isoformat(),
+            "fingerprint": approval.fingerprint,
+            "by": approval.by,
+            "signature": signed(approval, key),
+        }
+        for approval in approvals
+    ]
+
+
+def _grant(record: Record) -> dict[str, Any]:
+    found = {"time": record.time, "act": record.act, "amount": _exact(record.amount)}
+    return found if record.who is None else found | {"by": record.who, "reason": record.why}
+
+
+def _exact(budget: Budget) -> dict[str, str]:
+    return {
+        "measure": budget.measure,
+        budget.currency: str(budget.main),
+        "delta": str(budget.slack),
+    }
 
 
 def _measure(account: Account) -> str:
@@ -68,7 +138,9 @@ def _whole(account: Account) -> str:
 
 
 def _chosen(chain: Chain, name: str | None) -> list[Account]:
-    return list(chain.accounts.values()) if name is None else [chain.account(name)]
+    if name is None:
+        return list(chain.accounts.values())
+    return [] if _unopened(chain, name) else [chain.account(name)]
 
 
 def _granted(record: Record) -> str:

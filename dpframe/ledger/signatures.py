@@ -58,14 +58,18 @@ class ApprovalKey:
             When what is there is no key.
         """
         text = os.environ.get(KEY_VARIABLE)
-        return cls.parse(text) if text else None
+        return None if text is None else cls.parse(text)  # one that is empty was meant to be one
 
     @classmethod
     def parse(cls, text: str) -> ApprovalKey:
-        """A key from its text."""
-        scheme, separator, value = text.strip().partition(":")
-        if not separator:
-            scheme, value = "hmac", scheme
+        """A key from its text, which names its scheme: a public key is no secret for HMAC.
+
+        Raises
+        ------
+        LedgerError
+            When it is none.
+        """
+        scheme, _, value = text.strip().partition(":")
         if scheme == "hmac" and len(value) >= _SHORTEST:
             return cls("hmac", value.encode("utf-8", "surrogateescape"))
         if scheme in ("ed25519", "ed25519-public"):

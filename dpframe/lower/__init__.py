@@ -2,6 +2,7 @@
 
 from dpframe.lower.engine import dry_run, require_runs, run, run_choosing
 from dpframe.lower.place import Place
+from dpframe.lower.plain import found_keys, has_plain, run_plain
 from dpframe.lower.tables import Lowered, Sources, lower_query
 
 __all__ = [
@@ -9,8 +10,11 @@ __all__ = [
     "Place",
     "Sources",
     "dry_run",
+    "found_keys",
+    "has_plain",
     "lower_query",
     "require_runs",
     "run",
     "run_choosing",
+    "run_plain",
 ]

@@ -23,7 +23,15 @@ from dpframe.lower.tables import Lowered, Sources, count_cells, group_columns, l
 from dpframe.mechanisms.salt import fresh_salt
 from dpframe.rows.failures import FAILURES
 
-__all__ = ["_OPTIMIZATIONS", "Chooser", "dry_run", "require_runs", "run", "run_choosing"]
+__all__ = [
+    "_OPTIMIZATIONS",
+    "Chooser",
+    "collected",
+    "dry_run",
+    "require_runs",
+    "run",
+    "run_choosing",
+]
 
 Schemas: TypeAlias = "pl.Schema | Mapping[int, pl.Schema]"
 
@@ -152,6 +160,19 @@ def run_choosing(
     return _counted(lowered, results, found), found, noisy
 
 
+def collected(frames: Sequence[pl.LazyFrame]) -> list[pl.DataFrame]:
+    """The results of lazy Polars frames.
+
+    Raises
+    ------
+    EngineError
+        When the engine fails.
+    """
+    with suppress(*FAILURES), log_failure():
+        return POLARS.collect(frames)
+    raise _failed()
+
+
 def _results(
     relation: Relation,
     groups: Groups | None,
@@ -167,8 +188,12 @@ def _results(
         )
         lowered = lower_query(relation, groups, tables, frames, engine.ns, _salt(relation))
         return lowered, engine.collect([query.frame for query in lowered])
-    # outside the handler, so that not even the context keeps the engine's text
-    raise EngineError(
+    raise _failed()
+
+
+def _failed() -> EngineError:
+    """Raised outside the handler, so that not even the context keeps the engine's text."""
+    return EngineError(
         "the engine failed while it ran the plan; its message is withheld because it may quote "
         "private data",
         remedy="check that the source can be read; the data owner can run it without dpframe, or "

@@ -27,6 +27,7 @@ from dpframe.frames.facts import FrameFacts
 from dpframe.frames.groups import Groups
 from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.relation import Relation
+from dpframe.lower.packing import group_packed
 from dpframe.rows.operation import Namespace
 
 UNIT = "unit"
@@ -102,6 +103,7 @@ def through_pairs(
     columns: Sequence[pl.Expr],
     limit: PairLimit | None,
     ns: Namespace,
+    packed: bool = False,
 ) -> tuple[pl.LazyFrame, list[pl.Expr]]:
     """One row per individual and group, and the integers of a group from those.
 
@@ -113,17 +115,24 @@ def through_pairs(
         What each statistic made of the rows.
     limit
         What drops pairs, if anything.
+    packed
+        Whether `keys` and `UNIT` are packed into one column to be grouped.
     """
     made, settled, reduced = [], [], []
     for i, (statistic, rows) in enumerate(zip(statistics, columns, strict=True)):
         name = f"p{i}"
-        if isinstance(statistic, UnitStatistic):
+        if isinstance(statistic, UnitStatistic) and statistic.counts_pairs:
+            reduced.append(ns.len().cast(ns.Int64))
+        elif isinstance(statistic, UnitStatistic):
             made.append(statistic.gather(rows, ns).alias(name))
             settled.append(statistic.settle(ns.col(name), ns).alias(name))
             reduced.append(statistic.reduce(ns.col(name), ns))
         else:
             made.append(statistic.reduce(rows, ns).alias(name))
             reduced.append(ns.col(name).sum().cast(ns.Int64))
-    pairs = frame.group_by([*keys, UNIT]).agg(*made)
+    if packed:
+        pairs = group_packed(frame, [UNIT, *keys], made)
+    else:
+        pairs = frame.group_by([*keys, UNIT]).agg(*made)
     kept = pairs if limit is None else limit.keep(pairs, ns)
     return (kept.with_columns(*settled) if settled else kept), reduced

@@ -17,8 +17,9 @@ from dpframe.core.tree import Column, Tree
 from dpframe.frames.binary import Binary
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
-from dpframe.frames.sampling import comparable
+from dpframe.frames.sampling import comparable, once
 from dpframe.lower.numbering import numbered
+from dpframe.lower.packing import in_memory, is_limited, packable
 from dpframe.lower.pairs import UNIT, PairLimit, adds_up, limit_on_pairs, through_pairs
 from dpframe.rows.broadcast import unordered
 from dpframe.rows.fold import domain, lower
@@ -66,6 +67,7 @@ def lower_query(
     names = [] if groups is None else group_columns(groups)
     relation, limit = limit_on_pairs(relation, groups, tables, names, salt)
     frame = lower_rows(relation, source, ns, salt)
+    packing = ns is pl and in_memory(source, relation)
     pairs = any(isinstance(table.statistic, UnitStatistic) for table in tables) or limit is not None
     found: dict[tuple[Cells | None, bool], list[Statistic]] = {}
     for table in tables:
@@ -76,7 +78,7 @@ def lower_query(
             statistics.append(table.statistic)
     return tuple(
         Lowered(
-            _aggregate(frame, relation, groups, cells, statistics, limit, in_pairs, ns),
+            _aggregate(frame, relation, groups, cells, statistics, limit, in_pairs, packing, ns),
             cells,
             tuple(statistics),
         )
@@ -107,44 +109,62 @@ def _aggregate(
     statistics: Sequence[Statistic],
     limit: PairLimit | None,
     in_pairs: bool,
+    packing: bool,
     ns: Namespace,
 ) -> pl.LazyFrame:
     columns = relation.facts.columns
     by = () if groups is None else groups.by
     keys = [] if groups is None else group_columns(groups)
-    rows = {name: _key(n.tree, relation, ns) for name, n in zip(keys, by, strict=True)}
+    rows = {name: key_expression(n.tree, relation, ns) for name, n in zip(keys, by, strict=True)}
     if cells is not None:
         rows[_CELL] = unordered(ns, cells.row(columns, ns))
         keys.append(_CELL)
-    if in_pairs:
-        rows[UNIT] = _unit(relation, ns)
+    packed = packing and in_pairs and cells is None and _packable(relation, groups)
+    if packed:  # where nothing hides the column, Polars filters before it computes
+        rows[UNIT] = ns.col(relation.facts.identifier)
+    elif in_pairs:
+        rows[UNIT] = unit_expression(relation, ns)
     counted = _counted_by(statistics)
     for i, statistic in enumerate(statistics):
         column = None if i in counted else statistic.row(columns, ns)
         if column is not None:
             rows[f"r{i}"] = column
-    if rows:
-        named = [expression.alias(f"__{name}") for name, expression in rows.items()]
-        if not any(expression.meta.root_names() for expression in named):
-            frame = frame.with_columns(*named)  # a select of constants alone would yield one row
-            named = [ns.col(f"__{name}") for name in rows]
-        frame = frame.select(*(e.alias(n) for e, n in zip(named, rows, strict=True)))
+    frame = _selected(frame, rows, ns) if rows else frame
     if cells is not None:
         frame = frame.filter(ns.col(_CELL).is_not_null())
     columns_of_rows = [ns.col(f"r{counted.get(i, i)}") for i in range(len(statistics))]
+    if packed and is_limited(relation):
+        frame = once(frame)
     if in_pairs:
-        frame, reduced = through_pairs(frame, keys, statistics, columns_of_rows, limit, ns)
+        frame, reduced = through_pairs(frame, keys, statistics, columns_of_rows, limit, ns, packed)
     else:
         reduced = [s.reduce(c, ns) for s, c in zip(statistics, columns_of_rows, strict=True)]
     named = [expression.alias(f"v{i}") for i, expression in enumerate(reduced)]
     return frame.group_by(keys).agg(*named) if keys else frame.select(*named)
 
 
-def _unit(relation: Relation, ns: Namespace) -> pl.Expr:
+def _selected(frame: pl.LazyFrame, rows: Mapping[str, pl.Expr], ns: Namespace) -> pl.LazyFrame:
+    """A row of these columns for each row."""
+    named = [expression.alias(f"__{name}") for name, expression in rows.items()]
+    if not any(expression.meta.root_names() for expression in named):
+        frame = frame.with_columns(*named)  # a select of constants alone would yield one row
+        named = [ns.col(f"__{name}") for name in rows]
+    return frame.select(*(e.alias(n) for e, n in zip(named, rows, strict=True)))
+
+
+def unit_expression(relation: Relation, ns: Namespace) -> pl.Expr:
     """Whose row it is."""
     facts = relation.facts
     assert facts.identifier is not None, "statistics of individuals need an identifier"
     return comparable(ns, facts.identifier, facts.columns[facts.identifier].dtype)
+
+
+def _packable(relation: Relation, groups: Groups | None) -> bool:
+    """Whether the columns of pairs are numbers that can be packed."""
+    columns = relation.facts.columns
+    by = () if groups is None else groups.by
+    types = [domain(named.tree, columns).dtype for named in by]
+    return packable([*types, columns[str(relation.facts.identifier)].dtype])
 
 
 def group_columns(groups: Groups) -> list[str]:
@@ -152,7 +172,7 @@ def group_columns(groups: Groups) -> list[str]:
     return [f"g{i}" for i in range(len(groups.by))]
 
 
-def _key(tree: Tree, relation: Relation, ns: Namespace) -> pl.Expr:
+def key_expression(tree: Tree, relation: Relation, ns: Namespace) -> pl.Expr:
     """A grouping expression. Polars groups a column that it takes for sorted by its runs, and is
     right about columns of the source.
     """

@@ -15,6 +15,7 @@ from dpframe.core.tree import Literal, Tree
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.parse.build import Handler, Operand, constant, integer, make, operand, simple
 from dpframe.parse.dtypes import read_dtype_expression
+from dpframe.parse.hints import snake
 from dpframe.parse.ipc import read_ipc
 from dpframe.parse.literals import Values
 from dpframe.parse.strings import STRINGS
@@ -263,6 +264,26 @@ def _shown(value: float) -> str:
     return shown.removesuffix(".0")
 
 
+def _sql(operands: Sequence[Operand], params: Any) -> Tree:
+    """What `pl.sql_expr` makes of arithmetic and IN since Polars 2; earlier it made others' forms.
+
+    Numbers are computed as everywhere here: not as decimals, and division by zero gives null.
+    """
+    kind, inner = next(iter(params.items())) if isinstance(params, Mapping) else (params, None)
+    if kind == "IsIn":
+        return _is_in(operands, inner)
+    asked = str(inner if kind == "Binary" else kind)
+    op = _SQL_OPERATORS.get(asked)
+    if op is None:
+        raise UnsupportedOperation(
+            f"{snake(asked)} of SQL is not supported", remedy="use +, -, *, / and IN"
+        )
+    return make(op, *operands)
+
+
+_SQL_OPERATORS = {"Plus": "add", "Minus": "sub", "Mul": "mul", "Div": "truediv"}
+
+
 _PLAIN: Mapping[str, str] = {
     "Negate": "neg",
     "Abs": "abs",
@@ -315,6 +336,7 @@ FUNCTIONS: Mapping[str, Handler] = MappingProxyType(
         "ArrayExpr.Contains": _list_contains,
         "Cut": _cut,
         "Bin": _bin,
+        "Sql": _sql,
     }
 )
 """The allow-list: Polars' functions that are read, and what reads them."""

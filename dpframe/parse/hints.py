@@ -13,6 +13,10 @@ _NEIGHBOURS = "its value in a row depends on other rows"
 _LENGTH = "it changes the number of rows"
 _PYTHON = "what a Python function does cannot be checked"
 _UNKNOWN = "it is not on the list of operations whose effect on privacy is known"
+NEVER = (_AGGREGATE, _NEIGHBOURS, _LENGTH, _PYTHON)
+"""Reasons that no rule could remove, as messages give them."""
+NOT_YET = _UNKNOWN
+"""The reason of all others: there is no rule, so far."""
 
 _PER_AGGREGATE = {
     "sum": "use .dp_sum(bounds) as an aggregate, in .agg() or .select()",
@@ -136,6 +140,7 @@ _SPECIAL_NAMES = {
     "NUnique": "n_unique",
     "ApproxNUnique": "approx_n_unique",
     "QCut": "qcut",
+    "SetSortedFlag": "set_sorted",
     "RoundSF": "round_sig_figs",
     "AsStruct": "pl.struct",
     "Atan2": "pl.arctan2",
@@ -280,6 +285,8 @@ def node_name(kind: str, body: Any) -> str:
 
 def _list_name(body: Mapping[str, Any]) -> str:
     """Newer Polars writes some functions of lists, such as ``list.unique``, as ``list.eval``."""
+    if "Cumulative" in str(body.get("variant")):
+        return "cumulative_eval"
     prefix = "arr." if str(body.get("variant")).startswith("Arr") else "list."
     evaluated = body.get("evaluation")
     if isinstance(evaluated, Mapping) and evaluated.get("Agg"):

@@ -8,6 +8,7 @@ object that lacks a field or has another.
 from __future__ import annotations
 
 import dataclasses
+import re
 import types
 import typing
 from fractions import Fraction
@@ -17,6 +18,7 @@ from typing import Any, Literal
 from dpframe.aggregates.error_rules import MeanError, NoErrorBound, PartError, VarianceError
 from dpframe.core.budget import ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.units import Identifier, Rows
+from dpframe.errors import DPFrameError
 from dpframe.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -53,6 +55,7 @@ KINDS: dict[str, type] = {
 }
 """The types that say which they are."""
 
+_EXACT = re.compile(r"-?[0-9]+(/[0-9]+)?")
 MEASURES: dict[str, type[Budget]] = {m.measure: m for m in (PureDP, ApproxDP, ZCDP)}
 
 
@@ -142,14 +145,19 @@ def _decode_tuple(args: tuple[Any, ...], data: Any, where: str) -> tuple[Any, ..
 
 
 def _decode_fields(kind: Any, data: Any, where: str) -> Any:
-    hints = _hints(kind)
+    hints = hints_of(kind)
     if not isinstance(data, dict) or data.keys() != hints.keys():
         raise Malformed(where)
     values = {name: decode(hint, data[name], f"{where}.{name}") for name, hint in hints.items()}
     try:
         return kind(**values)
-    except (ArithmeticError, ValueError, AssertionError):  # a law without noise, say
+    except (ArithmeticError, ValueError, AssertionError, DPFrameError):  # a negative scale, say
         raise Malformed(where) from None
+
+
+def hints_of(kind: type) -> dict[str, Any]:
+    """The types of the fields of a dataclass; a definition is any JSON."""
+    return _hints(kind)
 
 
 @cache
@@ -160,7 +168,8 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 def _fraction(data: Any, where: str) -> Fraction:
     try:
-        found = Fraction(data) if isinstance(data, str) else None
+        # nothing else that Fraction reads: "1e999999999" has a thousand million digits
+        found = Fraction(data) if isinstance(data, str) and _EXACT.fullmatch(data) else None
     except (ValueError, ZeroDivisionError):
         found = None
     if found is None or str(found) != data:

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from dpframe.frames.binary import Binary
+from dpframe.frames.binary import Binary, frames_of
 from dpframe.frames.public import digest
 from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
@@ -40,7 +40,7 @@ def definition(value: object) -> Json:
         case int():
             return value if abs(value) < 2**53 else {"int": str(value)}
         case float():
-            return {"float": repr(value)}
+            return {"float": repr(float(value))}  # NumPy's write themselves in another way
         case Fraction():
             return {"fraction": str(value)}
         case Decimal():
@@ -61,20 +61,39 @@ def definition(value: object) -> Json:
                 "rows": value.height,
                 "columns": [*value.columns],
             }
-    if isinstance(value, Binary):
-        return {**_fields(value), "other": chain(value.other)}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return _fields(value)
     raise TypeError(f"plans have no {type(value).__name__}")
 
 
-def chain(relation: Relation) -> Json:
-    """A frame, whom it protects, and its steps."""
-    return {
-        "frame": relation.name,
-        "unit": relation.source.unit.words(),
-        "steps": [definition(step) for step, _ in relation.steps],
+def steps_of(relation: Relation) -> list[Json]:
+    """The steps of a frame, in order; those with another frame have its steps too.
+
+    Frames are numbered by where they first appear, for two may have one name.
+    """
+    numbers: dict[int, int] = {}
+    for frame in frames_of(relation):
+        numbers.setdefault(frame.token, len(numbers))
+    return _chain(relation, numbers)
+
+
+def _chain(relation: Relation, numbers: Mapping[int, int]) -> list[Json]:
+    return [_step(step, numbers) for step, _ in relation.steps]
+
+
+def _step(step: Step, numbers: Mapping[int, int]) -> Json:
+    if not isinstance(step, Binary):
+        return definition(step)
+    other = step.other
+    frame: Json = {
+        "frame": other.name,
+        "number": numbers[other.token],
+        "unit": other.source.unit.words(),
+        "steps": _chain(other, numbers),
     }
+    fields = _fields(step)
+    del fields["chain"]  # the other frame in Python's words
+    return {**fields, "other": frame}
 
 
 def _fields(value: Any) -> dict[str, Json]:

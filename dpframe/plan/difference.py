@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from difflib import SequenceMatcher
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dpframe.core.exact import show
+from dpframe.explain import quoted
 from dpframe.plan.definition import Json
 from dpframe.plan.pieces import PlanStep
 
@@ -17,13 +18,15 @@ if TYPE_CHECKING:
     from dpframe.plan.noisy_aggregate import NoisyAggregate
     from dpframe.plan.plan import Plan
 
+_BEHIND = "in what its words leave out"
+
 
 def differences(before: Plan, after: Plan) -> Iterator[str]:
     """One line for each change from one plan to the other."""
     found = list(_differences(before, after))
     yield from found
     if not found and before.fingerprint != after.fingerprint:
-        yield "the plans differ in what is behind their words, such as long lists of categories"
+        yield "the plans differ in what is not told here, such as the reason of a mechanism"
 
 
 def _differences(before: Plan, after: Plan) -> Iterator[str]:
@@ -33,12 +36,19 @@ def _differences(before: Plan, after: Plan) -> Iterator[str]:
     yield from _items("declared by the data owner:", before.declared, after.declared)
     yield from _steps(before.steps, after.steps)
     yield from _groups(before, after)
-    yield from _outputs(before, after)
-    yield from _releases(before, after)
+    changed = list(_outputs(before, after))
+    yield from (line for _, line in changed)
+    yield from _releases(before, after, {name for name, _ in changed})
     yield from _amounts("the plan", before.cost, after.cost)
     yield from _changed("composition", before.composition, after.composition)
     yield from _changed("split", before.split, after.split)
-    yield from _items("look twice:", before.warnings, after.warnings)
+    yield from _items("look twice:", _untold(before, after), _untold(after, before))
+
+
+def _untold(plan: Plan, other: Plan) -> list[str]:
+    """The warnings that do not follow from a step that is told to have changed."""
+    told = {step.words for step in plan.steps} - {step.words for step in other.steps}
+    return [w for w in plan.warnings if not any(words in w for words in told)]
 
 
 def _changed(what: str, before: object, after: object) -> Iterator[str]:
@@ -56,13 +66,33 @@ def _items(what: str, before: Sequence[str], after: Sequence[str]) -> Iterator[s
 
 def _steps(before: Sequence[PlanStep], after: Sequence[PlanStep]) -> Iterator[str]:
     same = SequenceMatcher(None, [_key(s) for s in before], [_key(s) for s in after], False)
+    blocks = [code for code in same.get_opcodes() if code[0] != "equal"]
+    removed = [n for _, i, j, _, _ in blocks for n in range(i, j)]
+    added = [n for _, _, _, k, m in blocks for n in range(k, m)]
+    moved: set[tuple[int, int]] = set()
+    for n in removed:
+        to = next((m for m in added if _key(after[m]) == _key(before[n])), None)
+        if to is not None:
+            added.remove(to)
+            moved.add((n, to))
+            yield f"step {n + 1} is now step {to + 1}: {before[n].words}"
+    gone, new = {n for n, _ in moved}, {n for _, n in moved}
     for act, i, j, k, m in same.get_opcodes():
         if act != "equal":
-            yield from _replaced(before[i:j], after[k:m])
-        else:
-            for one, other in zip(before[i:j], after[k:m], strict=True):
-                if (one.stability, one.learned) != (other.stability, other.learned):
-                    yield f"what is known after {other.words} has changed"
+            left = [before[n] for n in range(i, j) if n not in gone]
+            yield from _replaced(left, [after[n] for n in range(k, m) if n not in new])
+        elif not moved and not blocks:
+            yield from _learned(before[i:j], after[k:m])
+
+
+def _learned(before: Sequence[PlanStep], after: Sequence[PlanStep]) -> Iterator[str]:
+    """What is known after steps that are the same; where others changed that follows from them."""
+    for one, other in zip(before, after, strict=True):
+        if one.learned != other.learned:
+            known = "; ".join(item for item in other.learned if item not in one.learned)
+            yield f"known after {other.words}: {known or 'less than before'}"
+        elif one.stability != other.stability:
+            yield f"stability of {other.words}: {one.stability} -> {other.stability}"
 
 
 def _key(step: PlanStep) -> str:
@@ -87,9 +117,11 @@ def _edited(before: PlanStep, after: PlanStep) -> str:
     if _is_limit(one) and _is_limit(other):
         assert isinstance(one, dict)
         assert isinstance(other, dict)
-        n, m = one["n"], other["n"]
+        n, m = one.get("n"), other.get("n")
         if {**one, "n": m} == other and isinstance(n, int) and isinstance(m, int):
             return f"limit {'raised' if m > n else 'lowered'} {n} -> {m}: {after.words}"
+    if before.words == after.words:
+        return f"{_verb(after)} changed {_BEHIND}: {after.words}"
     return f"{_verb(after)} changed: {before.words} -> {after.words}"
 
 
@@ -103,7 +135,7 @@ def _verb(step: PlanStep) -> str:
 
 def _on(step: PlanStep) -> str:
     columns = sorted(set(_columns(step.definition)))
-    return f"{_verb(step)} on {', '.join(f'`{c}`' for c in columns)}" if columns else _verb(step)
+    return f"{_verb(step)} on {', '.join(map(quoted, columns))}" if columns else _verb(step)
 
 
 def _columns(found: Json) -> Iterator[str]:
@@ -129,9 +161,13 @@ def _groups(before: Plan, after: Plan) -> Iterator[str]:
             yield f"groups removed: {before.grouping}"
         return
     yield from _changed("groups", before.grouping, after.grouping)
-    if before.keys_digest != after.keys_digest:
+    if before.grouping == after.grouping and before.grouped_by != after.grouped_by:
+        yield f"groups changed {_BEHIND}: {after.grouping}"
+    if _keys(before) != _keys(after):
         yield f"keys {_keys(before)} -> {_keys(after)}"
-    elif before.best_group != after.best_group:
+    elif before.keys_digest != after.keys_digest and before.grouped_by == after.grouped_by:
+        yield f"keys changed {_BEHIND}: {_keys(after)}"
+    if before.best_group != after.best_group:
         yield "the best group is chosen" if after.best_group else "all groups are released"
 
 
@@ -139,30 +175,41 @@ def _keys(plan: Plan) -> str:
     return "chosen privately" if plan.groups is None else f"{plan.groups} ({plan.keys})"
 
 
-def _outputs(before: Plan, after: Plan) -> Iterator[str]:
+def _outputs(before: Plan, after: Plan) -> Iterator[tuple[str, str]]:
+    """The names of outputs with what changed of them."""
     one, other = ({o.name: o for o in plan.outputs} for plan in (before, after))
     for name in one:
         if name not in other:
-            yield f"output `{name}` removed: {one[name].words}"
+            yield name, f"output {quoted(name)} removed: {one[name].words}"
     for name, output in other.items():
         if name not in one:
-            yield f"output `{name}` added: {output.words}"
+            yield name, f"output {quoted(name)} added: {output.words}"
         elif one[name].words != output.words:
-            yield f"output `{name}` changed: {one[name].words} -> {output.words}"
-        elif one[name].definition != output.definition:
-            yield f"what output `{name}` is computed from has changed"
+            yield name, f"output {quoted(name)} changed: {one[name].words} -> {output.words}"
+        elif one[name].note != output.note:
+            yield name, f"note on output {quoted(name)}: {one[name].note} -> {output.note}"
+        elif (one[name].definition, one[name].error) != (output.definition, output.error):
+            yield name, f"output {quoted(name)} changed {_BEHIND}: {output.words}"
 
 
-def _releases(before: Plan, after: Plan) -> Iterator[str]:
-    """Costs by output; sensitivities and mechanisms by release."""
+def _releases(before: Plan, after: Plan, told: Collection[str]) -> Iterator[str]:
+    """Costs by output; sensitivities and mechanisms by release. Of outputs that were told of, what
+    follows from that is left out.
+    """
     one, other = _costs(before), _costs(after)
     for name in one:
         if name in other:
-            yield from _amounts(f"`{name}`", one[name], other[name])
+            yield from _amounts(quoted(name), one[name], other[name])
     parts, others = _numbered(before), _numbered(after)
     for key, release in others.items():
+        known = key[0] in told
         if key in parts:
-            yield from _release(parts[key], release)
+            yield from _release(parts[key], release, known)
+        elif not known:
+            yield f"{_named(release)} is released: {release.contents}"
+    for key, release in parts.items():
+        if key not in others and key[0] not in told:
+            yield f"{_named(release)} is no longer released: {release.contents}"
 
 
 def _numbered(plan: Plan) -> dict[tuple[str, str, int], NoisyAggregate]:
@@ -184,20 +231,29 @@ def _costs(plan: Plan) -> dict[str, Budget]:
     return found
 
 
-def _release(before: NoisyAggregate, after: NoisyAggregate) -> Iterator[str]:
-    name = f"`{after.name}` [{after.aggregate}]"
+def _named(release: NoisyAggregate) -> str:
+    return f"{quoted(release.name)} [{release.aggregate}]"
+
+
+def _release(before: NoisyAggregate, after: NoisyAggregate, known: bool) -> Iterator[str]:
+    name = _named(after)
     for norm in ("l0", "l1", "l2", "linf"):
         one, other = getattr(before.sensitivity, norm), getattr(after.sensitivity, norm)
         if one != other:
-            yield f"{norm.capitalize()} sensitivity of {name} {show(one)} -> {show(other)}"
+            yield f"{norm.capitalize()} sensitivity of {name} {_shown(one, other)}"
     yield from _changed(f"mechanism of {name}", before.mechanism, after.mechanism)
+    yield from _changed(f"mechanism asked for of {name}", before.asked, after.asked)
+    yield from _changed(f"candidates of {name}", before.candidates, after.candidates)
+    yield from _changed(f"rounds of {name}", before.repeats, after.repeats)
     same = (before.cost, before.exact, before.mechanism) == (
         after.cost,
         after.exact,
         after.mechanism,
     )
     if same and (before.law, before.step) != (after.law, after.step):
-        yield f"noise of {name}: scale {show(before.scale)} -> {show(after.scale)}"
+        yield f"noise of {name}: scale {_shown(before.scale, after.scale)}"
+    if not known:
+        yield from _changed(f"contents of {name}", before.contents, after.contents)
 
 
 def _amounts(whose: str, before: Budget, after: Budget) -> Iterator[str]:
@@ -213,9 +269,9 @@ def _amounts(whose: str, before: Budget, after: Budget) -> Iterator[str]:
             yield f"{what} of {whose} {_shown(one, other)}"
 
 
-def _shown(one: Fraction, other: Fraction) -> str:
+def _shown(one: Fraction | float, other: Fraction | float) -> str:
     """Two amounts with as many digits as tell them apart."""
     digits = 6
-    while show(one, digits) == show(other, digits) and digits < 40:
+    while one != other and show(one, digits) == show(other, digits) and digits < 40:
         digits += 4
     return f"{show(one, digits)} -> {show(other, digits)}"

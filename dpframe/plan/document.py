@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from dpframe.plan.plan import Plan
 
 SCHEMA_VERSION = 1
+_WHERE = "Plan.from_json(...)"
 _OF_SESSION = ("requested", "remaining", "share")
 """Fields of a plan that are about the session, not about the release."""
 _PARTS = {"schema_version", "fingerprint", "digest", "plan", "session"}
@@ -33,19 +35,34 @@ def fingerprint(plan: Plan) -> str:
 
 def to_json(plan: Plan, indent: int | None) -> str:
     """The document of a plan."""
+    return _written(document_of(plan), indent)
+
+
+def document_of(plan: Plan) -> dict[str, Any]:
+    """The document as Python has it."""
     contents = _contents(plan)
-    document = {
+    document: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "fingerprint": _fingerprint(contents),
         "plan": contents,
         "session": {name: encode(getattr(plan, name)) for name in _OF_SESSION},
     }
-    document["digest"] = _digest(document)
-    return json.dumps(document, indent=indent, ensure_ascii=False, allow_nan=False)
+    return {**document, "digest": _digest(document)}
 
 
-def from_json(text: str | bytes, hints: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of the plan that a document holds, given the types of the fields.
+def _written(document: Mapping[str, Any], indent: int | None) -> str:
+    """JSON that can be stored as UTF-8: names that cannot are escaped, and then all others too."""
+    text = json.dumps(document, indent=indent, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(document, indent=indent, allow_nan=False)
+    return text
+
+
+def from_json(text: object, hints: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """The fields of the plan that a document holds, given their types, and the document in the form
+    that digests are made of, which does not depend on the order of names in objects.
 
     Raises
     ------
@@ -54,15 +71,16 @@ def from_json(text: str | bytes, hints: Mapping[str, Any]) -> dict[str, Any]:
     PlanMismatch
         When it is not what was once written.
     """
-    document = _parsed(text)
-    stated = document.pop("digest")
-    if stated != _digest(document) or document["fingerprint"] != _fingerprint(document["plan"]):
-        raise edited("its contents are not those that its digest was made of")
-    contents = {**document["plan"], **document["session"]}
-    if contents.keys() != hints.keys():
-        raise edited("it lacks fields, or has others")
     try:
-        return {name: decode(hint, contents[name], name) for name, hint in hints.items()}
+        document = _parsed(_content(text))
+        whole = canonical(document)
+        stated = document.pop("digest")
+        if stated != _digest(document):
+            raise edited("its contents are not those that its digest was made of")
+        contents = {**document["plan"], **document["session"]}
+        if contents.keys() != hints.keys():
+            raise edited("it lacks fields, or has others")
+        return {n: decode(hint, contents[n], n) for n, hint in hints.items()}, whole
     except Malformed as error:
         raise edited(f"{error} is nothing that a plan holds") from None
 
@@ -71,31 +89,47 @@ def edited(why: str) -> PlanMismatch:
     """The refusal of a document that nobody's plan was written as."""
     return PlanMismatch(
         f"the plan was edited or damaged: {why}",
-        where="Plan.from_json(...)",
+        where=_WHERE,
         remedy="write it again with plan.to_json()",
     )
 
 
 def _parsed(text: str | bytes) -> dict[str, Any]:
     try:
-        found = json.loads(text, object_pairs_hook=_once)
-    except (ValueError, RecursionError):
+        found = json.loads(
+            text, object_pairs_hook=_once, parse_constant=_finite, parse_float=_finite
+        )
+    except ValueError:
         found = None
     if not isinstance(found, dict) or "schema_version" not in found:
-        raise UnsupportedOperation(
-            "this is not the JSON of a plan",
-            where="Plan.from_json(...)",
-            remedy="write one with plan.to_json()",
-        )
+        raise no_plan()
     version = found["schema_version"]
     if type(version) is not int or version != SCHEMA_VERSION:
+        shown = f"{version}" if type(version) is int else "that is no whole number"
         raise UnsupportedOperation(
-            f"the plan has schema version {version!r}, and this dpframe reads {SCHEMA_VERSION}",
-            where="Plan.from_json(...)",
+            f"the plan has a schema version {shown}, and this dpframe reads {SCHEMA_VERSION}",
+            where=_WHERE,
             remedy="read it with the dpframe that wrote it, or plan the query again",
         )
     if found.keys() != _PARTS or not all(isinstance(found[p], dict) for p in ("plan", "session")):
         raise edited("it lacks fields, or has others")
+    return found
+
+
+def no_plan() -> UnsupportedOperation:
+    """The refusal of what is no document of a plan at all."""
+    return UnsupportedOperation(
+        "this is not the JSON of a plan",
+        where=_WHERE,
+        remedy="give what plan.to_json() wrote, or the path of a file with it as a pathlib.Path",
+    )
+
+
+def _finite(text: str) -> float:
+    """A number that JSON has."""
+    found = float(text)
+    if not math.isfinite(found):
+        raise ValueError
     return found
 
 
@@ -113,50 +147,49 @@ def _contents(plan: Plan) -> dict[str, Any]:
 
 
 def _fingerprint(contents: Mapping[str, Any]) -> str:
-    """The digest whatever the order of the outputs and of what is drawn for them."""
+    """The digest whatever the order of the outputs and of what is drawn for them: outputs are
+    sorted by name, and releases numbered as these use them.
+    """
+    outputs = sorted(contents["outputs"], key=lambda output: str(output["name"]))
+    numbers: dict[int, int] = {}
+    for number in (number for output in outputs for number in output["releases"]):
+        numbers.setdefault(number, len(numbers))
+    for number in range(len(contents["releases"])):
+        numbers.setdefault(number, len(numbers))
     record = dict(contents)
-    try:
-        releases = record["releases"]
-        names = [[release["name"], release["aggregate"]] for release in releases]
-        record["outputs"] = sorted(
-            (
-                output | {"releases": [names[number] for number in output["releases"]]}
-                for output in record["outputs"]
-            ),
-            key=_canonical,
-        )
-        record["releases"] = sorted(releases, key=_canonical)
-    except (KeyError, TypeError, IndexError):
-        raise edited("it lacks fields, or has others") from None
+    record["outputs"] = [o | {"releases": [numbers[n] for n in o["releases"]]} for o in outputs]
+    record["releases"] = [contents["releases"][number] for number in numbers]
     return _digest(record)
 
 
 def _digest(value: object) -> str:
-    return hashlib.sha256(_canonical(value).encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(canonical(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _canonical(value: object) -> str:
+def canonical(value: object) -> str:
+    """JSON of which there is one form only."""
     return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 
 
-def content(path: os.PathLike[str]) -> bytes:
-    """What is in a file.
+def _content(source: object) -> str | bytes:
+    """The text itself, or what is in a file.
 
     Raises
     ------
     UnsupportedOperation
         When it cannot be read.
     """
+    if isinstance(source, str | bytes):
+        return source
+    if not isinstance(source, os.PathLike):
+        raise no_plan()
+    path = Path(source)
     try:
-        return Path(path).read_bytes()
-    except OSError as error:
+        return path.read_bytes()
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "no file has such a name"
         raise UnsupportedOperation(
-            f"the plan {str(path)!r} cannot be read: {error.strerror}",
-            where="Plan.from_json(...)",
+            f"the plan {str(path)!r} cannot be read: {why}",
+            where=_WHERE,
             remedy="give the path of a file, or its text",
         ) from None
-
-
-def on_one_line(text: str | bytes) -> str:
-    """The same JSON without indentation."""
-    return json.dumps(json.loads(text), ensure_ascii=False)

@@ -8,11 +8,18 @@ from fractions import Fraction
 from dpframe.accounting.events import AnyEvent
 from dpframe.aggregates.part import ScoreRange
 from dpframe.core.budget import Budget
-from dpframe.core.exact import Number, exact
+from dpframe.core.exact import Number, exact, float_up, sqrt_up
 from dpframe.core.sensitivity import ExactSensitivity, Sensitivity
 from dpframe.core.spread import Spread
 from dpframe.errors import InvalidBounds, UnsupportedOperation
-from dpframe.mechanisms import KeyLaw, Law, RandomizedResponse, SelectionLaw
+from dpframe.mechanisms import (
+    DiscreteGaussian,
+    KeyLaw,
+    Law,
+    NoNoise,
+    RandomizedResponse,
+    SelectionLaw,
+)
 from dpframe.mechanisms.events import events_of
 
 
@@ -121,6 +128,17 @@ class NoisyAggregate:
         """What it does, for `dpframe.accounting`; roots are rounded towards more privacy loss."""
         reach = None if self.scores is None else self.scores.l1
         return events_of(self.law, self.exact, reach, self.repeats)
+
+
+def scale_of(law: Law, step: Fraction) -> float:
+    """The scale that people read, in the value's units: rounded up, but for sigma."""
+    match law:
+        case NoNoise():
+            return 0.0
+        case DiscreteGaussian(sigma_squared):
+            return float(sqrt_up(sigma_squared) * step)
+        case _:
+            return float_up(law.scale * step)
 
 
 def needs_count(name: str) -> UnsupportedOperation:

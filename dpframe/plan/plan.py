@@ -5,23 +5,27 @@ not refer to the query that it was made from.
 from __future__ import annotations
 
 import os
-import typing
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal
+from typing import Any
 
 from dpframe.accounting.events import AnyEvent
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number
 from dpframe.core.units import Unit
 from dpframe.errors import UnknownColumn
-from dpframe.explain import render
+from dpframe.explain import Format, render, visible
 from dpframe.ledger.parts import Share
 from dpframe.mechanisms import RandomizedResponse
 from dpframe.plan import document
+from dpframe.plan.codec import hints_of
+from dpframe.plan.consistency import contradiction
+from dpframe.plan.definition import Json
 from dpframe.plan.difference import differences
 from dpframe.plan.noisy_aggregate import NoisyAggregate, confidence_of, needs_count
 from dpframe.plan.pieces import PlanOutput, PlanStep
+from dpframe.plots import plot_plan
 from dpframe.rows.suggest import did_you_mean
 
 
@@ -44,6 +48,8 @@ class Plan:
         that appear are chosen privately.
     keys_digest
         Of all keys, whatever the form they were given in.
+    grouped_by
+        The grouping expressions in full.
     best_group
         Whether the best of the groups is chosen, and nothing released of the others.
     releases
@@ -84,6 +90,7 @@ class Plan:
     groups: int | None
     keys: str | None
     keys_digest: str | None = field(repr=False)
+    grouped_by: Json = field(repr=False)
     best_group: bool
     releases: tuple[NoisyAggregate, ...]
     outputs: tuple[PlanOutput, ...]
@@ -95,20 +102,63 @@ class Plan:
     remaining: Budget | None
     share: Share | None = None
 
-    def explain(self, format: Literal["text", "markdown"] = "text") -> str:
+    def explain(self, format: Format = "text", *, size: int | None = None) -> str:
         """The plan for a reviewer.
 
         Parameters
         ----------
         format
-            ``"text"`` or ``"markdown"``.
+            ``"text"`` or ``"markdown"``; ``"html"``, a fragment of a page with a style of its own
+            and no scripts; ``"mermaid"``, a flowchart.
+        size
+            A public guess of how many individuals each group has; how many there are, where nothing
+            is grouped. The plan then also warns of noise above a tenth of what so many can change,
+            and of a delta above one over their number. Guess before you look at the data.
 
         Raises
         ------
         UnsupportedOperation
             For another format.
+        InvalidBounds
+            For a guess that is not a positive whole number.
         """
-        return render(self, format)
+        return render(self, format, size)
+
+    def __repr__(self) -> str:
+        number = "1 release" if len(self.releases) == 1 else f"{len(self.releases)} releases"
+        return f"<Plan for {self.source!r}: {number} for {self.cost.words()}; see .explain()>"
+
+    def _repr_html_(self) -> str:
+        return self.explain("html")
+
+    def plot(
+        self,
+        guess: Mapping[str, float] | None = None,
+        *,
+        count: float | None = None,
+        confidence: Number = 0.95,
+    ) -> Any:
+        """The error that each output will have, as an Altair chart. No data is read: values are
+        what the caller guesses from public knowledge.
+
+        Parameters
+        ----------
+        guess
+            A guess of outputs, such as ``{"n": 1000}``; the error bar lies around it, or around 0.
+        count
+            A public guess of the number of values in a group, on which errors of means and
+            variances depend; if left out, the guess of a count among the outputs.
+        confidence
+            Between 0 and 1.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When Altair is not installed, or no output has an error in its own units.
+        UnknownColumn
+            When a guess names no output.
+        """
+        return plot_plan(self, guess, count, confidence)
 
     @property
     def fingerprint(self) -> str:
@@ -154,12 +204,22 @@ class Plan:
         UnsupportedOperation
             When it is not the document of a plan, or one of another version.
         PlanMismatch
-            When it was edited since it was written.
+            When it was edited since it was written, or what follows from the rest does not.
         """
-        found = text if isinstance(text, str | bytes) else document.content(text)
-        plan = cls(**document.from_json(found, _hints()))
-        if document.to_json(plan, None) != document.on_one_line(found):
-            raise document.edited("it holds what follows from the rest, and does not follow")
+        try:
+            return cls._read(text)
+        except RecursionError:  # nothing is nested so deeply
+            raise document.no_plan() from None
+
+    @classmethod
+    def _read(cls, text: object) -> Plan:
+        fields, whole = document.from_json(text, hints_of(Plan))
+        plan = cls(**fields)
+        wrong = contradiction(plan)
+        if wrong is None and document.canonical(document.document_of(plan)) != whole:
+            wrong = "the fingerprint"
+        if wrong is not None:
+            raise document.edited(f"{wrong} does not follow from the rest")
         return plan
 
     def diff(self, other: Plan) -> str:
@@ -178,7 +238,7 @@ class Plan:
         epsilon of `len` 0.1 -> 0.5
         epsilon of the plan 0.1 -> 0.5
         """
-        return "\n".join(differences(self, other))
+        return "\n".join(visible(line) for line in differences(self, other))
 
     def accuracy(
         self,
@@ -226,9 +286,3 @@ class Plan:
             return used[0].law.error(level, count, used[0].entries if simultaneous else 1)
         errors: list[Fraction | float] = [r.accuracy(level, simultaneous) for r in used]
         return output.error.bound(errors, count)
-
-
-def _hints() -> dict[str, object]:
-    """The types of a plan's fields."""
-    found = typing.get_type_hints(Plan)
-    return {name: found[name] for name in Plan.__dataclass_fields__}

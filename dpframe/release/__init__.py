@@ -1,7 +1,25 @@
 """From exact tables to released results: noise, selection, post-processing."""
 
-from dpframe.release.draw import draw
+from dpframe.release.draw import Ballots, draw, without_noise
 from dpframe.release.keys import KeyChoice
-from dpframe.release.results import assemble, check_post, rehearse
+from dpframe.release.results import (
+    Column,
+    assemble,
+    check_post,
+    output_column,
+    rehearse,
+    request_column,
+)
 
-__all__ = ["KeyChoice", "assemble", "check_post", "draw", "rehearse"]
+__all__ = [
+    "Ballots",
+    "Column",
+    "KeyChoice",
+    "assemble",
+    "check_post",
+    "draw",
+    "output_column",
+    "rehearse",
+    "request_column",
+    "without_noise",
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -35,8 +36,39 @@ _AT_ONCE = 1 << 20
 """Scores that are chosen among at the same time, which bounds the memory."""
 
 
-def draw(part: Part, law: Law, counted: Mapping[Table, CellCounts], scope: Scope) -> Noisy:
+@dataclass(slots=True, eq=False)
+class Ballots:
+    """Scores of one exact table that are chosen among again and again, remembered up to a size: to
+    make them takes longer than to choose.
+    """
+
+    room: int = 1 << 24
+    kept: dict[tuple[Part, int, int], Noisy | Runs] = field(default_factory=dict)
+
+    def of(self, part: Selection, tables: list[CellCounts], first: int, end: int) -> Noisy | Runs:
+        """The scores of groups `first` to `end` - 1; nobody may write to them."""
+        found = self.kept.get((part, first, end))
+        if found is None:
+            found = part.ballots(tables, first, end)
+            arrays = [found.scores, found.weights] if isinstance(found, Runs) else [found]
+            if arrays[0].size <= self.room:
+                self.room -= arrays[0].size
+                self.kept[(part, first, end)] = found
+                for array in arrays:
+                    array.setflags(write=False)
+        return found
+
+
+def draw(
+    part: Part,
+    law: Law,
+    counted: Mapping[Table, CellCounts],
+    scope: Scope,
+    ballots: Ballots | None = None,
+) -> Noisy:
     """The noisy integers of one part.
+
+    `ballots` are those of earlier draws from the same tables, if there are to be more.
 
     Returns
     -------
@@ -57,7 +89,7 @@ def draw(part: Part, law: Law, counted: Mapping[Table, CellCounts], scope: Scope
             noisy += exact
             return noisy
         case Selection(), Exponential() | PermuteAndFlip() | ReportNoisyMax():
-            return _select(part, law, tables, scope)
+            return _select(part, law, tables, scope, ballots or Ballots(room=0))
         case Responses(), RandomizedResponse():
             return law.draw(tables[0].dense(part.categories)[0]).reshape(1, -1)
         case Selection(), NoNoise():
@@ -66,10 +98,19 @@ def draw(part: Part, law: Law, counted: Mapping[Table, CellCounts], scope: Scope
             raise DPFrameError(f"a {type(law).__name__} cannot release {part.words()}")
 
 
-def _select(part: Selection, law: SelectionLaw, tables: list[CellCounts], scope: Scope) -> Noisy:
+def without_noise(part: Part, counted: Mapping[Table, CellCounts], scope: Scope) -> Noisy:
+    """What one part would be without noise, for simulations on public data."""
+    if isinstance(part, Responses):
+        return counted[part.table].dense(part.categories)
+    return draw(part, NoNoise(), counted, scope)
+
+
+def _select(
+    part: Selection, law: SelectionLaw, tables: list[CellCounts], scope: Scope, box: Ballots
+) -> Noisy:
     codes = np.empty((part.entries(scope), part.rounds), dtype=np.int64)
     for first, end in _spans(part, tables, codes.shape[0]):
-        ballots = part.ballots(tables, first, end)
+        ballots = box.of(part, tables, first, end)
         if isinstance(ballots, Runs):
             assert isinstance(law, Exponential)
             run, point = law.select_points(ballots.scores, ballots.weights, ballots.sizes)

@@ -20,8 +20,18 @@ from dpframe.rows.failures import FAILURES
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Column:
-    """The result of one output, the public columns beside it for tables, and its interval."""
+class Column:
+    """A result.
+
+    Parameters
+    ----------
+    values
+        One entry per group, or for tables one per group and row of `expanded`.
+    expanded
+        The public columns beside it, for tables.
+    ends
+        Its interval.
+    """
 
     values: pl.Series
     expanded: pl.DataFrame | None
@@ -212,26 +222,35 @@ def _is_ranking(output: Output) -> bool:
     return all(request.kind == "argmax" for request in output.requests.values())
 
 
-def _output(output: Output, scope: Scope, noisy: Mapping[tuple[Part, str], Noisy]) -> _Column:
-    columns = {p: _request(r, scope, noisy) for p, r in output.requests.items()}
+def _output(output: Output, scope: Scope, noisy: Mapping[tuple[Part, str], Noisy]) -> Column:
+    return output_column(
+        output, {p: request_column(r, scope, noisy) for p, r in output.requests.items()}
+    )
+
+
+def output_column(output: Output, columns: Mapping[str, Column]) -> Column:
+    """An output from the results of its requests, by placeholder."""
     if output.post is None:
         (column,) = columns.values()
         if column.expanded is None:
-            return _Column(column.values.alias(output.name), None)
+            return Column(column.values.alias(output.name), None)
         return column
     frame = pl.DataFrame([c.values.alias(p) for p, c in columns.items()])
     values = frame.select(output.post.alias(output.name)).to_series()
-    return _Column(values, None)
+    return Column(values, None)
 
 
-def _request(request: Request, scope: Scope, noisy: Mapping[tuple[Part, str], Noisy]) -> _Column:
+def request_column(
+    request: Request, scope: Scope, noisy: Mapping[tuple[Part, str], Noisy]
+) -> Column:
+    """The result of one aggregate."""
     aggregate = BY_KIND[request.kind]
     uses = aggregate.uses(request, scope)
     values = [noisy[(use.part, request.mechanism)] for use in uses]
-    return _Column(aggregate.combine(request, scope, values), aggregate.expand(request, scope))
+    return Column(aggregate.combine(request, scope, values), aggregate.expand(request, scope))
 
 
-def _table(query: Query, column: _Column) -> pl.DataFrame:
+def _table(query: Query, column: Column) -> pl.DataFrame:
     """One row per group and category (or winner, with its rank)."""
     assert column.expanded is not None
     rows = column.expanded.height
@@ -248,7 +267,7 @@ def _table(query: Query, column: _Column) -> pl.DataFrame:
     return pl.concat([repeated, table], how="horizontal")
 
 
-def _nested(column: _Column, size: int, output: Output) -> pl.Series:
+def _nested(column: Column, size: int, output: Output) -> pl.Series:
     """A column with one list per group: of structs for histograms, of winners for ranks."""
     assert column.expanded is not None
     rows = column.expanded.height
@@ -267,7 +286,7 @@ def _lists(flat: pl.Series, rows: int, name: str) -> pl.Series:
     return frame.group_by("i", maintain_order=True).agg("v")["v"].alias(name)
 
 
-def _winners(query: Query, column: _Column) -> pl.DataFrame:
+def _winners(query: Query, column: Column) -> pl.DataFrame:
     """The keys of the best groups, in order of selection."""
     assert query.groups is not None
     rows = query.groups.keys[column.values.to_list()]

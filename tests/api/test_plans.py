@@ -41,7 +41,8 @@ def test_a_plan_holds_what_a_program_needs() -> None:
     assert plan.remaining == dp.PureDP(1)
     assert plan.groups == 2
     assert [output.name for output in plan.outputs] == ["n", "age"]
-    assert plan.warnings == ()
+    (warning,) = plan.warnings
+    assert 'col("age") is clamped to bounds' in warning
     n, total, count = plan.releases
     assert (n.name, n.aggregate, n.mechanism, n.scale) == ("n", "count", "discrete_laplace", 6.0)
     assert n.sensitivity == dp.Sensitivity(1, 1.0, 1.0, 1.0)

@@ -226,3 +226,53 @@ def test_declared_bounds_and_categories_are_used_and_never_trusted() -> None:
     assert exactly(people.dp_histogram("name", other=True)).rows()[-1] == (None, 1)
     (release,) = people.dp_sum("age").plan(epsilon=1).releases
     assert release.sensitivity.l1 == 35
+
+
+def test_paths_patterns_and_urls_of_files(tmp_path: Path) -> None:
+    inner = tmp_path / "2025" / "01"
+    inner.mkdir(parents=True)
+    FRAME.write_parquet(tmp_path / "1.parquet")
+    FRAME.write_parquet(inner / "2.parquet")
+    FRAME.write_csv(tmp_path / "1.csv")
+    FRAME.write_ndjson(tmp_path / "1.ndjson")
+    FRAME.write_ipc(tmp_path / "1.arrow")
+    for path in (
+        tmp_path / "1.parquet",
+        str(tmp_path / "*.parquet"),
+        str(tmp_path / "**" / "2.parquet"),
+        f"file://{tmp_path}/1.parquet",
+        tmp_path / "1.csv",
+        tmp_path / "1.ndjson",
+        tmp_path / "1.arrow",
+    ):
+        people = dp.Session(epsilon=10**6).protect(path, unit=dp.Rows())
+        assert people.columns == FRAME.columns
+        counted = people.dp_count().collect(epsilon=10**5)
+        assert counted.item() == FRAME.height
+
+
+def test_a_path_from_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    FRAME.write_parquet(tmp_path / "1.parquet")
+    assert dp.Session(epsilon=1).protect("~/1.parquet", unit=dp.Rows()).columns == FRAME.columns
+
+
+@pytest.mark.parametrize("path", ["missing.parquet", "*/missing.csv", "people.xlsx", "", "folder"])
+def test_paths_of_nothing(tmp_path: Path, path: str) -> None:
+    with pytest.raises(dp.UnsupportedOperation):
+        dp.Session(epsilon=1).protect(str(tmp_path / path), unit=dp.Rows())
+
+
+def test_a_file_that_cannot_be_read_says_nothing_of_what_is_in_it(tmp_path: Path) -> None:
+    (tmp_path / "1.parquet").write_bytes(b"PAR1 Mrs Hidden")
+    with pytest.raises(dp.EngineError) as failed:
+        dp.Session(epsilon=1).protect(tmp_path / "1.parquet", unit=dp.Rows())
+    assert "Hidden" not in str(failed.value)
+
+
+@pytest.mark.parametrize("name", [3, b"people", ["people"]])
+def test_names_are_text(name: object) -> None:
+    with pytest.raises(dp.UnsupportedOperation, match="name of a frame is text"):
+        dp.Session(epsilon=1).protect(FRAME, unit=dp.Rows(), name=name)  # type: ignore[arg-type]
+    with pytest.raises(dp.LedgerError, match="name must be text"):
+        dp.Session(epsilon=1, name=name)  # type: ignore[arg-type]

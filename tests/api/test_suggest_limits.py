@@ -6,9 +6,13 @@ from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.api.suggest import counting
+from dpframe.core.tree import Column, Named
+from dpframe.frames.per_individual import Extremes, PerIndividual
 from tests.laws.neighbours import exact_tables, tables_of
 
 # 1000 individuals with 3 rows in 1 city, 20 with 40 rows in 4 cities
@@ -36,17 +40,17 @@ def test_most_individuals_keep_them() -> None:
     ]
     assert all(0.95 <= share <= 1 for share in found["covered"])
     nearly_all = groups.dp_count().suggest_limits(epsilon=10, coverage=0.995)
-    assert nearly_all["n"].to_list() == [63, 7, 15]
+    assert nearly_all["n"].to_list() == [40, 4, 10]
 
 
 def test_without_groups_rows_in_all_are_limited() -> None:
     found = visits().limit_rows(1).dp_count().suggest_limits(epsilon=10)
-    assert found.rows() == [("limit_rows", [], 3, found["covered"].item())]
+    assert found.rows() == [("limit_rows", [], 3, found["covered"].item(), None)]
 
 
 def test_other_steps_stay() -> None:
     few = visits().filter(pl.col("who") >= 1000).limit_rows(1)
-    assert few.dp_count().suggest_limits(epsilon=10)["n"].to_list() == [63]
+    assert few.dp_count().suggest_limits(epsilon=10)["n"].to_list() == [40]
 
 
 def test_it_is_a_release_like_others() -> None:
@@ -68,10 +72,75 @@ def test_it_is_a_release_like_others() -> None:
 @pytest.mark.parametrize("gone", [0, 500, 1003])
 def test_an_individual_moves_one_bin_of_each(gone: int) -> None:
     groups = visits().limit_rows(1).group_by("city", keys=["a", "b", "c", "d"])
-    query, _ = counting(groups.dp_count()._query)
+    query = counting(
+        groups.agg(dp.sum("x", (0, 9)), dp.mean("x", (0, 9), per="unit").alias("m"))._query
+    ).query
     before = exact_tables(query, ROWS)
     after = exact_tables(query, ROWS.filter(pl.col("who") != gone))
     for table in tables_of(query):
         assert table.cells is not None
         moved = before[table].dense(table.cells.size) - after[table].dense(table.cells.size)
         assert abs(moved).sum() == 1
+
+
+def test_bounds_of_what_is_clamped_are_found() -> None:
+    values = pl.DataFrame(
+        {
+            "who": [i % 2000 for i in range(6000)],
+            "city": ["a", "b"] * 3000,
+            "x": [float(i % 90) for i in range(6000)],
+            "k": [-3 - i % 40 for i in range(6000)],
+        }
+    )
+    frame = dp.Session(epsilon=100).protect(values, "who")
+    limited = frame.limit_rows(3).group_by("city", keys=["a", "b"])
+    query = limited.agg(
+        dp.sum("x", (0, 1e6), per="unit"),
+        dp.mean("k", (-1e6, 1e6)),
+        dp.var("k", (-9, 9)).alias("same"),
+        dp.count().alias("n"),
+    )
+    found = query.suggest_limits(epsilon=20).filter(pl.col("limit") == "bounds")
+    assert found.select("by", "bounds").rows() == [
+        (["x"], [32.0, 256.0]),  # totals of three rows in one city
+        (["k"], [-64.0, -2.0]),
+    ]
+
+
+def test_bounds_lost_in_noise_are_null() -> None:
+    few = dp.Session(epsilon=1).protect(ROWS.head(3), "who").limit_rows(1)
+    found = few.dp_sum("x", (0, 9)).suggest_limits(epsilon="0.01")
+    assert found.filter(pl.col("limit") == "bounds")["bounds"].to_list() in ([None], [[0.0, 2.0]])
+
+
+RANDOM = st.lists(
+    st.tuples(
+        st.integers(0, 4),
+        st.sampled_from(["a", "b", None]),
+        st.one_of(st.none(), st.floats(), st.sampled_from([0.1, 0.2, -0.0, 1e300])),
+    ),
+    max_size=30,
+)
+
+
+@given(RANDOM, st.randoms(use_true_random=False))
+def test_what_is_found_of_an_individual_depends_on_nobody_else(rows: Any, random: Any) -> None:
+    schema = {"who": pl.Int64, "city": pl.String, "x": pl.Float64}
+    step = PerIndividual(
+        (Named("city", Column("city")),),
+        (Extremes(Column("x"), False), Extremes(Column("x"), True)),
+    )
+    private = dp.Session(epsilon=1).protect(pl.DataFrame(schema=schema), "who")
+    facts = private._relation.facts
+
+    def found(some: Any) -> dict[int, str]:
+        frame = pl.DataFrame(some, schema=schema, orient="row").lazy()
+        made = step.lower(frame, facts, pl, 0).collect()
+        return {row[0]: repr(row) for row in made.rows()}
+
+    every = found(rows)
+    random.shuffle(rows)
+    assert found(rows) == every
+    for gone in range(5):
+        left = found([row for row in rows if row[0] != gone])
+        assert left == {who: row for who, row in every.items() if who != gone}

@@ -43,7 +43,7 @@ def test_a_constant_cannot_pass_for_a_line_of_the_plan() -> None:
         assert not any(text.startswith(("look twice", "## Look")) for text in lines)
 
 
-@pytest.mark.parametrize("format", ["html", "TEXT", "", None])
+@pytest.mark.parametrize("format", ["HTML", "TEXT", "", None])
 def test_other_formats_are_refused(format: Any) -> None:
     with pytest.raises(dp.UnsupportedOperation, match="markdown"):
         plan(dp.count()).explain(format)

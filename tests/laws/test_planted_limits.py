@@ -207,7 +207,7 @@ def _rows_and_groups(kept: Any) -> Any:
 
     def plant(patch: Patch) -> None:
         patch.setattr(dpframe.frames.limit_rows, "keep_first", kept)
-        patch.setattr(dpframe.frames.limit_groups, "keep_first", kept)
+        patch.setattr(dpframe.frames.limit_groups, "keep_first_of_many", kept)
 
     return plant
 
@@ -270,6 +270,7 @@ def _not_by_unit(
     columns: Sequence[pl.Expr],
     limit: Any,
     ns: Any,
+    packed: bool,
 ) -> tuple[pl.LazyFrame, list[pl.Expr]]:
     """Rows are not put together, and each counts as one individual."""
     names = [f"p{i}" for i in range(len(statistics))]
@@ -284,6 +285,12 @@ def _not_by_unit(
 def _half_range(self: CategoryChoice, scope: Scope) -> ScoreRange:
     contribution, spread = self.statistic.contribution(scope.facts), self.spread(scope)
     return ScoreRange(contribution.magnitude, spread.l2_squared * contribution.magnitude**2)
+
+
+def _each_row_of_individuals(patch: Patch) -> None:
+    """Individuals add as many as they have rows."""
+    patch.setattr(UnitCount, "counts_pairs", False)
+    patch.setattr(UnitCount, "settle", lambda self, column, ns: column)
 
 
 UNIT_SUM = 'pl.col("x").dp_sum((-3, 7), per="unit")'
@@ -397,7 +404,7 @@ MISTAKES: dict[str, tuple[Any, Case]] = {
         (UNIT_SUM, "f", ()),
     ),
     "individuals count once per row": (
-        function(UnitCount, "settle", lambda self, column, ns: column),
+        _each_row_of_individuals,
         ('pl.col("id").dp_n_unique()', "f", ()),
     ),
     "rows of individuals are not clamped": (

@@ -126,6 +126,8 @@ ARITHMETIC: list[tuple[str, Tree]] = [
     ("+a", A),
     ("(a + 1) * b", call("mul", call("add", A, ONE), B)),
     ("pl.sql_expr('a + 1')", call("add", A, ONE)),
+    ("pl.sql_expr('a * b')", call("mul", A, B)),
+    ("pl.sql_expr('a * 2 - b')", call("sub", call("mul", A, TWO), B)),
 ]
 
 MATHS: list[tuple[str, Tree]] = [
@@ -203,6 +205,7 @@ def _is_in(source: Tree, *values: Any, nulls_equal: bool = False) -> Tree:
 
 MEMBERSHIP: list[tuple[str, Tree]] = [
     ("a.is_in([2, 1])", _is_in(A, 1, 2)),
+    ("pl.sql_expr('a IN (2, 1)')", _is_in(A, 1, 2)),
     ("a.is_in([2, 1, 2])", _is_in(A, 1, 2)),
     ("a.is_in({1, 2})", _is_in(A, 1, 2)),
     ("a.is_in((1, 2))", _is_in(A, 1, 2)),

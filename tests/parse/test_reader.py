@@ -154,3 +154,23 @@ def test_an_expression_that_knows_its_own_refusal_keeps_it() -> None:
 def test_two_outputs_of_one_name_are_refused() -> None:
     with pytest.raises(UnsupportedOperation, match="2 columns named 'z'"):
         read(pl.col("a", "b").alias("z"), SCHEMA)
+
+
+@pytest.mark.skipif(
+    int(pl.__version__.split(".")[0]) < 2, reason="SQL has forms of its own since 2"
+)
+@pytest.mark.parametrize(
+    ("sql", "same"),
+    [
+        ("a / b", pl.col("a") / pl.col("b")),
+        ("a + b", pl.col("a") + pl.col("b")),
+        ("a IN (2, 1)", pl.col("a").is_in([1, 2])),
+        ("s IN ('y', 'x')", pl.col("s").is_in(["x", "y"])),
+    ],
+)
+def test_sql_is_read_as_the_methods_are(sql: str, same: pl.Expr) -> None:
+    schema = {"a": pl.Int64(), "b": pl.Int64(), "s": pl.String()}
+    assert read(pl.sql_expr(sql), schema)[0].tree == read(same, schema)[0].tree
+    for other in ("a % b", "round(a)", "a // b"):
+        with pytest.raises(UnsupportedOperation, match="of SQL is not supported"):
+            read(pl.sql_expr(other), schema)

@@ -10,8 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 import dpframe as dp
+from dpframe.aggregates.part import Runs
 from dpframe.mechanisms import Exponential, Law, NoNoise, PermuteAndFlip, ReportNoisyMax
-from dpframe.release import draw
+from dpframe.release import Ballots, draw
 from tests.laws.neighbours import ballots, exact_tables, parts_of, query_of
 
 GROUPS = 23
@@ -90,3 +91,30 @@ def test_medians_of_many_groups_are_medians() -> None:
     step = 8 / 2**20
     inside = both.filter(pl.col("median").is_between(pl.col("low") - step, pl.col("high") + step))
     assert inside.height == both.height > 2_900
+
+
+@AT_ONCE
+@pytest.mark.parametrize("room", [0, 40, 10**6])
+@pytest.mark.parametrize("name", ASKED)
+def test_remembered_ballots_are_those_that_would_be_made_again(
+    name: str, room: int, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With so little noise that a best code comes out, however often scores are used."""
+    monkeypatch.setitem(draw.__globals__, "_AT_ONCE", at_once)
+    private = dp.Session(epsilon=1).protect(FRAME, dp.Rows())
+    query = query_of(private.group_by("g", keys=range(GROUPS)).agg(ASKED[name]))
+    (use,) = parts_of(query)
+    counted = exact_tables(query, FRAME)
+    law = Exponential(SURE) if name == "points" else PermuteAndFlip(SURE)
+    _, ranked = drawn(name, NoNoise())
+    box = Ballots(room=room)
+    for _ in range(3):
+        codes = draw(use.part, law, counted, query.scope, box)
+        for row, order in zip(codes.tolist(), ranked, strict=True):
+            assert all(code in best for code, best in zip(row, order, strict=False))
+    remembered = sum(
+        len(kept.scores) if isinstance(kept, Runs) else kept.size for kept in box.kept.values()
+    )
+    assert box.room == room - remembered >= 0
+    assert room != 0 or not box.kept
+    assert room != 10**6 or box.kept

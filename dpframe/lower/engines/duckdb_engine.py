@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from glob import glob
@@ -167,14 +168,15 @@ class DuckDBEngine(Engine):
 
 def scanned(path: str | Path, kind: str) -> tuple[Any, Any]:
     """Files as a relation of a connection of their own, and that connection."""
-    if "://" not in str(path) and not glob(str(path)):
+    place = os.path.expanduser(str(path))
+    if "://" not in place and not glob(place, recursive=True):
         raise UnsupportedOperation(
             f"there is no file {str(path)!r}",
             where="session.protect(path, engine='duckdb')",
             remedy="check the path, and the folder that it starts from",
         )
     connection = duckdb.connect()
-    return getattr(connection, f"read_{kind}")(str(path)), connection
+    return getattr(connection, f"read_{kind}")(place), connection
 
 
 def quoted(name: str) -> str:

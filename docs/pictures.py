@@ -1,0 +1,224 @@
+"""Draws the pictures of docs/concepts.md from dpframe's own plans and accountants.
+
+Run it to write them again: ``python docs/pictures.py``. Nothing here is random.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+import dpframe as dp
+from dpframe.accounting import (
+    AdvancedAccountant,
+    BasicAccountant,
+    DiscreteLaplaceEvent,
+    PrivacyLossAccountant,
+    ZCDPAccountant,
+)
+
+HERE = Path(__file__).parent / "pictures"
+_STYLE = """
+text { font: 13px system-ui, sans-serif; fill: #3c4043 }
+.title { font-weight: 600 }
+.axis { stroke: #80868b; stroke-width: 1; fill: none }
+.grid { stroke: #80868b; stroke-width: 0.5; stroke-opacity: 0.35; fill: none }
+.line { stroke-width: 2; fill: none }
+.a { stroke: #1967d2; fill: #1967d2 } .b { stroke: #c5500b; fill: #c5500b }
+.c { stroke: #188038; fill: #188038 } .d { stroke: #8430ce; fill: #8430ce }
+text.a, text.b, text.c, text.d { stroke: none }
+.line.a, .line.b, .line.c, .line.d { fill: none }
+@media (prefers-color-scheme: dark) {
+  text { fill: #dadce0 }
+  .a { stroke: #8ab4f8; fill: #8ab4f8 } .b { stroke: #fcad70; fill: #fcad70 }
+  .c { stroke: #81c995; fill: #81c995 } .d { stroke: #d7aefb; fill: #d7aefb }
+}
+""".strip()
+
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A curve, its colour, and its name where the name stands."""
+
+    points: Sequence[Point]
+    colour: str
+    name: str
+    at: Point
+    dots: bool = False
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One diagram: axes from 0 or `left` to `right` and up to `top`, with what they mean."""
+
+    title: str
+    across: str
+    right: float
+    top: float
+    lines: Sequence[Line]
+    left: float = 0
+    xs: Sequence[float] = ()
+    ys: Sequence[float] = ()
+
+
+def picture(label: str, panels: Sequence[Panel], width: int = 640, height: int = 330) -> str:
+    """Panels side by side, as SVG; `label` is for those who cannot see it."""
+    each = width / len(panels)
+    drawn = [part for i, panel in enumerate(panels) for part in _panel(panel, i * each, each)]
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+            f'width="{width}" height="{height}" role="img" aria-label="{label}">',
+            f"<style>\n{_STYLE}\n</style>",
+            *drawn,
+            "</svg>\n",
+        ]
+    )
+
+
+def _panel(panel: Panel, offset: float, width: float, height: float = 330) -> Iterable[str]:
+    x0, x1, y0, y1 = offset + 42, offset + width - 12, height - 52, 34
+
+    def place(point: Point) -> Point:
+        along = (point[0] - panel.left) / (panel.right - panel.left)
+        return x0 + along * (x1 - x0), y0 - point[1] / panel.top * (y0 - y1)
+
+    yield f'<text class="title" x="{x0:.1f}" y="18">{panel.title}</text>'
+    for value in panel.ys:
+        _, y = place((panel.left, value))
+        yield f'<path class="grid" d="M{x0:.1f} {y:.1f}H{x1:.1f}"/>'
+        yield f'<text x="{x0 - 6:.1f}" y="{y + 4:.1f}" text-anchor="end">{value:g}</text>'
+    for value in panel.xs:
+        x, _ = place((value, 0))
+        yield f'<path class="axis" d="M{x:.1f} {y0}v4"/>'
+        yield f'<text x="{x:.1f}" y="{y0 + 19}" text-anchor="middle">{value:g}</text>'
+    yield f'<path class="axis" d="M{x0:.1f} {y0}H{x1:.1f}"/>'
+    middle = (x0 + x1) / 2
+    yield f'<text x="{middle:.1f}" y="{height - 10}" text-anchor="middle">{panel.across}</text>'
+    for line in panel.lines:
+        yield from _line(line, place)
+
+
+def _line(line: Line, place: Callable[[Point], Point]) -> Iterable[str]:
+    placed = [place(point) for point in line.points]
+    path = "L".join(f"{x:.1f} {y:.1f}" for x, y in placed)
+    yield f'<path class="line {line.colour}" d="M{path}"/>'
+    if line.dots:
+        for x, y in placed:
+            yield f'<circle class="{line.colour}" cx="{x:.1f}" cy="{y:.1f}" r="3"/>'
+    x, y = place(line.at)
+    yield f'<text class="{line.colour}" x="{x:.1f}" y="{y:.1f}">{line.name}</text>'
+
+
+def laplace(x: float, scale: float) -> float:
+    """The probability of a whole number under discrete Laplace noise."""
+    q = math.exp(-1 / scale)
+    return (1 - q) / (1 + q) * q ** abs(x)
+
+
+def gaussian(x: float, sigma: float) -> float:
+    """The same under discrete Gaussian noise, whose sum is the continuous one's above sigma 1."""
+    return math.exp(-x * x / (2 * sigma * sigma)) / (sigma * math.sqrt(2 * math.pi))
+
+
+def counts(mechanism: str, groups: int) -> dp.NoisyAggregate:
+    """Counts of persons by city at epsilon 1 and delta 1e-6, each in so many cities."""
+    visits = pl.LazyFrame(schema={"person": pl.Int64, "city": pl.Int64})
+    session = dp.Session(epsilon=1, delta=1e-6)
+    limited = session.protect(visits, unit="person").limit_groups(groups, by="city")
+    number = dp.count(per="unit", bounds=(0, 1), mechanism=mechanism).alias("n")
+    query = limited.group_by("city", keys=range(100)).agg(number)
+    return query.plan(epsilon=1, delta=1e-6).releases[0]
+
+
+def neighbours() -> str:
+    """Results with one person and without."""
+    xs = range(94, 108)
+    lines = [
+        Line([(x, laplace(x - 100, 1)) for x in xs], "a", "without: 100", (96.2, 0.42), True),
+        Line([(x, laplace(x - 101, 1)) for x in xs], "b", "with: 101", (101.7, 0.42), True),
+    ]
+    title = "How likely each result of a count is, at epsilon 1"
+    panel = Panel(title, "released number", 107, 0.5, lines, 94, range(94, 108, 2), (0.2, 0.4))
+    label = "Two pointed curves, one step apart: nowhere is one more than 2.72 times the other"
+    return picture(label, [panel])
+
+
+def noise() -> str:
+    """Laplace against Gaussian noise, where one person is in one group and where in 30."""
+    panels = []
+    for groups, reach, top, ys, named in (
+        (1, 14, 0.5, (0.2, 0.4), ((1.6, 0.41), (5.6, 0.1))),
+        (30, 100, 0.02, (0.01, 0.02), ((52, 0.004), (17, 0.016))),
+    ):
+        b = float(counts("discrete_laplace", groups).scale)
+        sigma = float(counts("discrete_gaussian", groups).scale)
+        xs = [x * reach / 100 for x in range(-100, 101)] if groups > 1 else range(-reach, reach + 1)
+        lines = [
+            Line([(x, laplace(x, b)) for x in xs], "a", "Laplace", named[0]),
+            Line([(x, gaussian(x, sigma)) for x in xs], "b", "Gaussian", named[1]),
+        ]
+        title = f"A person is in {groups} group{'s' if groups > 1 else ''}"
+        ticks = (-reach // 2, 0, reach // 2)
+        panels.append(Panel(title, "noise in each count", reach, top, lines, -reach, ticks, ys))
+    label = "For one group Laplace noise is the narrower one, for 30 groups Gaussian noise is"
+    return picture(label, panels)
+
+
+def groups() -> str:
+    """The error in each group, over the number of groups that one person is in."""
+    sizes = range(1, 51)
+    lines = []
+    for mechanism, colour, name, at in (
+        ("discrete_laplace", "a", "Laplace, by L1 = groups", (12, 92)),
+        ("discrete_gaussian", "b", "Gaussian, by L2 = root of groups", (27, 28)),
+    ):
+        errors = [(size, counts(mechanism, size).accuracy()) for size in sizes]
+        lines.append(Line(errors, colour, name, at))
+    title = "95% error of each count, at epsilon 1 and delta 1e-6"
+    panel = Panel(
+        title, "groups that one person is in", 50, 150, lines, 0, range(0, 51, 10), (50, 100, 150)
+    )
+    label = (
+        "The error of Laplace noise grows in a straight line, that of Gaussian noise like a root"
+    )
+    return picture(label, [panel])
+
+
+def composition() -> str:
+    """What releases cost together, over their number."""
+    sizes = [1, *range(5, 201, 5)]
+    methods = {
+        "sequential: sums": (BasicAccountant, "a", (42, 8.8)),
+        "advanced": (AdvancedAccountant, "b", (136, 8.75)),
+        "zCDP": (ZCDPAccountant, "c", (178, 7.85)),
+        "numerical": (PrivacyLossAccountant, "d", (165, 5.6)),
+    }
+    lines = []
+    for name, (accountant, colour, at) in methods.items():
+        events = [DiscreteLaplaceEvent(10)]
+        points = [(k, accountant(events * k).epsilon(1e-6)) for k in sizes]
+        lines.append(Line([p for p in points if p[1] <= 12], colour, name, at))
+    title = "Epsilon of all together, each count at epsilon 0.1 (delta 1e-6)"
+    panel = Panel(title, "number of counts", 200, 12, lines, 0, range(0, 201, 50), (4, 8, 12))
+    label = "Sums grow in a straight line, the other three bend; the numerical one is lowest"
+    return picture(label, [panel])
+
+
+PICTURES: dict[str, Callable[[], str]] = {
+    "neighbours.svg": neighbours,
+    "noise.svg": noise,
+    "groups.svg": groups,
+    "composition.svg": composition,
+}
+
+if __name__ == "__main__":
+    HERE.mkdir(exist_ok=True)
+    for name, draw in PICTURES.items():
+        (HERE / name).write_text(draw())

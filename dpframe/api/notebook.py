@@ -1,0 +1,166 @@
+"""What notebooks show of frames, queries, sessions and releases: nothing private, no scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from dpframe import pipeline
+from dpframe.aggregates.query import Query
+from dpframe.core.budget import Budget
+from dpframe.core.exact import nearest, show
+from dpframe.errors import LedgerError
+from dpframe.explain.markup import (
+    bar,
+    code,
+    escaped,
+    fragment,
+    head,
+    line,
+    named,
+    numbered,
+    opening,
+    quiet,
+    remark,
+    row,
+    table,
+    title,
+)
+from dpframe.explain.visible import shortened
+from dpframe.frames.groups import Groups
+from dpframe.frames.relation import Relation
+from dpframe.plan import Plan
+
+if TYPE_CHECKING:
+    from dpframe.api.session import Session
+
+_ROWS = 20
+_CHARGES = 5
+_LONGEST = 200
+
+
+def frame_html(relation: Relation) -> str:
+    """A private frame: whom it protects, its columns, and what was done to it."""
+    return fragment(
+        head("Private frame", relation.name, _protected(relation)),
+        _columns(relation),
+        *_steps(relation),
+        remark("Rows are never shown: aggregate with dp expressions, such as .dp_count()."),
+    )
+
+
+def groups_html(relation: Relation, groups: Groups) -> str:
+    """A private frame that is grouped."""
+    keys = "" if groups.discovered else f"<p>{quiet(f'keys: {groups.listed()}')}</p>"
+    return fragment(
+        head("Groups of", relation.name, _protected(relation)),
+        f"<p>{code(groups.words())} {line(groups.origin)}</p>{keys}",
+        *_steps(relation),
+        remark("Aggregate with .agg(...) and dp expressions."),
+    )
+
+
+def query_html(query: Query, bound: bool) -> str:
+    """A query: what it asks of which rows. It has not run."""
+    relation, groups = query.relation, query.groups
+    outputs = [row((named(output.name), code(output.words))) for output in query.outputs]
+    pieces = [
+        head("Private query of", relation.name, _protected(relation)),
+        table(("output", "asked for"), outputs),
+    ]
+    if groups is not None:
+        pieces += [title("groups"), f"<p>{code(groups.words())} {line(groups.origin)}</p>"]
+    run = ".explain(epsilon=...) says" if bound else "session.plan(query, epsilon=...) says"
+    hint = f"Nothing has run. {run} what it would do and cost."
+    return fragment(*pieces, *_steps(relation), remark(hint))
+
+
+def _protected(relation: Relation) -> str:
+    return f"protected: {relation.facts.unit.words()}"
+
+
+def _columns(relation: Relation) -> str:
+    made = (
+        row((named(name), code(dtype), quiet(known)))
+        for name, dtype, known in pipeline.known_columns(relation)
+    )
+    return table(("column", "type", "known without data"), made)
+
+
+def _steps(relation: Relation) -> tuple[str, ...]:
+    words = [code(step.words()) for step, _ in relation.steps]
+    return (title("rows"), numbered(words)) if words else ()
+
+
+def session_html(session: Session, name: str | None, where: str) -> str:
+    """A session: what is spent and what is left, and the last charges."""
+    first = head("Session", name or "", where)
+    try:
+        return fragment(first, *_account(session), *_charges(session.history))
+    except LedgerError as error:
+        return fragment(first, f'<div class="dpf-warn" role="note">{line(error.what)}</div>')
+
+
+def _account(session: Session) -> Iterable[str]:
+    spent, left = session.spent, session.remaining
+    whole = spent + left
+    share = nearest(spent.main / whole.main) if whole.main else 0.0
+    yield bar([("used", share)], f"{share:.0%} of the budget is spent")
+    rows = [("spent", spent), ("left", left), ("budget", session.budget)]
+    amounts = (row((what, *_amounts(amount))) for what, amount in rows)
+    yield table(("", "amount", "measure"), amounts)
+
+
+def _amounts(budget: Budget) -> tuple[str, str]:
+    return escaped(budget.words()), quiet(budget.measure)
+
+
+def _charges(history: pl.DataFrame) -> tuple[str, ...]:
+    """The last charges, the newest first."""
+    if history.is_empty():
+        return (remark("Nothing was charged so far."),)
+    last = history.tail(_CHARGES).reverse()
+    rows = []
+    for charge in last.iter_rows(named=True):
+        currency = "epsilon" if charge["rho"] is None else "rho"
+        amount = f"{currency} {show(charge[currency])}"
+        amount += f", delta {show(charge['delta'])}" if charge["delta"] else ""
+        time = f"{charge['time']:%Y-%m-%d %H:%M:%S} UTC"
+        rows.append(
+            row((time, code(charge["fingerprint"][:12]), escaped(amount), charge["status"]))
+        )
+    some = history.height > _CHARGES
+    shown = f"last {_CHARGES} of {history.height} charges" if some else "charges"
+    return title(shown), table(("time", "plan", "amount", "status"), rows)
+
+
+def release_html(frame: pl.DataFrame, plan: Plan, cost: Budget) -> str:
+    """A released result, which is public, with what it cost."""
+    paid = f"cost {cost.words()} ({cost.measure}); fingerprint {plan.fingerprint[:12]}"
+    return fragment(
+        head("Release of", plan.source, paid),
+        frame_table(frame),
+        opening(quiet("the plan it came from"), plan.explain("html")),
+    )
+
+
+def frame_table(frame: pl.DataFrame) -> str:
+    """The first rows of a public frame."""
+    numeric = [i for i, dtype in enumerate(frame.dtypes) if dtype.is_numeric()]
+    rows = (row(_cells(values), numeric) for values in frame.head(_ROWS).rows())
+    more = frame.height - _ROWS
+    rest = remark(f"and {more} more rows") if more > 0 else ""
+    return table(frame.columns, rows, numeric) + rest
+
+
+def _cells(values: Sequence[object]) -> list[str]:
+    return [_cell(value) for value in values]
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return quiet("null")
+    text = show(value) if isinstance(value, float) else str(value)
+    return line(shortened(text, _LONGEST))

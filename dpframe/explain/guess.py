@@ -1,0 +1,78 @@
+"""What noise and delta mean for groups of a size that somebody guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import ROUND_CEILING, Context
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from dpframe.core.exact import show
+from dpframe.errors import InvalidBounds
+from dpframe.mechanisms import KeyLaw, RandomizedResponse
+
+if TYPE_CHECKING:
+    from dpframe.plan import NoisyAggregate, Plan
+
+_TOO_MUCH = Fraction(1, 10)
+
+
+def size_of(size: object) -> int:
+    """A guessed number of individuals.
+
+    Raises
+    ------
+    InvalidBounds
+        When it is not a positive whole number.
+    """
+    if isinstance(size, int) and not isinstance(size, bool) and size > 0:
+        return size
+    raise InvalidBounds(
+        f"a guess of the individuals in each group is a positive whole number, and {size!r} is not",
+        where="explain(size=...)",
+        remedy="write for example size=1000",
+    )
+
+
+def warnings_at(plan: Plan, size: int) -> Iterator[str]:
+    """What to look at twice if each group, or the whole without groups, has so many individuals."""
+    individuals = size * (plan.groups or 1)
+    if plan.cost.slack > Fraction(1, individuals):
+        yield (
+            f"delta {show(plan.cost.slack)} is above one over {individuals} individuals: it allows "
+            "to publish one of them as they are"
+        )
+    for release in plan.releases:
+        if release.mechanism != "none":
+            yield from _large_error(release, size)
+
+
+def _large_error(release: NoisyAggregate, size: int) -> Iterator[str]:
+    what = f"{release.name} [{release.aggregate}]"
+    law = release.law
+    if isinstance(law, KeyLaw):
+        if release.accuracy() > size:
+            yield (
+                f"{what}: a group of {size} individuals may well be missing: only one of "
+                f"{show(release.accuracy())} appears with 95%"
+            )
+        return
+    responses = isinstance(law, RandomizedResponse)
+    most = size * (1.0 if responses else release.sensitivity.linf)
+    error = law.error(0.95, size) if isinstance(law, RandomizedResponse) else release.accuracy()
+    if error <= most * _TOO_MUCH:
+        return
+    found = f"the noise may be {about(error)} (95%)"
+    if release.candidates is not None:
+        found = f"the chosen score may be {about(error)} below the best (95%)"
+    yield (
+        f"{what}: {found}, more than a tenth of what {size} individuals amount to at most "
+        f"({show(most)})"
+    )
+
+
+def about(value: float) -> str:
+    """An error bound for people: four digits, rounded up so that it stays a bound."""
+    if not 1e-4 <= value < 1e15:
+        return show(value, 4)
+    return f"{Context(prec=4, rounding=ROUND_CEILING).create_decimal(repr(value)).normalize():f}"

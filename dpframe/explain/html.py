@@ -1,0 +1,137 @@
+"""Plans as HTML, for notebooks and review pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from dpframe.core.exact import nearest, show
+from dpframe.explain.markup import (
+    bar,
+    code,
+    escaped,
+    fragment,
+    head,
+    line,
+    listed,
+    named,
+    numbered,
+    opening,
+    quiet,
+    row,
+    table,
+    title,
+)
+from dpframe.explain.short import error, mechanism, outputs
+from dpframe.explain.story import Item, Section, amounts
+
+if TYPE_CHECKING:
+    from dpframe.core.budget import Budget
+    from dpframe.plan import NoisyAggregate, Plan
+
+_HEADS = ("release", "L0", "L1", "L2", "Linf", "mechanism", "scale", "95% error", "cost", "")
+_OVER = {1: ("sensitivity", 4)}
+_NUMBERS = (1, 2, 3, 4, 6, 7, 8)
+_PEOPLE = {"laplace": "Laplace", "gaussian": "Gaussian"}
+
+
+def html(plan: Plan, sections: tuple[Section, ...]) -> str:
+    """The plan as a fragment of a page, with what to look at twice first.
+
+    Parameters
+    ----------
+    plan, sections
+        The plan, and what there is to say about it.
+    """
+    remark = f"{amounts(plan.cost)} ({plan.cost.measure}); made from schemas, without data"
+    pieces = [head("Plan for", plan.source, remark)]
+    pieces += [_warnings(section) for section in sections if section.title == "look twice"]
+    for section in sections:
+        if section.title != "look twice":
+            pieces += [title(section.title), _section(plan, section)]
+    return fragment(*pieces)
+
+
+def _section(plan: Plan, section: Section) -> str:
+    match section.title:
+        case "releases":
+            return _releases(plan, section)
+        case "budget":
+            return _budget(plan, section)
+        case "rows" if section.numbered:
+            return numbered(_opens(item) for item in section.items)
+        case "protects" | "rows" | "groups":
+            return "".join(_paragraph(item) for item in section.items)
+        case _:
+            return table(("output", "how it comes about"), _outputs(plan, section))
+
+
+def _warnings(section: Section) -> str:
+    heads = listed(line(item.head) for item in section.items)
+    return (
+        f'<div class="dpf-warn" role="note"><strong>{escaped(section.title)}</strong>{heads}</div>'
+    )
+
+
+def _paragraph(item: Item) -> str:
+    return f"<p>{line(item.head)}</p>{listed(quiet(detail) for detail in item.details)}"
+
+
+def _opens(item: Item) -> str:
+    return opening(code(item.head), listed(line(detail) for detail in item.details))
+
+
+def _outputs(plan: Plan, section: Section) -> Iterator[str]:
+    for (name, words), item in zip(outputs(plan), section.items, strict=True):
+        notes = "".join(f"<br>{quiet(detail)}" for detail in item.details)
+        yield row((named(name), code(words) + notes))
+
+
+def _releases(plan: Plan, section: Section) -> str:
+    whole = sum((release.cost.main for release in plan.releases), Fraction(0))
+    rows = []
+    for number, (release, item) in enumerate(zip(plan.releases, section.items, strict=True), 1):
+        share = nearest(release.cost.main / whole) if whole else 0.0
+        rows.append(row(_cells(release, number, share), _NUMBERS))
+        rows.append(f'<tr><td class="dpf-more" colspan="{len(_HEADS)}">{_details(item)}</td></tr>')
+    return table(_HEADS, rows, _NUMBERS, _OVER)
+
+
+def _cells(release: NoisyAggregate, number: int, share: float) -> tuple[str, ...]:
+    s = release.sensitivity
+    return (
+        f"{number}. {named(release.name)} {quiet(release.aggregate)}",
+        *(show(number, 4) for number in (s.l0, s.l1, s.l2, s.linf)),
+        escaped(mechanism(release)).replace(" ", "&nbsp;"),
+        show(release.scale, 4) if release.scale else "",
+        escaped(error(release)),
+        _paid(release.cost),
+        bar([("used", share)], f"{share:.0%} of the plan", small=True) + quiet(f"{share:.0%}"),
+    )
+
+
+def _paid(cost: Budget) -> str:
+    """What a release costs, rounded; the details say more."""
+    slack = f"<br>delta {show(cost.slack, 4)}" if cost.slack else ""
+    return f"{cost.currency} {show(cost.main, 4)}{slack}"
+
+
+def _details(item: Item) -> str:
+    contents = item.head.partition("]: ")[2] or item.head
+    return opening(line(contents), listed(line(detail) for detail in item.details))
+
+
+def _budget(plan: Plan, section: Section) -> str:
+    drawn = ""
+    if plan.remaining is not None:
+        drawn = _drawn(plan.remaining.main, plan.cost.main, plan.remaining.covers(plan.cost))
+    return drawn + "".join(_paragraph(item) for item in section.items)
+
+
+def _drawn(before: Fraction, cost: Fraction, fits: bool) -> str:
+    """What the plan takes of what the session has left."""
+    if not fits:
+        return bar([("excess", 1.0)], "more than the session has left")
+    share = nearest(cost / before) if before else 0.0
+    return bar([("used", share)], f"{share:.0%} of what the session has left")

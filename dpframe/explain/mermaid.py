@@ -1,0 +1,76 @@
+"""Plans as Mermaid flowcharts, which many trackers and wikis draw."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dpframe.core.exact import show
+from dpframe.explain.short import error, mechanism, outputs
+from dpframe.explain.story import amounts
+from dpframe.explain.visible import shortened, visible
+
+if TYPE_CHECKING:
+    from dpframe.plan import NoisyAggregate, Plan
+
+_LONGEST = 120
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .,:=+/'()[]_")
+_MARKS = re.compile("([$°ﬂ¶])(?=[$°ß])")
+
+
+def mermaid(plan: Plan) -> str:
+    """From private rows through releases to outputs; only releases cross the line.
+
+    Long operations are shortened: the diagram shows the way, the other formats say everything.
+    """
+    return "\n".join(_lines(plan))
+
+
+def _lines(plan: Plan) -> Iterator[str]:
+    yield from ("---", f'title: "{amounts(plan.cost)} in all"', "---", "flowchart TD")
+    yield '  subgraph private["private rows, which never come out"]'
+    last = "source"
+    yield f"    source[({_label(plan.source, plan.unit.words())})]"
+    for number, step in enumerate(plan.steps, start=1):
+        yield f"    step{number}[{_label(step.words)}]"
+        yield f"    {last} --> step{number}"
+        last = f"step{number}"
+    if plan.grouping is not None:
+        yield f"    groups[{_label(plan.grouping)}]"
+        yield f"    {last} --> groups"
+        last = "groups"
+    yield "  end"
+    for number, release in enumerate(plan.releases, start=1):
+        yield f"  release{number}{{{{{_label(*_words(release))}}}}}"
+        yield f"  {last} ==> release{number}"
+    for at, (name, words) in enumerate(outputs(plan), start=1):
+        yield f"  output{at}([{_label(f'{name} = {words}')}])"
+        for number, release in enumerate(plan.releases, start=1):
+            if name in release.users:
+                yield f"  release{number} --> output{at}"
+
+
+def _words(release: NoisyAggregate) -> Iterator[str]:
+    yield f"{release.name}: {release.aggregate}"
+    yield mechanism(release)
+    if release.scale:
+        yield f"scale {show(release.scale, 4)}"
+    if release.mechanism != "none":
+        yield f"95%: {error(release)}"
+        yield amounts(release.cost)
+
+
+def _label(*lines: str) -> str:
+    """Lines of a node, quoted."""
+    return '"' + "<br/>".join(_text(line) for line in lines) + '"'
+
+
+def _text(text: str) -> str:
+    """Text that Mermaid shows as it is: all but plain characters by their numbers.
+
+    A space without width parts the signs in which Mermaid sees formulas, and those that it writes
+    numbers of characters with inside.
+    """
+    shown = _MARKS.sub("\\1\u200b", shortened(visible(text), _LONGEST))
+    return "".join(c if c in _PLAIN else f"#{ord(c)};" for c in shown)

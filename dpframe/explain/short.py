@@ -1,0 +1,39 @@
+"""Facts about a plan in a few characters, for tables and diagrams."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dpframe.explain.guess import about
+from dpframe.mechanisms import KeyLaw, RandomizedResponse
+
+if TYPE_CHECKING:
+    from dpframe.plan import NoisyAggregate, Plan
+
+_NAMES = {"laplace": "Laplace", "gaussian": "Gaussian", "randomized": "randomised"}
+
+
+def outputs(plan: Plan) -> tuple[tuple[str, str], ...]:
+    """Name and formula of each output."""
+    return tuple((output.name, output.words) for output in plan.outputs)
+
+
+def mechanism(release: NoisyAggregate) -> str:
+    """Its mechanism as people write it."""
+    if release.mechanism == "none":
+        return "exact"
+    if isinstance(release.law, KeyLaw):
+        return "selection of groups"
+    return " ".join(_NAMES.get(word, word) for word in release.mechanism.split("_"))
+
+
+def error(release: NoisyAggregate) -> str:
+    """How far off it may be, with 95% confidence."""
+    if release.mechanism == "none":
+        return ""
+    if isinstance(release.law, RandomizedResponse):
+        return f"± {about(release.law.error_per_root(0.95))} √rows"
+    found = about(release.accuracy())
+    if isinstance(release.law, KeyLaw):
+        return f"groups of {found}"
+    return f"{found} below best" if release.candidates is not None else f"± {found}"

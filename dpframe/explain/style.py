@@ -1,0 +1,46 @@
+"""How HTML of dpframe looks.
+
+Colours come from the page: text has its colour, lines and fills are of middle tones that can be
+told from white and from black. So it is readable in light and dark, in notebooks with themes of
+their own, and where a page strips styles all text is still there.
+"""
+
+# The class is written twice to weigh more than the rules that notebooks have for tables.
+STYLE = """
+.dpframe.dpframe{font:14px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;
+color:inherit;max-width:72em;margin:.5em 0;overflow-wrap:anywhere;text-align:left}
+.dpframe.dpframe code{font:12.5px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",
+monospace;color:inherit;background:rgba(128,128,128,.13);border:0;border-radius:3px;
+padding:.1em .35em;white-space:pre-wrap}
+.dpframe .dpf-head{border-bottom:2px solid #3f87c5;padding-bottom:.35em;margin-bottom:.7em}
+.dpframe .dpf-name{font-size:1.15em;font-weight:600}
+.dpframe .dpf-title{font-weight:600;margin:1.1em 0 .35em}
+.dpframe .dpf-quiet{opacity:.72}
+.dpframe .dpf-warn{border-left:4px solid #cf7f1b;background:rgba(207,127,27,.12);padding:.4em .8em;
+margin:.7em 0}
+.dpframe .dpf-warn ul{margin:.1em 0}
+.dpframe.dpframe ul,.dpframe.dpframe ol{margin:.15em 0;padding-left:1.7em}
+.dpframe.dpframe li{margin:.15em 0}
+.dpframe.dpframe p{margin:.15em 0}
+.dpframe.dpframe p.dpf-remark{margin:.4em 0 .6em}
+.dpframe details>summary{cursor:pointer}
+.dpframe .dpf-scroll{overflow-x:auto}
+.dpframe.dpframe table{border-collapse:collapse;border:0;margin:.2em 0;font-size:inherit;
+color:inherit;background:transparent}
+.dpframe.dpframe tbody tr,.dpframe.dpframe thead tr{background:transparent;border:0}
+.dpframe.dpframe td,.dpframe.dpframe th{text-align:left;vertical-align:top;border:0;
+padding:.25em .9em .25em 0;font-weight:400;white-space:normal;overflow-wrap:break-word}
+.dpframe.dpframe thead th{border-bottom:1px solid rgba(128,128,128,.55);font-size:.88em;opacity:.8;
+vertical-align:bottom;white-space:nowrap}
+.dpframe.dpframe thead th.dpf-over{text-align:center;padding-bottom:.1em}
+.dpframe.dpframe tbody tr.dpf-line>td{border-top:1px solid rgba(128,128,128,.28)}
+.dpframe.dpframe tbody tr.dpf-line:first-child>td{border-top:0}
+.dpframe.dpframe td.dpf-number,.dpframe.dpframe th.dpf-number{text-align:right;white-space:nowrap;
+font-variant-numeric:tabular-nums}
+.dpframe.dpframe td.dpf-more{overflow-wrap:anywhere;padding-bottom:.5em;font-size:.93em}
+.dpframe .dpf-bar{display:flex;height:.62em;border:1px solid rgba(128,128,128,.6);border-radius:3px;
+overflow:hidden;margin:.45em 0 .3em;max-width:36em}
+.dpframe .dpf-bar.dpf-small{display:inline-flex;width:4.5em;margin:0 .5em 0 0}
+.dpframe .dpf-used{background:#3f87c5}
+.dpframe .dpf-excess{background:#d2504a}
+"""

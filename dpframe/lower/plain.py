@@ -1,0 +1,142 @@
+"""What plain Polars has for the same aggregates: without bounds, limits and grids.
+
+Simulations on public data compare with it. Nothing here is ever run on private data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from dpframe.aggregates.per_unit import is_per_unit
+from dpframe.aggregates.registry import BY_KIND
+from dpframe.aggregates.request import Request, Scope
+from dpframe.aggregates.values import Value
+from dpframe.frames.groups import Groups
+from dpframe.frames.relation import Relation
+from dpframe.lower.engine import collected
+from dpframe.lower.numbering import numbered
+from dpframe.lower.pairs import UNIT
+from dpframe.lower.tables import Sources, group_columns, key_expression, lower_rows, unit_expression
+from dpframe.rows.fold import domain, lower
+
+
+def has_plain(request: Request, scope: Scope) -> bool:
+    """Whether the aggregate has bounds, so that the exact tables are not the plain result."""
+    return bool(_expressions(request, scope, None if request.tree is None else "x"))
+
+
+def found_keys(relation: Relation, groups: Groups, source: Sources) -> pl.DataFrame:
+    """All keys that a public frame has, sorted."""
+    names = group_columns(groups)
+    rows = _rows(relation, groups, (), source).select(names).unique()
+    (found,) = collected([rows])
+    typed = found.select(
+        pl.col(name).cast(dtype) for name, dtype in zip(names, groups.keys.dtypes, strict=True)
+    )
+    ordered = typed[found.select(pl.arg_sort_by(names)).to_series()]
+    return ordered.rename(dict(zip(names, groups.keys.columns, strict=True)))
+
+
+def run_plain(
+    relation: Relation, groups: Groups | None, requests: Sequence[Request], source: Sources
+) -> list[tuple[pl.Series, ...]]:
+    """The plain result of each request, by number of the public key: one column of physical
+    numbers, or several that make a list.
+
+    Raises
+    ------
+    EngineError
+        When the engine fails.
+    """
+    scope = Scope(relation.facts, groups)
+    names = [] if groups is None else group_columns(groups)
+    totals = [_of_totals(request, scope) for request in requests]
+    rows = _rows(relation, groups, requests, source, whose=any(totals))
+    made: list[tuple[pl.Series, ...]] = [()] * len(requests)
+    for of_totals in (False, True):
+        chosen = [i for i, found in enumerate(totals) if found is of_totals]
+        if not chosen:
+            continue
+        columns = {i: f"r{i}" for i in chosen if requests[i].tree is not None}
+        values = _totals(rows, [*names, UNIT], list(columns.values())) if of_totals else rows
+        plain = [
+            (i, j, expression)
+            for i in chosen
+            for j, expression in enumerate(_expressions(requests[i], scope, columns.get(i)))
+        ]
+        named = [expression.alias(f"v{i}_{j}") for i, j, expression in plain]
+        reduced = values.group_by(names).agg(*named) if names else values.select(*named)
+        result, empty = collected([reduced, rows.clear().select(*named)])
+        placed = _placed(result, groups, names)
+        for i, j, _ in plain:
+            none = empty[f"v{i}_{j}"].item()
+            column = placed[f"v{i}_{j}"]
+            made[i] = (*made[i], column if none is None else column.fill_null(none))
+    return made
+
+
+def _expressions(request: Request, scope: Scope, column: str | None) -> tuple[pl.Expr, ...]:
+    values = None if column is None else pl.col(column)
+    return BY_KIND[request.kind].plain(request, scope, values)
+
+
+def _of_totals(request: Request, scope: Scope) -> bool:
+    """Whether the result is one of totals of individuals; the sum of all totals is that of rows."""
+    if request.tree is None or request.kind in ("count", "sum"):
+        return False
+    return is_per_unit(request, scope, domain(request.tree, scope.facts.columns).dtype)
+
+
+def _rows(
+    relation: Relation,
+    groups: Groups | None,
+    requests: Sequence[Request],
+    source: Sources,
+    whose: bool = False,
+) -> pl.LazyFrame:
+    """The frame after all steps: keys, whose row it is, and the value of each request."""
+    by = () if groups is None else groups.by
+    names = [] if groups is None else group_columns(groups)
+    made = {name: key_expression(n.tree, relation, pl) for name, n in zip(names, by, strict=True)}
+    made |= {
+        f"r{i}": _number(request, relation)
+        for i, request in enumerate(requests)
+        if request.tree is not None
+    }
+    if whose:
+        made[UNIT] = unit_expression(relation, pl)
+    frame = lower_rows(relation, source, pl, 0)
+    if not made:  # rows alone are counted
+        return frame
+    marked = frame.with_columns(e.alias(f"__{name}") for name, e in made.items())
+    return marked.select(pl.col(f"__{name}").alias(name) for name in made)
+
+
+def _number(request: Request, relation: Relation) -> pl.Expr:
+    """The values as numbers, where they are numbers; null and NaN are no values."""
+    assert request.tree is not None
+    columns = relation.facts.columns
+    found = domain(request.tree, columns)
+    value = lower(request.tree, columns, pl)
+    if not found.dtype.is_ordered:
+        return value
+    number = Value(request.tree, found).number(value, pl)
+    return number if Value(request.tree, found).is_whole else number.fill_nan(None)
+
+
+def _totals(rows: pl.LazyFrame, keys: list[str], columns: list[str]) -> pl.LazyFrame:
+    """One row for each individual in a group."""
+    known = (pl.when(pl.col(c).count() > 0).then(pl.col(c).sum()).alias(c) for c in columns)
+    return rows.group_by(keys).agg(*known)
+
+
+def _placed(result: pl.DataFrame, groups: Groups | None, names: Sequence[str]) -> pl.DataFrame:
+    """A row for each public key; nulls where the frame has no rows of it."""
+    if groups is None:
+        return result
+    kept, numbers = numbered(groups.keys, result, names)
+    found = kept.select(pl.col("^v.*$"), pl.Series("k", numbers))
+    places = pl.DataFrame({"k": pl.int_range(groups.size, eager=True)})
+    return places.join(found, on="k", how="left", maintain_order="left")

@@ -1,0 +1,86 @@
+"""What must hold of a plan that is read: what follows from the rest follows from it.
+
+A plan that a query makes is consistent. One that is read could show a reviewer a sensitivity that
+its noise was not made for, or a mechanism that its law is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dpframe.errors import DPFrameError
+from dpframe.mechanisms import KeyLaw, SelectionLaw
+from dpframe.mechanisms.events import events_of
+from dpframe.plan.noisy_aggregate import NoisyAggregate, scale_of
+
+if TYPE_CHECKING:
+    from dpframe.plan.plan import Plan
+
+COMPOSITIONS = ("sum", "numerical", "zcdp")
+SPLITS = ("least error", "equal", "weights")
+
+
+def contradiction(plan: Plan) -> str | None:
+    """The first thing that does not follow from the rest of the plan, if any."""
+    try:
+        return next(_contradictions(plan), None)
+    except (ArithmeticError, ValueError, AssertionError, DPFrameError):
+        return "its numbers"
+
+
+def _contradictions(plan: Plan) -> Iterator[str]:
+    if plan.composition not in COMPOSITIONS:
+        yield "composition"
+    if plan.split not in SPLITS:
+        yield "split"
+    yield from _of_groups(plan)
+    names = [output.name for output in plan.outputs]
+    if len({*names}) != len(names):
+        yield "outputs"
+    for i, output in enumerate(plan.outputs):
+        if not all(0 <= number < len(plan.releases) for number in output.releases):
+            yield f"outputs[{i}].releases"
+    for i, release in enumerate(plan.releases):
+        for what in _of_release(release):
+            yield f"releases[{i}].{what}"
+        if not isinstance(release.law, KeyLaw) and not {release.name, *release.users} <= {*names}:
+            yield f"releases[{i}].users"
+
+
+def _of_groups(plan: Plan) -> Iterator[str]:
+    grouped = plan.grouping is not None
+    if (plan.keys_digest is not None) != grouped or (plan.grouped_by is not None) != grouped:
+        yield "grouping"
+    if (plan.keys is None) != (plan.groups is None) or (plan.keys is not None and not grouped):
+        yield "keys"
+    chosen = any(isinstance(release.law, KeyLaw) for release in plan.releases)
+    if chosen != (grouped and plan.keys is None):
+        yield "groups"
+    if plan.best_group and plan.keys is None:
+        yield "best_group"
+
+
+def _of_release(release: NoisyAggregate) -> Iterator[str]:
+    law, spread = release.law, release.spread
+    if release.mechanism != law.name:
+        yield "mechanism"
+    if release.step <= 0 or release.scale != scale_of(law, release.step):
+        yield "scale"
+    exact = release.exact
+    if any(norm < 0 for norm in (exact.l0, exact.l1, exact.l2_squared, exact.linf)):
+        yield "exact"
+    if release.sensitivity != exact.scaled(release.step).public():
+        yield "sensitivity"
+    bounds = (spread.rows, spread.groups, spread.per_group)
+    if not spread.is_bounded or any(bound is not None and bound < 0 for bound in bounds):
+        yield "spread"
+    reach = None if release.scores is None else release.scores.l1
+    events_of(law, exact, reach)
+    chooses = isinstance(law, SelectionLaw)
+    if (release.candidates is not None) != chooses or (release.scores is not None) != chooses:
+        yield "candidates"
+    if release.candidates is not None and release.candidates < 1:
+        yield "candidates"
+    if release.entries < 0 or release.repeats < 0 or release.bias < 0:
+        yield "entries"

@@ -1,0 +1,237 @@
+"""Released results: bars with intervals, and histograms."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from dpframe.errors import DPFrameError, UnsupportedOperation
+from dpframe.plots.style import (
+    BAR,
+    MARK,
+    ROW,
+    WIDTH,
+    altair,
+    data,
+    finished,
+    named,
+    only_first,
+    panels,
+)
+
+if TYPE_CHECKING:
+    from dpframe.plan import Plan
+
+_MOST_OUTPUTS = 12
+_MOST_FACETS = 12
+_SINGLE = ("count", "sum", "histogram", "n_unique")
+"""Results whose error is that of one noisy number."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Bars:
+    """What one panel shows.
+
+    Parameters
+    ----------
+    name
+        The output.
+    rows
+        `group`, `value`, `low` and `high`, the last two null where nothing is known; for bins
+        `lower` and `upper` as well.
+    labels
+        What the bars are: the keys, the categories.
+    value
+        What is measured.
+    """
+
+    name: str
+    rows: pl.DataFrame
+    labels: str
+    value: str
+
+
+def plot_release(frame: pl.DataFrame, plan: Plan, most: int) -> Any:
+    """One panel per output that is a number or a histogram."""
+    bars, notes = [], []
+    for name in [output.name for output in plan.outputs[:_MOST_OUTPUTS]]:
+        made = _bars_of(name, frame, plan)
+        if made is None:
+            notes.append(f"{name} is no number, and not shown")
+            continue
+        if made.rows["low"].null_count() == made.rows.height:
+            notes.append(_no_interval(name, plan))
+        bars.append(made)
+    if not bars:
+        raise UnsupportedOperation(
+            "no output of the release is a number",
+            where="release.plot()",
+            remedy="see release.frame",
+        )
+    charts = []
+    for made in bars:
+        chart, cut = _panel(made, most)
+        notes += cut
+        charts.append(named(chart, made.name) if len(bars) > 1 else chart)
+    notes += only_first(len(plan.outputs), _MOST_OUTPUTS, "outputs")
+    title = (
+        f"{bars[0].name} of {plan.source!r}" if len(bars) == 1 else f"Release of {plan.source!r}"
+    )
+    given = any(f"{made.value}_low" in frame.columns for made in bars)
+    which = "intervals as collected" if given else "95% intervals"
+    if any(made.rows["low"].null_count() < made.rows.height for made in bars):
+        notes = [f"{plan.cost.words()}; lines are {which}", *notes]
+    return finished(panels(charts), title, list(dict.fromkeys(notes)))
+
+
+def _no_interval(name: str, plan: Plan) -> str:
+    if any(r.candidates is not None for r in plan.releases if name in r.users):
+        return f"{name} is chosen, and has no interval"
+    return f"no interval of {name} is known: collect it with interval=0.95"
+
+
+def _bars_of(name: str, frame: pl.DataFrame, plan: Plan) -> _Bars | None:
+    outputs = {output.name for output in plan.outputs}
+    ends = {f"{output}_{end}" for output in outputs for end in ("low", "high")}
+    if len(outputs) == 1 and "count" in frame.columns and _kinds(name, plan) == {"histogram"}:
+        table = {name, "lower", "upper", "count", "count_low", "count_high"}
+        return _histogram(name, frame, [c for c in frame.columns if c not in table], plan)
+    keys = [c for c in frame.columns if c not in outputs | ends]
+    if name not in frame.columns:
+        return None
+    dtype = frame.schema[name]
+    if isinstance(dtype, pl.List) and isinstance(dtype.inner, pl.Struct):
+        if "count" not in [field.name for field in dtype.inner.fields]:
+            return None
+        lists = frame.select(*keys, pl.col(name).alias("__list")).explode("__list")
+        return _histogram(name, lists.unnest("__list"), keys, plan)
+    if not (dtype.is_numeric() or dtype == pl.Duration):
+        return None
+    value = pl.col(name).dt.total_microseconds() / 1e6 if dtype == pl.Duration else pl.col(name)
+    what = f"{name}, in seconds" if dtype == pl.Duration else name
+    rows = _with_ends(frame, name, name, plan).select(
+        _label(keys), value.cast(pl.Float64).alias("value"), "low", "high"
+    )
+    return _Bars(name, rows, ", ".join(keys), what)
+
+
+def _histogram(name: str, table: pl.DataFrame, keys: list[str], plan: Plan) -> _Bars:
+    rows = _with_ends(table, name, "count", plan).select(
+        pl.col(name).cast(pl.String).fill_null("other or null").alias("bar"),
+        _label(keys),
+        *(pl.col(c).cast(pl.Float64) for c in ("lower", "upper") if _is_axis(table, c)),
+        pl.col("count").cast(pl.Float64).alias("value"),
+        "low",
+        "high",
+    )
+    return _Bars(name, rows, ", ".join(keys), "count")
+
+
+def _is_axis(table: pl.DataFrame, column: str) -> bool:
+    return column in table.columns and table.schema[column].is_numeric()
+
+
+def _with_ends(frame: pl.DataFrame, name: str, column: str, plan: Plan) -> pl.DataFrame:
+    """The ends of intervals: those that were asked for, or what the plan says of one number."""
+    if f"{column}_low" in frame.columns and frame.schema[f"{column}_low"].is_numeric():
+        low, high = pl.col(f"{column}_low"), pl.col(f"{column}_high")
+        return frame.with_columns(
+            low.cast(pl.Float64).alias("low"), high.cast(pl.Float64).alias("high")
+        )
+    error: float | None = None
+    kinds = _kinds(name, plan)
+    if len(kinds) == 1 and kinds <= set(_SINGLE) and frame.schema[column].is_numeric():
+        with suppress(DPFrameError):  # of arithmetic and of responses nothing is known
+            error = plan.accuracy(name)
+    if error is None:
+        nothing = pl.lit(None, dtype=pl.Float64)
+        return frame.with_columns(nothing.alias("low"), nothing.alias("high"))
+    value = pl.col(column).cast(pl.Float64)
+    return frame.with_columns((value - error).alias("low"), (value + error).alias("high"))
+
+
+def _kinds(name: str, plan: Plan) -> set[str]:
+    return {r.aggregate for r in plan.releases if name in r.users}
+
+
+def _label(keys: list[str]) -> pl.Expr:
+    if not keys:
+        return pl.lit("all rows").alias("group")
+    text = [pl.col(key).cast(pl.String).fill_null("null") for key in keys]
+    return pl.concat_str(text, separator=", ").alias("group")
+
+
+def _panel(bars: _Bars, most: int) -> tuple[Any, list[str]]:
+    """The chart, and what it leaves out."""
+    if "bar" not in bars.rows.columns:
+        cut = only_first(bars.rows.height, most, "groups", "the largest")
+        largest = pl.col("value").abs().rank("ordinal", descending=True) <= most
+        rows = bars.rows.filter(largest) if cut else bars.rows
+        return _horizontal(rows.rename({"group": "bar"}), bars.labels or None, bars.value), cut
+    groups = bars.rows["group"].unique(maintain_order=True)
+    if len(groups) == 1:
+        return _one_histogram(bars, bars.rows, most)
+    cut = only_first(len(groups), _MOST_FACETS, "groups")
+    charts = []
+    for group in groups.head(_MOST_FACETS).to_list():
+        chart, less = _one_histogram(bars, bars.rows.filter(pl.col("group") == group), most)
+        charts.append(named(chart.properties(width=WIDTH // 2), group))
+        cut = list(dict.fromkeys([*cut, *less]))
+    return altair().concat(*charts, columns=2).resolve_scale(y="shared"), cut
+
+
+def _one_histogram(bars: _Bars, rows: pl.DataFrame, most: int) -> tuple[Any, list[str]]:
+    if "lower" in rows.columns and rows["lower"].null_count() < rows.height:
+        return _vertical(rows.drop_nulls("lower"), bars), _others(rows)
+    cut = only_first(rows.height, most, "categories", "the largest")
+    if cut:
+        rows = rows.filter(pl.col("value").rank("ordinal", descending=True) <= most)
+    return _horizontal(rows, bars.name, bars.value), cut
+
+
+def _others(rows: pl.DataFrame) -> list[str]:
+    return ["values outside the bins are not shown"] if rows["lower"].null_count() else []
+
+
+def _horizontal(rows: pl.DataFrame, labels: str | None, value: str) -> Any:
+    alt = altair()
+    base = alt.Chart(data(rows.select("bar", "value", "low", "high").to_dicts()))
+    y = alt.Y("bar:N", sort=None, title=labels)
+    tooltip = _tooltip("bar:N")
+    made = base.mark_bar(color=BAR).encode(x=alt.X("value:Q", title=value), y=y, tooltip=tooltip)
+    ends = base.mark_rule(color=MARK, strokeWidth=2.5).encode(
+        x="low:Q", x2="high:Q", y=y, tooltip=tooltip
+    )
+    layers = alt.layer(made, _known(ends))
+    return layers.properties(width=WIDTH, height=max(2 * ROW, ROW * rows.height))
+
+
+def _vertical(rows: pl.DataFrame, bars: _Bars) -> Any:
+    alt = altair()
+    middle = ((pl.col("lower") + pl.col("upper")) / 2).alias("middle")
+    base = alt.Chart(data(rows.with_columns(middle).to_dicts()))
+    tooltip = _tooltip("bar:N")
+    made = base.mark_bar(color=BAR, binSpacing=1).encode(
+        x=alt.X("lower:Q", bin="binned", title=bars.name),
+        x2="upper:Q",
+        y=alt.Y("value:Q", title=bars.value),
+        tooltip=tooltip,
+    )
+    ends = base.mark_rule(color=MARK, strokeWidth=2.5).encode(
+        x="middle:Q", y="low:Q", y2="high:Q", tooltip=tooltip
+    )
+    return alt.layer(made, _known(ends)).properties(width=WIDTH, height=220)
+
+
+def _known(ends: Any) -> Any:
+    """Intervals where there are any."""
+    return ends.transform_filter("isValid(datum.low) && isValid(datum.high)")
+
+
+def _tooltip(label: str) -> list[Any]:
+    alt = altair()
+    numbers = [alt.Tooltip(f"{name}:Q", format=",.6~g") for name in ("value", "low", "high")]
+    return [alt.Tooltip(label, title="group"), *numbers]

@@ -1,0 +1,117 @@
+"""The distribution of errors over the runs of a simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from dpframe.errors import UnsupportedOperation
+from dpframe.plots.style import (
+    BAR,
+    INK,
+    MARK,
+    MIDDLE,
+    ROW,
+    WIDTH,
+    altair,
+    data,
+    finished,
+    named,
+    only_first,
+    panels,
+)
+
+_MOST_OUTPUTS = 12
+_SHARES = {"p05": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
+
+
+def plot_simulation(
+    results: pl.DataFrame, keys: Sequence[str], runs: int, *, relative: bool, most: int
+) -> Any:
+    """One panel per output, one row per group: where the errors of all runs lie.
+
+    Parameters
+    ----------
+    results
+        As `Simulation.results` has them.
+    keys
+        The columns of it that name a group or an entry.
+    runs
+        How often noise was drawn.
+    relative, most
+        As for `Simulation.plot`.
+    """
+    spread = _spread(results, keys, relative)
+    outputs = spread["output"].unique(maintain_order=True).to_list()
+    if not outputs:
+        raise UnsupportedOperation(
+            "no output of the simulation has "
+            + ("a relative error" if relative else "errors that are numbers"),
+            where="simulation.plot()",
+            remedy="read simulation.errors" + (", or plot(relative=False)" if relative else ""),
+        )
+    notes = [
+        f"of {runs:,} runs on public data: 90% of the runs (line), half (bar), the median (tick)",
+        "diamond: the result without noise, off by clamping and limits alone",
+    ]
+    charts = []
+    for output in outputs[:_MOST_OUTPUTS]:
+        mine = spread.filter(pl.col("output") == output)
+        cut = only_first(mine.height, most, "groups", "the largest")
+        notes += cut
+        if cut:
+            largest = pl.col("size").rank("ordinal", descending=True) <= most
+            mine = mine.filter(largest)
+        charts.append(named(_panel(mine, relative), output))
+    notes += only_first(len(outputs), _MOST_OUTPUTS, "outputs")
+    return finished(panels(charts), "Errors of a simulation", list(dict.fromkeys(notes)))
+
+
+def _spread(results: pl.DataFrame, keys: Sequence[str], relative: bool) -> pl.DataFrame:
+    """Quantiles of the error of each output and group that has any."""
+    if "plain" not in results.columns:
+        return pl.DataFrame(schema={"output": pl.String})
+    plain = pl.col("plain")
+    unit = pl.when(plain != 0).then(plain.abs()) if relative else pl.lit(1.0)
+    error = (pl.col("noisy") - plain) / unit
+    by = ["output", *keys]
+    found = results.group_by(by, maintain_order=True).agg(
+        plain.abs().first().alias("size"),
+        ((pl.col("exact") - plain) / unit).first().alias("limits"),
+        *(error.quantile(q, "linear").alias(name) for name, q in _SHARES.items()),
+    )
+    label = pl.concat_str(
+        [pl.col(k).cast(pl.String).fill_null("null") for k in keys], separator=", "
+    )
+    finite = found.filter(pl.all_horizontal(pl.col(*_SHARES).is_finite().fill_null(False)))
+    return finite.with_columns((label if keys else pl.lit("all rows")).alias("group"))
+
+
+def _panel(spread: pl.DataFrame, relative: bool) -> Any:
+    alt = altair()
+    base = alt.Chart(data(spread.select("group", "limits", *_SHARES).to_dicts()))
+    y = alt.Y("group:N", sort=None, title=None)
+    axis = alt.Axis(format="~%") if relative else alt.Axis(format=",.4~g")
+    title = "error, in % of the plain result" if relative else "error, in the output's units"
+    scale = alt.Scale(zero=True, nice=True)
+    x = alt.X("p05:Q", title=title, axis=axis, scale=scale)
+    form = "+.3%" if relative else "+,.4~g"
+    words = {"p05": "5%", "p25": "25%", "p50": "median", "p75": "75%", "p95": "95%"}
+    tooltip = [
+        alt.Tooltip("group:N"),
+        *(alt.Tooltip(f"{name}:Q", title=words[name], format=form) for name in _SHARES),
+        alt.Tooltip("limits:Q", title="without noise", format=form),
+    ]
+    zero = alt.Chart(data([{"zero": 0}])).mark_rule(color=INK, strokeWidth=1).encode(x="zero:Q")
+    lines = base.mark_rule(color=BAR, strokeWidth=2).encode(x=x, x2="p95:Q", y=y, tooltip=tooltip)
+    bars = base.mark_bar(color=BAR, size=10).encode(x="p25:Q", x2="p75:Q", y=y, tooltip=tooltip)
+    ticks = base.mark_tick(color=MIDDLE, thickness=2, size=10).encode(
+        x="p50:Q", y=y, tooltip=tooltip
+    )
+    limits = base.mark_point(shape="diamond", filled=True, color=MARK, size=60, opacity=1).encode(
+        x="limits:Q", y=y, tooltip=tooltip
+    )
+    layers = alt.layer(zero, lines, bars, ticks, limits)
+    return layers.properties(width=WIDTH, height=max(2 * ROW, ROW * spread.height))

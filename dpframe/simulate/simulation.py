@@ -1,0 +1,214 @@
+"""What many runs of a plan on public data gave, and how far off they were."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.plan import Plan
+from dpframe.plots import plot_simulation
+from dpframe.simulate.entries import Entries
+
+_RESULTS = (
+    *("run", "output", "entry", "plain", "exact", "noisy"),
+    *("plain_choice", "exact_choice", "choice"),
+)
+_ERRORS = (
+    *("bias", "limits_bias", "rmse", "noise_rmse"),
+    *("relative_error", "error_95", "missing", "wrong"),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Simulation:
+    """The errors of a plan on public data, made by `PrivateQuery.simulate`.
+
+    It tells about the public data as it is, without privacy: never simulate on private data.
+
+    Parameters
+    ----------
+    plan
+        What was simulated.
+    runs
+        How often noise was drawn.
+    results
+        One row for each run, output, group and entry: `run`, the keys, `output`, `entry` where an
+        output has several numbers (categories, bins, quantiles, ranks), and three numbers. `plain`
+        is what Polars has without bounds and limits, `exact` the released result without noise, and
+        `noisy` the released result, null where there is none. Dates are days, times and durations
+        seconds. Choices have `plain_choice`, `exact_choice` and `choice` instead. A key of such a
+        name has an underscore after it.
+    errors
+        One row for each output, group and entry: the keys, `output`, `entry`, `plain`, `exact`,
+        and over all runs that have a result
+
+        - `bias`: the mean of noisy - plain, with limits and noise,
+        - `limits_bias`: exact - plain, what clamping, limits and the grid of values do,
+        - `rmse`: the root of the mean square of noisy - plain,
+        - `noise_rmse`: that of noisy - exact, what noise does,
+        - `relative_error`: the median of |noisy - plain| / |plain|, null where plain is 0,
+        - `error_95`: what |noisy - plain| keeps within in 95% of runs,
+        - `missing`: the share of runs without a result,
+        - `wrong`: for choices, the share of runs in which another one was made than plain Polars.
+    """
+
+    plan: Plan = field(repr=False)
+    runs: int
+    results: pl.DataFrame = field(repr=False)
+    errors: pl.DataFrame = field(repr=False)
+
+    def plot(self, *, relative: bool = True, most: int = 30) -> Any:
+        """The distribution of errors, as an Altair chart: for each output and group the median, the
+        middle half and the middle 90% of runs, and what limits do to the exact result.
+
+        Parameters
+        ----------
+        relative
+            Whether errors are shares of the plain results; else they are in the output's units.
+        most
+            How many groups are shown of each output, the largest first.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When Altair is not installed, or no output is a number.
+        """
+        keys = [n for n in self.results.columns if n not in _RESULTS or n == "entry"]
+        return plot_simulation(self.results, keys, self.runs, relative=relative, most=most)
+
+    def __repr__(self) -> str:
+        return f"<Simulation of {self.runs} runs on public data>\n{self.errors}"
+
+    def _repr_html_(self) -> str:
+        return f"<p>Simulation of {self.runs} runs on public data</p>{self.errors._repr_html_()}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """All results of one output.
+
+    Parameters
+    ----------
+    entries
+        What it releases.
+    plain, exact
+        Of shape (groups, entries).
+    noisy
+        Of shape (runs, groups, entries).
+    """
+
+    entries: Entries
+    plain: NDArray[Any]
+    exact: NDArray[Any]
+    noisy: NDArray[Any]
+
+
+def simulation_of(
+    plan: Plan, runs: int, keys: pl.DataFrame | None, outcomes: Sequence[Outcome]
+) -> Simulation:
+    """The frames of a simulation."""
+    if keys is not None:
+        taken = {*_RESULTS, *_ERRORS}
+        keys = keys.rename({name: f"{name}_" for name in keys.columns if name in taken})
+    results, errors = [], []
+    for outcome in outcomes:
+        labels = _labels(keys, outcome)
+        results.append(_results(labels, outcome))
+        errors.append(_errors(labels, outcome))
+    return Simulation(plan, runs, _shaped(results), _shaped(errors))
+
+
+def _labels(keys: pl.DataFrame | None, outcome: Outcome) -> pl.DataFrame:
+    """The keys, output and entry of each number of one run."""
+    groups, entries = outcome.plain.shape
+    cell = pl.int_range(groups * entries, eager=True)
+    made = [] if keys is None else keys[(cell // entries).to_list()].get_columns()
+    listed = outcome.entries.labels
+    names = [None] * len(cell) if listed is None else [*listed] * groups
+    return pl.DataFrame(
+        [
+            *made,
+            pl.Series("output", [outcome.entries.name] * len(cell), dtype=pl.String),
+            pl.Series("entry", names, dtype=pl.String),
+        ]
+    )
+
+
+def _results(labels: pl.DataFrame, outcome: Outcome) -> pl.DataFrame:
+    runs, size = len(outcome.noisy), labels.height
+    number = pl.Series("run", np.repeat(np.arange(runs), size), dtype=pl.Int64)
+    repeated = pl.concat([labels] * runs) if runs else labels.clear()
+    plain, exact = (np.tile(a.reshape(-1), runs) for a in (outcome.plain, outcome.exact))
+    return pl.DataFrame([number, *repeated]).with_columns(
+        *_values(outcome.entries.choices, plain, exact, outcome.noisy.reshape(-1))
+    )
+
+
+def _values(
+    choices: bool, plain: NDArray[Any], exact: NDArray[Any], noisy: NDArray[Any]
+) -> list[pl.Series]:
+    if choices:
+        return [
+            pl.Series("plain_choice", plain.tolist(), dtype=pl.String),
+            pl.Series("exact_choice", exact.tolist(), dtype=pl.String),
+            pl.Series("choice", noisy.tolist(), dtype=pl.String),
+        ]
+    return [
+        pl.Series(name, values, dtype=pl.Float64).fill_nan(None)
+        for name, values in (("plain", plain), ("exact", exact), ("noisy", noisy))
+    ]
+
+
+def _errors(labels: pl.DataFrame, outcome: Outcome) -> pl.DataFrame:
+    runs, size = len(outcome.noisy), labels.height
+    plain, exact = (np.tile(a.reshape(-1), runs) for a in (outcome.plain, outcome.exact))
+    noisy = outcome.noisy.reshape(-1)
+    long = pl.DataFrame(
+        [
+            pl.Series("cell", np.tile(np.arange(size), runs)),
+            *_values(outcome.entries.choices, plain, exact, noisy),
+        ]
+    )
+    made = _of_choices() if outcome.entries.choices else _of_numbers()
+    summary = long.group_by("cell", maintain_order=True).agg(*made)
+    return pl.concat([labels, summary.drop("cell")], how="horizontal")
+
+
+def _of_choices() -> list[pl.Expr]:
+    choice, plain = pl.col("choice"), pl.col("plain_choice")
+    return [
+        plain.first(),
+        pl.col("exact_choice").first(),
+        choice.is_null().mean().alias("missing"),
+        (choice != plain).mean().alias("wrong"),
+    ]
+
+
+def _of_numbers() -> list[pl.Expr]:
+    plain, exact, noisy = pl.col("plain"), pl.col("exact"), pl.col("noisy")
+    error = noisy - plain
+    share = pl.when(plain != 0).then(error.abs() / plain.abs())
+    return [
+        plain.first(),
+        exact.first(),
+        error.mean().alias("bias"),
+        (exact - plain).first().alias("limits_bias"),
+        (error * error).mean().sqrt().alias("rmse"),
+        ((noisy - exact) ** 2).mean().sqrt().alias("noise_rmse"),
+        share.median().alias("relative_error"),
+        error.abs().quantile(0.95, "higher").alias("error_95"),
+        noisy.is_null().mean().alias("missing"),
+    ]
+
+
+def _shaped(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """All outputs below each other, without columns that none of them needs."""
+    made = pl.concat(frames, how="diagonal")
+    unused = "entry" if made["entry"].null_count() == made.height else None
+    ordered = [name for name in made.columns if name != unused]
+    return made.select(ordered)

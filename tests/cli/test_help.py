@@ -1,0 +1,75 @@
+"""`--help` of every command says what it takes."""
+
+from __future__ import annotations
+
+import pytest
+
+from dpframe.cli import EXIT_CODES
+from tests.cli.commands import Run
+
+HELP: dict[str, tuple[str, ...]] = {
+    "": ("exit codes:", "demo", "explain", "diff", "approve", "run", "inspect", "ledger"),
+    "demo": ("--data FILE",),
+    "explain": ("--format {text,markdown,html,mermaid}", "--output PLAN.json", "--json", "no data"),
+    "diff": ("A.json B.json", "Exit code 0 if nothing, 1 if anything", "--json"),
+    "approve": ("--by WHO", "--ledger WHERE", "--name BUDGET", "--new-key", "DPFRAME_APPROVAL_KEY"),
+    "run": (
+        "JOB",
+        "--output FILE",
+        "--require-approval",
+        "--json",
+        "`query`",
+        "`spend`",
+        "[query.outputs.n]",
+    ),
+    "inspect": ("FILE", "--json", "Exit code 5"),
+    "ledger": ("show", "verify", "export", "grant"),
+    "ledger show": ("--ledger WHERE", "--name NAME", "--json"),
+    "ledger verify": ("--ledger WHERE", "--name NAME"),
+    "ledger export": ("--ledger WHERE", "--name NAME"),
+    "ledger grant": ("--epsilon MORE", "--delta MORE", "--rho MORE", "--by WHO", "--reason WHY"),
+}
+
+
+@pytest.mark.parametrize("command", HELP)
+def test_help(run: Run, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    done = run(*command.split(), "--help")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(f"usage: dpframe {command}".strip())
+    for words in HELP[command]:
+        assert words in done.out
+
+
+def test_version(run: Run) -> None:
+    done = run("--version")
+    assert done.code == 0
+    assert done.out.startswith("dpframe ")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["burn"],
+        ["run"],
+        ["explain"],
+        ["explain", "a", "b"],
+        ["explain", "a", "--format", "x"],
+        ["diff", "a"],
+        ["approve"],
+        ["inspect"],
+        ["run", "a", "--output"],
+        ["run", "a", "--x"],
+    ],
+)
+def test_what_is_no_command_is_2(run: Run, arguments: list[str]) -> None:
+    done = run(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert "usage: dpframe" in done.err
+
+
+def test_every_exit_code_is_in_help(run: Run) -> None:
+    shown = run("--help").out
+    for code in {0, 1, 2} | {code for _, code in EXIT_CODES}:
+        assert f"  {code}  " in shown

@@ -1,0 +1,149 @@
+"""`dpframe explain`, `diff` and `approve`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import dpframe as dp
+from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey, new_pair
+from tests.cli.commands import Run, plan_file, toml_job
+from tests.ledger.ledgers import opened, store_at
+
+
+def test_explain_shows_a_plan_and_names_it(run: Run, folder: Path) -> None:
+    plan = plan_file(folder)
+    for form in ("text", "markdown"):
+        done = run("explain", "plan.json", "--format", form)
+        assert done.code == 0
+        assert plan.explain(form) in done.out  # type: ignore[arg-type]
+        assert done.out.endswith(f"\n\nfingerprint {plan.fingerprint}\n")
+    assert dp.Plan.from_json(run("explain", "plan.json", "--json").out) is not None
+
+
+def test_explain_charges_a_job_nothing(run: Run, folder: Path) -> None:
+    done = run("explain", toml_job(folder), "--output", "new.json")
+    assert done.code == 0
+    plan = dp.Plan.from_json(folder / "new.json")
+    assert f"wrote the plan {plan.fingerprint} to new.json" in done.err
+    assert plan.fingerprint == plan_file(folder).fingerprint
+    assert opened(folder / "budget.db").spent.is_zero
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "this is not the JSON of a plan"),
+        (b"[1, 2]", "this is not the JSON of a plan"),
+        (b"\xff\xfe\x00", "this is not the JSON of a plan"),
+        (b"[" * 100_000, "this is not the JSON of a plan"),
+        (b'{"schema_version": 99}', "schema version 99"),
+        (b'{"schema_version": 1}', "lacks fields"),
+    ],
+)
+def test_a_file_that_is_no_plan_is_5(run: Run, folder: Path, content: bytes, words: str) -> None:
+    plan_file(folder)
+    (folder / "other.json").write_bytes(content)
+    commands = [
+        ("explain", "other.json"),
+        ("diff", "other.json", "plan.json"),
+        ("diff", "plan.json", "other.json"),
+        ("approve", "other.json", "--by", "Ann", "--ledger", "budget.db"),
+    ]
+    for command in commands:
+        done = run(*command, "--json")
+        assert done.code == 5
+        assert words in done.json["message"]
+        assert "in: other.json" in done.err
+    assert not (folder / "budget.db").exists()
+
+
+@pytest.mark.parametrize("command", ["explain", "diff", "approve", "run", "inspect", "demo"])
+def test_a_file_that_is_not_there_is_5(run: Run, folder: Path, command: str) -> None:
+    plan_file(folder)
+    rest = {
+        "diff": ["plan.json"],
+        "approve": ["--by", "Ann", "--ledger", "b.db"],
+    }.get(command, [])
+    before = ["--data"] if command == "demo" else []
+    done = run(command, *before, "missing.json", *rest)
+    assert (done.code, done.out) == (5, "")
+    assert "there is no such file" in done.err
+    assert "this is no file" in run(command, *before, ".", *rest).err
+
+
+def test_where_a_plan_cannot_be_written(run: Run, folder: Path) -> None:
+    plan_file(folder)
+    done = run("explain", "plan.json", "--output", "nowhere/plan.json")
+    assert (done.code, done.out) == (5, "")
+    assert "the plan cannot be written there: No such file" in done.err
+
+
+def test_approving_again_says_what_is_different(run: Run, folder: Path) -> None:
+    plan = plan_file(folder, "a.json")
+    plan_file(folder, "b.json", "0.5")
+    options = ("--by", "Ann", "--ledger", "budget.db")
+    first = run("approve", "a.json", *options).out
+    assert f"approved {plan.fingerprint}, unsigned, for budget 'default', by Ann\n" in first
+    assert "in a new ledger: there was none at " in first
+    second = run("approve", "b.json", *options).out
+    assert f"compared with {plan.fingerprint[:16]}, approved before:" in second
+    assert "    epsilon of the plan 0.25 -> 0.5" in second
+    assert "new ledger" not in second
+    assert "Ann approved it before" in run("approve", "b.json", *options).out
+    other = run("approve", "b.json", *options, "--name", "census", "--json")
+    assert other.json == {
+        "approved": dp.Plan.from_json(folder / "b.json").fingerprint,
+        "by": "Ann",
+        "name": "census",
+        "cost": "epsilon 0.5",
+        "signed": False,
+    }
+    assert len(store_at(folder / "budget.db").read().approvals["census"]) == 1
+
+
+def test_what_approve_needs(run: Run, folder: Path) -> None:
+    plan_file(folder)
+    done = run("approve", "plan.json")
+    assert done.code == 2
+    assert "missing: --by WHO, --ledger WHERE" in done.err
+    for by in ("", " ", "Ann\nBob"):
+        done = run("approve", "plan.json", "--by", by, "--ledger", "budget.db")
+        assert (done.code, done.out) == (6, "")
+        assert "--by" in done.err
+
+
+def test_new_keys_sign_and_verify(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_file(folder)
+    made = run("approve", "--new-key", "--json").json
+    shown = run("approve", "--new-key").out
+    assert shown.count(f"{KEY_VARIABLE}=ed25519") == 2
+    monkeypatch.setenv(KEY_VARIABLE, made["private"])
+    done = run("approve", "plan.json", "--by", "Ann", "--ledger", "budget.db", "--json")
+    assert done.json["signed"] is True
+    (approval,) = opened(folder / "budget.db").approvals
+    signed = (approval.signature, "default", plan.fingerprint, "Ann")
+    assert ApprovalKey.parse(made["public"]).verifies(*signed)
+    assert not ApprovalKey.parse(new_pair()[1]).verifies(*signed)
+
+
+@pytest.mark.parametrize("garbled", ["", "hmac:short", "nonsense"])
+def test_a_key_that_is_none_approves_nothing(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, garbled: str
+) -> None:
+    plan_file(folder)
+    monkeypatch.setenv(KEY_VARIABLE, garbled)
+    done = run("approve", "plan.json", "--by", "Ann", "--ledger", "budget.db", "--json")
+    assert done.code == 6
+    assert done.json["error"] == "LedgerError"
+    assert "dpframe approve --new-key" in done.err
+    assert not (folder / "budget.db").exists()
+
+
+def test_the_document_in_the_ledger_is_the_plan(run: Run, folder: Path) -> None:
+    plan = plan_file(folder)
+    run("approve", "plan.json", "--by", "Ann", "--ledger", "budget.db")
+    (approval,) = opened(folder / "budget.db").approvals
+    assert json.loads(approval.document) == json.loads(plan.to_json())

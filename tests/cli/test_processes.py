@@ -1,0 +1,230 @@
+"""Each command as a process of its own, with each exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe.ledger.signatures import KEY_VARIABLE, new_pair
+from tests.cli.commands import COMMAND, dpframe, environment, plan_file, python_job, toml_job
+from tests.ledger.ledgers import opened, sql
+
+
+def test_a_plan_is_written_reviewed_signed_run_and_inspected(folder: Path) -> None:
+    """0 and 4: the whole way, with the reviewer's private key and the job's public one."""
+    private, public = new_pair()
+    job = {KEY_VARIABLE: public}
+    python_job(folder, approval=True)
+
+    refused = dpframe("run", "job.py", at=folder, env=job)
+    assert (refused.code, refused.out) == (4, "")
+    assert refused.err.startswith("PlanMismatch: the plan ")
+
+    written = dpframe("explain", "job.py", "--output", "plan.json", at=folder)
+    assert written.code == 0
+    plan = dp.Plan.from_json(folder / "plan.json")
+    assert written.out.endswith(f"\nfingerprint {plan.fingerprint}\n")
+    assert plan.explain() in written.out
+
+    arguments = ("approve", "plan.json", "--by", "Ann", "--ledger", "budget.db")
+    cannot = dpframe(*arguments, at=folder, env=job)
+    assert cannot.code == 6
+    assert "cannot sign" in cannot.err
+    unsigned = dpframe(*arguments, at=folder)
+    assert unsigned.code == 0
+    assert dpframe("run", "job.py", at=folder, env=job).code == 4
+    signed = dpframe(*arguments, at=folder, env={KEY_VARIABLE: private})
+    assert signed.code == 0
+    assert signed.out == (
+        f"approved {plan.fingerprint}, signed, for budget 'default', by Ann\n"
+        "  costs epsilon 0.25 each time it runs; the first plan that is approved for it\n"
+    )
+
+    done = dpframe("run", "job.py", "--output", "result.parquet", "--json", at=folder, env=job)
+    assert done.code == 0
+    assert done.json == {
+        "fingerprint": plan.fingerprint,
+        "cost": "epsilon 0.25",
+        "output": "result.parquet",
+    }
+    assert pl.read_parquet(folder / "result.parquet")["sex"].to_list() == ["f", "m"]
+    shown = dpframe("inspect", "result.parquet", "--json", at=folder)
+    assert shown.code == 0
+    assert (shown.json["unchanged"], shown.json["fingerprint"]) == (True, plan.fingerprint)
+    assert dp.Plan.from_json(json.dumps(shown.json["plan"])).fingerprint == plan.fingerprint
+
+    kept = dpframe("ledger", "show", "--ledger", "budget.db", "--json", at=folder, env=job)
+    budget = kept.json["default"]
+    assert [a["signature"] for a in budget["approvals"]] == ["unsigned", "signed"]
+    assert [c["status"] for c in budget["charges"]] == ["released"]
+    assert budget["spent"] == {"measure": "pure DP", "epsilon": "1/4", "delta": "0"}
+
+
+def test_over_budget_is_3_and_charges_nothing(folder: Path) -> None:
+    toml_job(folder, epsilon="0.6")
+    assert dpframe("run", "job.toml", at=folder).code == 0
+    done = dpframe("run", "job.toml", "--output", "result.csv", "--json", at=folder)
+    assert done.code == 3
+    assert done.json["error"] == "BudgetExceeded"
+    assert "epsilon 0.2 too much" in done.json["message"]
+    assert not (folder / "result.csv").exists()
+    assert opened(folder / "budget.db").spent == dp.PureDP("0.6")
+    assert sorted(p for p in os.listdir(folder) if not p.startswith("budget.db")) == [
+        "job.toml",
+        "people.parquet",
+    ]
+
+
+def test_diff_is_0_or_1(folder: Path) -> None:
+    plan_file(folder, "a.json")
+    plan_file(folder, "b.json", "0.5")
+    same = dpframe("diff", "a.json", "a.json", at=folder)
+    assert (same.code, same.out) == (0, "no difference\n")
+    other = dpframe("diff", "a.json", "b.json", at=folder)
+    assert other.code == 1
+    assert "epsilon of the plan 0.25 -> 0.5" in other.out
+    as_json = dpframe("diff", "a.json", "b.json", "--json", at=folder)
+    assert as_json.code == 1
+    assert as_json.json == {"same": False, "differences": other.out.splitlines()}
+
+
+def test_an_edited_plan_is_5(folder: Path) -> None:
+    plan_file(folder)
+    text = (folder / "plan.json").read_text().replace('"people"', '"nobody"')
+    (folder / "plan.json").write_text(text)
+    done = dpframe("explain", "plan.json", at=folder)
+    assert (done.code, done.out) == (5, "")
+    assert done.err.startswith("PlanMismatch: the plan was edited or damaged")
+
+
+def test_what_is_no_command_is_2(folder: Path) -> None:
+    done = dpframe("burn", "people.parquet", at=folder)
+    assert done.code == 2
+    assert "usage: dpframe" in done.err
+
+
+def test_a_ledger_that_does_not_verify_is_6(folder: Path) -> None:
+    python_job(folder)
+    opened(folder / "budget.db")
+    sql(folder / "budget.db", "UPDATE records SET main = '1000'")
+    done = dpframe("run", "job.py", at=folder)
+    assert (done.code, done.out) == (6, "")
+    assert done.err.startswith("LedgerError: the ledger does not verify: record 1 was changed")
+
+
+def test_an_engine_that_fails_is_6_without_its_text(folder: Path) -> None:
+    """The data changes after its schema was read: a row is no number any more."""
+    (folder / "people.csv").write_text("age\n" + "31\n" * 200 + "secretname\n")
+    job = 'import dpframe as dp\nsession = dp.Session(epsilon=1, ledger="budget.db")\n'
+    job += 'query = session.protect("people.csv", unit=dp.Rows()).dp_sum("age", (0, 9))\n'
+    (folder / "job.py").write_text(job + 'spend = {"epsilon": 0.5}\n')
+    done = dpframe("run", "job.py", at=folder)
+    assert (done.code, done.out) == (6, "")
+    assert done.err.startswith("EngineError: ")
+    assert "secretname" not in done.err
+    assert [e.status for e in opened(folder / "budget.db").entries] == ["failed"]
+
+
+def test_the_result_is_on_stdout_and_the_rest_on_stderr(folder: Path) -> None:
+    toml_job(folder)
+    done = dpframe("run", "job.toml", at=folder)
+    assert done.code == 0
+    assert "shape: (2, 2)" in done.out
+    assert "released" not in done.out
+    assert done.err.startswith("released: cost epsilon 0.25, plan ")
+
+
+def test_python_and_toml_make_the_same_plan(folder: Path) -> None:
+    plan = plan_file(folder)
+    for job in (python_job(folder), toml_job(folder)):
+        done = dpframe("explain", job, "--json", at=folder)
+        assert dp.Plan.from_json(done.out).fingerprint == plan.fingerprint
+
+
+SLOW = """
+import pathlib, time, polars as pl, dpframe as dp
+from dpframe import pipeline
+
+session = dp.Session(epsilon=1, ledger="budget.db")
+query = session.protect("people.parquet", unit=dp.Rows()).dp_count()
+spend = {"epsilon": 0.5}
+running = pipeline.run_exact
+
+def slow(*arguments):
+    pathlib.Path("charged").touch()
+    time.sleep(30)
+    return running(*arguments)
+
+pipeline.run_exact = slow
+"""
+
+
+def test_an_interrupt_leaves_the_ledger_consistent(folder: Path) -> None:
+    (folder / "job.py").write_text(SLOW)
+    process = subprocess.Popen(
+        [*COMMAND, "run", "job.py", "--output", "result.parquet"],
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 30
+    while not (folder / "charged").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert (out, err) == ("", "interrupted; what was charged stays charged\n")
+    ledger = opened(folder / "budget.db")
+    ledger.verify()
+    assert [e.status for e in ledger.entries] == ["failed"]
+    assert ledger.spent == dp.PureDP("0.5")
+    assert [p.name for p in folder.glob("*.parquet")] == ["people.parquet"]
+    assert not list(folder.glob(".*.parquet"))
+
+
+def test_a_reader_that_stops_is_no_failure_of_ours(folder: Path) -> None:
+    plan_file(folder)
+    process = subprocess.Popen(
+        [*COMMAND, "explain", "plan.json"],
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.wait(30) == 141
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_result_that_cannot_be_written_is_printed(folder: Path, as_json: bool) -> None:
+    """It was charged, so it must not be lost: lists cannot be in CSV."""
+    (folder / "job.py").write_text(
+        "import dpframe as dp\n"
+        'session = dp.Session(epsilon=1, ledger="budget.db")\n'
+        'people = session.protect("people.parquet", unit=dp.Rows())\n'
+        'query = people.agg(dp.histogram("hours", [0, 40, 80]).alias("h"), dp.count().alias("n"))\n'
+        'spend = {"epsilon": 0.5}\n'
+        'output = "result.csv"\n'
+    )
+    done = dpframe("run", "job.py", *["--json"] * as_json, at=folder)
+    assert done.code == 5
+    found = done.json["result"] if as_json else done.json
+    assert found[0].keys() == {"h", "n"}
+    assert len(found[0]["h"]) == 2
+    assert "the result was charged, and is on the standard output; CSV has no lists" in done.err
+    assert [e.status for e in opened(folder / "budget.db").entries] == ["released"]
+    assert sorted(p.name for p in folder.iterdir() if "result" in p.name or p.name[0] == ".") == []

@@ -1,0 +1,182 @@
+"""Plans as HTML: all that the text says; nothing runs or is loaded, whatever names there are."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe.explain.story import story
+from dpframe.explain.style import STYLE
+from dpframe.explain.visible import visible
+from tests.golden.queries import QUERIES, SECRET, Golden
+from tests.html_reader import Reader
+
+each = pytest.mark.parametrize("golden", QUERIES, ids=lambda golden: golden.name)
+HOSTILE = [
+    "</style><script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "' onmouseover='alert(1)",
+    "<!-- -->",
+    "&lt;b&gt; &amp;",
+    "a\nb\r\tc",
+    "\x1b[2J\x00",
+    "\u202egnp\u2066x",
+    "\ud800",
+    "אבג",
+    "𝕏 ± √",
+]
+
+
+def named(name: str) -> dp.Plan:
+    """A plan in which a name and a constant stand wherever they can."""
+    text = name.replace("\ud800", "?")  # which Polars has not in texts
+    rows = pl.LazyFrame(schema={text: pl.Int64, "s": pl.String})
+    people = dp.Session(epsilon=1).protect(rows, dp.Rows(), name=name)
+    return (
+        people.filter(pl.col("s") == text)
+        .group_by("s", keys=[text])
+        .agg(pl.col(text).dp_sum((0, 1)).alias(name), dp.count())
+        .plan(epsilon=1)
+    )
+
+
+@each
+def test_it_says_all_that_the_text_says(golden: Golden) -> None:
+    plan = golden.plan()
+    said = Reader(plan.explain("html")).text
+    for section in story(plan):
+        assert section.title.lower() in said.lower()
+        for item in section.items:
+            head = item.head
+            if section.title == "releases":
+                head = head.partition("]: ")[2]
+            if section.title.startswith("outputs"):
+                head = head.partition(" = ")[2]
+            assert visible(head) in said
+            assert all(visible(detail) in said for detail in item.details)
+    assert SECRET not in said
+
+
+@each
+def test_nothing_runs_and_nothing_is_loaded(golden: Golden) -> None:
+    html = golden.plan().explain("html")
+    read = Reader(html)  # which knows no scripts, handlers or addresses
+    assert read.tags.count("style") == 1
+    assert not re.search(r"url\(|@import|http|expression", read.styles)
+    assert html.isascii()
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_and_constants_are_shown_and_do_nothing(name: str) -> None:
+    html = named(name).explain("html")
+    honest, hostile = Reader(named("plain").explain("html")), Reader(html)
+    assert Counter(hostile.tags) == Counter(honest.tags)
+    assert hostile.styles == honest.styles == STYLE
+    assert hostile.text.count(visible(name)) >= 4
+    assert html.isascii()
+    assert all(c.isprintable() or c in "\n\xa0" for c in hostile.text)
+
+
+def test_its_style_stays_with_it() -> None:
+    rules = re.findall(r"([^{}]+)\{", STYLE)
+    assert rules
+    for rule in rules:
+        assert all(part.strip().startswith(".dpframe") for part in rule.split(","))
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return sum(w * p for w, p in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.parametrize("page", ["#ffffff", "#1e1e1e", "#111111"])
+def test_colours_can_be_told_from_light_and_dark_pages(page: str) -> None:
+    colours = set(re.findall(r"#[0-9a-f]{6}", STYLE))
+    assert len(colours) == 3
+    for colour in colours:
+        dark, light = sorted((luminance(colour), luminance(page)))
+        assert (light + 0.05) / (dark + 0.05) > 3  # what graphics need, by WCAG 2.2
+
+
+def test_text_has_the_colour_of_the_page() -> None:
+    assert set(re.findall(r"(?<![-a-z])color:([^;}]+)", STYLE)) == {"inherit"}
+
+
+def test_a_release_is_a_line_of_figures() -> None:
+    people = dp.Session(epsilon=1).protect(
+        pl.LazyFrame(schema={"age": pl.Int64}), dp.Rows(contributions=2)
+    )
+    plan = people.agg(dp.sum("age", (0, 10), weight=3), dp.count().alias("n")).plan(epsilon="0.4")
+    line = re.search(r"1\. .*?</tr>", plan.explain("html"))
+    assert line is not None
+    cells = [Reader(c).text for c in re.findall(r"<td[^>]*>(.*?)</td>", "<td>" + line[0])]
+    error = plan.releases[0].accuracy()
+    assert [c.replace("\xa0", " ") for c in cells] == [
+        "1. age sum",
+        *("1", "20", "20", "20"),
+        "discrete Laplace",
+        "66.67",
+        f"± {error:g}",
+        "epsilon 0.3",
+        "75%",
+    ]
+
+
+def test_bars_are_shares() -> None:
+    session = dp.Session(epsilon=2)
+    people = session.protect(pl.LazyFrame(schema={"a": pl.Int64}), dp.Rows())
+    query = people.agg(dp.count(weight=3).alias("n"), dp.sum("a", (0, 1)))
+    read = Reader(query.explain(epsilon="0.5", format="html"))
+    assert read.widths == ["width:75.0%", "width:25.0%", "width:25.0%"]
+    assert read.labels[-1] == "25% of what the session has left"
+    assert Reader(query.explain(epsilon=3, format="html")).labels[-1] == (
+        "more than the session has left"
+    )
+
+
+def test_what_to_look_at_twice_comes_first() -> None:
+    people = dp.Session(epsilon=99).protect(pl.LazyFrame(schema={"a": pl.Int64}), dp.Rows())
+    said = Reader(people.dp_count().explain(epsilon=20, format="html")).text
+    assert said.index("epsilon 20 is above 10") < said.index("Protects")
+
+
+def test_every_kind_of_release_has_its_short_words() -> None:
+    rows = pl.LazyFrame(schema={"who": pl.String, "city": pl.String, "sex": pl.Enum(["f", "m"])})
+    session = dp.Session(epsilon=9, delta="1e-5")
+    people = session.protect(rows, "who").limit_rows(1)
+    found = people.group_by("city").agg(dp.count()).plan(epsilon=1, delta="1e-6")
+    assert "selection of groups" in Reader(found.explain("html")).text.replace("\xa0", " ")
+    assert f"groups of {found.releases[0].accuracy():g}" in Reader(found.explain("html")).text
+    changed = dp.Session(epsilon=9).protect(rows, dp.Rows("change-one"))
+    local = changed.dp_histogram("sex", mechanism="randomized_response").plan(epsilon=1)
+    assert "√rows" in Reader(local.explain("html")).text
+    public = Reader(changed.dp_count().explain(epsilon=1, format="html"))
+    assert "exact" in public.text
+    assert public.widths[0] == "width:0.0%"
+    best = changed.dp_argmax("sex").plan(epsilon=1)
+    assert "below best" in Reader(best.explain("html")).text
+
+
+@each
+def test_plans_that_were_read_from_documents_look_the_same(golden: Golden) -> None:
+    plan = golden.plan()
+    read = dp.Plan.from_json(plan.to_json())
+    for format in ("text", "html", "mermaid"):
+        assert read.explain(format, size=100) == plan.explain(format, size=100)  # type: ignore[arg-type]
+
+
+def test_a_plan_shows_itself_in_notebooks() -> None:
+    plan = QUERIES[0].plan()
+    assert plan._repr_html_() == plan.explain("html")
+    assert repr(plan) == "<Plan for 'patients': 1 release for epsilon 0.1; see .explain()>"
+
+
+def test_lines_run_from_left_to_right_whatever_names_are_in_them() -> None:
+    html = named("אבג").explain("html")
+    assert not re.search(r"<bdi>[^<]*individual", html)
+    assert re.search(r'<bdi dir="ltr">[^<]*: adding or removing one row', html)

@@ -1,0 +1,122 @@
+"""Groups by packed numbers are the groups by the numbers, whatever their size and type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpframe as dp
+from dpframe.frames.limit_groups import LimitGroups
+from dpframe.lower import lower_query
+from dpframe.lower.packing import group_packed
+from tests.laws.neighbours import tables_of
+
+INTEGERS = [pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64]
+EDGES = [0, 1, 2, -1, 127, -128, 2**15 - 1, 2**15, 2**30 - 1, 2**30, 2**33 - 1, 2**33]
+EDGES += [2**10 - 1, 2**10, 2**63 - 1, -(2**63), 2**64 - 1]
+
+
+def number(dtype: Any) -> st.SearchStrategy[int | None]:
+    least, most = pl.select(a=dtype.min(), b=dtype.max()).row(0)
+    return st.sampled_from([None, *(edge for edge in EDGES if least <= edge <= most)])
+
+
+@st.composite
+def frames(draw: st.DrawFn) -> pl.DataFrame:
+    types = draw(st.lists(st.sampled_from(INTEGERS), min_size=2, max_size=4))
+    schema = {f"c{i}": dtype for i, dtype in enumerate(types)}
+    row = st.tuples(*map(number, types))
+    rows = draw(st.lists(row, max_size=12))
+    again = draw(st.lists(st.sampled_from(rows), max_size=12)) if rows else []
+    return pl.DataFrame(rows + again, schema=schema, orient="row").with_row_index("x")
+
+
+def sizes(frame: pl.DataFrame, names: list[str]) -> dict[Any, tuple[int, int]]:
+    found: dict[Any, tuple[int, int]] = {}
+    for x, *key in frame.select("x", *names).rows():
+        many, total = found.get(tuple(key), (0, 0))
+        found[tuple(key)] = (many + 1, total + x)
+    return found
+
+
+@settings(max_examples=100)
+@given(frames(), st.sampled_from(["in-memory", "streaming"]))
+def test_groups_are_those_of_the_numbers(frame: pl.DataFrame, engine: Any) -> None:
+    names = frame.columns[1:]
+    made = [pl.len().alias("n"), pl.col("x").sum().cast(pl.Int64).alias("total")]
+    result = group_packed(frame.lazy(), names, made).collect(engine=engine)
+    assert result.columns == [*names, "n", "total"]
+    assert [result.schema[name] for name in names] == [frame.schema[name] for name in names]
+    assert {tuple(row[:-2]): row[-2:] for row in result.rows()} == sizes(frame, names)
+    assert result.height == len(sizes(frame, names))
+
+
+def packs(steps: str, frame: Any, by: str = '"g"', unit: str = "id") -> bool:
+    """Whether a query's lowered form packs."""
+    private = dp.Session(epsilon=1, delta=0.1).protect(frame, unit=unit)
+    names: dict[str, Any] = {"f": private, "pl": pl, "dp": dp, "unit": unit}
+    text = f"{steps}.limit_groups(2, by={by}).group_by({by}).agg(n=dp.n_unique(unit))"
+    query = eval(text, names)._query
+    (lowered,) = lower_query(
+        query.relation,
+        query.groups,
+        tables_of(query),
+        pl.LazyFrame(frame) if isinstance(frame, pl.DataFrame) else frame,
+    )
+    return str(2**30) in lowered.frame.explain(optimized=False)
+
+
+FRAME = pl.DataFrame({"id": [1, 2], "g": [3, 4], "x": [0.5, 1.5], "t": ["a", "b"]})
+
+
+@pytest.mark.parametrize(
+    ("steps", "packed"),
+    [
+        ("f", True),
+        ('f.filter(pl.col("x") > 1)', True),
+        ('f.limit_rows(2, by="g")', True),
+        ('f.with_columns(x=pl.col("x") * 2)', False),
+    ],
+)
+def test_rows_that_cost_much_are_made_once(steps: str, packed: bool, tmp_path: Any) -> None:
+    assert packs(steps, FRAME) == packed
+    FRAME.write_parquet(tmp_path / "f.parquet")
+    assert not packs(steps, pl.scan_parquet(tmp_path / "f.parquet"))
+
+
+def test_only_numbers_are_packed() -> None:
+    assert not packs("f", FRAME, by='"t"')
+    assert not packs("f", FRAME, unit="t")
+    wide = FRAME.with_columns(pl.col("g").cast(pl.Int128))
+    assert not packs("f", wide)
+    assert not packs("f", FRAME.with_columns(pl.col("id").cast(pl.Int128)))
+
+
+@settings(max_examples=40)
+@given(frames(), st.integers(0, 2**64 - 1), st.integers(1, 3))
+def test_packing_changes_no_table(frame: pl.DataFrame, salt: int, most: int) -> None:
+    names = frame.columns[2:]
+    private = dp.Session(epsilon=1, delta=0.1).protect(frame, unit="c0")
+    limited = private.limit_rows(3, by=names).limit_groups(most, by=names)
+    x: Any = pl.col("x")
+    query = (
+        limited.group_by(*names)
+        .agg(n=dp.n_unique("c0"), s=x.dp_sum((0, 9), per="unit"), c=dp.count())
+        ._query
+    )
+    assert isinstance(query.relation.steps[-1][0], LimitGroups)
+    found = []
+    for packed in (True, False):
+        with pytest.MonkeyPatch.context() as patch:
+            if not packed:
+                patch.setattr("dpframe.lower.tables.packable", lambda _: False)
+            (lowered,) = lower_query(
+                query.relation, query.groups, tables_of(query), frame.lazy(), salt=salt
+            )
+            result = lowered.frame.collect()
+            found.append(sorted(result.rows(), key=str))
+    assert found[0] == found[1]

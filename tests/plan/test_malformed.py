@@ -1,0 +1,190 @@
+"""Whatever is given to `from_json` is a plan or is refused, in words that quote nothing odd."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import dpframe as dp
+from tests.plan.documents import ALL, plan_of
+from tests.plan.edits import at, paths, with_digest, with_fingerprint, with_value
+
+TEXT = plan_of("grouped").to_json()
+WHOLE: Any = json.loads(TEXT)
+
+
+def deep(depth: int) -> str:
+    return TEXT.replace('"steps": []', f'"steps": {"[" * depth}{"]" * depth}')
+
+
+NOT_PLANS: dict[str, Any] = {
+    "nothing": "",
+    "no bytes": b"",
+    "a word": "plan",
+    "a path": "plan.json",
+    "half": TEXT[: len(TEXT) // 2],
+    "more": TEXT + "{}",
+    "a list": "[]",
+    "null": "null",
+    "a number": "1",
+    "another object": "{}",
+    "a name twice": TEXT.replace('"digest": ', '"digest": "0", "digest": '),
+    "a name twice below": TEXT.replace('"main"', '"main"').replace('"l0": 1,', '"l0": 1, "l0": 1,'),
+    "NaN": TEXT.replace('"scale": 8.0', '"scale": NaN'),
+    "infinity": TEXT.replace('"scale": 8.0', '"scale": -Infinity'),
+    "beyond floats": TEXT.replace('"scale": 8.0', '"scale": 1e999'),
+    "a long integer": TEXT.replace('"l0": 1,', f'"l0": {"9" * 10_000},'),
+    "deep": deep(100_000),
+    "deeper than objects": '{"schema_version":' * 50_000,
+    "no UTF-8": TEXT.encode()[:200] + b"\xff" + TEXT.encode()[200:],
+    "a mark before text": "\ufeff" + TEXT,
+    "an object": WHOLE,
+    "none": None,
+    "a plan": plan_of("grouped"),
+    "a byte array": bytearray(TEXT.encode()),
+}
+
+
+@pytest.mark.parametrize("name", NOT_PLANS)
+def test_what_is_no_plan_is_refused(name: str) -> None:
+    with pytest.raises(dp.UnsupportedOperation, match="this is not the JSON of a plan"):
+        dp.Plan.from_json(NOT_PLANS[name])
+
+
+@pytest.mark.parametrize("depth", [50, 300, 450, 900, 2000])
+def test_nesting_of_any_depth_is_refused(depth: int) -> None:
+    for found in (deep(depth), as_definition(depth)):
+        with pytest.raises((dp.UnsupportedOperation, dp.PlanMismatch)):
+            dp.Plan.from_json(found)
+
+
+def as_definition(depth: int) -> str:
+    """Where any JSON may be."""
+    return TEXT.replace('"definition": [', f'"definition": [{"[" * depth}{"]" * depth},', 1)
+
+
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [
+        (0, "schema version 0"),
+        (2, "schema version 2"),
+        (-1, "schema version -1"),
+        (True, "no whole number"),
+        (1.0, "no whole number"),
+        ("1", "no whole number"),
+        ("\u202e\n" * 1000, "no whole number"),
+        (None, "no whole number"),
+        ([], "no whole number"),
+    ],
+)
+def test_other_versions_are_refused(version: Any, words: str) -> None:
+    found = with_digest({**WHOLE, "schema_version": version})
+    with pytest.raises(dp.UnsupportedOperation, match=words) as refusal:
+        dp.Plan.from_json(json.dumps(found))
+    assert len(str(refusal.value)) < 300
+
+
+@pytest.mark.parametrize("name", ["missing.json", ".", "\0", "a" * 5000])
+def test_files_that_cannot_be_read_are_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(dp.UnsupportedOperation, match="cannot be read"):
+        dp.Plan.from_json(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1e9",
+        "1e999999999",
+        "0.5",
+        " 1",
+        "1/0",
+        "2/4",
+        "1/2/3",
+        "١",
+        "+1",
+        "-0",
+        "01",
+        "1_0",
+        "",
+        "-1",
+        "9" * 5000,
+        "1\n",
+        "inf",
+        "nan",
+    ],
+)
+def test_amounts_have_one_form(text: str) -> None:
+    found = with_value(WHOLE, ("plan", "cost", "epsilon"), text)
+    with pytest.raises(dp.PlanMismatch, match=r"cost(\.epsilon)? is nothing that a plan holds"):
+        dp.Plan.from_json(json.dumps(with_digest(with_fingerprint(found))))
+
+
+def test_a_refusal_says_where() -> None:
+    found = with_value(WHOLE, ("plan", "releases", 2, "law", "scale"), "x")
+    with pytest.raises(dp.PlanMismatch, match=r"releases\[2\]\.law\.scale"):
+        dp.Plan.from_json(json.dumps(with_digest(found)))
+
+
+def test_parts_are_refused_where_others_belong() -> None:
+    parts = [WHOLE, *(at(WHOLE, path) for path in paths(WHOLE["plan"], ("plan",)))]
+    for path in (("plan",), ("session",), ("plan", "unit"), ("plan", "releases", 0, "law")):
+        for part in parts:
+            if part != at(WHOLE, path):
+                refused(with_value(WHOLE, path, part))
+
+
+def refused(found: Any) -> None:
+    with pytest.raises(dp.DPFrameError):
+        dp.Plan.from_json(json.dumps(with_digest(with_fingerprint(found))))
+
+
+# -- anything at all ------------------------------------------------------------------------------
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(min_value=-(10**400), max_value=10**400)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8)
+    | st.sampled_from(["1/3", "Rows", "DiscreteGaussian", "zCDP", "pure DP", "auto", "\ud800"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["kind", "scale", "measure", "x"]), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data(), name=st.sampled_from([name for name in ALL if name != "together"]))
+def test_random_documents_are_plans_or_refused(data: st.DataObject, name: str) -> None:
+    found = json.loads(plan_of(name).to_json())
+    chance = random.Random(data.draw(st.integers(0, 2**32), "places"))
+    for _ in range(data.draw(st.integers(1, 3), "edits")):
+        part = chance.choice(["plan", "plan", "session"])
+        places = [p for p in paths(found.get(part), (part,)) if "definition" not in p]
+        found = with_value(found, chance.choice(places), data.draw(JSON, "value"))
+    for forged in (found, with_digest(found), with_digest(with_fingerprint(found))):
+        read_or_refuse(forged)
+
+
+@settings(max_examples=200, deadline=None)
+@given(JSON)
+def test_random_json_is_refused(found: Any) -> None:
+    with pytest.raises(dp.UnsupportedOperation):
+        dp.Plan.from_json(json.dumps(found))
+
+
+def read_or_refuse(found: Any) -> None:
+    try:
+        plan = dp.Plan.from_json(json.dumps(found))
+    except dp.DPFrameError:
+        return
+    assert dp.Plan.from_json(plan.to_json()).fingerprint == plan.fingerprint

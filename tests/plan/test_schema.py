@@ -1,0 +1,201 @@
+"""The published schema: every plan keeps to it, and it names exactly what plans have."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import typing
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+import dpframe as dp
+from dpframe.core.budget import Budget
+from dpframe.plan import codec, consistency, document
+from dpframe.plan.noisy_aggregate import NoisyAggregate
+from tests.documentation import ROOT
+from tests.plan.documents import ALL, plan_of
+
+SCHEMA: dict[str, Any] = json.loads((ROOT / "docs" / "plan.schema.json").read_text())
+DEFINITIONS: dict[str, Any] = SCHEMA["$defs"]
+VALIDATOR = Draft202012Validator(SCHEMA)
+each = pytest.mark.parametrize("name", ALL)
+
+
+def test_the_schema_is_one() -> None:
+    Draft202012Validator.check_schema(SCHEMA)
+    assert SCHEMA["properties"]["schema_version"]["const"] == document.SCHEMA_VERSION
+
+
+@each
+def test_plans_keep_to_it(name: str) -> None:
+    VALIDATOR.validate(json.loads(plan_of(name).to_json()))
+
+
+def nodes(found: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(found, dict):
+        yield found
+        for item in found.values():
+            yield from nodes(item)
+    elif isinstance(found, list):
+        for item in found:
+            yield from nodes(item)
+
+
+def test_the_schema_is_strict_and_says_what_each_field_is() -> None:
+    for node in nodes(SCHEMA):
+        if node.get("type") == "object" and node != DEFINITIONS["definition"]["anyOf"][-1]:
+            assert node["additionalProperties"] is False
+            assert node["required"] == list(node["properties"])
+            assert all(
+                "description" in field or "const" in field for field in node["properties"].values()
+            )
+    assert all("description" in definition for definition in DEFINITIONS.values())
+
+
+# -- neither drifts from the other ----------------------------------------------------------------
+
+NAMES = {
+    "Plan": "plan",
+    "Share": "share",
+    "PlanStep": "step",
+    "NoisyAggregate": "release",
+    "Sensitivity": "sensitivity",
+    "ExactSensitivity": "exact_sensitivity",
+    "ScoreRange": "scores",
+    "Spread": "spread",
+    "PlanOutput": "output",
+}
+"""What the schema calls the parts of plans that do not name their kind."""
+
+
+def parts_of(kind: type) -> Iterator[type]:
+    """All dataclasses that values of one hold, by its types; what is Any is no dataclass."""
+    found, open_ = {kind}, [kind]
+    while open_:
+        one = open_.pop()
+        yield one
+        for hint in codec.hints_of(one).values():
+            for part in flat(hint):
+                if dataclasses.is_dataclass(part) and part not in found:
+                    found.add(part)
+                    open_.append(part)
+
+
+def flat(hint: Any) -> Iterator[Any]:
+    yield hint
+    for part in typing.get_args(hint):
+        yield from flat(part)
+
+
+PARTS = [part for part in parts_of(dp.Plan) if not issubclass(part, Budget)]
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
+def test_fields_are_those_of_the_code(part: type) -> None:
+    named = part.__name__ in codec.KINDS
+    properties = DEFINITIONS[part.__name__ if named else NAMES[part.__name__]]["properties"]
+    fields = [field.name for field in dataclasses.fields(part)]
+    if part is dp.Plan:
+        session = [*DEFINITIONS["session"]["properties"]]
+        assert session == ["requested", "remaining", "share"]
+        fields = [name for name in fields if name not in session]
+    assert [*properties] == (["kind", *fields] if named else fields)
+    if named:
+        assert properties["kind"] == {"const": part.__name__}
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
+def test_types_are_those_of_the_code(part: type) -> None:
+    named = part.__name__ in codec.KINDS
+    properties = DEFINITIONS[part.__name__ if named else NAMES[part.__name__]]["properties"]
+    session = DEFINITIONS["session"]["properties"]
+    for name, hint in codec.hints_of(part).items():
+        listed = properties[name] if name in properties else session[name]
+        assert admits_null(listed) == (type(None) in typing.get_args(hint) or hint is typing.Any), (
+            name
+        )
+        kinds = {kind.__name__ for kind in flat(hint) if kind in codec.KINDS.values()}
+        if kinds and typing.get_origin(hint) is not tuple and hint not in (NAMES,):
+            expected = {
+                k
+                for k in codec.KINDS
+                if any(issubclass(codec.KINDS[k], codec.KINDS[n]) for n in kinds)
+            }
+            assert set(kinds_of(listed)) == expected, name
+
+
+def resolved(node: dict[str, Any]) -> dict[str, Any]:
+    while "$ref" in node:
+        node = DEFINITIONS[node["$ref"].removeprefix("#/$defs/")]
+    return node
+
+
+def admits_null(node: dict[str, Any]) -> bool:
+    node = resolved(node)
+    if "anyOf" in node:
+        return any(admits_null(option) for option in node["anyOf"])
+    return node.get("type") == "null" or "null" in node.get("type", ())
+
+
+def kinds_of(node: dict[str, Any]) -> Iterator[str]:
+    node = resolved(node)
+    if "kind" in node.get("properties", {}):
+        yield node["properties"]["kind"]["const"]
+    for option in (*node.get("oneOf", ()), *node.get("anyOf", ())):
+        yield from kinds_of(option)
+
+
+def test_every_kind_is_listed_and_seen() -> None:
+    listed = {
+        definition["properties"]["kind"]["const"]
+        for definition in DEFINITIONS.values()
+        if "kind" in definition.get("properties", {})
+    }
+    assert listed == codec.KINDS.keys()
+    seen = {
+        node["kind"]
+        for name in ALL
+        for node in nodes(json.loads(plan_of(name).to_json())["plan"])
+        if "kind" in node
+    }
+    assert seen == listed
+
+
+def test_choices_are_those_of_the_code() -> None:
+    plan, release = DEFINITIONS["plan"]["properties"], DEFINITIONS["release"]["properties"]
+    assert plan["composition"]["enum"] == [*consistency.COMPOSITIONS]
+    assert plan["split"]["enum"] == [*consistency.SPLITS]
+    laws = [kind for kind in flat(codec.hints_of(NoisyAggregate)["law"]) if hasattr(kind, "name")]
+    assert {*release["mechanism"]["enum"]} == {law.name for law in laws}
+    measures = [resolved(option) for option in DEFINITIONS["budget"]["oneOf"]]
+    assert {m["properties"]["measure"]["const"] for m in measures} == codec.MEASURES.keys()
+    for measure in measures:
+        kind = codec.MEASURES[measure["properties"]["measure"]["const"]]
+        assert [*measure["properties"]] == ["measure", kind.currency, "delta"]
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("schema_version",), 2),
+        (("digest",), "A" * 64),
+        (("plan", "extra"), 1),
+        (("plan", "cost", "epsilon"), 0.5),
+        (("plan", "cost", "epsilon"), "0.5"),
+        (("plan", "releases", 0, "law", "kind"), "Gaussian"),
+        (("plan", "releases", 0, "candidates"), 0),
+        (("plan", "unit", "contributions"), 0),
+        (("plan", "composition"), "magic"),
+        (("session", "remaining"), {}),
+    ],
+)
+def test_other_documents_do_not(path: tuple[str | int, ...], value: object) -> None:
+    found = json.loads(plan_of("grouped").to_json())
+    node = found
+    for step in path[:-1]:
+        node = node[step]
+    node[path[-1]] = value
+    assert not VALIDATOR.is_valid(found)

@@ -1,0 +1,152 @@
+"""Documents that were edited: refused, or plans with other fingerprints."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import dpframe as dp
+from tests.plan.documents import plan_of
+from tests.plan.edits import edits, with_digest, with_fingerprint, with_value
+
+NAMES = (
+    "filtered_count",
+    "grouped",
+    "three_dearest_groups",
+    "quantiles",
+    "part",
+    "found_groups_by_number",
+    "responses",
+    "lists",
+)
+each = pytest.mark.parametrize("name", NAMES)
+
+
+def read(found: Any) -> dp.Plan | None:
+    """The plan of a document, None where it is refused."""
+    try:
+        return dp.Plan.from_json(json.dumps(found))
+    except dp.PlanMismatch:
+        return None
+
+
+def whole(name: str) -> Any:
+    return json.loads(plan_of(name).to_json())
+
+
+@each
+def test_edits_that_are_not_covered_up_are_refused(name: str) -> None:
+    seen = 0
+    for part in ("plan", "session"):
+        for path, found in edits(whole(name), part):
+            assert read(found) is None, path
+            assert read(with_fingerprint(found)) is None, path
+            seen += 1
+    assert seen > 500
+
+
+@each
+def test_edits_of_the_plan_need_another_fingerprint(name: str) -> None:
+    for path, found in edits(whole(name), "plan"):
+        if path != ("plan", "outputs"):  # whose order is free
+            assert read(with_digest(found)) is None, path
+
+
+@each
+def test_edits_that_are_covered_up_have_another_fingerprint(name: str) -> None:
+    before = plan_of(name)
+    taken = set()
+    for path, found in edits(whole(name), "plan"):
+        plan = read(with_digest(with_fingerprint(found)))
+        if plan is not None and path == ("plan", "outputs"):  # the order of columns
+            assert plan.fingerprint == before.fingerprint
+            assert {o.name: o for o in plan.outputs} == {o.name: o for o in before.outputs}
+        elif plan is not None:
+            assert plan.fingerprint != before.fingerprint, path
+            assert plan.diff(before), path
+            assert before.diff(plan), path
+            plan.explain()
+            assert isinstance(plan.events, tuple)
+            taken.add(path)
+    assert taken  # a forger can write other words, say
+
+
+@each
+def test_edits_of_the_session_change_what_is_said_of_it_alone(name: str) -> None:
+    before = plan_of(name)
+    for path, found in edits(whole(name), "session"):
+        plan = read(with_digest(found))
+        if plan is not None:
+            assert plan.fingerprint == before.fingerprint, path
+            assert not plan.diff(before)
+            fields = ("requested", "remaining", "share")
+            assert any(getattr(plan, f) != getattr(before, f) for f in fields), path
+            plan.explain()
+
+
+@pytest.mark.parametrize("part", ["fingerprint", "digest"])
+def test_digests_are_checked(part: str) -> None:
+    found = whole("grouped")
+    for value in ("0" * 64, found[part].upper(), found[part][:-1], None, 1, [], {}):
+        assert read(with_value(found, (part,), value)) is None
+        if part == "fingerprint":
+            assert read(with_digest(with_value(found, (part,), value))) is None
+
+
+def test_which_release_is_for_what_is_under_the_fingerprint() -> None:
+    """Three quantiles are released under one name."""
+    found = whole("quantiles")
+    output = found["plan"]["outputs"][1]
+    assert output["releases"] == [1, 2, 3]
+    for numbers in ([2, 1, 3], [1, 1, 3], [1, 2], [3, 2, 1], [0, 2, 3]):
+        output["releases"] = numbers
+        plan = read(with_digest(with_fingerprint(found)))
+        assert plan is not None
+        assert plan.fingerprint != plan_of("quantiles").fingerprint
+
+
+@pytest.mark.parametrize("number", [-1, 4, True, 1.0, "1", None])
+def test_releases_are_numbered_from_zero(number: object) -> None:
+    found = whole("quantiles")
+    found["plan"]["outputs"][1]["releases"][2] = number
+    assert read(with_digest(with_fingerprint(found))) is None
+
+
+@each
+def test_the_order_of_names_in_objects_is_free(name: str) -> None:
+    plan = read(reordered(whole(name)))
+    assert plan is not None
+    assert plan.fingerprint == plan_of(name).fingerprint
+    assert plan.explain() == plan_of(name).explain()
+
+
+def reordered(found: Any) -> Any:
+    if isinstance(found, dict):
+        return {name: reordered(item) for name, item in reversed(found.items())}
+    return [reordered(item) for item in found] if isinstance(found, list) else found
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("mechanism",), "discrete_gaussian"),
+        (("scale",), 0.5),
+        (("law", "scale"), "1/2"),
+        (("step",), "2"),
+        (("step",), "-1"),
+        (("sensitivity", "l1"), 1000.0),
+        (("exact", "l1"), "100"),
+        (("candidates",), 3),
+        (("users",), ["nobody"]),
+        (("spread", "rows"), None),
+        (("entries",), -1),
+    ],
+)
+def test_what_follows_from_the_rest_is_checked(path: tuple[str, ...], value: object) -> None:
+    found = whole("grouped")
+    if path[0] == "spread":
+        found["plan"]["releases"][0]["spread"] |= {"groups": None, "per_group": None}
+    found = with_value(found, ("plan", "releases", 0, *path), value)
+    assert read(with_digest(with_fingerprint(found))) is None
