@@ -8,7 +8,7 @@ PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python
 PIP_INSTALL = -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 
-.PHONY: help demo test test-oldest test-slow bench docs docs-update docs-pictures notebooks screenshots check clean
+.PHONY: help demo test test-oldest test-slow test-spark bench docs docs-update docs-pictures notebooks screenshots check clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s $$'\t'
@@ -56,7 +56,14 @@ test-oldest: .venv-oldest/stamp ## the tests again, on the oldest Polars that is
 	.venv-oldest/bin/python -m pytest -q -n $(WORKERS) --doctest-modules dpframe tests
 
 test-slow: .venv/stamp-dev ## statistics, and every law with many more examples
-	DPFRAME_PROFILE=slow .venv/bin/python -m pytest -q -n $(WORKERS) -m 'slow or not slow' tests
+	DPFRAME_PROFILE=slow .venv/bin/python -m pytest -q -n $(WORKERS) -m 'not spark' tests
+
+.venv/stamp-spark: .venv/stamp-dev
+	.venv/bin/python $(PIP_INSTALL) -e '.[spark]'
+	touch $@
+
+test-spark: .venv/stamp-spark ## plans on Apache Spark, which needs Java: skipped without it
+	.venv/bin/python -m pytest -q -rs -m spark tests/engines
 
 bench: .venv/stamp-dev ## ratios within one run: planning, overhead, import
 	.venv/bin/python benchmarks/import_time.py

@@ -50,8 +50,7 @@ from dpframe.frames.relation import Relation
 from dpframe.infer import PlannedUse, parts_of
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import Share
-from dpframe.lower import Sources, dry_run, run_choosing
-from dpframe.lower import run as run_exact
+from dpframe.lower import Place
 from dpframe.mechanisms import KeyLaw, Law
 from dpframe.parse.groups import MOST_GROUPS, read_groups
 from dpframe.parse.outputs import polars_schema, read_outputs
@@ -132,14 +131,29 @@ def divide(relation: Relation, by: Sequence[Any], keys: object) -> tuple[dict[An
     return read_parts(relation, by, keys)
 
 
-def ask(relation: Relation, groups: Groups | None, specs: Iterable[OutputSpec]) -> Query:
-    """A query, read and checked as far as that is possible without knowing what it may cost."""
+def ask(
+    relation: Relation,
+    groups: Groups | None,
+    specs: Iterable[OutputSpec],
+    place: Place | None = None,
+) -> Query:
+    """A query, read and checked as far as that is possible without knowing what it may cost.
+
+    `place` is where it will run, if that is known.
+    """
     taken = () if groups is None else groups.names
     query = Query(relation, groups, read_outputs(specs, relation.facts.columns, taken))
     for use in parts_of(query):  # refusals come when the query is built
         _require_room(use, query)
     check_post(query)
+    if place is not None:
+        place.require_runs(relation, groups, _tables(parts_of(query)))
     return query
+
+
+def _tables(parts: Iterable[PlannedUse]) -> list[Table]:
+    """The exact tables of some parts, each once."""
+    return list(dict.fromkeys(table for use in parts for table in use.part.tables))
 
 
 def _require_room(use: PlannedUse, query: Query) -> None:
@@ -197,8 +211,7 @@ def on_part(prepared: Prepared, share: Share) -> Prepared:
 
 def run(
     prepared: Prepared,
-    source: Sources,
-    schema: pl.Schema | Mapping[int, pl.Schema],
+    place: Place,
     ledger: Ledger,
     interval: Number | None = None,
 ) -> pl.DataFrame:
@@ -215,7 +228,7 @@ def run(
     """
     query = prepared.query
     tables = prepared.tables
-    dry_run(query.relation, query.groups, tables, schema)
+    place.rehearse(query.relation, query.groups, tables)
     confidence = None if interval is None else confidence_of(interval, "interval")
     laws = prepared.laws
     rehearse(_with_some_key(query), laws, confidence)
@@ -223,7 +236,7 @@ def run(
     with progress() as shown:
         shown.stage("charging the budget")
         entry = ledger.charge(prepared.plan.cost, prepared.plan.fingerprint, unit)
-        result = _released(prepared, source, tables, laws, confidence, shown)
+        result = _released(prepared, place, tables, laws, confidence, shown)
     if isinstance(result, pl.DataFrame):
         ledger.settle(entry, "released")  # if this fails, nothing comes out
         return result
@@ -242,7 +255,7 @@ def run(
 
 def _released(
     prepared: Prepared,
-    source: Sources,
+    place: Place,
     tables: list[Table],
     laws: Mapping[tuple[Part, str], Law],
     confidence: Fraction | None,
@@ -254,7 +267,7 @@ def _released(
     query = prepared.query
     try:
         shown.stage("reading the data")
-        counted, query, noisy = _counted(query, source, tables, laws)
+        counted, query, noisy = _counted(query, place, tables, laws)
         shown.stage("adding noise")
         for (part, asked), law in laws.items():
             if not isinstance(part, KeySelection) and (part, asked) not in noisy:
@@ -288,13 +301,13 @@ def _number_of(keys: Part, parts: Sequence[Part]) -> int | None:
 
 
 def _counted(
-    query: Query, source: Sources, tables: list[Table], laws: Mapping[tuple[Part, str], Law]
+    query: Query, place: Place, tables: list[Table], laws: Mapping[tuple[Part, str], Law]
 ) -> tuple[dict[Table, CellCounts], Query, dict[tuple[Part, str], Noisy]]:
     """The exact tables, the query with the groups that appear, and what is noisy already."""
     chooser = chooser_of(laws)
     if query.groups is None or chooser is None:
-        return run_exact(query.relation, query.groups, tables, source), query, {}
-    counted, groups, chosen = run_choosing(query.relation, query.groups, tables, source, chooser)
+        return place.run(query.relation, query.groups, tables), query, {}
+    counted, groups, chosen = place.run_choosing(query.relation, query.groups, tables, chooser)
     return counted, replace(query, groups=groups), drawn_with_groups(laws, chosen)
 
 

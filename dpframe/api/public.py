@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from contextlib import suppress
+from typing import Any, TypeAlias
 
 import polars as pl
 
 from dpframe.api.opaque import Opaque
-from dpframe.api.source import Frames, Source, Sources, protected_source
+from dpframe.api.source import Source, Sources, protected_source
 from dpframe.errors import UnknownColumn, UnsupportedOperation
 from dpframe.frames.binary import frames_of
 from dpframe.frames.relation import Relation
+from dpframe.lower.engines.polars_engine import POLARS
 
+Frames: TypeAlias = "dict[int, pl.LazyFrame]"
 _WHERE = "simulate(public_frame, ...)"
 
 
@@ -75,14 +78,16 @@ def _by_name(given: object, names: list[str], frames: int) -> Mapping[str, Any]:
 def _public(frame: object) -> pl.LazyFrame:
     if isinstance(frame, (Opaque, Source, Sources)):
         raise _private(f"a {type(frame).__name__}")
-    try:
-        return protected_source(frame).frames(0)[0]
-    except UnsupportedOperation:
-        raise UnsupportedOperation(
-            f"a simulation runs on a public frame, not on a {type(frame).__name__}",
-            where=_WHERE,
-            remedy="pass a Polars DataFrame or LazyFrame, or a pyarrow Table or dataset",
-        ) from None
+    with suppress(UnsupportedOperation):
+        public = protected_source(frame)
+        if public.engine is POLARS:
+            data: pl.LazyFrame = public.place(0).data[0]
+            return data
+    raise UnsupportedOperation(
+        f"a simulation runs on a public frame of Polars, not on a {type(frame).__name__}",
+        where=_WHERE,
+        remedy="pass a Polars DataFrame or LazyFrame, or a pyarrow Table or dataset",
+    )
 
 
 def _private(what: str) -> UnsupportedOperation:

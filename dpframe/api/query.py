@@ -25,6 +25,7 @@ from dpframe.core.budget import ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.exact import Number
 from dpframe.errors import InvalidBudget, UnsupportedOperation
 from dpframe.explain import Format
+from dpframe.lower.engines.polars_engine import PolarsMode
 from dpframe.plan import Plan
 from dpframe.plots import plot_release
 from dpframe.simulate import Simulation, simulate
@@ -188,6 +189,7 @@ class PrivateQuery(Opaque):
         accuracy: Mapping[str, Number] | None = None,
         split: Split = "least error",
         interval: Number | None = None,
+        engine: PolarsMode = "auto",
     ) -> pl.DataFrame:
         """Check the budget, charge it, compute, add noise.
 
@@ -207,6 +209,10 @@ class PrivateQuery(Opaque):
             the exact result for the clamped values lies between them with that confidence, for each
             number on its own. It is post-processing and costs nothing. Selections have no interval;
             `Plan.accuracy` says how far the chosen score may be from the best.
+        engine
+            How Polars runs a Polars frame: one of its engines by name, or a function that is given
+            a LazyFrame and returns its DataFrame, for executors elsewhere. What it is given yields
+            exact numbers, so whoever runs it must be trusted with the data.
 
         Raises
         ------
@@ -218,7 +224,13 @@ class PrivateQuery(Opaque):
             When the engine fails; the charge stays.
         """
         return self.release(
-            epsilon=epsilon, delta=delta, rho=rho, accuracy=accuracy, split=split, interval=interval
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            accuracy=accuracy,
+            split=split,
+            interval=interval,
+            engine=engine,
         ).frame
 
     def release(
@@ -230,6 +242,7 @@ class PrivateQuery(Opaque):
         accuracy: Mapping[str, Number] | None = None,
         split: Split = "least error",
         interval: Number | None = None,
+        engine: PolarsMode = "auto",
     ) -> Release:
         """As `collect`, with the plan and the cost beside the frame."""
         return self._bound().release(
@@ -240,6 +253,7 @@ class PrivateQuery(Opaque):
             accuracy=accuracy,
             split=split,
             interval=interval,
+            engine=engine,
         )
 
     def suggest_limits(

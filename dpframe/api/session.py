@@ -132,6 +132,7 @@ class Session:
         name: str | None = None,
         bounds: Mapping[str, Sequence[Any]] | None = None,
         categories: Mapping[str, Sequence[Any]] | None = None,
+        engine: Literal["polars", "duckdb", "spark"] | None = None,
     ) -> PrivateFrame:
         """Put a frame under the session's protection: the trust boundary.
 
@@ -139,10 +140,12 @@ class Session:
         ----------
         frame
             A Polars DataFrame or LazyFrame; the path of a Parquet, CSV, IPC or NDJSON file, or a
-            pattern such as ``"visits/*.parquet"``; a pyarrow Table, batch reader or dataset. What
-            was done to it before is the data owner's; everything after is checked. Of CSV and
-            NDJSON Polars infers types from the first rows: scan them with a schema where types
-            must not depend on the data.
+            pattern such as ``"visits/*.parquet"``; the folder of a Delta table; a pyarrow Table,
+            batch reader or dataset; a DuckDB relation or a Spark DataFrame, on which queries then
+            run. What was done to it before is the data owner's; everything after is checked. Of
+            CSV and NDJSON engines infer types from the first rows: scan them with a schema where
+            types must not depend on the data. The batches of a reader go into a temporary file as
+            they come, for they can be read once. A relation must yield the same rows each time.
         unit
             Whom to protect.
         name
@@ -152,6 +155,9 @@ class Session:
             again.
         categories
             Declared values of columns, {column: [values]}; public.
+        engine
+            What runs queries of files: ``"polars"``, which is the default, ``"duckdb"`` or
+            ``"spark"``. Other frames are on an engine already.
 
         Raises
         ------
@@ -180,7 +186,7 @@ class Session:
                 where=f"unit={unit!r}",
                 remedy="open another session for another kind of unit",
             )
-        source = protected_source(frame)
+        source = protected_source(frame, engine)
         facts = protected_facts(declared(source, bounds or {}, categories or {}), who)
         self._unit = who
         self._frames += 1
@@ -310,6 +316,7 @@ class Session:
         accuracy: Mapping[str, Number] | None = None,
         split: Split = "least error",
         interval: Number | None = None,
+        engine: Any = "auto",
     ) -> pl.DataFrame:
         """Charge, run and release a query, also one that was made without a session.
 
@@ -323,6 +330,7 @@ class Session:
             accuracy=accuracy,
             split=split,
             interval=interval,
+            engine=engine,
         ).frame
 
     def release(
@@ -335,17 +343,16 @@ class Session:
         accuracy: Mapping[str, Number] | None = None,
         split: Split = "least error",
         interval: Number | None = None,
+        engine: Any = "auto",
     ) -> Release:
         """As `collect`, with plan and cost beside the result."""
         payer = self._payer(_owner(query))
         prepared = payer._prepared(query, epsilon, delta, rho, accuracy, split)
         asked, source, _ = parts(query)
-        token = asked.relation.token
+        place = source.place(asked.relation.token, engine)
         if payer._needs_approval:
             require_approved(prepared.plan, payer._ledger, payer._name or DEFAULT_NAME)
-        result = pipeline.run(
-            prepared, source.frames(token), source.schemas(token), payer._ledger, interval
-        )
+        result = pipeline.run(prepared, place, payer._ledger, interval)
         self._unit = prepared.query.relation.facts.unit
         return Release(result, prepared.plan, prepared.plan.cost)
 

@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
-from glob import glob
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn
 
 import polars as pl
 
-from dpframe.errors import EngineError, UnsupportedOperation
+from dpframe.api.readers import from_arrow, from_files
+from dpframe.errors import DPFrameError, EngineError, UnsupportedOperation
+from dpframe.lower import Place
+from dpframe.lower.engines.choice import ENGINES, native_engine, of_one, placed
+from dpframe.lower.engines.engine import Engine
+from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
 from dpframe.rows.failures import FAILURES
-
-_SCANS: Mapping[str, Callable[[Any], pl.LazyFrame]] = {
-    ".parquet": pl.scan_parquet,
-    ".csv": pl.scan_csv,
-    ".ipc": pl.scan_ipc,
-    ".arrow": pl.scan_ipc,
-    ".feather": pl.scan_ipc,
-    ".ndjson": pl.scan_ndjson,
-}
-Frames: TypeAlias = "dict[int, pl.LazyFrame]"
 
 
 class Source:
     """A protected frame. Its data can be reached by the pipeline only."""
 
-    __slots__ = ("_frame", "_given", "schema")
+    __slots__ = ("_data", "_given", "engine", "schema")
 
-    def __init__(self, frame: pl.LazyFrame, given: object = None) -> None:
-        self._frame = frame
-        self._given = frame if given is None else given
+    def __init__(
+        self,
+        data: Any,
+        engine: Engine = POLARS,
+        schema: pl.Schema | None = None,
+        given: object = None,
+    ) -> None:
+        self._data = data
+        self._given = data if given is None else given
+        self.engine = engine
+        if schema is not None:
+            self.schema = schema
+            return
         try:
-            self.schema = frame.collect_schema()
+            self.schema = data.collect_schema()
             return
         except FAILURES as error:
             kind = type(error).__name__
@@ -44,9 +46,9 @@ class Source:
             remedy="see frame.collect_schema() for the reason",
         )
 
-    def frames(self, token: int) -> Frames:
-        """The data, for the pipeline."""
-        return {token: self._frame}
+    def place(self, token: int, engine: object = "auto") -> Place:
+        """Where queries run, for the pipeline."""
+        return Place(_asked(self.engine, engine), {token: self._data}, self.schemas(token))
 
     def schemas(self, token: int) -> dict[int, pl.Schema]:
         """Its schema."""
@@ -54,22 +56,19 @@ class Source:
 
     def holds(self, frame: object) -> bool:
         """Whether it is the very object that was protected."""
-        return frame is self._given or frame is self._frame
+        return frame is self._given or frame is self._data
 
     def __repr__(self) -> str:
         return "<protected data>"
 
     def __reduce__(self) -> NoReturn:
-        raise UnsupportedOperation(
-            "protected data cannot be pickled or copied out of its session",
-            remedy="run queries where the data is protected; released results can be pickled",
-        )
+        raise _not_copied()
 
 
 class Sources:
     """Several protected frames that were brought together."""
 
-    __slots__ = ("_sources",)
+    __slots__ = ("_sources", "engine")
 
     def __init__(self, *parts: tuple[int, Source | Sources]) -> None:
         self._sources: dict[int, Source] = {}
@@ -78,10 +77,15 @@ class Sources:
                 self._sources |= part._sources
             else:
                 self._sources[token] = part
+        self.engine = of_one([source.engine for source in self._sources.values()])
 
-    def frames(self, token: int) -> Frames:
-        """The data, for the pipeline."""
-        return {t: s._frame for t, s in self._sources.items()}
+    def place(self, token: int, engine: object = "auto") -> Place:
+        """Where queries run, for the pipeline."""
+        return Place(
+            _asked(self.engine, engine),
+            {t: s._data for t, s in self._sources.items()},
+            self.schemas(token),
+        )
 
     def schemas(self, token: int) -> dict[int, pl.Schema]:
         """Their schemas."""
@@ -95,76 +99,75 @@ class Sources:
         return "<protected data>"
 
     def __reduce__(self) -> NoReturn:
-        raise UnsupportedOperation(
-            "protected data cannot be pickled or copied out of its session",
-            remedy="run queries where the data is protected; released results can be pickled",
-        )
+        raise _not_copied()
 
 
-def protected_source(frame: object) -> Source:
+def _not_copied() -> UnsupportedOperation:
+    return UnsupportedOperation(
+        "protected data cannot be pickled or copied out of its session",
+        remedy="run queries where the data is protected; released results can be pickled",
+    )
+
+
+def _asked(own: Engine, engine: object) -> Engine:
+    """The engine of a frame, run as `collect(engine=...)` asks."""
+    if engine == "auto" or engine == own.name:
+        return own
+    if own.name == "polars":
+        return PolarsEngine(engine)
+    raise UnsupportedOperation(
+        f"the frame is one of {own.label}, and runs there",
+        where=f"engine={engine!r}",
+        remedy="leave engine= out",
+    )
+
+
+def protected_source(frame: object, engine: str | None = None) -> Source:
     """A source from any of the accepted kinds of frame; only its schema is read.
-
-    A batch reader can be read once, so its batches are taken now.
 
     Raises
     ------
     UnsupportedOperation
         For anything else.
     """
+    if engine is not None and engine not in ENGINES:
+        raise UnsupportedOperation(
+            f"there is no engine {engine!r}",
+            where="session.protect(frame, engine=...)",
+            remedy=f"use one of {', '.join(map(repr, ENGINES))}",
+        )
+    if native_engine(frame) is not None or engine in ("duckdb", "spark"):
+        return _placed(frame, engine)
     match frame:
         case pl.LazyFrame():
             return Source(frame)
         case pl.DataFrame():
-            return Source(frame.lazy(), frame)
+            return Source(frame.lazy(), given=frame)
         case str() | Path():
-            return Source(_from_files(frame), frame)
+            return Source(from_files(frame), given=frame)
         case _ if type(frame).__module__.split(".")[0] == "pyarrow":
-            return Source(_from_arrow(frame), frame)
+            return Source(from_arrow(frame), given=frame)
         case _:
-            raise _not_accepted(frame)
+            raise UnsupportedOperation(
+                f"a {type(frame).__name__} cannot be protected",
+                where="session.protect(frame, ...)",
+                remedy="pass a Polars DataFrame or LazyFrame, a path, a DuckDB relation, a Spark "
+                "DataFrame, or a pyarrow Table, batch reader or dataset",
+            )
 
 
-def _from_files(path: str | Path) -> pl.LazyFrame:
-    """A file, or all files that a pattern such as ``visits/*.parquet`` matches."""
-    scan = _SCANS.get(Path(path).suffix)
-    if scan is None:
-        raise UnsupportedOperation(
-            f"files named like {str(path)!r} cannot be protected",
-            where="session.protect(path, ...)",
-            remedy=f"use {', '.join(_SCANS)}, or scan it with Polars first",
-        )
-    place = os.path.expanduser(str(path))
-    if "://" not in place and not glob(place, recursive=True):
-        raise UnsupportedOperation(
-            f"there is no file {str(path)!r}",
-            where="session.protect(path, ...)",
-            remedy="check the path, and the folder that it starts from",
-        )
-    return scan(path)
-
-
-def _from_arrow(data: Any) -> pl.LazyFrame:
-    """A pyarrow table, batch, batch reader or dataset; pyarrow is imported only when it is met."""
-    import pyarrow as pa  # type: ignore[import-untyped]
-    import pyarrow.dataset as pads  # type: ignore[import-untyped]
-
-    if isinstance(data, pads.Dataset):
-        return pl.scan_pyarrow_dataset(data)
-    if isinstance(data, pa.RecordBatchReader):
-        data = data.read_all()
-    elif isinstance(data, pa.RecordBatch):
-        data = pa.Table.from_batches([data])
-    if not isinstance(data, pa.Table):
-        raise _not_accepted(data)
-    frame = pl.from_arrow(data)
-    assert isinstance(frame, pl.DataFrame)
-    return frame.lazy()
-
-
-def _not_accepted(frame: object) -> UnsupportedOperation:
-    return UnsupportedOperation(
-        f"a {type(frame).__name__} cannot be protected",
+def _placed(frame: object, engine: str | None) -> Source:
+    """A frame of another engine."""
+    try:
+        made, data, schema = placed(frame, engine)
+        return Source(data, made, schema, frame)
+    except DPFrameError:
+        raise
+    except FAILURES as error:
+        kind = type(error).__name__
+    raise EngineError(
+        f"the schema of the frame cannot be read ({kind}); the message is withheld because it may "
+        "quote private data",
         where="session.protect(frame, ...)",
-        remedy="pass a Polars DataFrame or LazyFrame, a path, or a pyarrow Table, batch reader "
-        "or dataset",
+        remedy="see whether the engine can read it",
     )

@@ -12,7 +12,7 @@ from dpframe.errors import UnknownColumn, UnsupportedOperation
 from dpframe.frames.facts import FrameFacts, require_plain_names
 from dpframe.frames.joins import added_names, joined, require_same_types
 from dpframe.frames.limits import copied
-from dpframe.frames.public import digest, held
+from dpframe.frames.public import brought, digest, held
 from dpframe.frames.step import Step
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.operation import Namespace
@@ -140,7 +140,7 @@ class JoinPublic(Step):
         names = {} if self.how in ("semi", "anti") else self._names(before)
         keys = list(zip(self.left_on, self.right_on, strict=True))
         types = {name: found.dtype for name, found in before.columns.items()}
-        return joined(frame, self.public.lazy(), keys, types, names, self.how, ns)
+        return joined(frame, brought(self.public, ns), keys, types, names, self.how, ns)
 
     def words(self) -> str:
         on = ", ".join(

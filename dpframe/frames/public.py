@@ -10,9 +10,10 @@ import numpy as np
 import polars as pl
 
 from dpframe.core.dtypes import DType
+from dpframe.rows.operation import Namespace
 from dpframe.rows.polars_dtypes import from_polars
 
-__all__ = ["digest", "held"]
+__all__ = ["brought", "digest", "held"]
 
 
 def held(frame: pl.DataFrame) -> pl.DataFrame:
@@ -23,6 +24,12 @@ def held(frame: pl.DataFrame) -> pl.DataFrame:
     Fields of a struct have no such mark.
     """
     return frame.to_struct("row").struct.unnest() if frame.width else frame.clone()
+
+
+def brought(frame: pl.DataFrame, ns: Namespace) -> pl.LazyFrame:
+    """A public frame where the private one is."""
+    made: pl.LazyFrame = frame.lazy() if ns is pl else ns.public(frame)
+    return made
 
 
 def digest(frame: pl.DataFrame) -> str:

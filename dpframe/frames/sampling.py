@@ -37,14 +37,15 @@ def keep_first(
     too many. Several columns are counted by their hash: where two hashes are equal that counts
     too many, and ranking keeps all rows of those that have few.
     """
+    if ns is not pl:
+        return first_ranked(frame, most, within, order, salt, ns)
     rank = unused(order, "rank")
     whose = [comparable(ns, name, order[name]) for name in within]
     counted = whose if len(whose) == 1 else [ns.struct(*whose).hash(salt)]
     sized = once(frame.with_columns(ns.len().over(counted).alias(rank)))
     few = sized.filter(ns.col(rank) <= most).drop(rank)
     many = sized.filter(ns.col(rank) > most).drop(rank)
-    ranking = first_sorted if ns is pl else first_ranked
-    kept: pl.LazyFrame = ns.concat([few, ranking(many, most, within, order, salt, ns)])
+    kept: pl.LazyFrame = ns.concat([few, first_sorted(many, most, within, order, salt, ns)])
     return kept
 
 
@@ -75,7 +76,7 @@ def first_ranked(
     hashed, rank = unused(order, "hash"), unused(order, "rank")
     values = {name: comparable(ns, name, dtype) for name, dtype in order.items()}
     rest = [value for name, value in values.items() if name not in within]
-    marked = frame.with_columns(ns.struct(*values.values()).hash(salt).alias(hashed))
+    marked = frame.with_columns(row_hash(ns, values, order, salt).alias(hashed))
     position = ns.col(hashed).cum_count()
     position = position.over([values[n] for n in within], order_by=[ns.col(hashed), *rest])
     ranked = marked.with_columns(position.alias(rank))
@@ -110,8 +111,9 @@ def first_sorted(
     key, owner, first, torn = (unused(order, name) for name in ("hash", "owner", "first", "torn"))
     values = {name: comparable(ns, name, dtype) for name, dtype in order.items()}
     whose = [values[name] for name in within]
+    owners = {name: values[name] for name in within}
     high, low = (
-        ns.struct(*found).hash(salt) // 2 ** (64 - COARSE) for found in (whose, values.values())
+        row_hash(ns, found, order, salt) // 2 ** (64 - COARSE) for found in (owners, values)
     )
     marked = frame.with_columns(
         high.cast(ns.UInt32).alias(owner), (high * 2**32 + low).alias(key)
@@ -127,6 +129,14 @@ def first_sorted(
     rest = decided.filter(ns.col(torn)).drop(first, torn)
     found: pl.LazyFrame = ns.concat([sure, first_ranked(rest, most, within, order, salt, ns)])
     return found
+
+
+def row_hash(
+    ns: Namespace, values: Mapping[str, pl.Expr], types: Mapping[str, DType], salt: int
+) -> pl.Expr:
+    """A hash of some values of a row, each engine's own, whatever their types."""
+    hashed: pl.Expr = ns.struct(*values.values()).hash(salt)
+    return hashed
 
 
 def once(frame: pl.LazyFrame) -> pl.LazyFrame:

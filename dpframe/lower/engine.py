@@ -1,11 +1,10 @@
-"""Running exact queries on Polars."""
+"""Running exact queries on an engine."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -15,16 +14,58 @@ from dpframe.aggregates.part import CellCounts, Table
 from dpframe.errors import DPFrameError, EngineError, UnsupportedOperation
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
+from dpframe.lower.engines.engine import Engine
+from dpframe.lower.engines.log import log_failure
+from dpframe.lower.engines.polars_engine import OPTIMIZATIONS as _OPTIMIZATIONS
+from dpframe.lower.engines.polars_engine import POLARS
+from dpframe.lower.engines.supported import require_supported
 from dpframe.lower.tables import Lowered, Sources, count_cells, group_columns, lower_query
 from dpframe.mechanisms.salt import fresh_salt
 from dpframe.rows.failures import FAILURES
+
+__all__ = [
+    "_OPTIMIZATIONS",
+    "Chooser",
+    "collected",
+    "dry_run",
+    "require_runs",
+    "run",
+    "run_choosing",
+]
+
+Schemas: TypeAlias = "pl.Schema | Mapping[int, pl.Schema]"
+
+
+def require_runs(
+    relation: Relation,
+    groups: Groups | None,
+    tables: Sequence[Table],
+    schemas: Mapping[int, pl.Schema],
+    engine: Engine,
+) -> None:
+    """Refuse what does not run on the engine, which is not asked: expressions are only made.
+
+    Raises
+    ------
+    UnsupportedOperation
+        Naming the engine and the operation.
+    """
+    if engine is POLARS:
+        return
+    require_supported(engine, relation, groups, tables)
+    if engine.ns is not pl:
+        ns = engine.ns.dry()
+        frames: Any = {token: ns.frame(None, dict(found)) for token, found in schemas.items()}
+        lower_query(relation, groups, tables, frames, ns)
 
 
 def dry_run(
     relation: Relation,
     groups: Groups | None,
     tables: Sequence[Table],
-    schema: pl.Schema | Mapping[int, pl.Schema],
+    schema: Schemas,
+    source: Sources | None = None,
+    engine: Engine = POLARS,
 ) -> None:
     """Run the exact query on an empty frame of the same schema, so that whatever an engine would
     refuse is refused before anything is charged.
@@ -32,28 +73,35 @@ def dry_run(
     Raises
     ------
     UnsupportedOperation
-        When Polars does not accept the query. No private data is involved, but its text is not
+        When the engine does not accept the query. No private data is involved, but its text is not
         shown either: it speaks of functions that the analyst never wrote.
     """
-    empty: Sources
-    if isinstance(schema, pl.Schema):
-        empty = pl.LazyFrame(schema=schema)
-    else:
-        empty = {token: pl.LazyFrame(schema=found) for token, found in schema.items()}
     try:
-        lowered = lower_query(relation, groups, tables, empty)
-        for query, result in zip(
-            lowered, _collect([query.frame for query in lowered]), strict=True
-        ):
+        require_supported(engine, relation, groups, tables)
+        lowered = lower_query(relation, groups, tables, _empty(source, schema, engine), engine.ns)
+        results = engine.collect([query.frame for query in lowered], rehearsed=True)
+        for query, result in zip(lowered, results, strict=True):
             count_cells(query, result, groups)
     except DPFrameError:
         raise
     except FAILURES as error:
-        raise UnsupportedOperation(
-            f"Polars {pl.__version__} does not accept the lowered query "
-            f"({type(error).__name__}); nothing was charged",
-            remedy="simplify the expression, or report it as a bug of dpframe",
-        ) from None
+        raise _not_accepted(engine, error) from None
+
+
+def _not_accepted(engine: Engine, error: BaseException) -> UnsupportedOperation:
+    version = f" {pl.__version__}" if engine.name == "polars" else ""
+    return UnsupportedOperation(
+        f"{engine.label}{version} does not accept the lowered query ({type(error).__name__}); "
+        "nothing was charged",
+        remedy="simplify the expression, or report it as a bug of dpframe",
+    )
+
+
+def _empty(source: Sources | None, schema: Schemas, engine: Engine) -> Any:
+    if not isinstance(schema, Mapping) or isinstance(schema, pl.Schema):
+        return engine.empty(source, schema)
+    data = source if isinstance(source, Mapping) else dict.fromkeys(schema)
+    return {token: engine.empty(data[token], found) for token, found in schema.items()}
 
 
 Numbers: TypeAlias = "NDArray[np.int64]"
@@ -73,7 +121,11 @@ class Chooser(Protocol):
 
 
 def run(
-    relation: Relation, groups: Groups | None, tables: Sequence[Table], source: Sources
+    relation: Relation,
+    groups: Groups | None,
+    tables: Sequence[Table],
+    source: Sources,
+    engine: Engine = POLARS,
 ) -> dict[Table, CellCounts]:
     """The exact tables, by group.
 
@@ -82,8 +134,8 @@ def run(
     EngineError
         When the engine fails; its text and cause are withheld, for they may quote data.
     """
-    lowered = lower_query(relation, groups, tables, source, salt=_salt(relation))
-    return _counted(lowered, collected([query.frame for query in lowered]), groups)
+    lowered, results = _results(relation, groups, tables, source, engine)
+    return _counted(lowered, results, groups)
 
 
 def run_choosing(
@@ -92,6 +144,7 @@ def run_choosing(
     tables: Sequence[Table],
     source: Sources,
     chooser: Chooser,
+    engine: Engine = POLARS,
 ) -> tuple[dict[Table, CellCounts], Groups, Numbers | None]:
     """The exact tables of groups that nobody listed, and which of the groups appear, with their
     noisy numbers where these decided.
@@ -101,28 +154,50 @@ def run_choosing(
     EngineError
         When the engine fails.
     """
-    lowered = lower_query(relation, groups, tables, source, salt=_salt(relation))
-    results = collected([query.frame for query in lowered])
+    lowered, results = _results(relation, groups, tables, source, engine)
     keys, noisy = _chosen(chooser, lowered, results, groups)
     found = groups.found(keys)
     return _counted(lowered, results, found), found, noisy
 
 
 def collected(frames: Sequence[pl.LazyFrame]) -> list[pl.DataFrame]:
-    """The results of lazy frames.
+    """The results of lazy Polars frames.
 
     Raises
     ------
     EngineError
         When the engine fails.
     """
-    with suppress(*FAILURES):
-        return _collect(frames)
-    # outside the handler, so that not even the context keeps the engine's text
-    raise EngineError(
+    with suppress(*FAILURES), log_failure():
+        return POLARS.collect(frames)
+    raise _failed()
+
+
+def _results(
+    relation: Relation,
+    groups: Groups | None,
+    tables: Sequence[Table],
+    source: Sources,
+    engine: Engine,
+) -> tuple[tuple[Lowered, ...], list[pl.DataFrame]]:
+    with suppress(*FAILURES), log_failure():
+        frames: Any = (
+            {token: engine.frame(data) for token, data in source.items()}
+            if isinstance(source, Mapping)
+            else engine.frame(source)
+        )
+        lowered = lower_query(relation, groups, tables, frames, engine.ns, _salt(relation))
+        return lowered, engine.collect([query.frame for query in lowered])
+    raise _failed()
+
+
+def _failed() -> EngineError:
+    """Raised outside the handler, so that not even the context keeps the engine's text."""
+    return EngineError(
         "the engine failed while it ran the plan; its message is withheld because it may quote "
         "private data",
-        remedy="check that the source can be read; the data owner can run it without dpframe",
+        remedy="check that the source can be read; the data owner can run it without dpframe, or "
+        "name a file for the engine's messages in DPFRAME_ENGINE_LOG",
     )
 
 
@@ -160,20 +235,3 @@ def _chosen(
             found = merged.select(columns)[places].rename(names)
             return found, None if noisy is None else noisy[places]
     raise AssertionError("the individuals of each group are counted")
-
-
-def _optimizations() -> pl.QueryOptFlags:
-    """Before 1.36 Polars takes a constant that several expressions share for an empty column where
-    a filter leaves a chunk without rows, and fails: so whether it fails would depend on data.
-    """
-    major, minor, *_ = (int(number) for number in re.findall(r"\d+", pl.__version__))
-    return pl.QueryOptFlags(comm_subexpr_elim=(major, minor) >= (1, 36))
-
-
-_OPTIMIZATIONS = _optimizations()
-
-
-def _collect(frames: Sequence[pl.LazyFrame]) -> list[pl.DataFrame]:
-    if len(frames) == 1:
-        return [frames[0].collect(optimizations=_OPTIMIZATIONS)]
-    return pl.collect_all(frames, optimizations=_OPTIMIZATIONS)

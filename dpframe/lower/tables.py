@@ -88,7 +88,7 @@ def lower_query(
 
 def lower_rows(relation: Relation, source: Sources, ns: Namespace, salt: int) -> pl.LazyFrame:
     """The frame after all steps; rows that are nobody's are dropped."""
-    frame = source if isinstance(source, pl.LazyFrame) else source[relation.token]
+    frame = source[relation.token] if isinstance(source, Mapping) else source
     identifier = relation.source.identifier
     if identifier is not None:
         frame = frame.filter(ns.col(identifier).is_not_null())

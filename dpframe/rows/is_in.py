@@ -43,7 +43,7 @@ class IsIn(RowOperation):
         self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
     ) -> pl.Expr:
         values = scalars(options, "values")
-        found = keyed(args[0], domains[0], values).found()
+        found = keyed(args[0], domains[0], values).found(ns)
         return found.fill_null(None in values) if options.get("nulls_equal") else found
 
     def words(self, args: Sequence[str], options: Options) -> str:

@@ -13,6 +13,7 @@ from dpframe.rows.comparable import comparable
 from dpframe.rows.constants import constants
 from dpframe.rows.literal import physical
 from dpframe.rows.operands import INT128, as_type
+from dpframe.rows.operation import Namespace
 from dpframe.rows.polars_dtypes import to_polars
 
 
@@ -32,9 +33,9 @@ class Keyed:
     def series(self) -> pl.Series:
         return pl.Series(list(self.keys), dtype=to_polars(self.dtype))
 
-    def found(self) -> pl.Expr:
+    def found(self, ns: Namespace) -> pl.Expr:
         """Whether the operand is one of the keys; null where the operand is."""
-        return self.operand.is_in(pl.lit(self.series).implode())
+        return self.operand.is_in(ns.lit(self.series).implode())
 
 
 def keyed(expression: pl.Expr, domain: Domain, values: tuple[Scalar, ...]) -> Keyed:

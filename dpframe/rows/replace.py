@@ -231,7 +231,7 @@ def _looked_up(
             return_dtype=to_polars(dtype),
         )
         if any(n is None for _, n in pairs):
-            result = ns.when(lookup.found()).then(mapped).otherwise(otherwise)
+            result = ns.when(lookup.found(ns)).then(mapped).otherwise(otherwise)
         else:
             result = mapped.fill_null(otherwise)
     if None in old:

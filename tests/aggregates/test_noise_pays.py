@@ -20,6 +20,8 @@ import dpframe as dp
 from dpframe import accounting, pipeline
 from dpframe.aggregates.registry import AGGREGATES
 from dpframe.core.budget import Budget
+from dpframe.lower import Place
+from dpframe.lower.engines.polars_engine import POLARS
 from dpframe.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -214,7 +216,9 @@ def test_the_planned_laws_are_those_drawn_from(
     frame.columns = list(asked.relation.source.columns)
     session = dp.Session(share)
     prepared = pipeline.plan(asked, share, None)
-    pipeline.run(prepared, frame.lazy(), frame.schema, session._ledger)
+    token = asked.relation.token
+    place = Place(POLARS, {token: frame.lazy()}, {token: frame.schema})
+    pipeline.run(prepared, place, session._ledger)
     planned: Counter[object] = Counter()
     for release in prepared.plan.releases:
         planned[release.law] += release.entries

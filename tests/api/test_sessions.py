@@ -198,7 +198,7 @@ def test_a_failed_dry_run_charges_and_reads_nothing(monkeypatch: pytest.MonkeyPa
     source = Source()
     session = dp.Session(epsilon=1)
     query = session.protect(source.frame, dp.Rows()).dp_count()
-    monkeypatch.setattr(pipeline, "dry_run", refused)
+    monkeypatch.setattr(lower.place, "dry_run", refused)
     with pytest.raises(dp.UnsupportedOperation, match="not lowered"):
         query.collect(epsilon=0.5)
     assert session.history.is_empty()

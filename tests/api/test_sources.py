@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+import stat
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +16,7 @@ import pyarrow.dataset as pads  # type: ignore[import-untyped]
 import pytest
 
 import dpframe as dp
+from dpframe.api import readers
 from tests.api.exactly import ENOUGH, exactly, protected
 
 FRAME = pl.DataFrame(
@@ -46,6 +51,66 @@ def test_a_batch_reader_can_be_queried_again() -> None:
     session = dp.Session(epsilon=ENOUGH)
     people = session.protect(batches(), dp.Rows())
     assert [people.dp_count().collect(epsilon=10**6).item() for _ in range(3)] == [3, 3, 3]
+
+
+def test_batches_are_not_held_in_memory_and_their_file_goes_with_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    alive: list[weakref.ref[Any]] = []
+
+    def some() -> Iterator[Any]:
+        for i in range(5):
+            batch = pa.record_batch({"x": [i] * 1000, "g": ["a", None] * 500})
+            alive.append(weakref.ref(batch))
+            yield batch
+
+    schema = pa.schema({"x": pa.int64(), "g": pa.string()})
+    people = protected(pa.RecordBatchReader.from_batches(schema, some()))
+    gc.collect()
+    assert not any(batch() for batch in alive)
+    (file,) = tmp_path.iterdir()
+    assert stat.S_IMODE(file.stat().st_mode) & 0o077 == 0
+    assert exactly(people.dp_sum("x", (0, 9))).item() == 10_000
+    assert exactly(people.dp_count("g")).item() == 2_500
+    del people
+    gc.collect()
+    assert not list(tmp_path.iterdir())
+
+
+def test_batches_with_dictionaries_that_differ() -> None:
+    parts = [pa.array(v).dictionary_encode() for v in (["a", "b"], ["c"])]
+    made = [pa.record_batch({"g": part}) for part in parts]
+    people = protected(pa.RecordBatchReader.from_batches(made[0].schema, made))
+    grouped = people.group_by("g", keys=["a", "c"]).agg(dp.count())
+    assert exactly(grouped)["len"].to_list() == [1, 1]
+
+
+def test_batches_that_fail_leave_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def some() -> Iterator[Any]:
+        yield pa.record_batch({"x": [1]})
+        raise ValueError("secret-ssn-123")
+
+    reader = pa.RecordBatchReader.from_batches(pa.schema({"x": pa.int64()}), some())
+    with pytest.raises(dp.EngineError) as caught:
+        protected(reader)
+    assert "secret" not in str(caught.value)
+    assert caught.value.__context__ is None
+    assert not list(tmp_path.iterdir())
+
+
+def test_delta_tables_need_their_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "table" / "_delta_log").mkdir(parents=True)
+    monkeypatch.setattr(readers, "find_spec", lambda name: None)
+    with pytest.raises(dp.UnsupportedOperation, match="deltalake is not installed"):
+        protected(tmp_path / "table")
+    scanned: list[str] = []
+    monkeypatch.setattr(readers, "find_spec", lambda name: name)
+    monkeypatch.setattr(pl, "scan_delta", lambda path: scanned.append(path) or FRAME.lazy())
+    assert exactly(protected(tmp_path / "table").dp_count()).item() == 3
+    assert scanned == [str(tmp_path / "table")]
 
 
 def test_scanned_files_are_read_when_a_query_runs(tmp_path: Path) -> None:

@@ -1,0 +1,101 @@
+"""Which engine a frame runs on: told by its module's name, so that none is imported for nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from dpframe.errors import UnsupportedOperation
+from dpframe.lower.engines.engine import Engine
+from dpframe.lower.engines.polars_engine import POLARS
+
+ENGINES = ("polars", "duckdb", "spark")
+_EXTRAS = {"duckdb": ("duckdb", "narwhals"), "spark": ("pyspark", "narwhals")}
+_SUFFIXES = {".parquet": "parquet", ".csv": "csv", ".ndjson": "json"}
+
+
+def native_engine(frame: object) -> str | None:
+    """The engine whose own frame this is; None for anything else."""
+    module = type(frame).__module__.split(".")[0]
+    name = type(frame).__name__
+    if module in ("duckdb", "_duckdb") and name == "DuckDBPyRelation":
+        return "duckdb"
+    if module == "pyspark" and name == "DataFrame":
+        return "spark"
+    return None
+
+
+def placed(frame: Any, engine: str | None) -> tuple[Engine, Any, pl.Schema]:
+    """The engine of a relation, a Spark DataFrame or files; its own frame, and the columns.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When the frame does not run on the engine that was asked for, or that is not installed.
+    """
+    name = native_engine(frame) or engine
+    if engine is not None and engine != name:
+        raise UnsupportedOperation(
+            f"a frame of {name} does not run on {engine}",
+            where=f"session.protect(frame, engine={engine!r})",
+            remedy="leave engine= out, or protect the files that the frame is made of",
+        )
+    assert name is not None
+    made: Any
+    try:
+        if name == "duckdb":
+            from dpframe.lower.engines.duckdb_engine import DuckDBEngine, scanned
+
+            own = native_engine(frame) is not None
+            data, connection = (frame, None) if own else scanned(frame, _kind(frame, name))
+            made = DuckDBEngine(data, connection)
+        else:
+            from dpframe.lower.engines.spark_engine import SparkEngine, read
+
+            data = frame if native_engine(frame) else read(frame, _kind(frame, name))
+            made = SparkEngine(data)
+    except ImportError as error:
+        if error.name not in _EXTRAS[name]:
+            raise
+        raise UnsupportedOperation(
+            f"{error.name} is not installed, which frames of {name} need",
+            where=f"session.protect(frame, engine={name!r})",
+            remedy=f'pip install "dpframe[{name}]"',
+        ) from None
+    return made, data, pl.Schema(made.schema_of(data))
+
+
+def _kind(frame: object, engine: str) -> str:
+    """How files are read."""
+    if isinstance(frame, (str, Path)) and Path(frame).suffix in _SUFFIXES:
+        return _SUFFIXES[Path(frame).suffix]
+    what = f"files named like {str(frame)!r}" if isinstance(frame, (str, Path)) else "such a frame"
+    raise UnsupportedOperation(
+        f"{what} cannot be read by {engine}",
+        where=f"session.protect(frame, engine={engine!r})",
+        remedy=f"use {', '.join(_SUFFIXES)}, or a frame of {engine}",
+    )
+
+
+def of_one(engines: list[Engine]) -> Engine:
+    """The engine of frames that are brought together.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When they are on different ones, or on different connections.
+    """
+    first = engines[0]
+    for other in engines[1:]:
+        if not first.shares(other):
+            where = f"{first.label} and {other.label}"
+            raise UnsupportedOperation(
+                f"the frames are on different engines or connections ({where})",
+                remedy="protect both from one connection, or both as Polars frames",
+            )
+    return first
+
+
+__all__ = ["ENGINES", "POLARS", "native_engine", "of_one", "placed"]

@@ -1,0 +1,195 @@
+"""DuckDB: relations of one connection."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from glob import glob
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import duckdb
+import polars as pl
+
+from dpframe.errors import UnsupportedOperation
+from dpframe.lower.engines.engine import Engine
+from dpframe.lower.engines.frames import EngineFrame
+from dpframe.lower.engines.made import GroupScope, Made, Scope, typed
+from dpframe.lower.engines.namespace import COMMON_TYPES, EngineNamespace
+from dpframe.lower.engines.results import as_declared
+from dpframe.rows.operands import INT128
+
+_TYPES: Mapping[str, Any] = {
+    "BOOLEAN": pl.Boolean(),
+    "TINYINT": pl.Int8(),
+    "SMALLINT": pl.Int16(),
+    "INTEGER": pl.Int32(),
+    "BIGINT": pl.Int64(),
+    "HUGEINT": pl.Int128(),
+    "UTINYINT": pl.UInt8(),
+    "USMALLINT": pl.UInt16(),
+    "UINTEGER": pl.UInt32(),
+    "UBIGINT": pl.UInt64(),
+    "FLOAT": pl.Float32(),
+    "DOUBLE": pl.Float64(),
+    "VARCHAR": pl.String(),
+    "DATE": pl.Date(),
+    "TIME": pl.Time(),
+    "BLOB": pl.Binary(),
+    "INTERVAL": pl.Duration("us"),
+    "TIMESTAMP": pl.Datetime("us"),
+    "TIMESTAMP_MS": pl.Datetime("ms"),
+    "TIMESTAMP_NS": pl.Datetime("ns"),
+    "TIMESTAMP WITH TIME ZONE": pl.Datetime("us", "UTC"),
+}
+_UNDERSTOOD = (
+    "current_setting('default_collation') = '' AND current_setting('ieee_floating_point_ops')"
+)
+"""Under other settings text would be grouped, and numbers divided, otherwise."""
+
+
+class DuckDBNamespace(EngineNamespace):
+    """Expressions for DuckDB; wide numbers are HUGEINT."""
+
+    engine = "DuckDB"
+    types = COMMON_TYPES | frozenset(("UInt8", "UInt16", "UInt32", "UInt64"))
+    hash_limits = (0, 2**64 - 1)
+    has_microseconds = True
+
+    def __init__(self, relation: Any) -> None:
+        super().__init__()
+        self._relation = relation
+
+    def wide_type(self) -> Any:
+        return self.nw.Int128
+
+    def exact_quotient(self, scope: Scope, multiple: Made, divisor: Made) -> Made:
+        return typed(multiple.expr // divisor.expr, INT128, multiple, divisor)
+
+    def wide_sum(self, scope: GroupScope, rows: Made) -> Any:
+        name, _ = scope.rows.name_of(rows)
+        return self.nw.col(name).sum()  # a HUGEINT
+
+    def native_frame(self, frame: pl.DataFrame) -> Any:
+        held = frame.to_arrow()  # found by its name
+        found = self._relation.query(f"dpframe_{uuid4().hex}", "SELECT * FROM held")
+        assert held is not None
+        return found
+
+    def positional(self, native: Any, names: Sequence[str]) -> Any:
+        made = []
+        for given, name, dtype in zip(native.columns, names, native.types, strict=True):
+            column = quoted(given)
+            if str(dtype) == "VARCHAR":
+                column = f"decode(encode({column}))"  # a column may have a collation; this has none
+            elif str(dtype).startswith("ENUM"):
+                column = f"CAST({column} AS VARCHAR)"
+            made.append(f"{column} AS {name}")
+        return native.project(", ".join(made))
+
+    def with_hash(self, native: Any, name: str, parts: Sequence[str], salt: int) -> Any:
+        values = ", ".join([*parts, f"{salt % 2**64}::UBIGINT"])
+        return native.project(f"*, hash({values}) AS {name}")
+
+
+class DuckDBEngine(Engine):
+    """Runs plans on the connection of a relation.
+
+    Parameters
+    ----------
+    relation
+        Any relation of it.
+    connection
+        What has to stay open as long as the engine is used, if nobody else holds it.
+    """
+
+    name = "duckdb"
+    label = "DuckDB"
+
+    def __init__(self, relation: Any, connection: Any = None) -> None:
+        self._relation = relation
+        self._connection = connection
+        self._ns = DuckDBNamespace(relation)
+        self.require_settings()
+        folded = [column.casefold() for column in relation.columns]
+        if len(set(folded)) < len(folded):
+            raise UnsupportedOperation(
+                "two columns have names that DuckDB does not tell apart",
+                where="session.protect(relation, ...)",
+                remedy="give one of them another name first",
+            )
+
+    @property
+    def ns(self) -> DuckDBNamespace:
+        return self._ns
+
+    def require_settings(self) -> None:
+        """Refuse a connection on which expressions mean something else."""
+        one = self._relation.limit(0).aggregate("count(*) AS n")
+        if one.project(_UNDERSTOOD).fetchall() != [(True,)]:
+            raise UnsupportedOperation(
+                "the connection has a default collation, or arithmetic other than IEEE's, which "
+                "plans are not known to be right with",
+                where="session.protect(relation, ...)",
+                remedy="RESET default_collation and ieee_floating_point_ops",
+            )
+
+    def frame(self, data: Any) -> EngineFrame:
+        return self._ns.frame(data, self.schema_of(data))
+
+    @staticmethod
+    def schema_of(data: Any) -> dict[str, Any]:
+        """Names and Polars types of a relation's columns."""
+        pairs = zip(data.columns, data.types, strict=True)
+        return {name: _from_duckdb(str(dtype)) for name, dtype in pairs}
+
+    def empty(self, data: Any, schema: pl.Schema) -> EngineFrame:
+        self.require_settings()
+        return self.frame(data.limit(0))
+
+    def collect(
+        self, frames: Sequence[EngineFrame], *, rehearsed: bool = False
+    ) -> list[pl.DataFrame]:
+        return [as_declared(frame, frame.native.to_arrow_table()) for frame in frames]
+
+    def shares(self, other: Engine) -> bool:
+        if not isinstance(other, DuckDBEngine):
+            return False
+        try:
+            self._relation.limit(0).set_alias("one").cross(
+                other._relation.limit(0).set_alias("two")
+            )
+        except duckdb.Error:
+            return False
+        return True
+
+
+def scanned(path: str | Path, kind: str) -> tuple[Any, Any]:
+    """Files as a relation of a connection of their own, and that connection."""
+    place = os.path.expanduser(str(path))
+    if "://" not in place and not glob(place, recursive=True):
+        raise UnsupportedOperation(
+            f"there is no file {str(path)!r}",
+            where="session.protect(path, engine='duckdb')",
+            remedy="check the path, and the folder that it starts from",
+        )
+    connection = duckdb.connect()
+    return getattr(connection, f"read_{kind}")(place), connection
+
+
+def quoted(name: str) -> str:
+    """A column's name in SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _from_duckdb(written: str) -> Any:
+    """The Polars type of a DuckDB type; one that no operation knows where there is none."""
+    found = re.fullmatch(r"DECIMAL\((\d+),\s*(\d+)\)", written)
+    if found:
+        return pl.Decimal(int(found[1]), int(found[2]))
+    if written.startswith("ENUM("):
+        values = re.findall(r"'((?:[^']|'')*)'", written)
+        return pl.Enum([value.replace("''", "'") for value in values])
+    return _TYPES.get(written, pl.Object())

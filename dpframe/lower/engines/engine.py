@@ -1,0 +1,44 @@
+"""What an engine is: where a plan runs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import polars as pl
+
+from dpframe.rows.operation import Namespace
+
+
+class Engine(ABC):
+    """Runs lowered queries. A plan does not depend on it, and neither do the exact tables.
+
+    The data that it runs on are its own: a Polars LazyFrame, a relation, a Spark DataFrame.
+    """
+
+    name: ClassVar[str]
+    """What `engine=` calls it."""
+    label: ClassVar[str]
+    """What messages call it."""
+
+    @property
+    @abstractmethod
+    def ns(self) -> Namespace:
+        """What expressions are built with."""
+
+    @abstractmethod
+    def frame(self, data: Any) -> Any:
+        """The data as a frame that steps are lowered on."""
+
+    @abstractmethod
+    def empty(self, data: Any, schema: pl.Schema) -> Any:
+        """The same without rows."""
+
+    @abstractmethod
+    def collect(self, frames: Sequence[Any], *, rehearsed: bool = False) -> list[pl.DataFrame]:
+        """The results of lowered queries; `rehearsed` when their frames have no rows."""
+
+    def shares(self, other: Engine) -> bool:
+        """Whether frames of both can be brought together."""
+        return type(self) is type(other)

@@ -1,0 +1,92 @@
+"""Polars: on this machine, or wherever a function sends a LazyFrame."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias
+
+import polars as pl
+
+from dpframe.errors import UnsupportedOperation
+from dpframe.lower.engines.engine import Engine
+from dpframe.rows.operation import Namespace
+
+Executor: TypeAlias = "Callable[[pl.LazyFrame], pl.DataFrame]"
+PolarsMode: TypeAlias = 'Literal["auto", "in-memory", "streaming", "gpu"] | Executor'
+
+_MODES = ("auto", "in-memory", "streaming", "gpu")
+
+
+def _optimizations() -> pl.QueryOptFlags:
+    """Before 1.36 Polars takes a constant that several expressions share for an empty column where
+    a filter leaves a chunk without rows, and fails: so whether it fails would depend on data.
+    """
+    major, minor, *_ = (int(number) for number in re.findall(r"\d+", pl.__version__))
+    return pl.QueryOptFlags(comm_subexpr_elim=(major, minor) >= (1, 36))
+
+
+OPTIMIZATIONS = _optimizations()
+
+
+class PolarsEngine(Engine):
+    """Polars.
+
+    Parameters
+    ----------
+    mode
+        One of Polars' engines, or a function that runs a LazyFrame and returns its DataFrame.
+
+    Raises
+    ------
+    UnsupportedOperation
+        For anything else.
+    """
+
+    name = "polars"
+    label = "Polars"
+
+    def __init__(self, mode: Any = "auto") -> None:
+        self._mode: PolarsMode
+        if callable(mode):
+            self._mode = mode  # pyright: ignore[reportAttributeAccessIssue]
+        elif mode in _MODES:
+            self._mode = mode
+        else:
+            raise UnsupportedOperation(
+                f"{mode!r} is no engine that runs Polars frames",
+                where=f"engine={mode!r}",
+                remedy=f"use one of {', '.join(map(repr, _MODES))}, or a function that takes a "
+                "LazyFrame and returns a DataFrame",
+            )
+
+    @property
+    def ns(self) -> Namespace:
+        return pl
+
+    def frame(self, data: pl.LazyFrame) -> pl.LazyFrame:
+        return data
+
+    def empty(self, data: Any, schema: pl.Schema) -> pl.LazyFrame:
+        return pl.LazyFrame(schema=schema)
+
+    def collect(
+        self, frames: Sequence[pl.LazyFrame], *, rehearsed: bool = False
+    ) -> list[pl.DataFrame]:
+        mode = self._mode
+        if callable(mode):
+            if not rehearsed:
+                return [_checked(mode(frame)) for frame in frames]
+            mode = "auto"
+        if len(frames) == 1:
+            return [frames[0].collect(engine=mode, optimizations=OPTIMIZATIONS)]
+        return pl.collect_all(frames, engine=mode, optimizations=OPTIMIZATIONS)
+
+
+def _checked(result: object) -> pl.DataFrame:
+    if not isinstance(result, pl.DataFrame):
+        raise TypeError("the function that runs queries returned no DataFrame")
+    return result
+
+
+POLARS = PolarsEngine()

@@ -1,0 +1,177 @@
+"""Apache Spark: DataFrames of one session.
+
+No setting of the session is changed: expressions mean the same with ANSI on and off, and in every
+time zone, because those that do not are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from dpframe.core.dtypes import DType
+from dpframe.errors import UnsupportedOperation
+from dpframe.lower.engines.engine import Engine
+from dpframe.lower.engines.frames import EngineFrame
+from dpframe.lower.engines.made import Made, Scope
+from dpframe.lower.engines.namespace import COMMON_TYPES, EngineNamespace
+from dpframe.lower.engines.results import as_declared
+from dpframe.rows.operands import INT128
+from dpframe.rows.polars_dtypes import from_polars
+
+_sql: Any = import_module("pyspark.sql")  # checked types do not need hundreds of megabytes
+_functions: Any = import_module("pyspark.sql.functions")
+_types: Any = import_module("pyspark.sql.types")
+
+_TYPES: Mapping[str, Any] = {
+    "boolean": pl.Boolean(),
+    "tinyint": pl.Int8(),
+    "smallint": pl.Int16(),
+    "int": pl.Int32(),
+    "bigint": pl.Int64(),
+    "float": pl.Float32(),
+    "double": pl.Float64(),
+    "string": pl.String(),
+    "date": pl.Date(),
+    "timestamp_ntz": pl.Datetime("us"),
+    "timestamp": pl.Datetime("us", "UTC"),
+    "binary": pl.Binary(),
+}
+_NATIVE: Mapping[str, Any] = {
+    "Boolean": _types.BooleanType(),
+    "Int8": _types.ByteType(),
+    "Int16": _types.ShortType(),
+    "Int32": _types.IntegerType(),
+    "Int64": _types.LongType(),
+    "Float32": _types.FloatType(),
+    "Float64": _types.DoubleType(),
+    "String": _types.StringType(),
+    "Enum": _types.StringType(),
+    "Date": _types.DateType(),
+    "Datetime": _types.TimestampNTZType(),
+}
+
+
+class SparkNamespace(EngineNamespace):
+    """Expressions for Spark; wide numbers are decimals of 38 digits."""
+
+    engine = "Spark"
+    types = COMMON_TYPES
+    hash_limits = (-(2**63), 2**63 - 1)
+    has_microseconds = False
+
+    def __init__(self, session: Any) -> None:
+        super().__init__()
+        self._session = session
+
+    def wide_type(self) -> Any:
+        return self.nw.Decimal(38, 0)
+
+    def exact_quotient(self, scope: Scope, multiple: Made, divisor: Made) -> Made:
+        """Nearly, as floats, and what is left of it once more, which is small enough."""
+        near = scope.once(_rounded(self.nw, scope, multiple, divisor, self.wide_type()))
+        left = multiple.having(multiple.expr - near.expr * divisor.expr, INT128)
+        left = replace(left, stage=max(left.stage, near.stage))
+        more = _rounded(self.nw, scope, left, divisor, self.wide_type())
+        return replace(more, expr=near.expr + more.expr)
+
+    def moment(self, value: Any, dtype: DType) -> Any:
+        """From text, in which no time zone has a part."""
+        return self.nw.lit(value.isoformat()).cast(self.native_type(dtype))
+
+    def native_frame(self, frame: pl.DataFrame) -> Any:
+        fields = []
+        for name, dtype in frame.schema.items():
+            found = from_polars(dtype)
+            fields.append(_types.StructField(name, _NATIVE[found.name]))
+        return self._session.createDataFrame(frame.rows(), _types.StructType(fields))
+
+    def positional(self, native: Any, names: Sequence[str]) -> Any:
+        return native.toDF(*names)
+
+    def with_hash(self, native: Any, name: str, parts: Sequence[str], salt: int) -> Any:
+        signed = (salt + 2**63) % 2**64 - 2**63
+        return native.withColumn(
+            name, _functions.xxhash64(*map(_functions.col, parts), _functions.lit(signed))
+        )
+
+
+class SparkEngine(Engine):
+    """Runs plans on the session of a DataFrame."""
+
+    name = "spark"
+    label = "Spark"
+
+    def __init__(self, frame: Any) -> None:
+        self._session = frame.sparkSession
+        self._ns = SparkNamespace(self._session)
+        if len(set(frame.columns)) < len(frame.columns):
+            raise UnsupportedOperation(
+                "two columns have the same name",
+                where="session.protect(frame, ...)",
+                remedy="give one of them another name first",
+            )
+
+    @property
+    def ns(self) -> SparkNamespace:
+        return self._ns
+
+    @staticmethod
+    def schema_of(data: Any) -> dict[str, Any]:
+        """Names and Polars types of a DataFrame's columns."""
+        fields = data.schema.fields
+        return {field.name: _from_spark(field.dataType.simpleString()) for field in fields}
+
+    def frame(self, data: Any) -> EngineFrame:
+        return self._ns.frame(data, self.schema_of(data))
+
+    def empty(self, data: Any, schema: pl.Schema) -> EngineFrame:
+        return self.frame(data.limit(0))
+
+    def collect(
+        self, frames: Sequence[EngineFrame], *, rehearsed: bool = False
+    ) -> list[pl.DataFrame]:
+        return [as_declared(frame, _table(frame)) for frame in frames]
+
+    def shares(self, other: Engine) -> bool:
+        return isinstance(other, SparkEngine) and other._session is self._session
+
+
+def _rounded(nw: Any, scope: Scope, a: Made, b: Made, wide: Any) -> Made:
+    """The nearest whole number to a quotient, as far as floats can tell."""
+    ratio = a.expr.cast(nw.Float64) / b.expr.cast(nw.Float64)
+    return replace(a.having(ratio.cast(wide), INT128), stage=max(a.stage, b.stage))
+
+
+def _table(frame: EngineFrame) -> Any:
+    native = frame.native
+    if hasattr(native, "toArrow"):
+        return native.toArrow()
+    columns = list(zip(*native.collect(), strict=True)) or [() for _ in frame.names]
+    return pl.DataFrame(dict(zip(native.columns, columns, strict=True))).to_arrow()
+
+
+def read(path: str | Path, kind: str) -> Any:
+    """Files as a DataFrame of the session that is active."""
+    session = _sql.SparkSession.getActiveSession()
+    if session is None:
+        raise UnsupportedOperation(
+            "no Spark session is active",
+            where="session.protect(path, engine='spark')",
+            remedy="make one with SparkSession.builder.getOrCreate()",
+        )
+    options = {"header": True, "inferSchema": True} if kind == "csv" else {}
+    return session.read.options(**options).format(kind).load(str(path))
+
+
+def _from_spark(written: str) -> Any:
+    """The Polars type of a Spark type; one that no operation knows where there is none."""
+    if written.startswith("decimal("):
+        precision, scale = written.removeprefix("decimal(").removesuffix(")").split(",")
+        return pl.Decimal(int(precision), int(scale))
+    return _TYPES.get(written, pl.Object())

@@ -1,0 +1,78 @@
+"""Every row-wise operation, step, statistic and kind of cells: the same on DuckDB, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe.aggregates import statistics, unit_statistics
+from dpframe.aggregates.cells import Cells
+from dpframe.frames.explode import Explode
+from dpframe.frames.step import Step
+from dpframe.lower.engines.duckdb_engine import DuckDBEngine
+from dpframe.lower.engines.supported import SUPPORT
+from dpframe.rows.operation import RowOperation
+from dpframe.rows.registry import BY_NAME, OPERATIONS
+from tests.engines.operations import awkward, check, check_refused
+
+FRAME = awkward("duckdb")
+
+
+@pytest.fixture(scope="module")
+def relation() -> Iterator[Any]:
+    connection = duckdb.connect()
+    connection.register("given", FRAME.to_arrow())
+    yield connection.table("given")
+    connection.close()
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda o: o.name)
+def test_an_operation_is_the_same_or_refused(operation: RowOperation, relation: Any) -> None:
+    check(operation, DuckDBEngine(relation), relation, FRAME)
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [o for o in OPERATIONS if o.name not in SUPPORT["duckdb"].operations],
+    ids=lambda o: o.name,
+)
+def test_what_is_not_listed_is_refused_by_name(operation: RowOperation, relation: Any) -> None:
+    check_refused(operation, dp.Session(epsilon=1).protect(relation, dp.Rows()), "DuckDB")
+
+
+def classes(kind: type) -> set[type]:
+    """All classes of a kind that are not abstract."""
+    found = {kind} if not getattr(kind, "__abstractmethods__", None) else set()
+    return found.union(*(classes(k) for k in kind.__subclasses__()))
+
+
+def test_the_lists_name_what_there_is() -> None:
+    assert {k.__name__ for k in classes(Step)} == SUPPORT["duckdb"].steps | {"Explode"}
+    kinds = classes(statistics.Statistic)
+    assert unit_statistics.UnitTotal in kinds
+    assert {k.__name__ for k in kinds} == SUPPORT["duckdb"].statistics
+    assert {k.__name__ for k in classes(Cells)} == SUPPORT["duckdb"].cells
+    for support in SUPPORT.values():
+        assert support.operations <= BY_NAME.keys()
+
+
+def test_steps_that_are_not_listed_are_refused() -> None:
+    connection = duckdb.connect()
+    lists = connection.sql("SELECT [1, 2] AS l, 1 AS x")
+    people = dp.Session(epsilon=1).protect(lists, dp.Rows())
+    people.dp_sum("x", (0, 1))
+    with pytest.raises(dp.DPFrameError):
+        people.explode("l", max_length=2).dp_count()
+    assert Explode.__name__ not in SUPPORT["duckdb"].steps
+
+
+def test_grouping_by_floats_is_refused(relation: Any) -> None:
+    people = dp.Session(epsilon=1).protect(relation, dp.Rows())
+    with pytest.raises(dp.UnsupportedOperation):
+        people.group_by("f64", keys=[1.0]).agg(dp.count())
+    assert pl.Float64 in FRAME.dtypes

@@ -1,0 +1,46 @@
+"""Every row-wise operation: the same on Spark, or refused by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import dpframe as dp
+from dpframe.lower.engines.supported import SUPPORT
+from dpframe.rows.operation import RowOperation
+from dpframe.rows.registry import OPERATIONS
+from tests.engines.operations import awkward, check, check_refused
+from tests.engines.spark import frames, session
+
+__all__ = ["session"]
+
+pytestmark = pytest.mark.spark
+
+FRAME = awkward("spark")
+
+
+@pytest.fixture(scope="session")
+def given(session: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return frames(session, tmp_path_factory.mktemp("rows"), {"given": FRAME})["given"]
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda o: o.name)
+def test_an_operation_is_the_same_or_refused(
+    operation: RowOperation, ansi: str, session: Any, given: Any
+) -> None:
+    from dpframe.lower.engines.spark_engine import SparkEngine
+
+    session.conf.set("spark.sql.ansi.enabled", ansi)
+    session.conf.set("spark.sql.session.timeZone", "America/New_York")
+    check(operation, SparkEngine(given), given, FRAME)
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [o for o in OPERATIONS if o.name not in SUPPORT["spark"].operations],
+    ids=lambda o: o.name,
+)
+def test_what_is_not_listed_is_refused_by_name(operation: RowOperation, given: Any) -> None:
+    check_refused(operation, dp.Session(epsilon=1).protect(given, dp.Rows()), "Spark")

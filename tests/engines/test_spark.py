@@ -1,0 +1,126 @@
+"""Plans on Spark give the tables that they give on Polars, whatever the session says."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import polars as pl
+import pytest
+
+import dpframe as dp
+from tests.engines.plans import FRAMES, PLANS, query
+from tests.engines.running import exact, on_polars, one_hash
+from tests.engines.spark import frames, session
+
+__all__ = ["one_hash", "session"]
+
+pytestmark = pytest.mark.spark
+
+ZONES = ("UTC", "America/New_York")
+EVERY = [("true", ZONES[1]), ("false", ZONES[0]), ("true", ZONES[0]), ("false", ZONES[1])]
+"""Whether ANSI is on, and the session's time zone. Building a plan takes seconds, so plans without
+dates and times run in the first two alone.
+"""
+
+
+@pytest.fixture(scope="session")
+def given(session: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return frames(session, tmp_path_factory.mktemp("spark"), FRAMES)
+
+
+@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.usefixtures("one_hash")
+def test_spark_gives_the_tables_of_polars(name: str, session: Any, given: dict[str, Any]) -> None:
+    from dpframe.lower.engines.spark_engine import SparkEngine
+
+    asked, tokens = query(PLANS[name])
+    expected = on_polars(name)
+    plan = PLANS[name]
+    timed = any(word in plan.steps + plan.groups + plan.outputs for word in ('"d"', '"t"'))
+    for ansi, zone in EVERY if timed else EVERY[:2]:
+        session.conf.set("spark.sql.ansi.enabled", ansi)
+        session.conf.set("spark.sql.session.timeZone", zone)
+        found = exact(asked, tokens, SparkEngine(given["f"]), given)
+        assert found == expected, (ansi, zone)
+
+
+def test_a_release_from_spark(session: Any, given: dict[str, Any]) -> None:
+    budget = dp.Session(epsilon=10**15)
+    people = budget.protect(given["f"], "u", name="people")
+    query = people.limit_groups(3, by="e").group_by("e", keys=["p", "q"]).agg(dp.n_unique("u"))
+    released = query.collect(epsilon=10**14)
+    assert released["e"].to_list() == ["p", "q"]
+    assert min(released["u"]) > 0
+    assert budget.history["status"].to_list() == ["released"]
+    with pytest.raises(dp.UnsupportedOperation, match="one of Spark"):
+        query.collect(epsilon=1, engine="streaming")
+
+
+def test_time_with_a_zone_is_refused_by_name(session: Any) -> None:
+    frame = session.sql("SELECT TIMESTAMP '2026-01-01 23:30:00' AS t, 1 AS x")
+    people = dp.Session(epsilon=1).protect(frame, dp.Rows())
+    people.dp_count()  # the column does no harm as long as it is not used
+    with pytest.raises(dp.UnsupportedOperation, match="not supported on Spark"):
+        people.filter(pl.col("t").dt.hour() > 3).dp_count()
+
+
+def test_text_with_a_collation_is_refused(session: Any) -> None:
+    if int(session.version.split(".")[0]) < 4:
+        pytest.skip("collations came with Spark 4")
+    frame = session.sql("SELECT 'a' COLLATE UTF8_LCASE AS s, 1 AS x")
+    people = dp.Session(epsilon=1).protect(frame, dp.Rows())
+    with pytest.raises(dp.UnsupportedOperation):
+        people.group_by("s", keys=["a"]).agg(dp.count())
+    people.dp_sum("x", (0, 1))
+
+
+def test_an_engine_that_fails_says_nothing(session: Any) -> None:
+    frame = session.sql(
+        "SELECT CAST(IF(id < 0, 1, raise_error('secret-ssn-123')) AS INT) AS x FROM range(5)"
+    )
+    budget = dp.Session(epsilon=1)
+    query = budget.protect(frame, dp.Rows()).dp_count("x")
+    with pytest.raises(dp.EngineError) as caught:
+        query.collect(epsilon=0.5)
+    assert "secret" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+    assert budget.history["status"].to_list() == ["failed"]
+
+
+def test_a_run_that_is_cancelled_releases_nothing(session: Any) -> None:
+    slow = session.range(0, 400_000, numPartitions=2).crossJoin(session.range(0, 400_000).toDF("b"))
+    frame = slow.filter("(id * b) % 1000003 <> 1").selectExpr("CAST(id % 7 AS INT) AS x")
+    budget = dp.Session(epsilon=10**15)
+    query = budget.protect(frame, dp.Rows()).dp_sum("x", (0, 6))
+    stopper = threading.Thread(target=_cancel_soon, args=(session, budget))
+    stopper.start()
+    with pytest.raises(dp.EngineError):
+        query.collect(epsilon=1)
+    stopper.join()
+    assert budget.history["status"].to_list() == ["failed"]
+    rows = budget.protect(session.range(3), dp.Rows())
+    assert rows.dp_count().collect(epsilon=10**14).item() == 3
+
+
+def _cancel_soon(session: Any, budget: dp.Session) -> None:
+    while budget.history["status"].to_list() != ["charged"]:
+        time.sleep(0.1)
+    time.sleep(3)
+    session.sparkContext.cancelAllJobs()
+
+
+def test_files_and_frames_of_spark(session: Any, tmp_path: Any) -> None:
+    FRAMES["f"].select("x", "s").write_parquet(tmp_path / "1.parquet")
+    budget = dp.Session(epsilon=10**15)
+    read = budget.protect(tmp_path / "1.parquet", dp.Rows(), engine="spark")
+    assert read.dp_count().collect(epsilon=10**14).item() == FRAMES["f"].height
+
+
+def test_names_that_spark_reads_otherwise(session: Any) -> None:
+    frame = session.createDataFrame([(1, 2, 3)], ["a.b", "`c` d", "é 'x'"])
+    people = dp.Session(epsilon=10**15).protect(frame, dp.Rows())
+    sums = [pl.col(name).dp_sum((0, 9)) for name in people.columns]
+    assert people.agg(*sums).collect(epsilon=10**15).row(0) == (1, 2, 3)
