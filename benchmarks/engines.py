@@ -24,7 +24,7 @@ def main(sizes: list[int], folder: Path, engines: list[str]) -> None:
     for engine in engines:
         for rows in sizes:
             at = folder / f"rows{rows}"
-            at.mkdir(exist_ok=True)
+            at.mkdir(parents=True, exist_ok=True)
             write(at, rows)
             best: dict[str, float] = {}
             for _ in range(2):
