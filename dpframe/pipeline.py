@@ -215,7 +215,7 @@ def run(
     """
     query = prepared.query
     tables = prepared.tables
-    dry_run(query.relation, query.groups, tables, schema)
+    dry_run(query.relation, query.groups, tables, schema, source)
     confidence = None if interval is None else confidence_of(interval, "interval")
     laws = prepared.laws
     rehearse(_with_some_key(query), laws, confidence)

@@ -53,7 +53,9 @@ class Source:
         return {token: self.schema}
 
     def holds(self, frame: object) -> bool:
-        """Whether it is the very object that was protected."""
+        """Whether it is the very object that was protected, or names a file that was."""
+        if isinstance(frame, (str, Path)) and isinstance(self._given, (str, Path)):
+            return not _files(frame).isdisjoint(_files(self._given))
         return frame is self._given or frame is self._frame
 
     def __repr__(self) -> str:
@@ -88,7 +90,7 @@ class Sources:
         return {t: s.schema for t, s in self._sources.items()}
 
     def holds(self, frame: object) -> bool:
-        """Whether it is one of the very objects that were protected."""
+        """Whether it is one of the very objects that were protected, or names such a file."""
         return any(source.holds(frame) for source in self._sources.values())
 
     def __repr__(self) -> str:
@@ -141,6 +143,12 @@ def _from_files(path: str | Path) -> pl.LazyFrame:
             remedy="check the path, and the folder that it starts from",
         )
     return scan(path)
+
+
+def _files(path: str | Path) -> set[str]:
+    """The files that a path or pattern names, whichever way; an URL stands for itself."""
+    place = os.path.expanduser(str(path))
+    return {place, *(os.path.realpath(found) for found in glob(place, recursive=True))}
 
 
 def _from_arrow(data: Any) -> pl.LazyFrame:

@@ -25,9 +25,12 @@ def dry_run(
     groups: Groups | None,
     tables: Sequence[Table],
     schema: pl.Schema | Mapping[int, pl.Schema],
+    source: Sources | None = None,
 ) -> None:
     """Run the exact query on an empty frame of the same schema, so that whatever an engine would
     refuse is refused before anything is charged.
+
+    `source` is what it will run on, whose kind may decide the form of the query.
 
     Raises
     ------
@@ -41,7 +44,7 @@ def dry_run(
     else:
         empty = {token: pl.LazyFrame(schema=found) for token, found in schema.items()}
     try:
-        lowered = lower_query(relation, groups, tables, empty)
+        lowered = lower_query(relation, groups, tables, empty, like=source)
         for query, result in zip(
             lowered, _collect([query.frame for query in lowered]), strict=True
         ):
