@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from dpframe.plan.plan import Plan
 
 _ROUNDING = Fraction(1, 1000)
+_MOST_REPEATS = 10**6
+"""Of how many uses of a mechanism losses are composed: no plan has as many."""
 
 
 def understated(plan: Plan) -> Iterator[str]:
@@ -81,6 +83,8 @@ def _composed(plan: Plan) -> float:
     from dpframe.accounting.zcdp import epsilon_of_rho
 
     if plan.composition == "numerical":
+        if sum(release.repeats for release in plan.releases) > _MOST_REPEATS:
+            return math.inf
         return PrivacyLossAccountant(plan.events).epsilon(plan.cost.slack)
     rho = sum((release.cost.main for release in plan.releases), Fraction(0))
     slack = plan.cost.slack - sum((release.cost.slack for release in plan.releases), Fraction(0))

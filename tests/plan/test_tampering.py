@@ -225,3 +225,9 @@ def test_a_threshold_is_of_noise_that_is_there() -> None:
     less = [(("releases", 0, "law", "noise", "scale"), "1/2")]
     less.append((("releases", 0, "law", "threshold"), 30))
     assert read(forged(name, *less)) is None
+
+
+def test_a_forger_cannot_make_a_reader_compose_forever() -> None:
+    release = ("releases", 0)
+    changes = ((*release, "repeats"), 10**15), ((*release, "cost", "rho"), str(10**30))
+    assert read(forged("together", *changes)) is None
