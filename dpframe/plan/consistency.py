@@ -92,6 +92,8 @@ def _of_release(release: NoisyAggregate) -> Iterator[str]:
     exact = release.exact
     if any(norm < 0 for norm in (exact.l0, exact.l1, exact.l2_squared, exact.linf)):
         yield "exact"
+    if not exact.linf**2 <= exact.l2_squared <= exact.l1**2:  # as for any vector
+        yield "exact"
     if release.sensitivity != exact.scaled(release.step).public():
         yield "sensitivity"
     bounds = (spread.rows, spread.groups, spread.per_group)

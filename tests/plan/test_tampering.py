@@ -231,3 +231,14 @@ def test_a_forger_cannot_make_a_reader_compose_forever() -> None:
     release = ("releases", 0)
     changes = ((*release, "repeats"), 10**15), ((*release, "cost", "rho"), str(10**30))
     assert read(forged("together", *changes)) is None
+
+
+@pytest.mark.parametrize(
+    ("norm", "shown", "exact"), [("linf", 100.0, "100"), ("l2", 100.0, "10000"), ("l2", 0.5, "1/4")]
+)
+def test_norms_that_no_vector_has_are_refused(norm: str, shown: float, exact: str) -> None:
+    """Noise that is made for one of them would be read beside another."""
+    release = ("releases", 0)
+    squared = "l2_squared" if norm == "l2" else norm
+    changes = ((*release, "sensitivity", norm), shown), ((*release, "exact", squared), exact)
+    assert read(forged("grouped", *changes)) is None
