@@ -16,7 +16,8 @@ _MOST = 20
 """Lines of a difference that a message shows."""
 
 _COMPARED = 100
-"""Approved plans that another is compared with, the newest first: each takes milliseconds."""
+"""Approved plans that another is compared with, the newest first: each takes
+milliseconds, or some fifty where many parts share a cost."""
 
 
 def require_approved(plan: Plan, ledger: Ledger, name: str) -> None:

@@ -144,7 +144,8 @@ def inspect(path: Path) -> Written:
         stated, released = record["content"], datetime.fromisoformat(record["released"])
     except (KeyError, RecursionError, TypeError, ValueError):
         raise _without_plan(path) from None
-    return Written(plan, released, stated == (_content(path) or None))
+    content = _content(path)
+    return Written(plan, released, bool(content) and stated == content)
 
 
 def _record(path: Path) -> Any:

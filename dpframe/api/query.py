@@ -322,7 +322,8 @@ class PrivateQuery(Opaque):
 
         The result is not private: it tells about the frame that is given as it is. So give data
         that anybody may see, never the protected data or a copy of it. The protected object itself
-        is refused, but a copy, or the same file scanned again, cannot be told from public data.
+        is refused, and so is a path of a protected file, but a copy, or the same file scanned
+        again, cannot be told from public data.
 
         Parameters
         ----------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from glob import glob
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -55,7 +57,9 @@ class Source:
         return {token: self.schema}
 
     def holds(self, frame: object) -> bool:
-        """Whether it is the very object that was protected."""
+        """Whether it is the very object that was protected, or names a file that was."""
+        if isinstance(frame, (str, Path)) and isinstance(self._given, (str, Path)):
+            return not _files(frame).isdisjoint(_files(self._given))
         return frame is self._given or frame is self._data
 
     def __repr__(self) -> str:
@@ -92,7 +96,7 @@ class Sources:
         return {t: s.schema for t, s in self._sources.items()}
 
     def holds(self, frame: object) -> bool:
-        """Whether it is one of the very objects that were protected."""
+        """Whether it is one of the very objects that were protected, or names such a file."""
         return any(source.holds(frame) for source in self._sources.values())
 
     def __repr__(self) -> str:
@@ -154,6 +158,12 @@ def protected_source(frame: object, engine: str | None = None) -> Source:
                 remedy="pass a Polars DataFrame or LazyFrame, a path, a DuckDB relation, a Spark "
                 "DataFrame, or a pyarrow Table, batch reader or dataset",
             )
+
+
+def _files(path: str | Path) -> set[str]:
+    """The files that a path or pattern names, whichever way; an URL stands for itself."""
+    place = os.path.expanduser(str(path))
+    return {place, *(os.path.realpath(found) for found in glob(place, recursive=True))}
 
 
 def _placed(frame: object, engine: str | None) -> Source:

@@ -56,6 +56,22 @@ class Job:
         _, _, owner = parts(self.query)
         (self.session or owner)._require_approval()
 
+    def require_other(self, path: Path) -> None:
+        """Refuse to write the result over a file that was protected by its path.
+
+        Raises
+        ------
+        BadInput
+            When it is one.
+        """
+        _, source, _ = parts(self.query)
+        if source.holds(path):
+            refusal = UnsupportedOperation(
+                "the result would replace the data that it is made from",
+                remedy="write it to another file",
+            )
+            raise BadInput(refusal, path)
+
     def release(self) -> Release:
         """Run it."""
         if self.session is not None:

@@ -71,6 +71,8 @@ def _run(parsed: argparse.Namespace) -> int:
     if parsed.require_approval:
         job.require_approval()
     path: Path | None = parsed.output or job.output
+    if path is not None:
+        job.require_other(path)
     release = job.release() if path is None else _written(job, path)
     if parsed.json:
         print(json.dumps(_record(release, path), indent=2))

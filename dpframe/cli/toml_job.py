@@ -43,6 +43,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Callable, Mapping
+from fnmatch import fnmatch
 from inspect import signature
 from pathlib import Path
 from typing import Any, TypeVar
@@ -126,6 +127,8 @@ def _source(
     where, unit = _path(given, "path", folder), _unit(given["unit"])
     if output is not None and _is_one_file(output, str(where)):
         raise _WrongError("output would replace the source")
+    if output is not None and _is_among(output, str(where)):
+        raise _WrongError("output would be read as part of the source the next time")
     return _called("[source]", session.protect, where, unit=unit, **others)
 
 
@@ -158,6 +161,13 @@ def _is_one_file(one: str, other: str) -> bool:
         return os.path.samefile(one, other)
     except OSError:  # one is not there, or is a pattern
         return False
+
+
+def _is_among(file: str, pattern: str) -> bool:
+    """Whether a file may be one of those that a pattern matches, now or later."""
+    return fnmatch(os.path.realpath(file), os.path.abspath(pattern)) or fnmatch(
+        os.path.abspath(file), os.path.abspath(pattern)
+    )
 
 
 def _called(where: str, function: Callable[..., T], *arguments: Any, **options: Any) -> T:

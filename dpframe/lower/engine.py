@@ -70,6 +70,8 @@ def dry_run(
     """Run the exact query on an empty frame of the same schema, so that whatever an engine would
     refuse is refused before anything is charged.
 
+    `source` is what it will run on, whose kind may decide the form of the query.
+
     Raises
     ------
     UnsupportedOperation
@@ -78,7 +80,8 @@ def dry_run(
     """
     try:
         require_supported(engine, relation, groups, tables)
-        lowered = lower_query(relation, groups, tables, _empty(source, schema, engine), engine.ns)
+        empty = _empty(source, schema, engine)
+        lowered = lower_query(relation, groups, tables, empty, engine.ns, like=source)
         results = engine.collect([query.frame for query in lowered], rehearsed=True)
         for query, result in zip(lowered, results, strict=True):
             count_cells(query, result, groups)

@@ -59,15 +59,17 @@ def lower_query(
     source: Sources,
     ns: Namespace = pl,
     salt: int = 0,
+    like: Sources | None = None,
 ) -> tuple[Lowered, ...]:
     """The exact query of all tables: those with the same cells come from one group-by.
 
-    `salt` is that of contribution limits, fresh for each release.
+    `salt` is that of contribution limits, fresh for each release. With `like` the query has the
+    form that it has for those frames, of which nothing is read.
     """
     names = [] if groups is None else group_columns(groups)
     relation, limit = limit_on_pairs(relation, groups, tables, names, salt)
     frame = lower_rows(relation, source, ns, salt)
-    packing = ns is pl and in_memory(source, relation)
+    packing = ns is pl and in_memory(source if like is None else like, relation)
     pairs = any(isinstance(table.statistic, UnitStatistic) for table in tables) or limit is not None
     found: dict[tuple[Cells | None, bool], list[Statistic]] = {}
     for table in tables:

@@ -10,9 +10,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from dpframe.errors import DPFrameError
-from dpframe.mechanisms import KeyLaw, SelectionLaw
+from dpframe.mechanisms import (
+    KeyLaw,
+    NoisyThreshold,
+    RandomizedResponse,
+    SelectionLaw,
+    TruncatedGeometric,
+)
 from dpframe.mechanisms.events import events_of
 from dpframe.plan.noisy_aggregate import NoisyAggregate, scale_of
+from dpframe.plan.stated_costs import understated
 
 if TYPE_CHECKING:
     from dpframe.plan.plan import Plan
@@ -46,6 +53,21 @@ def _contradictions(plan: Plan) -> Iterator[str]:
             yield f"releases[{i}].{what}"
         if not isinstance(release.law, KeyLaw) and not {release.name, *release.users} <= {*names}:
             yield f"releases[{i}].users"
+        if isinstance(release.law, NoisyThreshold) and not _hides(release.law, plan):
+            yield f"releases[{i}].law"
+    yield from understated(plan)
+
+
+def _hides(law: NoisyThreshold, plan: Plan) -> bool:
+    """Whether a group with one individual alone is hidden by the noise of a number that is there,
+    as often as the law says.
+    """
+    return any(
+        release.law == law.noise
+        and law.threshold
+        >= NoisyThreshold.for_delta(law.noise, int(release.exact.linf), law.row_delta).threshold
+        for release in plan.releases
+    )
 
 
 def _of_groups(plan: Plan) -> Iterator[str]:
@@ -70,6 +92,8 @@ def _of_release(release: NoisyAggregate) -> Iterator[str]:
     exact = release.exact
     if any(norm < 0 for norm in (exact.l0, exact.l1, exact.l2_squared, exact.linf)):
         yield "exact"
+    if not exact.linf**2 <= exact.l2_squared <= exact.l1**2:  # as for any vector
+        yield "exact"
     if release.sensitivity != exact.scaled(release.step).public():
         yield "sensitivity"
     bounds = (spread.rows, spread.groups, spread.per_group)
@@ -82,5 +106,19 @@ def _of_release(release: NoisyAggregate) -> Iterator[str]:
         yield "candidates"
     if release.candidates is not None and release.candidates < 1:
         yield "candidates"
-    if release.entries < 0 or release.repeats < 0 or release.bias < 0:
+    if release.entries < 0 or release.bias < 0:
         yield "entries"
+    if release.repeats < _least_repeats(release):
+        yield "repeats"
+
+
+def _least_repeats(release: NoisyAggregate) -> int:
+    """How often one individual meets the mechanism at least."""
+    rows, groups, _ = release.spread.tight
+    match release.law:
+        case RandomizedResponse():  # each row reports
+            return max(1, rows)
+        case TruncatedGeometric() | NoisyThreshold():
+            return max(1, groups)
+        case _:
+            return 1

@@ -204,7 +204,8 @@ class Plan:
         UnsupportedOperation
             When it is not the document of a plan, or one of another version.
         PlanMismatch
-            When it was edited since it was written, or what follows from the rest does not.
+            When it was edited since it was written, or what follows from the rest does not: a cost
+            below that of the mechanisms, say, which are counted again.
         """
         try:
             return cls._read(text)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpframe.core.exact import Number
 from dpframe.errors import InvalidBounds, UnknownColumn, UnsupportedOperation
-from dpframe.plots.style import BAR, MARK, WIDTH, altair, data, finished, only_first, shown
+from dpframe.plots.style import BAR, MARK, WIDTH, altair, data, finished, only_first, plain, shown
 from dpframe.rows.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _chart(rows: list[dict[str, Any]]) -> Any:
     )
     layers = alt.layer(ends, points, texts).properties(width=WIDTH, height=28)
     header = alt.Header(labelAngle=0, labelAlign="left", title=None)
-    order = [row["output"] for row in rows]
+    order = [plain(row["output"]) for row in rows]
     faceted = layers.facet(row=alt.Row("output:N", header=header, sort=order), spacing=6)
     return faceted.resolve_scale(x="independent")
 

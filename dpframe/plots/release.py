@@ -20,6 +20,7 @@ from dpframe.plots.style import (
     named,
     only_first,
     panels,
+    plain,
 )
 
 if TYPE_CHECKING:
@@ -199,9 +200,11 @@ def _others(rows: pl.DataFrame) -> list[str]:
 def _horizontal(rows: pl.DataFrame, labels: str | None, value: str) -> Any:
     alt = altair()
     base = alt.Chart(data(rows.select("bar", "value", "low", "high").to_dicts()))
-    y = alt.Y("bar:N", sort=None, title=labels)
+    y = alt.Y("bar:N", sort=None, title=None if labels is None else plain(labels))
     tooltip = _tooltip("bar:N")
-    made = base.mark_bar(color=BAR).encode(x=alt.X("value:Q", title=value), y=y, tooltip=tooltip)
+    made = base.mark_bar(color=BAR).encode(
+        x=alt.X("value:Q", title=plain(value)), y=y, tooltip=tooltip
+    )
     ends = base.mark_rule(color=MARK, strokeWidth=2.5).encode(
         x="low:Q", x2="high:Q", y=y, tooltip=tooltip
     )
@@ -215,9 +218,9 @@ def _vertical(rows: pl.DataFrame, bars: _Bars) -> Any:
     base = alt.Chart(data(rows.with_columns(middle).to_dicts()))
     tooltip = _tooltip("bar:N")
     made = base.mark_bar(color=BAR, binSpacing=1).encode(
-        x=alt.X("lower:Q", bin="binned", title=bars.name),
+        x=alt.X("lower:Q", bin="binned", title=plain(bars.name)),
         x2="upper:Q",
-        y=alt.Y("value:Q", title=bars.value),
+        y=alt.Y("value:Q", title=plain(bars.value)),
         tooltip=tooltip,
     )
     ends = base.mark_rule(color=MARK, strokeWidth=2.5).encode(

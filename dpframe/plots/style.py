@@ -39,17 +39,28 @@ def altair() -> ModuleType:
     return altair
 
 
+def plain(text: str) -> str:
+    """Text that looks the same and ends no script: Altair writes the names and keys of a chart into
+    the script of a page as they are. A space without width follows each sign that opens a tag.
+    """
+    return text.replace("<", "<\u200b")
+
+
 def data(rows: Sequence[Mapping[str, Any]]) -> Any:
     """Rows of a chart, inside of it; encodings name their types, so nothing is guessed."""
-    return altair().Data(values=[dict(row) for row in rows])
+    return altair().Data(values=[{k: _value(v) for k, v in row.items()} for row in rows])
+
+
+def _value(value: Any) -> Any:
+    return plain(value) if isinstance(value, str) else value
 
 
 def finished(chart: Any, title: str, notes: Sequence[str] = ()) -> Any:
     """A chart with its title, what is to be known beside it, and readable text."""
     alt = altair()
     heading = alt.Title(
-        title,
-        subtitle=list(notes),
+        plain(title),
+        subtitle=[plain(note) for note in notes],
         anchor="start",
         color=INK,
         subtitleColor=INK,
@@ -91,7 +102,7 @@ def panels(charts: Sequence[Any]) -> Any:
 
 def named(chart: Any, name: str) -> Any:
     """A chart with a small title of its own, beside others."""
-    title = altair().Title(name, anchor="start", color=INK, fontSize=13)
+    title = altair().Title(plain(name), anchor="start", color=INK, fontSize=13)
     return chart.properties(title=title)
 
 

@@ -88,6 +88,15 @@ def test_what_is_in_a_result_is_the_released_frame_and_its_plan(tmp_path: Path) 
     assert metadata["plan"] == beside["plan"] == written
 
 
+def test_contents_that_cannot_be_read_are_not_unchanged(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    released().write(path)
+    beside = tmp_path / "a.csv.plan.json"
+    beside.write_text(json.dumps(json.loads(beside.read_text()) | {"content": None}))
+    path.unlink()
+    assert not inspect(path).unchanged
+
+
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])
 def test_changed_contents_are_5(run: Run, folder: Path, suffix: str) -> None:
     path = folder / f"result{suffix}"

@@ -257,6 +257,38 @@ def test_every_mistake_is_5_and_says_what(
     assert not budget.exists() or opened(budget).spent.is_zero
 
 
+@pytest.mark.parametrize("output", ["result.parquet", "./result.parquet", "{0}/result.parquet"])
+def test_an_output_that_the_source_would_then_hold_is_refused(
+    run: Run, folder: Path, output: str
+) -> None:
+    """The second run would fail after its charge, or count released rows."""
+    whole = f'output = "{output.format(folder)}"\n{GOOD}'
+    job = whole.replace("people.parquet", "*.parquet")
+    (folder / "job.toml").write_text(job)
+    done = run("run", "job.toml")
+    assert done.code == 5
+    assert "output would be read as part of the source the next time" in done.err
+    assert not (folder / "result.parquet").exists()
+    (folder / "job.toml").write_text(job.replace("result.parquet", "result.csv"))
+    assert run("run", "job.toml").code == 0
+
+
+@pytest.mark.parametrize("source", ["people.parquet", "peop*.parquet"])
+@pytest.mark.parametrize("output", ["people.parquet", "./people.parquet", "link.parquet"])
+def test_the_source_is_not_replaced_by_the_result(
+    run: Run, folder: Path, source: str, output: str
+) -> None:
+    (folder / "link.parquet").symlink_to("people.parquet")
+    (folder / "job.toml").write_text(GOOD.replace("people.parquet", source))
+    before = (folder / "people.parquet").read_bytes()
+    done = run("run", "job.toml", "--output", output)
+    assert done.code == 5
+    assert "the result would replace the data that it is made from" in done.err
+    assert (folder / "people.parquet").read_bytes() == before
+    budget = folder / "budget.db"
+    assert not budget.exists() or opened(budget).spent.is_zero
+
+
 def test_values_of_any_type_anywhere_are_refused_in_order(run: Run, folder: Path) -> None:
     """No field crashes on any type."""
     values = ["3", "-1", "1e400", "nan", "''", "[]", "[[]]", "{}", "true", "1979-05-27", "12:00:00"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.frames.limit_groups import LimitGroups
-from dpframe.lower import lower_query
+from dpframe.lower import engine, lower_query
 from dpframe.lower.packing import group_packed
 from tests.laws.neighbours import tables_of
 
@@ -45,10 +45,10 @@ def sizes(frame: pl.DataFrame, names: list[str]) -> dict[Any, tuple[int, int]]:
 
 @settings(max_examples=100)
 @given(frames(), st.sampled_from(["in-memory", "streaming"]))
-def test_groups_are_those_of_the_numbers(frame: pl.DataFrame, engine: Any) -> None:
+def test_groups_are_those_of_the_numbers(frame: pl.DataFrame, way: Any) -> None:
     names = frame.columns[1:]
     made = [pl.len().alias("n"), pl.col("x").sum().cast(pl.Int64).alias("total")]
-    result = group_packed(frame.lazy(), names, made).collect(engine=engine)
+    result = group_packed(frame.lazy(), names, made).collect(engine=way)
     assert result.columns == [*names, "n", "total"]
     assert [result.schema[name] for name in names] == [frame.schema[name] for name in names]
     assert {tuple(row[:-2]): row[-2:] for row in result.rows()} == sizes(frame, names)
@@ -86,6 +86,28 @@ def test_rows_that_cost_much_are_made_once(steps: str, packed: bool, tmp_path: A
     assert packs(steps, FRAME) == packed
     FRAME.write_parquet(tmp_path / "f.parquet")
     assert not packs(steps, pl.scan_parquet(tmp_path / "f.parquet"))
+
+
+@pytest.mark.parametrize("kind", ["frame", "file"])
+def test_a_dry_run_has_the_form_of_the_run(
+    kind: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else what an engine refuses could be found after the charge."""
+    FRAME.write_parquet(tmp_path / "f.parquet")
+    frame = FRAME.lazy() if kind == "frame" else pl.scan_parquet(tmp_path / "f.parquet")
+    packed = []
+
+    def noted(frames: Any) -> Any:
+        packed.append(str(2**30) in frames[0].explain(optimized=False))
+        return collect(frames)
+
+    collect = engine._collect
+    monkeypatch.setattr(engine, "_collect", noted)
+    people = dp.Session(epsilon=1).protect(frame, unit="id")
+    people.limit_groups(2, by="g").group_by("g", keys=[3, 4]).agg(dp.n_unique("id")).collect(
+        epsilon=1
+    )
+    assert packed == [kind == "frame"] * 2
 
 
 def test_only_numbers_are_packed() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import dpframe as dp
-from tests.plan.documents import plan_of
+from tests.plan.documents import ALL, plan_of
 from tests.plan.edits import edits, with_digest, with_fingerprint, with_value
 
 NAMES = (
@@ -150,3 +150,95 @@ def test_what_follows_from_the_rest_is_checked(path: tuple[str, ...], value: obj
         found["plan"]["releases"][0]["spread"] |= {"groups": None, "per_group": None}
     found = with_value(found, ("plan", "releases", 0, *path), value)
     assert read(with_digest(with_fingerprint(found))) is None
+
+
+def forged(name: str, *changes: tuple[tuple[str | int, ...], object]) -> Any:
+    """A document with other values, and the digests that it then should have."""
+    found = whole(name)
+    for path, value in changes:
+        found = with_value(found, ("plan", *path), value)
+    return with_digest(with_fingerprint(found))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_documents_that_nobody_edited_cost_what_they_state(name: str) -> None:
+    assert read(forged(name)) is not None
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_cost_below_that_of_the_mechanisms_is_refused(name: str) -> None:
+    """The cost of the plan is lowered, and then those of the releases with it."""
+    plan = plan_of(name)
+    currency = plan.cost.currency
+    lower = forged(name, (("cost", currency), str(plan.cost.main / 2)))
+    assert read(lower) is None
+    for i, release in enumerate(plan.releases):
+        if release.cost.main:
+            less = (("releases", i, "cost", release.cost.currency), str(release.cost.main / 2))
+            assert read(forged(name, less)) is None, i
+            if plan.composition == "sum":
+                rest = plan.cost.main - release.cost.main / 2
+                assert read(forged(name, less, (("cost", currency), str(rest)))) is None, i
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if plan_of(name).cost.slack])
+def test_a_delta_below_that_of_the_mechanisms_is_refused(name: str) -> None:
+    plan = plan_of(name)
+    less = ("cost", "delta"), str(plan.cost.slack / 2)
+    assert read(forged(name, less)) is None
+    halves = [
+        (("releases", i, "cost", "delta"), str(release.cost.slack / 2))
+        for i, release in enumerate(plan.releases)
+        if release.cost.slack
+    ]
+    for half in halves:
+        assert read(forged(name, half)) is None
+        assert read(forged(name, half, less)) is None
+
+
+def test_a_way_to_compose_that_costs_less_is_refused() -> None:
+    plan = plan_of("grouped")
+    assert plan.composition == "sum"
+    for composition in ("numerical", "zcdp"):
+        assert read(forged("grouped", (("composition",), composition))) is None
+    composed = plan_of("together")
+    assert composed.composition == "numerical"
+    half = ("cost", "epsilon"), str(composed.cost.main * 99 / 100)
+    for composition in ("numerical", "zcdp", "sum"):
+        assert read(forged("together", (("composition",), composition), half)) is None
+
+
+def test_how_often_an_individual_meets_a_mechanism_is_checked() -> None:
+    for name in ("found_groups", "responses", "grouped"):
+        assert read(forged(name, (("releases", 0, "repeats"), 0))) is None
+
+
+@pytest.mark.parametrize(("part", "value"), [("threshold", 1), ("row_delta", "1/100000000000")])
+def test_a_threshold_hides_groups_as_often_as_it_says(part: str, value: object) -> None:
+    name = "found_groups_by_number"
+    assert plan_of(name).releases[0].mechanism == "noisy_threshold"
+    assert read(forged(name, (("releases", 0, "law", part), value))) is None
+
+
+def test_a_threshold_is_of_noise_that_is_there() -> None:
+    name = "found_groups_by_number"
+    less = [(("releases", 0, "law", "noise", "scale"), "1/2")]
+    less.append((("releases", 0, "law", "threshold"), 30))
+    assert read(forged(name, *less)) is None
+
+
+def test_a_forger_cannot_make_a_reader_compose_forever() -> None:
+    release = ("releases", 0)
+    changes = ((*release, "repeats"), 10**15), ((*release, "cost", "rho"), str(10**30))
+    assert read(forged("together", *changes)) is None
+
+
+@pytest.mark.parametrize(
+    ("norm", "shown", "exact"), [("linf", 100.0, "100"), ("l2", 100.0, "10000"), ("l2", 0.5, "1/4")]
+)
+def test_norms_that_no_vector_has_are_refused(norm: str, shown: float, exact: str) -> None:
+    """Noise that is made for one of them would be read beside another."""
+    release = ("releases", 0)
+    squared = "l2_squared" if norm == "l2" else norm
+    changes = ((*release, "sensitivity", norm), shown), ((*release, "exact", squared), exact)
+    assert read(forged("grouped", *changes)) is None

@@ -306,6 +306,29 @@ def test_of_many_groups_the_largest_are_shown() -> None:
     assert "the largest 10 of 6,000 groups" in notes_of(spec)
 
 
+ESCAPE = "</script><script>alert(1)</script><!--"
+
+
+def test_names_and_keys_end_no_script() -> None:
+    """Altair writes charts into the script of a page, and anybody may be in the data."""
+    frame = pl.DataFrame({ESCAPE: [ESCAPE, "b"] * 2000, "x": [1.0, 2.0] * 2000})
+    session = dp.Session(epsilon=100, delta=1e-3, name=ESCAPE)
+    people = session.protect(frame, dp.Rows(), name=ESCAPE)
+    sums = people.group_by(ESCAPE).agg(dp.sum("x", (0, 2)).alias(f"s{ESCAPE}"), n=dp.count())
+    release = sums.release(epsilon=9, delta=1e-4)
+    assert ESCAPE in release.frame[ESCAPE].to_list()
+    table = people.dp_histogram(ESCAPE, [ESCAPE, "b"]).release(epsilon=1)
+    bins = people.agg(dp.histogram("x", [0, 1, 2]).alias(f"b{ESCAPE}")).release(epsilon=1)
+    simulated = sums.simulate(frame.clone(), epsilon=9, delta=1e-4, runs=2)
+    charts = [release, release.plan, table, table.plan, bins, session, simulated]
+    for chart in charts:
+        page = chart.plot().to_html()
+        assert "alert(1)" in page or chart is simulated
+        assert "<script>alert" not in page
+        assert "</script><" not in page.replace("</script>\n", "")
+        assert "<!--" not in page
+
+
 def test_a_release_without_numbers_has_no_chart() -> None:
     release = people_of().dp_argmax("city", candidates=CITIES).release(epsilon=1)
     with pytest.raises(dp.UnsupportedOperation, match="is a number"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -51,6 +52,22 @@ def test_the_protected_object_itself_is_refused(made: Callable[[], Any]) -> None
     with pytest.raises(dp.UnsupportedOperation, match="protected frame itself"):
         simulated(people.dp_count(), frame)
     assert simulated(people.dp_count(), PUBLIC)["plain"].item() == len(PUBLIC)
+
+
+@pytest.mark.parametrize("written", ["data.parquet", "{0}/data.parquet", "{0}/./*.parquet"])
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_protected_file_is_refused_however_its_path_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str, kind: Callable[[str], Any]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    PUBLIC.write_parquet("data.parquet")
+    people = dp.Session(epsilon=1).protect(tmp_path / "data.parquet", dp.Rows())
+    with pytest.raises(dp.UnsupportedOperation, match="protected frame itself"):
+        simulated(people.dp_count(), kind(written.format(tmp_path)))
+    (tmp_path / "public").mkdir()
+    PUBLIC.write_parquet("public/data.parquet")
+    found = simulated(people.dp_count(), kind("public/data.parquet"))
+    assert found["plain"].item() == len(PUBLIC)
 
 
 @pytest.mark.parametrize("other", [None, 3, "people.csv", [1, 2], dp.Session(epsilon=1)])

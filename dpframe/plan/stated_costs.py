@@ -1,0 +1,139 @@
+"""Whether a plan that is read costs what it states: its mechanisms are counted again.
+
+A stated cost below that of the noise would show a reviewer more privacy than there is. Mechanisms
+are chosen so that they cost what is stated at most; what is counted here may exceed that by the
+rounding of floats, so a thousandth more is let pass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import TYPE_CHECKING, assert_never
+
+from dpframe.core.budget import ZCDP
+from dpframe.core.exact import float_down, float_up
+from dpframe.mechanisms import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Exponential,
+    NoisyThreshold,
+    NoNoise,
+    PermuteAndFlip,
+    RandomizedResponse,
+    ReportNoisyMax,
+    TruncatedGeometric,
+)
+
+if TYPE_CHECKING:
+    from dpframe.core.budget import Budget
+    from dpframe.plan.noisy_aggregate import NoisyAggregate
+    from dpframe.plan.plan import Plan
+
+_ROUNDING = Fraction(1, 1000)
+_MOST_REPEATS = 10**6
+"""Of how many uses of a mechanism losses are composed: no plan has as many."""
+
+
+def understated(plan: Plan) -> Iterator[str]:
+    """The costs that are below those of the mechanisms, by where they stand in the plan."""
+    for i, release in enumerate(plan.releases):
+        if not _is_enough(release):
+            yield f"releases[{i}].cost"
+    if not _is_enough_for_all(plan):
+        yield "cost"
+
+
+def _is_enough(release: NoisyAggregate) -> bool:
+    """Whether the stated cost of a release covers its mechanism."""
+    cost, law, exact = release.cost, release.law, release.exact
+    if isinstance(cost, ZCDP):
+        return _within(_rho(release), cost.main) and _within(_slack(release), cost.slack)
+    if isinstance(law, DiscreteGaussian):
+        delta = law.delta(cost.main, math.floor(exact.l0), exact.l2_squared)
+        return bool(cost.slack) and _within(Fraction(delta), cost.slack)
+    return _within(_epsilon(release), cost.main) and _within(_slack(release), cost.slack)
+
+
+def _within(needed: Fraction, stated: Fraction) -> bool:
+    return needed <= stated * (1 + _ROUNDING)
+
+
+def _is_enough_for_all(plan: Plan) -> bool:
+    """Whether the cost of the plan covers those of its releases, composed as it says."""
+    costs = [release.cost for release in plan.releases]
+    if plan.composition == "sum":
+        return _sums(costs, plan.cost)
+    if not all(isinstance(cost, ZCDP) for cost in costs) or plan.cost.currency != "epsilon":
+        return False
+    return plan.cost.main * (1 + _ROUNDING) >= _composed(plan)
+
+
+def _sums(costs: list[Budget], whole: Budget) -> bool:
+    if any(cost.currency != whole.currency for cost in costs):
+        return False
+    main = sum((cost.main for cost in costs), Fraction(0))
+    return main <= whole.main and sum((cost.slack for cost in costs), Fraction(0)) <= whole.slack
+
+
+def _composed(plan: Plan) -> float:
+    """The epsilon of all releases together at the plan's delta."""
+    from dpframe.accounting.numerical import PrivacyLossAccountant
+    from dpframe.accounting.zcdp import epsilon_of_rho
+
+    if plan.composition == "numerical":
+        if sum(release.repeats for release in plan.releases) > _MOST_REPEATS:
+            return math.inf
+        return PrivacyLossAccountant(plan.events).epsilon(plan.cost.slack)
+    rho = sum((release.cost.main for release in plan.releases), Fraction(0))
+    slack = plan.cost.slack - sum((release.cost.slack for release in plan.releases), Fraction(0))
+    return epsilon_of_rho(Fraction(float_up(rho)), float_down(slack))
+
+
+def _epsilon(release: NoisyAggregate) -> Fraction:
+    """What the mechanism costs of epsilon."""
+    law, scores = release.law, release.scores
+    match law:
+        case NoNoise() | NoisyThreshold():
+            return Fraction(0)
+        case DiscreteLaplace():
+            return law.epsilon(release.exact.l1)
+        case RandomizedResponse() | TruncatedGeometric():
+            return law.epsilon(release.repeats)
+        case Exponential() | PermuteAndFlip() | ReportNoisyMax():
+            assert scores is not None
+            return release.repeats * law.epsilon(scores.l1)
+        case DiscreteGaussian():
+            raise AssertionError("Gaussian noise has no epsilon without a delta")
+        case _:
+            assert_never(law)
+
+
+def _rho(release: NoisyAggregate) -> Fraction:
+    """What the mechanism costs of rho."""
+    law, scores = release.law, release.scores
+    match law:
+        case NoNoise() | NoisyThreshold():
+            return Fraction(0)
+        case DiscreteLaplace():
+            return law.rho(release.exact.l1)
+        case DiscreteGaussian():
+            return law.rho(release.exact.l2_squared)
+        case RandomizedResponse() | TruncatedGeometric():
+            return law.rho(release.repeats)
+        case Exponential():
+            assert scores is not None
+            return release.repeats * law.rho(scores.l2_squared)
+        case PermuteAndFlip() | ReportNoisyMax():
+            assert scores is not None
+            return release.repeats * law.rho(scores.l1)
+        case _:
+            assert_never(law)
+
+
+def _slack(release: NoisyAggregate) -> Fraction:
+    """The probability with which the mechanism may fail altogether."""
+    if isinstance(release.law, (TruncatedGeometric, NoisyThreshold)):
+        return release.law.delta(release.repeats)
+    return Fraction(0)
