@@ -139,7 +139,7 @@ def ask(
 ) -> Query:
     """A query, read and checked as far as that is possible without knowing what it may cost.
 
-    `place` is where it will run, if that is known.
+    `place` is where it will run, if that is known; its data are not needed.
     """
     taken = () if groups is None else groups.names
     query = Query(relation, groups, read_outputs(specs, relation.facts.columns, taken))

@@ -500,7 +500,7 @@ def _query(
                 remedy=_instead(frame, expression),
             )
         specs.append(output_of(expression, alias))
-    place = frame._source.place(frame._relation.token)
+    place = frame._source.blueprint(frame._relation.token)
     query = pipeline.ask(frame._relation, groups, specs, place)
     return PrivateQuery(query, frame._source, frame._session)
 

@@ -81,7 +81,7 @@ def _public(frame: object) -> pl.LazyFrame:
     with suppress(UnsupportedOperation):
         public = protected_source(frame)
         if public.engine is POLARS:
-            data: pl.LazyFrame = public.place(0).data[0]
+            data: pl.LazyFrame = public.opened(0).data[0]
             return data
     raise UnsupportedOperation(
         f"a simulation runs on a public frame of Polars, not on a {type(frame).__name__}",

@@ -349,7 +349,7 @@ class Session:
         payer = self._payer(_owner(query))
         prepared = payer._prepared(query, epsilon, delta, rho, accuracy, split)
         asked, source, _ = parts(query)
-        place = source.place(asked.relation.token, engine)
+        place = source.opened(asked.relation.token, engine)
         if payer._needs_approval:
             require_approved(prepared.plan, payer._ledger, payer._name or DEFAULT_NAME)
         result = pipeline.run(prepared, place, payer._ledger, interval)

@@ -48,9 +48,13 @@ class Source:
             remedy="see frame.collect_schema() for the reason",
         )
 
-    def place(self, token: int, engine: object = "auto") -> Place:
+    def opened(self, token: int, engine: object = "auto") -> Place:
         """Where queries run, for the pipeline."""
         return Place(_asked(self.engine, engine), {token: self._data}, self.schemas(token))
+
+    def blueprint(self, token: int) -> Place:
+        """Where queries will run, without the data."""
+        return Place(self.engine, {}, self.schemas(token))
 
     def schemas(self, token: int) -> dict[int, pl.Schema]:
         """Its schema."""
@@ -83,13 +87,17 @@ class Sources:
                 self._sources[token] = part
         self.engine = of_one([source.engine for source in self._sources.values()])
 
-    def place(self, token: int, engine: object = "auto") -> Place:
+    def opened(self, token: int, engine: object = "auto") -> Place:
         """Where queries run, for the pipeline."""
         return Place(
             _asked(self.engine, engine),
             {t: s._data for t, s in self._sources.items()},
             self.schemas(token),
         )
+
+    def blueprint(self, token: int) -> Place:
+        """Where queries will run, without the data."""
+        return Place(self.engine, {}, self.schemas(token))
 
     def schemas(self, token: int) -> dict[int, pl.Schema]:
         """Their schemas."""

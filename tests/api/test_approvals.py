@@ -336,7 +336,7 @@ def test_one_place_runs_plans_and_asks_before_it() -> None:
                 called = {ast.unparse(n.func) for n in ast.walk(node) if isinstance(n, ast.Call)}
                 if "pipeline.run" in called:
                     runs.append((path.name, node.name, "require_approved" in called))
-                if any(name.endswith(".frames") for name in called):
+                if any(name.endswith(".opened") for name in called):
                     reads.add(path.name)
     assert runs == [("session.py", "release", True)]
     assert reads == {"session.py", "public.py"}  # the latter of frames that are public
