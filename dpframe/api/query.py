@@ -284,7 +284,8 @@ class PrivateQuery(Opaque):
             One row per limit: `limit` and `by` name it, `n` is the least of 1, 2, ..., 10, 12, 15,
             20, 25, 30, ... that so large a share keeps, `covered` that share, up to noise. Then one
             row per number that is clamped: `limit` is ``"bounds"``, `by` its first output, and
-            `bounds` the two ends, or null where all is lost in noise.
+            `bounds` the two ends, or null where all is lost in noise. Bounds are sought on Polars
+            only; on other engines give the range in which values could lie.
 
         Raises
         ------
@@ -292,7 +293,7 @@ class PrivateQuery(Opaque):
             When the frame's unit is `Rows`.
         """
         share_of(coverage)  # before anything is charged
-        sought = counting(self._query)
+        sought = counting(self._query, with_bounds=self._source.engine.name == "polars")
         released = PrivateQuery(sought.query, self._source, self._session).collect(
             epsilon=epsilon, delta=delta, rho=rho
         )

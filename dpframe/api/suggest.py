@@ -101,9 +101,9 @@ def share_of(coverage: Number) -> Fraction:
     return share
 
 
-def counting(asked: Query) -> Sought:
-    """How many individuals have so many rows and groups, and between what their values lie, on the
-    frame without its limits.
+def counting(asked: Query, *, with_bounds: bool = True) -> Sought:
+    """How many individuals have so many rows and groups, and between what their values lie if that
+    is wanted, on the frame without its limits.
     """
     facts = asked.relation.facts
     if not isinstance(facts.unit, Identifier) or facts.identifier is None:
@@ -117,7 +117,7 @@ def counting(asked: Query) -> Sought:
         if not isinstance(step, (LimitRows, LimitGroups)):
             relation = relation.then(step)
     by = () if asked.groups is None else asked.groups.by
-    clamped = _clamped(asked)
+    clamped = _clamped(asked) if with_bounds else {}
     relation = relation.then(PerIndividual(by, tuple(clamped)))
     who = relation.facts.identifier
     assert who is not None

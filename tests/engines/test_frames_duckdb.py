@@ -237,3 +237,11 @@ def test_whole_numbers_wrap_as_on_polars_and_no_row_raises() -> None:
         for given in (frame, relation(frame))
     ]
     assert found[0].equals(found[1])
+
+
+def test_limits_are_suggested_and_bounds_are_not() -> None:
+    visits = pl.DataFrame({"who": [i // 3 for i in range(300)], "x": [1.5] * 300})
+    assert visits.height  # DuckDB finds the frame by its name
+    frame = dp.Session(epsilon=100).protect(duckdb.sql("SELECT * FROM visits"), "who")
+    found = frame.limit_rows(9).dp_sum("x", (0, 9)).suggest_limits(epsilon=50)
+    assert found.select("limit", "n").rows() == [("limit_rows", 3)]
