@@ -104,7 +104,7 @@ def private(engine: str, files: str, megabytes: int) -> Any:
         .agg(dp.n_unique("person").alias("people"), dp.sum("spent", (0, 120), per="unit"))
     )
     asked, source, _ = parts(query)
-    place = source.place(asked.relation.token, "streaming" if engine == "polars" else "auto")
+    place = source.opened(asked.relation.token, "streaming" if engine == "polars" else "auto")
     tables = list(dict.fromkeys(t for use in parts_of(asked) for t in use.part.tables))
     found = place.run(replace(asked.relation, salt=_SALT), asked.groups, tables)
     return [found[table].values.tolist() for table in tables]

@@ -151,19 +151,19 @@ def test_python_and_toml_make_the_same_plan(folder: Path) -> None:
 
 SLOW = """
 import pathlib, time, polars as pl, dpframe as dp
-from dpframe import pipeline
+from dpframe.lower import Place
 
 session = dp.Session(epsilon=1, ledger="budget.db")
 query = session.protect("people.parquet", unit=dp.Rows()).dp_count()
 spend = {"epsilon": 0.5}
-running = pipeline.run_exact
+running = Place.run
 
 def slow(*arguments):
     pathlib.Path("charged").touch()
     time.sleep(30)
     return running(*arguments)
 
-pipeline.run_exact = slow
+Place.run = slow
 """
 
 

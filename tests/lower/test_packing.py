@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.frames.limit_groups import LimitGroups
-from dpframe.lower import engine, lower_query
+from dpframe.lower import lower_query
+from dpframe.lower.engines.polars_engine import PolarsEngine
 from dpframe.lower.packing import group_packed
 from tests.laws.neighbours import tables_of
 
@@ -97,12 +98,12 @@ def test_a_dry_run_has_the_form_of_the_run(
     frame = FRAME.lazy() if kind == "frame" else pl.scan_parquet(tmp_path / "f.parquet")
     packed = []
 
-    def noted(frames: Any) -> Any:
+    def noted(self: PolarsEngine, frames: Any, **options: Any) -> Any:
         packed.append(str(2**30) in frames[0].explain(optimized=False))
-        return collect(frames)
+        return collect(self, frames, **options)
 
-    collect = engine._collect
-    monkeypatch.setattr(engine, "_collect", noted)
+    collect = PolarsEngine.collect
+    monkeypatch.setattr(PolarsEngine, "collect", noted)
     people = dp.Session(epsilon=1).protect(frame, unit="id")
     people.limit_groups(2, by="g").group_by("g", keys=[3, 4]).agg(dp.n_unique("id")).collect(
         epsilon=1
