@@ -8,7 +8,7 @@ PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python
 PIP_INSTALL = -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 
-.PHONY: help demo test test-oldest test-slow test-spark bench docs docs-update docs-pictures notebooks screenshots check clean
+.PHONY: help demo test test-oldest test-slow test-spark bench bench-large docs docs-update docs-pictures notebooks screenshots check clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s $$'\t'
@@ -72,6 +72,10 @@ bench: .venv/stamp-dev ## ratios within one run: planning, overhead, import
 	.venv/bin/python benchmarks/individuals.py
 	.venv/bin/python benchmarks/noise.py
 	.venv/bin/python benchmarks/ledger.py
+
+bench-large: .venv/stamp-spark ## 200 million rows in 2 GB of memory, and each engine at growing sizes
+	.venv/bin/python benchmarks/large.py
+	.venv/bin/python benchmarks/engines.py
 
 docs: .venv/stamp-docs ## the documentation, into site/
 	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict
