@@ -36,7 +36,8 @@ def in_memory(source: pl.LazyFrame | Mapping[int, pl.LazyFrame], relation: Relat
     frame = source if isinstance(source, pl.LazyFrame) else source[relation.token]
     cheap = (Filter, DropNulls, LimitRows, LimitGroups)
     known = all(isinstance(step, cheap) for step, _ in relation.steps)
-    return known and frame.explain(optimized=False).startswith("DF [")
+    # of a copy: Polars 1.32 lets no other thread use a frame meanwhile
+    return known and frame.clone().explain(optimized=False).startswith("DF [")
 
 
 def is_limited(relation: Relation) -> bool:
