@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from glob import glob
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from uuid import uuid4
 
@@ -152,7 +153,7 @@ class DuckDBEngine(Engine):
     def collect(
         self, frames: Sequence[EngineFrame], *, rehearsed: bool = False
     ) -> list[pl.DataFrame]:
-        return [as_declared(frame, frame.native.to_arrow_table()) for frame in frames]
+        return [as_declared(frame, _waited(frame.native.to_arrow_table)) for frame in frames]
 
     def shares(self, other: Engine) -> bool:
         if not isinstance(other, DuckDBEngine):
@@ -164,6 +165,28 @@ class DuckDBEngine(Engine):
         except duckdb.Error:
             return False
         return True
+
+
+def _waited(work: Callable[[], Any]) -> Any:
+    """What a query gives, from another thread: DuckDB does not always notice an interruption, and
+    whoever waits here does.
+    """
+    done: list[tuple[bool, Any]] = []
+
+    def run() -> None:
+        try:
+            done.append((True, work()))
+        except BaseException as error:
+            done.append((False, error))
+
+    thread = Thread(target=run, name="dpframe duckdb", daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(0.1)
+    ((succeeded, result),) = done
+    if not succeeded:
+        raise result
+    return result
 
 
 def scanned(path: str | Path, kind: str) -> tuple[Any, Any]:
