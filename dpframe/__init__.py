@@ -5,7 +5,7 @@ Importing this module also adds the ``dp_*`` methods to Polars expressions and f
 
 from dpframe import accounting
 from dpframe.api.expressions import DPExpr
-from dpframe.api.frame import PrivateFrame, PrivateGroupBy
+from dpframe.api.frame import PrivateFrame
 from dpframe.api.functions import (
     argmax,
     bounds,
@@ -19,8 +19,10 @@ from dpframe.api.functions import (
     sum,
     var,
 )
+from dpframe.api.group_by import PrivateGroupBy
 from dpframe.api.polars_methods import register as _register
-from dpframe.api.query import PrivateQuery, Release
+from dpframe.api.query import PrivateQuery
+from dpframe.api.release import Release
 from dpframe.api.session import Session
 from dpframe.core.budget import ZCDP, ApproxDP, PureDP
 from dpframe.core.sensitivity import Sensitivity

@@ -9,21 +9,23 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from dpframe import pipeline
-from dpframe.api.expressions import DPExpr, output_of
+from dpframe.api.arguments import column_name, constant, fills, flat, require_rows
+from dpframe.api.expressions import DPExpr
 from dpframe.api.functions import count
-from dpframe.api.notebook import frame_html, groups_html
-from dpframe.api.opaque import FRAME_HINTS, GROUP_HINTS, RAW, Opaque
+from dpframe.api.group_by import PrivateGroupBy, asked_of
+from dpframe.api.joins import private_join, public_join
+from dpframe.api.notebook import frame_html
+from dpframe.api.opaque import FRAME_HINTS, RAW, Opaque
 from dpframe.api.query import PrivateQuery
 from dpframe.api.shortcuts import Shortcuts
 from dpframe.api.source import Source, Sources
 from dpframe.core.dtypes import DType
 from dpframe.core.tree import Column, Literal, Named, call
 from dpframe.errors import DPFrameError, MissingKeys, UnknownColumn, UnsupportedOperation
-from dpframe.frames.binary import Binary, Concat, JoinPrivate, chain_of
+from dpframe.frames.binary import Binary, Concat, chain_of
 from dpframe.frames.explode import Explode
 from dpframe.frames.filter import DropNulls, Filter
-from dpframe.frames.groups import Groups
-from dpframe.frames.join_public import How, JoinPublic
+from dpframe.frames.join_public import How
 from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.relation import Relation
@@ -68,18 +70,18 @@ class PrivateFrame(Opaque, Shortcuts):
 
     def filter(self, *predicates: Any, **constraints: Any) -> PrivateFrame:
         """Keep rows for which all predicates are true; keywords compare for equality."""
-        given = _flat(predicates)
+        given = flat(predicates)
         given += [pl.col(name) == value for name, value in constraints.items()]
         if not given:
             return self
-        _no_dp(given, "filter")
+        require_rows(given, "filter")
         named = pipeline.read_rows(given, {}, self._relation, "filter")
         return self._then(Filter(tuple(n.tree for n in named)))
 
     def with_columns(self, *exprs: Any, **named_exprs: Any) -> PrivateFrame:
         """Add or replace columns, each computed from its own row."""
-        given = _flat(exprs)
-        _no_dp([*given, *named_exprs.values()], "with_columns")
+        given = flat(exprs)
+        require_rows([*given, *named_exprs.values()], "with_columns")
         named = pipeline.read_rows(given, named_exprs, self._relation, "with_columns")
         return self._then(WithColumns(named)) if named else self
 
@@ -91,7 +93,7 @@ class PrivateFrame(Opaque, Shortcuts):
         UnsupportedOperation
             When both kinds are mixed.
         """
-        unnamed = _flat(exprs)
+        unnamed = flat(exprs)
         given = [*unnamed, *named_exprs.values()]
         dp = [isinstance(e, DPExpr) for e in given]
         if given and all(dp):
@@ -229,31 +231,11 @@ class PrivateFrame(Opaque, Shortcuts):
         """
         left = self._by(on if on is not None else left_on, "join")
         right = self._by(on if on is not None else right_on, "join")
-        if isinstance(other, PrivateFrame):
-            self._require_kin(other, "join")
-            mine, theirs = self._relation.facts.identifier, other._relation.facts.identifier
-            if how not in ("inner", "left"):
-                raise _no_such_join(how, "inner or left")
-            if mine is not None and (left or right) and (left, right) != ((mine,), (theirs,)):
-                raise UnsupportedOperation(
-                    "rows of different individuals would meet: private frames join on their "
-                    "identifiers only",
-                    where=f"join(..., left_on={list(left)}, right_on={list(right)})",
-                    remedy="leave on= out",
-                )
-            relation = other._relation
-            return self._and(other, JoinPrivate(relation, chain_of(relation), how, suffix))
-        if isinstance(other, pl.LazyFrame):
-            other = other.collect()
-        if not isinstance(other, pl.DataFrame):
-            raise UnsupportedOperation(
-                f"a private frame joins with a Polars frame, not a {type(other).__name__}",
-                where="join(...)",
-                remedy="pass a public pl.DataFrame, or another private frame",
-            )
-        if how not in ("inner", "left", "semi", "anti"):
-            raise _no_such_join(how, "inner, left, semi or anti")
-        return self._then(JoinPublic.of(other, left, right, how, suffix))
+        if not isinstance(other, PrivateFrame):
+            return self._then(public_join(other, left, right, how, suffix))
+        self._require_kin(other, "join")
+        step = private_join(self._relation, other._relation, left, right, how, suffix)
+        return self._and(other, step)
 
     def concat(self, other: PrivateFrame) -> PrivateFrame:
         """The rows of both frames, which have the same columns; an individual has those of both."""
@@ -332,15 +314,15 @@ class PrivateFrame(Opaque, Shortcuts):
         MissingKeys
             When keys would have to be read from private data.
         """
-        given = _flat(by)
-        _no_dp([*given, *named_by.values()], "group_by")
+        given = flat(by)
+        require_rows([*given, *named_by.values()], "group_by")
         discover = self._session is None or self._session._discovers
         groups = pipeline.group(self._relation, given, named_by, keys, discover)
         return PrivateGroupBy(self, groups)
 
     def agg(self, *exprs: Any, **named: Any) -> PrivateQuery:
         """A query with one row: dp expressions over all rows."""
-        return _query(self, None, exprs, named)
+        return asked_of(self, None, exprs, named)
 
     def dp_histogram(
         self, column: Any, bins: int | Iterable[Any] | None = None, **options: Any
@@ -399,25 +381,24 @@ class PrivateFrame(Opaque, Shortcuts):
         return self._then(WithColumns(tuple(Named(n, t) for n, t in trees.items())))
 
     def _fill(self, op: str, value: Any) -> PrivateFrame:
-        given = value if isinstance(value, pl.Expr) else _literal(value, op)
-        (constant, *_) = (*pipeline.read_rows([given], {}, self._relation, op), None)
-        if constant is None or not isinstance(constant.tree, Literal):
+        given = value if isinstance(value, pl.Expr) else constant(value, op)
+        (read, *_) = (*pipeline.read_rows([given], {}, self._relation, op), None)
+        if read is None or not isinstance(read.tree, Literal):
             raise UnsupportedOperation(
                 f"{op} of a whole frame takes a constant",
                 where=f"{op}({given})",
                 remedy=f"use with_columns(pl.col(...).{op}(...)) for expressions",
             )
         chosen = {
-            name: call(op, Column(name), constant.tree)
+            name: call(op, Column(name), read.tree)
             for name, found in self._relation.facts.columns.items()
-            if name != self._relation.facts.identifier
-            and _fills(op, found.dtype, constant.tree.dtype)
+            if name != self._relation.facts.identifier and fills(op, found.dtype, read.tree.dtype)
         }
         return self._with(chosen) if chosen else self
 
     def _by(self, by: Any, what: str) -> tuple[str, ...]:
-        given = [] if by is None else _flat([by])
-        return tuple(dict.fromkeys(_column_name(item, what) for item in given))
+        given = [] if by is None else flat([by])
+        return tuple(dict.fromkeys(column_name(item, what) for item in given))
 
     def _known(self, names: Iterable[str], what: str) -> None:
         for name in names:
@@ -430,7 +411,7 @@ class PrivateFrame(Opaque, Shortcuts):
 
     def _selected(self, columns: Sequence[Any], what: str) -> tuple[str, ...]:
         names: list[str] = []
-        for item in _flat(columns):
+        for item in flat(columns):
             if isinstance(item, str) and not item.startswith("^"):
                 self._known([item], what)
                 names.append(item)
@@ -440,148 +421,8 @@ class PrivateFrame(Opaque, Shortcuts):
         return tuple(dict.fromkeys(names))
 
 
-class PrivateGroupBy(Opaque, Shortcuts):
-    """A private frame grouped by public keys."""
-
-    __slots__ = ("_frame", "_groups")
-    _noun = "a private group-by"
-    _written = "group_by(...)"
-    _hints = GROUP_HINTS
-    _otherwise = "use .agg(...) with dp expressions, or a dp_* method such as .dp_count()"
-
-    def __init__(self, frame: PrivateFrame, groups: Groups) -> None:
-        self._frame = frame
-        self._groups = groups
-
-    def agg(self, *exprs: Any, **named: Any) -> PrivateQuery:
-        """A query with one row per key, in the order of the keys."""
-        return _query(self._frame, self._groups, exprs, named)
-
-    def dp_argmax(
-        self,
-        column: Any = None,
-        score: pl.Expr | None = None,
-        candidates: Any = None,
-        k: int = 1,
-        **options: Any,
-    ) -> PrivateQuery:
-        """Without a column: the key of the best group. With one: the winner in each group."""
-        if column is not None or candidates is not None:
-            return super().dp_argmax(column, score, candidates, k, **options)
-        return _query(self._frame, self._groups, [best_group(score, k, **options)], {})
-
-    def __repr__(self) -> str:
-        return f"<PrivateGroupBy {self._groups.words()}: {self._groups.origin}>"
-
-    def _repr_html_(self) -> str:
-        return groups_html(self._frame._relation, self._groups)
-
-
-def best_group(score: pl.Expr | None, k: int, **options: Any) -> DPExpr:
-    """The argmax over groups as a dp expression."""
-    from dpframe.api.functions import argmax
-
-    made = argmax(None, score, None, k, **options)
-    ((placeholder, spec),) = made._spec.aggregates.items()
-    parameters = {**spec.parameters, "best_group": True}
-    best = type(spec)(spec.kind, None, parameters, spec.weight, spec.mechanism, spec.score)
-    return DPExpr(type(made._spec)({placeholder: best}, None, made._spec.words, "argmax"))
-
-
-def _query(
-    frame: PrivateFrame, groups: Groups | None, exprs: Sequence[Any], named: Mapping[str, Any]
-) -> PrivateQuery:
-    specs = []
-    for alias, expression in [*((None, e) for e in _flat(exprs)), *named.items()]:
-        if not isinstance(expression, DPExpr):
-            raise UnsupportedOperation(
-                "only dp expressions can be aggregated privately",
-                where=str(expression),
-                remedy=_instead(frame, expression),
-            )
-        specs.append(output_of(expression, alias))
-    place = frame._source.blueprint(frame._relation.token)
-    query = pipeline.ask(frame._relation, groups, specs, place)
-    return PrivateQuery(query, frame._source, frame._session)
-
-
-def _instead(frame: PrivateFrame, expression: Any) -> str:
-    """The dp aggregate to write for one of Polars."""
-    try:
-        pipeline.read_rows([expression], {}, frame._relation, "agg")
-    except DPFrameError as refusal:
-        if refusal.remedy is not None and "dp" in refusal.remedy:
-            return refusal.remedy
-    return "use for example pl.col('x').dp_sum((0, 10)), or dp.count()"
-
-
 def divided(frame: PrivateFrame, by: Any, keys: Any) -> tuple[dict[Any, Relation], int]:
     """Disjoint parts of a frame, by public key, and in how many of them neighbours can differ."""
-    given = _flat([by])
-    _no_dp(given, "partition")
+    given = flat([by])
+    require_rows(given, "partition")
     return pipeline.divide(frame._relation, given, keys)
-
-
-def _flat(items: Iterable[Any]) -> list[Any]:
-    flat: list[Any] = []
-    for item in items:
-        if isinstance(item, (list, tuple)) or (
-            isinstance(item, Iterable) and not isinstance(item, (str, pl.Expr, pl.Series, Mapping))
-        ):
-            flat.extend(item)
-        else:
-            flat.append(item)
-    return flat
-
-
-def _literal(value: Any, op: str) -> pl.Expr:
-    try:
-        return pl.lit(value)
-    except (TypeError, ValueError, OverflowError):
-        raise UnsupportedOperation(
-            f"a {type(value).__name__} is not a constant",
-            where=f"{op}({value!r})",
-            remedy=f"fill with a number, text, date or truth value: {op}(0)",
-        ) from None
-
-
-def _no_dp(items: Iterable[Any], what: str) -> None:
-    for item in items:
-        if isinstance(item, DPExpr):
-            raise UnsupportedOperation(
-                f"{what} works on rows, and a dp expression has none",
-                where=item._words(),
-                remedy="use dp expressions in agg or select only",
-            )
-
-
-def _no_such_join(how: object, kinds: str) -> UnsupportedOperation:
-    return UnsupportedOperation(
-        f"a private frame has no join of the kind {how!r}",
-        where=f"join(..., how={how!r})",
-        remedy=f"use {kinds}",
-    )
-
-
-def _column_name(item: Any, what: str) -> str:
-    """A column given by its name, or as `pl.col`."""
-    if isinstance(item, pl.Expr) and item.meta.is_column():
-        return item.meta.output_name()
-    if isinstance(item, str):
-        return item
-    raise UnsupportedOperation(
-        f"{what} takes names of columns, not {item}",
-        where=f"{what}(..., by=...)",
-        remedy="compute the column first with with_columns(...)",
-    )
-
-
-def _fills(op: str, column: DType, value: DType) -> bool:
-    """Whether a frame-wide fill touches a column, as Polars decides it by type."""
-    if op == "fill_nan":
-        return column.is_float
-    if value.is_numeric:
-        return column.is_numeric
-    if value.is_text:
-        return column.name == "String"
-    return column.name == value.name

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from dpframe import pipeline
 from dpframe.aggregates.query import Query
-from dpframe.api.files import destination, write
-from dpframe.api.notebook import query_html, release_html
+from dpframe.api.notebook import query_html
 from dpframe.api.opaque import Opaque
 from dpframe.api.public import stand_ins
+from dpframe.api.release import Release
 from dpframe.api.source import Source, Sources
+from dpframe.api.spend import Spend
 from dpframe.api.suggest import counting, share_of, suggested
-from dpframe.charge import slack_beside_accuracy, spend_in
-from dpframe.cheapest import cheapest
 from dpframe.choose import Split
 from dpframe.core.budget import ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.exact import Number
@@ -27,74 +23,11 @@ from dpframe.errors import InvalidBudget, UnsupportedOperation
 from dpframe.explain import Format
 from dpframe.lower.engines.polars_engine import PolarsMode
 from dpframe.plan import Plan
-from dpframe.plots import plot_release
 from dpframe.simulate import Simulation, simulate
 from dpframe.simulate.runs import MOST_RUNS
 
 if TYPE_CHECKING:
     from dpframe.api.session import Session
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Release:
-    """A released result with the plan it came from.
-
-    Parameters
-    ----------
-    frame
-        The result.
-    plan
-        How it was made.
-    cost
-        What was charged.
-    """
-
-    frame: pl.DataFrame
-    plan: Plan
-    cost: Budget
-
-    def plot(self, *, most: int = 30) -> Any:
-        """The result as an Altair chart: bars with intervals, and histograms.
-
-        Intervals are those of `interval=`, where the release was made with it; else those that the
-        plan knows of counts, sums and histograms, which hold each with 95% confidence.
-
-        Parameters
-        ----------
-        most
-            How many groups are shown of each output, the largest first.
-
-        Raises
-        ------
-        UnsupportedOperation
-            When Altair is not installed, or no output is a number.
-        """
-        return plot_release(self.frame, self.plan, most)
-
-    def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the result to a file that carries its plan, cost and fingerprint.
-
-        Parameters
-        ----------
-        path
-            A ``.parquet`` file, which holds the plan in its metadata, or a ``.csv`` file, beside
-            which the plan is written with ``.plan.json`` added to the name. ``dpframe inspect``
-            reads either.
-
-        Raises
-        ------
-        UnsupportedOperation
-            When it cannot be written there, or in that form.
-        """
-        place = Path(path)
-        with destination(place) as made:
-            write(self.frame, self.plan, place, made)
-
-    def __repr__(self) -> str:
-        return f"<Release of {self.plan.source!r} for {self.cost.words()}>\n{self.frame}"
-
-    def _repr_html_(self) -> str:
-        return release_html(self.frame, self.plan, self.cost)
 
 
 _COLLECT = "the result comes from .collect(epsilon=...), a Polars DataFrame"
@@ -362,28 +295,12 @@ class PrivateQuery(Opaque):
             )
         frames = stand_ins(public_frame, self._query.relation, self._source)
         if self._session is None:
-            prepared = self._alone(epsilon, delta, rho, accuracy, split)
+            measure = ZCDP if rho is not None else PureDP if delta is None else ApproxDP
+            asked = Spend(epsilon, delta, rho, accuracy, split)
+            prepared = prepare(self, asked.within(self._query, measure), None, split)
         else:
-            prepared = self._session._prepared(self, epsilon, delta, rho, accuracy, split)
+            prepared = self._session._prepared(self, Spend(epsilon, delta, rho, accuracy, split))
         return simulate(prepared, frames, runs)
-
-    def _alone(
-        self,
-        epsilon: Number | None,
-        delta: Number | None,
-        rho: Number | None,
-        accuracy: Mapping[str, Number] | None,
-        split: Split,
-    ) -> pipeline.Prepared:
-        """The plan at a spend whose measure is the one that it names, for lack of a session."""
-        check_split(split)
-        measure = ZCDP if rho is not None else PureDP if delta is None else ApproxDP
-        if accuracy is None:
-            spend = spend_in(measure, epsilon, delta, rho, None)
-        else:
-            slack = slack_beside_accuracy(measure, epsilon, delta, rho)
-            spend = cheapest(self._query, measure, slack, accuracy, split)
-        return prepare(self, spend, None, split)
 
     def _bound(self) -> Session:
         if self._session is None:
@@ -399,16 +316,6 @@ class PrivateQuery(Opaque):
 
     def _repr_html_(self) -> str:
         return query_html(self._query, self._session is not None)
-
-
-def check_split(split: str) -> None:
-    """Refuse a way to divide costs that there is not."""
-    if split not in ("least error", "equal"):
-        raise InvalidBudget(
-            f"a cost is not split by {split!r}",
-            where=f"split={split!r}",
-            remedy='use "least error" or "equal", or weight= on dp expressions',
-        )
 
 
 def prepare(

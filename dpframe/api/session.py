@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from typing import Any, Literal, NoReturn
 
 import polars as pl
@@ -13,18 +12,13 @@ from dpframe import pipeline
 from dpframe.api.approval import require_approved
 from dpframe.api.declared import declared
 from dpframe.api.frame import PrivateFrame, divided
+from dpframe.api.history import history_of
 from dpframe.api.notebook import session_html
-from dpframe.api.query import PrivateQuery, Release, check_split, parts, prepare
+from dpframe.api.query import PrivateQuery, parts, prepare
+from dpframe.api.release import Release
 from dpframe.api.source import protected_source
-from dpframe.charge import (
-    accuracy_within,
-    budget_of,
-    counted,
-    slack_beside_accuracy,
-    spend_in,
-    spend_within,
-)
-from dpframe.cheapest import cheapest
+from dpframe.api.spend import Spend
+from dpframe.charge import budget_of, counted
 from dpframe.choose import Split
 from dpframe.core.budget import Budget, PureDP
 from dpframe.core.exact import Number, nearest
@@ -304,7 +298,7 @@ class Session:
     ) -> Plan:
         """The plan of a query at a spend; touches no data and charges nothing."""
         payer = self._payer(_owner(query))
-        return payer._prepared(query, epsilon, delta, rho, accuracy, split).plan
+        return payer._prepared(query, Spend(epsilon, delta, rho, accuracy, split)).plan
 
     def collect(
         self,
@@ -347,7 +341,7 @@ class Session:
     ) -> Release:
         """As `collect`, with plan and cost beside the result."""
         payer = self._payer(_owner(query))
-        prepared = payer._prepared(query, epsilon, delta, rho, accuracy, split)
+        prepared = payer._prepared(query, Spend(epsilon, delta, rho, accuracy, split))
         asked, source, _ = parts(query)
         place = source.opened(asked.relation.token, engine)
         if payer._needs_approval:
@@ -356,16 +350,7 @@ class Session:
         self._unit = prepared.query.relation.facts.unit
         return Release(result, prepared.plan, prepared.plan.cost)
 
-    def _prepared(
-        self,
-        query: PrivateQuery,
-        epsilon: Number | None,
-        delta: Number | None,
-        rho: Number | None,
-        accuracy: Mapping[str, Number] | None,
-        split: Split,
-    ) -> pipeline.Prepared:
-        check_split(split)
+    def _prepared(self, query: PrivateQuery, asked_for: Spend) -> pipeline.Prepared:
         asked, _, _ = parts(query)
         unit = asked.relation.facts.unit
         if self._unit is not None and self._unit.kind != unit.kind:
@@ -376,24 +361,12 @@ class Session:
             )
         self._ledger.require_unit(unit.kind)
         remaining = self.remaining
-        if accuracy is not None:
-            measure, slack = self._measure_beside_accuracy(epsilon, delta, rho)
-            spend = cheapest(asked, measure, slack, accuracy, split)
-        elif self._in_rho:
-            spend = spend_within(epsilon, delta, rho, remaining)
-        else:
-            spend = spend_in(self._measure, epsilon, delta, rho, remaining)
+        spend = asked_for.within(asked, self._measure, remaining, in_rho=self._in_rho)
+        split = asked_for.split
         prepared = prepare(query, spend, remaining, split, charge_rho=self._in_rho)
         if isinstance(self._ledger, PartLedger):
             return pipeline.on_part(prepared, self._ledger.share(prepared.plan.cost))
         return prepared
-
-    def _measure_beside_accuracy(
-        self, epsilon: Number | None, delta: Number | None, rho: Number | None
-    ) -> tuple[type[Budget], Fraction]:
-        if self._in_rho:
-            return accuracy_within(epsilon, delta, rho)
-        return self._measure, slack_beside_accuracy(self._measure, epsilon, delta, rho)
 
     @property
     def _discovers(self) -> bool:
@@ -435,19 +408,7 @@ class Session:
         Those of other processes that use the ledger are among them. Amounts are what was charged:
         with ``composition="zcdp"`` rho, and no epsilon.
         """
-        entries = self._ledger.entries
-        rho = self._measure.currency == "rho"
-        mains = [nearest(e.cost.main) for e in entries]
-        return pl.DataFrame(
-            {
-                "time": pl.Series([e.time for e in entries], dtype=pl.Datetime("us", "UTC")),
-                "fingerprint": pl.Series([e.fingerprint for e in entries], dtype=pl.String),
-                "epsilon": pl.Series([None if rho else m for m in mains], dtype=pl.Float64),
-                "delta": pl.Series([nearest(e.cost.slack) for e in entries], dtype=pl.Float64),
-                "rho": pl.Series([m if rho else None for m in mains], dtype=pl.Float64),
-                "status": pl.Series([e.status for e in entries], dtype=pl.String),
-            }
-        )
+        return history_of(self._ledger.entries, in_rho=self._measure.currency == "rho")
 
     def plot(self) -> Any:
         """What was spent over time, as an Altair chart: `history` added up, below the budget.

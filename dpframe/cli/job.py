@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpframe.api.query import PrivateQuery, Release, parts
+from dpframe.api.query import PrivateQuery, parts
+from dpframe.api.release import Release
 from dpframe.api.session import Session
 from dpframe.cli.input import BadInput, require_file
 from dpframe.cli.toml_job import read_toml

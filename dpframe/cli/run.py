@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from dpframe.api.files import destination, inspect, write
-from dpframe.api.query import Release
+from dpframe.api.release import Release
 from dpframe.cli import toml_job
 from dpframe.cli.input import BadInput, NotWritten, require_file
 from dpframe.cli.job import Job, read_job

@@ -13,7 +13,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.api.files import inspect
-from dpframe.api.query import Release
+from dpframe.api.release import Release
 from tests.cli.commands import PEOPLE, Run, plan_file
 
 TYPES: dict[str, pl.Series] = {

@@ -1,0 +1,72 @@
+"""What analysts pass to the verbs of private frames, read the way Polars reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import polars as pl
+
+from dpframe.api.expressions import DPExpr
+from dpframe.core.dtypes import DType
+from dpframe.errors import UnsupportedOperation
+
+
+def flat(items: Iterable[Any]) -> list[Any]:
+    """Arguments one by one, those in lists too."""
+    found: list[Any] = []
+    for item in items:
+        if isinstance(item, (list, tuple)) or (
+            isinstance(item, Iterable) and not isinstance(item, (str, pl.Expr, pl.Series, Mapping))
+        ):
+            found.extend(item)
+        else:
+            found.append(item)
+    return found
+
+
+def constant(value: Any, op: str) -> pl.Expr:
+    """A constant as an expression."""
+    try:
+        return pl.lit(value)
+    except (TypeError, ValueError, OverflowError):
+        raise UnsupportedOperation(
+            f"a {type(value).__name__} is not a constant",
+            where=f"{op}({value!r})",
+            remedy=f"fill with a number, text, date or truth value: {op}(0)",
+        ) from None
+
+
+def require_rows(items: Iterable[Any], what: str) -> None:
+    """Refuse dp expressions where rows are worked on."""
+    for item in items:
+        if isinstance(item, DPExpr):
+            raise UnsupportedOperation(
+                f"{what} works on rows, and a dp expression has none",
+                where=item._words(),
+                remedy="use dp expressions in agg or select only",
+            )
+
+
+def column_name(item: Any, what: str) -> str:
+    """A column given by its name, or as `pl.col`."""
+    if isinstance(item, pl.Expr) and item.meta.is_column():
+        return item.meta.output_name()
+    if isinstance(item, str):
+        return item
+    raise UnsupportedOperation(
+        f"{what} takes names of columns, not {item}",
+        where=f"{what}(..., by=...)",
+        remedy="compute the column first with with_columns(...)",
+    )
+
+
+def fills(op: str, column: DType, value: DType) -> bool:
+    """Whether a frame-wide fill touches a column, as Polars decides it by type."""
+    if op == "fill_nan":
+        return column.is_float
+    if value.is_numeric:
+        return column.is_numeric
+    if value.is_text:
+        return column.name == "String"
+    return column.name == value.name

@@ -1,0 +1,25 @@
+"""The charges of a ledger as a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from dpframe.core.exact import nearest
+from dpframe.ledger.ledger import Entry
+
+
+def history_of(entries: Sequence[Entry], *, in_rho: bool) -> pl.DataFrame:
+    """One row per charge, with amounts of rho or of epsilon."""
+    mains = [nearest(e.cost.main) for e in entries]
+    return pl.DataFrame(
+        {
+            "time": pl.Series([e.time for e in entries], dtype=pl.Datetime("us", "UTC")),
+            "fingerprint": pl.Series([e.fingerprint for e in entries], dtype=pl.String),
+            "epsilon": pl.Series([None if in_rho else m for m in mains], dtype=pl.Float64),
+            "delta": pl.Series([nearest(e.cost.slack) for e in entries], dtype=pl.Float64),
+            "rho": pl.Series([m if in_rho else None for m in mains], dtype=pl.Float64),
+            "status": pl.Series([e.status for e in entries], dtype=pl.String),
+        }
+    )

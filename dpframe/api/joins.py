@@ -1,0 +1,69 @@
+"""Joins of private frames, from what an analyst wrote to the step that does it."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from dpframe.errors import UnsupportedOperation
+from dpframe.frames.binary import JoinPrivate, chain_of
+from dpframe.frames.join_public import How, JoinPublic
+from dpframe.frames.relation import Relation
+
+
+def private_join(
+    relation: Relation,
+    other: Relation,
+    left: tuple[str, ...],
+    right: tuple[str, ...],
+    how: How,
+    suffix: str,
+) -> JoinPrivate:
+    """The join with another private frame, whose rows meet those of the same individual.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When rows of different individuals would meet, or for another kind of join.
+    """
+    mine, theirs = relation.facts.identifier, other.facts.identifier
+    if how not in ("inner", "left"):
+        raise _no_such_join(how, "inner or left")
+    if mine is not None and (left or right) and (left, right) != ((mine,), (theirs,)):
+        raise UnsupportedOperation(
+            "rows of different individuals would meet: private frames join on their "
+            "identifiers only",
+            where=f"join(..., left_on={list(left)}, right_on={list(right)})",
+            remedy="leave on= out",
+        )
+    return JoinPrivate(other, chain_of(other), how, suffix)
+
+
+def public_join(
+    other: object, left: tuple[str, ...], right: tuple[str, ...], how: How, suffix: str
+) -> JoinPublic:
+    """The join with a public frame.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When it is no frame, or for another kind of join.
+    """
+    if isinstance(other, pl.LazyFrame):
+        other = other.collect()
+    if not isinstance(other, pl.DataFrame):
+        raise UnsupportedOperation(
+            f"a private frame joins with a Polars frame, not a {type(other).__name__}",
+            where="join(...)",
+            remedy="pass a public pl.DataFrame, or another private frame",
+        )
+    if how not in ("inner", "left", "semi", "anti"):
+        raise _no_such_join(how, "inner, left, semi or anti")
+    return JoinPublic.of(other, left, right, how, suffix)
+
+
+def _no_such_join(how: object, kinds: str) -> UnsupportedOperation:
+    return UnsupportedOperation(
+        f"a private frame has no join of the kind {how!r}",
+        where=f"join(..., how={how!r})",
+        remedy=f"use {kinds}",
+    )

@@ -1,0 +1,82 @@
+"""What an analyst asks to spend on a query, as it was written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dpframe.aggregates.query import Query
+from dpframe.charge import accuracy_within, slack_beside_accuracy, spend_in, spend_within
+from dpframe.cheapest import cheapest
+from dpframe.choose import Split
+from dpframe.core.budget import Budget
+from dpframe.core.exact import Number
+from dpframe.errors import InvalidBudget
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """Amounts, or the accuracy that they should buy.
+
+    Parameters
+    ----------
+    epsilon, delta, rho, accuracy, split
+        As for `PrivateQuery.plan`.
+
+    Raises
+    ------
+    InvalidBudget
+        For a way to divide costs that there is not.
+    """
+
+    epsilon: Number | None
+    delta: Number | None
+    rho: Number | None
+    accuracy: Mapping[str, Number] | None
+    split: Split
+
+    def __post_init__(self) -> None:
+        if self.split not in ("least error", "equal"):
+            raise InvalidBudget(
+                f"a cost is not split by {self.split!r}",
+                where=f"split={self.split!r}",
+                remedy='use "least error" or "equal", or weight= on dp expressions',
+            )
+
+    def within(
+        self,
+        query: Query,
+        measure: type[Budget],
+        remaining: Budget | None = None,
+        *,
+        in_rho: bool = False,
+    ) -> Budget:
+        """The spend in a measure.
+
+        Parameters
+        ----------
+        query
+            What it is spent on, which says what accuracy costs.
+        measure
+            That of the session.
+        remaining
+            What the session has left, for messages.
+        in_rho
+            Whether the session adds up rho for plans that satisfy (epsilon, delta).
+
+        Raises
+        ------
+        InvalidBudget
+            When it is empty, not positive, or in another measure, or no spend is accurate enough.
+        """
+        amounts = self.epsilon, self.delta, self.rho
+        if self.accuracy is None:
+            if in_rho:
+                assert remaining is not None
+                return spend_within(*amounts, remaining)
+            return spend_in(measure, *amounts, remaining)
+        if in_rho:
+            measure, slack = accuracy_within(*amounts)
+        else:
+            slack = slack_beside_accuracy(measure, *amounts)
+        return cheapest(query, measure, slack, self.accuracy, self.split)
