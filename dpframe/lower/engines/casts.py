@@ -133,7 +133,9 @@ def _from_real(scope: Scope, a: Made, target: DType) -> Made:
     safe = nw.when(ok.expr).then(a.expr).otherwise(nw.lit(0.0, nw.Float64))
     small = a.within(-_WHOLE, _WHOLE)
     number = ok.having(safe, FLOAT64)
-    if small and a.lo is not None and a.lo >= 0:
+    if a.is_whole:
+        cut = number
+    elif small and a.lo is not None and a.lo >= 0:
         cut = number.having(safe.floor(), FLOAT64)
     else:
         number = scope.once(number)

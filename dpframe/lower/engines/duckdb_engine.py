@@ -19,6 +19,7 @@ from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.frames import EngineFrame
 from dpframe.lower.engines.made import GroupScope, Made, Scope, typed
 from dpframe.lower.engines.namespace import COMMON_TYPES, EngineNamespace
+from dpframe.lower.engines.numbers import wrapped
 from dpframe.lower.engines.results import as_declared
 from dpframe.rows.operands import INT128
 
@@ -69,9 +70,10 @@ class DuckDBNamespace(EngineNamespace):
     def exact_quotient(self, scope: Scope, multiple: Made, divisor: Made) -> Made:
         return typed(multiple.expr // divisor.expr, INT128, multiple, divisor)
 
-    def wide_sum(self, scope: GroupScope, rows: Made) -> Any:
+    def wrapped_sum(self, scope: GroupScope, rows: Made) -> Made:
         name, _ = scope.rows.name_of(rows)
-        return self.nw.col(name).sum()  # a HUGEINT
+        total = self.nw.col(name).sum()  # a HUGEINT
+        return wrapped(scope, scope.column(total, INT128, -(2**95), 2**95))
 
     def native_frame(self, frame: pl.DataFrame) -> Any:
         held = frame.to_arrow()  # found by its name
@@ -93,6 +95,13 @@ class DuckDBNamespace(EngineNamespace):
     def with_hash(self, native: Any, name: str, parts: Sequence[str], salt: int) -> Any:
         values = ", ".join([*parts, f"{salt % 2**64}::UBIGINT"])
         return native.project(f"*, hash({values}) AS {name}")
+
+    def with_position(
+        self, native: Any, name: str, within: Sequence[str], order: Sequence[str]
+    ) -> Any:
+        by = ", ".join(f"{column} ASC NULLS FIRST" for column in order)
+        place = f"PARTITION BY {', '.join(within)} ORDER BY {by}"
+        return native.project(f"*, row_number() OVER ({place}) AS {name}")
 
 
 class DuckDBEngine(Engine):

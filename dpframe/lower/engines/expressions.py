@@ -315,7 +315,9 @@ class Distinct:
 
 
 class Windowed:
-    """A number of rows, over other rows of the same value."""
+    """A number of rows, over other rows of the same value: of all, or of those up to this one, in
+    which `counted` is never null.
+    """
 
     __slots__ = ("_counted",)
 
@@ -331,14 +333,12 @@ class Windowed:
         def make(scope: Scope) -> Made:
             nw = scope.ns.nw
             names, stages = zip(*(scope.name_of(scope.made(o)) for o in operands), strict=True)
-            within, order = names[: len(partition)], names[len(partition) :]
+            within, order = list(names[: len(partition)]), list(names[len(partition) :])
             if counted is None:
-                expr, stage = nw.len().over(*within), 0
-            else:
-                name, stage = scope.name_of(scope.made(counted))
-                expr = nw.col(name).cum_count().over(*within, order_by=order)
-            made = Made(expr.cast(nw.Int64), INT64, 0, 2**62, max(stage, *stages))
-            return scope.once(made)
+                number = nw.len().over(*within).cast(nw.Int64)
+                return scope.once(Made(number, INT64, 0, 2**62, max(stages)))
+            name, stage = scope.position(within, order, max(stages))
+            return Made(nw.col(name), INT64, 0, 2**62, stage, is_plain=True)
 
         return Expression(first.ns, make, [n for o in operands for n in o.names])
 

@@ -72,9 +72,14 @@ class EngineFrame:
         for stage in scope.stages:
             if stage.columns:
                 frame = frame.with_columns(*(e.alias(n) for n, e in stage.columns.items()))
-            for name, (parts, salt) in () if self.ns.is_dry else stage.hashes.items():
-                hashed = self.ns.with_hash(frame.to_native(), name, parts, salt)
-                frame = self.ns.nw.from_native(hashed)
+            if self.ns.is_dry or not (stage.hashes or stage.positions):
+                continue
+            native = frame.to_native()
+            for name, (parts, salt) in stage.hashes.items():
+                native = self.ns.with_hash(native, name, parts, salt)
+            for name, (within, order) in stage.positions.items():
+                native = self.ns.with_position(native, name, within, order)
+            frame = self.ns.nw.from_native(native)
         return frame
 
     def _built(

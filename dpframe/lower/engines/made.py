@@ -44,6 +44,8 @@ class Made:
         The value of a constant, in a tuple.
     untyped
         Whether it is a Python value that takes the type of what it meets.
+    is_whole
+        Whether it is a float whose numbers are surely whole.
     """
 
     expr: Any
@@ -54,6 +56,7 @@ class Made:
     is_plain: bool = False
     constant: tuple[Any, ...] = ()
     untyped: bool = False
+    is_whole: bool = False
 
     def within(self, lo: int | float, hi: int | float) -> bool:
         """Whether all numbers surely lie there."""
@@ -80,10 +83,13 @@ def hull(*parts: Made) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class Stage:
-    """Columns that are computed together: expressions, and hashes of columns."""
+    """Columns that are computed together: expressions, and what an engine makes of columns itself:
+    hashes, and positions within others.
+    """
 
     columns: dict[str, Any] = field(default_factory=dict)
     hashes: dict[str, tuple[list[str], int]] = field(default_factory=dict)
+    positions: dict[str, tuple[list[str], list[str]]] = field(default_factory=dict)
 
 
 class Scope:
@@ -122,6 +128,12 @@ class Scope:
         """The name of a column with the engine's hash of others."""
         name = self.ns.fresh()
         self._stage(stage).hashes[name] = parts, salt
+        return name, stage + 1
+
+    def position(self, within: list[str], order: list[str], stage: int) -> tuple[str, int]:
+        """The name of a column with a row's place among those of the same values."""
+        name = self.ns.fresh()
+        self._stage(stage).positions[name] = within, order
         return name, stage + 1
 
     def aggregate(self, operand: Expression | None, how: str) -> Made:

@@ -17,7 +17,7 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.lower.engines.expressions import Expression, Row, When, Windowed
 from dpframe.lower.engines.frames import Blueprint, EngineFrame, concatenated
 from dpframe.lower.engines.made import GroupScope, Made, Scope, hull, typed
-from dpframe.lower.engines.numbers import matched, wrapped
+from dpframe.lower.engines.numbers import matched
 from dpframe.lower.engines.search import Listed
 from dpframe.rows.constants import constant_type
 from dpframe.rows.operands import INT64_LIMITS, INT128
@@ -79,10 +79,9 @@ class EngineNamespace(ABC):
         """A constant date or time."""
         return self.nw.lit(value, self.native_type(dtype))
 
-    def wide_sum(self, scope: GroupScope, rows: Made) -> Any:
-        """The sum of whole numbers in the wide type."""
-        wide, _ = scope.rows.name_of(rows.having(rows.expr.cast(self.wide_type()), INT128))
-        return self.nw.col(wide).sum()
+    @abstractmethod
+    def wrapped_sum(self, scope: GroupScope, rows: Made) -> Made:
+        """The sum of a group's whole numbers modulo 2**64, as Int64."""
 
     @abstractmethod
     def native_frame(self, frame: pl.DataFrame) -> Any:
@@ -95,6 +94,15 @@ class EngineNamespace(ABC):
     @abstractmethod
     def with_hash(self, native: Any, name: str, parts: Sequence[str], salt: int) -> Any:
         """A frame with one more column: the engine's hash of others, and of the salt."""
+
+    @abstractmethod
+    def with_position(
+        self, native: Any, name: str, within: Sequence[str], order: Sequence[str]
+    ) -> Any:
+        """A frame with one more column: the place of each row, from 1, among those with the same
+        values of `within`, sorted by `order` with nulls first. Engines do this faster than they
+        count up to a row, which is all that Narwhals asks of them.
+        """
 
     # -- names and types ------------------------------------------------------------------------
 
@@ -269,8 +277,7 @@ class EngineNamespace(ABC):
             case "sum" if rows.dtype.is_integer and rows.within(-_SAFE, _SAFE):
                 return scope.column(column.sum().cast(nw.Int64), INT64, *INT64_LIMITS)
             case "sum" if rows.dtype.is_integer and rows.dtype != INT128:
-                total = self.wide_sum(scope, rows)
-                return wrapped(scope, scope.column(total, INT128, -(2**95), 2**95))
+                return self.wrapped_sum(scope, rows)
             case _:
                 raise self.refused(f"{how} of {rows.dtype}")
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from dpframe.core.dtypes import FLOAT64, INT64, DType
-from dpframe.lower.engines.made import End, Made, Scope, typed
+from dpframe.lower.engines.made import End, GroupScope, Made, Scope, typed
 from dpframe.rows.operands import INT64_LIMITS, INT128
 
 _LEAST, _MOST = INT64_LIMITS
@@ -89,7 +89,7 @@ def _arithmetic(
     a, b = matched(scope, a, b)
     if a.dtype.is_float:
         a, b = real(scope, a), real(scope, b)
-        return typed(function(a.expr, b.expr), FLOAT64, a, b)
+        return typed(function(a.expr, b.expr), FLOAT64, a, b, **_rounded(*ends(a, b)))
     if not a.dtype.is_integer:
         raise scope.ns.refused(f"arithmetic on {a.dtype}")
     lo, hi = ends(a, b)
@@ -102,6 +102,13 @@ def _arithmetic(
         scope, widened(scope, a, INT128), widened(scope, b, INT128), function, INT128, lo, hi
     )
     return wrapped(scope, wide)
+
+
+def _rounded(lo: End, hi: End) -> dict[str, Any]:
+    """The ends of floats computed from ends: rounding keeps the order, unless it is to infinity."""
+    if lo is None or hi is None or not (math.isfinite(lo) and math.isfinite(hi)):
+        return {}
+    return {"lo": lo, "hi": hi}
 
 
 def _fitting(
@@ -119,10 +126,51 @@ def _fitting(
 
 
 def wrapped(scope: Scope, wide: Made) -> Made:
-    """A wide number modulo 2**64, as Int64."""
+    """A wide number modulo 2**64, as Int64; most fit, and remainders take long."""
+    wide = scope.once(wide)
     half, whole = scope.ns.wide(2**63), scope.ns.wide(2**64)
     rest = (wide.expr + half) % whole - half
-    return wide.having(rest.cast(scope.ns.nw.Int64), INT64, _LEAST, _MOST)
+    fits = (wide.expr >= scope.ns.wide(_LEAST)) & (wide.expr <= scope.ns.wide(_MOST))
+    made = scope.ns.nw.when(fits).then(wide.expr).otherwise(rest)
+    return wide.having(made.cast(scope.ns.nw.Int64), INT64, _LEAST, _MOST)
+
+
+_PART = 2**24
+
+
+def summed_in_parts(scope: GroupScope, rows: Made) -> Made:
+    """The sum of a group's whole numbers modulo 2**64, as Int64, from sums of their bits from 0 to
+    23, from 24 to 47, and of the others, where they have others than these and a sign.
+
+    A part is up to 2**24 in size, so the sums of fewer than 2**39 fit in Int64. Wide numbers hold
+    a sum as it is, and take Spark several times as long.
+    """
+    rest, low = _parted(scope.rows, widened(scope.rows, rows, INT64))
+    parts = [low, rest]
+    if not rows.within(-(2**48), 2**48):
+        parts = [low, *reversed(_parted(scope.rows, rest))]
+    sums = []
+    for part in parts:
+        name, _ = scope.rows.name_of(part)
+        sums.append(scope.column(scope.ns.nw.col(name).sum().cast(scope.ns.nw.Int64), INT64))
+    carried, low = _parted(scope, sums[0])
+    carried, middle = _parted(scope, typed(sums[1].expr + carried.expr, INT64, sums[1], carried))
+    if len(sums) > 2:
+        carried = typed(sums[2].expr + carried.expr, INT64, sums[2], carried)
+    half, whole = (scope.ns.constant(n, INT64).expr for n in (2**15, 2**16))
+    high = carried.having((carried.expr + half) % whole - half, INT64)
+    part = scope.ns.constant(_PART, INT64).expr
+    total = (high.expr * part + middle.expr) * part + low.expr
+    return typed(total, INT64, low, middle, high, lo=_LEAST, hi=_MOST)
+
+
+def _parted(scope: Scope, a: Made) -> tuple[Made, Made]:
+    """A whole number divided by 2**24, floored, and the remainder."""
+    a, nw = scope.once(a), scope.ns.nw
+    rest = scope.once(remainder(scope, a, scope.ns.constant(_PART, INT64)))
+    multiple = (a.expr - rest.expr).cast(nw.Float64)  # its 40 bits or fewer are exact
+    whole = (multiple / float(_PART)).cast(nw.Int64)
+    return scope.once(typed(whole, INT64, a, rest)), rest
 
 
 def add(scope: Scope, a: Made, b: Made) -> Made:
@@ -286,7 +334,11 @@ def floored(scope: Scope, a: Made) -> Made:
     """The largest whole number that is not above, as Float64; NaN and infinities stay."""
     a = scope.once(real(scope, a))
     nw = scope.ns.nw
-    ok = (a.expr > -(2.0**53)) & (a.expr < 2.0**53)  # others are whole, infinite or NaN
+    is_small = a.within(-(2**52), 2**52)
+    inside = (a.expr > -(2.0**53)) & (a.expr < 2.0**53)  # others are whole, infinite or NaN
+    ok = ~a.expr.is_nan() if is_small else inside
     safe = nw.when(ok).then(a.expr).otherwise(nw.lit(0.0, nw.Float64))
     whole = safe.floor().cast(nw.Float64)  # some engines floor to whole numbers
-    return a.having(nw.when(ok).then(whole).otherwise(a.expr), FLOAT64)
+    made = a.having(nw.when(ok).then(whole).otherwise(a.expr), FLOAT64)
+    lo, hi = (None if end is None or not is_small else math.floor(end) for end in (a.lo, a.hi))
+    return replace(made, lo=lo, hi=hi, is_whole=True)

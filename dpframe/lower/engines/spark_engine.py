@@ -18,8 +18,9 @@ from dpframe.core.dtypes import DType
 from dpframe.errors import UnsupportedOperation
 from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.frames import EngineFrame
-from dpframe.lower.engines.made import Made, Scope
+from dpframe.lower.engines.made import GroupScope, Made, Scope
 from dpframe.lower.engines.namespace import COMMON_TYPES, EngineNamespace
+from dpframe.lower.engines.numbers import summed_in_parts
 from dpframe.lower.engines.results import as_declared
 from dpframe.rows.operands import INT128
 from dpframe.rows.polars_dtypes import from_polars
@@ -91,6 +92,9 @@ class SparkNamespace(EngineNamespace):
             fields.append(_types.StructField(name, _NATIVE[found.name]))
         return self._session.createDataFrame(frame.rows(), _types.StructType(fields))
 
+    def wrapped_sum(self, scope: GroupScope, rows: Made) -> Made:
+        return summed_in_parts(scope, rows)
+
     def positional(self, native: Any, names: Sequence[str]) -> Any:
         return native.toDF(*names)
 
@@ -99,6 +103,14 @@ class SparkNamespace(EngineNamespace):
         return native.withColumn(
             name, _functions.xxhash64(*map(_functions.col, parts), _functions.lit(signed))
         )
+
+    def with_position(
+        self, native: Any, name: str, within: Sequence[str], order: Sequence[str]
+    ) -> Any:
+        window = _sql.Window.partitionBy(*within).orderBy(*order)
+        place = _functions.row_number().over(window)
+        # cast, or Spark sorts once more before the shuffle, to drop few: pairs are spread already
+        return native.withColumn(name, place.cast("bigint"))
 
 
 class SparkEngine(Engine):
