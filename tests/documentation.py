@@ -74,9 +74,7 @@ def _adjacent(text: str, block: re.Match[str], after: re.Match[str]) -> bool:
     return not text[block.end() : after.start()].strip()
 
 
-def run_page(
-    page: Path, namespace: dict[str, Any] | None = None
-) -> Iterator[tuple[Example, str]]:
+def run_page(page: Path, namespace: dict[str, Any] | None = None) -> Iterator[tuple[Example, str]]:
     """Each example of a page with what it printed; the caller is in a directory with the data."""
     namespace = {} if namespace is None else namespace
     namespace["__name__"] = "__page__"
@@ -145,7 +143,8 @@ def _engines() -> str:
     assert spark.types < duckdb.types
     rows = ["| on DuckDB and Spark | |", "| --- | --- |"]
     rows.append(f"| operations | {_names(spark.operations)} |")
-    rows.append(f"| types | {_names(spark.types)}; on DuckDB {_names(duckdb.types - spark.types)} |")
+    more = _names(duckdb.types - spark.types)
+    rows.append(f"| types | {_names(spark.types)}; on DuckDB {more} |")
     return "\n".join(rows)
 
 
