@@ -66,7 +66,7 @@ CANDIDATES = [
 @pytest.mark.parametrize(("frame", "values"), CANDIDATES)
 def test_one_row_is_in_one_cell(frame: pl.DataFrame, values: list[Any]) -> None:
     """Candidates that one value of the column would be several of are refused."""
-    with pytest.raises(dp.InvalidBounds, match="are not values of type|is listed twice"):
+    with pytest.raises(dp.InvalidBounds, match=r"are not values of type|is listed twice"):
         protected(frame).dp_argmax("x", candidates=values)
     query = protected(frame).dp_argmax("x", candidates=values[:1])
     assert exact_total(query, frame) == 1
