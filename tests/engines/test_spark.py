@@ -168,11 +168,14 @@ try:
     print("released", query.collect(epsilon=0.5))
 except dp.EngineError:
     print("engine error")
+except KeyboardInterrupt:
+    print("interrupted")
 """
 
 
 @pytest.mark.usefixtures("session")  # where Spark runs at all
-def test_a_virtual_machine_that_is_killed_releases_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["Ctrl-C", "its virtual machine is killed"])
+def test_a_run_that_ends_in_the_middle_releases_nothing(how: str, tmp_path: Path) -> None:
     ledger, ready = tmp_path / "budget.db", tmp_path / "ready"
     process = subprocess.Popen(
         [sys.executable, "-c", _KILLED, str(ledger), str(ready)],
@@ -188,11 +191,14 @@ def test_a_virtual_machine_that_is_killed_releases_nothing(tmp_path: Path) -> No
             assert time.monotonic() < end, "the run did not begin in time"
             time.sleep(0.2)
         time.sleep(3)
-        os.kill(json.loads(ready.read_text()), signal.SIGKILL)
+        if how == "Ctrl-C":
+            process.send_signal(signal.SIGINT)
+        else:
+            os.kill(json.loads(ready.read_text()), signal.SIGKILL)
         said, _ = process.communicate(timeout=120)
     finally:
         process.kill()
-    assert said.strip() == "engine error"
+    assert said.strip() in ("interrupted", "engine error")
     assert _statuses(ledger) == ["failed"]
     assert dp.Session(epsilon=1, ledger=ledger).remaining == dp.PureDP("0.5")
 
