@@ -65,7 +65,7 @@ test-slow: .venv/stamp-dev ## statistics, and every law with many more examples
 test-spark: .venv/stamp-spark ## plans on Apache Spark, which needs Java: skipped without it
 	.venv/bin/python -m pytest -q -rs -m spark tests/engines
 
-bench: .venv/stamp-dev ## ratios within one run: planning, overhead, import
+bench: .venv/stamp-dev ## ratios within one run: import, planning, overhead, individuals, noise, ledgers
 	.venv/bin/python benchmarks/import_time.py
 	.venv/bin/python benchmarks/planning.py
 	.venv/bin/python benchmarks/overhead.py

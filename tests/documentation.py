@@ -18,13 +18,14 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from dpframe.aggregates.registry import AGGREGATES
+from dpframe.lower.engines.supported import SUPPORT
 from dpframe.rows.registry import OPERATIONS
 
 from . import polars_page, rules_page
@@ -73,9 +74,10 @@ def _adjacent(text: str, block: re.Match[str], after: re.Match[str]) -> bool:
     return not text[block.end() : after.start()].strip()
 
 
-def run_page(page: Path) -> Iterator[tuple[Example, str]]:
+def run_page(page: Path, namespace: dict[str, Any] | None = None) -> Iterator[tuple[Example, str]]:
     """Each example of a page with what it printed; the caller is in a directory with the data."""
-    namespace: dict[str, Any] = {"__name__": "__page__"}
+    namespace = {} if namespace is None else namespace
+    namespace["__name__"] = "__page__"
     for example in examples(page.read_text()):
         if _QUOTE.match(example.code):
             continue
@@ -135,6 +137,21 @@ def _aggregates() -> str:
     return "\n".join(rows)
 
 
+def _engines() -> str:
+    duckdb, spark = SUPPORT["duckdb"], SUPPORT["spark"]
+    assert duckdb.operations == spark.operations
+    assert spark.types < duckdb.types
+    rows = ["| on DuckDB and Spark | |", "| --- | --- |"]
+    rows.append(f"| operations | {_names(spark.operations)} |")
+    more = _names(duckdb.types - spark.types)
+    rows.append(f"| types | {_names(spark.types)}; on DuckDB {more} |")
+    return "\n".join(rows)
+
+
+def _names(names: Collection[str]) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(names))
+
+
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
@@ -143,6 +160,7 @@ TABLES: Mapping[str, Callable[[], str | None]] = MappingProxyType(
     {
         "operations": _operations,
         "aggregates": _aggregates,
+        "engines": _engines,
         "polars_supported": polars_page.supported,
         "polars_not_yet": polars_page.not_yet,
         "polars_never": polars_page.never,

@@ -123,6 +123,44 @@ def test_the_reference_has_every_public_name() -> None:
     assert not [name for name, thing in public.items() if id(thing) not in documented]
 
 
+def _public() -> Iterator[tuple[str, Any]]:
+    """Every public name, and the public methods and properties of public classes."""
+    for home, module in (("dp", dp), ("dp.accounting", dp.accounting)):
+        for name in module.__all__:
+            thing = getattr(module, name)
+            yield f"{home}.{name}", thing
+            if inspect.isclass(thing):
+                own = (
+                    m for k in thing.__mro__ if k.__module__.startswith("dpframe") for m in vars(k)
+                )
+                for member in {m for m in own if not m.startswith("_")}:
+                    made = getattr(thing, member)
+                    if callable(made) or isinstance(made, property):
+                        yield f"{home}.{name}.{member}", made
+
+
+def test_everything_public_says_what_it_is() -> None:
+    found = dict(_public())
+    assert {"dp.sum", "dp.PureDP.epsilon", "dp.PrivateFrame.dp_sum"} <= found.keys()
+    assert not [name for name, thing in found.items() if not inspect.getdoc(thing)]
+
+
+TYPED = ("count", "sum", "mean", "var", "std", "median", "quantile", "n_unique", "histogram")
+
+
+@pytest.mark.parametrize("name", [*TYPED, "bounds", "argmax", "keys"])
+def test_functions_say_what_they_take_and_raise(name: str) -> None:
+    """Or name another, in the words of its first line, that does."""
+    said = inspect.getdoc(getattr(dp, name)) or ""
+    if "whose parameters and errors it has" in said:
+        said = inspect.getdoc(getattr(dp, re.findall(r"see `(\w+)`", said)[0])) or ""
+    taken = set(inspect.signature(getattr(dp, name)).parameters)
+    section = said.partition("Parameters\n----------\n")[2].partition("\n\n")[0]
+    explained = {n for line in re.findall(r"^\S.*$", section, re.M) for n in line.split(", ")}
+    assert taken <= explained
+    assert "Raises\n------\n" in said
+
+
 def test_the_page_of_errors_shows_each_with_a_message() -> None:
     errors = [
         name

@@ -69,7 +69,15 @@ class PrivateFrame(Opaque, Shortcuts):
     # -- row-wise verbs -------------------------------------------------------------------------
 
     def filter(self, *predicates: Any, **constraints: Any) -> PrivateFrame:
-        """Keep rows for which all predicates are true; keywords compare for equality."""
+        """Keep rows for which all predicates are true; keywords compare for equality.
+
+        Raises
+        ------
+        UnsupportedOperation
+            For what is no condition, or mixes rows, or has no known rule.
+        UnknownColumn
+            When the frame has no such column.
+        """
         given = flat(predicates)
         given += [pl.col(name) == value for name, value in constraints.items()]
         if not given:
@@ -79,7 +87,17 @@ class PrivateFrame(Opaque, Shortcuts):
         return self._then(Filter(tuple(n.tree for n in named)))
 
     def with_columns(self, *exprs: Any, **named_exprs: Any) -> PrivateFrame:
-        """Add or replace columns, each computed from its own row."""
+        """Add or replace columns, each computed from its own row.
+
+        Raises
+        ------
+        UnsupportedOperation
+            For expressions that mix rows or have no known rule; the message says what to write.
+        UnknownColumn
+            When the frame has no such column.
+        UnitDropped
+            When the identifier would get other values.
+        """
         given = flat(exprs)
         require_rows([*given, *named_exprs.values()], "with_columns")
         named = pipeline.read_rows(given, named_exprs, self._relation, "with_columns")
@@ -91,7 +109,9 @@ class PrivateFrame(Opaque, Shortcuts):
         Raises
         ------
         UnsupportedOperation
-            When both kinds are mixed.
+            When both kinds are mixed, or no column would be left; else as for `with_columns`.
+        UnitDropped
+            When the identifier is not among row-wise columns.
         """
         unnamed = flat(exprs)
         given = [*unnamed, *named_exprs.values()]
@@ -110,7 +130,15 @@ class PrivateFrame(Opaque, Shortcuts):
         )
 
     def rename(self, mapping: Mapping[str, str]) -> PrivateFrame:
-        """Give columns other names."""
+        """Give columns other names; the identifier is followed.
+
+        Raises
+        ------
+        UnknownColumn
+            When the frame has no such column.
+        UnsupportedOperation
+            When names would not differ, or a function is given.
+        """
         if not isinstance(mapping, Mapping):
             raise UnsupportedOperation(
                 "rename takes a mapping of names, not a function",
@@ -121,12 +149,33 @@ class PrivateFrame(Opaque, Shortcuts):
         return self._then(Rename(tuple((str(a), str(b)) for a, b in mapping.items())))
 
     def drop(self, *columns: Any) -> PrivateFrame:
-        """Forget columns."""
+        """Forget columns.
+
+        Raises
+        ------
+        UnknownColumn
+            When the frame has no such column.
+        UnitDropped
+            When the identifier is among them.
+        """
         names = self._selected(columns, "drop")
         return self._then(Drop(names)) if names else self
 
     def cast(self, dtypes: Any, *, strict: bool = False) -> PrivateFrame:
-        """Change types; values that do not fit become null, so `strict` makes no difference."""
+        """Change types; values that do not fit become null, so `strict` makes no difference.
+
+        Parameters
+        ----------
+        dtypes
+            A type for all columns, or a mapping of columns or selectors to types.
+
+        Raises
+        ------
+        UnsupportedOperation
+            For casts that are not known to be the same for every row and version.
+        UnitDropped
+            When the identifier is cast.
+        """
         wanted: dict[str, DType] = {}
         if isinstance(dtypes, Mapping):
             for key, dtype in dtypes.items():
@@ -137,7 +186,13 @@ class PrivateFrame(Opaque, Shortcuts):
         return self._with({n: call("cast", Column(n), dtype=t) for n, t in wanted.items()})
 
     def fill_null(self, value: Any = None, strategy: Any = None, **_: Any) -> PrivateFrame:
-        """Replace nulls with a constant, in the columns whose type it has."""
+        """Replace nulls with a constant, in the columns whose type it has.
+
+        Raises
+        ------
+        UnsupportedOperation
+            With a strategy, which would look at other rows.
+        """
         if strategy is not None or value is None:
             raise UnsupportedOperation(
                 "fill_null with a strategy looks at other rows",
@@ -151,7 +206,13 @@ class PrivateFrame(Opaque, Shortcuts):
         return self._fill("fill_nan", value)
 
     def drop_nulls(self, subset: Any = None) -> PrivateFrame:
-        """Drop rows with a null in `subset`, or in any column."""
+        """Drop rows with a null in `subset`, or in any column.
+
+        Raises
+        ------
+        UnknownColumn
+            When the frame has no such column.
+        """
         given = [] if subset is None else subset if isinstance(subset, (list, tuple)) else [subset]
         names = (
             self._selected(given, "drop_nulls") if given else tuple(self._relation.facts.columns)
@@ -238,7 +299,13 @@ class PrivateFrame(Opaque, Shortcuts):
         return self._and(other, step)
 
     def concat(self, other: PrivateFrame) -> PrivateFrame:
-        """The rows of both frames, which have the same columns; an individual has those of both."""
+        """The rows of both frames, which have the same columns; an individual has those of both.
+
+        Raises
+        ------
+        UnsupportedOperation
+            For another kind of frame, or one of another session, unit or engine.
+        """
         if not isinstance(other, PrivateFrame):
             raise UnsupportedOperation(
                 f"a private frame is concatenated with another, not with a {type(other).__name__}",
@@ -293,7 +360,7 @@ class PrivateFrame(Opaque, Shortcuts):
     def group_by(
         self, *by: Any, keys: Any = None, maintain_order: bool = True, **named_by: Any
     ) -> PrivateGroupBy:
-        """Group rows by public keys.
+        """Group rows, by public keys or by groups that are found.
 
         Parameters
         ----------
@@ -301,11 +368,10 @@ class PrivateFrame(Opaque, Shortcuts):
             Columns or row-wise expressions.
         keys
             A list, Series, DataFrame, ``{column: values}`` (their product) or `dpframe.keys`. Every
-            key appears in
-            the result, in the order given, even when empty; other rows are dropped. Without keys
-            the categories of Enum, Boolean and declared columns are used; else groups with enough
-            individuals are found privately when the query runs, which needs a delta. Those come
-            sorted.
+            key appears in the result, in the order given, even when empty; other rows are dropped.
+            Without keys the categories of Enum, Boolean and declared columns are used; else groups
+            with enough individuals are found privately when the query runs, which needs a delta.
+            Those come sorted.
         maintain_order
             Accepted for Polars' sake: results always come in the order of the keys.
 
@@ -321,7 +387,15 @@ class PrivateFrame(Opaque, Shortcuts):
         return PrivateGroupBy(self, groups)
 
     def agg(self, *exprs: Any, **named: Any) -> PrivateQuery:
-        """A query with one row: dp expressions over all rows."""
+        """A query with one row: dp expressions over all rows. Nothing runs.
+
+        Raises
+        ------
+        UnsupportedOperation
+            For what is no dp expression; the message names the one to use.
+        UnboundedSensitivity
+            When one individual could change a result by any amount.
+        """
         return asked_of(self, None, exprs, named)
 
     def dp_histogram(

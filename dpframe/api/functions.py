@@ -63,6 +63,17 @@ def count(
     mechanism
         ``"auto"`` takes the one with the least error.
 
+    Raises
+    ------
+    UnboundedSensitivity
+        When an individual may have any number of rows, and there is no limit.
+    InvalidBounds
+        When `bounds` are given for rows, or are not 0 and a positive whole number.
+    InvalidBudget
+        When the weight is not positive.
+    UnsupportedOperation
+        For a mechanism that does not release counts. These come when the query is built.
+
     Examples
     --------
     >>> import dpframe as dp
@@ -87,14 +98,23 @@ def sum(
     Parameters
     ----------
     column
-        Column name or expression.
+        Column name or expression of numbers, truth values or durations.
     bounds
-        The pair (lo, hi); may be left out where it can be inferred.
+        The pair (lo, hi) in the column's units; may be left out where it can be inferred.
     per
         ``"row"`` clamps each row. ``"unit"`` clamps an individual's total in a group, which for one
         row per individual is the same.
     nonnegative, weight, mechanism
         As for `count`.
+
+    Raises
+    ------
+    UnboundedSensitivity
+        When no bounds are given or known, or rows of an individual have no limit.
+    InvalidBounds
+        When bounds are reversed, infinite or not numbers.
+    UnsupportedOperation
+        When the column has no sum.
     """
     parameters = {"bounds": bounds, **_per(per, "sum"), "nonnegative": nonnegative}
     return make("sum", column, parameters, weight=weight, mechanism=mechanism)
@@ -110,8 +130,27 @@ def mean(
 ) -> DPExpr:
     """The mean of values clamped to `bounds`; nulls and NaN are skipped.
 
-    It is clamped to the bounds, and null where the noisy count is below 1. With ``per="unit"`` it
-    is the mean, over individuals, of each one's total in the group.
+    It is a noisy sum, centred in the bounds, over a noisy count; clamped to the bounds, and null
+    where the noisy count is below 1. Numbers give floats, dates and times values of their type.
+
+    Parameters
+    ----------
+    column
+        Column name or expression of numbers, truth values, dates or times.
+    bounds
+        The pair (lo, hi); may be left out where it can be inferred.
+    per
+        ``"row"``, or ``"unit"`` for the mean, over individuals, of each one's total in the group,
+        clamped to `bounds`.
+    weight, mechanism
+        As for `count`.
+
+    Raises
+    ------
+    UnboundedSensitivity, UnsupportedOperation
+        As for `sum`.
+    InvalidBounds
+        When bounds are reversed, equal, infinite or not numbers.
     """
     parameters = {"bounds": bounds, **_per(per, "mean")}
     return make("mean", column, parameters, weight=weight, mechanism=mechanism)
@@ -126,8 +165,28 @@ def var(
     weight: Number = 1.0,
     mechanism: Noise = "auto",
 ) -> DPExpr:
-    """The variance of values clamped to `bounds`, with `ddof` as in Polars; of the totals
-    of individuals with ``per="unit"``.
+    """The variance of values clamped to `bounds`, in the square of their units.
+
+    It is made of a noisy count, sum and sum of squares; clamped to what the bounds allow, and null
+    where the noisy count is below 1 or not above `ddof`.
+
+    Parameters
+    ----------
+    column
+        Column name or expression of numbers.
+    bounds
+        The pair (lo, hi); may be left out where it can be inferred.
+    ddof
+        As in Polars: the sum of squares is divided by the count less `ddof`.
+    per
+        ``"row"``, or ``"unit"`` for the variance of the totals of individuals.
+    weight, mechanism
+        As for `count`.
+
+    Raises
+    ------
+    UnboundedSensitivity, UnsupportedOperation, InvalidBounds
+        As for `mean`; `InvalidBounds` also for a `ddof` that is no whole number from 0.
     """
     parameters = {"bounds": bounds, "ddof": _ddof(ddof), **_per(per, "var")}
     return make("var", column, parameters, weight=weight, mechanism=mechanism)
@@ -142,8 +201,17 @@ def std(
     weight: Number = 1.0,
     mechanism: Noise = "auto",
 ) -> DPExpr:
-    """The standard deviation of values clamped to `bounds`, with `ddof` as in Polars; of the totals
-    of individuals with ``per="unit"``.
+    """The standard deviation of values clamped to `bounds`, in their units: the root of `var`.
+
+    Parameters
+    ----------
+    column, bounds, ddof, per, weight, mechanism
+        As for `var`.
+
+    Raises
+    ------
+    UnboundedSensitivity, UnsupportedOperation, InvalidBounds
+        As for `var`.
     """
     parameters = {"bounds": bounds, "ddof": _ddof(ddof), **_per(per, "std")}
     return make("std", column, parameters, weight=weight, mechanism=mechanism)
@@ -158,7 +226,38 @@ def quantile(
     weight: Number = 1.0,
     mechanism: Choice = "auto",
 ) -> DPExpr:
-    """A quantile, or several as a list, among public candidates or over the interval `bounds`."""
+    """A quantile, or several as a list, chosen privately: a value, and no score beside it.
+
+    A candidate c has the score -|(1 - q) #{x < c} - q #{x > c}|, which one row moves by at most
+    max(q, 1 - q). The exponential mechanism (McSherry & Talwar 2007) chooses over bounds, where
+    gaps between values count by their length; permute-and-flip (McKenna & Sheldon 2020) among
+    candidates, but in zCDP. Nulls and NaN are skipped.
+
+    Parameters
+    ----------
+    column
+        Column name or expression of numbers, dates or times.
+    q
+        Between 0 and 1 with at most six decimals; a list gives a list, and each pays its share.
+    bounds
+        The interval (lo, hi) to choose over; values outside count as its ends. May be left out
+        where it can be inferred.
+    candidates
+        Public values to choose among instead.
+    weight
+        As for `count`.
+    mechanism
+        ``"auto"``, or one of the two by name, or ``"report_noisy_max"`` among candidates.
+
+    Raises
+    ------
+    UnboundedSensitivity
+        When there are neither bounds nor candidates, or rows of an individual have no limit.
+    InvalidBounds
+        When both are given, or a q, bound or candidate makes no sense.
+    UnsupportedOperation
+        When the values have no order.
+    """
     return _quantile("quantile", column, q, bounds, candidates, weight, mechanism)
 
 
@@ -191,7 +290,7 @@ def median(
     weight: Number = 1.0,
     mechanism: Choice = "auto",
 ) -> DPExpr:
-    """The 0.5-quantile."""
+    """The 0.5-quantile: see `quantile`, whose parameters and errors it has."""
     return _quantile("median", column, 0.5, bounds, candidates, weight, mechanism)
 
 
@@ -202,7 +301,24 @@ def n_unique(
     weight: Number = 1.0,
     mechanism: Noise = "auto",
 ) -> DPExpr:
-    """The number of distinct values of a column; nulls and NaN are not counted."""
+    """The number of distinct values of a column; nulls and NaN are not counted.
+
+    Of the identifier it is the number of individuals, which needs no limit without groups.
+
+    Parameters
+    ----------
+    column
+        Column name or expression.
+    nonnegative, weight, mechanism
+        As for `count`.
+
+    Raises
+    ------
+    UnboundedSensitivity
+        When rows or groups of an individual have no limit.
+    UnsupportedOperation
+        For nested columns.
+    """
     return make(
         "n_unique", column, {"nonnegative": nonnegative}, weight=weight, mechanism=mechanism
     )
@@ -220,6 +336,13 @@ def bounds(column: IntoColumn, *, weight: Number = 1.0, mechanism: Noise = "auto
         Column name or expression of numbers.
     weight, mechanism
         As for `count`.
+
+    Raises
+    ------
+    UnboundedSensitivity
+        When rows of an individual have no limit.
+    UnsupportedOperation
+        When the column holds no numbers.
     """
     return make("bounds", column, {}, weight=weight, mechanism=mechanism)
 
@@ -236,8 +359,14 @@ def histogram(
 ) -> DPExpr:
     """Rows per category or bin.
 
+    The result has a row for each: the category in a column of the column's name, or for bins the
+    text ``[0, 10)`` with `lower` and `upper` beside it, then `count`. Bins are closed on the left
+    and open on the right, the last one closed.
+
     Parameters
     ----------
+    column
+        Column name or expression.
     bins
         Edges, a number of equal bins within the bounds, or categories; None takes the categories
         of an Enum, Boolean or declared column.
@@ -245,8 +374,20 @@ def histogram(
         For a number of bins; may be left out where it can be inferred.
     other
         Whether one last row counts everything else: other values, null and NaN.
+    nonnegative, weight
+        As for `count`.
     mechanism
-        ``"randomized_response"`` is the local model, for comparison; under change-one adjacency.
+        ``"auto"``; ``"randomized_response"`` is the local model (Warner 1965), for comparison;
+        under change-one adjacency.
+
+    Raises
+    ------
+    MissingKeys
+        When categories would have to be read from private data, and there is no delta to find them.
+    UnboundedSensitivity
+        When bins have no bounds, or rows of an individual have no limit.
+    InvalidBounds
+        When edges are not rising, or there is no whole number of bins.
     """
     whole = bins is None or isinstance(bins, (int, str))
     parameters = {
@@ -268,7 +409,10 @@ def argmax(
     weight: Number = 1.0,
     mechanism: Choice = "auto",
 ) -> DPExpr:
-    """The candidate with the highest score, chosen privately.
+    """The candidate with the highest score, chosen privately: only its identity comes out.
+
+    The mechanism is permute-and-flip (McKenna & Sheldon 2020), or in zCDP the exponential mechanism
+    (McSherry & Talwar 2007), whichever errs less.
 
     Parameters
     ----------
@@ -279,9 +423,20 @@ def argmax(
     candidates
         Values, or a public frame whose columns `score` uses; None takes the known categories.
     k
-        How many winners.
+        How many winners; more than one come in order of selection, with a column `rank` from 1.
     bounds
         What one row may add to a row-wise score; may be left out where it can be inferred.
+    weight, mechanism
+        As for `quantile`.
+
+    Raises
+    ------
+    MissingKeys
+        When candidates would have to be read from private data.
+    UnboundedSensitivity
+        When one individual could move a score by any amount.
+    InvalidBounds
+        When `k` or the candidates make no sense.
     """
     if not isinstance(k, int) or isinstance(k, bool) or k < 1:
         raise InvalidBounds(

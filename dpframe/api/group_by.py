@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class PrivateGroupBy(Opaque, Shortcuts):
-    """A private frame grouped by public keys."""
+    """A private frame in groups: of public keys, or found privately when a query runs."""
 
     __slots__ = ("_frame", "_groups")
     _noun = "a private group-by"
@@ -36,7 +36,15 @@ class PrivateGroupBy(Opaque, Shortcuts):
         self._groups = groups
 
     def agg(self, *exprs: Any, **named: Any) -> PrivateQuery:
-        """A query with one row per key, in the order of the keys."""
+        """A query with one row per key, in the order of the keys; found groups come sorted.
+
+        Raises
+        ------
+        UnsupportedOperation
+            For what is no dp expression; the message names the one to use.
+        UnboundedSensitivity
+            When one individual could change a result by any amount.
+        """
         return asked_of(self._frame, self._groups, exprs, named)
 
     def dp_argmax(
@@ -47,7 +55,15 @@ class PrivateGroupBy(Opaque, Shortcuts):
         k: int = 1,
         **options: Any,
     ) -> PrivateQuery:
-        """Without a column: the key of the best group. With one: the winner in each group."""
+        """Without a column: the key of the best group. With one: the winner in each group.
+
+        See `dpframe.argmax` for the parameters.
+
+        Raises
+        ------
+        MissingKeys
+            When nobody listed the groups to choose among.
+        """
         if column is not None or candidates is not None:
             return super().dp_argmax(column, score, candidates, k, **options)
         return asked_of(self._frame, self._groups, [_best_group(score, k, **options)], {})

@@ -155,6 +155,10 @@ class PrivateQuery(Opaque):
             When it does not fit what remains; no data was read then.
         EngineError
             When the engine fails; the charge stays.
+        LedgerError
+            When the charge, or what became of it, cannot be recorded; nothing comes out.
+        PlanMismatch
+            When the session requires approval and nobody approved this plan.
         """
         return self.release(
             epsilon=epsilon,
@@ -177,7 +181,7 @@ class PrivateQuery(Opaque):
         interval: Number | None = None,
         engine: PolarsMode = "auto",
     ) -> Release:
-        """As `collect`, with the plan and the cost beside the frame."""
+        """As `collect`, with the plan and the cost beside the frame, and `Release.write`."""
         return self._bound().release(
             self,
             epsilon=epsilon,

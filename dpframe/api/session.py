@@ -296,7 +296,11 @@ class Session:
         accuracy: Mapping[str, Number] | None = None,
         split: Split = "least error",
     ) -> Plan:
-        """The plan of a query at a spend; touches no data and charges nothing."""
+        """The plan of a query at a spend; touches no data and charges nothing.
+
+        See `PrivateQuery.plan` for parameters and errors. The query is one of this session, or was
+        made without one: `InvalidBudget` if it belongs to another.
+        """
         payer = self._payer(_owner(query))
         return payer._prepared(query, Spend(epsilon, delta, rho, accuracy, split)).plan
 
@@ -314,7 +318,8 @@ class Session:
     ) -> pl.DataFrame:
         """Charge, run and release a query, also one that was made without a session.
 
-        See `PrivateQuery.collect` for the parameters.
+        See `PrivateQuery.collect` for parameters and errors. `InvalidBudget` if the query belongs
+        to another session.
         """
         return self.release(
             query,
@@ -339,7 +344,13 @@ class Session:
         interval: Number | None = None,
         engine: Any = "auto",
     ) -> Release:
-        """As `collect`, with plan and cost beside the result."""
+        """As `collect`, with plan and cost beside the result.
+
+        Raises
+        ------
+        PlanMismatch
+            When the session requires approval and nobody approved this plan; nothing is charged.
+        """
         payer = self._payer(_owner(query))
         prepared = payer._prepared(query, Spend(epsilon, delta, rho, accuracy, split))
         asked, source, _ = parts(query)

@@ -161,11 +161,18 @@ def protected_source(frame: object, engine: str | None = None) -> Source:
             return Source(from_arrow(frame), given=frame)
         case _:
             raise UnsupportedOperation(
-                f"a {type(frame).__name__} cannot be protected",
+                f"a {_kind_of(frame)} cannot be protected",
                 where="session.protect(frame, ...)",
                 remedy="pass a Polars DataFrame or LazyFrame, a path, a DuckDB relation, a Spark "
                 "DataFrame, or a pyarrow Table, batch reader or dataset",
             )
+
+
+def _kind_of(frame: object) -> str:
+    """The name of its type; of a package that is neither Python's nor ours, with the package."""
+    package = type(frame).__module__.split(".")[0]
+    name = type(frame).__name__
+    return name if package in ("builtins", "dpframe", "polars") else f"{package} {name}"
 
 
 def _files(path: str | Path) -> set[str]:

@@ -85,6 +85,7 @@ class Budget(ABC):
 
     @property
     def is_zero(self) -> bool:
+        """Whether nothing is spent."""
         return self.main == 0 and self.slack == 0
 
     def words(self) -> str:
@@ -136,10 +137,12 @@ class PureDP(Budget):
 
     @property
     def epsilon(self) -> float:
+        """The float nearest to epsilon."""
         return nearest(self.exact_epsilon)
 
     @property
     def delta(self) -> float:
+        """0: pure DP has none."""
         return 0.0
 
     def __repr__(self) -> str:
@@ -184,10 +187,12 @@ class ApproxDP(Budget):
 
     @property
     def epsilon(self) -> float:
+        """The float nearest to epsilon."""
         return nearest(self.exact_epsilon)
 
     @property
     def delta(self) -> float:
+        """The float nearest to delta."""
         return nearest(self.exact_delta)
 
     def __repr__(self) -> str:
@@ -235,10 +240,12 @@ class ZCDP(Budget):
 
     @property
     def rho(self) -> float:
+        """The float nearest to rho."""
         return nearest(self.exact_rho)
 
     @property
     def delta(self) -> float:
+        """The float nearest to delta."""
         return nearest(self.exact_delta)
 
     def __repr__(self) -> str:

@@ -71,10 +71,29 @@ class Identifier:
     Parameters
     ----------
     column
-        The column that identifies individuals.
+        The column that identifies individuals. Rows where it is null are nobody's and are dropped.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When it is no text.
+
+    Examples
+    --------
+    >>> import dpframe as dp
+    >>> dp.Identifier("user_id")  # for which plain "user_id" is short
+    Identifier(column='user_id')
     """
 
     column: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.column, str):
+            raise UnsupportedOperation(
+                f"an identifier is the name of a column, not {self.column!r}",
+                where="dp.Identifier(...)",
+                remedy='write for example dp.Identifier("user_id")',
+            )
 
     @property
     def adjacency(self) -> Adjacency:
@@ -83,9 +102,11 @@ class Identifier:
 
     @property
     def kind(self) -> str:
+        """What two frames of one session must have in common."""
         return "identifier"
 
     def words(self) -> str:
+        """Whom it protects, in a sentence."""
         return f'adding or removing all rows of one individual, identified by "{self.column}"'
 
 

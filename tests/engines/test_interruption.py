@@ -10,6 +10,7 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import dpframe as dp
@@ -51,8 +52,7 @@ def _version(name: str) -> tuple[int, ...]:
 def test_an_interrupted_run_keeps_its_charge(engine: str, tmp_path: Path) -> None:
     if engine == "duckdb" and _version("duckdb") < (2, 0):
         pytest.skip("older versions of DuckDB notice an interruption when the query is done")
-    if engine == "polars" and _version("polars") < (2, 0):
-        pytest.skip("older versions of Polars hold a cross join in memory")
+    _skip_cross_joins(engine)
     ledger, ready = tmp_path / "budget.db", tmp_path / "ready"
     process = subprocess.Popen(
         [sys.executable, "-c", _SLOW, str(ledger), engine, str(ready)],
@@ -69,14 +69,31 @@ def test_an_interrupted_run_keeps_its_charge(engine: str, tmp_path: Path) -> Non
         process.kill()
     assert said.strip() in ("interrupted", "engine error")
     assert _statuses(ledger) == ["failed"]
+    _runs_again(ledger, "failed")
+
+
+def _skip_cross_joins(engine: str) -> None:
+    if engine == "polars" and _version("polars") < (2, 0):
+        pytest.skip("older versions of Polars hold a cross join in memory")
+
+
+def _runs_again(ledger: Path, before: str) -> None:
+    """What remains can be spent, and no more."""
     again = dp.Session(epsilon=1, ledger=ledger)
     assert again.remaining == dp.PureDP("0.5")
+    query = again.protect(pl.DataFrame({"x": [1, 2]}), dp.Rows()).dp_sum("x", (0, 6))
+    with pytest.raises(dp.BudgetExceeded):
+        query.collect(epsilon="0.6")
+    assert query.collect(epsilon="0.5").height == 1
+    assert _statuses(ledger) == [before, "released"]
 
 
-def test_a_killed_run_keeps_its_charge(tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+def test_a_killed_run_keeps_its_charge(engine: str, tmp_path: Path) -> None:
+    _skip_cross_joins(engine)
     ledger, ready = tmp_path / "budget.db", tmp_path / "ready"
     process = subprocess.Popen(
-        [sys.executable, "-c", _SLOW, str(ledger), "duckdb", str(ready)],
+        [sys.executable, "-c", _SLOW, str(ledger), engine, str(ready)],
         env=os.environ | {"PYTHONPATH": str(_ROOT)},
         stdout=subprocess.PIPE,
     )
@@ -86,7 +103,7 @@ def test_a_killed_run_keeps_its_charge(tmp_path: Path) -> None:
         process.kill()
     process.communicate(timeout=60)
     assert _statuses(ledger) == ["charged"]
-    assert dp.Session(epsilon=1, ledger=ledger).remaining == dp.PureDP("0.5")
+    _runs_again(ledger, "charged")
 
 
 def _statuses(ledger: Path) -> list[str]:

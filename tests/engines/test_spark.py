@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import logging
+import os
+import re
+import signal
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
 import dpframe as dp
+from tests.documentation import ROOT, beside_data, run_page
 from tests.engines.plans import FRAMES, PLANS, query
 from tests.engines.running import exact, on_polars, one_hash
 from tests.engines.spark import frames, session
@@ -90,6 +99,36 @@ def test_an_engine_that_fails_says_nothing(session: Any) -> None:
     assert budget.history["status"].to_list() == ["failed"]
 
 
+class _Heard(logging.Handler):
+    """What a logger lets through."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.text = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.text += record.getMessage()
+
+
+def test_what_spark_quotes_is_not_printed(session: Any, tmp_path: Path) -> None:
+    """PySpark prints what an error quotes before it raises it; of other queries it still does."""
+    pl.DataFrame({"s": ["1", "secret-ssn-123"]}).write_parquet(tmp_path / "1.parquet")
+    session.conf.set("spark.sql.ansi.enabled", "true")
+    frame = session.read.parquet(str(tmp_path / "1.parquet")).selectExpr("CAST(s AS INT) AS x")
+    query = dp.Session(epsilon=1).protect(frame, dp.Rows()).dp_sum("x", (0, 9))
+    heard, printer = _Heard(), logging.getLogger("SQLQueryContextLogger")
+    printer.addHandler(heard)
+    try:
+        with pytest.raises(dp.EngineError):
+            query.collect(epsilon=0.5)
+        assert heard.text == ""
+        with pytest.raises(Exception, match="secret"):
+            frame.collect()
+        assert ("secret" in heard.text) == (int(session.version.split(".")[0]) >= 4)
+    finally:
+        printer.removeHandler(heard)
+
+
 def test_a_run_that_is_cancelled_releases_nothing(session: Any) -> None:
     slow = session.range(0, 400_000, numPartitions=2).crossJoin(session.range(0, 400_000).toDF("b"))
     frame = slow.filter("(id * b) % 1000003 <> 1").selectExpr("CAST(id % 7 AS INT) AS x")
@@ -112,6 +151,64 @@ def _cancel_soon(session: Any, budget: dp.Session) -> None:
     session.sparkContext.cancelAllJobs()
 
 
+_KILLED = """
+import json, sys
+import dpframe as dp
+from pyspark.sql import SparkSession
+ledger, ready = sys.argv[1:]
+made = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+spark = made.config("spark.driver.host", "127.0.0.1").getOrCreate()
+spark.sparkContext.setLogLevel("OFF")
+slow = spark.range(0, 400_000).crossJoin(spark.range(0, 400_000).toDF("b"))
+rows = slow.filter("(id * b) % 1000003 <> 1").selectExpr("CAST(id % 7 AS INT) AS x")
+query = dp.Session(epsilon=1, ledger=ledger).protect(rows, dp.Rows()).dp_sum("x", (0, 6))
+with open(ready, "w") as file:
+    json.dump(spark.sparkContext._gateway.proc.pid, file)
+try:
+    print("released", query.collect(epsilon=0.5))
+except dp.EngineError:
+    print("engine error")
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.mark.usefixtures("session")  # where Spark runs at all
+@pytest.mark.parametrize("how", ["Ctrl-C", "its virtual machine is killed"])
+def test_a_run_that_ends_in_the_middle_releases_nothing(how: str, tmp_path: Path) -> None:
+    ledger, ready = tmp_path / "budget.db", tmp_path / "ready"
+    process = subprocess.Popen(
+        [sys.executable, "-c", _KILLED, str(ledger), str(ready)],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        end = time.monotonic() + 120
+        while not (ready.exists() and _statuses(ledger) == ["charged"]):
+            assert process.poll() is None
+            assert time.monotonic() < end, "the run did not begin in time"
+            time.sleep(0.2)
+        time.sleep(3)
+        if how == "Ctrl-C":
+            process.send_signal(signal.SIGINT)
+        else:
+            os.kill(json.loads(ready.read_text()), signal.SIGKILL)
+        said, _ = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert said.strip() in ("interrupted", "engine error")
+    assert _statuses(ledger) == ["failed"]
+    assert dp.Session(epsilon=1, ledger=ledger).remaining == dp.PureDP("0.5")
+
+
+def _statuses(ledger: Path) -> list[str]:
+    if not ledger.exists():
+        return []
+    return dp.Session(epsilon=1, ledger=ledger).history["status"].to_list()
+
+
 def test_files_and_frames_of_spark(session: Any, tmp_path: Any) -> None:
     FRAMES["f"].select("x", "s").write_parquet(tmp_path / "1.parquet")
     budget = dp.Session(epsilon=10**15)
@@ -124,3 +221,18 @@ def test_names_that_spark_reads_otherwise(session: Any) -> None:
     people = dp.Session(epsilon=10**15).protect(frame, dp.Rows())
     sums = [pl.col(name).dp_sum((0, 9)) for name in people.columns]
     assert people.agg(*sums).collect(epsilon=10**15).row(0) == (1, 2, 3)
+
+
+def test_the_guide_runs_on_spark(session: Any) -> None:
+    """The script of the page, with the line for Spark."""
+    page = ROOT / "docs" / "howto" / "scale.md"
+    (code,) = re.findall(r"^```py\n([^`]*released\(frame\)[^`]*)^```$", page.read_text(), re.M)
+    session.conf.set("spark.sql.ansi.enabled", "true")
+    with beside_data():
+        found: dict[str, Any] = {}
+        for _ in run_page(page, found):
+            pass
+        exec(code.replace('"visits/', f'"{Path.cwd()}/visits/'), found)  # Java began elsewhere
+        release = found["released"](found["frame"])
+        assert release.plan.fingerprint == found["one"].plan.fingerprint
+        assert release.frame["city"].to_list() == found["one"].frame["city"].to_list()

@@ -6,9 +6,13 @@ time zone, because those that do not are refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +60,40 @@ _NATIVE: Mapping[str, Any] = {
     "Date": _types.DateType(),
     "Datetime": _types.TimestampNTZType(),
 }
+
+
+_WITHHELD: ContextVar[bool] = ContextVar("dpframe_spark_withheld", default=False)
+
+
+class _Withheld(logging.Filter):
+    """Passes what PySpark logs, but for what it logs of dpframe's own queries."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not _WITHHELD.get()
+
+
+def _listen() -> None:
+    """Since version 4 PySpark prints an error, with the values that it quotes, on standard error
+    before it raises it.
+    """
+    if find_spec("pyspark.logger") is None:
+        return
+    of: Any = import_module("pyspark.logger").PySparkLogger
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        of.getLogger(name).addFilter(_Withheld())
+
+
+_listen()
+
+
+@contextmanager
+def _withheld() -> Iterator[None]:
+    """Nothing that Spark says in here is printed by PySpark; what the JVM logs is Spark's."""
+    before = _WITHHELD.set(True)
+    try:
+        yield
+    finally:
+        _WITHHELD.reset(before)
 
 
 class SparkNamespace(EngineNamespace):
@@ -148,7 +186,8 @@ class SparkEngine(Engine):
     def collect(
         self, frames: Sequence[EngineFrame], *, rehearsed: bool = False
     ) -> list[pl.DataFrame]:
-        return [as_declared(frame, _table(frame)) for frame in frames]
+        with _withheld():
+            return [as_declared(frame, _table(frame)) for frame in frames]
 
     def shares(self, other: Engine) -> bool:
         return isinstance(other, SparkEngine) and other._session is self._session
@@ -178,7 +217,8 @@ def read(path: str | Path, kind: str) -> Any:
             remedy="make one with SparkSession.builder.getOrCreate()",
         )
     options = {"header": True, "inferSchema": True} if kind == "csv" else {}
-    return session.read.options(**options).format(kind).load(str(path))
+    with _withheld():
+        return session.read.options(**options).format(kind).load(str(path))
 
 
 def _from_spark(written: str) -> Any:
