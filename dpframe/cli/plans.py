@@ -40,12 +40,20 @@ def _add_explain(commands: Any) -> None:
         "plan", type=Path, metavar="FILE", help="a plan as JSON, or a job as .py or .toml"
     )
     added.add_argument("--format", choices=FORMATS, default="text")
+    added.add_argument(
+        "--size",
+        type=int,
+        metavar="N",
+        help="a public guess of the individuals in each group: warn of noise too large for so many",
+    )
     added.add_argument("--output", type=Path, metavar="PLAN.json", help="write the plan there")
     added.add_argument("--json", action="store_true", help="print the plan as JSON")
-    added.set_defaults(run=_explain)
+    added.set_defaults(run=lambda parsed: _explain(added, parsed))
 
 
-def _explain(parsed: argparse.Namespace) -> int:
+def _explain(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> int:
+    if parsed.json and parsed.size is not None:
+        parser.error("--size is for people: --json prints the plan, which has no guesses in it")
     path: Path = parsed.plan
     plan = read_job(path).plan() if is_job(path) else plan_in(path)
     if parsed.output is not None:
@@ -53,7 +61,7 @@ def _explain(parsed: argparse.Namespace) -> int:
     if parsed.json:
         print(plan.to_json())
         return 0
-    print(plan.explain(parsed.format))
+    print(plan.explain(parsed.format, size=parsed.size))
     if parsed.format in ("text", "markdown"):
         print(f"\nfingerprint {plan.fingerprint}")
     return 0
