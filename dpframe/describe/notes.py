@@ -202,7 +202,7 @@ def warnings_for(query: Query, releases: Sequence[NoisyAggregate], cost: Budget)
         found.append(f"epsilon {show(cost.main)} is above 10: it protects nobody in practice")
     if cost.slack > Fraction(1, 10**5):
         found.append(
-            f"delta {show(cost.slack)} is above 1e-05: with that probability the guarantee may "
+            f"delta {show(cost.slack)} is above 1e-5: with that probability the guarantee may "
             "fail altogether; it should be far below one over the number of individuals"
         )
     frames = list(frames_of(query.relation))
