@@ -68,6 +68,11 @@ def _explain(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> int
 
 
 def _write(plan: Plan, path: Path) -> None:
+    if path.is_file() and not _holds_a_plan(path):
+        refusal = UnsupportedOperation(
+            "the plan would replace a file that holds none", remedy="write it to another file"
+        )
+        raise BadInput(refusal, path)
     try:
         path.write_text(plan.to_json() + "\n", encoding="utf-8")
     except OSError as error:
@@ -77,6 +82,15 @@ def _write(plan: Plan, path: Path) -> None:
         )
         raise BadInput(refusal, path) from None
     print(f"wrote the plan {plan.fingerprint} to {path}", file=sys.stderr)
+
+
+def _holds_a_plan(path: Path) -> bool:
+    """Whether a file is a plan, perhaps an edited one or one of another version."""
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, RecursionError, ValueError):
+        return False
+    return isinstance(found, dict) and "schema_version" in found
 
 
 def _add_diff(commands: Any) -> None:

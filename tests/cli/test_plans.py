@@ -99,6 +99,20 @@ def test_where_a_plan_cannot_be_written(run: Run, folder: Path) -> None:
     assert "the plan cannot be written there: No such file" in done.err
 
 
+@pytest.mark.parametrize("there", ["budget.db", "job.toml", "people.parquet", "list.json"])
+def test_a_plan_replaces_plans_only(run: Run, folder: Path, there: str) -> None:
+    job = toml_job(folder)
+    assert run("run", job).code == 0
+    (folder / "list.json").write_text("[]")
+    before = (folder / there).read_bytes()
+    done = run("explain", job, "--output", there)
+    assert (done.code, done.out) == (5, "")
+    assert "the plan would replace a file that holds none" in done.err
+    assert (folder / there).read_bytes() == before
+    for _ in range(2):
+        assert run("explain", job, "--output", "plan.json").code == 0
+
+
 def test_approving_again_says_what_is_different(run: Run, folder: Path) -> None:
     plan = plan_file(folder, "a.json")
     plan_file(folder, "b.json", "0.5")

@@ -120,7 +120,10 @@ def test_a_delta_reads_the_same_wherever_it_is_shown(delta: Any) -> None:
     people = session.protect(pl.LazyFrame(schema={"x": pl.Float64}), unit=dp.Rows())
     query = people.agg(dp.sum("x", (0, 1), mechanism="discrete_gaussian"))
     texts = [repr(session), repr(session.budget), session.budget.words()]
-    texts += [query.explain(epsilon=1, delta=delta), query.plan(epsilon=1, delta=delta).cost.words()]
+    texts += [
+        query.explain(epsilon=1, delta=delta),
+        query.plan(epsilon=1, delta=delta).cost.words(),
+    ]
     with pytest.raises(dp.BudgetExceeded) as over:
         query.collect(epsilon=2, delta=delta)
     with pytest.raises(dp.InvalidBudget) as pure:
