@@ -137,7 +137,7 @@ def _are_norms(exact: ExactSensitivity) -> bool:
     """
     l0, l1, l2_squared, linf = exact.l0, exact.l1, exact.l2_squared, exact.linf
     return (
-        min(l0, l1, l2_squared, linf) >= 0
+        all(norm >= 0 for norm in (l0, l1, l2_squared, linf))
         and linf**2 <= l2_squared <= l1 * linf
         and l1 <= l0 * linf
         and l1**2 <= l0 * l2_squared  # Cauchy and Schwarz
