@@ -13,7 +13,7 @@ from dpframe.accounting.costs import slack
 from dpframe.accounting.events import AnyEvent, Event
 from dpframe.accounting.search import least_true
 from dpframe.core.budget import amount
-from dpframe.core.exact import Number, float_down
+from dpframe.core.exact import Number, as_given, float_down
 from dpframe.errors import InvalidBudget, UnsupportedOperation
 
 __all__ = ["ACROSS", "WITHIN", "Accountant", "Scope"]
@@ -75,7 +75,9 @@ class Accountant(ABC):
         asked = amount(delta, "delta")
         if asked >= 1:
             raise InvalidBudget(
-                "delta is a probability below 1", where=f"delta={delta}", remedy="write 1e-8"
+                "delta is a probability below 1",
+                where=f"delta={as_given(delta)}",
+                remedy="write 1e-8",
             )
         return self._epsilon(asked) if self.counts else 0.0
 

@@ -17,7 +17,7 @@ from dpframe.accounting.numerical import PrivacyLossAccountant
 from dpframe.accounting.optimal import OptimalAccountant
 from dpframe.accounting.renyi import RenyiAccountant
 from dpframe.core.budget import amount
-from dpframe.core.exact import Number, nearest
+from dpframe.core.exact import Number, as_given, nearest
 from dpframe.errors import InvalidBudget, UnsupportedOperation
 
 __all__ = ["ACCOUNTANTS", "Bound", "best", "bounds", "parallel"]
@@ -101,7 +101,9 @@ def best(events: Iterable[AnyEvent], delta: Number, valid_for: Scope = WITHIN) -
     usable = [b for b in bounds(events, delta) if valid_for == WITHIN or b.valid_for == valid_for]
     if not usable:
         raise InvalidBudget(
-            "no bound is finite at this delta", where=f"delta={delta}", remedy="a larger delta"
+            "no bound is finite at this delta",
+            where=f"delta={as_given(delta)}",
+            remedy="a larger delta",
         )
     return min(usable, key=lambda bound: bound.epsilon)
 

@@ -88,6 +88,29 @@ def _replacing(path: Path) -> Iterator[Path]:
             made.unlink(missing_ok=True)
 
 
+def require_result(path: Path) -> None:
+    """Refuse to replace a file, or what lies beside it, that no result was written to.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When one is there.
+    """
+    there = [p for p in (path, _beside(path)) if p.exists()]
+    if path.suffix == ".parquet":
+        there = [p for p in there if p == path]
+    try:
+        if not there or "plan" in _record(path):
+            return
+    except UnsupportedOperation:
+        pass
+    raise UnsupportedOperation(
+        f"{there[0].name!r} would be replaced, and is no result of dpframe",
+        where=str(path),
+        remedy="write the result to another file, or remove this one",
+    )
+
+
 def _unwritable(path: Path, why: str) -> UnsupportedOperation:
     return UnsupportedOperation(
         f"nothing can be written there: {why}",

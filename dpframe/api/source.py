@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from fnmatch import fnmatchcase
 from glob import glob
 from pathlib import Path
 from typing import Any, NoReturn
@@ -61,9 +62,12 @@ class Source:
         return {token: self.schema}
 
     def holds(self, frame: object) -> bool:
-        """Whether it is the very object that was protected, or names a file that was."""
+        """Whether it is the very object that was protected, or names a file that is among those
+        that were, or would be if it was there.
+        """
         if isinstance(frame, (str, Path)) and isinstance(self._given, (str, Path)):
-            return not _files(frame).isdisjoint(_files(self._given))
+            same = not _files(frame).isdisjoint(_files(self._given))
+            return same or _is_among(str(frame), str(self._given))
         return frame is self._given or frame is self._data
 
     def __repr__(self) -> str:
@@ -179,6 +183,18 @@ def _files(path: str | Path) -> set[str]:
     """The files that a path or pattern names, whichever way; an URL stands for itself."""
     place = os.path.expanduser(str(path))
     return {place, *(os.path.realpath(found) for found in glob(place, recursive=True))}
+
+
+def _is_among(file: str, pattern: str) -> bool:
+    """Whether a pattern matches a file, be it there or not."""
+    wanted = os.path.abspath(os.path.expanduser(pattern))
+    forms = (wanted, wanted.replace("/**/", "/"))  # which stands for no folder, too
+    places = {os.path.realpath(file), os.path.abspath(file)}
+    return any(
+        fnmatchcase(place, form) and ("**" in form or place.count("/") == form.count("/"))
+        for place in places
+        for form in forms
+    )
 
 
 def _placed(frame: object, engine: str | None) -> Source:

@@ -16,7 +16,7 @@ from fractions import Fraction
 from dpframe.accounting.zcdp import largest_rho
 from dpframe.charge.spend import slack_beside_accuracy, spend_in
 from dpframe.core.budget import ZCDP, ApproxDP, Budget
-from dpframe.core.exact import Number, digits_down, float_down
+from dpframe.core.exact import Number, as_given, digits_down, float_down
 from dpframe.errors import InvalidBudget
 
 _LEAST_DELTA = Fraction(1, 10**280)
@@ -94,7 +94,7 @@ def spend_within(
         other = "epsilon" if epsilon is not None else "delta"
         raise InvalidBudget(
             f"a spend of rho has no {other} beside it in a session that adds up rho",
-            where=f"rho={rho}, {other}={delta if epsilon is None else epsilon}",
+            where=f"rho={as_given(rho)}, {other}={as_given(delta if epsilon is None else epsilon)}",
             remedy="spend epsilon and delta, or rho",
         )
     return spend_in(ZCDP, None, None, rho, remaining)

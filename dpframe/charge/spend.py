@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dpframe.core.budget import ZCDP, ApproxDP, Budget, PureDP, amount
-from dpframe.core.exact import Number
+from dpframe.core.exact import Number, as_given
 from dpframe.errors import InvalidBudget
 from dpframe.ledger.amounts import exact_words
 
@@ -41,19 +41,19 @@ def spend_in(
     if amount(main, name) == 0:
         raise InvalidBudget(
             f"{name} must be above 0{left}",
-            where=f"{name}={main}",
+            where=f"{name}={as_given(main)}",
             remedy=f"say how much to spend, for example {name}=0.1",
         )
     slack = amount(0 if delta is None else delta, "delta")
     if measure is PureDP and slack:
         raise InvalidBudget(
             "the session counts in pure epsilon, which has no delta",
-            where=f"delta={delta}",
+            where=f"delta={as_given(delta)}",
             remedy="leave delta out, or open the session with a delta",
         )
     if slack >= 1:
         raise InvalidBudget(
-            "delta is a probability below 1", where=f"delta={delta}", remedy="write 1e-8"
+            "delta is a probability below 1", where=f"delta={as_given(delta)}", remedy="write 1e-8"
         )
     return measure.of(amount(main, name), slack)
 

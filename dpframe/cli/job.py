@@ -58,7 +58,8 @@ class Job:
         (self.session or owner)._require_approval()
 
     def require_other(self, path: Path) -> None:
-        """Refuse to write the result over a file that was protected by its path.
+        """Refuse to write the result over a file that was protected by its path, or where the path,
+        which may be a pattern, would find it the next time.
 
         Raises
         ------
@@ -68,7 +69,8 @@ class Job:
         _, source, _ = parts(self.query)
         if source.holds(path):
             refusal = UnsupportedOperation(
-                "the result would replace the data that it is made from",
+                "the result would replace the data that it is made from, or be part of it the next "
+                "time",
                 remedy="write it to another file",
             )
             raise BadInput(refusal, path)

@@ -40,12 +40,20 @@ def _add_explain(commands: Any) -> None:
         "plan", type=Path, metavar="FILE", help="a plan as JSON, or a job as .py or .toml"
     )
     added.add_argument("--format", choices=FORMATS, default="text")
+    added.add_argument(
+        "--size",
+        type=int,
+        metavar="N",
+        help="a public guess of the individuals in each group: warn of noise too large for so many",
+    )
     added.add_argument("--output", type=Path, metavar="PLAN.json", help="write the plan there")
     added.add_argument("--json", action="store_true", help="print the plan as JSON")
-    added.set_defaults(run=_explain)
+    added.set_defaults(run=lambda parsed: _explain(added, parsed))
 
 
-def _explain(parsed: argparse.Namespace) -> int:
+def _explain(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> int:
+    if parsed.json and parsed.size is not None:
+        parser.error("--size is for people: --json prints the plan, which has no guesses in it")
     path: Path = parsed.plan
     plan = read_job(path).plan() if is_job(path) else plan_in(path)
     if parsed.output is not None:
@@ -53,13 +61,18 @@ def _explain(parsed: argparse.Namespace) -> int:
     if parsed.json:
         print(plan.to_json())
         return 0
-    print(plan.explain(parsed.format))
+    print(plan.explain(parsed.format, size=parsed.size))
     if parsed.format in ("text", "markdown"):
         print(f"\nfingerprint {plan.fingerprint}")
     return 0
 
 
 def _write(plan: Plan, path: Path) -> None:
+    if path.is_file() and not _holds_a_plan(path):
+        refusal = UnsupportedOperation(
+            "the plan would replace a file that holds none", remedy="write it to another file"
+        )
+        raise BadInput(refusal, path)
     try:
         path.write_text(plan.to_json() + "\n", encoding="utf-8")
     except OSError as error:
@@ -69,6 +82,15 @@ def _write(plan: Plan, path: Path) -> None:
         )
         raise BadInput(refusal, path) from None
     print(f"wrote the plan {plan.fingerprint} to {path}", file=sys.stderr)
+
+
+def _holds_a_plan(path: Path) -> bool:
+    """Whether a file is a plan, perhaps an edited one or one of another version."""
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, RecursionError, ValueError):
+        return False
+    return isinstance(found, dict) and "schema_version" in found
 
 
 def _add_diff(commands: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.api.files import destination, inspect, write
+from dpframe.api.files import destination, inspect, require_result, write
 from dpframe.api.release import Release
 from dpframe.cli import toml_job
 from dpframe.cli.input import BadInput, NotWritten, require_file
@@ -93,6 +93,7 @@ def _written(job: Job, path: Path) -> Release:
     release = None
     try:
         with destination(path) as made:
+            require_result(path)
             release = job.release()
             write(release.frame, release.plan, path, made)
     except DPFrameError as error:

@@ -43,7 +43,6 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Callable, Mapping
-from fnmatch import fnmatch
 from inspect import signature
 from pathlib import Path
 from typing import Any, TypeVar
@@ -97,7 +96,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         _only(found, _TABLES, "the job")
         spend, output = _table(found, "spend"), _path(found, "output", path.parent)
         session = _session(_table(found, "session"), path.parent)
-        frame = _source(session, _table(found, "source"), path.parent, output)
+        frame = _source(session, _table(found, "source"), path.parent)
         query = _query(frame, _table(found, "query"))
     except _WrongError as error:
         raise _bad(path, str(error)) from None
@@ -113,9 +112,7 @@ def _session(given: dict[str, Any], folder: Path) -> Session:
     return _called("[session]", Session, **given | {"ledger": _path(given, "ledger", folder)})
 
 
-def _source(
-    session: Session, given: dict[str, Any], folder: Path, output: str | None
-) -> PrivateFrame:
+def _source(session: Session, given: dict[str, Any], folder: Path) -> PrivateFrame:
     _only(given, {"path", "unit", "name", "bounds", "categories"}, "[source]")
     for name in ("path", "unit"):
         if name not in given:
@@ -125,10 +122,6 @@ def _source(
             raise _WrongError(f"{name} is a table, such as {{age = [0, 120]}}")
     others = {name: found for name, found in given.items() if name not in ("path", "unit")}
     where, unit = _path(given, "path", folder), _unit(given["unit"])
-    if output is not None and _is_one_file(output, str(where)):
-        raise _WrongError("output would replace the source")
-    if output is not None and _is_among(output, str(where)):
-        raise _WrongError("output would be read as part of the source the next time")
     return _called("[source]", session.protect, where, unit=unit, **others)
 
 
@@ -154,20 +147,6 @@ def _path(given: Mapping[str, Any], name: str, folder: Path) -> str | None:
     if scheme == "sqlite" and rest.startswith("/"):
         return f"sqlite:///{folder / rest[1:]}"
     return text
-
-
-def _is_one_file(one: str, other: str) -> bool:
-    try:
-        return os.path.samefile(one, other)
-    except OSError:  # one is not there, or is a pattern
-        return False
-
-
-def _is_among(file: str, pattern: str) -> bool:
-    """Whether a file may be one of those that a pattern matches, now or later."""
-    return fnmatch(os.path.realpath(file), os.path.abspath(pattern)) or fnmatch(
-        os.path.abspath(file), os.path.abspath(pattern)
-    )
 
 
 def _called(where: str, function: Callable[..., T], *arguments: Any, **options: Any) -> T:

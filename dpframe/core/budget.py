@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
-from dpframe.core.exact import Number, exact, nearest, show
+from dpframe.core.exact import Number, as_given, exact, nearest, show
 from dpframe.errors import InvalidBudget
 
 
@@ -36,7 +36,7 @@ def _wrong_amount(what: str, value: object, name: str) -> InvalidBudget:
     example = "1e-8" if name == "delta" else "0.5"
     return InvalidBudget(
         f"{name} {what}",
-        where=f"{name}={value!r}",
+        where=f"{name}={as_given(value)}",
         remedy=f"write for example {name}={example}",
     )
 
@@ -89,7 +89,7 @@ class Budget(ABC):
         return self.main == 0 and self.slack == 0
 
     def words(self) -> str:
-        """The amounts for people: ``epsilon 0.5, delta 1e-08``."""
+        """The amounts for people: ``epsilon 0.5, delta 1e-8``."""
         text = f"{self.currency} {show(self.main)}"
         return f"{text}, delta {show(self.slack)}" if self.slack else text
 
@@ -258,7 +258,7 @@ def _delta(value: object) -> Fraction:
     if delta >= 1:
         raise InvalidBudget(
             "delta is a probability below 1",
-            where=f"delta={value!r}",
+            where=f"delta={as_given(value)}",
             remedy="write for example delta=1e-8",
         )
     return delta

@@ -147,4 +147,15 @@ def show(value: Fraction | int | float, digits: int = 6) -> str:
         return "inf" if value > 0 else "-inf"
     if number.is_integer() and abs(number) < 1e15:
         return str(int(number))
-    return f"{number:.{digits}g}"
+    return short_exponent(f"{number:.{digits}g}")
+
+
+def as_given(value: object) -> str:
+    """What a caller gave, as Python writes it, for messages."""
+    return short_exponent(repr(value)) if type(value) is float else repr(value)
+
+
+def short_exponent(text: str) -> str:
+    """A number as people write it, ``1e-8``, where Python writes ``1e-08``."""
+    mantissa, e, exponent = text.partition("e")
+    return f"{mantissa}e{int(exponent)}" if e else text

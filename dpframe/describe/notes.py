@@ -4,6 +4,8 @@ twice.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from fractions import Fraction
@@ -14,7 +16,7 @@ from dpframe.aggregates.registry import BY_KIND
 from dpframe.aggregates.request import Request, Scope
 from dpframe.aggregates.values import Value, bounds_of
 from dpframe.core.budget import Budget
-from dpframe.core.domain import Domain, domain_of_dtype
+from dpframe.core.domain import Domain, Scalar, domain_of_dtype
 from dpframe.core.dtypes import DType
 from dpframe.core.exact import show
 from dpframe.core.interval import EVERYTHING
@@ -27,6 +29,7 @@ from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.limits import decided_by
 from dpframe.frames.per_individual import PerIndividual
 from dpframe.plan import NoisyAggregate
+from dpframe.plan.definition import definition
 from dpframe.rows.fold import domain, words
 from dpframe.rows.literal import literal_words
 
@@ -123,13 +126,23 @@ def _limits_words(domain: Domain, *, declared: bool = False) -> str:
     listed = domain.categories
     if listed is not None and not dtype.is_boolean and not (declared and dtype.name == "Enum"):
         shown = ", ".join(literal_words(Literal(c, dtype)) for c in listed[:_FEW])
-        more = f" and {len(listed) - _FEW} more" if len(listed) > _FEW else ""
-        parts.append(f"one of {shown}{more}")
+        parts.append(f"one of {shown}{_others(listed, in_full=declared)}")
     if not domain.nullable:
         parts.append("not null")
     if dtype.is_float and not domain.nan:
         parts.append("not NaN")
     return ", ".join(parts)
+
+
+def _others(listed: Sequence[Scalar], *, in_full: bool) -> str:
+    """How many categories are not shown; in full, which ones, as far as fingerprints need it."""
+    if len(listed) <= _FEW:
+        return ""
+    more = f" and {len(listed) - _FEW} more"
+    if not in_full:  # it follows from what was declared, and from the steps
+        return more
+    text = json.dumps(definition(listed), ensure_ascii=True)
+    return f"{more} (all of SHA-256 {hashlib.sha256(text.encode()).hexdigest()})"
 
 
 def _interval_words(lo: Fraction | None, hi: Fraction | None, dtype: DType) -> str:
@@ -202,7 +215,7 @@ def warnings_for(query: Query, releases: Sequence[NoisyAggregate], cost: Budget)
         found.append(f"epsilon {show(cost.main)} is above 10: it protects nobody in practice")
     if cost.slack > Fraction(1, 10**5):
         found.append(
-            f"delta {show(cost.slack)} is above 1e-05: with that probability the guarantee may "
+            f"delta {show(cost.slack)} is above 1e-5: with that probability the guarantee may "
             "fail altogether; it should be far below one over the number of individuals"
         )
     frames = list(frames_of(query.relation))

@@ -9,6 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from dpframe.aggregates.part import ScoreRange
+from dpframe.core.budget import ZCDP, ApproxDP
+from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.core.spread import Spread
 from dpframe.errors import DPFrameError
 from dpframe.mechanisms import (
     KeyLaw,
@@ -42,6 +46,7 @@ def _contradictions(plan: Plan) -> Iterator[str]:
     if plan.split not in SPLITS:
         yield "split"
     yield from _of_groups(plan)
+    yield from _of_session(plan)
     names = [output.name for output in plan.outputs]
     if len({*names}) != len(names):
         yield "outputs"
@@ -83,6 +88,20 @@ def _of_groups(plan: Plan) -> Iterator[str]:
         yield "best_group"
 
 
+def _of_session(plan: Plan) -> Iterator[str]:
+    """What is said of the session, which no fingerprint covers."""
+    cost, requested, share = plan.cost, plan.requested, plan.share
+    in_rho = isinstance(cost, ZCDP) and isinstance(requested, ApproxDP)
+    if not in_rho and not requested.covers(cost):
+        yield "requested"
+    if plan.remaining is not None and type(plan.remaining) is not type(cost):
+        yield "remaining"
+    if share is None:
+        return
+    if not 1 <= share.touched <= share.parts or not cost.covers(share.charged):
+        yield "share"
+
+
 def _of_release(release: NoisyAggregate) -> Iterator[str]:
     law, spread = release.law, release.spread
     if release.mechanism != law.name:
@@ -90,9 +109,7 @@ def _of_release(release: NoisyAggregate) -> Iterator[str]:
     if release.step <= 0 or release.scale != scale_of(law, release.step):
         yield "scale"
     exact = release.exact
-    if any(norm < 0 for norm in (exact.l0, exact.l1, exact.l2_squared, exact.linf)):
-        yield "exact"
-    if not exact.linf**2 <= exact.l2_squared <= exact.l1**2:  # as for any vector
+    if not _are_norms(exact):
         yield "exact"
     if release.sensitivity != exact.scaled(release.step).public():
         yield "sensitivity"
@@ -106,10 +123,35 @@ def _of_release(release: NoisyAggregate) -> Iterator[str]:
         yield "candidates"
     if release.candidates is not None and release.candidates < 1:
         yield "candidates"
+    if release.scores is not None and not _are_ranges(release.scores, spread):
+        yield "scores"
     if release.entries < 0 or release.bias < 0:
         yield "entries"
     if release.repeats < _least_repeats(release):
         yield "repeats"
+
+
+def _are_norms(exact: ExactSensitivity) -> bool:
+    """Whether a vector may have all of them at once: noise is made for one, and a reader may look
+    at another.
+    """
+    l0, l1, l2_squared, linf = exact.l0, exact.l1, exact.l2_squared, exact.linf
+    return (
+        all(norm >= 0 for norm in (l0, l1, l2_squared, linf))
+        and linf**2 <= l2_squared <= l1 * linf
+        and l1 <= l0 * linf
+        and l1**2 <= l0 * l2_squared  # Cauchy and Schwarz
+    )
+
+
+def _are_ranges(scores: ScoreRange, spread: Spread) -> bool:
+    """Whether ranges may have this sum and sum of squares in so many groups; a row that changes may
+    leave one group for another.
+    """
+    _, groups, _ = spread.tight
+    most = 2 * groups if spread.changes else groups
+    squared = scores.l2_squared
+    return scores.l1 >= 0 and squared <= scores.l1**2 <= most * squared
 
 
 def _least_repeats(release: NoisyAggregate) -> int:

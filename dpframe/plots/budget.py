@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from dpframe.core.exact import show
 from dpframe.plots.style import BAR, INK, MARK, WIDTH, altair, data, finished, shown
 
 _MOST = 1000
@@ -35,7 +36,7 @@ def plot_budget(history: pl.DataFrame, main: str, budget: float, name: str | Non
     total = float(history[main].sum())
     notes = [f"{shown(total)} of {shown(budget)} spent in {_charges(history.height)}"]
     if history["delta"].sum():
-        notes.append(f"and delta {float(history['delta'].sum()):.3g}")
+        notes.append(f"and delta {show(float(history['delta'].sum()), 3)}")
     label = "" if name is None else f" of {name!r}"
     chart = _chart(_thinned(spent).to_dicts(), main, budget)
     return finished(chart, f"Budget{label} over time", notes)

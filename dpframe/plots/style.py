@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
+from dpframe.core.exact import show
 from dpframe.errors import UnsupportedOperation
 
 INK = "#7d7d7d"
@@ -110,7 +111,7 @@ def shown(number: float) -> str:
     """A number in a few digits."""
     if number == 0 or 0.001 <= abs(number) < 1e15:
         return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}"
-    return f"{number:.3g}"
+    return show(number, 3)
 
 
 def only_first(total: int, most: int, what: str, which: str = "the first") -> list[str]:

@@ -96,7 +96,7 @@ def test_amounts_are_of_rho_and_the_budget_is_what_was_given() -> None:
     row = session.history.drop("time", "fingerprint").row(0, named=True)
     assert row == {"epsilon": None, "delta": 0.0, "rho": 0.005, "status": "released"}
     assert repr(session) == (
-        "<Session: rho 0.0122053 of rho 0.0172053 (for epsilon 1, delta 1e-08, added up in rho) "
+        "<Session: rho 0.0122053 of rho 0.0172053 (for epsilon 1, delta 1e-8, added up in rho) "
         "remains, kept in memory only>"
     )
 
@@ -104,7 +104,7 @@ def test_amounts_are_of_rho_and_the_budget_is_what_was_given() -> None:
 def test_a_plan_says_what_it_satisfies_and_what_it_costs() -> None:
     text = count(opened()).explain(epsilon="0.1", delta="1e-9")
     assert text.endswith(
-        "  cost: rho 0.005 (zCDP), for a spend of epsilon 0.1 and delta 1e-09\n"
+        "  cost: rho 0.005 (zCDP), for a spend of epsilon 0.1 and delta 1e-9\n"
         "    the plan by itself satisfies the spend; the session adds up rho, which implies its "
         "epsilon and delta as a whole\n"
         "  session: rho 0.0172053 before; rho 0.0122053 after"

@@ -133,11 +133,11 @@ def test_a_session_shows_its_budget_and_its_last_charges() -> None:
     ("budget", "spend", "words"),
     [
         ({"rho": 1}, {"rho": "0.5"}, ["rho 0.5", "zCDP"]),
-        ({"epsilon": 1, "delta": "1e-6"}, {"epsilon": "0.1"}, ["epsilon 0.9, delta 1e-06"]),
+        ({"epsilon": 1, "delta": "1e-6"}, {"epsilon": "0.1"}, ["epsilon 0.9, delta 1e-6"]),
         (
             {"epsilon": 1, "delta": "1e-6", "composition": "zcdp"},
             {"epsilon": "0.1"},
-            ["epsilon 1, delta 1e-06", "rho 0.005"],
+            ["epsilon 1, delta 1e-6", "rho 0.005"],
         ),
     ],
 )

@@ -10,7 +10,13 @@ from tests.cli.commands import Run
 HELP: dict[str, tuple[str, ...]] = {
     "": ("exit codes:", "demo", "explain", "diff", "approve", "run", "inspect", "ledger"),
     "demo": ("--data FILE",),
-    "explain": ("--format {text,markdown,html,mermaid}", "--output PLAN.json", "--json", "no data"),
+    "explain": (
+        "--format {text,markdown,html,mermaid}",
+        "--size N",
+        "--output PLAN.json",
+        "--json",
+        "no data",
+    ),
     "diff": ("A.json B.json", "Exit code 0 if nothing, 1 if anything", "--json"),
     "approve": ("--by WHO", "--ledger WHERE", "--name BUDGET", "--new-key", "DPFRAME_APPROVAL_KEY"),
     "run": (
@@ -56,6 +62,8 @@ def test_version(run: Run) -> None:
         ["explain"],
         ["explain", "a", "b"],
         ["explain", "a", "--format", "x"],
+        ["explain", "a", "--size", "x"],
+        ["explain", "a", "--size", "9", "--json"],
         ["diff", "a"],
         ["approve"],
         ["inspect"],

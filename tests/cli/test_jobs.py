@@ -165,6 +165,36 @@ def test_an_output_that_cannot_be_is_found_out_before_anything_is_charged(
     assert opened(folder / "budget.db").spent.is_zero
 
 
+SCANNED = GOOD.replace('protect("people.parquet"', 'protect(pl.scan_parquet("people.parquet")')
+
+
+@pytest.mark.parametrize(
+    ("output", "there"),
+    [
+        ("people.parquet", "people.parquet"),
+        ("notes.parquet", "notes.parquet"),
+        ("notes.csv", "notes.csv"),
+        ("new.csv", "new.csv.plan.json"),
+    ],
+)
+def test_only_results_are_replaced(run: Run, folder: Path, output: str, there: str) -> None:
+    """A job may scan a file by itself, and nobody can tell that it is the source."""
+    assert "scan_parquet" in SCANNED
+    job(folder, SCANNED)
+    if not (folder / there).exists():
+        (folder / there).write_text("nobody has this twice")
+    before = (folder / there).read_bytes()
+    done = run("run", "job.py", "--output", output)
+    assert (done.code, done.out) == (5, "")
+    assert f"{there!r} would be replaced, and is no result of dpframe" in done.err
+    assert (folder / there).read_bytes() == before
+    assert opened(folder / "budget.db").spent.is_zero
+    (folder / there).unlink()
+    if there != "people.parquet":
+        for _ in range(2):
+            assert run("run", "job.py", "--output", output).code == 0
+
+
 def test_a_disk_that_is_full_after_the_charge_loses_nothing(
     run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

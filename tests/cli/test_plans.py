@@ -32,6 +32,24 @@ def test_explain_charges_a_job_nothing(run: Run, folder: Path) -> None:
     assert opened(folder / "budget.db").spent.is_zero
 
 
+def test_explain_warns_of_noise_that_is_large_for_a_guess(run: Run, folder: Path) -> None:
+    plan = plan_file(folder)
+    for form in ("text", "markdown", "html"):
+        done = run("explain", "plan.json", "--size", 50, "--format", form)
+        assert done.code == 0
+        assert plan.explain(form, size=50) in done.out  # type: ignore[arg-type]
+        assert "more than a tenth of what 50 individuals amount to" in done.out
+        assert "more than a tenth" not in run("explain", "plan.json", "--format", form).out
+    assert (
+        "more than a tenth of what 50 individuals amount to"
+        in run("explain", toml_job(folder), "--size", 50).out
+    )
+    for size in (0, -3):
+        done = run("explain", "plan.json", "--size", size)
+        assert (done.code, done.out) == (5, "")
+        assert "is a positive whole number" in done.err
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -79,6 +97,20 @@ def test_where_a_plan_cannot_be_written(run: Run, folder: Path) -> None:
     done = run("explain", "plan.json", "--output", "nowhere/plan.json")
     assert (done.code, done.out) == (5, "")
     assert "the plan cannot be written there: No such file" in done.err
+
+
+@pytest.mark.parametrize("there", ["budget.db", "job.toml", "people.parquet", "list.json"])
+def test_a_plan_replaces_plans_only(run: Run, folder: Path, there: str) -> None:
+    job = toml_job(folder)
+    assert run("run", job).code == 0
+    (folder / "list.json").write_text("[]")
+    before = (folder / there).read_bytes()
+    done = run("explain", job, "--output", there)
+    assert (done.code, done.out) == (5, "")
+    assert "the plan would replace a file that holds none" in done.err
+    assert (folder / there).read_bytes() == before
+    for _ in range(2):
+        assert run("explain", job, "--output", "plan.json").code == 0
 
 
 def test_approving_again_says_what_is_different(run: Run, folder: Path) -> None:

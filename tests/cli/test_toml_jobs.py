@@ -234,7 +234,11 @@ MISTAKES: list[tuple[str, str, str]] = [
     ("[spend]", "[spent]", "takes no 'spent'"),
     ("[spend]", "spend = 3\n[query.outputs.m]", ""),
     ("[session]", "output = 3\n[session]", "output is text"),
-    ("[session]", 'output = "./people.parquet"\n[session]', "output would replace the source"),
+    (
+        "[session]",
+        'output = "./people.parquet"\n[session]',
+        "would replace the data that it is made from",
+    ),
     ("[session]", "[session", "it is not TOML"),
     ("[session]", "epsilon = \ud800", ""),
 ]
@@ -267,10 +271,32 @@ def test_an_output_that_the_source_would_then_hold_is_refused(
     (folder / "job.toml").write_text(job)
     done = run("run", "job.toml")
     assert done.code == 5
-    assert "output would be read as part of the source the next time" in done.err
+    assert "or be part of it the next time" in done.err
     assert not (folder / "result.parquet").exists()
     (folder / "job.toml").write_text(job.replace("result.parquet", "result.csv"))
     assert run("run", "job.toml").code == 0
+    done = run("run", "job.toml", "--output", output.format(folder))
+    assert done.code == 5
+    assert "or be part of it the next time" in done.err
+    assert opened(folder / "budget.db").spent == dp.PureDP("0.25")
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "among"),
+    [
+        ("*.parquet", "inner/result.parquet", False),
+        ("**/*.parquet", "inner/result.parquet", True),
+        ("**/*.parquet", "result.parquet", True),
+        ("peop[kl]e.parquet", "peopke.parquet", True),
+        ("peop[kl]e.parquet", "peopme.parquet", False),
+    ],
+)
+def test_patterns_match_as_engines_match_them(
+    run: Run, folder: Path, source: str, output: str, among: bool
+) -> None:
+    (folder / "inner").mkdir()
+    (folder / "job.toml").write_text(GOOD.replace("people.parquet", source))
+    assert run("run", "job.toml", "--output", output).code == (5 if among else 0)
 
 
 @pytest.mark.parametrize("source", ["people.parquet", "peop*.parquet"])

@@ -7,6 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -106,8 +107,27 @@ def test_budgets_are_values() -> None:
     with pytest.raises(AttributeError):
         dp.PureDP(1).exact_epsilon = Fraction(9)  # type: ignore[misc]
     assert repr(dp.PureDP(0.3)) == "PureDP(epsilon=0.3)"
-    assert repr(dp.ApproxDP(1, "1e-8")) == "ApproxDP(epsilon=1, delta=1e-08)"
+    assert repr(dp.ApproxDP(1, "1e-8")) == "ApproxDP(epsilon=1, delta=1e-8)"
     assert repr(dp.ZCDP("0.1")) == "ZCDP(rho=0.1)"
-    assert dp.ZCDP("0.1", "1e-9").words() == "rho 0.1, delta 1e-09"
+    assert dp.ZCDP("0.1", "1e-9").words() == "rho 0.1, delta 1e-9"
     assert dp.PureDP(0).is_zero
     assert not dp.ApproxDP(0, "1e-9").is_zero
+
+
+@pytest.mark.parametrize("delta", [1e-6, "1e-6", Fraction(1, 10**6)])
+def test_a_delta_reads_the_same_wherever_it_is_shown(delta: Any) -> None:
+    session = dp.Session(epsilon=1, delta=delta)
+    people = session.protect(pl.LazyFrame(schema={"x": pl.Float64}), unit=dp.Rows())
+    query = people.agg(dp.sum("x", (0, 1), mechanism="discrete_gaussian"))
+    texts = [repr(session), repr(session.budget), session.budget.words()]
+    texts += [
+        query.explain(epsilon=1, delta=delta),
+        query.plan(epsilon=1, delta=delta).cost.words(),
+    ]
+    with pytest.raises(dp.BudgetExceeded) as over:
+        query.collect(epsilon=2, delta=delta)
+    with pytest.raises(dp.InvalidBudget) as pure:
+        dp.Session(epsilon=1).collect(query, epsilon=1, delta=delta)
+    texts.append(str(over.value))
+    assert all("1e-6" in text for text in texts)
+    assert not any("e-0" in text for text in [*texts, str(pure.value)])

@@ -120,10 +120,11 @@ def test_the_root_of_zero_and_of_less() -> None:
     [
         (Fraction(3), "3"),
         (Fraction(1, 3), "0.333333"),
-        (Fraction(1, 10**8), "1e-08"),
+        (Fraction(1, 10**8), "1e-8"),
+        (Fraction(15, 10**13), "1.5e-12"),
         (0.5, "0.5"),
         (2.0, "2"),
-        (10**20, "1e+20"),
+        (10**20, "1e20"),
         (Fraction(10**400), "inf"),
         (Fraction(10**400, 3), "inf"),
         (-Fraction(10**400, 3), "-inf"),

@@ -115,7 +115,7 @@ def test_shares_and_what_is_asked_for_are_shown() -> None:
     assert "cost epsilon 0.25, 25% of the plan" in text
     assert "cost epsilon 0.75, 75% of the plan" in text
     assert line(made, "cost: ") == (
-        "cost: epsilon 1 (approximate DP), of epsilon 1 and delta 1e-07 allowed"
+        "cost: epsilon 1 (approximate DP), of epsilon 1 and delta 1e-7 allowed"
     )
 
 

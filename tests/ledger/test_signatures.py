@@ -18,6 +18,7 @@ SECRET = "hmac:a secret of reviewers"
 PRIVATE = "ed25519:9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60"
 PUBLIC = "ed25519-public:d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"
 APPROVAL = ("census", "f" * 64, "Ann")
+MESSAGE = b'["dpframe approval 1", "census", "%s", "Ann"]' % (b"f" * 64)
 
 
 def key(text: str) -> ApprovalKey:
@@ -69,16 +70,19 @@ def test_who_has_the_public_key_cannot_sign() -> None:
     public = PUBLIC.partition(":")[2]
     forged = key("hmac:" + public).sign(*APPROVAL)
     assert not key(PUBLIC).verifies(forged, *APPROVAL)
-    for guess in (public, PUBLIC):  # as where a public key is taken for a secret
-        forged = f"hmac-sha256:{hmac.digest(guess.encode(), b'x', hashlib.sha256).hex()}"
+    for guess in (public, PUBLIC, bytes.fromhex(public)):  # taken for a secret
+        secret = guess if isinstance(guess, bytes) else guess.encode()
+        forged = f"hmac-sha256:{hmac.digest(secret, MESSAGE, hashlib.sha256).hex()}"
         assert not key(PUBLIC).verifies(forged, *APPROVAL)
+    assert key("hmac:" + PUBLIC).verifies(  # the forgery is one where the key is a secret
+        f"hmac-sha256:{hmac.digest(PUBLIC.encode(), MESSAGE, hashlib.sha256).hex()}", *APPROVAL
+    )
 
 
 def test_signatures_are_those_of_the_standard() -> None:
-    message = b'["dpframe approval 1", "census", "%s", "Ann"]' % (b"f" * 64)
     made = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(PRIVATE.partition(":")[2]))
-    assert key(PRIVATE).sign(*APPROVAL) == f"ed25519:{made.sign(message).hex()}"
-    digest = hmac.new(SECRET.removeprefix("hmac:").encode(), message, hashlib.sha256).hexdigest()
+    assert key(PRIVATE).sign(*APPROVAL) == f"ed25519:{made.sign(MESSAGE).hex()}"
+    digest = hmac.new(SECRET.removeprefix("hmac:").encode(), MESSAGE, hashlib.sha256).hexdigest()
     assert key(SECRET).sign(*APPROVAL) == f"hmac-sha256:{digest}"
 
 

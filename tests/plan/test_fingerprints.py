@@ -198,6 +198,14 @@ FAMILIES: dict[str, list[Callable[[], dp.Plan]]] = {
         lambda: plan(lambda p: p.dp_histogram("age", bins=[*range(0, 99, 3)])),
         lambda: plan(lambda p: p.dp_histogram("age", bins=[*range(0, 96, 3), 97])),
     ],
+    "declarations": [
+        lambda: plan(filtered(CITY.is_in(MANY)), categories={"city": MANY}),
+        lambda: plan(filtered(CITY.is_in(MANY)), categories={"city": [*MANY[:-1], "x"]}),
+        lambda: plan(filtered(CITY.is_in(MANY)), categories={"city": MANY[:-1]}),
+        lambda: plan(filtered(CITY.is_in(MANY))),
+        lambda: plan(lambda p: p.dp_n_unique("city"), categories={"city": MANY}),
+        lambda: plan(lambda p: p.dp_n_unique("city"), categories={"city": [*MANY[:-1], "x"]}),
+    ],
     "quantiles": [
         lambda: plan(lambda p: p.dp_quantile("age", "0.5", (0, 9))),
         lambda: plan(lambda p: p.dp_quantile("age", "0.500001", (0, 9))),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -196,6 +197,20 @@ def test_a_delta_below_that_of_the_mechanisms_is_refused(name: str) -> None:
         assert read(forged(name, half, less)) is None
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_a_cost_that_is_a_little_too_low_is_refused(name: str) -> None:
+    """All costs alike, so that they still add up."""
+    plan = plan_of(name)
+    part = 1 - Fraction(1, 10**5)
+    costs = [
+        (("releases", i, "cost", release.cost.currency), str(release.cost.main * part))
+        for i, release in enumerate(plan.releases)
+        if release.cost.main
+    ]
+    costs.append((("cost", plan.cost.currency), str(plan.cost.main * part)))
+    assert read(forged(name, *costs)) is None
+
+
 def test_a_way_to_compose_that_costs_less_is_refused() -> None:
     plan = plan_of("grouped")
     assert plan.composition == "sum"
@@ -234,7 +249,14 @@ def test_a_forger_cannot_make_a_reader_compose_forever() -> None:
 
 
 @pytest.mark.parametrize(
-    ("norm", "shown", "exact"), [("linf", 100.0, "100"), ("l2", 100.0, "10000"), ("l2", 0.5, "1/4")]
+    ("norm", "shown", "exact"),
+    [
+        ("linf", 100.0, "100"),
+        ("l2", 100.0, "10000"),
+        ("l2", 0.5, "1/4"),
+        ("l1", 9.0, "9"),
+        ("l0", 0, 0),
+    ],
 )
 def test_norms_that_no_vector_has_are_refused(norm: str, shown: float, exact: str) -> None:
     """Noise that is made for one of them would be read beside another."""
@@ -242,3 +264,63 @@ def test_norms_that_no_vector_has_are_refused(norm: str, shown: float, exact: st
     squared = "l2_squared" if norm == "l2" else norm
     changes = ((*release, "sensitivity", norm), shown), ((*release, "exact", squared), exact)
     assert read(forged("grouped", *changes)) is None
+
+
+@pytest.mark.parametrize(("changed", "part"), [({"l0": 1}, None), ({"l0": 2, "l2": 3.0}, "9")])
+def test_an_l2_norm_below_that_of_such_a_vector_is_refused(
+    changed: dict[str, object], part: str | None
+) -> None:
+    """Gaussian noise is made for it."""
+    name = "three_rows_changed"
+    before = plan_of(name).releases[0]
+    assert before.mechanism == "discrete_gaussian"
+    assert (before.exact.l0, before.exact.l1, before.exact.l2_squared) == (4, 6, 18)
+    changes = [(("releases", 0, "sensitivity", norm), value) for norm, value in changed.items()]
+    if "l0" in changed:
+        changes.append((("releases", 0, "exact", "l0"), changed["l0"]))
+    if part is not None:
+        changes.append((("releases", 0, "exact", "l2_squared"), part))
+    assert read(forged(name, *changes)) is None
+
+
+@pytest.mark.parametrize("squared", ["-1", "0", "1/1000000", "1296"])
+def test_a_square_that_no_ranges_of_scores_have_is_refused(squared: str) -> None:
+    """A choice is counted by it, in rho."""
+    name = "quantile_of_candidates"
+    plan = plan_of(name)
+    (release,) = plan.releases
+    assert release.scores is not None
+    assert (release.scores.l2_squared, release.spread.groups) == (324, 1)
+    less = Fraction(1, 10**6)
+    changes = (
+        (("releases", 0, "scores", "l2_squared"), squared),
+        (("releases", 0, "cost", "rho"), str(release.cost.main * less)),
+        (("cost", "rho"), str(plan.cost.main * less)),
+    )
+    assert read(forged(name, *changes)) is None
+    assert read(forged(name, changes[0])) is None
+
+
+PART_COST = {"measure": "approximate DP", "epsilon": "1/4", "delta": "0"}
+OTHER = {"measure": "zCDP", "rho": "1000", "delta": "0"}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("requested", {**PART_COST, "epsilon": "1/5"}),
+        ("requested", OTHER),
+        ("remaining", OTHER),
+        ("share", {"parts": 5, "touched": 0, "charged": PART_COST}),
+        ("share", {"parts": -5, "touched": 2, "charged": PART_COST}),
+        ("share", {"parts": 1, "touched": 2, "charged": PART_COST}),
+        ("share", {"parts": 5, "touched": 2, "charged": {**PART_COST, "epsilon": "1"}}),
+        ("share", {"parts": 5, "touched": 2, "charged": OTHER}),
+    ],
+)
+def test_what_no_session_has_is_refused(field: str, value: object) -> None:
+    """It is not under the fingerprint, and reviewers read it."""
+    found = whole("part")
+    assert read(with_digest(with_value(found, ("session", field), found["session"][field])))
+    assert found["plan"]["cost"] == PART_COST
+    assert read(with_digest(with_value(found, ("session", field), value))) is None
