@@ -114,6 +114,12 @@ PLANS: dict[str, Plan] = {
         SUMS,
         BY_S,
     ),
+    "slices past the end": Plan(
+        'f.with_columns(i=pl.col("s").str.slice(2**33, 2).str.len_chars() + 1, '
+        'n=pl.col("s").str.head(2**63 - 1).str.len_chars(), '
+        'x=pl.col("s").str.slice(1, 2**40).str.len_chars() * 1.0)',
+        SUMS + ', n=pl.col("n").dp_sum((0, 99))',
+    ),
     "replaced": Plan(
         'f.with_columns(i=pl.col("s").replace_strict({"a": 1, "é": 5}, default=2))', SUMS
     ),
