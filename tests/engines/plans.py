@@ -164,6 +164,11 @@ PLANS: dict[str, Plan] = {
         f'y=pl.col("y").dp_histogram({[k / 2 for k in range(150)]}, other=True)',
         BY_E,
     ),
+    "many bins of whole numbers": Plan(
+        "f",
+        'n=pl.col("n").dp_histogram(100, bounds=(0, 50)), '
+        'i=pl.col("i").dp_histogram(100, bounds=(2**63 - 1, 2**64), other=True)',
+    ),
     "points": Plan(
         "f",
         'a=pl.col("x").dp_median((-100, 100)), b=pl.col("n").dp_quantile(0.9, (0, 100)), '
