@@ -84,6 +84,11 @@ PLANS: dict[str, Plan] = {
         'f.with_columns(i=pl.col("i") // pl.col("n"), x=pl.col("x") / pl.col("y"))', SUMS
     ),
     "remainders": Plan('f.with_columns(i=pl.col("i") % pl.col("n") + pl.col("j") % 7)', SUMS),
+    "large divisors": Plan(
+        'f.with_columns(i=pl.col("j") // (2**63 - 1) + pl.col("k") // 2**62, '
+        'n=pl.col("n") % (2**63 - 1) + pl.col("j") % 2**62)',
+        SUMS + ', c=pl.col("n").dp_count()',
+    ),
     "float arithmetic": Plan(
         'f.with_columns(x=(pl.col("x") * 1.1 - pl.col("y")) * pl.col("z") + pl.col("n"))', SUMS
     ),
