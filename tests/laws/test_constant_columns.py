@@ -87,7 +87,7 @@ def test_one_row_does_not_decide_how_many_count(engine: Engine) -> None:
         people = session.protect(pl.DataFrame({"k": [None, 1] * 500 + [number]}), dp.Rows())
         for differs in (pl.lit(5).ne_missing(value), ~(pl.lit(800) < value).fill_null(False)):
             for query in (
-                people.agg(differs.dp_sum()),
+                people.agg(dp.sum(differs)),
                 people.with_columns(x=differs).dp_sum("x"),
                 people.filter(differs).dp_count(),
             ):
