@@ -144,7 +144,7 @@ def _from_real(scope: Scope, a: Made, target: DType) -> Made:
         number = scope.once(number)
         size = number.having(number.expr.abs(), FLOAT64)
         size = size.having(size.expr.floor(), FLOAT64) if small else floored(scope, size)
-        whole = nw.when(number.expr < 0).then(-size.expr).otherwise(size.expr)
+        whole = nw.when(number.expr < 0).then(size.expr * -1.0).otherwise(size.expr)
         cut = replace(size, expr=whole)
     known = nw.when(ok.expr).then(cut.expr.cast(scope.ns.native_type(target)))
     first, last = (

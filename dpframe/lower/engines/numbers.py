@@ -163,7 +163,7 @@ def _products(a: Made, b: Made) -> tuple[End, End]:
 def negated(scope: Scope, a: Made) -> Made:
     if a.dtype.is_float:
         a = real(scope, a)
-        return a.having(-a.expr, FLOAT64, _minus(a.hi), _minus(a.lo))
+        return a.having(a.expr * -1.0, FLOAT64, _minus(a.hi), _minus(a.lo))
     return sub(scope, scope.ns.constant(0, a.dtype), a)
 
 
