@@ -533,6 +533,14 @@ def test_key_columns_with_names_of_patterns_are_refused() -> None:
         protected(pl.DataFrame({"k": [1]})).join(public, left_on="k", right_on="^k$", how="semi")
 
 
+@pytest.mark.parametrize("name", ["len", "rows", "rows_"])
+def test_keys_may_be_named_like_what_counts_them(name: str) -> None:
+    public = pl.DataFrame({name: [1, 1, 2], "w": [1, 2, 3]})
+    people = dp.Session(epsilon=10**15).protect(pl.DataFrame({name: [1, 2]}), dp.Rows())
+    query = people.join(public, on=name).dp_count()
+    assert query.collect(epsilon=10**15).item() == 3
+
+
 def test_columns_may_be_named_like_those_that_joins_add() -> None:
     names = ["key0_", "key0__", "key1_", "hash", "rank", "unit", "key0", "g0", "v0", "k"]
     frame = pl.DataFrame({"id": [1, 1, 2], **{name: [1, 2, 1] for name in names}})

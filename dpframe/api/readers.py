@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import tempfile
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from glob import glob
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+from polars.io.plugins import register_io_source
 
 from dpframe.errors import EngineError, UnsupportedOperation
 from dpframe.rows.failures import FAILURES
@@ -64,11 +65,11 @@ def from_arrow(data: Any) -> pl.LazyFrame:
     import pyarrow.dataset as pads  # type: ignore[import-untyped]
 
     if isinstance(data, pads.Dataset):
-        return pl.scan_pyarrow_dataset(data)
+        return _from_dataset(data)
     if isinstance(data, pa.RecordBatchReader):
         if not any(pa.types.is_dictionary(field.type) for field in data.schema):
             return _spilled(data)
-        data = data.read_all()  # dictionaries may differ from batch to batch, which files cannot
+        data = _all_of(data)  # dictionaries may differ from batch to batch, which files cannot
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if not isinstance(data, pa.Table):
@@ -80,6 +81,29 @@ def from_arrow(data: Any) -> pl.LazyFrame:
     frame = pl.from_arrow(data)
     assert isinstance(frame, pl.DataFrame)
     return frame.lazy()
+
+
+def _from_dataset(dataset: Any) -> pl.LazyFrame:
+    """A pyarrow dataset, batch by batch. Filters stay with Polars, whose own scan hands some to
+    pyarrow, where NaN is not above all numbers.
+    """
+
+    def read(
+        columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, size: int | None
+    ) -> Iterator[pl.DataFrame]:
+        left = rows
+        for batch in dataset.to_batches(columns=columns or None):
+            part = pl.from_arrow(batch)
+            assert isinstance(part, pl.DataFrame)
+            part = part if left is None else part.head(left)
+            left = None if left is None else left - part.height
+            yield part if predicate is None else part.filter(predicate)
+            if left == 0:
+                return
+
+    empty = pl.from_arrow(dataset.schema.empty_table())
+    assert isinstance(empty, pl.DataFrame)
+    return register_io_source(read, schema=empty.schema)
 
 
 def _spilled(reader: Any) -> pl.LazyFrame:
@@ -103,7 +127,20 @@ def _spilled(reader: Any) -> pl.LazyFrame:
         _remove(path)
         raise
     _remove(path)
-    raise EngineError(
+    raise _unreadable(failed)
+
+
+def _all_of(reader: Any) -> Any:
+    """All batches as a table."""
+    try:
+        return reader.read_all()
+    except FAILURES as error:
+        failed = type(error).__name__
+    raise _unreadable(failed)
+
+
+def _unreadable(failed: str) -> EngineError:
+    return EngineError(
         f"the batches cannot be read ({failed}); the message is withheld because it may quote "
         "private data",
         where="session.protect(reader, ...)",

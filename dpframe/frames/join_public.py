@@ -13,6 +13,7 @@ from dpframe.frames.facts import FrameFacts, require_plain_names
 from dpframe.frames.joins import added_names, joined, require_same_types
 from dpframe.frames.limits import copied
 from dpframe.frames.public import brought, digest, held
+from dpframe.frames.sampling import unused
 from dpframe.frames.step import Step
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.operation import Namespace
@@ -102,7 +103,8 @@ class JoinPublic(Step):
     def fan_out(self) -> int:
         """The largest number of public rows with one key."""
         keyed = self.public.select(self.right_on).drop_nulls()
-        most: int | None = keyed.group_by(self.right_on).len()["len"].max()  # type: ignore[assignment]
+        rows = unused(self.right_on, "rows")
+        most: int | None = keyed.group_by(self.right_on).len(rows)[rows].max()  # type: ignore[assignment]
         return most or 0
 
     def _require_keys(self, before: FrameFacts) -> None:

@@ -25,6 +25,10 @@ class Comparison(RowOperation):
     def compare(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
         """The engine's comparison of two operands of one type."""
 
+    def mirrored(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
+        """The same comparison with the second operand first."""
+        return self.compare(b, a)
+
     def domain(self, args: Sequence[Domain], options: Options) -> Domain:
         comparable(args, self.ordered)
         return boolean(nullable=any(d.nullable for d in args))
@@ -34,7 +38,8 @@ class Comparison(RowOperation):
     ) -> pl.Expr:
         common = comparable(domains, self.ordered)
         a, b = (common.lower(e, d.dtype) for e, d in zip(args, domains, strict=True))
-        return self.compare(a, b)
+        # Polars yields one row where a constant comes first and all rows of a column hold one value
+        return self.compare(a, b) if a.meta.root_names() else self.mirrored(a, b)
 
     def words(self, args: Sequence[str], options: Options) -> str:
         return f"({args[0]} {self.symbol} {args[1]})"
@@ -88,6 +93,9 @@ class Lt(Comparison):
     def compare(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
         return a < b
 
+    def mirrored(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
+        return b > a
+
 
 class Le(Comparison):
     name = "le"
@@ -102,6 +110,9 @@ class Le(Comparison):
 
     def compare(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
         return a <= b
+
+    def mirrored(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
+        return b >= a
 
 
 class Gt(Comparison):
@@ -119,6 +130,9 @@ class Gt(Comparison):
     def compare(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
         return a > b
 
+    def mirrored(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
+        return b < a
+
 
 class Ge(Comparison):
     name = "ge"
@@ -133,6 +147,9 @@ class Ge(Comparison):
 
     def compare(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
         return a >= b
+
+    def mirrored(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
+        return b <= a
 
 
 class EqMissing(Comparison):

@@ -101,6 +101,46 @@ def test_batches_that_fail_leave_no_file(tmp_path: Path, monkeypatch: pytest.Mon
     assert not list(tmp_path.iterdir())
 
 
+def test_dictionaries_that_fail_say_nothing() -> None:
+    first = pa.record_batch({"g": pa.array(["a"]).dictionary_encode()})
+
+    def some() -> Iterator[Any]:
+        yield first
+        raise ValueError("secret-ssn-123")
+
+    with pytest.raises(dp.EngineError) as caught:
+        protected(pa.RecordBatchReader.from_batches(first.schema, some()))
+    assert "secret" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+def test_filters_of_datasets_are_those_of_polars() -> None:
+    frame = pl.DataFrame({"x": [1.0, float("nan"), 3.0, None], "k": [5, -5, 0, None]})
+    for condition in (
+        pl.col("x") > 2,
+        pl.col("x") <= float("inf"),
+        pl.col("x") == float("nan"),
+        (pl.col("x") > 2) | (pl.col("k") > 3),
+        pl.col("k") * 2 > 3,
+    ):
+        plain, dataset = (
+            exactly(protected(given).filter(condition).dp_count()).item()
+            for given in (frame, pads.dataset(frame.to_arrow()))
+        )
+        assert plain == dataset, str(condition)
+
+
+def test_datasets_of_several_batches(tmp_path: Path) -> None:
+    for i, names in enumerate((["a", "b", None], ["c", "a", "a"])):
+        table = pa.table({"g": pa.array(names).dictionary_encode(), "x": [i, 2, 3]})
+        with pa.ipc.new_file(tmp_path / f"{i}.arrow", table.schema) as writer:
+            writer.write_table(table)
+    people = protected(pads.dataset(tmp_path, format="ipc"))
+    assert exactly(people.dp_count()).item() == 6
+    grouped = people.filter(pl.col("x") > 0).group_by("g", keys=["a", "c", None])
+    assert exactly(grouped.agg(dp.count()))["len"].to_list() == [2, 1, 1]
+
+
 def test_delta_tables_need_their_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "table" / "_delta_log").mkdir(parents=True)
     monkeypatch.setattr(readers, "find_spec", lambda name: None)

@@ -84,6 +84,11 @@ PLANS: dict[str, Plan] = {
         'f.with_columns(i=pl.col("i") // pl.col("n"), x=pl.col("x") / pl.col("y"))', SUMS
     ),
     "remainders": Plan('f.with_columns(i=pl.col("i") % pl.col("n") + pl.col("j") % 7)', SUMS),
+    "large divisors": Plan(
+        'f.with_columns(i=pl.col("j") // (2**63 - 1) + pl.col("k") // 2**62, '
+        'n=pl.col("n") % (2**63 - 1) + pl.col("j") % 2**62)',
+        SUMS + ', c=pl.col("n").dp_count()',
+    ),
     "float arithmetic": Plan(
         'f.with_columns(x=(pl.col("x") * 1.1 - pl.col("y")) * pl.col("z") + pl.col("n"))', SUMS
     ),
@@ -113,6 +118,12 @@ PLANS: dict[str, Plan] = {
         '.with_columns(i=pl.col("s").str.len_chars())',
         SUMS,
         BY_S,
+    ),
+    "slices past the end": Plan(
+        'f.with_columns(i=pl.col("s").str.slice(2**33, 2).str.len_chars() + 1, '
+        'n=pl.col("s").str.head(2**63 - 1).str.len_chars(), '
+        'x=pl.col("s").str.slice(1, 2**40).str.len_chars() * 1.0)',
+        SUMS + ', n=pl.col("n").dp_sum((0, 99))',
     ),
     "replaced": Plan(
         'f.with_columns(i=pl.col("s").replace_strict({"a": 1, "é": 5}, default=2))', SUMS
@@ -157,6 +168,11 @@ PLANS: dict[str, Plan] = {
         'n=pl.col("n").dp_histogram([0.5, 9.25, 80]), '
         f'y=pl.col("y").dp_histogram({[k / 2 for k in range(150)]}, other=True)',
         BY_E,
+    ),
+    "many bins of whole numbers": Plan(
+        "f",
+        'n=pl.col("n").dp_histogram(100, bounds=(0, 50)), '
+        'i=pl.col("i").dp_histogram(100, bounds=(2**63 - 1, 2**64), other=True)',
     ),
     "points": Plan(
         "f",

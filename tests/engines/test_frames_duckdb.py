@@ -136,6 +136,46 @@ def test_a_connection_that_computes_otherwise_is_refused(setting: str) -> None:
         protected(given, dp.Rows())
 
 
+@pytest.mark.parametrize("name", ["sum(x) AS 1", "hash(a, b) AS 7", '"+"(a, b) AS 1'])
+def test_a_connection_with_macros_for_functions_is_refused(name: str) -> None:
+    connection = connected()
+    connection.execute("CREATE MACRO my_own(x) AS x + 1")
+    given = connection.sql("SELECT 1 AS x, 2 AS user")
+    session = dp.Session(epsilon=1)
+    query = session.protect(given, "user").dp_sum("x", (0, 9), per="unit")
+    connection.execute(f"CREATE MACRO {name}")
+    with pytest.raises(dp.UnsupportedOperation, match="macro"):
+        query.collect(epsilon=1)
+    with pytest.raises(dp.UnsupportedOperation, match="macro"):
+        protected(given)
+    assert session.history.is_empty()
+
+
+def test_a_table_of_the_connection_is_not_taken_for_a_public_frame() -> None:
+    connection = connected()
+    for name in ("held", "frame", "public", "given"):
+        connection.execute(f"CREATE TABLE {name} AS SELECT 'a' AS s, 50 AS w FROM range(100)")
+    people = protected(connection.sql("SELECT 'a' AS s"), dp.Rows())
+    joined = people.join(pl.DataFrame({"s": ["a"], "w": [3]}), on="s")
+    assert joined.dp_sum("w", (0, 99)).collect(epsilon=ENOUGH).item() == 3
+
+
+@pytest.mark.parametrize(
+    ("number", "dtype"),
+    [(2**31, pl.Date), (-(10**6), pl.Date), (2**63 - 1, pl.Date), (2**62, pl.Datetime("us"))],
+)
+def test_constants_that_are_no_dates_of_the_calendar_are_refused(number: int, dtype: Any) -> None:
+    people = protected(relation(), dp.Rows())
+    with pytest.raises(dp.UnsupportedOperation, match="the years 1 to 9999"):
+        people.filter(pl.lit(number).cast(dtype).is_null()).dp_count()
+
+
+def test_a_null_that_becomes_a_date() -> None:
+    none = pl.lit(None, dtype=pl.Int64).floor().cast(pl.Date)
+    dated = protected(relation(), dp.Rows()).with_columns(d=none).filter(pl.col("d").is_null())
+    assert dated.dp_count().collect(epsilon=ENOUGH).item() == 5
+
+
 def test_names_that_sql_reads_otherwise() -> None:
     frame = pl.DataFrame({'a"b': [1], "select": [2], "é 'x'": [3], "c0": [4], "a.b": [5]})
     people = protected(relation(frame), dp.Rows())

@@ -17,7 +17,7 @@ import dpframe as dp
 
 _ROOT = Path(__file__).parents[2]
 _SLOW = """
-import sys, time
+import sys, threading
 import polars as pl, dpframe as dp
 ledger, engine, ready = sys.argv[1:]
 session = dp.Session(epsilon=1, ledger=ledger)
@@ -41,6 +41,10 @@ except dp.EngineError:
     print("engine error")
 except KeyboardInterrupt:
     print("interrupted")
+if engine == "duckdb":  # the connection is free
+    assert not [t for t in threading.enumerate() if "duckdb" in t.name]
+    rows = dp.Session(epsilon=1).protect(connection.sql("SELECT 1 AS x"), dp.Rows())
+    rows.dp_count().collect(epsilon=0.25)
 """
 
 
@@ -68,6 +72,7 @@ def test_an_interrupted_run_keeps_its_charge(engine: str, tmp_path: Path) -> Non
     finally:
         process.kill()
     assert said.strip() in ("interrupted", "engine error")
+    assert process.returncode == 0
     assert _statuses(ledger) == ["failed"]
     _runs_again(ledger, "failed")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import polars as pl
@@ -60,13 +60,18 @@ def _constant(scope: Scope, a: Made, target: DType) -> Made:
 
 def _moment(scope: Scope, a: Made, target: DType) -> Made:
     number = a.constant[0]
-    if target.name == "Date":
-        value: date = _EPOCH.date() + timedelta(days=number)
-    elif target.name == "Datetime" and target.zone is None and target.unit == "us":
-        value = _EPOCH + timedelta(microseconds=number)
-    else:
+    if target.name == "Datetime" and (target.zone is not None or target.unit != "us"):
         return _refuse(scope, a.dtype, target)
-    return scope.ns.constant(value, target)
+    if target.name not in ("Date", "Datetime"):
+        return _refuse(scope, a.dtype, target)
+    if number is None:
+        return scope.ns.constant(None, target)
+    try:
+        if target.name == "Date":
+            return scope.ns.constant(_EPOCH.date() + timedelta(days=number), target)
+        return scope.ns.constant(_EPOCH + timedelta(microseconds=number), target)
+    except OverflowError:
+        raise scope.ns.refused(f"a {target} outside the years 1 to 9999") from None
 
 
 def _from_boolean(scope: Scope, a: Made, target: DType) -> Made:
@@ -141,7 +146,7 @@ def _from_real(scope: Scope, a: Made, target: DType) -> Made:
         number = scope.once(number)
         size = number.having(number.expr.abs(), FLOAT64)
         size = size.having(size.expr.floor(), FLOAT64) if small else floored(scope, size)
-        whole = nw.when(number.expr < 0).then(-size.expr).otherwise(size.expr)
+        whole = nw.when(number.expr < 0).then(size.expr * -1.0).otherwise(size.expr)
         cut = replace(size, expr=whole)
     known = nw.when(ok.expr).then(cut.expr.cast(scope.ns.native_type(target)))
     first, last = (

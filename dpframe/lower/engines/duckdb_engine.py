@@ -46,10 +46,17 @@ _TYPES: Mapping[str, Any] = {
     "TIMESTAMP_NS": pl.Datetime("ns"),
     "TIMESTAMP WITH TIME ZONE": pl.Datetime("us", "UTC"),
 }
-_UNDERSTOOD = (
+_SETTINGS = (
     "current_setting('default_collation') = '' AND current_setting('ieee_floating_point_ops')"
 )
-"""Under other settings text would be grouped, and numbers divided, otherwise."""
+"""Under others text would be grouped, and numbers divided, otherwise."""
+_FUNCTIONS = (
+    "NOT EXISTS (SELECT function_name FROM duckdb_functions() WHERE NOT internal "
+    "INTERSECT SELECT function_name FROM duckdb_functions() WHERE internal)"
+)
+"""A macro is called instead of a function of the same name, even ``sum`` or ``+``."""
+_PATIENCE = 5
+"""Seconds in which a query that was told to stop is expected to do so."""
 
 
 class DuckDBNamespace(EngineNamespace):
@@ -76,9 +83,12 @@ class DuckDBNamespace(EngineNamespace):
         return wrapped(scope, scope.column(total, INT128, -(2**95), 2**95))
 
     def native_frame(self, frame: pl.DataFrame) -> Any:
-        held = frame.to_arrow()  # found by its name
-        found = self._relation.query(f"dpframe_{uuid4().hex}", "SELECT * FROM held")
-        assert held is not None
+        # found by its name, unless the connection has a table of that name
+        dpframe_public_frame_of_a_join = frame.to_arrow()
+        found = self._relation.query(
+            f"dpframe_{uuid4().hex}", "SELECT * FROM dpframe_public_frame_of_a_join"
+        )
+        assert dpframe_public_frame_of_a_join is not None
         return found
 
     def positional(self, native: Any, names: Sequence[str]) -> Any:
@@ -138,12 +148,19 @@ class DuckDBEngine(Engine):
     def require_settings(self) -> None:
         """Refuse a connection on which expressions mean something else."""
         one = self._relation.limit(0).aggregate("count(*) AS n")
-        if one.project(_UNDERSTOOD).fetchall() != [(True,)]:
+        if one.project(_SETTINGS).fetchall() != [(True,)]:
             raise UnsupportedOperation(
                 "the connection has a default collation, or arithmetic other than IEEE's, which "
                 "plans are not known to be right with",
                 where="session.protect(relation, ...)",
                 remedy="RESET default_collation and ieee_floating_point_ops",
+            )
+        if one.project(_FUNCTIONS).fetchall() != [(True,)]:
+            raise UnsupportedOperation(
+                "the connection has a macro with the name of one of DuckDB's functions, which "
+                "would be called instead",
+                where="session.protect(relation, ...)",
+                remedy="give the macro another name",
             )
 
     def frame(self, data: Any) -> EngineFrame:
@@ -162,7 +179,16 @@ class DuckDBEngine(Engine):
     def collect(
         self, frames: Sequence[EngineFrame], *, rehearsed: bool = False
     ) -> list[pl.DataFrame]:
-        return [as_declared(frame, _waited(frame.native.to_arrow_table)) for frame in frames]
+        return [
+            as_declared(frame, _waited(frame.native.to_arrow_table, self._interrupt))
+            for frame in frames
+        ]
+
+    def _interrupt(self) -> None:
+        """Stop what runs on the connection, where it can be reached: not before DuckDB 2."""
+        connection = self._connection or getattr(self._relation, "_con", None)
+        if connection is not None:
+            connection.interrupt()
 
     def shares(self, other: Engine) -> bool:
         if not isinstance(other, DuckDBEngine):
@@ -176,9 +202,9 @@ class DuckDBEngine(Engine):
         return True
 
 
-def _waited(work: Callable[[], Any]) -> Any:
+def _waited(work: Callable[[], Any], interrupt: Callable[[], None]) -> Any:
     """What a query gives, from another thread: DuckDB does not always notice an interruption, and
-    whoever waits here does.
+    whoever waits here does. The query is stopped then, so that the connection can be used again.
     """
     done: list[tuple[bool, Any]] = []
 
@@ -190,8 +216,13 @@ def _waited(work: Callable[[], Any]) -> Any:
 
     thread = Thread(target=run, name="dpframe duckdb", daemon=True)
     thread.start()
-    while thread.is_alive():
-        thread.join(0.1)
+    try:
+        while thread.is_alive():
+            thread.join(0.1)
+    except BaseException:
+        interrupt()
+        thread.join(_PATIENCE)
+        raise
     ((succeeded, result),) = done
     if not succeeded:
         raise result

@@ -211,7 +211,7 @@ def _products(a: Made, b: Made) -> tuple[End, End]:
 def negated(scope: Scope, a: Made) -> Made:
     if a.dtype.is_float:
         a = real(scope, a)
-        return a.having(-a.expr, FLOAT64, _minus(a.hi), _minus(a.lo))
+        return a.having(a.expr * -1.0, FLOAT64, _minus(a.hi), _minus(a.lo))
     return sub(scope, scope.ns.constant(0, a.dtype), a)
 
 
@@ -251,7 +251,7 @@ def remainder(scope: Scope, a: Made, b: Made) -> Made:
     a, b = matched(scope, a, b)
     if not a.dtype.is_integer or a.dtype == INT128:
         raise scope.ns.refused(f"remainders of {a.dtype}")
-    if b.constant and b.constant[0] is not None and 0 < b.constant[0] < 2**62:
+    if _divides(b):
         a, b = widened(scope, a, INT64), widened(scope, b, INT64)
         return typed(a.expr % b.expr, INT64, a, b, lo=0, hi=b.constant[0] - 1)
     a, b = widened(scope, a, INT128), scope.once(widened(scope, b, INT128))
@@ -265,7 +265,7 @@ def floor_divided(scope: Scope, a: Made, b: Made) -> Made:
     a, b = matched(scope, a, b)
     if not a.dtype.is_integer or a.dtype == INT128:
         raise scope.ns.refused(f"floored quotients of {a.dtype}")
-    if _is_positive(b) and a.within(*_EXACT):
+    if _divides(b) and a.within(*_EXACT):
         return _exactly_divided(scope, a, b)
     a = scope.once(widened(scope, a, INT128))
     b = scope.once(widened(scope, b, INT128))
@@ -277,10 +277,12 @@ def floor_divided(scope: Scope, a: Made, b: Made) -> Made:
     return wrapped(scope, wide)
 
 
-def _is_positive(made: Made) -> bool:
-    """Whether it is a constant above zero."""
+def _divides(made: Made) -> bool:
+    """Whether it is a constant above zero, small enough to be added to a remainder in Int64, which
+    is how remainders are made to have the divisor's sign.
+    """
     value = made.constant[0] if made.constant else None
-    return value is not None and value > 0
+    return value is not None and 0 < value < 2**62
 
 
 def _exactly_divided(scope: Scope, a: Made, b: Made) -> Made:

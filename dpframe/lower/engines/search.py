@@ -10,7 +10,7 @@ import polars as pl
 
 from dpframe.core.dtypes import BOOLEAN, INT64, DType
 from dpframe.lower.engines.made import Made, Scope, typed
-from dpframe.lower.engines.numbers import common_whole, widened
+from dpframe.lower.engines.numbers import common_whole, real, widened
 from dpframe.rows.polars_dtypes import from_polars
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Listed:
         edges = self._values.to_list()
 
         def count(scope: Scope, a: Made) -> Made:
-            a = scope.once(a)
+            a = scope.once(real(scope, a) if from_polars(self._values.dtype).is_float else a)
             _require_few(scope, edges)
             found = _counted(scope, a, edges, side == "right", 0)
             return typed(found, INT64, a, lo=0, hi=len(edges))

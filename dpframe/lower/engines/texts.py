@@ -10,6 +10,9 @@ from dpframe.lower.engines.made import Made, Scope, typed
 if TYPE_CHECKING:
     from dpframe.lower.engines.expressions import Expression
 
+_LONGEST = 2**31 - 2
+"""No text has so many characters, and engines fail at larger numbers where there is a text."""
+
 
 def joined(scope: Scope, a: Made, b: Made) -> Made:
     """Two texts as one; null where one is null."""
@@ -43,8 +46,10 @@ class Texts:
         if offset < 0:
             raise self._text.ns.refused("an offset from the end")
 
+        first, most = min(offset, _LONGEST), None if length is None else min(length, _LONGEST)
+
         def part(scope: Scope, a: Made) -> Made:
-            return a.having(a.expr.str.slice(offset, length), STRING)
+            return a.having(a.expr.str.slice(first, most), STRING)
 
         return self._text._then(part)
 
