@@ -76,12 +76,14 @@ class Count(Aggregate):
     def uses(self, request: Request, scope: Scope) -> tuple[Use, ...]:
         if is_per_unit(request, scope):
             return (Use(Additive(Table(UnitRows(_most(request), request.tree))), "count"),)
-        if request.parameters.get("bounds") is not None and request.parameters.get("per") is None:
-            raise InvalidBounds(
-                "the bounds of a count are how often one individual counts, and it counts rows",
-                where=f"{request.name}: dp_count(bounds=...)",
-                remedy='write dp.count(per="unit", bounds=(0, 10)), or leave out the bounds',
-            )
+        if request.parameters.get("bounds") is not None:
+            if request.parameters.get("per") is None:
+                raise InvalidBounds(
+                    "the bounds of a count are how often one individual counts, and it counts rows",
+                    where=f"{request.name}: dp_count(bounds=...)",
+                    remedy='write dp.count(per="unit", bounds=(0, 10)), or leave out the bounds',
+                )
+            _most(request)  # a row is one individual here, and counts once
         part = COUNT if request.tree is None else count_of(request.tree, scope.facts.columns)
         return (Use(part, "count"),)
 

@@ -31,7 +31,7 @@ _PATH = "session.protect(path, ...)"
 def from_files(path: str | Path) -> pl.LazyFrame:
     """A file, all files that a pattern such as ``visits/*.parquet`` matches, or a Delta table."""
     if (Path(path) / "_delta_log").is_dir():
-        return _from_delta(path)
+        return from_delta(str(path))
     scan = _SCANS.get(Path(path).suffix)
     if scan is None:
         raise UnsupportedOperation(
@@ -49,14 +49,15 @@ def from_files(path: str | Path) -> pl.LazyFrame:
     return scan(path)
 
 
-def _from_delta(path: str | Path) -> pl.LazyFrame:
+def from_delta(table: Any) -> pl.LazyFrame:
+    """A Delta table, or the one in a folder."""
     if find_spec("deltalake") is None:
         raise UnsupportedOperation(
             "deltalake is not installed, which Delta tables need",
             where=_PATH,
-            remedy="pip install deltalake",
+            remedy='pip install "dpframe[delta]"',
         )
-    return pl.scan_delta(str(path))
+    return pl.scan_delta(table)
 
 
 def from_arrow(data: Any) -> pl.LazyFrame:

@@ -134,7 +134,7 @@ class Session:
         ----------
         frame
             A Polars DataFrame or LazyFrame; the path of a Parquet, CSV, IPC or NDJSON file, or a
-            pattern such as ``"visits/*.parquet"``; the folder of a Delta table; a pyarrow Table,
+            pattern such as ``"visits/*.parquet"``; a Delta table or its folder; a pyarrow Table,
             batch reader or dataset; a DuckDB relation or a Spark DataFrame, on which queries then
             run. What was done to it before is the data owner's; everything after is checked. Of
             CSV and NDJSON engines infer types from the first rows: scan them with a schema where

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import polars as pl
 
-from dpframe.api.readers import from_arrow, from_files
+from dpframe.api.readers import from_arrow, from_delta, from_files
 from dpframe.errors import DPFrameError, EngineError, UnsupportedOperation
 from dpframe.lower import Place
 from dpframe.lower.engines.choice import ENGINES, native_engine, of_one, placed
@@ -163,12 +163,14 @@ def protected_source(frame: object, engine: str | None = None) -> Source:
             return Source(from_files(frame), given=frame)
         case _ if type(frame).__module__.split(".")[0] == "pyarrow":
             return Source(from_arrow(frame), given=frame)
+        case _ if type(frame).__module__.split(".")[0] == "deltalake":
+            return Source(from_delta(frame), given=frame)
         case _:
             raise UnsupportedOperation(
                 f"a {_kind_of(frame)} cannot be protected",
                 where="session.protect(frame, ...)",
                 remedy="pass a Polars DataFrame or LazyFrame, a path, a DuckDB relation, a Spark "
-                "DataFrame, or a pyarrow Table, batch reader or dataset",
+                "DataFrame, a Delta table, or a pyarrow Table, batch reader or dataset",
             )
 
 

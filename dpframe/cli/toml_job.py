@@ -12,6 +12,7 @@
     path = "people.parquet"
     unit = "user_id"                   # or {adjacency = "add-remove", contributions = 1}
     bounds = {age = [0, 120]}
+    engine = "duckdb"                  # optional
 
     [query]
     filter = ["age >= 40"]
@@ -113,7 +114,7 @@ def _session(given: dict[str, Any], folder: Path) -> Session:
 
 
 def _source(session: Session, given: dict[str, Any], folder: Path) -> PrivateFrame:
-    _only(given, {"path", "unit", "name", "bounds", "categories"}, "[source]")
+    _only(given, {"path", "unit", "name", "bounds", "categories", "engine"}, "[source]")
     for name in ("path", "unit"):
         if name not in given:
             raise _WrongError(f"[source] has no {name}")

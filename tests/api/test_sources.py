@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import deltalake
 import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.dataset as pads  # type: ignore[import-untyped]
@@ -146,11 +147,17 @@ def test_delta_tables_need_their_reader(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(readers, "find_spec", lambda name: None)
     with pytest.raises(dp.UnsupportedOperation, match="deltalake is not installed"):
         protected(tmp_path / "table")
-    scanned: list[str] = []
-    monkeypatch.setattr(readers, "find_spec", lambda name: name)
-    monkeypatch.setattr(pl, "scan_delta", lambda path: scanned.append(path) or FRAME.lazy())
-    assert exactly(protected(tmp_path / "table").dp_count()).item() == 3
-    assert scanned == [str(tmp_path / "table")]
+
+
+def test_delta_tables_are_read_as_they_are(tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    FRAME.write_delta(table)
+    FRAME.write_delta(table, mode="append")
+    deltalake.DeltaTable(table).delete("age > 35")
+    for given in (table, str(table), deltalake.DeltaTable(table)):
+        people = protected(given)
+        assert exactly(people.dp_count()).item() == 4
+        assert exactly(people.dp_sum("age", (0, 99))).item() == 60
 
 
 def test_scanned_files_are_read_when_a_query_runs(tmp_path: Path) -> None:

@@ -102,6 +102,18 @@ def test_every_field(run: Run, folder: Path) -> None:
     assert session.history.height == 1
 
 
+def test_an_engine(run: Run, folder: Path) -> None:
+    engine = GOOD.replace("unit = {}", 'unit = {}\nengine = "duckdb"')
+    job(folder, engine)
+    done = run("run", "job.toml")
+    assert done.code == 0, done.err
+    assert "f" in done.out
+    job(folder, engine.replace("duckdb", "sqlite"))
+    refused = run("run", "job.toml")
+    assert refused.code == 5
+    assert "there is no engine 'sqlite'" in refused.err
+
+
 @pytest.mark.parametrize(
     "output",
     [
@@ -186,7 +198,7 @@ MISTAKES: list[tuple[str, str, str]] = [
     ("unit = {}", "unit = {}\nbounds = {age = [3, 'x']}", ""),
     ("unit = {}", "unit = {}\nbounds = {nobody = [0, 1]}", "nobody"),
     ("unit = {}", "unit = {}\ncategories = {sex = 3}", ""),
-    ("unit = {}", "unit = {}\nengine = 'x'", "[source] takes no 'engine'"),
+    ("unit = {}", "unit = {}\nengines = 'x'", "[source] takes no 'engines'"),
     ('filter = "age >= 40"', "filter = 3", "an expression is text, not 3"),
     ('filter = "age >= 40"', 'filter = "age >"', "this is not an SQL expression"),
     ('filter = "age >= 40"', 'filter = ""', "this is not an SQL expression"),
