@@ -66,6 +66,9 @@ class EngineFrame:
 
     # -- rows and columns -----------------------------------------------------------------------
 
+    def _scope(self) -> Scope:
+        return Scope(self.ns, self.columns, self.names)
+
     def _staged(self, scope: Scope) -> Any:
         """The Narwhals frame with the columns of all stages beside it."""
         frame = self._native
@@ -101,7 +104,7 @@ class EngineFrame:
         )
 
     def with_columns(self, *expressions: Expression) -> EngineFrame:
-        scope = Scope(self.ns, self.columns)
+        scope = self._scope()
         made = {_name(e): scope.made(e) for e in expressions}
         kept = {name: found for name, found in self.names.items() if name not in made}
         return self._built(self._staged(scope), {**self.columns, **made}, kept)
@@ -112,7 +115,7 @@ class EngineFrame:
         asked = [self.ns.col(e) if isinstance(e, str) else e for e in expressions]
         if any(e.reduces for e in asked):
             return self._aggregated([], asked)
-        scope = Scope(self.ns, self.columns)
+        scope = self._scope()
         made = {_name(e): scope.made(e) for e in asked}
         return self._built(self._staged(scope), made, {})
 
@@ -132,7 +135,7 @@ class EngineFrame:
     def filter(self, *predicates: Expression) -> EngineFrame:
         if not predicates:
             return self
-        scope = Scope(self.ns, self.columns)
+        scope = self._scope()
         made = [scope.made(p) for p in predicates]
         frame = self._staged(scope).filter(*(m.expr for m in made))
         return EngineFrame(self.ns, frame.select(*self.names.values()), self.columns, self.names)
@@ -146,14 +149,14 @@ class EngineFrame:
         return Grouped(self, [keys] if isinstance(keys, str) else list(keys))
 
     def _aggregated(self, keys: Sequence[str], expressions: Sequence[Expression]) -> EngineFrame:
-        rows = Scope(self.ns, self.columns)
-        groups = GroupScope(self.ns, rows, {key: self.columns[key] for key in keys})
+        rows = self._scope()
+        kept = {key: self.names[key] for key in keys}
+        groups = GroupScope(self.ns, rows, {key: self.columns[key] for key in keys}, kept)
         made = {_name(e): groups.made(e) for e in expressions}
         staged = self._staged(rows)
         exprs = [e.alias(n) for n, e in groups.aggregates.items()]
-        by = [self.names[key] for key in keys]
+        by = list(kept.values())
         reduced = staged.group_by(*by).agg(*exprs) if by else staged.select(*exprs)
-        kept = {key: self.names[key] for key in keys}
         beside = EngineFrame(self.ns, reduced, {}, {})
         every = {**{key: self.columns[key] for key in keys}, **made}
         return self._built(beside._staged(groups), every, kept)

@@ -93,12 +93,23 @@ class Stage:
 
 
 class Scope:
-    """What expressions are made in: a frame's columns, and stages of columns beside them."""
+    """What expressions are made in: a frame's columns, and stages of columns beside them.
 
-    def __init__(self, ns: EngineNamespace, columns: Mapping[str, Made]) -> None:
+    Parameters
+    ----------
+    ns, columns
+        The namespace, and what is known of each column.
+    names
+        What columns are called underneath.
+    """
+
+    def __init__(
+        self, ns: EngineNamespace, columns: Mapping[str, Made], names: Mapping[str, str]
+    ) -> None:
         self.ns = ns
         self.columns = columns
         self.stages: list[Stage] = []
+        self._names = {id(columns[c].expr): (columns[c].expr, name) for c, name in names.items()}
         self._memo: dict[int, tuple[object, Made]] = {}
 
     def made(self, expression: Expression) -> Made:
@@ -114,12 +125,19 @@ class Scope:
         """The same as a column, for what is used more than once."""
         if made.is_plain:
             return made
-        name = self.ns.fresh()
-        self._stage(made.stage).columns[name] = made.expr
-        return replace(made, expr=self.ns.nw.col(name), stage=made.stage + 1, is_plain=True)
+        name, stage = self.name_of(made)
+        return replace(made, expr=self._held(name), stage=stage, is_plain=True)
+
+    def _held(self, name: str) -> Any:
+        """A column whose name is remembered."""
+        column = self.ns.nw.col(name)
+        self._names[id(column)] = column, name
+        return column
 
     def name_of(self, made: Made) -> tuple[str, int]:
         """The name of a column that holds it, and the stage from which that is there."""
+        if id(made.expr) in self._names:
+            return self._names[id(made.expr)][1], made.stage
         name = self.ns.fresh()
         self._stage(made.stage).columns[name] = made.expr
         return name, made.stage + 1
@@ -149,8 +167,10 @@ class Scope:
 class GroupScope(Scope):
     """What aggregates are made in: rows below, and columns of aggregates above."""
 
-    def __init__(self, ns: EngineNamespace, rows: Scope, keys: Mapping[str, Made]) -> None:
-        super().__init__(ns, keys)
+    def __init__(
+        self, ns: EngineNamespace, rows: Scope, keys: Mapping[str, Made], names: Mapping[str, str]
+    ) -> None:
+        super().__init__(ns, keys, names)
         self.rows = rows
         self.aggregates: dict[str, Any] = {}
         self._found: dict[tuple[int, str], Made] = {}
@@ -168,4 +188,4 @@ class GroupScope(Scope):
         """An aggregate as a column."""
         name = self.ns.fresh()
         self.aggregates[name] = expr
-        return Made(self.ns.nw.col(name), dtype, lo, hi, is_plain=True)
+        return Made(self._held(name), dtype, lo, hi, is_plain=True)
