@@ -25,6 +25,7 @@ def session() -> Iterator[Any]:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "3")
         .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.parquet.datetimeRebaseModeInRead", "CORRECTED")  # asked by 3.5
         .getOrCreate()
     )
     made.sparkContext.setLogLevel("OFF")
