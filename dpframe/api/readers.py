@@ -85,26 +85,37 @@ def from_arrow(data: Any) -> pl.LazyFrame:
 
 
 def _from_dataset(dataset: Any) -> pl.LazyFrame:
-    """A pyarrow dataset, batch by batch. Filters stay with Polars, whose own scan hands some to
-    pyarrow, where NaN is not above all numbers.
+    """A pyarrow dataset, batch by batch, with categories as what they stand for: batches may have
+    different ones. Filters stay with Polars, whose own scan hands some to pyarrow, where NaN is not
+    above all numbers.
     """
+    import pyarrow as pa
 
     def read(
         columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, size: int | None
     ) -> Iterator[pl.DataFrame]:
         left = rows
         for batch in dataset.to_batches(columns=columns or None):
-            part = pl.from_arrow(batch)
-            assert isinstance(part, pl.DataFrame)
+            part = _plain(pa.Table.from_batches([batch]))
             part = part if left is None else part.head(left)
             left = None if left is None else left - part.height
             yield part if predicate is None else part.filter(predicate)
             if left == 0:
                 return
 
-    empty = pl.from_arrow(dataset.schema.empty_table())
-    assert isinstance(empty, pl.DataFrame)
-    return register_io_source(read, schema=empty.schema)
+    return register_io_source(read, schema=_plain(dataset.schema.empty_table()).schema)
+
+
+def _plain(table: Any) -> pl.DataFrame:
+    """A pyarrow table as a frame without categories."""
+    import pyarrow as pa
+
+    for i, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(i, field.name, table[i].cast(field.type.value_type))
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    return frame
 
 
 def _spilled(reader: Any) -> pl.LazyFrame:
