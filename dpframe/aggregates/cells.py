@@ -242,7 +242,9 @@ def _missing(value: Value) -> str:
 
 
 def _comparable(numbers: tuple[Fraction, ...], value: Value) -> list[int] | list[float]:
-    """Constants in the number's own type, so that comparisons are exact."""
+    """Constants in the number's own type, so that comparisons are exact; but where some are no
+    Int64, whole numbers are compared as floats, which are more than 1 apart beyond 2**53.
+    """
     if value.is_whole and all(n.denominator == 1 and -(2**63) <= n < 2**63 for n in numbers):
         return [int(n) for n in numbers]
     return [float(n) for n in numbers]

@@ -104,16 +104,16 @@ def cell_numbers(value: Any, cells: Cells) -> list[int | None]:
             raise AssertionError("categories are compared with plain values")
         case BinCells(_, edges, other):
             rest = len(edges) - 1 if other else None
-            exact = number(value)
-            listed = [_edge(e, cells.value) for e in edges]
+            exact = _compared(number(value), edges, cells.value)
+            listed = _listed(edges, cells.value)
             if exact is None or not listed[0] <= exact <= listed[-1]:
                 return [rest]
             return [min(sum(e <= exact for e in listed), len(edges) - 1) - 1]
         case PointCells(_, lo, step, points):
             return places(value, Grid(step, lo, 0, points - 1))
         case PositionCells(_, candidates):
-            exact = number(value)
-            listed = [_edge(c, cells.value) for c in candidates]
+            exact = _compared(number(value), candidates, cells.value)
+            listed = _listed(candidates, cells.value)
             if exact is None:
                 return [None]
             return [sum(c <= exact for c in listed) + sum(c < exact for c in listed)]
@@ -121,9 +121,20 @@ def cell_numbers(value: Any, cells: Cells) -> list[int | None]:
             raise AssertionError(cells)
 
 
-def _edge(edge: Fraction, value: Value) -> Fraction:
-    """Edges are floats where values are."""
-    return edge if value.is_whole and edge.denominator == 1 else Fraction(float(edge))
+def _compared(exact: Any, edges: Sequence[Fraction], value: Value) -> Any:
+    """A number as it is compared with edges: a whole one as a float, unless they are whole too."""
+    if exact is None or not value.is_whole or _are_whole(edges, value):
+        return exact
+    return Fraction(float(exact))
+
+
+def _listed(edges: Sequence[Fraction], value: Value) -> list[Fraction]:
+    """Edges as they are compared."""
+    return [e if _are_whole(edges, value) else Fraction(float(e)) for e in edges]
+
+
+def _are_whole(edges: Sequence[Fraction], value: Value) -> bool:
+    return value.is_whole and all(e.denominator == 1 and -(2**63) <= e < 2**63 for e in edges)
 
 
 def category_number(value: Any, cells: CategoryCells, plain: Sequence[Any]) -> int | None:

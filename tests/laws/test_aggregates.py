@@ -315,6 +315,25 @@ def test_extremes_equal_the_reference(grouping: str) -> None:
     check_reference(asked, frame[[]])
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'pl.col("u64").dp_quantile(0.5, candidates=[0.1, 1e18])',
+        'pl.col("u64").dp_quantile(0.5, candidates=[0, 10**18])',
+        'pl.col("i64").dp_histogram([-0.5, 1e18, 2e18])',
+        'pl.col("i64").dp_histogram([0, 10**18, 10**18 + 1])',
+    ],
+)
+def test_large_numbers_beside_fractions_equal_the_reference(text: str) -> None:
+    large = [10**18 + n for n in (-64, -1, 0, 1, 64)]
+    asked = query([text], Rows(), "f")
+    frame = pl.DataFrame(
+        {"u64": [*large, 2**63, 2**63 + 1, 0], "i64": [*large, 0, -1, 2**62]},
+        schema={"u64": pl.UInt64, "i64": pl.Int64},
+    )
+    check_reference(asked, frame.select(names_of(asked)))
+
+
 @settings(max_examples=80)
 @given(expressions(), groupings, some_steps, st.data())
 def test_random_queries_equal_the_reference(
