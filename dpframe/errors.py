@@ -21,6 +21,8 @@ instead. No part is ever derived from private data.
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = [
     "BudgetExceeded",
     "DPFrameError",
@@ -64,11 +66,22 @@ class DPFrameError(Exception):
             lines.append(f"  instead: {self.remedy}")
         return "\n".join(lines)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Exceptions are made anew from `args`, which subclasses need not take.
+        return _remade, (type(self), self.args), dict(self.__dict__)
+
     def at(self, where: str) -> DPFrameError:
         """The same error, located in `where` unless a place is known already."""
         if self.where is None:
             self.where = where
         return self
+
+
+def _remade(kind: type[DPFrameError], args: tuple[Any, ...]) -> DPFrameError:
+    """An error as it was when it was pickled or copied, without its fields and notes."""
+    made = kind.__new__(kind)
+    made.args = args
+    return made
 
 
 class UnsupportedOperation(DPFrameError, AttributeError):

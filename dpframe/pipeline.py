@@ -50,7 +50,7 @@ from dpframe.frames.relation import Relation
 from dpframe.infer import PlannedUse, parts_of
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import Share
-from dpframe.lower import Place
+from dpframe.lower import Place, mark_used, require_threads
 from dpframe.mechanisms import KeyLaw, Law
 from dpframe.parse.groups import MOST_GROUPS, read_groups
 from dpframe.parse.outputs import polars_schema, read_outputs
@@ -123,11 +123,13 @@ def group(
     discover: bool = False,
 ) -> Groups:
     """A group-by with public keys; with `discover` keys that nobody knows are to be chosen."""
+    require_threads()
     return read_groups(by, named, keys, relation.facts.columns, discover)
 
 
 def divide(relation: Relation, by: Sequence[Any], keys: object) -> tuple[dict[Any, Relation], int]:
     """Disjoint parts of a frame, by public key, and in how many of them neighbours can differ."""
+    require_threads()
     return read_parts(relation, by, keys)
 
 
@@ -141,6 +143,7 @@ def ask(
 
     `place` is where it will run, if that is known; its data are not needed.
     """
+    require_threads()
     taken = () if groups is None else groups.names
     query = Query(relation, groups, read_outputs(specs, relation.facts.columns, taken))
     for use in parts_of(query):  # refusals come when the query is built
@@ -192,6 +195,7 @@ def plan(
     DPFrameError
         When the query cannot be answered within the measure.
     """
+    require_threads()
     parts = parts_of(query)
     by = "weights" if any(request.weight != 1 for request in query.requests) else split
     weights, rho_weights = _weights(parts, by)
@@ -224,8 +228,11 @@ def run(
     LedgerError
         When the charge, or that its release is done, cannot be recorded.
     EngineError
-        When the engine fails. The charge stays.
+        When the engine fails. The charge stays. Before it in a process that was forked from one
+        that had used Polars, where no query would end.
     """
+    require_threads()
+    mark_used()
     query = prepared.query
     tables = prepared.tables
     place.rehearse(query.relation, query.groups, tables)

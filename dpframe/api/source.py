@@ -12,7 +12,7 @@ import polars as pl
 
 from dpframe.api.readers import from_arrow, from_delta, from_files
 from dpframe.errors import DPFrameError, EngineError, UnsupportedOperation
-from dpframe.lower import Place
+from dpframe.lower import Place, require_threads
 from dpframe.lower.engines.choice import ENGINES, native_engine, of_one, placed
 from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
@@ -145,7 +145,10 @@ def protected_source(frame: object, engine: str | None = None) -> Source:
     ------
     UnsupportedOperation
         For anything else.
+    EngineError
+        In a process that was forked from one that had used Polars.
     """
+    require_threads()
     if engine is not None and engine not in ENGINES:
         raise UnsupportedOperation(
             f"there is no engine {engine!r}",

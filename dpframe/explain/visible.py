@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
+from dpframe.core.visible import visible
+
 __all__ = ["quoted", "shortened", "visible"]
-
-
-def visible(text: str) -> str:
-    """Text on one line: nothing that an analyst chose can pass for lines of the plan, nor turn the
-    direction in which it is read.
-    """
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def quoted(name: str) -> str:

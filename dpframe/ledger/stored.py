@@ -19,7 +19,7 @@ _OTHER_FLOATS = Fraction(1, 10**6)
 
 
 class StoredLedger:
-    """One budget of a store; safe between threads, forks and processes.
+    """One budget of a store; safe between threads and processes, forked ones included.
 
     Parameters
     ----------

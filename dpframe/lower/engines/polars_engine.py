@@ -10,6 +10,7 @@ import polars as pl
 
 from dpframe.errors import UnsupportedOperation
 from dpframe.lower.engines.engine import Engine
+from dpframe.lower.engines.forked import mark_used, require_threads
 from dpframe.rows.operation import Namespace
 
 Executor: TypeAlias = "Callable[[pl.LazyFrame], pl.DataFrame]"
@@ -73,6 +74,8 @@ class PolarsEngine(Engine):
     def collect(
         self, frames: Sequence[pl.LazyFrame], *, rehearsed: bool = False
     ) -> list[pl.DataFrame]:
+        require_threads()
+        mark_used()
         mode = self._mode
         if callable(mode):
             if not rehearsed:

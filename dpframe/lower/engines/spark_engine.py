@@ -7,6 +7,7 @@ time zone, because those that do not are refused.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -19,7 +20,7 @@ from typing import Any
 import polars as pl
 
 from dpframe.core.dtypes import DType
-from dpframe.errors import UnsupportedOperation
+from dpframe.errors import EngineError, UnsupportedOperation
 from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.frames import EngineFrame
 from dpframe.lower.engines.made import GroupScope, Made, Scope
@@ -159,6 +160,7 @@ class SparkEngine(Engine):
 
     def __init__(self, frame: Any) -> None:
         self._session = frame.sparkSession
+        self._process = os.getpid()
         self._ns = SparkNamespace(self._session)
         if len(set(frame.columns)) < len(frame.columns):
             raise UnsupportedOperation(
@@ -181,7 +183,17 @@ class SparkEngine(Engine):
         return self._ns.frame(data, self.schema_of(data))
 
     def empty(self, data: Any, schema: pl.Schema) -> EngineFrame:
+        self.require_process()
         return self.frame(data.limit(0))
+
+    def require_process(self) -> None:
+        """Refuse a forked process, which would talk to Spark on the connection of its parent."""
+        if self._process != os.getpid():
+            raise EngineError(
+                "this process was forked from the one that the Spark session belongs to, and would "
+                "read its answers; nothing was charged",
+                remedy="protect and ask in the process that opened the session",
+            )
 
     def collect(
         self, frames: Sequence[EngineFrame], *, rehearsed: bool = False
