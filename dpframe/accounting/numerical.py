@@ -1,4 +1,8 @@
-"""Privacy loss distributions: the tightest count of events whose parameters are fixed."""
+"""Privacy loss distributions, for events whose parameters are fixed.
+
+Exact for noise. For choices, of which only the range of losses is known, a pair is used that is the
+worst at every epsilon alone; many of them cost less by rho.
+"""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 The parts of a plan get shares of rho, and rho is the largest at which their privacy loss
 distributions, composed as `dpframe.accounting.PrivacyLossAccountant` composes them, keep epsilon at
-delta. Shares of rho only say how the noise is divided; what holds is the composed distribution,
-which is no more than what zCDP implies and mostly less.
+delta. Shares of rho only say how the noise is divided; what holds is the composed distribution.
+For noise it is no more than what zCDP implies and mostly less; for many choices it may be more.
 """
 
 from __future__ import annotations

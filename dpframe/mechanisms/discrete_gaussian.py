@@ -6,9 +6,7 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
-from statistics import NormalDist
-from typing import ClassVar, Final, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +15,7 @@ from dpframe.accounting.gaussian_delta import delta_bound, variance_for
 from dpframe.core.exact import show
 from dpframe.errors import InvalidBudget
 from dpframe.mechanisms.confidence import DIGITS, miss_per_cell
+from dpframe.mechanisms.gaussian_tail import least_covering
 from dpframe.mechanisms.rounding import (
     in_range,
     nonnegative,
@@ -27,9 +26,6 @@ from dpframe.samplers import OS, BitSource, discrete_gaussian
 from dpframe.samplers.cells import MAX_SCALE, MIN_SCALE
 
 __all__ = ["DiscreteGaussian"]
-
-_SERIES: Final = 512.0
-"""Up to this sigma quantiles come from the series itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +152,8 @@ class DiscreteGaussian:
     def quantile(self, confidence: float | Fraction, cells: int = 1) -> int:
         """The smallest a with P(max of |noise| over `cells` draws <= a) >= confidence.
 
-        From the series up to sigma = 512. Above that from the continuous tail, which is rounded so
-        that a is never too small; it may be too large by a few units in 2**50.
+        Exactly: by floats where their error cannot matter, else by 60 digits, see
+        `dpframe.mechanisms.gaussian_tail`.
 
         Parameters
         ----------
@@ -171,32 +167,8 @@ class DiscreteGaussian:
         InvalidBounds
             When the confidence does not lie between 0 and 1.
         """
-        return _quantile(self.sigma_squared, float(miss_per_cell(confidence, cells)))
+        return least_covering(self.sigma_squared, miss_per_cell(confidence, cells))
 
     def draw(self, n: int, source: BitSource | None = None) -> NDArray[np.int64]:
         """`n` independent draws, exact given ideal bits; modulo 2**64. `source` is for tests."""
         return discrete_gaussian(self.sigma_squared, n, OS if source is None else source)
-
-
-@lru_cache(maxsize=1024)
-def _quantile(sigma_squared: Fraction, miss: float) -> int:
-    sigma = math.sqrt(sigma_squared)
-    normal = -NormalDist().inv_cdf(max(miss / 2, 1e-300))
-    if sigma <= _SERIES:
-        return _quantile_by_series(float(1 / (2 * sigma_squared)), sigma, normal, miss)
-    # P(|x| > a) <= 2 Phi(-(a + 1/2) / sigma) where the density is convex: each term is below its
-    # integral over a unit interval around it. Otherwise each is below the interval before it.
-    # The normaliser is at least sqrt(2 pi) sigma (Poisson summation; CKS 2020, Fact 18).
-    half = Fraction(1, 2) if normal >= 1 + 1 / sigma else Fraction(0)
-    edge = Fraction(sigma * normal * (1 + 2**-49))
-    return max(0, math.ceil(edge - half))
-
-
-def _quantile_by_series(half: float, sigma: float, normal: float, miss: float) -> int:
-    """The least a with 2 sum(exp(-k**2 half), k > a) <= miss * normaliser; rounding is covered."""
-    reach = math.ceil(sigma * (normal + 9.0)) + 2
-    k = np.arange(1, reach + 1, dtype=np.float64)
-    terms = np.exp(-(k * k) * half)
-    tails = np.append(np.cumsum(terms[::-1])[::-1], 0.0)  # tails[a] = sum over k > a
-    tails *= 2.0 / (1.0 + 2.0 * tails[0])
-    return int(np.count_nonzero(tails * (1.0 + 1e-12) > miss))

@@ -62,6 +62,16 @@ def test_each_round_of_a_selection_costs() -> None:
     assert rho_of(thrice, dp.ApproxDP("0.3", 0))[1] == 3 * rho_of(once, dp.ApproxDP("0.1", 0))[1]
 
 
+@pytest.mark.parametrize("mechanism", ["exponential", "permute_and_flip", "report_noisy_max"])
+def test_each_round_costs_whatever_chooses(mechanism: str) -> None:
+    """Noise of the same scale: seven rounds cost seven times what one does."""
+    ranges = (Fraction(4), Fraction(16))
+    once = rho_of(Asked("w", WIDE, mechanism, ranges), dp.ApproxDP("0.1", 0))
+    often = rho_of(Asked("w", WIDE, mechanism, ranges, rounds=7), dp.ApproxDP("0.7", 0))
+    assert often[0] == once[0]
+    assert 0 <= often[1] - 7 * once[1] < once[1] / 10**14
+
+
 def test_randomised_response_costs_half_its_squared_epsilon() -> None:
     asked = Asked("h", WIDE, "randomized_response", responses=(3, 1))
     law, rho = rho_of(asked, dp.ApproxDP("0.3", 0))
