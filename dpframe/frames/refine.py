@@ -106,8 +106,10 @@ def _in_floats(column: Domain, value: object) -> bool:
 
 
 def _another_scale(column: Domain, value: Literal) -> bool:
-    """Whether column and constant count in different physical units."""
-    return column.dtype.is_temporal and column.dtype.name != value.dtype.name
+    """Whether column and constant count in different physical units; a day is its midnight."""
+    same = column.dtype.name == value.dtype.name
+    midnight = column.dtype.name == "Datetime" and value.dtype.name == "Date"
+    return column.dtype.is_temporal and not (same or midnight)
 
 
 def _members(table: dict[str, Domain], name: str, options: dict[str, object]) -> dict[str, Domain]:

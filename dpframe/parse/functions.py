@@ -11,7 +11,8 @@ from types import MappingProxyType
 from typing import Any
 
 from dpframe.core.domain import Scalar
-from dpframe.core.tree import Literal, Tree
+from dpframe.core.dtypes import NULL
+from dpframe.core.tree import Call, Literal, Tree
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.parse.build import Handler, Operand, constant, integer, make, operand, simple
 from dpframe.parse.dtypes import read_dtype_expression
@@ -91,13 +92,23 @@ def _as_day(value: date) -> date:
 
 def _is_in(operands: Sequence[Operand], params: Any) -> Tree:
     source, given = operands
-    if not isinstance(given, Values):
-        raise UnsupportedOperation(
-            "is_in needs a list of constants, not a column",
-            remedy="write the values: .is_in([1, 2]), or use .list.contains(...) of a list column",
-        )
     nulls_equal = bool(params["nulls_equal"]) if isinstance(params, Mapping) else False
+    if not isinstance(given, Values):
+        return _is_in_list(source, given, nulls_equal)
     return make("is_in", source, values=_as_set(given.values), nulls_equal=nulls_equal)
+
+
+def _is_in_list(source: Operand, given: Operand, nulls_equal: bool) -> Tree:
+    """Whether a value is in the list of its own row."""
+    if isinstance(given, Literal):
+        raise UnsupportedOperation(
+            "is_in needs a list of constants, or a list column",
+            remedy="write the values in a list: .is_in([1, 2])",
+        )
+    found = make("list_contains", given, source)
+    if nulls_equal:
+        return found
+    return make("when", make("is_not_null", source), found, Literal(None, NULL))
 
 
 def _as_set(values: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
@@ -188,6 +199,24 @@ def _list_contains(operands: Sequence[Operand], params: Any) -> Tree:
             remedy="leave nulls_equal out, and use .is_null() for nulls",
         )
     return make("list_contains", source, item)
+
+
+def _list_slice(operands: Sequence[Operand], params: Any) -> Tree:
+    source, offset, length = operands
+    count = _whole(length, "the length of list.slice", missing=True)
+    start = _whole(offset, "the offset of list.slice", missing=False)
+    return make("list_slice", source, offset=start, length=count)
+
+
+def _whole(value: Operand, what: str, missing: bool) -> int | None:
+    """A whole constant; Polars writes ``list.tail(n)`` with ``0 - n`` as its offset."""
+    match operand(value):
+        case Call("sub", (Literal(int() as a), Literal(int() as b))):
+            return a - b
+        case Literal(None) if missing:
+            return None
+        case _:
+            return integer(value, what)
 
 
 def _cut(operands: Sequence[Operand], params: Any) -> Tree:
@@ -284,6 +313,7 @@ def _sql(operands: Sequence[Operand], params: Any) -> Tree:
 _SQL_OPERATORS = {"Plus": "add", "Minus": "sub", "Mul": "mul", "Div": "truediv"}
 
 
+_LISTS = ("ListExpr", "ArrayExpr")
 _PLAIN: Mapping[str, str] = {
     "Negate": "neg",
     "Abs": "abs",
@@ -303,11 +333,19 @@ _PLAIN: Mapping[str, str] = {
     "Boolean.IsNotNan": "is_not_nan",
     "Boolean.IsFinite": "is_finite",
     "Boolean.IsInfinite": "is_infinite",
-    "ListExpr.Length": "list_len",
-    "ArrayExpr.Length": "list_len",
+    **{f"{kind}.Length": "list_len" for kind in _LISTS},
+    **{
+        f"{kind}.{n}": f"list_{n.lower()}" for kind in _LISTS for n in ("Sum", "Mean", "Min", "Max")
+    },
+    "ArrayExpr.ToList": "list_of_array",
 }
+_TRIGONOMETRY = (
+    *("Sin", "Cos", "Tan", "Cot", "ArcSin", "ArcCos", "ArcTan", "Sinh", "Cosh", "Tanh"),
+    *("ArcSinh", "ArcCosh", "ArcTanh", "Degrees", "Radians"),
+)
 _VARIADIC: Mapping[str, str] = {
     "Coalesce": "coalesce",
+    "ListExpr.Concat": "concat_list",
     "MinHorizontal": "min_horizontal",
     "MaxHorizontal": "max_horizontal",
     "Boolean.AnyHorizontal": "any_horizontal",
@@ -317,6 +355,8 @@ _VARIADIC: Mapping[str, str] = {
 FUNCTIONS: Mapping[str, Handler] = MappingProxyType(
     {
         **{name: simple(op) for name, op in _PLAIN.items()},
+        **{f"Trigonometry.{name}": simple(name.lower()) for name in _TRIGONOMETRY},
+        "Atan2": simple("arctan2"),
         **{name: _variadic(op) for name, op in _VARIADIC.items()},
         **STRINGS,
         **TEMPORAL,
@@ -334,6 +374,7 @@ FUNCTIONS: Mapping[str, Handler] = MappingProxyType(
         "ArrayExpr.Get": _list_get,
         "ListExpr.Contains": _list_contains,
         "ArrayExpr.Contains": _list_contains,
+        "ListExpr.Slice": _list_slice,
         "Cut": _cut,
         "Bin": _bin,
         "Sql": _sql,

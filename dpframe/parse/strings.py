@@ -34,6 +34,40 @@ def _contains(operands: Sequence[Operand], params: Any) -> Tree:
     return make("str_contains", source, pattern=pattern, literal=literal)
 
 
+def _find(operands: Sequence[Operand], params: Any) -> Tree:
+    source, given = operands
+    return _search("str_find", source, given, literal=bool(params["literal"]))
+
+
+def _count_matches(operands: Sequence[Operand], params: Any) -> Tree:
+    source, given = operands
+    return _search("str_count_matches", source, given, literal=bool(params))
+
+
+def _search(op: str, source: Operand, given: Operand, *, literal: bool) -> Tree:
+    pattern = text(given, f"the pattern of {op.replace('str_', 'str.', 1)}")
+    if not literal:
+        checks.regex(pattern)
+    return make(op, source, pattern=pattern, literal=literal)
+
+
+def _pad(op: str) -> Handler:
+    what = f"the length of {op.replace('str_', 'str.', 1)}"
+
+    def handle(operands: Sequence[Operand], params: Any) -> Tree:
+        source, given = operands
+        fill = {} if params is None else {"fill": str(params["fill_char"])}
+        return make(op, source, length=integer(given, what), **fill)
+
+    return handle
+
+
+def _split(operands: Sequence[Operand], params: Any) -> Tree:
+    source, given = operands
+    by = text(given, "the separator of str.split")
+    return make("str_split", source, by=by, inclusive=bool(params))
+
+
 def _replace(operands: Sequence[Operand], params: Any) -> Tree:
     source, given, new = operands
     literal, n = bool(params["literal"]), int(params["n"])
@@ -204,6 +238,12 @@ STRINGS: Mapping[str, Handler] = MappingProxyType(
         "StringExpr.StripCharsEnd": _strip("str_strip_chars_end"),
         "StringExpr.StripPrefix": _with_text("str_strip_prefix", "prefix"),
         "StringExpr.StripSuffix": _with_text("str_strip_suffix", "suffix"),
+        "StringExpr.Find": _find,
+        "StringExpr.CountMatches": _count_matches,
+        "StringExpr.PadStart": _pad("str_pad_start"),
+        "StringExpr.PadEnd": _pad("str_pad_end"),
+        "StringExpr.ZFill": _pad("str_zfill"),
+        "StringExpr.Split": _split,
         "StringExpr.Replace": _replace,
         "StringExpr.Extract": _extract,
         "StringExpr.ConcatHorizontal": _concat,

@@ -1,8 +1,9 @@
 """How two or more values are made comparable.
 
 Text compares as text, byte by byte; whole numbers exactly, whatever their types; a whole number
-with a float as floats; moments of the same kind as exact counts of the finer unit. NaN equals NaN
-and is above every other number, as in Polars. Anything else is refused.
+with a float as floats; moments of the same kind as exact counts of the finer unit, a Date beside a
+Datetime without a zone as its midnight. NaN equals NaN and is above every other number, as in
+Polars. Anything else is refused.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from dataclasses import dataclass
 import polars as pl
 
 from dpframe.core.domain import Domain
-from dpframe.core.dtypes import FLOAT64, INT64, STRING, DType
+from dpframe.core.dtypes import FLOAT64, INT64, STRING, DType, duration_type
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.operands import INT128, as_type
 
 _FINE_FIRST = ("ns", "us", "ms")
+_DAY = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,9 @@ class Comparable:
     def lower(self, expression: pl.Expr, dtype: DType) -> pl.Expr:
         """An operand of type `dtype`, ready to be compared."""
         if self.unit is not None and dtype.name != "Null":
-            factor = DType("Duration", unit=self.unit).units_per_second // dtype.units_per_second
+            per_second = duration_type(self.unit).units_per_second
+            is_day = dtype.name == "Date"
+            factor = per_second * _DAY if is_day else per_second // dtype.units_per_second
             return as_type(as_type(expression, INT64), INT128) * factor
         return expression if dtype == self.dtype else as_type(expression, self.dtype)
 
@@ -51,7 +55,8 @@ def comparable(domains: Sequence[Domain], ordered: bool) -> Comparable:
     if all(t.is_text for t in types):
         _require_plain_text(types, ordered)
         return Comparable(STRING)
-    if all(t.is_temporal and t.name == types[0].name for t in types):
+    names = {t.name for t in types}
+    if types[0].is_temporal and (len(names) == 1 or names == {"Date", "Datetime"}):
         return _moments(types)
     raise _refused(types)
 
@@ -74,10 +79,15 @@ def _require_plain_text(types: Sequence[DType], ordered: bool) -> None:
 
 
 def _moments(types: Sequence[DType]) -> Comparable:
-    if len({t.zone is None for t in types}) > 1:
+    if len({t.zone is None for t in types if t.name == "Datetime"}) > 1:
         raise UnsupportedOperation(
             f"{_both(types)} cannot be compared: one has a time zone, the other has none",
             remedy="use .dt.convert_time_zone(zone) or .dt.replace_time_zone(zone) first",
+        )
+    if any(t.name == "Date" for t in types) and any(t.zone is not None for t in types):
+        raise UnsupportedOperation(
+            f"{_both(types)} cannot be compared: when a day begins depends on the time zone",
+            remedy="use .dt.date(), or .dt.replace_time_zone(None), on the Datetime first",
         )
     if all(t == types[0] for t in types):
         return Comparable(types[0])
@@ -86,10 +96,7 @@ def _moments(types: Sequence[DType]) -> Comparable:
 
 
 def _refused(types: Sequence[DType]) -> UnsupportedOperation:
-    names = {t.name for t in types}
-    if names == {"Date", "Datetime"}:
-        remedy = "use .dt.date() on the Datetime, or write datetime(...) instead of date(...)"
-    elif any(t.is_text for t in types) and any(t.is_numeric or t.is_boolean for t in types):
+    if any(t.is_text for t in types) and any(t.is_numeric or t.is_boolean for t in types):
         remedy = "cast one side, for example with .cast(pl.Int64) or .cast(pl.String)"
     elif any(t.is_nested for t in types):
         remedy = "compare an element or field, with .list.get(...) or .struct.field(...)"

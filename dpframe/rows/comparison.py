@@ -60,6 +60,7 @@ class Eq(Comparison):
         'pl.col("e") == pl.col("s")',
         'pl.col("dec") == 1.5',
         'pl.col("dt") == pl.col("dtms")',
+        'pl.col("dt") == pl.col("d")',
         'pl.col("i64") == None',
     )
 
@@ -72,7 +73,12 @@ class Ne(Comparison):
     summary = "Whether two values differ; null when one is null."
     symbol = "!="
     ordered = False
-    examples = ('pl.col("i32") != 0', 'pl.col("f64") != pl.col("f64b")', 'pl.col("e") != "a"')
+    examples = (
+        'pl.col("i32") != 0',
+        'pl.col("f64") != pl.col("f64b")',
+        'pl.col("e") != "a"',
+        'pl.col("dt") != date(1970, 1, 1)',
+    )
 
     def compare(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
         return a != b
@@ -87,6 +93,7 @@ class Lt(Comparison):
         'pl.col("f64") < pl.col("f64b")',
         'pl.col("s") < pl.col("sb")',
         'pl.col("d") < date(2020, 1, 1)',
+        'pl.col("dt") < date(2024, 3, 31)',
         'pl.col("u64") < pl.col("i64")',
     )
 
@@ -106,6 +113,7 @@ class Le(Comparison):
         'pl.col("f32") <= pl.col("f64")',
         'pl.col("dur") <= pl.col("durb")',
         'pl.col("t") <= time(12)',
+        'pl.col("d") <= pl.col("dtms")',
     )
 
     def compare(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
@@ -125,6 +133,7 @@ class Gt(Comparison):
         'pl.col("dec") > pl.col("dec")',
         'pl.col("dtms") > pl.col("dt")',
         'pl.col("dtz") > pl.col("dtz")',
+        'pl.col("d") > datetime(1969, 12, 31, 23, 59)',
     )
 
     def compare(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
@@ -142,6 +151,7 @@ class Ge(Comparison):
         'pl.col("i32") >= 40',
         'pl.col("f64") >= pl.col("f64b")',
         'pl.col("dt") >= datetime(2020, 1, 1)',
+        'pl.col("dt") >= date(2020, 1, 1)',
         'pl.col("s") >= "m"',
     )
 
@@ -162,6 +172,7 @@ class EqMissing(Comparison):
         'pl.col("f64").eq_missing(float("nan"))',
         'pl.col("s").eq_missing(None)',
         'pl.col("u64").eq_missing(pl.col("i8"))',
+        'pl.col("d").eq_missing(pl.col("dt"))',
     )
 
     def domain(self, args: Sequence[Domain], options: Options) -> Domain:
@@ -182,6 +193,7 @@ class NeMissing(EqMissing):
         'pl.col("b").ne_missing(pl.col("bb"))',
         'pl.col("f32").ne_missing(pl.col("f64"))',
         'pl.col("e").ne_missing("a")',
+        'pl.col("dtms").ne_missing(date(1970, 1, 1))',
     )
 
     def compare(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:

@@ -12,7 +12,7 @@ from typing import ClassVar
 import polars as pl
 
 from dpframe.core.domain import Domain
-from dpframe.core.dtypes import FLOAT64
+from dpframe.core.dtypes import FLOAT64, STRING
 from dpframe.core.interval import EVERYTHING, ZERO, Interval
 from dpframe.core.tree import Options
 from dpframe.errors import UnsupportedOperation
@@ -73,13 +73,21 @@ class Extreme(RowOperation):
 
 
 def _require_ordered(name: str, args: Sequence[Domain]) -> None:
+    types = [d.dtype for d in args]
+    all_text = all(t.name in ("String", "Null") for t in types)
+    if not all_text and all(t.is_text or t.name == "Null" for t in types):
+        raise UnsupportedOperation(
+            f"the order of {next(t for t in types if t.is_text and t != STRING)} is not that of "
+            "its text",
+            remedy="take the text, with .cast(pl.String)",
+        )
     for domain in args:
         if domain.dtype.is_boolean:
             raise UnsupportedOperation(
                 f"{name} takes numbers or moments, not Boolean",
                 remedy="use pl.all_horizontal or pl.any_horizontal",
             )
-        if not domain.dtype.is_temporal:
+        if not domain.dtype.is_temporal and not all_text:
             require_numbers(name, [domain])
 
 
@@ -90,7 +98,7 @@ def _always(parts: Sequence[Domain]) -> list[Domain]:
 
 class MinHorizontal(Extreme):
     name = "min_horizontal"
-    summary = "The smallest of several numbers or moments; null and NaN are skipped."
+    summary = "The smallest of several numbers, moments or texts; null and NaN are skipped."
     examples = (
         'pl.min_horizontal("i32", "u8")',
         'pl.min_horizontal("i64", "i64b", 5)',
@@ -99,6 +107,7 @@ class MinHorizontal(Extreme):
         'pl.min_horizontal("f64", "i64")',
         'pl.min_horizontal("dt", "dtb")',
         'pl.min_horizontal("dur", "durb")',
+        'pl.min_horizontal("s", "sb")',
     )
 
     def known(self, parts: Sequence[Domain]) -> Interval:
@@ -113,7 +122,7 @@ class MinHorizontal(Extreme):
 
 class MaxHorizontal(Extreme):
     name = "max_horizontal"
-    summary = "The largest of several numbers or moments; null and NaN are skipped."
+    summary = "The largest of several numbers, moments or texts; null and NaN are skipped."
     examples = (
         'pl.max_horizontal("i32", "u8")',
         'pl.max_horizontal("i64", 0)',
@@ -121,6 +130,7 @@ class MaxHorizontal(Extreme):
         'pl.max_horizontal("dec", "dec")',
         'pl.max_horizontal("d", date(2000, 1, 1))',
         'pl.max_horizontal("dt", "dtms")',
+        'pl.max_horizontal("s", "sb", pl.lit("b"))',
     )
 
     def known(self, parts: Sequence[Domain]) -> Interval:

@@ -27,6 +27,7 @@ class IsBetween(RowOperation):
         'pl.col("u64").is_between(0, pl.col("i64"))',
         'pl.col("s").is_between(pl.lit("a"), pl.lit("c"))',
         'pl.col("d").is_between(date(1970, 1, 1), date(2020, 1, 1))',
+        'pl.col("dt").is_between(date(1970, 1, 1), pl.col("d"), closed="left")',
     )
 
     def domain(self, args: Sequence[Domain], options: Options) -> Domain:

@@ -33,6 +33,8 @@ class IsIn(RowOperation):
         'pl.col("b").is_in([True])',
         'pl.col("d").is_in([date(2020, 2, 29), date(1970, 1, 1)])',
         'pl.col("dt").is_in([datetime(1970, 1, 1)])',
+        'pl.col("dt").is_in([date(1970, 1, 1), date(2024, 2, 29)])',
+        'pl.col("d").is_in([datetime(1970, 1, 1), datetime(2024, 2, 29, 12)])',
     )
 
     def domain(self, args: Sequence[Domain], options: Options) -> Domain:

@@ -52,7 +52,8 @@ def keyed(expression: pl.Expr, domain: Domain, values: tuple[Scalar, ...]) -> Ke
     present = [v for v in values if v is not None]
     source, dtype = domain.dtype, common.dtype
     if source.is_temporal:
-        count = DType(source.name, unit=common.unit) if common.unit else source
+        kind = "Datetime" if source.name == "Date" else source.name
+        count = DType(kind, unit=common.unit) if common.unit else source
         numbers = [physical(v, count) for v in present]
         keys = tuple(int(n) for n in numbers if n is not None)
         if common.unit is not None:

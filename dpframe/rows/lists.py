@@ -22,18 +22,19 @@ from dpframe.rows.options import whole_option
 _LONGEST = 2**32 - 1
 
 
-def _elements(domain: Domain, what: str) -> Domain:
+def elements(domain: Domain, what: str) -> Domain:
     """The facts about the elements of a List or Array."""
     inner = domain.dtype.inner
     if domain.dtype.name not in ("List", "Array") or inner is None:
         raise UnsupportedOperation(
             f"{what} works on lists and arrays, not on {domain.dtype}",
-            remedy="use .str for text and .struct for structs; other columns are one value a row",
+            remedy="use .str for text and .struct for structs, and a list of constants in .is_in; "
+            "other columns are one value a row",
         )
     return domain.inner or domain_of_dtype(inner)
 
 
-def _as_list(expression: pl.Expr, domain: Domain) -> pl.Expr:
+def as_list(expression: pl.Expr, domain: Domain) -> pl.Expr:
     return expression.arr.to_list() if domain.dtype.name == "Array" else expression
 
 
@@ -43,7 +44,7 @@ class ListLen(RowOperation):
     examples = ('pl.col("li").list.len()', 'pl.col("ls").list.len()', 'pl.col("arr").arr.len()')
 
     def domain(self, args: Sequence[Domain], options: Options) -> Domain:
-        _elements(args[0], "len")
+        elements(args[0], "len")
         width = args[0].dtype.width
         known = interval(0, _LONGEST) if width is None else interval(width, width)
         return Domain(INT64, nullable=args[0].nullable, interval=known)
@@ -51,7 +52,7 @@ class ListLen(RowOperation):
     def lower(
         self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
     ) -> pl.Expr:
-        return as_type(_as_list(args[0], domains[0]).list.len(), INT64)
+        return as_type(as_list(args[0], domains[0]).list.len(), INT64)
 
     def words(self, args: Sequence[str], options: Options) -> str:
         return f"{args[0]}.list.len()"
@@ -69,7 +70,7 @@ class ListGet(RowOperation):
     )
 
     def domain(self, args: Sequence[Domain], options: Options) -> Domain:
-        element = _elements(args[0], "get")
+        element = elements(args[0], "get")
         index = whole_option(options, "index")
         if not -_LONGEST <= index <= _LONGEST:
             raise InvalidBounds("no list is so long that it has this index")
@@ -81,7 +82,7 @@ class ListGet(RowOperation):
         self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
     ) -> pl.Expr:
         index = whole_option(options, "index")
-        return _as_list(args[0], domains[0]).list.get(index, null_on_oob=True)
+        return as_list(args[0], domains[0]).list.get(index, null_on_oob=True)
 
     def words(self, args: Sequence[str], options: Options) -> str:
         return f"{args[0]}.list.get({options['index']})"
@@ -91,25 +92,30 @@ class ListContains(RowOperation):
     """A null item is found where the list holds a null; the result is null only for a null list."""
 
     name = "list_contains"
-    summary = "Whether the list holds the item, which may be a constant or differ from row to row."
+    summary = (
+        "Whether the list holds the item, which may be a constant or differ from row to row. Also "
+        ".is_in(list column), which is null for a null item."
+    )
     examples = (
         'pl.col("li").list.contains(1)',
         'pl.col("li").list.contains(pl.col("i64"))',
         'pl.col("ls").list.contains("a")',
         'pl.col("arr").arr.contains(2)',
+        'pl.col("i64").is_in(pl.col("li"))',
+        'pl.col("i8").is_in(pl.col("arr"), nulls_equal=True)',
     )
 
     def domain(self, args: Sequence[Domain], options: Options) -> Domain:
-        element = _elements(args[0], "contains")
+        element = elements(args[0], "contains")
         _common(element.dtype, args[1].dtype)
         return boolean(args[0].nullable)
 
     def lower(
         self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
     ) -> pl.Expr:
-        element = _elements(domains[0], "contains").dtype
+        element = elements(domains[0], "contains").dtype
         common = _common(element, domains[1].dtype)
-        items = _as_list(args[0], domains[0])
+        items = as_list(args[0], domains[0])
         if element != common:
             items = as_type(items, list_type(common))
         item = args[1] if domains[1].dtype == common else as_type(args[1], common)

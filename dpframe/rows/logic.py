@@ -1,4 +1,7 @@
-"""Conditions joined and negated, with null as "unknown" (Kleene's logic)."""
+"""Conditions joined and negated, with null as "unknown" (Kleene's logic).
+
+Integers are joined and negated bit by bit.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,12 @@ from typing import ClassVar
 import polars as pl
 
 from dpframe.core.domain import Domain
-from dpframe.core.dtypes import BOOLEAN
+from dpframe.core.dtypes import BOOLEAN, INT64
+from dpframe.core.interval import UNIT, Interval
 from dpframe.core.tree import Options
 from dpframe.errors import UnsupportedOperation
-from dpframe.rows.operands import as_type, boolean
+from dpframe.rows.bits import are_whole, combined
+from dpframe.rows.operands import as_type, boolean, compute, widen, widened
 from dpframe.rows.operation import Namespace, RowOperation
 
 
@@ -27,11 +32,15 @@ def require_conditions(what: str, domains: Sequence[Domain]) -> None:
     for domain in domains:
         if not domain.dtype.is_boolean and domain.dtype.name != "Null":
             raise UnsupportedOperation(
-                f"{what} takes Booleans, not {domain.dtype}",
+                f"{what} takes Booleans{_or_integers(what)}, not {domain.dtype}",
                 remedy="compare it first, for example x != 0"
                 if domain.dtype.is_numeric
                 else "write a comparison, for example x == value",
             )
+
+
+def _or_integers(what: str) -> str:
+    return ", or integers," if what in ("&", "|", "^", "~") else ""
 
 
 def condition(expression: pl.Expr, domain: Domain) -> pl.Expr:
@@ -40,7 +49,7 @@ def condition(expression: pl.Expr, domain: Domain) -> pl.Expr:
 
 
 class Junction(RowOperation):
-    """Two conditions joined."""
+    """Two conditions joined, or two integers bit by bit; among integers a Boolean is 0 or 1."""
 
     symbol: ClassVar[str]
 
@@ -49,12 +58,16 @@ class Junction(RowOperation):
         """The engine's operator."""
 
     def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        if are_whole(args):
+            return combined(self.symbol, args)
         require_conditions(self.symbol, args)
         return boolean(nullable=any(d.nullable for d in args))
 
     def lower(
         self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
     ) -> pl.Expr:
+        if are_whole(domains):
+            return self.join(*compute(args, domains))
         a, b = (condition(e, d) for e, d in zip(args, domains, strict=True))
         return self.join(a, b)
 
@@ -64,9 +77,18 @@ class Junction(RowOperation):
 
 class And(Junction):
     name = "and"
-    summary = "Whether both hold; False when one does not, even if the other is null."
+    summary = (
+        "Whether both hold; False when one does not, even if the other is null. Of integers: the "
+        "bits that both have."
+    )
     symbol = "&"
-    examples = ('pl.col("b") & pl.col("bb")', '(pl.col("i64") > 0) & (pl.col("f64") < 1)')
+    examples = (
+        'pl.col("b") & pl.col("bb")',
+        '(pl.col("i64") > 0) & (pl.col("f64") < 1)',
+        'pl.col("i64") & 7',
+        'pl.col("u64") & pl.col("i8")',
+        'pl.col("u8") & pl.col("i32")',
+    )
 
     def join(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
         return a & b
@@ -74,9 +96,18 @@ class And(Junction):
 
 class Or(Junction):
     name = "or"
-    summary = "Whether one holds; True when one does, even if the other is null."
+    summary = (
+        "Whether one holds; True when one does, even if the other is null. Of integers: the bits "
+        "that one has."
+    )
     symbol = "|"
-    examples = ('pl.col("b") | pl.col("bb")', 'pl.col("b") | pl.lit(None)')
+    examples = (
+        'pl.col("b") | pl.col("bb")',
+        'pl.col("b") | pl.lit(None)',
+        'pl.col("i64") | pl.col("i64b")',
+        'pl.col("u8") | pl.col("u32")',
+        'pl.col("i8") | 4',
+    )
 
     def join(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
         return a | b
@@ -84,9 +115,13 @@ class Or(Junction):
 
 class Xor(Junction):
     name = "xor"
-    summary = "Whether exactly one holds; null when one is null."
+    summary = "Whether exactly one holds; null when one is null. Of integers: the bits that differ."
     symbol = "^"
-    examples = ('pl.col("b") ^ pl.col("bb")',)
+    examples = (
+        'pl.col("b") ^ pl.col("bb")',
+        'pl.col("i64") ^ pl.col("i32")',
+        'pl.col("u8") ^ pl.col("b")',
+    )
 
     def join(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
         return a ^ b
@@ -94,16 +129,28 @@ class Xor(Junction):
 
 class Not(RowOperation):
     name = "not"
-    summary = "Whether the condition does not hold; null stays null."
-    examples = ('~pl.col("b")', '~(pl.col("i64") > pl.col("i64b"))')
+    summary = "Whether the condition does not hold; null stays null. Of an integer: -1 - x."
+    examples = (
+        '~pl.col("b")',
+        '~(pl.col("i64") > pl.col("i64b"))',
+        '~pl.col("i64")',
+        '~pl.col("u8")',
+    )
 
     def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        if are_whole(args):
+            wide = widened(args[0])
+            return Domain(
+                INT64, nullable=wide.nullable, interval=-wide.interval - Interval(UNIT.hi, UNIT.hi)
+            )
         require_conditions("~", args)
         return boolean(nullable=args[0].nullable)
 
     def lower(
         self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
     ) -> pl.Expr:
+        if are_whole(domains):  # which no Int64 is too large or too small for
+            return widen(args[0], domains[0]) * -1 - 1
         return ~condition(args[0], domains[0])
 
     def words(self, args: Sequence[str], options: Options) -> str:

@@ -51,6 +51,7 @@ SCHEMA: dict[str, Any] = {
     "t": pl.Time(),
     "dec": pl.Decimal(10, 2),
     "li": pl.List(pl.Int64),
+    "lf": pl.List(pl.Float64),
     "ls": pl.List(pl.String),
     "arr": pl.Array(pl.Int64, 3),
     "st": pl.Struct({"x": pl.Int64, "y": pl.String}),
@@ -111,6 +112,12 @@ def _integers(bits: int, signed: bool) -> list[int]:
 
 _I64 = st.one_of(st.integers(-9, 9), st.integers(-(2**63), 2**63 - 1))
 _LISTS = [[], [None], [1, 2, 3], [2, None, 2], [-(2**63), 2**63 - 1], [0] * 5]
+_FLOAT_LISTS: list[Any] = [
+    [], [None], [0.1, 0.2, 0.3], [0.1, None, 0.7, 1e16, -1e16], [math.nan, 1.5], [math.nan, None],
+    [math.inf, -math.inf], [-0.0, 0.0], [1e308] * 3, [1e308, 1e308, -1e308, -1e308, 0.1],
+    [0.7] * 9, [None, *(1 / (i + 1) for i in range(133)), None],
+    *([1 / (i + k) for i in range(300)] for k in range(1, 6)),
+]  # fmt: skip
 
 POOLS: dict[str, list[Any]] = {
     "i8": _integers(8, True),
@@ -138,6 +145,7 @@ POOLS: dict[str, list[Any]] = {
     "t": CLOCKS,
     "dec": [Decimal(c).scaleb(-2) for c in CENTS],
     "li": _LISTS,
+    "lf": _FLOAT_LISTS,
     "ls": [[], [None], ["a"], ["a", None, ""], ["12", "b", "a"]],
     "arr": [[1, 2, 3], [None] * 3, [0, None, -(2**63)], [7, 7, 7]],
     "st": [{"x": 1, "y": "a"}, {"x": None, "y": ""}, {"x": 2**63 - 1, "y": None}],
@@ -167,6 +175,7 @@ _RANDOM: dict[str, Any] = {
     "t": st.integers(0, 86_399_999_999_999),
     "dec": st.integers(-(10**10) + 1, 10**10 - 1).map(lambda c: Decimal(c).scaleb(-2)),
     "li": st.lists(st.none() | _I64, max_size=4),
+    "lf": st.lists(st.none() | st.floats() | st.floats(-1, 1), max_size=12),
     "ls": st.lists(st.none() | st.text(max_size=3), max_size=4),
     "arr": st.lists(st.none() | _I64, min_size=3, max_size=3),
     "st": st.fixed_dictionaries({"x": st.none() | _I64, "y": st.none() | st.text(max_size=3)}),

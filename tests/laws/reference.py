@@ -25,7 +25,16 @@ from dpframe.rows.fold import domain
 
 UNKNOWN = object()
 """A value that the reference does not know."""
-APPROXIMATE = {"exp": 8, "log": 8, "log1p": 8, "cbrt": 8, "pow": 2**13}
+_NEARLY = ("exp", "log", "log1p", "cbrt", "sin", "cos", "tan", "cot", "arcsin", "arccos")
+APPROXIMATE = {
+    **dict.fromkeys((*_NEARLY, "arctan", "arctan2", "sinh", "cosh", "tanh"), 8),
+    "pow": 2**13,
+    "arcsinh": 2**10,
+    "arccosh": 2**30,
+    "arctanh": 2**48,
+    "list_sum": 2**24,
+    "list_mean": 2**24,
+}
 """Operations that two libraries of mathematics compute alike only up to so many last places; powers
 go through logarithms, which loses up to y log x of them.
 """
@@ -276,9 +285,7 @@ def function_of_number(name: str) -> Callable[[Callable[[Any], Any]], None]:
     return register
 
 
-def float_function(
-    name: str, function: Callable[[float], float], pole: float | None = None
-) -> None:
+def float_function(name: str, function: Callable[[float], Any], pole: float | None = None) -> None:
     """A function of a float: NaN where undefined, minus infinity at the pole."""
 
     def computed(args: Sequence[Any], context: Context) -> Any:
@@ -299,6 +306,30 @@ float_function("sqrt", math.sqrt)
 float_function("cbrt", math.cbrt)
 float_function("exp", math.exp)
 float_function("log1p", math.log1p, -1.0)
+for _name in ("sin", "cos", "tan", "sinh", "cosh", "tanh"):
+    float_function(_name, getattr(math, _name))
+    float_function("arc" + _name, getattr(math, "a" + _name))
+float_function("sinh", lambda a: math.copysign(math.inf, a) if abs(a) > 711 else math.sinh(a))
+float_function("arctanh", lambda a: math.copysign(math.inf, a) if abs(a) == 1 else math.atanh(a))
+# Beyond that some versions of Polars overflow on the way to a finite result.
+float_function("arcsinh", lambda a: UNKNOWN if 1e300 < abs(a) < math.inf else math.asinh(a))
+float_function("arccosh", lambda a: UNKNOWN if 1e300 < a < math.inf else math.acosh(a))
+float_function("degrees", lambda angle: angle * (180.0 / math.pi))
+float_function("radians", lambda angle: angle * (math.pi / 180.0))
+
+
+@reference("cot")
+def _cot(args: Sequence[Any], context: Context) -> Any:
+    a = real(args[0])
+    if a is None or a == 0:
+        return None
+    return 1 / math.tan(a) if math.isfinite(a) else math.nan
+
+
+@reference("arctan2")
+def _arctan2(args: Sequence[Any], context: Context) -> Any:
+    y, x = map(real, args)
+    return None if y is None or x is None else math.atan2(y or 0.0, x or 0.0)
 
 
 @reference("log")
@@ -378,7 +409,7 @@ def comparable(value: Any, dtype: DType, others: Sequence[DType]) -> Any:
     if value is None:
         return None
     if dtype.is_temporal:
-        return Fraction(value, PER_SECOND[dtype.unit] if dtype.name != "Date" else 1)
+        return Fraction(value * 86_400 if dtype.name == "Date" else value, _seconds_unit(dtype))
     if dtype.is_text:
         return str(value).encode()
     mixed = any(t.is_float for t in types) or len({t for t in types if t.is_decimal}) > 1
@@ -389,6 +420,10 @@ def comparable(value: Any, dtype: DType, others: Sequence[DType]) -> Any:
         number = float(value)
         return (1, 0.0) if math.isnan(number) else (0, number)
     return Fraction(value)
+
+
+def _seconds_unit(dtype: DType) -> int:
+    return 1 if dtype.name == "Date" else PER_SECOND[dtype.unit]
 
 
 def compared(args: Sequence[Any], types: Sequence[DType]) -> list[Any]:
@@ -421,26 +456,45 @@ def _ne_missing(args: Sequence[Any], context: Context) -> Any:
     return not _eq_missing(args, context)
 
 
-@reference("and", "all_horizontal")
+def _bitwise(function: Callable[[int, int], int], otherwise: Reference) -> Reference:
+    """Integers bit by bit, Booleans among them as 0 and 1; conditions as conditions."""
+
+    def computed(args: Sequence[Any], context: Context) -> Any:
+        if not any(t.is_integer for t in context.types):
+            return otherwise(args, context)
+        a, b = map(whole, args)
+        return None if a is None or b is None else function(a, b)
+
+    return computed
+
+
+@reference("all_horizontal")
 def _and(args: Sequence[Any], context: Context) -> Any:
     return False if False in args else None if None in args else True
 
 
-@reference("or", "any_horizontal")
+@reference("any_horizontal")
 def _or(args: Sequence[Any], context: Context) -> Any:
     return True if True in args else None if None in args else False
 
 
-@reference("xor")
 @strict
 def _xor(args: Sequence[Any], context: Context) -> Any:
     return args[0] != args[1]
 
 
+REFERENCES["and"] = _bitwise(lambda a, b: a & b, _and)
+REFERENCES["or"] = _bitwise(lambda a, b: a | b, _or)
+REFERENCES["xor"] = _bitwise(lambda a, b: a ^ b, _xor)
+
+
 @reference("not")
 @strict
 def _not(args: Sequence[Any], context: Context) -> Any:
-    return not args[0]
+    if not context.types[0].is_integer:
+        return not args[0]
+    number = whole(args[0])
+    return None if number is None else ~number
 
 
 def same_key(value: Any, dtype: DType, constant: Any) -> bool:
@@ -573,6 +627,82 @@ def _mean(args: Sequence[Any], context: Context) -> Any:
     for value in present:
         total += value
     return total / len(present)
+
+
+# --- lists --------------------------------------------------------------------------------------
+
+
+def _listed_numbers(args: Sequence[Any], context: Context, to: Callable[[Any], Any]) -> list[Any]:
+    return [to(v) for v in args[0] if to(v) is not None]
+
+
+@reference("list_sum")
+@strict
+def _list_sum(args: Sequence[Any], context: Context) -> Any:
+    if context.result.is_integer:
+        return wrap(sum(_listed_numbers(args, context, whole)))
+    return _total(_listed_numbers(args, context, real))
+
+
+@reference("list_mean")
+@strict
+def _list_mean(args: Sequence[Any], context: Context) -> Any:
+    found = _listed_numbers(args, context, real)
+    total = _total(found) if found else None
+    return total if total is None or total is UNKNOWN else total / len(found)
+
+
+def _total(found: list[float]) -> Any:
+    """A sum of floats; unknown where the order of adding decides about infinities or digits."""
+    if not all(map(math.isfinite, found)):
+        return sum(found)
+    size = sum(map(Fraction, map(abs, found)), Fraction(0))
+    exact = sum(map(Fraction, found), Fraction(0))
+    return float(exact) if size < 2**1000 and size <= 2**20 * abs(exact) else UNKNOWN
+
+
+def _list_extreme(name: str, best: Callable[[list[Any]], Any]) -> None:
+    @strict
+    def computed(args: Sequence[Any], context: Context) -> Any:
+        present = [v for v in args[0] if v is not None]
+        numbers = [v for v in present if v == v]
+        return best(numbers) if numbers else present[0] if present else None
+
+    REFERENCES[name] = computed
+
+
+_list_extreme("list_min", min)
+_list_extreme("list_max", max)
+
+
+@reference("concat_list")
+def _concat_list(args: Sequence[Any], context: Context) -> Any:
+    inner = context.result.inner
+    assert inner is not None
+    joined: list[Any] = []
+    for value, dtype in zip(args, context.types, strict=True):
+        if not dtype.is_nested:
+            joined.append(converted(value, dtype, inner))
+        elif value is None:
+            return None
+        else:
+            assert dtype.inner is not None
+            joined += [converted(v, dtype.inner, inner) for v in value]
+    return joined
+
+
+@reference("list_slice")
+@strict
+def _list_slice(args: Sequence[Any], context: Context) -> Any:
+    offset, length = context.options["offset"], context.options["length"]
+    start = offset if offset >= 0 else len(args[0]) + offset
+    stop = len(args[0]) if length is None else start + length
+    return args[0][max(start, 0) : max(stop, 0)]
+
+
+@reference("list_of_array")
+def _list_of_array(args: Sequence[Any], context: Context) -> Any:
+    return args[0]
 
 
 # --- casts --------------------------------------------------------------------------------------

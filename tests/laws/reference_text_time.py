@@ -81,6 +81,29 @@ def _replace(text: str, pattern: str, value: str, literal: bool = False, n: int 
     return _python_regex(pattern).sub(expand, text, count=max(n, 0))
 
 
+def _find(text: str, pattern: str, literal: bool = False) -> int | None:
+    match = re.search(re.escape(pattern) if literal else _python_regex(pattern), text)
+    return None if match is None else len(text[: match.start()].encode())
+
+
+def _count_matches(text: str, pattern: str, literal: bool = False) -> int:
+    return len(re.findall(re.escape(pattern) if literal else _python_regex(pattern), text))
+
+
+def _zfill(text: str, length: int) -> str:
+    sign, rest = (text[:1], text[1:]) if text[:1] in ("+", "-") else ("", text)
+    return sign + rest.rjust(length - len(sign), "0")
+
+
+def _split(text: str, by: str, inclusive: bool = False) -> list[str]:
+    if not by:
+        return list(text)
+    if not inclusive:
+        return text.split(by)
+    *ended, last = text.split(by)
+    return [part + by for part in ended] + ([last] if last else [])
+
+
 def _extract(text: str, pattern: str, group: int) -> str | None:
     match = _python_regex(pattern).search(text)
     return None if match is None else match[group]
@@ -529,6 +552,12 @@ REFERENCES: dict[str, Reference] = {
     "str_strip_chars_end": strict(lambda s, characters: _strip(s, characters, False, True)),
     "str_strip_prefix": strict(lambda s, prefix: s.removeprefix(prefix)),
     "str_strip_suffix": strict(lambda s, suffix: s.removesuffix(suffix)),
+    "str_find": strict(_find),
+    "str_count_matches": strict(_count_matches),
+    "str_pad_start": strict(lambda s, length, fill: s.rjust(length, fill)),
+    "str_pad_end": strict(lambda s, length, fill: s.ljust(length, fill)),
+    "str_zfill": strict(_zfill),
+    "str_split": strict(_split),
     "str_replace": strict(_replace),
     "str_extract": strict(_extract),
     "concat_str": _concat,

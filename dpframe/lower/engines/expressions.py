@@ -194,6 +194,8 @@ class Expression:
     def _joined(self, other: Any, function: Callable[[Any, Any], Any]) -> Expression:
         def join(scope: Scope, a: Made, b: Made) -> Made:
             a, b = numbers.matched(scope, a, b)
+            if not a.dtype.is_boolean:
+                raise self.ns.refused("a whole number combined bit by bit")
             return typed(function(a.expr, b.expr), BOOLEAN, a, b)
 
         return self._then(join, other)

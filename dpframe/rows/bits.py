@@ -1,0 +1,43 @@
+"""Whole numbers combined bit by bit, as Int64 in two's complement; a Boolean counts as 0 or 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpframe.core.domain import Domain
+from dpframe.core.dtypes import INT64
+from dpframe.core.interval import EVERYTHING, Interval, interval
+from dpframe.rows.operands import widened
+
+
+def are_whole(domains: Sequence[Domain]) -> bool:
+    """Whether operands are combined as whole numbers rather than as conditions."""
+    types = [d.dtype for d in domains]
+    whole = all(t.is_integer or t.is_boolean or t.name == "Null" for t in types)
+    return whole and any(t.is_integer for t in types)
+
+
+def combined(op: str, args: Sequence[Domain]) -> Domain:
+    """The facts about two whole numbers combined by `&`, `|` or `^`."""
+    x, y = (widened(d) for d in args)
+    known = _combined(op, x.interval, y.interval)
+    return Domain(INT64, nullable=x.nullable or y.nullable, interval=known)
+
+
+def _combined(op: str, a: Interval, b: Interval) -> Interval:
+    positive = [known for known in (a, b) if known.lo is not None and known.lo >= 0]
+    if op == "&" and positive:  # no bit is set that is not set in a number without a sign
+        return interval(0, min((k.hi for k in positive if k.hi is not None), default=None))
+    if not (a.bounded and b.bounded):
+        return interval(0, None) if len(positive) == 2 else EVERYTHING
+    power = 2 ** max(_bits(a), _bits(b))
+    least = 0 if len(positive) == 2 else -power
+    if op == "|" and len(positive) == 2:  # no bit is lost
+        return interval(max(known.ends[0] for known in positive), power - 1)
+    return interval(least, power - 1)
+
+
+def _bits(known: Interval) -> int:
+    """How many bits the numbers have beside their sign."""
+    lo, hi = (int(end) for end in known.ends)
+    return max(hi.bit_length(), (~lo).bit_length() if lo < 0 else lo.bit_length())

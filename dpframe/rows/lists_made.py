@@ -1,0 +1,153 @@
+"""Lists made of values of one row, and parts of lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import polars as pl
+
+from dpframe.core.domain import Domain
+from dpframe.core.dtypes import list_type
+from dpframe.core.tree import Options
+from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.rows.lists import as_list, elements
+from dpframe.rows.operands import as_type
+from dpframe.rows.operation import Namespace, RowOperation
+from dpframe.rows.options import whole_option
+from dpframe.rows.supertype import convert, merged
+
+LONGEST_LIST = 1_024
+"""Elements after which a list that was put together is cut: a list that doubles again and again
+would exhaust memory only if one row's is not empty."""
+_MOST_OPERANDS = 64
+
+
+def _is_list(domain: Domain) -> bool:
+    return domain.dtype.name in ("List", "Array")
+
+
+class ConcatList(RowOperation):
+    """Null where a list is; a null value is an element. An Array is read as a List."""
+
+    name = "concat_list"
+    summary = (
+        "A list of values, of the elements of lists, or of both, in one type; cut before and after "
+        "to 1024 elements."
+    )
+    examples = (
+        'pl.concat_list("i64", "i8", pl.lit(7))',
+        'pl.concat_list("li", "i32")',
+        'pl.concat_list("ls", "s", "e")',
+        'pl.concat_list("arr", "li", "arr")',
+        'pl.concat_list("f64", "f32", "i32")',
+        'pl.concat_list("d", "d")',
+        'pl.col("li").list.concat("i64b")',
+    )
+
+    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        if not args or len(args) > _MOST_OPERANDS:
+            raise UnsupportedOperation(
+                f"concat_list joins 1 to {_MOST_OPERANDS} expressions, not {len(args)}",
+                remedy="join fewer, or in several steps",
+            )
+        found = _element(args)
+        nullable = any(d.nullable for d in args if _is_list(d))
+        return Domain(list_type(found.dtype), nullable=nullable, inner=found)
+
+    def lower(
+        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
+    ) -> pl.Expr:
+        dtype = _element(domains).dtype
+        parts = []
+        for expression, domain in zip(args, domains, strict=True):
+            if not _is_list(domain):
+                parts.append(convert(expression, domain, dtype))
+                continue
+            items = as_list(expression, domain)
+            items = items if domain.dtype.inner == dtype else as_type(items, list_type(dtype))
+            parts.append(items.list.head(LONGEST_LIST))
+        joined: pl.Expr = ns.concat_list(parts)
+        return joined.list.head(LONGEST_LIST)
+
+    def words(self, args: Sequence[str], options: Options) -> str:
+        return f"concat_list({', '.join(args)})"
+
+
+def _element(args: Sequence[Domain]) -> Domain:
+    """The facts about the elements of all operands."""
+    parts = [elements(d, "concat_list") if _is_list(d) else d for d in args]
+    for part in parts:
+        if part.dtype.is_nested:
+            raise UnsupportedOperation(
+                f"a list of {part.dtype} is not supported",
+                remedy="take fields or elements first, with .struct.field(name) or .list.get(0)",
+            )
+    found = merged(parts)
+    if found.dtype.name == "Null":
+        raise UnsupportedOperation(
+            "a list of nulls alone has no type",
+            remedy="cast one of them, for example with .cast(pl.Int64)",
+        )
+    return found
+
+
+class ListSlice(RowOperation):
+    name = "list_slice"
+    summary = (
+        "The elements from a constant offset; a negative one counts from the end. Also list.head "
+        "and list.tail."
+    )
+    examples = (
+        'pl.col("li").list.slice(1, 2)',
+        'pl.col("ls").list.slice(-2)',
+        'pl.col("li").list.head(2)',
+        'pl.col("arr").arr.to_list().list.tail(2)',
+    )
+
+    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        element = elements(args[0], "slice")
+        _slice(options)
+        return Domain(list_type(element.dtype), nullable=args[0].nullable, inner=element)
+
+    def lower(
+        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
+    ) -> pl.Expr:
+        offset, length = _slice(options)
+        return as_list(args[0], domains[0]).list.slice(offset, length)
+
+    def words(self, args: Sequence[str], options: Options) -> str:
+        offset, length = _slice(options)
+        return f"{args[0]}.list.slice({offset}{'' if length is None else f', {length}'})"
+
+
+def _slice(options: Options) -> tuple[int, int | None]:
+    offset = whole_option(options, "offset")
+    length = None if options.get("length") is None else whole_option(options, "length")
+    if abs(offset) >= 2**31 or (length is not None and not 0 <= length < 2**31):
+        raise InvalidBounds(
+            "an offset or length of a slice is out of range",
+            remedy="use a length of 0 or more, and numbers below 2**31",
+        )
+    return offset, length
+
+
+class ToList(RowOperation):
+    name = "list_of_array"
+    summary = "A fixed-size Array as a List."
+    examples = ('pl.col("arr").arr.to_list()',)
+
+    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        element = elements(args[0], "to_list")
+        return replace(args[0], dtype=list_type(element.dtype), inner=element)
+
+    def lower(
+        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
+    ) -> pl.Expr:
+        return as_list(args[0], domains[0])
+
+    def words(self, args: Sequence[str], options: Options) -> str:
+        return f"{args[0]}.arr.to_list()"
+
+
+OPERATIONS: tuple[RowOperation, ...] = (ConcatList(), ListSlice(), ToList())

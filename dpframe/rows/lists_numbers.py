@@ -1,0 +1,183 @@
+"""Lists of numbers and moments made one value."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
+
+import polars as pl
+
+from dpframe.core.domain import Domain
+from dpframe.core.dtypes import FLOAT64, INT64, DType, list_type
+from dpframe.core.interval import ZERO, Interval, interval
+from dpframe.core.tree import Options
+from dpframe.errors import UnsupportedOperation
+from dpframe.rows.lists import as_list, elements
+from dpframe.rows.operands import (
+    as_type,
+    require_numbers,
+    widened,
+    widened_to_float,
+    within_int64,
+)
+from dpframe.rows.operation import Namespace, RowOperation
+from dpframe.rows.polars_dtypes import to_polars
+
+
+def _numbers(expression: pl.Expr, domain: Domain, dtype: DType) -> pl.Expr:
+    """A list of numbers as one of Int64 or Float64; a number that does not fit is null."""
+    element, items = elements(domain, "a list").dtype, as_list(expression, domain)
+    if element != INT64 and dtype == FLOAT64 and not element.is_float:
+        items = as_type(items, list_type(widened(elements(domain, "a list")).dtype))
+    return items if element == dtype else as_type(items, list_type(dtype))
+
+
+def _one_way(ns: Namespace, items: pl.Expr) -> pl.Expr:
+    """The same floats, with a null after them.
+
+    Polars adds up the floats of a list from left to right where no list of the frame has a null,
+    and in another order where one has. So that they are added in one way, each has one.
+    """
+    null = ns.lit(None, dtype=to_polars(FLOAT64))
+    followed: pl.Expr = ns.concat_list(items, null)
+    return followed
+
+
+class ListOperation(RowOperation):
+    """A function of one list."""
+
+    def words(self, args: Sequence[str], options: Options) -> str:
+        return f"{args[0]}.list.{self.name.removeprefix('list_')}()"
+
+
+class ListSum(ListOperation):
+    name = "list_sum"
+    summary = "The sum of the numbers in a list, nulls left out, as Int64 or Float64; zero of none."
+    examples = (
+        'pl.col("li").list.sum()',
+        'pl.col("lf").list.sum()',
+        'pl.col("arr").arr.sum()',
+        'pl.concat_list("u64", "i8").list.sum()',
+    )
+
+    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        element = elements(args[0], "sum")
+        require_numbers("sum", [element])
+        wide, width = widened(element), args[0].dtype.width
+        known = wide.interval.hull(ZERO)
+        if width is not None:
+            known = known * interval(width, width)
+        else:
+            known = Interval(
+                Fraction(0) if known.lo == 0 else None, Fraction(0) if known.hi == 0 else None
+            )
+        if wide.dtype == INT64:
+            return Domain(INT64, nullable=args[0].nullable, interval=within_int64(known))
+        rounded = known.as_float().widened(8 * (width or 1))
+        return Domain(
+            FLOAT64,
+            nullable=args[0].nullable,
+            nan=True,  # also of finite numbers, some of which add up to either infinity
+            interval=Interval(
+                ZERO.lo if known.lo == 0 else rounded.lo, ZERO.hi if known.hi == 0 else rounded.hi
+            ),
+        )
+
+    def lower(
+        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
+    ) -> pl.Expr:
+        dtype = widened(elements(domains[0], "sum")).dtype
+        items = _numbers(args[0], domains[0], dtype)
+        return (items if dtype == INT64 else _one_way(ns, items)).list.sum()
+
+
+class ListMean(ListOperation):
+    name = "list_mean"
+    summary = "The mean of the numbers in a list, nulls left out, as Float64; null of none."
+    examples = (
+        'pl.col("li").list.mean()',
+        'pl.col("lf").list.mean()',
+        'pl.col("arr").arr.mean()',
+    )
+
+    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        element = elements(args[0], "mean")
+        require_numbers("mean", [element])
+        known = widened_to_float(element).interval
+        sides = Interval(
+            ZERO.lo if known.lo is not None and known.lo >= 0 else None,
+            ZERO.hi if known.hi is not None and known.hi <= 0 else None,
+        )
+        return Domain(
+            FLOAT64,
+            nullable=True,
+            nan=widened(element).dtype.is_float,
+            interval=sides,
+        )
+
+    def lower(
+        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
+    ) -> pl.Expr:
+        return _one_way(ns, _numbers(args[0], domains[0], FLOAT64)).list.mean()
+
+
+class ListExtreme(ListOperation):
+    """NaN is left out too, where there are other numbers."""
+
+    @abstractmethod
+    def apply(self, items: pl.Expr) -> pl.Expr:
+        """The engine's function."""
+
+    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        what = self.name.removeprefix("list_")
+        element = elements(args[0], what)
+        if not (element.dtype.is_integer or element.dtype.is_float or element.dtype.is_temporal):
+            raise UnsupportedOperation(
+                f"{what} of a list takes numbers or moments, not {element.dtype}",
+                remedy="take one element, for example with .list.get(0)",
+            )
+        empty = args[0].dtype.width is None or args[0].dtype.width == 0
+        return Domain(
+            element.dtype,
+            nullable=args[0].nullable or element.nullable or empty,
+            nan=element.nan,
+            interval=element.interval,
+            categories=element.categories,
+        )
+
+    def lower(
+        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
+    ) -> pl.Expr:
+        return self.apply(as_list(args[0], domains[0]))
+
+
+class ListMin(ListExtreme):
+    name = "list_min"
+    summary = "The smallest number or moment in a list; null and NaN are skipped."
+    examples = (
+        'pl.col("li").list.min()',
+        'pl.col("lf").list.min()',
+        'pl.col("arr").arr.min()',
+        'pl.concat_list("dt", "dtb").list.min()',
+    )
+
+    def apply(self, items: pl.Expr) -> pl.Expr:
+        return items.list.min()
+
+
+class ListMax(ListExtreme):
+    name = "list_max"
+    summary = "The largest number or moment in a list; null and NaN are skipped."
+    examples = (
+        'pl.col("li").list.max()',
+        'pl.col("lf").list.max()',
+        'pl.col("arr").arr.max()',
+        'pl.concat_list("f32", "f32").list.max()',
+    )
+
+    def apply(self, items: pl.Expr) -> pl.Expr:
+        return items.list.max()
+
+
+OPERATIONS: tuple[RowOperation, ...] = (ListSum(), ListMean(), ListMin(), ListMax())
