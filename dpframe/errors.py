@@ -16,12 +16,15 @@
     └── EngineError            an engine failed; its own text is withheld because it may hold data
 
 A message has up to three parts: what is wrong, the expression it was found in, and what to write
-instead. No part is ever derived from private data.
+instead. No part is ever derived from private data, and addresses in it have lost what gives access
+to them.
 """
 
 from __future__ import annotations
 
 from typing import Any
+
+from dpframe.redaction import redacted
 
 __all__ = [
     "BudgetExceeded",
@@ -53,10 +56,10 @@ class DPFrameError(Exception):
     """
 
     def __init__(self, what: str, *, where: str | None = None, remedy: str | None = None) -> None:
-        self.what = what
-        self.where = where
+        self.what = redacted(what)
+        self.where = None if where is None else redacted(where)
         self.remedy = remedy
-        super().__init__(what, where, remedy)
+        super().__init__(self.what, self.where, remedy)
 
     def __str__(self) -> str:
         lines = [self.what]
@@ -73,7 +76,7 @@ class DPFrameError(Exception):
     def at(self, where: str) -> DPFrameError:
         """The same error, located in `where` unless a place is known already."""
         if self.where is None:
-            self.where = where
+            self.where = redacted(where)
         return self
 
 

@@ -10,6 +10,7 @@ import polars as pl
 from dpframe.api.expressions import DPExpr
 from dpframe.core.dtypes import DType
 from dpframe.errors import UnsupportedOperation
+from dpframe.sealed import has_rows
 
 
 def flat(items: Iterable[Any]) -> list[Any]:
@@ -17,7 +18,9 @@ def flat(items: Iterable[Any]) -> list[Any]:
     found: list[Any] = []
     for item in items:
         if isinstance(item, (list, tuple)) or (
-            isinstance(item, Iterable) and not isinstance(item, (str, pl.Expr, pl.Series, Mapping))
+            isinstance(item, Iterable)
+            and not isinstance(item, (str, pl.Expr, Mapping))
+            and not has_rows(item)  # columns of a frame would be quoted as what is wrong
         ):
             found.extend(item)
         else:

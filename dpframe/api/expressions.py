@@ -15,6 +15,7 @@ from dpframe.aggregates.registry import BY_KIND
 from dpframe.aggregates.spec import PLACEHOLDER, AggregateSpec, OutputSpec
 from dpframe.core.exact import Number, exact
 from dpframe.errors import InvalidBudget, UnsupportedOperation
+from dpframe.sealed import all_sealed
 
 _COUNTER = itertools.count()
 _HOW = (
@@ -23,6 +24,7 @@ _HOW = (
 )
 
 
+@all_sealed
 class DPExpr(pl.Expr):
     """A dp aggregate, or arithmetic of several, waiting for a private frame.
 

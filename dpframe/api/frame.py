@@ -33,11 +33,13 @@ from dpframe.frames.step import Step
 from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
 from dpframe.rows.polars_dtypes import from_polars
 from dpframe.rows.suggest import did_you_mean
+from dpframe.sealed import all_sealed
 
 if TYPE_CHECKING:
     from dpframe.api.session import Session
 
 
+@all_sealed
 class PrivateFrame(Opaque, Shortcuts):
     """A frame of private rows. Nothing raw comes out of it.
 

@@ -14,6 +14,7 @@ import polars as pl
 from dpframe.api.expressions import DPExpr, aggregate_of, make
 from dpframe.core.exact import Number
 from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.sealed import sealed
 
 IntoColumn: TypeAlias = str | pl.Expr
 Noise: TypeAlias = Literal["auto", "discrete_laplace", "discrete_gaussian"]
@@ -39,6 +40,7 @@ def _ends(bounds: Sequence[Any] | None) -> Any:
     return tuple(bounds) if isinstance(bounds, (list, tuple)) else bounds
 
 
+@sealed
 def count(
     column: IntoColumn | None = None,
     *,
@@ -84,6 +86,7 @@ def count(
     return make("count", column, parameters, weight=weight, mechanism=mechanism)
 
 
+@sealed
 def sum(
     column: IntoColumn,
     bounds: Sequence[Any] | None = None,
@@ -120,6 +123,7 @@ def sum(
     return make("sum", column, parameters, weight=weight, mechanism=mechanism)
 
 
+@sealed
 def mean(
     column: IntoColumn,
     bounds: Sequence[Any] | None = None,
@@ -156,6 +160,7 @@ def mean(
     return make("mean", column, parameters, weight=weight, mechanism=mechanism)
 
 
+@sealed
 def var(
     column: IntoColumn,
     bounds: Sequence[Any] | None = None,
@@ -192,6 +197,7 @@ def var(
     return make("var", column, parameters, weight=weight, mechanism=mechanism)
 
 
+@sealed
 def std(
     column: IntoColumn,
     bounds: Sequence[Any] | None = None,
@@ -217,6 +223,7 @@ def std(
     return make("std", column, parameters, weight=weight, mechanism=mechanism)
 
 
+@sealed
 def quantile(
     column: IntoColumn,
     q: Number | Sequence[Number],
@@ -282,6 +289,7 @@ def _quantile(
     return make("quantile", column, parameters, weight=weight, mechanism=mechanism)
 
 
+@sealed
 def median(
     column: IntoColumn,
     bounds: Sequence[Any] | None = None,
@@ -294,6 +302,7 @@ def median(
     return _quantile("median", column, 0.5, bounds, candidates, weight, mechanism)
 
 
+@sealed
 def n_unique(
     column: IntoColumn,
     *,
@@ -324,6 +333,7 @@ def n_unique(
     )
 
 
+@sealed
 def bounds(column: IntoColumn, *, weight: Number = 1.0, mechanism: Noise = "auto") -> DPExpr:
     """Powers of two between which nearly all values lie, as a list [lower, upper]; null where too
     few values are seen through the noise.
@@ -347,6 +357,7 @@ def bounds(column: IntoColumn, *, weight: Number = 1.0, mechanism: Noise = "auto
     return make("bounds", column, {}, weight=weight, mechanism=mechanism)
 
 
+@sealed
 def histogram(
     column: IntoColumn,
     bins: int | Iterable[Any] | None = None,
@@ -399,6 +410,7 @@ def histogram(
     return make("histogram", column, parameters, weight=weight, mechanism=mechanism)
 
 
+@sealed
 def argmax(
     column: IntoColumn | None = None,
     score: pl.Expr | None = None,

@@ -17,11 +17,13 @@ from dpframe.api.query import PrivateQuery
 from dpframe.api.shortcuts import Shortcuts
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.frames.groups import Groups
+from dpframe.sealed import all_sealed
 
 if TYPE_CHECKING:
     from dpframe.api.frame import PrivateFrame
 
 
+@all_sealed
 class PrivateGroupBy(Opaque, Shortcuts):
     """A private frame in groups: of public keys, or found privately when a query runs."""
 

@@ -8,6 +8,7 @@ from typing import ClassVar, NoReturn
 
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.suggest import did_you_mean
+from dpframe.sealed import all_sealed
 
 RAW = "it would show private rows; aggregate with dp expressions, such as .dp_count()"
 MIXES = "a row of its result would depend on other rows; use row-wise expressions"
@@ -84,6 +85,7 @@ GROUP_HINTS: Mapping[str, str] = MappingProxyType(
 )
 
 
+@all_sealed
 class Opaque:
     """Something private: Python's own ways to look inside, iterate or copy it are refused."""
 

@@ -25,6 +25,7 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.frames.facts import protected_facts
 from dpframe.frames.relation import Relation
 from dpframe.rows.polars_dtypes import schema_from_polars
+from dpframe.sealed import sealed
 
 _EXPRESSIONS: dict[str, Callable[..., Any]] = {
     "dp_count": functions.count,
@@ -41,6 +42,7 @@ _EXPRESSIONS: dict[str, Callable[..., Any]] = {
 }
 
 
+@sealed
 def dp_protect(
     frame: pl.DataFrame | pl.LazyFrame, session: Session, unit: Unit | str, **options: Any
 ) -> PrivateFrame:
@@ -54,11 +56,13 @@ def dp_protect(
     return session.protect(frame, unit, **options)
 
 
+@sealed
 def dp_count(frame: Any, column: Any = None, *, unit: Unit | str, **options: Any) -> PrivateQuery:
     """A count of rows (or of a column's values) of a raw frame, for `session.collect`."""
     return _unbound(frame, unit).dp_count(column, **options)
 
 
+@sealed
 def dp_sum(
     frame: Any, column: Any, bounds: Any = None, *, unit: Unit | str, **options: Any
 ) -> PrivateQuery:
@@ -66,6 +70,7 @@ def dp_sum(
     return _unbound(frame, unit).dp_sum(column, bounds, **options)
 
 
+@sealed
 def dp_histogram(
     frame: Any, column: Any, bins: Any = None, *, unit: Unit | str, **options: Any
 ) -> PrivateQuery:
@@ -73,6 +78,7 @@ def dp_histogram(
     return _unbound(frame, unit).dp_histogram(column, bins, **options)
 
 
+@sealed
 def dp_argmax(
     frame: Any, column: Any = None, score: Any = None, *, unit: Unit | str, **options: Any
 ) -> PrivateQuery:

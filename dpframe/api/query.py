@@ -23,6 +23,7 @@ from dpframe.errors import InvalidBudget, UnsupportedOperation
 from dpframe.explain import Format
 from dpframe.lower.engines.polars_engine import PolarsMode
 from dpframe.plan import Plan
+from dpframe.sealed import all_sealed
 from dpframe.simulate import Simulation, simulate
 from dpframe.simulate.runs import MOST_RUNS
 
@@ -39,6 +40,7 @@ _HINTS = {
 }
 
 
+@all_sealed
 class PrivateQuery(Opaque):
     """A query of dp expressions on a private frame. Nothing runs until it is collected.
 

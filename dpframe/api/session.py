@@ -31,8 +31,10 @@ from dpframe.ledger.parts import Partition, PartLedger
 from dpframe.ledger.place import DEFAULT_NAME, open_ledger
 from dpframe.plan import Plan
 from dpframe.plots import plot_budget
+from dpframe.sealed import all_sealed
 
 
+@all_sealed
 class Session:
     """A privacy budget and the frames whose release it pays for.
 

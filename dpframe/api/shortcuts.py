@@ -12,6 +12,7 @@ from dpframe.api import functions
 from dpframe.api.functions import IntoColumn
 from dpframe.core.exact import Number
 from dpframe.errors import InvalidBudget
+from dpframe.sealed import all_sealed
 
 if TYPE_CHECKING:
     from dpframe.api.query import PrivateQuery
@@ -38,6 +39,7 @@ def _unspent(options: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
+@all_sealed
 class Shortcuts(ABC):
     """`frame.dp_sum("x", ...)` for `frame.agg(pl.col("x").dp_sum(...))`, and so on."""
 

@@ -13,6 +13,7 @@ from typing import ClassVar, Self
 
 from dpframe.core.exact import Number, as_given, exact, nearest, show
 from dpframe.errors import InvalidBudget
+from dpframe.sealed import all_sealed
 
 
 def amount(value: object, name: str) -> Fraction:
@@ -94,6 +95,7 @@ class Budget(ABC):
         return f"{text}, delta {show(self.slack)}" if self.slack else text
 
 
+@all_sealed
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class PureDP(Budget):
     """Pure epsilon-differential privacy (Dwork, McSherry, Nissim & Smith 2006).
@@ -149,6 +151,7 @@ class PureDP(Budget):
         return f"PureDP(epsilon={show(self.exact_epsilon, 15)})"
 
 
+@all_sealed
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class ApproxDP(Budget):
     """Approximate (epsilon, delta)-differential privacy (Dwork, Kenthapadi et al. 2006).
@@ -199,6 +202,7 @@ class ApproxDP(Budget):
         return f"ApproxDP(epsilon={show(self.main, 15)}, delta={show(self.slack, 15)})"
 
 
+@all_sealed
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class ZCDP(Budget):
     """Zero-concentrated differential privacy (Bun & Steinke 2016), delta-approximate where a

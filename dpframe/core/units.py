@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from dpframe.errors import DPFrameError, UnsupportedOperation
+from dpframe.sealed import all_sealed
 
 Adjacency: TypeAlias = Literal["add-remove", "change-one"]
 
 
+@all_sealed
 @dataclass(frozen=True, slots=True)
 class Rows:
     """Each individual owns at most `contributions` rows.
@@ -64,6 +66,7 @@ class Rows:
         return f"changing the values in {rows} of one individual (the number of rows is public)"
 
 
+@all_sealed
 @dataclass(frozen=True, slots=True)
 class Identifier:
     """All rows with the same value of `column` belong to one individual.

@@ -10,6 +10,7 @@ from dpframe.core.budget import ApproxDP, Budget
 from dpframe.errors import LedgerError
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.memory import MemoryLedger
+from dpframe.redaction import location
 
 if TYPE_CHECKING:
     from dpframe.ledger.record import Seal
@@ -90,7 +91,7 @@ def _path(text: str) -> Path:
     scheme, separator, rest = text.partition("://")
     if separator:
         if scheme != "sqlite" or not rest.startswith("/"):
-            raise _unusable(_without_password(text), "is of an unknown kind")
+            raise _unusable(text, "is of an unknown kind")
         text = rest[1:]  # after SQLAlchemy: three slashes and a relative path, four and absolute
         if "?" in text:
             raise _unusable(place, "has options, and a ledger takes none")
@@ -100,14 +101,10 @@ def _path(text: str) -> Path:
 
 
 def _unusable(place: object, why: str) -> LedgerError:
+    shown = location(place) if isinstance(place, str) else place
     return LedgerError(
-        f"the ledger {place!r} {why}",
+        f"the ledger {shown!r} {why}",
         where="ledger",
         remedy='give the path of a file, ledger="budget.db" or "sqlite:///budget.db", a database, '
         'ledger="postgresql://user@host/name", or leave it out to keep the budget in memory',
     )
-
-
-def _without_password(url: str) -> str:
-    scheme, _, rest = url.partition("://")
-    return f"{scheme}://{rest.rpartition('@')[2]}"

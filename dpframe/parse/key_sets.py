@@ -9,6 +9,7 @@ import polars as pl
 
 from dpframe.errors import MissingKeys
 from dpframe.rows.failures import FAILURES
+from dpframe.sealed import all_sealed, sealed
 
 __all__ = ["IntoKeys", "Keys", "keys"]
 
@@ -18,6 +19,7 @@ IntoKeys: TypeAlias = (
 _UNNAMED = "key"
 
 
+@all_sealed
 class Keys:
     """A set of public group keys, for `group_by(..., keys=)` and `Session.partition`.
 
@@ -104,6 +106,7 @@ class Keys:
         return f"<{len(self)} keys of {columns}>"
 
 
+@sealed
 def keys(values: IntoKeys) -> Keys:
     """Public keys from a list, a Series, a DataFrame, or lists by column (their product).
 

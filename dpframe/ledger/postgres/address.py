@@ -1,4 +1,4 @@
-"""Where a server's database is, with its password kept out of everything that people see."""
+"""Where a server's database is, with user and password kept out of everything that people see."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Address:
     Parameters
     ----------
     words
-        For people: user, host, port and database.
+        For people: host, port and database.
     parameters
         For libpq; they may hold a password.
     """
@@ -64,10 +64,9 @@ class Address:
 
 
 def _words(given: Mapping[str, str]) -> str:
-    user = f"{quote(given['user'], safe='')}@" if "user" in given else ""
     host = quote(given.get("host", given.get("hostaddr", "")), safe=",:")
     port = f":{given['port']}" if "port" in given else ""
-    return f"postgresql://{user}{host}{port}/{quote(given.get('dbname', ''), safe='')}"
+    return f"postgresql://{host}{port}/{quote(given.get('dbname', ''), safe='')}"
 
 
 def _unreadable() -> LedgerError:
