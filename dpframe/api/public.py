@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from dpframe.api.opaque import Opaque
+from dpframe.api.origins import origins_of
 from dpframe.api.source import Source, Sources, protected_source
 from dpframe.errors import UnknownColumn, UnsupportedOperation
 from dpframe.frames.binary import frames_of
@@ -45,7 +46,9 @@ def stand_ins(given: object, relation: Relation, source: Source | Sources) -> Fr
     for token, name in names.items():
         public = _public(frames[name])
         if source.holds(frames[name]):
-            raise _private("the protected frame itself")
+            raise _private("the protected frame itself, or one with rows of it,")
+        if isinstance(frames[name], pl.LazyFrame) and origins_of(frames[name]).unknown:
+            raise _untold(name)
         found[token] = _fitting(public, schemas[token], name)
     return found
 
@@ -96,6 +99,15 @@ def _private(what: str) -> UnsupportedOperation:
         "without any privacy",
         where=_WHERE,
         remedy="pass public or synthetic data with the same columns",
+    )
+
+
+def _untold(name: str) -> UnsupportedOperation:
+    return UnsupportedOperation(
+        f"nobody can tell where the rows of the public frame for {name!r} come from: they may be "
+        "the protected ones",
+        where=_WHERE,
+        remedy="collect it, if it is public: simulate(frame.collect(), ...)",
     )
 
 

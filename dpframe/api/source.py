@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from fnmatch import fnmatchcase
-from glob import glob
 from pathlib import Path
 from typing import Any, NoReturn
 
 import polars as pl
 
-from dpframe.api.readers import from_arrow, from_delta, from_files
+from dpframe.api.batches import from_arrow
+from dpframe.api.origins import origins_of
+from dpframe.api.readers import from_delta, from_files
 from dpframe.errors import DPFrameError, EngineError, UnsupportedOperation
 from dpframe.lower import Place, require_threads
 from dpframe.lower.engines.choice import ENGINES, native_engine, of_one, placed
@@ -62,13 +63,15 @@ class Source:
         return {token: self.schema}
 
     def holds(self, frame: object) -> bool:
-        """Whether it is the very object that was protected, or names a file that is among those
-        that were, or would be if it was there.
+        """Whether it is what was protected, or has rows from the same place; also a file that
+        would be among those that were protected if it was there.
         """
-        if isinstance(frame, (str, Path)) and isinstance(self._given, (str, Path)):
-            same = not _files(frame).isdisjoint(_files(self._given))
-            return same or _is_among(str(frame), str(self._given))
-        return frame is self._given or frame is self._data
+        if frame is self._given or frame is self._data:
+            return True
+        paths = isinstance(frame, (str, Path)) and isinstance(self._given, (str, Path))
+        if paths and _is_among(str(frame), str(self._given)):
+            return True
+        return origins_of(frame).meets(origins_of(self._given) | origins_of(self._data))
 
     def __repr__(self) -> str:
         return "<protected data>"
@@ -182,12 +185,6 @@ def _kind_of(frame: object) -> str:
     package = type(frame).__module__.split(".")[0]
     name = type(frame).__name__
     return name if package in ("builtins", "dpframe", "polars") else f"{package} {name}"
-
-
-def _files(path: str | Path) -> set[str]:
-    """The files that a path or pattern names, whichever way; an URL stands for itself."""
-    place = os.path.expanduser(str(path))
-    return {place, *(os.path.realpath(found) for found in glob(place, recursive=True))}
 
 
 def _is_among(file: str, pattern: str) -> bool:

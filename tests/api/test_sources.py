@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import gc
-import stat
+import os
+import signal
+import subprocess
+import sys
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +58,7 @@ def test_a_batch_reader_can_be_queried_again() -> None:
     assert [people.dp_count().collect(epsilon=10**6).item() for _ in range(3)] == [3, 3, 3]
 
 
-def test_batches_are_not_held_in_memory_and_their_file_goes_with_them(
+def test_batches_are_not_held_in_memory_and_their_file_has_no_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -70,13 +74,98 @@ def test_batches_are_not_held_in_memory_and_their_file_goes_with_them(
     people = protected(pa.RecordBatchReader.from_batches(schema, some()))
     gc.collect()
     assert not any(batch() for batch in alive)
-    (file,) = tmp_path.iterdir()
-    assert stat.S_IMODE(file.stat().st_mode) & 0o077 == 0
+    assert not list(tmp_path.iterdir())
     assert exactly(people.dp_sum("x", (0, 9))).item() == 10_000
     assert exactly(people.dp_count("g")).item() == 2_500
+
+
+def test_the_file_of_batches_is_closed_with_their_frame() -> None:
+    def files() -> int:
+        return len([n for n in os.listdir("/proc/self/fd") if _target(n).endswith("(deleted)")])
+
+    before = files()
+    people = protected(batches())
+    assert exactly(people.dp_count()).item() == 3
+    assert files() > before
     del people
     gc.collect()
+    assert files() == before
+
+
+def _target(number: str) -> str:
+    with suppress(OSError):
+        return os.readlink(f"/proc/self/fd/{number}")
+    return ""
+
+
+_HOLDING = """
+import sys, time
+import pyarrow as pa
+import dpframe as dp
+
+batch = pa.record_batch({"name": ["Hidden-4711"] * 100_000})
+def some():
+    for i in range(20):
+        yield batch
+        if i == 10 and sys.argv[1] == "writing":
+            print("ready", flush=True)
+            time.sleep(60)
+session = dp.Session(epsilon=1)
+people = session.protect(pa.RecordBatchReader.from_batches(batch.schema, some()), dp.Rows())
+people.dp_count().collect(epsilon=0.1)
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    ("moment", "number"),
+    [
+        ("writing", signal.SIGKILL),
+        pytest.param("writing", signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param("protected", signal.SIGKILL, marks=pytest.mark.slow),
+        pytest.param("protected", signal.SIGTERM, marks=pytest.mark.slow),
+    ],
+)
+def test_a_killed_process_leaves_no_rows(tmp_path: Path, moment: str, number: int) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", _HOLDING, moment]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, cwd=tmp_path) as held:
+        assert held.stdout is not None
+        assert held.stdout.readline() == b"ready\n"
+        assert not list(tmp_path.iterdir())
+        held.send_signal(number)
+        held.wait()
     assert not list(tmp_path.iterdir())
+
+
+_FORKING = """
+import multiprocessing, os
+import pyarrow as pa
+import dpframe as dp
+
+def child(holding):
+    del holding
+
+batch = pa.record_batch({"x": [1, 2, 3]})
+reader = pa.RecordBatchReader.from_batches(batch.schema, [batch])
+session = dp.Session(epsilon=2 * 10**6)
+people = session.protect(reader, dp.Rows())
+started = multiprocessing.get_context("fork").Process(target=child, args=(people,))
+started.start()
+started.join()
+if os.fork() == 0:
+    raise SystemExit(0)
+os.wait()
+print(people.dp_count().collect(epsilon=10**6).item())
+"""
+
+
+def test_the_end_of_a_forked_process_does_not_disturb_its_parent() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _FORKING], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout == "3\n", done.stderr
 
 
 def test_batches_with_dictionaries_that_differ() -> None:

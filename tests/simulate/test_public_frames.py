@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from polars.io.plugins import register_io_source
 
 import dpframe as dp
 from tests.simulate.frames import public, trapped
@@ -51,7 +53,7 @@ def test_the_protected_object_itself_is_refused(made: Callable[[], Any]) -> None
     people = dp.Session(epsilon=1).protect(frame, dp.Rows())
     with pytest.raises(dp.UnsupportedOperation, match="protected frame itself"):
         simulated(people.dp_count(), frame)
-    assert simulated(people.dp_count(), PUBLIC)["plain"].item() == len(PUBLIC)
+    assert simulated(people.dp_count(), public())["plain"].item() == len(PUBLIC)
 
 
 @pytest.mark.parametrize("written", ["data.parquet", "{0}/data.parquet", "{0}/./*.parquet"])
@@ -68,6 +70,93 @@ def test_a_protected_file_is_refused_however_its_path_is_written(
     PUBLIC.write_parquet("public/data.parquet")
     found = simulated(people.dp_count(), kind("public/data.parquet"))
     assert found["plain"].item() == len(PUBLIC)
+
+
+SPELLINGS: dict[str, Callable[[Path], Any]] = {
+    "path": lambda at: at / "a.{0}",
+    "text": lambda at: str(at / "a.{0}"),
+    "relative": lambda at: os.path.relpath(at / "a.{0}"),
+    "with a detour": lambda at: str(at / ".." / at.name / "a.{0}"),
+    "pattern": lambda at: str(at / "*.{0}"),
+    "link": lambda at: at / "link.{0}",
+    "hard link": lambda at: at / "same.{0}",
+    "URL": lambda at: f"file://{at}/a.{{0}}",
+}
+SCANS: dict[str, Callable[[Any], pl.LazyFrame]] = {
+    "parquet": pl.scan_parquet,
+    "ipc": pl.scan_ipc,
+    "csv": pl.scan_csv,
+    "ndjson": pl.scan_ndjson,
+}
+
+
+@pytest.mark.parametrize("suffix", SCANS)
+@pytest.mark.parametrize("spelling", SPELLINGS.values(), ids=SPELLINGS)
+def test_a_protected_file_is_refused_however_it_is_read(
+    tmp_path: Path, suffix: str, spelling: Callable[[Path], Any]
+) -> None:
+    """Each way of reading it is protected, each other one is given."""
+    frame = PUBLIC.select(pl.col(pl.Int64))
+    file, scan = tmp_path / f"a.{suffix}", SCANS[suffix]
+    getattr(frame, f"write_{suffix}")(file)
+    (tmp_path / f"link.{suffix}").symlink_to(file)
+    (tmp_path / f"same.{suffix}").hardlink_to(file)
+    where = type(spelling(tmp_path))(str(spelling(tmp_path)).format(suffix))
+    ways = {
+        "path": where,
+        "scan": scan(str(where)),
+        "changed scan": scan(file).filter(pl.col(frame.columns[0]) > 0).with_columns(x=1),
+        "joined": pl.concat([frame.lazy(), scan(file)]),
+    }
+    for protected in (where, file, ways["scan"], ways["changed scan"]):
+        people = dp.Session(epsilon=1).protect(protected, dp.Rows())
+        for way, given in ways.items():
+            with pytest.raises(dp.UnsupportedOperation, match=r"rows of it|nobody can tell"):
+                simulated(people.dp_count(), given), way
+        other = frame.with_columns(x=1).lazy()
+        assert simulated(people.dp_count(), other)["plain"].item() == frame.height
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        lambda frame: frame.lazy(),
+        lambda frame: frame.clone(),
+        lambda frame: frame.lazy().filter(pl.col("age") > 3),
+        lambda frame: frame.with_columns(age=pl.lit(1, pl.Int64)),
+        lambda frame: frame.slice(1),
+        lambda frame: pl.concat([PUBLIC.select(frame.columns), frame]),
+        lambda frame: frame.lazy().join(PUBLIC.lazy().select("age").unique(), on="age"),
+        lambda frame: frame.lazy().map_batches(lambda batch: batch),
+    ],
+)
+def test_frames_that_share_memory_with_the_protected_one_are_refused(
+    given: Callable[[pl.DataFrame], Any],
+) -> None:
+    frame = public().select("age", "city")
+    for protected in (frame, frame.lazy(), frame.lazy().with_columns(x=1)):
+        people = dp.Session(epsilon=1).protect(protected, dp.Rows())
+        with pytest.raises(dp.UnsupportedOperation, match="rows of it"):
+            simulated(people.select("age").dp_count(), given(frame))
+
+
+def test_frames_that_are_alike_share_no_memory() -> None:
+    """Nulls, zeros and empty columns are not taken for the same rows."""
+    makers = {"none": [None] * 9, "zero": [0] * 9, "no": [False] * 9, "text": [""] * 9}
+    for values in (makers, {name: [] for name in makers}, {"text": ["a" * 99] * 9}):
+        one, other = pl.DataFrame(values), pl.DataFrame(values)
+        people = dp.Session(epsilon=1).protect(one, dp.Rows())
+        assert simulated(people.dp_count(), other)["plain"].item() == one.height
+        assert simulated(people.dp_count(), other.lazy())["plain"].item() == one.height
+
+
+def test_a_public_frame_of_which_nobody_can_tell_where_it_is_from(tmp_path: Path) -> None:
+    people, _ = trapped()
+    scan = register_io_source(lambda *_: iter([PUBLIC]), schema=PUBLIC.schema)
+    with pytest.raises(dp.UnsupportedOperation, match="nobody can tell") as refused:
+        simulated(people.dp_count(), scan)
+    assert "collect it" in str(refused.value)
+    assert simulated(people.dp_count(), scan.collect())["plain"].item() == len(PUBLIC)
 
 
 @pytest.mark.parametrize("other", [None, 3, "people.csv", [1, 2], dp.Session(epsilon=1)])
@@ -133,7 +222,8 @@ def test_frames_of_one_name_cannot_be_told_apart() -> None:
 def test_one_frame_used_twice_needs_one_public_frame() -> None:
     people = dp.Session(epsilon=1).protect(VISITS.lazy(), "person", name="v")
     parts = [people.filter(pl.col("city") == city).limit_rows(1) for city in ("a", "b")]
-    found = simulated(parts[0].concat(parts[1]).dp_count(), VISITS)
+    alike = pl.DataFrame(VISITS.to_dict(as_series=False))
+    found = simulated(parts[0].concat(parts[1]).dp_count(), alike)
     assert found["plain"].item() == 3
 
 

@@ -342,7 +342,7 @@ def test_nothing_is_charged_and_nothing_protected_is_read() -> None:
 def test_a_ledger_stays_as_it_was(tmp_path: Any) -> None:
     where = tmp_path / "budget.db"
     session = dp.Session(epsilon=1, ledger=where)
-    people = session.protect(PUBLIC.lazy(), dp.Rows())
+    people = session.protect(public().lazy(), dp.Rows())
     people.dp_count().collect(epsilon=0.1)
     before = {p.name: p.read_bytes() for p in tmp_path.iterdir() if not p.name.endswith("-shm")}
     people.dp_sum("age", (0, 9)).simulate(PUBLIC, epsilon=0.5)
@@ -358,7 +358,7 @@ def test_spends_are_those_of_plans() -> None:
         query.simulate(PUBLIC)
     with pytest.raises(dp.InvalidBudget):
         query.simulate(PUBLIC, rho=0.1)
-    unbound = PUBLIC.lazy().dp_count(unit=dp.Rows())
+    unbound = public().lazy().dp_count(unit=dp.Rows())
     assert unbound.simulate(PUBLIC, rho=0.1, runs=2).plan.cost == dp.ZCDP(0.1)
     assert unbound.simulate(PUBLIC, epsilon=0.1, runs=2).plan.cost == dp.PureDP(0.1)
     found = unbound.simulate(PUBLIC, accuracy={"len": 10}, delta=1e-9, runs=2).plan

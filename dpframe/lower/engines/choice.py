@@ -10,6 +10,7 @@ import polars as pl
 from dpframe.errors import UnsupportedOperation
 from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.polars_engine import POLARS
+from dpframe.redaction import location
 
 ENGINES = ("polars", "duckdb", "spark")
 _EXTRAS = {"duckdb": ("duckdb", "narwhals"), "spark": ("pyspark", "narwhals")}
@@ -71,7 +72,11 @@ def _kind(frame: object, engine: str) -> str:
     """How files are read."""
     if isinstance(frame, (str, Path)) and Path(frame).suffix in _SUFFIXES:
         return _SUFFIXES[Path(frame).suffix]
-    what = f"files named like {str(frame)!r}" if isinstance(frame, (str, Path)) else "such a frame"
+    what = (
+        f"files named like {location(frame)!r}"
+        if isinstance(frame, (str, Path))
+        else "such a frame"
+    )
     raise UnsupportedOperation(
         f"{what} cannot be read by {engine}",
         where=f"session.protect(frame, engine={engine!r})",

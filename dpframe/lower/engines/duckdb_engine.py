@@ -21,6 +21,7 @@ from dpframe.lower.engines.made import GroupScope, Made, Scope, typed
 from dpframe.lower.engines.namespace import COMMON_TYPES, EngineNamespace
 from dpframe.lower.engines.numbers import wrapped
 from dpframe.lower.engines.results import as_declared
+from dpframe.redaction import location
 from dpframe.rows.operands import INT128
 
 _TYPES: Mapping[str, Any] = {
@@ -234,7 +235,7 @@ def scanned(path: str | Path, kind: str) -> tuple[Any, Any]:
     place = os.path.expanduser(str(path))
     if "://" not in place and not glob(place, recursive=True):
         raise UnsupportedOperation(
-            f"there is no file {str(path)!r}",
+            f"there is no file {location(path)!r}",
             where="session.protect(path, engine='duckdb')",
             remedy="check the path, and the folder that it starts from",
         )
