@@ -69,12 +69,13 @@ def origins_of(frame: object) -> Origins:
             return _of_memory(frame)
         if isinstance(frame, pl.LazyFrame):
             return _of_plan(frame)
-        if package == "pyarrow" and hasattr(frame, "files"):
-            return of_files(list(frame.files))
-        if package == "pyarrow" and hasattr(frame, "to_pandas"):
-            return _of_memory(pl.DataFrame(frame))  # which shares what it can
-        if package == "deltalake" and hasattr(frame, "file_uris"):
-            return of_files(list(frame.file_uris()))
+        other: Any = frame
+        if package == "pyarrow" and hasattr(other, "files"):
+            return of_files(list(other.files))
+        if package == "pyarrow" and hasattr(other, "to_pandas"):
+            return _of_memory(pl.DataFrame(other))  # which shares what it can
+        if package == "deltalake" and hasattr(other, "file_uris"):
+            return of_files(list(other.file_uris()))
     except FAILURES:
         return UNKNOWN
     return UNKNOWN
