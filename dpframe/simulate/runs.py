@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe import pipeline
-from dpframe.aggregates.aggregate import Noisy
-from dpframe.aggregates.keys import KeySelection
-from dpframe.aggregates.part import CellCounts, Part, Table
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.registry import BY_KIND
 from dpframe.aggregates.request import Request
@@ -21,12 +17,19 @@ from dpframe.aggregates.values import as_series
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.relation import Relation
 from dpframe.frames.without_limits import has_limits, without_limits
-from dpframe.lower import Sources, found_keys, has_plain, run_plain
+from dpframe.lower import Sources, has_plain, run_plain
 from dpframe.lower import run as run_exact
-from dpframe.mechanisms import Law
 from dpframe.progress import Progress, progress
-from dpframe.release import Ballots, Column, draw, output_column, request_column, without_noise
+from dpframe.release import Ballots, Column, output_column, request_column, without_noise
 from dpframe.rows.fold import domain
+from dpframe.simulate.drawing import (
+    Counted,
+    columns_of,
+    draw_parts,
+    is_best_group,
+    noiseless,
+    with_all_groups,
+)
 from dpframe.simulate.entries import Entries, choices_in, entries_of, numbers_in
 from dpframe.simulate.simulation import Outcome, Simulation, simulation_of
 
@@ -34,9 +37,6 @@ MOST_RUNS = 100_000
 """More are hardly meant."""
 MOST_RESULTS = 20_000_000
 """So many results of all runs together fit in memory."""
-
-Counted = Mapping[Table, CellCounts]
-NoisyParts = dict[tuple[Part, str], Noisy]
 
 
 def simulate(prepared: pipeline.Prepared, source: Sources, runs: int) -> Simulation:
@@ -67,67 +67,24 @@ def _simulated(
     prepared: pipeline.Prepared, source: Sources, runs: int, shown: Progress
 ) -> Simulation:
     free = without_limits(prepared.query.relation)
-    query = _with_all_groups(prepared.query, free, source)
+    query = with_all_groups(prepared.query, free, source)
     counted = run_exact(query.relation, query.groups, prepared.tables, source)
-    exact = _columns(query, _noiseless(query, prepared.laws, counted))
+    exact = columns_of(query, noiseless(query, prepared.laws, counted))
     entries = [entries_of(o, c) for o, c in zip(query.outputs, exact, strict=True)]
     _require_room(sum(e.size for e in entries) * _size(query), runs)
     plain = _arrays(_plain(query, free, source, counted), entries, query)
     drawn, ballots = [], Ballots()
     for run in range(runs):
         shown.stage(f"simulating, run {run + 1} of {runs}")
-        noisy, kept = _drawn(query, prepared.laws, counted, ballots)
-        arrays = _arrays(_columns(query, noisy), entries, query)
+        noisy, kept = draw_parts(query, prepared.laws, counted, ballots)
+        arrays = _arrays(columns_of(query, noisy), entries, query)
         drawn.append(arrays if kept is None else [_where(kept, array) for array in arrays])
     outcomes = [
         Outcome(e, plain[i], array, np.stack([arrays[i] for arrays in drawn]))
         for i, (e, array) in enumerate(zip(entries, _arrays(exact, entries, query), strict=True))
     ]
-    keys = None if query.groups is None or _is_best_group(query) else query.groups.keys
+    keys = None if query.groups is None or is_best_group(query) else query.groups.keys
     return simulation_of(prepared.plan, runs, keys, outcomes)
-
-
-def _with_all_groups(query: Query, free: Relation, source: Sources) -> Query:
-    """The query with every group of the public frame, where groups are to be found."""
-    if query.groups is None or not query.groups.discovered:
-        return query
-    return replace(query, groups=query.groups.found(found_keys(free, query.groups, source)))
-
-
-def _noiseless(query: Query, laws: Mapping[tuple[Part, str], Law], counted: Counted) -> NoisyParts:
-    return {
-        key: without_noise(key[0], counted, query.scope)
-        for key in laws
-        if not isinstance(key[0], KeySelection)
-    }
-
-
-def _drawn(
-    query: Query, laws: Mapping[tuple[Part, str], Law], counted: Counted, ballots: Ballots
-) -> tuple[NoisyParts, NDArray[np.bool_] | None]:
-    """Noisy integers of all parts, and which groups appear where they are to be found."""
-    noisy: NoisyParts = {}
-    kept = None
-    chooser = pipeline.chooser_of(laws)
-    if chooser is not None:
-        numbers = counted[chooser.table].dense(1).reshape(-1)
-        kept, chosen = chooser.keep(numbers)
-        kept = kept & (numbers > 0)  # a release never sees a group without rows
-        noisy = pipeline.drawn_with_groups(laws, chosen)
-    for key, law in laws.items():
-        if not isinstance(key[0], KeySelection) and key not in noisy:
-            noisy[key] = draw(key[0], law, counted, query.scope, ballots)
-    return noisy, kept
-
-
-def _columns(query: Query, noisy: NoisyParts) -> list[Column]:
-    return [
-        output_column(
-            output,
-            {p: request_column(r, query.scope, noisy) for p, r in output.requests.items()},
-        )
-        for output in query.outputs
-    ]
 
 
 def _plain(query: Query, free: Relation, source: Sources, counted: Counted) -> list[Column]:
@@ -187,12 +144,8 @@ def _where(kept: NDArray[np.bool_], array: NDArray[Any]) -> NDArray[Any]:
     return np.where(kept[:, None], array, np.array(nothing, dtype=array.dtype))
 
 
-def _is_best_group(query: Query) -> bool:
-    return any(request.parameters.get("best_group") for request in query.requests)
-
-
 def _size(query: Query) -> int:
-    return 1 if query.groups is None or _is_best_group(query) else query.groups.size
+    return 1 if query.groups is None or is_best_group(query) else query.groups.size
 
 
 def _require_room(results: int, runs: int) -> None:

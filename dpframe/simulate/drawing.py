@@ -1,0 +1,69 @@
+"""Noise, again and again, for exact tables that anybody may see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe import pipeline
+from dpframe.aggregates.aggregate import Noisy
+from dpframe.aggregates.keys import KeySelection
+from dpframe.aggregates.part import CellCounts, Part, Table
+from dpframe.aggregates.query import Query
+from dpframe.frames.relation import Relation
+from dpframe.lower import Sources, found_keys
+from dpframe.mechanisms import Law
+from dpframe.release import Ballots, Column, draw, output_column, request_column, without_noise
+
+Counted = Mapping[Table, CellCounts]
+NoisyParts = dict[tuple[Part, str], Noisy]
+
+
+def with_all_groups(query: Query, free: Relation, source: Sources) -> Query:
+    """The query with every group of the public frame, where groups are to be found."""
+    if query.groups is None or not query.groups.discovered:
+        return query
+    return replace(query, groups=query.groups.found(found_keys(free, query.groups, source)))
+
+
+def noiseless(query: Query, laws: Mapping[tuple[Part, str], Law], counted: Counted) -> NoisyParts:
+    return {
+        key: without_noise(key[0], counted, query.scope)
+        for key in laws
+        if not isinstance(key[0], KeySelection)
+    }
+
+
+def draw_parts(
+    query: Query, laws: Mapping[tuple[Part, str], Law], counted: Counted, ballots: Ballots
+) -> tuple[NoisyParts, NDArray[np.bool_] | None]:
+    """Noisy integers of all parts, and which groups appear where they are to be found."""
+    noisy: NoisyParts = {}
+    kept = None
+    chooser = pipeline.chooser_of(laws)
+    if chooser is not None:
+        numbers = counted[chooser.table].dense(1).reshape(-1)
+        kept, chosen = chooser.keep(numbers)
+        kept = kept & (numbers > 0)  # a release never sees a group without rows
+        noisy = pipeline.drawn_with_groups(laws, chosen)
+    for key, law in laws.items():
+        if not isinstance(key[0], KeySelection) and key not in noisy:
+            noisy[key] = draw(key[0], law, counted, query.scope, ballots)
+    return noisy, kept
+
+
+def columns_of(query: Query, noisy: NoisyParts) -> list[Column]:
+    return [
+        output_column(
+            output,
+            {p: request_column(r, query.scope, noisy) for p, r in output.requests.items()},
+        )
+        for output in query.outputs
+    ]
+
+
+def is_best_group(query: Query) -> bool:
+    return any(request.parameters.get("best_group") for request in query.requests)
