@@ -24,6 +24,7 @@ from dpframe.api.polars_methods import register as _register
 from dpframe.api.query import PrivateQuery
 from dpframe.api.release import Release
 from dpframe.api.session import Session
+from dpframe.audit import Audit
 from dpframe.core.budget import ZCDP, ApproxDP, PureDP
 from dpframe.core.sensitivity import Sensitivity
 from dpframe.core.units import Identifier, Rows
@@ -52,6 +53,7 @@ __version__ = "0.1.0"
 __all__ = [
     "ZCDP",
     "ApproxDP",
+    "Audit",
     "BudgetExceeded",
     "DPExpr",
     "DPFrameError",

@@ -16,6 +16,7 @@ from dpframe.api.release import Release
 from dpframe.api.source import Source, Sources
 from dpframe.api.spend import Spend
 from dpframe.api.suggest import counting, share_of, suggested
+from dpframe.audit import Audit, audit
 from dpframe.choose import Split
 from dpframe.core.budget import ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.exact import Number
@@ -300,13 +301,78 @@ class PrivateQuery(Opaque):
                 remedy="write for example runs=100",
             )
         frames = stand_ins(public_frame, self._query.relation, self._source)
-        if self._session is None:
-            measure = ZCDP if rho is not None else PureDP if delta is None else ApproxDP
-            asked = Spend(epsilon, delta, rho, accuracy, split)
-            prepared = prepare(self, asked.within(self._query, measure), None, split)
-        else:
-            prepared = self._session._prepared(self, Spend(epsilon, delta, rho, accuracy, split))
-        return simulate(prepared, frames, runs)
+        spend = Spend(epsilon, delta, rho, accuracy, split)
+        return simulate(self._prepared(spend, self._session), frames, runs)
+
+    def audit(
+        self,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+        runs: int = 10_000,
+        confidence: Number = 0.95,
+    ) -> Audit:
+        """Run the same plan on worst-case neighbours, and see which epsilon that proves: for a
+        reviewer who does not want to believe.
+
+        Two frames that differ in one individual are made for the plan: values that the query speaks
+        of, values beside them and extremes are tried, and those kept that move its exact tables
+        the most. The whole pipeline runs on both, again and again, and the event that tells them
+        apart best gives a lower bound on epsilon. Nothing is charged, no protected data is read.
+
+        Parameters
+        ----------
+        epsilon, delta, rho, accuracy, split
+            As for `plan`.
+        runs
+            How often the plan runs on each of the two frames; half of the runs choose the event,
+            the others count it.
+        confidence
+            With which the lower bound holds.
+
+        Returns
+        -------
+        Audit
+            `claimed` and `proved`, the two frames in words as `neighbours`, how far they move each
+            part as `reach`, and `plot()`.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When runs or confidence make no sense.
+        InvalidBudget
+            As for `plan`.
+        EngineError
+            When a made-up row makes the query fail, which must not be: report it.
+
+        Notes
+        -----
+        Counts of an event bound its probability on either frame (Clopper and Pearson 1934), and
+        P <= exp(epsilon) Q + delta bounds epsilon from below (Jagielski, Ullman and Oprea 2020).
+
+        Examples
+        --------
+        >>> import polars as pl, dpframe as dp
+        >>> session = dp.Session(epsilon=1.0)
+        >>> people = session.protect(pl.DataFrame({"age": [31, 64]}), unit=dp.Rows())
+        >>> found = people.filter(pl.col("age") >= 40).dp_count().audit(epsilon=1, runs=2_000)
+        >>> found.claimed, 0.3 < found.proved <= 1, found.refuted
+        (1.0, True, False)
+        >>> session.spent
+        PureDP(epsilon=0)
+        """
+        spend = Spend(epsilon, delta, rho, accuracy, split)
+        return audit(self._prepared(spend, self._session), runs, confidence)
+
+    def _prepared(self, spend: Spend, payer: Session | None) -> pipeline.Prepared:
+        """The plan in the measure of a session, or without one in that of the spend."""
+        if payer is not None:
+            return payer._prepared(self, spend)
+        measure = ZCDP if spend.rho is not None else PureDP if spend.delta is None else ApproxDP
+        return prepare(self, spend.within(self._query, measure), None, spend.split)
 
     def _bound(self) -> Session:
         if self._session is None:
@@ -339,3 +405,10 @@ def prepare(
 def parts(query: PrivateQuery) -> tuple[Query, Source | Sources, Any]:
     """What a session needs of a query."""
     return query._query, query._source, query._session
+
+
+def audit_in(
+    session: Session | None, query: PrivateQuery, spend: Spend, runs: int, confidence: Number
+) -> Audit:
+    """The audit of a query in a session; in its own, if it has one."""
+    return audit(query._prepared(spend, query._session or session), runs, confidence)

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpframe.api.query import PrivateQuery, parts
+from dpframe.api.query import PrivateQuery, audit_in, parts
 from dpframe.api.release import Release
 from dpframe.api.session import Session
+from dpframe.api.spend import Spend
+from dpframe.audit import Audit
 from dpframe.cli.input import BadInput, require_file
 from dpframe.cli.toml_job import read_toml
 from dpframe.errors import DPFrameError, UnsupportedOperation
@@ -51,6 +53,15 @@ class Job:
         if self.session is not None:
             return self.session.plan(self.query, **spend)
         return self.query.plan(**spend)
+
+    def audit(self, runs: int, confidence: str) -> Audit:
+        """What runs on worst-case neighbours prove about its plan; nothing is charged."""
+        find = self.spend.get
+        asked = Spend(
+            find("epsilon"), find("delta"), find("rho"), find("accuracy"),
+            find("split", "least error"),
+        )  # fmt: skip
+        return audit_in(self.session, self.query, asked, runs, confidence)
 
     def require_approval(self) -> None:
         """Run it only if its plan was approved, whatever the job says of that."""

@@ -1,8 +1,8 @@
 """The command ``dpframe``.
 
-Exit codes, for jobs that run unattended: 0 done, 1 plans that `dpframe diff` finds to differ, 2
-not a command, 3 over budget, 4 not approved, 5 bad input, 6 engine or ledger failure; as for other
-programs 130 interrupted, 141 nobody reads the output.
+Exit codes, for jobs that run unattended: 0 done, 1 plans that `dpframe diff` finds to differ or a
+claim that `dpframe audit` refutes, 2 not a command, 3 over budget, 4 not approved, 5 bad input, 6
+engine or ledger failure; as for other programs 130 interrupted, 141 nobody reads the output.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from dpframe import demo
-from dpframe.cli import ledger, plans, run
+from dpframe.cli import audit, ledger, plans, run
 from dpframe.cli.input import BadInput, NotWritten, require_file
 from dpframe.errors import BudgetExceeded, DPFrameError, EngineError, LedgerError, PlanMismatch
 
@@ -31,7 +31,8 @@ EXIT_CODES: tuple[tuple[type[DPFrameError], int], ...] = (
 _EPILOG = """\
 exit codes:
   0  done                     4  the plan is not approved
-  1  diff: plans differ       5  bad input: a job, plan or file that makes no sense
+  1  diff: plans differ;      5  bad input: a job, plan or file that makes no sense
+     audit: claim refuted
   2  not a command            6  the engine or the ledger failed
   3  over budget; nothing was charged
 
@@ -90,5 +91,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     plans.add_commands(commands)
     run.add_commands(commands)
+    audit.add_commands(commands)
     ledger.add_commands(commands)
     return parser

@@ -1,0 +1,276 @@
+"""Audits: the largest epsilon that runs of a plan on worst-case neighbours prove."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe import pipeline
+from dpframe.accounting.zcdp import epsilon_of_rho
+from dpframe.audit.evidence import best_event, likelihood_scores, proved_epsilon
+from dpframe.audit.neighbours import Neighbours, worst_neighbours
+from dpframe.audit.outcomes import outcomes, runs_at_once
+from dpframe.core.budget import ZCDP, Budget
+from dpframe.core.exact import Number, exact, nearest
+from dpframe.errors import UnsupportedOperation
+from dpframe.plan import Plan
+from dpframe.plots import plot_audit
+from dpframe.progress import progress
+
+FEWEST_RUNS, MOST_RUNS = 100, 1_000_000
+_PILOTS = {True: (24, 1_000), False: (8, 200)}
+"""How many pairs are tried how often, where runs are drawn at once and where one by one."""
+_DELTAS = (1e-6, 1e-3, 1e-2, 3e-2, 0.1)
+"""Where a claim in rho is turned into epsilons, samples prove most at some delta of these."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Audit:
+    """What runs of a plan on worst-case neighbours prove, made by `PrivateQuery.audit`.
+
+    An audit cannot show that a plan is private; it can show that it is not. A plan whose noise is
+    as it claims has `proved` below `claimed` with the chosen confidence, and the nearer the two are
+    the less is wasted. Few runs, a large epsilon or a small delta leave `proved` far below.
+
+    Parameters
+    ----------
+    plan
+        What was audited.
+    runs
+        How often it ran on each of the two frames.
+    confidence
+        Of `proved`.
+    claimed
+        The epsilon that the plan claims at `delta`.
+    proved
+        A lower bound on its true epsilon at `delta`, from the runs.
+    delta
+        Of (epsilon, delta); 0 in pure DP. Where the plan claims a rho, the one of several at which
+        most is proved.
+    neighbours
+        The two frames, in words.
+    reach
+        How far each part of the plan moves between the two, as a share of its declared
+        sensitivity: columns `part`, `l1`, `l2`. Above 1 it is declared too small.
+    curve
+        For events that were looked at: how often each happened on the side where it is likelier,
+        `likelier`, and on the other, `other`, both as shares of the runs that were counted.
+    """
+
+    plan: Plan = field(repr=False)
+    runs: int
+    confidence: float
+    claimed: float
+    proved: float
+    delta: float
+    neighbours: str = field(repr=False)
+    reach: pl.DataFrame = field(repr=False)
+    curve: pl.DataFrame = field(repr=False)
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the claim is shown to be wrong: more is proved, or a part moves by more than its
+        declared sensitivity.
+        """
+        exceeds = any(share > 1 + 1e-9 for name in ("l1", "l2") for share in self.reach[name])
+        return self.proved > self.claimed or exceeds
+
+    def plot(self) -> Any:
+        """The claim and what was seen, as an Altair chart: events whose probability on one frame is
+        so much larger than on the other that the claim forbids it would lie in the shaded part.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When Altair is not installed.
+        """
+        return plot_audit(self.curve, self.claimed, self.proved, self.delta, self.runs)
+
+    def __repr__(self) -> str:
+        at = f" at delta {self.delta:g}" if self.delta else ""
+        return (
+            f"<Audit of {self.runs} runs: epsilon of at least {self.proved:.4g} proved, "
+            f"{self.claimed:.4g} claimed{at}, {self.confidence:.4g} confidence>"
+        )
+
+    def words(self) -> str:
+        """The audit as a text of a few lines."""
+        at = f" at delta {self.delta:g}" if self.delta else ""
+        lines = [
+            f"claimed  epsilon {self.claimed:.6g}{at}",
+            f"proved   epsilon {self.proved:.4g} or more, with {self.confidence:.4g} confidence, "
+            f"from {self.runs} runs on each of two frames",
+            f"verdict  {'the claim is REFUTED' if self.refuted else 'nothing against the claim'}",
+            "",
+            "the two frames",
+            *(f"  {line}" for line in self.neighbours.splitlines()),
+            "",
+            "how far they move each part, as shares of its declared sensitivity",
+        ]
+        for part, l1, l2 in self.reach.rows():
+            lines.append(f"  {part}: L1 {l1:.4g}, L2 {l2:.4g}")
+        return "\n".join(lines)
+
+
+def audit(prepared: pipeline.Prepared, runs: int, confidence: Number) -> Audit:
+    """Run a plan on worst-case neighbours that are made for it, and see what that proves.
+
+    Parameters
+    ----------
+    prepared
+        The plan and what is needed to run it. No data is read.
+    runs
+        How often it runs on each of the two frames.
+    confidence
+        Of the lower bound.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When runs or confidence make no sense.
+    EngineError
+        When a row that was made up makes the query fail, which must not be.
+    """
+    doubt = 1.0 - _checked(runs, confidence)
+    claims = _claims(prepared.plan.cost)
+    with progress() as shown:
+        shown.stage("searching for the worst neighbours")
+        pairs = worst_neighbours(prepared)
+        pair = _worst(prepared, pairs, claims)
+
+        def told(done: int) -> None:
+            shown.stage(f"run {done} of {runs} on each frame")
+
+        one, other = outcomes(prepared, pair, runs, told)
+        return _judged(prepared.plan, pair, (one, other), claims, doubt)
+
+
+def _checked(runs: int, confidence: Number) -> float:
+    if isinstance(runs, bool) or not isinstance(runs, int) or not FEWEST_RUNS <= runs <= MOST_RUNS:
+        raise UnsupportedOperation(
+            f"an audit has between {FEWEST_RUNS} and {MOST_RUNS} runs, not {runs!r}",
+            where="audit(runs=...)",
+            remedy="write for example runs=10_000",
+        )
+    found = exact(confidence)
+    if not 0 < found < 1:
+        raise UnsupportedOperation(
+            f"a confidence lies between 0 and 1, {confidence!r} does not",
+            where="audit(confidence=...)",
+            remedy="write for example confidence=0.95",
+        )
+    return float(found)
+
+
+def _claims(cost: Budget) -> list[tuple[float, float]]:
+    """Deltas, and the epsilon that is claimed at each."""
+    if isinstance(cost, ZCDP):
+        deltas = [nearest(cost.slack) + delta for delta in _DELTAS]
+        return [(d, epsilon_of_rho(cost.main, d - nearest(cost.slack))) for d in deltas]
+    return [(nearest(cost.slack), nearest(cost.main))]
+
+
+def _worst(
+    prepared: pipeline.Prepared, pairs: Sequence[Neighbours], claims: Sequence[tuple[float, float]]
+) -> Neighbours:
+    """The pair at which a few runs tell most; where they are alike the first, which moves most."""
+    most, runs = _PILOTS[runs_at_once(prepared, pairs[0]) > 1]
+
+    def told(pair: Neighbours) -> float:
+        return _proved(outcomes(prepared, pair, runs), claims, 0.3)[0]
+
+    return max(pairs[:most], key=told)
+
+
+def _proved(
+    sides: tuple[Floats, Floats], claims: Sequence[tuple[float, float]], doubt: float
+) -> tuple[float, float, float, pl.DataFrame]:
+    """What is proved, the claim and delta of it, and how often events happened."""
+    learn, judge = zip(*(_halves(side) for side in sides), strict=True)
+    scorers = _scorers(*learn)
+    learnt = [score(*learn) for score in scorers]
+    judged = [score(*judge) for score in scorers]
+    deltas, epsilons = zip(*claims, strict=True)
+    event = best_event([s[0] for s in learnt], [s[1] for s in learnt], deltas, epsilons)
+    one, other = judged[event.score]
+    likelier, rarer = (other, one) if event.swapped else (one, other)
+    n = min(len(one), len(other))
+    hits, others = event.hits(likelier), event.hits(rarer)
+    proved = proved_epsilon(hits, others, n, event.delta, doubt)
+    curve = _curve(likelier, rarer)
+    return proved, dict(claims)[event.delta], event.delta, curve
+
+
+Scorer = Callable[[Floats, Floats], tuple[Floats, Floats]]
+
+
+def _scorers(one: Floats, other: Floats) -> list[Scorer]:
+    """Ways to tell the sides apart, learnt from some runs: each number alone, a weighted sum, the
+    number that tells least, and how often values were seen on either side.
+    """
+    numbers = one.shape[1]
+    if not numbers:
+        return [lambda a, b: (np.zeros(len(a)), np.zeros(len(b)))]
+    filled = [np.nan_to_num(side, nan=0.0, posinf=0.0, neginf=0.0) for side in (one, other)]
+    spread = np.maximum(np.std(np.concatenate(filled), axis=0), 1e-12)
+    weights = (filled[0].mean(axis=0) - filled[1].mean(axis=0)) / spread**2
+
+    def alone(number: int) -> Scorer:
+        return lambda a, b: tuple(np.nan_to_num(s[:, number], nan=-1e300) for s in (a, b))  # type: ignore[return-value]
+
+    def weighted(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+        return tuple(np.nan_to_num(s, posinf=0.0, neginf=0.0) @ weights for s in (a, b))
+
+    def least(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+        """How far the number that tells least is on the one side: for events on all of them."""
+        middle = (filled[0].mean(axis=0) + filled[1].mean(axis=0)) / 2
+        return tuple(((np.nan_to_num(s) - middle) * weights).min(axis=1) for s in (a, b))
+
+    def likelihoods(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+        learnt = [(one[:, i], other[:, i]) for i in range(numbers)]
+        return likelihood_scores(learnt, a, b)
+
+    return [*(alone(i) for i in range(min(numbers, 64))), weighted, least, likelihoods]
+
+
+def _halves(side: Floats) -> tuple[Floats, Floats]:
+    """Every other run, to learn from and to judge by."""
+    return side[::2], side[1::2]
+
+
+def _curve(likelier: Floats, rarer: Floats) -> pl.DataFrame:
+    points = np.unique(np.concatenate([likelier, rarer]))
+    points = points[np.unique(np.linspace(0, points.size - 1, 200).astype(np.int64))]
+    shares = {
+        name: [float((side >= point).mean()) for point in points]
+        + [float((side <= point).mean()) for point in points]
+        for name, side in (("likelier", likelier), ("other", rarer))
+    }
+    return pl.DataFrame(shares, schema={"likelier": pl.Float64, "other": pl.Float64})
+
+
+def _judged(
+    plan: Plan,
+    pair: Neighbours,
+    sides: tuple[Floats, Floats],
+    claims: Sequence[tuple[float, float]],
+    doubt: float,
+) -> Audit:
+    proved, claimed, delta, curve = _proved(sides, claims, doubt)
+    reach = pl.DataFrame(
+        {
+            "part": [r.name for r in pair.reach],
+            "l1": [r.l1 for r in pair.reach],
+            "l2": [r.l2 for r in pair.reach],
+        },
+        schema={"part": pl.String, "l1": pl.Float64, "l2": pl.Float64},
+    )
+    runs = len(sides[0])
+    return Audit(plan, runs, 1.0 - doubt, claimed, proved, delta, pair.words, reach, curve)

@@ -1,0 +1,195 @@
+"""What samples from two distributions prove about epsilon.
+
+For every event, (epsilon, delta)-differential privacy says P(event) <= exp(epsilon) Q(event) +
+delta, where P and Q are the distributions of what is released on neighbouring frames. So counts of
+one event among runs on both give, with exact bounds on both probabilities (Clopper and Pearson
+1934), a lower bound on epsilon that holds with the chosen confidence (Jagielski, Ullman and Oprea
+2020; Nasr et al. 2021). The event is chosen on one half of the runs and counted on the other, so
+that choosing it does not make the bound less sure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+_THRESHOLDS = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """That a score is at least, or at most, a threshold; `swapped` when it is the likelier one
+    without the individual.
+    """
+
+    score: int
+    threshold: float
+    least: bool
+    swapped: bool
+    delta: float
+
+    def hits(self, scores: Floats) -> int:
+        """In how many runs it happened."""
+        met = scores >= self.threshold if self.least else scores <= self.threshold
+        return int(np.count_nonzero(met))
+
+
+def best_event(
+    one: Sequence[Floats], other: Sequence[Floats], deltas: Sequence[float], claims: Sequence[float]
+) -> Event:
+    """The event that proves most of what is claimed, by its counts among some runs.
+
+    Parameters
+    ----------
+    one, other
+        Scores of runs with and without the individual: several ways to score them.
+    deltas, claims
+        Each delta, and the epsilon that is claimed for it.
+    """
+    found: list[tuple[float, Event]] = []
+    pairs = list(zip(deltas, claims, strict=True))
+    for number, (a, b) in enumerate(zip(one, other, strict=True)):
+        for swapped, (p, q) in enumerate(((a, b), (b, a))):
+            found += _candidates(number, p, q, bool(swapped), pairs)
+    return max(found, key=lambda item: item[0])[1]
+
+
+def _candidates(
+    number: int, p: Floats, q: Floats, swapped: bool, claims: Sequence[tuple[float, float]]
+) -> Iterator[tuple[float, Event]]:
+    points = np.unique(np.concatenate([p, q]))
+    if points.size > _THRESHOLDS:
+        spread = np.linspace(0, points.size - 1, _THRESHOLDS).astype(np.int64)
+        both = np.sort(np.concatenate([p, q]))
+        places = np.linspace(0, both.size - 1, _THRESHOLDS).astype(np.int64)
+        points = np.unique(np.concatenate([points[spread], both[places]]))
+    for least in (True, False):
+        hits = [_reached(np.sort(s), points, least) / s.size for s in (p, q)]
+        low, high = _wilson(hits[0], p.size, -1.0), _wilson(hits[1], q.size, 1.0)
+        for delta, claim in claims:
+            proved = np.log(np.maximum(low - delta, 1e-300) / high) / max(claim, 1e-12)
+            best = int(np.argmax(proved))
+            event = Event(number, float(points[best]), least, swapped, delta)
+            yield float(proved[best]), event
+
+
+def _reached(ordered: Floats, points: Floats, least: bool) -> Floats:
+    """How many scores are at least, or at most, each point."""
+    if least:
+        return (ordered.size - np.searchsorted(ordered, points, "left")).astype(np.float64)
+    return np.searchsorted(ordered, points, "right").astype(np.float64)
+
+
+def _wilson(share: Floats, n: int, sign: float, z: float = 3.0) -> Floats:
+    """An approximate bound on a probability (Wilson 1927), only to choose an event with."""
+    centre = share + z * z / (2 * n)
+    width = z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    bound: Floats = (centre + sign * width) / (1 + z * z / n)
+    return bound
+
+
+def proved_epsilon(hits: int, others: int, n: int, delta: float, doubt: float) -> float:
+    """A lower bound on epsilon from counts of an event among `n` runs on each side.
+
+    Parameters
+    ----------
+    hits, others
+        In how many runs it happened, on the side where it is likelier and on the other.
+    delta
+        Of (epsilon, delta).
+    doubt
+        The probability with which the bound may be too large, shared by both sides.
+    """
+    least = binomial_low(hits, n, doubt / 2)
+    most = binomial_high(others, n, doubt / 2)
+    return max(0.0, math.log((least - delta) / most)) if least > delta else 0.0
+
+
+def binomial_low(hits: int, n: int, doubt: float) -> float:
+    """The least probability that so many hits or more leave plausible (Clopper and Pearson
+    1934).
+    """
+    if hits == 0:
+        return 0.0
+    tail = np.arange(hits, n + 1)
+    low, high = 0.0, hits / n
+    for _ in range(60):
+        middle = (low + high) / 2
+        if _mass(tail, n, middle) <= doubt:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def binomial_high(hits: int, n: int, doubt: float) -> float:
+    """The largest probability that so many hits or fewer leave plausible."""
+    return 1.0 - binomial_low(n - hits, n, doubt)
+
+
+def _mass(counts: NDArray[np.int64], n: int, p: float) -> float:
+    """The probability of any of some numbers of hits among n."""
+    if p <= 0.0:
+        return float(0 in counts)
+    logs = _LOGS.upto(n)
+    terms = logs[n] - logs[counts] - logs[n - counts]
+    return float(np.exp(terms + counts * math.log(p) + (n - counts) * math.log1p(-p)).sum())
+
+
+class _Factorials:
+    """Logarithms of factorials, as many as were needed so far."""
+
+    def __init__(self) -> None:
+        self._known: Floats = np.zeros(1)
+
+    def upto(self, n: int) -> Floats:
+        if self._known.size <= n:
+            self._known = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
+        return self._known
+
+
+_LOGS = _Factorials()
+
+
+def likelihood_scores(
+    features: Iterable[tuple[Floats, Floats]], one: Floats, other: Floats
+) -> tuple[Floats, Floats]:
+    """Sums of logarithms of ratios of how often a value was seen on either side.
+
+    Parameters
+    ----------
+    features
+        Of the runs to learn from: columns of both sides.
+    one, other
+        The runs to score, of shape (runs, features).
+    """
+    totals = np.zeros(len(one)), np.zeros(len(other))
+    for number, (p, q) in enumerate(features):
+        edges = _bins(p, q)
+        seen = [np.bincount(_placed(side, edges), minlength=edges.size + 2) for side in (p, q)]
+        ratio = np.log((seen[0] + 1.0) / (seen[1] + 1.0) * ((len(q) + 1.0) / (len(p) + 1.0)))
+        for total, side in zip(totals, (one, other), strict=True):
+            total += ratio[_placed(side[:, number], edges)]
+    return totals
+
+
+def _bins(p: Floats, q: Floats, most: int = 48) -> Floats:
+    """Edges between which values are taken for the same."""
+    both = np.concatenate([p, q])
+    both = np.sort(both[~np.isnan(both)])
+    points = np.unique(both)
+    if points.size > most:
+        points = np.unique(both[np.linspace(0, both.size - 1, most).astype(np.int64)])
+    return points
+
+
+def _placed(values: Floats, edges: Floats) -> NDArray[np.int64]:
+    """The number of the bin of each value, the last one for none."""
+    found = np.searchsorted(edges, values, "right")
+    found[np.isnan(values)] = edges.size + 1
+    return found

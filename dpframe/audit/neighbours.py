@@ -1,0 +1,176 @@
+"""Worst-case neighbours of a plan: searched for among made-up people, with no data at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from dpframe import pipeline
+from dpframe.aggregates.query import Query
+from dpframe.audit.conditions import Conditions
+from dpframe.audit.people import Frames, People, Person
+from dpframe.audit.reach import Counted, Reach, reach_of
+from dpframe.lower import found_keys, run
+
+_SALT = 1
+"""No secret is needed where nothing is private."""
+_TRIES = 120
+_CLIMBS, _MOST_CLIMBS = 160, 640
+_SHOWN = 5
+_BEST = 3
+"""So many pairs are kept, of which the noise decides."""
+_OTHERS = (0, 1, 3, 12, 30, 90)
+"""How many other people there are."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Neighbours:
+    """Two frames that differ in one individual, and what the plan's tables are on each.
+
+    Parameters
+    ----------
+    query
+        The query, with the groups that either frame has.
+    counted
+        The exact tables of the frame with the individual, and of that without (or with other
+        values). Limits choose the same rows of everybody else on both: the guarantee holds for each
+        choice.
+    reach
+        How far each part moves.
+    words
+        Who differs, and who is there besides.
+    """
+
+    query: Query
+    counted: tuple[Counted, Counted]
+    reach: tuple[Reach, ...]
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """An individual, and another who takes the place under change-one adjacency."""
+
+    person: Person
+    instead: Person | None
+
+
+def worst_neighbours(prepared: pipeline.Prepared) -> list[Neighbours]:
+    """Pairs of frames on which a plan's parts move as far as could be found, the farthest first,
+    each beside several numbers of other people.
+
+    Values are tried that the query itself speaks of, and others beside them; then the best are
+    changed a little again and again. It is the same search each time.
+    """
+    people = People(prepared.query)
+    conditions = Conditions(prepared.query)
+    found: dict[str, tuple[float, _Pair]] = {}
+    whole = sum(1.9 for use in prepared.parts if not use.sensitivity.is_zero)
+
+    def tried(pair: _Pair) -> None:
+        if repr(pair) not in found:
+            moved = _moved(_placed(prepared, people, pair, ()).reach)
+            if not moved:  # which way is better is told by the conditions that are met
+                moved = conditions.met(people.frames([pair.person])) / 1000
+            found[repr(pair)] = (moved, pair)
+
+    def best(most: int) -> list[_Pair]:
+        ordered = sorted(found.values(), key=lambda item: item[0], reverse=True)
+        return [pair for _, pair in ordered[:most]]
+
+    for _ in range(_TRIES):
+        person = people.anybody()
+        tried(_Pair(person, _like(people, person) if people.changes else None))
+    for step in range(_MOST_CLIMBS):
+        if step >= _CLIMBS and found and max(found.values(), key=lambda f: f[0])[0] >= whole:
+            break
+        few = best(_BEST + 2)
+        tried(_neighbour_of(people, few[step % len(few)], step))
+    others = [n for n in _OTHERS if n + 2 <= people.names()]
+    made = [
+        _placed(prepared, people, pair, beside)
+        for pair in best(_BEST)
+        for number in others
+        for beside in _besides(people, pair, number)
+    ]
+    return sorted(made, key=lambda n: _moved(n.reach), reverse=True)
+
+
+def _neighbour_of(people: People, pair: _Pair, step: int) -> _Pair:
+    if pair.instead is not None and step % 2:
+        return replace(pair, instead=_fitting(people.changed(pair.instead), pair.person))
+    person = people.changed(pair.person)
+    return _Pair(person, None if pair.instead is None else _fitting(pair.instead, person))
+
+
+def _like(people: People, person: Person) -> Person:
+    return _fitting(people.anybody(), person)
+
+
+def _fitting(person: Person, model: Person) -> Person:
+    """The individual with as many rows as another, for a number of rows that is public."""
+    return Person(
+        {
+            token: tuple((rows * len(model.rows[token]))[: len(model.rows[token])])
+            for token, rows in person.rows.items()
+        }
+    )
+
+
+def _besides(people: People, pair: _Pair, number: int) -> list[tuple[Person, ...]]:
+    """Other people: like the individual, unlike, some of both, or all different."""
+    if not number:
+        return [()]
+    unlike = pair.instead or people.changed(people.changed(pair.person))
+    half = (pair.person,) * (number // 2) + (unlike,) * (number - number // 2)
+    different = tuple(people.anybody() for _ in range(number))
+    return [(pair.person,) * number, (unlike,) * number, half, different]
+
+
+def _placed(
+    prepared: pipeline.Prepared, people: People, pair: _Pair, beside: tuple[Person, ...]
+) -> Neighbours:
+    """Both frames, the individual first, and what the parts are on each."""
+    nobody = Person(dict.fromkeys(pair.person.rows, ()))
+    one = people.frames([pair.person, *beside])
+    other = people.frames([pair.instead or nobody, *beside])
+    query = _with_groups(prepared.query, one, other)
+    tables = prepared.tables
+    relation = replace(query.relation, salt=_SALT)
+    counted = [run(relation, query.groups, tables, frames) for frames in (one, other)]
+    reach = tuple(reach_of(prepared.parts, query, *counted))
+    return Neighbours(query, (counted[0], counted[1]), reach, _words(people, pair, beside))
+
+
+def _with_groups(query: Query, one: Frames, other: Frames) -> Query:
+    """The query with every group of either frame, where groups are to be found."""
+    if query.groups is None or not query.groups.discovered:
+        return query
+    found = [found_keys(query.relation, query.groups, frames) for frames in (one, other)]
+    keys = pl.concat(found).unique(maintain_order=True)
+    return replace(query, groups=query.groups.found(keys))
+
+
+def _moved(reach: Sequence[Reach]) -> float:
+    """One number for how far all parts move: each counts alike, and none for more than it may."""
+    return sum(r.l1 + r.l2 for r in reach)
+
+
+def _words(people: People, pair: _Pair, beside: Sequence[Person]) -> str:
+    lines = ["One individual, who is in one frame and not in the other:"]
+    if pair.instead is not None:
+        lines = ["One individual, with other values in the other frame:"]
+    lines += [f"  {line}" for line in people.words(pair.person).splitlines()]
+    if pair.instead is not None:
+        lines += [f"  {line}" for line in people.words(pair.instead).splitlines()]
+    if not beside:
+        return "\n".join([*lines, "Nobody else is there."])
+    lines.append(f"{len(beside)} others, in both frames, such as:")
+    different = list({repr(p): p for p in beside}.values())
+    for person in different[:_SHOWN]:
+        lines += [f"  {line}" for line in people.words(person).splitlines()]
+    if len(different) > _SHOWN:
+        lines.append("  ...")
+    return "\n".join(lines)

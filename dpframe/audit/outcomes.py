@@ -1,0 +1,147 @@
+"""What a plan releases on two frames, run after run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe import pipeline
+from dpframe.aggregates.keys import KeySelection
+from dpframe.aggregates.part import Additive, CellCounts, Part, Responses, Selection
+from dpframe.aggregates.query import Query
+from dpframe.audit.neighbours import Neighbours
+from dpframe.audit.reach import Counted, differing_groups, entries_in
+from dpframe.frames.groups import Groups
+from dpframe.release import Ballots
+from dpframe.simulate.drawing import NoisyParts, draw_parts
+
+Floats = NDArray[np.float64]
+_MOST_PLACES = 48
+"""Of one part: those that differ are few, and the first ones tell enough."""
+_MOST_ENTRIES = 1 << 20
+"""So many noisy numbers are drawn at once."""
+
+Place = tuple[tuple[Part, str], int, int]
+
+
+def outcomes(
+    prepared: pipeline.Prepared,
+    pair: Neighbours,
+    runs: int,
+    shown: Callable[[int], None] = lambda _: None,
+) -> tuple[Floats, Floats]:
+    """What is drawn where neighbours differ, of shape (runs, numbers) on each side.
+
+    These are the noisy numbers and choices that results are computed from, without another look at
+    data: results tell no more than they do.
+
+    Parameters
+    ----------
+    prepared
+        The plan.
+    pair
+        The neighbours.
+    runs
+        How often the plan runs on each.
+    shown
+        Is told how many runs are done.
+    """
+    places = list(_places(prepared, pair))
+    laws = prepared.laws
+    most = min(runs, runs_at_once(prepared, pair))
+    query = _with_groups(pair.query, pair.counted[0], most)
+    copies = [(repeated(counted, most), Ballots()) for counted in pair.counted]
+    made: tuple[list[Floats], list[Floats]] = ([], [])
+    for start in range(0, runs, most):
+        if not start // most % 256:
+            shown(start)
+        for (counted, ballots), side in zip(copies, made, strict=True):
+            noisy, kept = draw_parts(query, laws, counted, ballots)
+            side.append(_numbers(noisy, kept, places, most))
+    one, other = (np.concatenate(side)[:runs] for side in made)
+    return one, other
+
+
+def runs_at_once(prepared: pipeline.Prepared, pair: Neighbours) -> int:
+    """How many runs are drawn at once: noise of one run does not depend on another's."""
+    query = pair.query
+    size = next(iter(pair.counted[0].values())).size
+    entries = 0
+    for part, _ in prepared.laws:
+        if isinstance(part, Responses):
+            return 1
+        if isinstance(part, Selection):
+            if part.entries(query.scope) != size:  # groups are the candidates
+                return 1
+            entries += size * (1 if part.weighted else part.candidates)
+        else:
+            cells = part.tables[0].cells
+            entries += size * (1 if cells is None else cells.size)
+    return max(1, _MOST_ENTRIES // max(1, entries))
+
+
+def _with_groups(query: Query, counted: Counted, times: int) -> Query:
+    """The query as if it had so many groups more; only how many there are matters to noise."""
+    if times == 1:
+        return query
+    size = next(iter(counted.values())).size
+    number = pl.DataFrame({"number": range(size * times)})
+    return replace(query, groups=Groups((), number, "runs of an audit"))
+
+
+def repeated(counted: Counted, times: int) -> Counted:
+    """The same exact tables several times, as if all were one with more groups."""
+    if times == 1:
+        return counted
+    made = {}
+    for table, found in counted.items():
+        size = found.size * times
+        values = np.tile(found.values, times)
+        if found.groups is None or found.cells is None:
+            made[table] = CellCounts(None, None, values, size)
+        else:
+            shift = np.repeat(np.arange(times) * found.size, found.groups.size)
+            groups = np.tile(found.groups, times) + shift
+            made[table] = CellCounts(groups, np.tile(found.cells, times), values, size)
+    return made
+
+
+def _places(prepared: pipeline.Prepared, pair: Neighbours) -> Iterator[Place]:
+    """The noisy numbers that the individual moves."""
+    query, (one, other) = pair.query, pair.counted
+    for key in prepared.laws:
+        part = key[0]
+        if isinstance(part, (Additive, Responses)):
+            (table,) = part.tables
+            a, b = entries_in(one[table]), entries_in(other[table])
+            moved = sorted({place for place, _ in a.items() ^ b.items()})
+            for group, cell in moved[:_MOST_PLACES]:
+                yield key, group, cell
+        elif isinstance(part, KeySelection):
+            for group in differing_groups(part, query, one, other)[:_MOST_PLACES]:
+                yield key, group, 0
+        else:
+            for group in differing_groups(part, query, one, other)[:_MOST_PLACES]:
+                for winner in range(getattr(part, "rounds", 1)):
+                    yield key, group, winner
+
+
+def _numbers(
+    noisy: NoisyParts, kept: NDArray[np.bool_] | None, places: Sequence[Place], runs: int
+) -> Floats:
+    """The numbers of some runs that were drawn at once, of shape (runs, places)."""
+    columns = []
+    appear = None if kept is None else kept.reshape(runs, -1)
+    for key, group, entry in places:
+        if isinstance(key[0], KeySelection):
+            assert appear is not None
+            columns.append(appear[:, group].astype(np.float64))
+            continue
+        found = noisy[key].reshape(runs, -1, noisy[key].shape[1])[:, group, entry]
+        values = found.astype(np.float64)
+        columns.append(values if appear is None else np.where(appear[:, group], values, np.nan))
+    return np.array(columns, dtype=np.float64).reshape(len(places), runs).T

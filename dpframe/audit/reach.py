@@ -1,0 +1,113 @@
+"""How much of its declared sensitivity a pair of neighbours moves each part of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dpframe.aggregates.aggregate import Noisy
+from dpframe.aggregates.part import CellCounts, Part, Runs, Selection, Table
+from dpframe.aggregates.query import Query
+from dpframe.core.exact import sqrt_up
+from dpframe.infer import PlannedUse
+
+Counted = Mapping[Table, CellCounts]
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far a part moves, as a share of what is declared for it.
+
+    Parameters
+    ----------
+    name
+        The part, as the plan names it.
+    l1, l2
+        The shares; above 1 the declared sensitivity is wrong.
+    """
+
+    name: str
+    l1: float
+    l2: float
+
+
+def reach_of(uses: Sequence[PlannedUse], query: Query, one: Counted, other: Counted) -> list[Reach]:
+    """The shares of all parts that an individual can move.
+
+    Parameters
+    ----------
+    uses
+        The parts of the plan.
+    query
+        With the groups that there are.
+    one, other
+        The exact tables of both neighbours.
+    """
+    found = []
+    for use in uses:
+        if use.sensitivity.is_zero:
+            continue
+        if isinstance(use.part, Selection):
+            moved = _ranges(use.part, query, one, other)
+            whole = use.part.score_range(query.scope)
+            bounds = whole.l1, whole.l2_squared
+        else:
+            moved = _changes(use.part, one, other)
+            bounds = use.sensitivity.l1, use.sensitivity.l2_squared
+        l1 = sum(moved) / bounds[0]
+        l2 = Fraction(sum(m * m for m in moved)) / bounds[1]
+        label = use.name if use.role in (use.name, "count", "sum") else f"{use.name} ({use.role})"
+        found.append(Reach(label, float(l1), float(sqrt_up(l2))))
+    return found
+
+
+def _changes(part: Part, one: Counted, other: Counted) -> list[int]:
+    """The absolute changes of the entries that differ."""
+    (table,) = part.tables
+    a, b = entries_in(one[table]), entries_in(other[table])
+    moved = (abs(a.get(place, 0) - b.get(place, 0)) for place in a.keys() | b.keys())
+    return [change for change in moved if change]
+
+
+def entries_in(table: CellCounts) -> dict[tuple[int, int], int]:
+    """The entries of an exact table that are not zero, by group and cell."""
+    if table.groups is None or table.cells is None:
+        places = np.flatnonzero(table.values)
+        return {(int(i), 0): int(table.values[i]) for i in places}
+    found = zip(table.groups.tolist(), table.cells.tolist(), table.values.tolist(), strict=True)
+    return {(group, cell): value for group, cell, value in found if value}
+
+
+def _ranges(part: Selection, query: Query, one: Counted, other: Counted) -> list[int]:
+    """The range of score changes in each group where scores differ."""
+    found = []
+    for group in differing_groups(part, query, one, other):
+        scores = [
+            _steps(part.ballots([counted[t] for t in part.tables], group, group + 1))
+            for counted in (one, other)
+        ]
+        points = np.union1d(scores[0][0], scores[1][0])
+        a, b = (s[np.searchsorted(starts, points, "right") - 1] for starts, s in scores)
+        changes = [int(x) - int(y) for x, y in zip(a, b, strict=True)]
+        found.append(max(changes) - min(changes))
+    return found
+
+
+def _steps(ballots: Noisy | Runs) -> tuple[Noisy, Noisy]:
+    """Codes from which on candidates have a score, and the scores."""
+    if isinstance(ballots, Runs):
+        return ballots.starts, ballots.scores
+    return np.arange(ballots.shape[1]), ballots[0]
+
+
+def differing_groups(part: Part, query: Query, one: Counted, other: Counted) -> list[int]:
+    """The groups in which the exact tables of a part differ; 0 where groups are candidates."""
+    size = next(iter(one.values())).size
+    found: set[int] = set()
+    for table in part.tables:
+        a, b = entries_in(one[table]), entries_in(other[table])
+        found |= {place[0] for place, _ in a.items() ^ b.items()}
+    return sorted(found) if part.entries(query.scope) == size else [0] * bool(found)

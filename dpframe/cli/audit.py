@@ -1,0 +1,85 @@
+"""``dpframe audit``: what runs on worst-case neighbours prove about a job's plan."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from dpframe.audit import Audit
+from dpframe.cli.input import BadInput
+from dpframe.cli.job import read_job
+from dpframe.errors import UnsupportedOperation
+from dpframe.rows.failures import FAILURES
+
+_PLOTS = (".html", ".json", ".png", ".svg")
+
+
+def add_commands(commands: Any) -> None:
+    """Add the command."""
+    added = commands.add_parser(
+        "audit",
+        help="try to refute a job's plan on worst-case data that is made for it",
+        description="Make two frames that differ in one individual and on which the plan of a job "
+        "moves as far as can be found, run the plan on both many times, and show the largest "
+        "epsilon that the runs prove beside the one that it claims. Nothing is charged and no "
+        "data is read. A job opens its session, and so the budget in its ledger if that is new. "
+        "Exit code 1 if the claim is refuted.",
+    )
+    added.add_argument("job", type=Path, metavar="JOB", help="a file named .py or .toml")
+    added.add_argument(
+        "--runs", type=int, default=10_000, metavar="N", help="on each of the frames (10000)"
+    )
+    added.add_argument(
+        "--confidence", default="0.95", metavar="C", help="of the lower bound (0.95)"
+    )
+    added.add_argument("--plot", type=Path, metavar="FILE", help=f"a chart, as {', '.join(_PLOTS)}")
+    added.add_argument("--json", action="store_true", help="print JSON")
+    added.set_defaults(run=_audit)
+
+
+def _audit(parsed: argparse.Namespace) -> int:
+    if parsed.plot is not None:
+        _require_place(parsed.plot)
+    found = read_job(parsed.job).audit(parsed.runs, parsed.confidence)
+    if parsed.plot is not None:
+        _save(found, parsed.plot)
+    print(json.dumps(_record(found), indent=2) if parsed.json else found.words())
+    return 1 if found.refuted else 0
+
+
+def _record(found: Audit) -> dict[str, Any]:
+    return {
+        "fingerprint": found.plan.fingerprint,
+        "claimed": found.claimed,
+        "proved": found.proved,
+        "delta": found.delta,
+        "confidence": found.confidence,
+        "runs": found.runs,
+        "refuted": found.refuted,
+        "neighbours": found.neighbours,
+        "reach": found.reach.to_dicts(),
+    }
+
+
+def _require_place(path: Path) -> None:
+    if path.suffix not in _PLOTS or path.exists():
+        what = "there is a file already" if path.exists() else "charts have no such ending"
+        raise BadInput(
+            UnsupportedOperation(what, remedy=f"give a new file named {', '.join(_PLOTS)}"), path
+        )
+
+
+def _save(found: Audit, path: Path) -> None:
+    chart = found.plot()
+    try:
+        chart.save(str(path))
+        return
+    except FAILURES as error:
+        kind = type(error).__name__
+    refusal = UnsupportedOperation(
+        f"the chart cannot be written there ({kind})",
+        remedy="write it as .html, or install vl-convert-python for .png and .svg",
+    )
+    raise BadInput(refusal, path)

@@ -1,0 +1,258 @@
+"""Audits prove nearly what is claimed, never more, and find what is planted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date, datetime
+from fractions import Fraction
+from typing import Any
+
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe.aggregates.registry import AGGREGATES
+from dpframe.aggregates.statistics import GridSum, RowCount
+from dpframe.audit import Audit
+from dpframe.core.sensitivity import Contribution
+from dpframe.frames.limit_rows import LimitRows
+from dpframe.mechanisms import DiscreteLaplace, Exponential
+from tests.laws.frames import SCHEMA
+
+Query = Callable[[dp.PrivateFrame], dp.PrivateQuery]
+FRAME = pl.DataFrame(
+    {
+        "uid": [1, 2],
+        "age": [31, 64],
+        "sex": ["m", "f"],
+        "city": ["a", "b"],
+        "x": [1.5, 2.5],
+        "day": [date(2026, 1, 1), date(2026, 1, 2)],
+    }
+)
+BIG = {"epsilon": 1000, "delta": 0.5}
+KEYS = [*"mfdabc"]
+
+
+def people(unit: Any = None, **budget: Any) -> dp.PrivateFrame:
+    return dp.Session(**(budget or BIG)).protect(FRAME, unit or dp.Rows(), name="people")
+
+
+def reached(found: Audit) -> list[float]:
+    return [max(row) for row in found.reach.select("l1", "l2").rows()]
+
+
+CASES: dict[str, tuple[Query, float]] = {
+    "count": (lambda f: f.filter(pl.col("age") >= 40).dp_count(), 0.6),
+    "sum": (lambda f: f.dp_sum("x", (-50, 20)), 0.6),
+    "mean": (lambda f: f.dp_mean("x", (0, 10)), 0.4),
+    "people of groups": (
+        lambda f: f.group_by("sex", keys=["m", "f"]).agg(dp.count(), dp.sum("age", (0, 100))),
+        0.4,
+    ),
+    "histogram": (lambda f: f.dp_histogram("age", bins=[0, 20, 40, 60]), 0.6),
+    "median": (lambda f: f.dp_median("age", bounds=(0, 100)), 0.2),
+    "argmax": (lambda f: f.dp_argmax("sex", candidates=["m", "f", "d"]), 0.5),
+    "best group": (lambda f: f.group_by("sex", keys=["m", "f"]).dp_argmax(), 0.5),
+    "two conditions": (
+        lambda f: (
+            f.filter((pl.col("sex") == "m") & (pl.col("city") == "a"))
+            .filter(pl.col("day") > date(2026, 3, 7), pl.col("age").is_between(33, 34))
+            .group_by((pl.col("x") // 10).cast(pl.Int64).alias("decade"), keys=[7, 8])
+            .agg(dp.count())
+        ),
+        0.6,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_nearly_what_is_claimed_is_proved(name: str) -> None:
+    query, least = CASES[name]
+    found = query(people()).audit(epsilon=1, runs=4000)
+    assert reached(found) == [1.0] * found.reach.height
+    assert found.claimed == 1.0
+    assert least < found.proved <= 1.15  # 5% of audits prove a little more than is true
+    assert found.delta == 0
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        dp.Rows("change-one"),
+        dp.Rows(contributions=3),
+        dp.Rows("change-one", contributions=2),
+    ],
+)
+def test_neighbours_are_those_of_the_unit(unit: dp.Rows) -> None:
+    grouped = people(unit).group_by("sex", keys=KEYS)
+    found = grouped.agg(dp.count(), dp.sum("age", (0, 100))).audit(epsilon=2, runs=1000)
+    assert max(reached(found)) == 1.0
+    assert min(reached(found)) > 0.9
+    assert not found.refuted
+    words = found.neighbours
+    assert ("other values" in words) == (unit.adjacency == "change-one")
+    assert f"  {unit.contributions} row" in words
+
+
+def test_limits_are_reached() -> None:
+    limited = people("uid").limit_groups(3, by="sex").limit_rows(2, by="sex")
+    query = limited.group_by("sex", keys=KEYS).agg(dp.count(), dp.sum("age", (0, 100)))
+    found = query.audit(epsilon=2, runs=500)
+    assert reached(found) == [1.0, 1.0]
+    assert not found.refuted
+
+
+def test_groups_that_nobody_listed_appear_or_not() -> None:
+    found = people().group_by("sex").agg(dp.count()).audit(epsilon=1, delta=0.01, runs=4000)
+    assert (found.claimed, found.delta) == (1.0, 0.01)
+    assert 0.4 < found.proved <= 1.15
+
+
+def test_a_claim_in_rho_is_turned_into_epsilon() -> None:
+    found = people(rho=10).dp_count().audit(rho=0.5, runs=4000)
+    assert 0 < found.delta <= 0.1
+    assert 0.3 * found.claimed < found.proved <= found.claimed
+
+
+def test_frames_brought_together_differ_in_one_individual() -> None:
+    session = dp.Session(**BIG)
+    one = session.protect(FRAME.select("uid", "age"), "uid", name="ages").limit_rows(1)
+    other = session.protect(FRAME.select("uid", "sex"), "uid", name="sexes").limit_rows(2)
+    joined = one.join(other, on="uid").group_by("sex", keys=["m", "f"]).agg(dp.count())
+    found = joined.audit(epsilon=1, runs=500)
+    assert reached(found) == [1.0]
+    assert "of ages" in found.neighbours
+    assert "of sexes" in found.neighbours
+    assert not found.refuted
+
+
+def test_nothing_is_read_or_charged() -> None:
+    def never(frame: pl.DataFrame) -> pl.DataFrame:
+        raise AssertionError("the data was read")
+
+    unread = FRAME.lazy().map_batches(never, schema=FRAME.schema)
+    session = dp.Session(epsilon=1)
+    query = session.protect(unread, dp.Rows()).dp_sum("age", (0, 9))
+    query.audit(epsilon=1, runs=100)
+    assert session.spent == dp.PureDP(0)
+    assert session.history.is_empty()
+
+
+def test_a_query_without_a_session_is_audited_in_the_measure_of_its_spend() -> None:
+    query = FRAME.lazy().dp_count(unit=dp.Rows())
+    assert query.audit(epsilon=2, runs=500).claimed == 2.0
+    assert query.audit(rho=0.5, runs=500).delta > 0
+
+
+ALL = [(a.kind, e) for a in AGGREGATES for e in a.examples]
+SOME = [case for i, case in enumerate(ALL) if i % 9 == 0]
+
+
+def audited(expression: str, unit: Any, runs: int) -> None:
+    schema = pl.DataFrame(schema=dict(SCHEMA))
+    frame = dp.Session(**BIG).protect(schema, unit)
+    made = eval(expression, {"pl": pl, "dp": dp, "date": date, "datetime": datetime})
+    for query in (frame.agg(made), frame.group_by("bb", keys=[True, False]).agg(made)):
+        found = query.audit(epsilon=1, runs=runs, confidence=0.99999)
+        assert not found.refuted, (found, found.reach)
+        assert all(share > 0 for share in reached(found))
+
+
+@pytest.mark.parametrize(("kind", "example"), SOME, ids=[f"{k}: {e}" for k, e in SOME])
+def test_aggregates_are_not_refuted(kind: str, example: str) -> None:
+    audited(example, dp.Rows(), 100)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", [dp.Rows(), dp.Rows("change-one"), dp.Rows(contributions=2)])
+@pytest.mark.parametrize(("kind", "example"), ALL, ids=[f"{k}: {e}" for k, e in ALL])
+def test_no_aggregate_is_refuted(kind: str, example: str, unit: dp.Rows) -> None:
+    audited(example, unit, 2000)
+
+
+Patch = pytest.MonkeyPatch
+
+
+def half_the_noise(patch: Patch) -> Query:
+    true = DiscreteLaplace.draw
+    patch.setattr(DiscreteLaplace, "draw", lambda self, size: true(self, size) // 2)
+    return lambda f: f.dp_count()
+
+
+def half_the_contribution(patch: Patch) -> Query:
+    patch.setattr(
+        RowCount, "contribution", lambda self, facts: Contribution(Fraction(0), Fraction(1, 2))
+    )
+    return lambda f: f.group_by("sex", keys=["m", "f"]).agg(dp.count())
+
+
+def no_negative_end(patch: Patch) -> Query:
+    true = GridSum.contribution
+
+    def wrong(self: GridSum, facts: Any) -> Contribution:
+        found = true(self, facts)
+        return replace(found, lo=max(found.lo, Fraction(-1)))
+
+    patch.setattr(GridSum, "contribution", wrong)
+    return lambda f: f.dp_sum("age", (-50, 20))
+
+
+def choices_too_sharp(patch: Patch) -> Query:
+    true = Exponential.select_each
+    patch.setattr(Exponential, "select_each", lambda self, scores: true(self, 3 * scores))
+    return lambda f: f.agg(pl.col("sex").dp_argmax(candidates=["m", "f"], mechanism="exponential"))
+
+
+@pytest.mark.parametrize(
+    "plant", [half_the_noise, half_the_contribution, no_negative_end, choices_too_sharp]
+)
+def test_mistakes_are_found(plant: Callable[[Patch], Query], monkeypatch: Patch) -> None:
+    query = plant(monkeypatch)
+    assert query(people()).audit(epsilon=1, runs=6000).refuted
+
+
+def test_a_limit_that_does_nothing_is_found(monkeypatch: Patch) -> None:
+    monkeypatch.setattr(LimitRows, "lower", lambda self, frame, before, ns, salt: frame)
+    query = people("uid").limit_rows(2).dp_count()
+    found = query.audit(epsilon=1, runs=500)
+    assert max(reached(found)) > 1
+    assert found.refuted
+
+
+@pytest.mark.parametrize("runs", [0, 99, 10**7, True, 2000.0])
+def test_runs_that_make_no_sense_are_refused(runs: Any) -> None:
+    with pytest.raises(dp.UnsupportedOperation, match="an audit has between 100"):
+        people().dp_count().audit(epsilon=1, runs=runs)
+
+
+@pytest.mark.parametrize("confidence", [0, 1, -0.5, "1.5"])
+def test_confidences_that_make_no_sense_are_refused(confidence: Any) -> None:
+    with pytest.raises(dp.UnsupportedOperation, match="confidence"):
+        people().dp_count().audit(epsilon=1, confidence=confidence)
+
+
+def test_the_audit_says_in_words_what_it_found() -> None:
+    found = people().filter(pl.col("age") == 33).dp_count().audit(epsilon=1, runs=1000)
+    text = found.words()
+    assert "claimed  epsilon 1\n" in text
+    assert "age=33" in text
+    assert "x=" not in text  # a column that the query does not use
+    assert "nothing against the claim" in text
+    assert "  len: L1 1, L2 1" in text
+    assert repr(found).startswith("<Audit of 1000 runs: epsilon of at least 0.")
+
+
+def test_the_chart_shows_claim_and_events() -> None:
+    query = people().agg(dp.count(mechanism="discrete_gaussian"))
+    found = query.audit(epsilon=1, delta=0.01, runs=1000)
+    spec = found.plot().to_dict()
+    assert "epsilon 1 as claimed" in str(spec["title"])
+    layers = spec["layer"]
+    assert len(layers) == 4
+    seen = layers[-1]["data"]["values"]
+    assert all(0 <= point["likelier"] <= 1 and 0 <= point["other"] <= 1 for point in seen)
+    limit = {p["other"]: p["likelier"] for p in layers[0]["data"]["values"]}
+    assert limit[0.0] == pytest.approx(0.01)
+    assert limit[1.0] == 1.0
