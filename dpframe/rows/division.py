@@ -12,7 +12,7 @@ from dpframe.core.domain import Domain
 from dpframe.core.dtypes import FLOAT64, INT64
 from dpframe.core.interval import EVERYTHING, ZERO, Interval, interval
 from dpframe.core.tree import Options
-from dpframe.rows.broadcast import nonzero
+from dpframe.rows.layouts import divided
 from dpframe.rows.operands import (
     compute,
     computed,
@@ -85,7 +85,7 @@ class TrueDiv(RowOperation):
         self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
     ) -> pl.Expr:
         x, y = (widen_to_float(e, d) for e, d in zip(args, domains, strict=True))
-        return x / nonzero(ns, y, x)
+        return divided(ns, x, y, lambda a, b: a / b)
 
     def words(self, args: Sequence[str], options: Options) -> str:
         return f"({args[0]} / {args[1]})"
@@ -123,7 +123,7 @@ class FloorDiv(RowOperation):
         x, y = compute(args, domains)
         if computed(domains)[0].dtype == INT64:
             return x // y  # null where y is zero
-        return (x / nonzero(ns, y, x)).floor()
+        return divided(ns, x, y, lambda a, b: (a / b).floor())
 
     def words(self, args: Sequence[str], options: Options) -> str:
         return f"({args[0]} // {args[1]})"
@@ -158,7 +158,7 @@ class Mod(RowOperation):
         x, y = compute(args, domains)
         if computed(domains)[0].dtype == INT64:
             return x % y  # null where y is zero
-        return x % nonzero(ns, y, x)
+        return divided(ns, x, y, lambda a, b: a % b)
 
     def words(self, args: Sequence[str], options: Options) -> str:
         return f"({args[0]} % {args[1]})"

@@ -17,7 +17,7 @@ from dpframe.core.interval import EVERYTHING, ZERO, Interval
 from dpframe.core.tree import Options
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.arithmetic import sum_domain
-from dpframe.rows.broadcast import beside
+from dpframe.rows.layouts import divided
 from dpframe.rows.logic import condition, require_conditions
 from dpframe.rows.operands import (
     as_type,
@@ -202,11 +202,11 @@ class MeanHorizontal(RowOperation):
         numbers = [widen_to_float(e, d) for e, d in zip(args, domains, strict=True)]
         if not _ignores_nulls(options):
             total = reduce(lambda a, b: a + b, numbers)
-            return total / beside(ns, ns.lit(float(len(numbers))), total)
+            terms = ns.lit(float(len(numbers)), dtype=ns.Float64)
+            return divided(ns, total, terms, lambda a, b: a / b)
         total = reduce(lambda a, b: a + b, [e.fill_null(0.0) for e in numbers])
         count = reduce(lambda a, b: a + b, [as_type(e.is_not_null(), FLOAT64) for e in numbers])
-        mean: pl.Expr = ns.when(count > 0).then(total / count)
-        return mean
+        return divided(ns, total, count, lambda a, b: a / b)
 
     def words(self, args: Sequence[str], options: Options) -> str:
         return f"{self.name}({', '.join(args)}{_nulls_words(options)})"

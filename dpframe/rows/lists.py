@@ -15,6 +15,7 @@ from dpframe.core.dtypes import FLOAT64, INT64, NULL, STRING, DType, list_type
 from dpframe.core.interval import interval
 from dpframe.core.tree import Options
 from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.rows.layouts import in_one_piece
 from dpframe.rows.operands import as_type, boolean
 from dpframe.rows.operation import Namespace, RowOperation
 from dpframe.rows.options import whole_option
@@ -119,7 +120,7 @@ class ListContains(RowOperation):
         if element != common:
             items = as_type(items, list_type(common))
         item = args[1] if domains[1].dtype == common else as_type(args[1], common)
-        return items.list.contains(item, nulls_equal=True)
+        return in_one_piece(ns, items).list.contains(item, nulls_equal=True)
 
     def words(self, args: Sequence[str], options: Options) -> str:
         return f"{args[0]}.list.contains({args[1]})"

@@ -16,8 +16,8 @@ from dpframe.core.dtypes import FLOAT64, INT64
 from dpframe.core.interval import EVERYTHING, Interval, interval
 from dpframe.core.tree import Options
 from dpframe.errors import InvalidBounds
-from dpframe.rows.broadcast import beside
 from dpframe.rows.constants import constant_words
+from dpframe.rows.layouts import divided
 from dpframe.rows.operands import (
     require_numbers,
     widen,
@@ -210,7 +210,8 @@ class Log(FloatFunction):
         base = _base(options)
         if base is None:
             return expression.log()
-        return expression.log() / beside(ns, ns.lit(math.log(base)), expression)
+        divisor = ns.lit(math.log(base), dtype=ns.Float64)
+        return divided(ns, expression.log(), divisor, lambda a, b: a / b)
 
     def value(self, number: float, options: Options) -> float:
         return math.log(number)
