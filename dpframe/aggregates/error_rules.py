@@ -1,4 +1,4 @@
-"""How far a result may be from the exact one, given how far its parts are."""
+"""How far a result may be from the exact one: the rule of each output, as its plan holds it."""
 
 from __future__ import annotations
 
@@ -6,58 +6,105 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
+from dpframe.aggregates.derived_error import MeanErrors, VarianceErrors, error_quantile
+from dpframe.aggregates.guess import Guess, guess_of
+from dpframe.aggregates.joint_noise import JointNoise
+from dpframe.core.exact import nearest
 from dpframe.errors import UnsupportedOperation
-
-Bounds: TypeAlias = "Sequence[Fraction | float]"
-"""A bound on the error of each part, in the part's units."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartError:
     """The result is its part; of several, all alike, the largest error counts."""
 
-    def bound(self, errors: Bounds, count: float | None) -> float:
+    def bound(self, errors: Sequence[Fraction | float]) -> float:
+        """The largest of the parts' errors."""
         return max(float(error) for error in errors)
 
 
 @dataclass(frozen=True, slots=True)
 class MeanError:
-    """A mean of values in bounds of this width, from a centred sum and a count."""
+    """A mean of values in bounds of this width around the middle, from a centred sum and a count.
+
+    Parameters
+    ----------
+    width, middle
+        Of the bounds.
+    """
 
     width: Fraction
+    middle: Fraction
+    parts: ClassVar[int] = 2
 
-    def bound(self, errors: Bounds, count: float | None) -> float:
-        width = float(self.width)
-        return _ratio_error(float(errors[0]), float(errors[1]), width / 2, width, count)
+    def guessed(self, value: object, count: object) -> Guess:
+        """What a caller guesses of the data; see `guess_of`."""
+        return guess_of(value, "mean", count, _bounds(self))
+
+    def quantile(
+        self, noise: JointNoise, level: Fraction, biases: Sequence[Fraction], guess: Guess
+    ) -> float:
+        """The error that a result keeps within with probability `level`.
+
+        Parameters
+        ----------
+        noise
+            Of the sum and the count, in the values' units.
+        level
+            Between 0 and 1, exclusive.
+        biases
+            How far rounding may move what a value adds to each part.
+        guess
+            What is guessed of the data; without a count the bound is what clamping guarantees.
+        """
+        half = nearest(self.width) / 2
+        mean = None if guess.mean is None else _within(guess.mean - nearest(self.middle), half)
+        errors = MeanErrors(half, guess.count or 0.0, nearest(biases[0]), mean)
+        return _quantile(errors, noise, level, guess, least=1)
 
 
 @dataclass(frozen=True, slots=True)
 class VarianceError:
-    """A sample variance of values in bounds of this width, or its root; from centred squares, a
-    centred sum and a count.
+    """A sample variance of values in bounds of this width around the middle, or its root; from
+    centred squares, a centred sum and a count.
+
+    Parameters
+    ----------
+    width, middle
+        Of the bounds.
+    ddof
+        Delta degrees of freedom.
+    root
+        Whether it is the root.
     """
 
     width: Fraction
+    middle: Fraction
     ddof: int
     root: bool = False
+    parts: ClassVar[int] = 3
 
-    def bound(self, errors: Bounds, count: float | None) -> float:
-        found = self._variance([float(error) for error in errors], count)
-        return math.sqrt(found) if self.root else found  # |sqrt(a) - sqrt(b)| <= sqrt(|a - b|)
+    def guessed(self, value: object, count: object) -> Guess:
+        """As for means."""
+        return guess_of(value, "std" if self.root else "var", count, _bounds(self))
 
-    def _variance(self, errors: Sequence[float], count: float | None) -> float:
-        h, ddof = float(self.width) / 2, self.ddof
-        most = h * h * (ddof + 1)  # n / (n - ddof) is largest for n = ddof + 1
-        few = 0.0 if count is None else count - errors[2]
-        if count is None or few < ddof + 1:
-            return most
-        second = _ratio_error(errors[0], errors[2], h * h / 2, h * h, count)
-        first = _ratio_error(errors[1], errors[2], h, 2 * h, count)
-        plain = min(h * h, second + 2 * h * first + first * first)
-        bessel, true = few / (few - ddof), count / (count - ddof)
-        return min(most, plain * bessel + h * h * (bessel - true))
+    def quantile(
+        self, noise: JointNoise, level: Fraction, biases: Sequence[Fraction], guess: Guess
+    ) -> float:
+        """As for means, of squares, the sum and the count."""
+        half = nearest(self.width) / 2
+        mean = None if guess.mean is None else _within(guess.mean - nearest(self.middle), half)
+        errors = VarianceErrors(
+            half,
+            guess.count or 0.0,
+            self.ddof,
+            self.root,
+            (nearest(biases[0]), nearest(biases[1])),
+            mean,
+            guess.variance,
+        )
+        return _quantile(errors, noise, level, guess, least=self.ddof + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +120,31 @@ class NoErrorBound:
     why: str
     remedy: str
 
-    def bound(self, errors: Bounds, count: float | None) -> float:
-        raise UnsupportedOperation(self.why, remedy=self.remedy)
+    def refusal(self) -> UnsupportedOperation:
+        """Why no bound can be given."""
+        return UnsupportedOperation(self.why, remedy=self.remedy)
 
 
-ErrorRule: TypeAlias = PartError | MeanError | VarianceError | NoErrorBound
+DerivedError: TypeAlias = MeanError | VarianceError
+ErrorRule: TypeAlias = PartError | DerivedError | NoErrorBound
 
 
-def _ratio_error(
-    total: float, divisor: float, h: float, width: float, count: float | None
+def _quantile(
+    errors: MeanErrors | VarianceErrors,
+    noise: JointNoise,
+    level: Fraction,
+    guess: Guess,
+    least: int,
 ) -> float:
-    """|S'/N' - S/N| <= (e_S + h e_N) / (N - e_N) for |S| <= h N; `width` when nothing is known."""
-    if count is None or count - divisor < 1:
-        return width
-    return min(width, (total + h * divisor) / (count - divisor))
+    if guess.count is None or guess.count < least or not 0 < errors.half < math.inf:
+        return errors.largest
+    return error_quantile(errors, noise, level)
+
+
+def _within(offset: float, half: float) -> float:
+    """Where the mean of clamped values is, around the middle; errors are the same on both sides."""
+    return min(half, abs(offset))
+
+
+def _bounds(rule: MeanError | VarianceError) -> tuple[float, float]:
+    return nearest(rule.middle - rule.width / 2), nearest(rule.middle + rule.width / 2)

@@ -94,7 +94,7 @@ class Mean(Aggregate):
 
     def error(self, request: Request, scope: Scope) -> ErrorRule:
         _, _, (lo, hi) = _centred(request, scope, "mean")
-        return MeanError(hi - lo)
+        return MeanError(hi - lo, (lo + hi) / 2)
 
 
 class Variance(Aggregate):
@@ -199,7 +199,8 @@ class Variance(Aggregate):
 
     def error(self, request: Request, scope: Scope) -> ErrorRule:
         _, _, (lo, hi) = _centred(request, scope, self.kind)
-        return VarianceError(hi - lo, int(request.parameters.get("ddof", 1)), self.kind == "std")
+        ddof = int(request.parameters.get("ddof", 1))
+        return VarianceError(hi - lo, (lo + hi) / 2, ddof, self.kind == "std")
 
 
 class StandardDeviation(Variance):

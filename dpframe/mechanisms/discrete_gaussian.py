@@ -16,6 +16,7 @@ from dpframe.core.exact import show
 from dpframe.errors import InvalidBudget
 from dpframe.mechanisms.confidence import DIGITS, miss_per_cell
 from dpframe.mechanisms.gaussian_tail import least_covering
+from dpframe.mechanisms.normal_tail import gaussian_above
 from dpframe.mechanisms.rounding import (
     in_range,
     nonnegative,
@@ -168,6 +169,12 @@ class DiscreteGaussian:
             When the confidence does not lie between 0 and 1.
         """
         return least_covering(self.sigma_squared, miss_per_cell(confidence, cells))
+
+    def above(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """P(noise > x) for each x, in grid steps; see `gaussian_above`."""
+        k = np.floor(x) + 1.0
+        beyond = gaussian_above(self.sigma_squared, np.where(k >= 1.0, k, 1.0 - k))
+        return np.where(k >= 1.0, beyond, 1.0 - beyond)
 
     def draw(self, n: int, source: BitSource | None = None) -> NDArray[np.int64]:
         """`n` independent draws, exact given ideal bits; modulo 2**64. `source` is for tests."""

@@ -104,6 +104,21 @@ class DiscreteLaplace:
         steps = DIGITS.multiply(scale, DIGITS.ln(DIGITS.divide(Decimal(2), per_cell)))
         return max(0, math.ceil(DIGITS.subtract(steps, Decimal(1))))
 
+    def above(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """P(noise > x) for each x, in grid steps, to about 12 digits."""
+        rate = float(1 / self.scale)
+        return two_sided_tail(np.floor(x) + 1.0, rate, 0.0, rate)
+
     def draw(self, n: int, source: BitSource | None = None) -> NDArray[np.int64]:
         """`n` independent draws, exact given ideal bits; modulo 2**64. `source` is for tests."""
         return discrete_laplace(self.scale, n, OS if source is None else source)
+
+
+def two_sided_tail(
+    k: NDArray[np.float64], rate: float, start: float, step: float
+) -> NDArray[np.float64]:
+    """P(n >= k) for whole k of a symmetric n, where P(n >= k) = exp(start - k rate) / (1 +
+    exp(-step)) for k of at least 1.
+    """
+    beyond = np.exp(start - np.where(k >= 1.0, k, 1.0 - k) * rate) / (1.0 + math.exp(-step))
+    return np.where(k >= 1.0, beyond, 1.0 - beyond)

@@ -44,6 +44,10 @@ class NoNoise:
         """0, whatever the confidence."""
         return 0
 
+    def above(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """P(0 > x) for each x."""
+        return np.where(x < 0, 1.0, 0.0)
+
     def draw(self, n: int, source: BitSource | None = None) -> NDArray[np.int64]:
         """`n` zeros."""
         return np.zeros(n, np.int64)

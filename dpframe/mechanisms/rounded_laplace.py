@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.mechanisms.confidence import DIGITS, miss_per_cell
-from dpframe.mechanisms.discrete_laplace import DiscreteLaplace
+from dpframe.mechanisms.discrete_laplace import DiscreteLaplace, two_sided_tail
 from dpframe.mechanisms.rounding import in_range
 from dpframe.samplers import OS, BitSource
 from dpframe.samplers.cells import MAX_SCALE, MIN_SCALE, discrete_laplace_wide, wrap
@@ -76,6 +76,12 @@ class RoundedLaplace(DiscreteLaplace):
         steps = DIGITS.multiply(scale, DIGITS.ln(DIGITS.divide(Decimal(2), per_cell)))
         beyond = DIGITS.subtract(steps, Decimal((_FINE + 1) // 2))
         return max(0, math.ceil(DIGITS.divide(beyond, Decimal(_FINE))))
+
+    def above(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """P(noise > x) for each x, in steps, to about 12 digits."""
+        rate = float(1 / self.scale)
+        half = rate * (_FINE - 1) / (2 * _FINE)
+        return two_sided_tail(np.floor(x) + 1.0, rate, half, rate / _FINE)
 
     def draw(self, n: int, source: BitSource | None = None) -> NDArray[np.int64]:
         """`n` independent draws, exact given ideal bits; modulo 2**64. `source` is for tests."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
 from dpframe.accounting.events import AnyEvent
@@ -17,13 +16,13 @@ from dpframe.core.units import Unit
 from dpframe.errors import UnknownColumn
 from dpframe.explain import Format, render, visible
 from dpframe.ledger.parts import Share
-from dpframe.mechanisms import RandomizedResponse
 from dpframe.plan import document
 from dpframe.plan.codec import hints_of
 from dpframe.plan.consistency import contradiction
 from dpframe.plan.definition import Json
 from dpframe.plan.difference import differences
-from dpframe.plan.noisy_aggregate import NoisyAggregate, confidence_of, needs_count
+from dpframe.plan.error import error_of
+from dpframe.plan.noisy_aggregate import NoisyAggregate, confidence_of
 from dpframe.plan.pieces import PlanOutput, PlanStep
 from dpframe.plots import plot_plan
 from dpframe.rows.suggest import did_you_mean
@@ -248,15 +247,21 @@ class Plan:
         *,
         simultaneous: bool = False,
         count: float | None = None,
+        guess: object = None,
     ) -> float:
         """A bound on the error of an output column that holds with the given confidence.
+
+        For counts, sums and selections the bound is that of the noise. That of a mean, a variance
+        or a standard deviation also depends on the data: it is the exact quantile of the error over
+        the worst data with so many values, or over those like a guess, and at most one percent
+        above it. It is of results that are not null.
 
         Parameters
         ----------
         column
             The output's name.
         confidence
-            Between 0 and 1. Where an output has several parts each gets an equal share of what may
+            Between 0 and 1. An output of several selections gives each an equal share of what may
             go wrong (union bound).
         simultaneous
             Whether the bound holds for all groups together.
@@ -264,11 +269,18 @@ class Plan:
             A public guess of the number of values in a group, for means and variances; without it
             their bound is what the clamping of the result alone guarantees. For randomised
             response the number of rows.
+        guess
+            A public guess of the values in a group, for means and variances: what the result will
+            be, such as 40; what is known of the values, as ``{"mean": 40, "std": 12}``; or a Series
+            of public values like them, which also says `count` where that is left out. Without it
+            the bound holds for all data.
 
         Raises
         ------
         UnknownColumn
             When there is no such output.
+        InvalidBounds
+            When a guess or the confidence is no such number.
         UnsupportedOperation
             For arithmetic of several aggregates, whose error depends on the data.
         """
@@ -277,13 +289,6 @@ class Plan:
             raise UnknownColumn(
                 f"the plan has no output {column!r}", remedy=did_you_mean(column, outputs)
             )
-        output = outputs[column]
-        level = confidence_of(confidence)
-        level = 1 - (1 - level) / max(1, len(output.releases))
+        output, level = outputs[column], confidence_of(confidence)
         used = [self.releases[number] for number in output.releases]
-        if len(used) == 1 and isinstance(used[0].law, RandomizedResponse):
-            if count is None:
-                raise needs_count(used[0].name)
-            return used[0].law.error(level, count, used[0].entries if simultaneous else 1)
-        errors: list[Fraction | float] = [r.accuracy(level, simultaneous) for r in used]
-        return output.error.bound(errors, count)
+        return error_of(output.error, used, level, simultaneous, count, guess)

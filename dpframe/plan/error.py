@@ -1,0 +1,80 @@
+"""The error of an output, from the laws of what it is released from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from dpframe.aggregates.error_rules import ErrorRule, MeanError, NoErrorBound, VarianceError
+from dpframe.aggregates.joint_noise import Independent, JointNoise
+from dpframe.errors import PlanMismatch
+from dpframe.mechanisms import DiscreteGaussian, DiscreteLaplace, NoNoise, RandomizedResponse
+from dpframe.plan.noisy_aggregate import NoisyAggregate, needs_count
+
+__all__ = ["error_of", "noise_of"]
+
+
+def error_of(
+    rule: ErrorRule,
+    used: Sequence[NoisyAggregate],
+    level: Fraction,
+    simultaneous: bool,
+    count: float | None,
+    guess: object,
+) -> float:
+    """A bound on the error that holds with probability `level`; see `Plan.accuracy`.
+
+    Parameters
+    ----------
+    rule
+        How the error of the output comes from its releases.
+    used
+        The releases, in the order in which the output takes them.
+    level
+        Between 0 and 1, exclusive.
+    simultaneous
+        Whether it holds for all groups together.
+    count, guess
+        What is guessed of the data.
+    """
+    match rule:
+        case NoErrorBound():
+            raise rule.refusal()
+        case MeanError() | VarianceError():
+            groups = max(release.entries for release in used) if simultaneous else 1
+            biases = [release.bias for release in used]
+            if len(used) != rule.parts:
+                raise _no_such_parts()
+            level = 1 - (1 - level) / max(1, groups)  # union bound
+            return rule.quantile(noise_of(used), level, biases, rule.guessed(guess, count))
+        case _:
+            pass
+    level = 1 - (1 - level) / max(1, len(used))
+    if len(used) == 1 and isinstance(used[0].law, RandomizedResponse):
+        if count is None:
+            raise needs_count(used[0].name)
+        return used[0].law.error(level, count, used[0].entries if simultaneous else 1)
+    return rule.bound([release.accuracy(level, simultaneous) for release in used])
+
+
+def noise_of(used: Sequence[NoisyAggregate]) -> JointNoise:
+    """The joint law of the noise of releases that it is added to.
+
+    Raises
+    ------
+    PlanMismatch
+        When one is no such release, which only a plan that somebody made up has.
+    """
+    parts = []
+    for release in used:
+        if not isinstance(release.law, DiscreteLaplace | DiscreteGaussian | NoNoise):
+            raise _no_such_parts()
+        parts.append((release.law, release.step))
+    return Independent(tuple(parts))
+
+
+def _no_such_parts() -> PlanMismatch:
+    return PlanMismatch(
+        "an output of the plan is not made of the releases that such an output has",
+        remedy="plan the query again",
+    )
