@@ -66,6 +66,10 @@ class Data:
     def part(self, places: NDArray[np.intp]) -> Data:
         return Data(self.mean[places], self.variance[places])
 
+    def mirrored(self) -> Data:
+        """With the same data on the other side of the middle."""
+        return self.and_(Data(-self.mean, self.variance))
+
     def and_(self, other: Data) -> Data:
         return Data(
             np.concatenate((self.mean, other.mean)), np.concatenate((self.variance, other.variance))
@@ -74,6 +78,11 @@ class Data:
 
 class Errors(Protocol):
     """The errors of one kind of result over data of one size."""
+
+    @property
+    def mean(self) -> float | None:
+        """Of the data, around the middle, where it is known."""
+        ...
 
     @property
     def largest(self) -> float:
@@ -122,6 +131,7 @@ def error_quantile(errors: Errors, noise: JointNoise, level: Fraction) -> float:
         return errors.largest
 
     def missed(data: Data, error: float) -> Floats:
+        data = data if noise.even or errors.mean is not None else data.mirrored()
         low, high = errors.window(data, error, slices)
         return slices.outside(np.where(known, low, -np.inf), np.where(known, high, np.inf))
 
@@ -139,7 +149,7 @@ def error_quantile(errors: Errors, noise: JointNoise, level: Fraction) -> float:
 
     found, tried, spread = least(None, 0.0), None, errors.others()
     while found < errors.largest:
-        worse = missed(spread, found)
+        worse = missed(spread, found).reshape(-1, spread.mean.size).max(axis=0)
         if not (worse > allowed).any():
             break
         few = spread.part(np.argsort(-worse)[:4])
@@ -207,7 +217,7 @@ class MeanErrors:
 
     def others(self) -> Data:
         if self.mean is not None:
-            return Data.of([(abs(self.mean), 0.0)])
+            return Data.of([(self.mean, 0.0)])
         return Data.of([(self.half * part / 16, 0.0) for part in range(17)])
 
 
@@ -305,5 +315,5 @@ class VarianceErrors:
                 ]
             else:
                 most = max(0.0, self.half**2 - self.mean**2) / self._share
-                pairs.append((abs(self.mean), min(variance, most)))
+                pairs.append((self.mean, min(variance, most)))
         return Data.of(pairs)

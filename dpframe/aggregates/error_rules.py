@@ -142,8 +142,8 @@ def _quantile(
 
 
 def _within(offset: float, half: float) -> float:
-    """Where the mean of clamped values is, around the middle; errors are the same on both sides."""
-    return min(half, abs(offset))
+    """Where the mean of clamped values is, around the middle."""
+    return min(half, max(-half, offset))
 
 
 def _bounds(rule: MeanError | VarianceError) -> tuple[float, float]:

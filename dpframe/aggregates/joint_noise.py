@@ -63,6 +63,11 @@ class Slices:
 class JointNoise(Hashable, Protocol):
     """The noise of several parts together; symmetric around 0."""
 
+    @property
+    def even(self) -> bool:
+        """Whether each noise alone may change its sign and the law stays the same."""
+        ...
+
     def slices(self, miss: float, pull: tuple[float, ...]) -> Slices:
         """Its law, for probabilities of about `miss`.
 
@@ -88,6 +93,10 @@ class Independent:
     """
 
     parts: tuple[tuple[AdditiveLaw, Fraction], ...]
+
+    @property
+    def even(self) -> bool:
+        return True
 
     def slices(self, miss: float, pull: tuple[float, ...]) -> Slices:
         return _independent(self.parts, miss, pull)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -104,46 +103,3 @@ def test_results_stay_within_what_the_bounds_allow(first: int, second: int, coun
         text = f'pl.col("x").dp_var((-2, 6), ddof={ddof})'
         var = of_values(text, values, [first, second, count])
         assert var is None or 0 <= var <= (ddof + 1) * 16
-
-
-# ------------------------------------------------------------------------------- bounds on errors
-
-
-@st.composite
-def noisy_parts(draw: st.DrawFn) -> tuple[list[float], list[Fraction], list[float]]:
-    """Values, the largest noise of each part (relative to what one row adds), its share drawn."""
-    values = draw(st.lists(st.floats(LO, HI), min_size=1, max_size=40))
-    reach = st.sampled_from([0, Fraction(1, 3), 1, 2, 5, 17]).map(Fraction)
-    share = st.sampled_from([-1.0, 1.0]) | st.floats(-1, 1)
-    return values, draw(st.lists(reach, min_size=3, max_size=3)), draw(
-        st.lists(share, min_size=3, max_size=3)
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize("ddof", [0, 1])
-@pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=max(50, settings().max_examples))
-@given(made=noisy_parts(), known=st.booleans())
-def test_the_error_is_never_above_its_bound(
-    kind: str, ddof: int, made: tuple[list[float], list[Fraction], list[float]], known: bool
-) -> None:
-    """Where there is a result at all, and the truth has one."""
-    values, reaches, shares = made
-    more = "" if kind == "mean" else f", ddof={ddof}"
-    frame = pl.DataFrame({"x": values})
-    query = asked(f'pl.col("x").dp_{kind}(({LO}, {HI}){more})', frame)
-    (request,) = query.requests
-    aggregate = BY_KIND[kind]
-    exact, noisy, errors = parts(query, frame), [], []
-    for part, use, reach, share in zip(
-        exact, aggregate.uses(request, query.scope), reaches, shares, strict=False
-    ):
-        step = use.part.step
-        most = int(reach / step) if step < 1 else int(reach)
-        noisy.append(part + round(most * share))
-        errors.append(most * step)
-    truth, found = result(query, exact), result(query, noisy)
-    assume(truth is not None and found is not None)
-    count = float(len(values)) if known else None
-    bound = aggregate.error(request, query.scope).bound(errors, count)
-    assert abs(found - truth) <= bound * (1 + 1e-9) + 1e-6

@@ -90,12 +90,12 @@ def test_histograms_count_every_bin_of_every_group() -> None:
     assert plan.accuracy("h", simultaneous=True) == laplace(1, 0.95, 5 * 3)
 
 
-def test_a_ratio_of_known_size_errs_by_the_errors_of_its_parts() -> None:
-    plan = query(dp.mean("x", (0, 100)).alias("m")).plan(epsilon=1)
-    confidence = 1 - 0.05 / 2
-    total, count = laplace(50 / 0.5, confidence), laplace(1 / 0.5, confidence)
-    n = 10_000
-    assert plan.accuracy("m", count=n) == pytest.approx((total + 50 * count) / (n - count))
+def test_a_mean_of_known_size_errs_by_the_noise_of_its_sum_and_count_together() -> None:
+    """X - h Y over n, for continuous noises X and h Y of one scale: a law of a closed form."""
+    plan = query(dp.mean("x", (0, 100)).alias("m")).plan(epsilon="0.01")
+    scale, n = 50 / 0.005, 10**9
+    found = plan.accuracy("m", count=n) * n / scale  # P(|X - hY| > a) = (1 + a / 2) exp(-a)
+    assert (1 + found / 2) * math.exp(-found) == pytest.approx(0.05, rel=0.05)
     assert plan.accuracy("m") == 100
     assert plan.accuracy("m", count=1) == 100
 
