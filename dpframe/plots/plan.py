@@ -27,7 +27,7 @@ def plot_plan(
     names = [output.name for output in plan.outputs]
     for name in names[:_MOST]:
         try:
-            error = plan.accuracy(name, confidence, count=count)
+            error = plan.accuracy(name, confidence, count=count, guess=guesses.get(name))
         except UnsupportedOperation as reason:
             notes.append(f"{name}: {reason.what}")
             continue
