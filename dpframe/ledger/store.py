@@ -18,7 +18,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from threading import RLock
 from typing import Any, ClassVar, Protocol
 
 from dpframe.errors import DPFrameError, LedgerError
@@ -31,14 +30,6 @@ SHORT = 256
 
 PERIOD = 600.0
 """Seconds after which everything is verified again where the store cannot be sure."""
-
-# SQLite's locks belong to the process, and a connection to a server has one user. Holding this
-# while forking makes sure that no transaction is open then, so that a child starts without.
-_LOCK = RLock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
-    )
 
 
 class Tables(Protocol):
@@ -64,6 +55,10 @@ class Tables(Protocol):
 
     def rows_after(self, seq: int | None) -> list[tuple[Any, ...]]:
         """Rows after a number, or all rows, by number, with values in the order of `COLUMNS`."""
+        ...
+
+    def hash_of(self, seq: int) -> object:
+        """The hash of a record as it is stored, None where there is none of that number."""
         ...
 
     def head(self) -> Head | None:
@@ -98,6 +93,7 @@ class Store(ABC):
         self._seal = seal
         self._witness = witness
         self._seen: Head | None = None
+        self._agreed: Head | None = None  # what was seen and belongs to the chain
         self._chain: Chain | None = None
         self._version: Hashable = None  # None: trust nothing until it is verified again
         self._checked = 0  # length of the chain when all of it was last verified
@@ -118,6 +114,10 @@ class Store(ABC):
     @abstractmethod
     def _explained(self) -> AbstractContextManager[None]:
         """Turns failures of the place into a LedgerError."""
+
+    @abstractmethod
+    def _alone(self, writing: bool) -> AbstractContextManager[None]:
+        """Keeps other threads out, and other processes where a transaction does not."""
 
     @abstractmethod
     def _begin(self, writing: bool) -> Tables:
@@ -145,7 +145,11 @@ class Store(ABC):
         LedgerError
             When it cannot be read or does not verify.
         """
-        with self._transaction(writing=False) as (_, chain):
+        with (
+            self._explained(),
+            self._alone(writing=False),
+            self._transaction(writing=False) as (_, chain),
+        ):
             return chain
 
     def append(self, draft: Callable[[Chain], Draft | None]) -> int:
@@ -162,9 +166,10 @@ class Store(ABC):
             When it cannot be written or does not verify. If it is not known whether the record
             was written, it may count although nothing is released, never the other way round.
         """
-        with _LOCK, self._explained(), ExitStack() as opened:
+        with self._explained(), ExitStack() as opened:
             if self._is_due():  # before others have to wait for it
                 self.read()
+            opened.enter_context(self._alone(writing=True))
             with self._transaction(writing=True) as (tables, chain):
                 made = draft(chain)
                 if made is None:
@@ -175,7 +180,9 @@ class Store(ABC):
                 head = self._seal.head(record.seq, record.hash)
                 tables.insert(record, head)
                 witness = opened.enter_context(self._witness.open())
+            trusted, self._version = self._version, None  # until it is extended as a whole
             chain.extend(record)
+            self._version = trusted
             self._witness.write(witness, head)
             return record.seq
 
@@ -187,7 +194,7 @@ class Store(ABC):
         LedgerError
             When anything was edited, deleted, added or put in another order.
         """
-        with _LOCK:
+        with self._explained(), self._alone(writing=False):
             self._version = None  # so that everything is read again
             with self._transaction(writing=False) as (tables, chain):
                 tables.require_sound()
@@ -195,7 +202,7 @@ class Store(ABC):
 
     def rows(self) -> list[tuple[Any, ...]]:
         """All records as they are stored, verified or not, for export."""
-        with _LOCK, self._explained():
+        with self._explained(), self._alone(writing=False):
             try:
                 tables = self._begun(writing=False)
                 return tables.rows_after(None) if tables.exist() else []
@@ -206,17 +213,18 @@ class Store(ABC):
 
     @contextmanager
     def _transaction(self, *, writing: bool) -> Iterator[tuple[Tables, Chain]]:
-        with _LOCK, self._explained():
-            self._seen = self._witness.read()  # before, lest it be ahead of what is then read
-            try:
-                tables = self._begun(writing)
-                yield tables, self._caught_up(tables, writing)
-                self._commit()
-            except BaseException as error:
-                if not isinstance(error, DPFrameError) or isinstance(error, LedgerError):
-                    self._version = None
-                self._rollback()
-                raise
+        self._seen = self._witness.read()  # before, lest it be ahead of what is then read
+        try:
+            tables = self._begun(writing)
+            chain = self._caught_up(tables, writing)
+            self._require_seen(tables, chain)
+            yield tables, chain
+            self._commit()
+        except BaseException as error:
+            if not isinstance(error, DPFrameError) or isinstance(error, LedgerError):
+                self._version = self._agreed = None
+            self._rollback()
+            raise
 
     def _begun(self, writing: bool) -> Tables:
         if self._process != os.getpid():
@@ -263,6 +271,18 @@ class Store(ABC):
             chain.require_head(head)
             self._version = version
         return chain
+
+    def _require_seen(self, tables: Tables, chain: Chain) -> None:
+        """Refuse a chain that does not have the record which the head file names."""
+        seen = self._seen
+        if seen is None or seen == self._agreed:
+            return
+        if seen.seq > chain.length:
+            raise broken(f"it ends at record {chain.length}, and once had {seen.seq}")
+        found = chain.tip if seen.seq == chain.length else tables.hash_of(seen.seq)
+        if found != seen.hash:
+            raise broken("its head file does not belong to it")
+        self._agreed = seen
 
     def _read_all(self, tables: Tables) -> Chain:
         """Everything from the first record on; what was verified before must still be there."""

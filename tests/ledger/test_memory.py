@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from datetime import UTC
 from fractions import Fraction
 from typing import Any
@@ -87,16 +88,25 @@ def test_entries_and_sums_cannot_be_changed_from_outside() -> None:
     assert ledger.spent == dp.PureDP("0.5")
 
 
-def test_threads_share_one_budget() -> None:
-    ledger = MemoryLedger(dp.PureDP(1))
-    refused: list[int] = []
+def test_threads_share_one_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is stopped between the comparison and the charge, so that others could come between."""
+    ledger, real = MemoryLedger(dp.PureDP(1)), dp.PureDP.covers
+    results: list[str] = []
+
+    def slowly(budget: Any, cost: Any) -> bool:
+        found = real(budget, cost)
+        time.sleep(0.0005)
+        return found
+
+    monkeypatch.setattr(dp.PureDP, "covers", slowly)
 
     def spend() -> None:
-        for i in range(50):
+        for _ in range(15):
             try:
-                ledger.charge(dp.PureDP("0.01"), "f")
+                ledger.charge(dp.PureDP("0.02"), "f")
+                results.append("charged")
             except dp.BudgetExceeded:
-                refused.append(i)
+                results.append("refused")
 
     threads = [threading.Thread(target=spend) for _ in range(8)]
     for thread in threads:
@@ -104,8 +114,8 @@ def test_threads_share_one_budget() -> None:
     for thread in threads:
         thread.join()
     assert ledger.spent == dp.PureDP(1)
-    assert len(ledger.entries) == 100
-    assert len(refused) == 300
+    assert len(ledger.entries) == results.count("charged") == 50
+    assert results.count("refused") == 70
 
 
 @pytest.mark.parametrize(

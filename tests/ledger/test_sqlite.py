@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.ledger.ledgers import TENTH, opened
+import dpframe as dp
+from tests.ledger.ledgers import TENTH, opened, verify
 
 
 @pytest.mark.parametrize("file", ["a b.db", "ü🦀.db", "file:x?mode=memory", "a'b;.db", "%41.db"])
@@ -28,3 +29,22 @@ def test_commits_wait_for_the_disk(tmp_path: Path) -> None:
         "budget.db.head",
     ]
     assert not Path(f"{path}-journal").stat().st_size
+
+
+def test_a_schema_is_not_trusted(tmp_path: Path) -> None:
+    """Else a check or a trigger in a file that somebody prepared could call any function."""
+    ledger = opened(tmp_path / "budget.db")
+    connection = ledger._store._connected()
+    assert connection.execute("PRAGMA trusted_schema").fetchall() == [(0,)]
+
+
+def test_damage_that_no_query_meets_is_found_by_verification(tmp_path: Path) -> None:
+    path = tmp_path / "budget.db"
+    opened(path).charge(TENTH, "f")
+    verify(path)
+    content = bytearray(path.read_bytes())
+    content[36:40] = (5).to_bytes(4)  # pages that are free, of which there are none
+    path.write_bytes(content)
+    assert opened(path).spent == TENTH
+    with pytest.raises(dp.LedgerError, match="the file is damaged"):
+        verify(path)

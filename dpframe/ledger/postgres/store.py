@@ -16,7 +16,8 @@ count, and nothing is released.
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from threading import Timer
@@ -33,6 +34,7 @@ from dpframe.ledger.postgres.failures import explained, unconnected
 from dpframe.ledger.postgres.tables import LOCKED, VERSION, Connection, PostgresTables
 from dpframe.ledger.record import Seal
 from dpframe.ledger.store import Store, Tables
+from dpframe.ledger.turns import Turn
 from dpframe.ledger.witness import Witness
 
 HEAD_VARIABLE = "DPFRAME_LEDGER_HEAD"
@@ -72,7 +74,8 @@ class PostgresStore(Store):
         timeout: float = 15.0,
         create: bool = True,
     ) -> None:
-        super().__init__(seal, Witness(witness, seal))
+        super().__init__(seal, Witness(witness, seal, alone=False))
+        self._turn = Turn()
         self._address = address
         self._timeout = max(1, int(1000 * timeout))  # 0 would be no timeout
         self._create = create
@@ -94,6 +97,11 @@ class PostgresStore(Store):
         return explained(self.where)
 
     # -- transactions ---------------------------------------------------------------------------
+
+    @contextmanager
+    def _alone(self, writing: bool) -> Iterator[None]:
+        with self._turn:
+            yield
 
     def _begin(self, writing: bool) -> Tables:
         self._writing = writing

@@ -113,6 +113,11 @@ class PostgresTables:
             return self._rows(_ALL + b" ORDER BY seq")
         return self._rows(_ALL + b" WHERE seq > %s ORDER BY seq", (seq,))
 
+    def hash_of(self, seq: int) -> object:
+        wanted = b"SELECT hash FROM ONLY dpframe_ledger.records WHERE seq = %s"
+        found = self._rows(wanted, (seq,))
+        return found[0][0] if found else None
+
     def head(self) -> Head | None:
         found = self._rows(b"SELECT seq, hash, seal FROM ONLY dpframe_ledger.head")
         return Head(*found[0]) if found else None

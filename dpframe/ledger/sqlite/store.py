@@ -13,19 +13,19 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from weakref import finalize
 
 from dpframe.errors import LedgerError
 from dpframe.ledger.record import Seal
 from dpframe.ledger.sqlite.failures import explained
+from dpframe.ledger.sqlite.locks import FileLock, identity, lock_of
 from dpframe.ledger.sqlite.tables import SqliteTables
 from dpframe.ledger.store import Store
+from dpframe.ledger.waiting import STEP
 from dpframe.ledger.witness import Witness
-
-STEP = 0.004
-"""Seconds between two attempts to get the lock."""
 
 
 class SqliteStore(Store):
@@ -49,11 +49,12 @@ class SqliteStore(Store):
         self, path: Path, seal: Seal, *, timeout: float = 15.0, create: bool = True
     ) -> None:
         self.path = Path(os.path.realpath(path))
-        super().__init__(seal, Witness(self.path.with_name(self.path.name + ".head"), seal))
+        beside = self.path.with_name(self.path.name + ".head")
+        super().__init__(seal, Witness(beside, seal, alone=True))
         self._timeout = timeout
         self._create = create
         self._connection: sqlite3.Connection | None = None
-        self._file: tuple[int, int] | None = None
+        self._lock: FileLock | None = None
 
     @property
     def where(self) -> str:
@@ -63,6 +64,14 @@ class SqliteStore(Store):
         return explained(self.path)
 
     # -- transactions ---------------------------------------------------------------------------
+
+    @contextmanager
+    def _alone(self, writing: bool) -> Iterator[None]:
+        if self._lock is None:
+            self._require_place()
+            self._lock = lock_of(self.path, self._create)
+        with self._lock.held(writing=writing, timeout=self._timeout):
+            yield
 
     def _begin(self, writing: bool) -> SqliteTables:
         connection = self._connected()
@@ -109,16 +118,7 @@ class SqliteStore(Store):
         return self._connection
 
     def _connect(self) -> sqlite3.Connection:
-        if self.path.is_dir() or not self.path.parent.is_dir():
-            raise LedgerError(
-                f"the ledger {str(self.path)!r} cannot be opened: "
-                + ("it is a directory" if self.path.is_dir() else "its directory does not exist"),
-                remedy='give the path of a file, such as ledger="budget.db"',
-            )
-        if not self.path.exists() and (self._file is not None or not self._create):
-            raise LedgerError(
-                f"there is no ledger {str(self.path)!r}", remedy="check the path, or restore it"
-            )
+        self._require_same_file()  # SQLite would make a new one
         made = sqlite3.connect(
             self.path, timeout=self._timeout, isolation_level=None, check_same_thread=False
         )
@@ -127,18 +127,24 @@ class SqliteStore(Store):
         made.execute("PRAGMA synchronous = EXTRA")
         made.execute("PRAGMA fullfsync = ON")  # macOS
         made.execute("PRAGMA journal_mode = TRUNCATE")
-        if self._file is None:
-            self._file = self._identity()
         return made
 
-    def _identity(self) -> tuple[int, int]:
-        found = self.path.stat()
-        return found.st_dev, found.st_ino
+    def _require_place(self) -> None:
+        if self.path.is_dir() or not self.path.parent.is_dir():
+            raise LedgerError(
+                f"the ledger {str(self.path)!r} cannot be opened: "
+                + ("it is a directory" if self.path.is_dir() else "its directory does not exist"),
+                remedy='give the path of a file, such as ledger="budget.db"',
+            )
+        if not self.path.exists() and not self._create:
+            raise LedgerError(
+                f"there is no ledger {str(self.path)!r}", remedy="check the path, or restore it"
+            )
 
     def _require_same_file(self) -> None:
         """A file that was moved or deleted can be written to, and nobody would ever see it."""
         try:
-            same = self._identity() == self._file
+            same = self._lock is not None and identity(self.path) == self._lock.file
         except FileNotFoundError:
             same = False
         if not same:
@@ -146,3 +152,5 @@ class SqliteStore(Store):
                 f"the ledger {str(self.path)!r} was moved, deleted or replaced while it was in use",
                 remedy="put it back; nothing was released",
             )
+        if self._lock is not None:
+            self._lock.require_kept()

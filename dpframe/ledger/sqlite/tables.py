@@ -61,6 +61,11 @@ class SqliteTables:
             return self._connection.execute(f"{wanted} ORDER BY seq").fetchall()
         return self._connection.execute(f"{wanted} WHERE seq > ? ORDER BY seq", (seq,)).fetchall()
 
+    def hash_of(self, seq: int) -> object:
+        wanted = "SELECT hash FROM records WHERE seq = ?"
+        found: tuple[object, ...] | None = self._connection.execute(wanted, (seq,)).fetchone()
+        return None if found is None else found[0]
+
     def head(self) -> Head | None:
         found = self._connection.execute("SELECT seq, hash, seal FROM head").fetchall()
         if not found:

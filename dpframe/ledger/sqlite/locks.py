@@ -1,0 +1,236 @@
+"""The lock of a ledger's file, which nothing else that happens in the process can drop.
+
+SQLite locks with POSIX record locks. They belong to the process: when any part of it closes the
+file, be it a backup or a checksum in another thread, all of them are gone, and SQLite does not
+notice. A second process then writes at the same time, and one of two charges is lost. So every
+transaction holds a lock of its own around SQLite's:
+
+- On Linux a lock of an open file description (``F_OFD_SETLK``) on the ledger's file itself, at a
+  byte far behind its end, where SQLite has no locks. It is dropped by closing that description
+  only, which nobody else has, and it is the same lock for every path to the file. Over NFS the
+  server keeps it.
+- On other systems that have ``flock``, that, on a file beside the ledger: there the two kinds of
+  locks of one file would shut each other out.
+- On Windows SQLite's locks belong to handles, and closing another handle leaves them alone.
+
+Two bytes are locked. Who writes has the second one alone, who reads shares it; and both pass
+through the first, so that who waits to write is not overtaken by readers without end.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from weakref import WeakValueDictionary, finalize
+
+from dpframe.errors import LedgerError
+from dpframe.ledger.turns import REGISTER, Turn
+from dpframe.ledger.waiting import wait
+
+if sys.platform != "win32":
+    import fcntl
+
+GATE, MAIN = 1 << 62, (1 << 62) + 1
+"""The bytes; SQLite's are at 2**30, and no file is that long."""
+
+BY_DESCRIPTION = sys.platform == "linux" and struct.calcsize("P") == 8
+"""Whether locks of open file descriptions are to be had, in the layout that is used here."""
+
+Identity = tuple[int, int]
+
+
+def identity(path: Path) -> Identity:
+    """What a file is, whatever its path.
+
+    Raises
+    ------
+    LedgerError
+        When it has several names, of which SQLite would recover only one after a crash.
+    """
+    found = path.stat()
+    if found.st_nlink > 1 and stat.S_ISREG(found.st_mode):
+        raise LedgerError(
+            f"the ledger {str(path)!r} has {found.st_nlink} names (hard links), and what a crash "
+            "leaves behind is found by one of them only",
+            remedy="remove all names but one",
+        )
+    return found.st_dev, found.st_ino
+
+
+class FileLock:
+    """The lock of the file at `path`, for all stores of this process that use it."""
+
+    def __init__(self, path: Path, create: bool) -> None:
+        self.turn = Turn()
+        self._path = path
+        self._depth = 0
+        self._writing = False
+        self._process = os.getpid()
+        self._files: dict[Path, int] = {}
+        finalize(self, _close_all, self._files)
+        self._open(path, create)
+        self.file = identity(path)
+
+    @contextmanager
+    def held(self, *, writing: bool, timeout: float) -> Iterator[None]:
+        """Keep everybody out who writes, or everybody.
+
+        Raises
+        ------
+        LedgerError
+            When others have it for longer than `timeout` seconds.
+        """
+        with self.turn:
+            self._enter(writing, timeout)
+            process = os.getpid()
+            try:
+                yield
+            finally:
+                if process == os.getpid():  # a fork within is without it
+                    self._leave()
+
+    def _enter(self, writing: bool, timeout: float) -> None:
+        if self._process != os.getpid():
+            self._reopen()
+        if self._depth and writing and not self._writing:
+            raise busy(self._path)
+        if not self._depth:
+            self._lock(writing, time.monotonic() + timeout)
+            self._writing = writing
+        self._depth += 1
+
+    def _leave(self) -> None:
+        self._depth -= 1
+        if not self._depth:
+            self._unlock()
+
+    def _reopen(self) -> None:
+        """A description that was inherited is the parent's: what it locks, the child has too."""
+        self._process, self._depth = os.getpid(), 0
+        _close_all(self._files)
+        self._open(self._path, create=False)
+
+    def _open(self, path: Path, create: bool) -> None:
+        flags = os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | (os.O_CREAT if create else 0)
+        try:
+            self._files[path] = os.open(path, flags, 0o644)
+        except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EROFS, errno.EPERM):
+                raise
+            self._files[path] = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+
+    # -- the kinds of locks -----------------------------------------------------------------------
+
+    def _lock(self, writing: bool, deadline: float) -> None:
+        if sys.platform == "win32":
+            return
+        if not BY_DESCRIPTION:
+            self._lock_beside(writing, deadline)
+            return
+        file = self._files[self._path]
+        kind = fcntl.F_WRLCK if writing else fcntl.F_RDLCK
+        self._wait(lambda: _set(file, kind, GATE), deadline)
+        try:
+            self._wait(lambda: _set(file, kind, MAIN), deadline)
+        finally:
+            _set(file, fcntl.F_UNLCK, GATE)
+
+    def _lock_beside(self, writing: bool, deadline: float) -> None:
+        """Whoever deletes the file beside is noticed by who comes next, and by who has it."""
+        beside = self._path.with_name(self._path.name + ".lock")
+        kind = (fcntl.LOCK_EX if writing else fcntl.LOCK_SH) | fcntl.LOCK_NB
+        while True:
+            if beside not in self._files:
+                self._open(beside, create=True)
+            file = self._files[beside]
+            self._wait(lambda file=file: fcntl.flock(file, kind), deadline)  # type: ignore[misc]
+            if _is_at(file, beside):
+                return
+            os.close(self._files.pop(beside))
+
+    def _unlock(self) -> None:
+        if sys.platform == "win32":
+            return
+        if BY_DESCRIPTION:
+            _set(self._files[self._path], fcntl.F_UNLCK, MAIN)
+            return
+        fcntl.flock(self._files[self._path.with_name(self._path.name + ".lock")], fcntl.LOCK_UN)
+
+    def _wait(self, attempt: Callable[[], None], deadline: float) -> None:
+        try:
+            got = wait(attempt, deadline)
+        except OSError as error:
+            raise _unlockable(self._path, error) from None
+        if not got:
+            raise busy(self._path)
+
+    def require_kept(self) -> None:
+        """Refuse to go on where the file that is locked beside the ledger was taken away."""
+        beside = self._path.with_name(self._path.name + ".lock")
+        if beside in self._files and not _is_at(self._files[beside], beside):
+            raise LedgerError(
+                f"the lock {str(beside)!r} was moved or deleted while it was in use",
+                remedy="leave it alone; nothing was released",
+            )
+
+
+def _set(file: int, kind: int, byte: int) -> None:
+    fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack("hhqqi", kind, os.SEEK_SET, byte, 1, 0))
+
+
+def _is_at(file: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _close_all(files: dict[Path, int]) -> None:
+    while files:
+        os.close(files.popitem()[1])
+
+
+_LOCKS: WeakValueDictionary[Identity, FileLock] = WeakValueDictionary()
+
+
+def lock_of(path: Path, create: bool) -> FileLock:
+    """The lock of a file, one for each file of a process.
+
+    Closing a file drops SQLite's own locks, so a file that is in use is not opened a second time.
+    """
+    with REGISTER:
+        try:
+            found = _LOCKS.get(identity(path))
+        except FileNotFoundError:
+            found = None
+        if found is None:
+            found = FileLock(path, create)
+            _LOCKS[found.file] = found
+        return found
+
+
+def busy(path: Path) -> LedgerError:
+    """The refusal of somebody who has waited long enough."""
+    return LedgerError(
+        f"the ledger {str(path)!r} is locked by another process",
+        remedy="try again, or find the process that holds it; nothing was charged",
+    )
+
+
+def _unlockable(path: Path, error: OSError) -> LedgerError:
+    if error.errno == errno.EBADF:  # it could only be opened for reading
+        return LedgerError(
+            f"the ledger {str(path)!r} cannot be written",
+            remedy="allow this user to write the file and its directory; nothing was released",
+        )
+    return LedgerError(
+        f"the ledger {str(path)!r} cannot be locked: {error.strerror or type(error).__name__}",
+        remedy="keep it on a file system that has locks, or in PostgreSQL; nothing was charged",
+    )
