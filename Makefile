@@ -8,7 +8,7 @@ PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python
 PIP_INSTALL = -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 
-.PHONY: help demo test test-oldest test-slow test-spark bench bench-large docs docs-update docs-pictures notebooks screenshots check clean
+.PHONY: help demo test test-oldest test-slow test-spark mutants bench bench-large docs docs-update docs-pictures notebooks screenshots check clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s $$'\t'
@@ -64,6 +64,13 @@ test-slow: .venv/stamp-dev ## statistics, and every law with many more examples
 
 test-spark: .venv/stamp-spark ## plans on Apache Spark, which needs Java: skipped without it
 	.venv/bin/python -m pytest -q -rs -m spark tests/engines
+
+.venv/stamp-mutants: .venv/stamp-dev
+	.venv/bin/python $(PIP_INSTALL) -e '.[mutants]'
+	touch $@
+
+mutants: .venv/stamp-mutants ## plant one-line mistakes and list those that no test sees: hours; MUTANTS="--number 100"
+	.venv/bin/python -m tests.mutants $(MUTANTS)
 
 bench: .venv/stamp-dev ## ratios within one run: import, planning, overhead, individuals, noise, ledgers
 	.venv/bin/python benchmarks/import_time.py

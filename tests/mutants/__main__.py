@@ -1,0 +1,202 @@
+"""`python -m tests.mutants`: plant mistakes, run the tests that reach them, list who survives.
+
+Mistakes are drawn at random from what decides privacy or money. Each is planted alone in a copy of
+the project and meets the quick tests that run its line, the quickest first, up to a number of
+seconds; what survives meets all of them. `survivors.toml` beside this file explains those that no
+test can or need see. Exit code 1 when there is one without an explanation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+
+from tests.mutants.mutations import Mutant, mutants_of
+from tests.mutants.reached import Reached, measure, read, summary
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / ".mutants"
+EXPLAINED = Path(__file__).parent / "survivors.toml"
+PACKAGES = (
+    *("parse", "rows", "frames", "aggregates", "mechanisms", "samplers", "choose", "accounting"),
+    *("charge", "ledger", "release", "infer", "lower", "core", "pipeline.py"),
+)
+_COPIED = ("dpframe", "tests", "examples", "docs", "conftest.py", "pyproject.toml", "README.md")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a mutant: `killed`, `survived`, or `unreached` when no test runs its line."""
+
+    mutant: Mutant
+    fate: str
+    tests: int
+    seconds: float
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("--number", type=int, default=1500, help="how many are drawn (1500)")
+    parser.add_argument("--seed", type=int, default=1, help="of the draw (1)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--only", default="", help="only in paths that contain this")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of tests per mutant at first")
+    parser.add_argument("--most", type=float, default=120.0, help="of tests for one that survives")
+    parser.add_argument("--again", action="store_true", help="measure anew which tests run what")
+    asked = parser.parse_args()
+    if asked.again or not (FOLDER / "durations.xml").exists():
+        measure(ROOT, FOLDER, asked.jobs)
+    reached = read(ROOT, FOLDER)
+    print("measured", summary(reached), flush=True)
+    drawn = _drawn(asked.number, asked.seed, asked.only)
+    return _report(_judged(drawn, reached, asked))
+
+
+def _drawn(number: int, seed: int, only: str) -> list[Mutant]:
+    files = [path for path in _files() if only in str(path)]
+    every = [mutant for path in files for mutant in mutants_of(path, ROOT)]
+    print(f"{len(every)} mutants in {len(files)} files", flush=True)
+    return random.Random(seed).sample(every, min(number, len(every)))
+
+
+def _files() -> Iterator[Path]:
+    for package in PACKAGES:
+        pattern = package if package.endswith(".py") else f"{package}/**/*.py"
+        yield from sorted((ROOT / "dpframe").glob(pattern))
+
+
+def _judged(drawn: Sequence[Mutant], reached: Reached, asked: argparse.Namespace) -> list[Verdict]:
+    """All verdicts; those of an earlier run that was stopped are kept."""
+    log = FOLDER / "verdicts.jsonl"
+    known = _known(log)
+    copies: SimpleQueue[Path] = SimpleQueue()
+    for number in range(asked.jobs):
+        copies.put(_copy(FOLDER / f"copy-{number}"))
+    todo = [m for m in drawn if m.name not in known]
+    done = [Verdict(m, *known[m.name]) for m in drawn if m.name in known]
+
+    def judge(mutant: Mutant) -> Verdict:
+        copy = copies.get()
+        try:
+            return _verdict(mutant, reached, copy, asked.seconds, asked.most)
+        finally:
+            copies.put(copy)
+
+    with ThreadPoolExecutor(asked.jobs) as pool, log.open("a") as kept:
+        for number, verdict in enumerate(pool.map(judge, todo), len(done) + 1):
+            row = [verdict.mutant.name, verdict.fate, verdict.tests, round(verdict.seconds, 1)]
+            kept.write(json.dumps(row) + "\n")
+            kept.flush()
+            if verdict.fate != "killed":
+                line = verdict.mutant.line
+                print(f"{number}/{len(drawn)} {verdict.fate}: {verdict.mutant.name} (line {line})")
+                sys.stdout.flush()
+            done.append(verdict)
+    return done
+
+
+def _known(log: Path) -> dict[str, tuple[str, int, float]]:
+    if not log.exists():
+        return {}
+    rows = (json.loads(line) for line in log.read_text().splitlines())
+    return {name: (fate, tests, seconds) for name, fate, tests, seconds in rows}
+
+
+def _copy(place: Path) -> Path:
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    for name in _COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, place / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, place / name)
+    return place
+
+
+def _verdict(mutant: Mutant, reached: Reached, copy: Path, first: float, most: float) -> Verdict:
+    tests = reached.tests_of(mutant.path, mutant.line)
+    if not tests:
+        return Verdict(mutant, "unreached", 0, 0.0)
+    started = time.monotonic()
+    path = copy / mutant.path
+    true = path.read_text(encoding="utf-8")
+    path.write_text(mutant.applied(true), encoding="utf-8")
+    stamp = time.time_ns()
+    os.utime(path, ns=(stamp, stamp))
+    try:
+        few = _within(tests, reached, first)
+        killed = _fails(few, copy, first)
+        if not killed and len(few) < len(tests):
+            rest = _within(tests[len(few) :], reached, most)
+            killed = _fails(rest, copy, most)
+            few = [*few, *rest]
+    finally:
+        path.write_text(true, encoding="utf-8")
+    fate = "killed" if killed else "survived"
+    return Verdict(mutant, fate, len(few), time.monotonic() - started)
+
+
+def _within(tests: Sequence[str], reached: Reached, seconds: float) -> list[str]:
+    found: list[str] = []
+    left = seconds
+    for test in tests:
+        left -= reached.seconds.get(test, 1.0)
+        if found and left < 0:
+            break
+        found.append(test)
+    return found
+
+
+def _fails(tests: Sequence[str], copy: Path, seconds: float) -> bool:
+    listed = copy / "tests.txt"
+    listed.write_text("\n".join(tests), encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header"]
+    environment = os.environ | {"PYTHONPATH": str(copy), "PYTHONPYCACHEPREFIX": str(copy / "cache")}
+    try:
+        done = subprocess.run(
+            [*command, f"@{listed}"],
+            cwd=copy,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=60 + 8 * seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return True  # it hangs, which is seen
+    return done.returncode != 0
+
+
+def _report(verdicts: Sequence[Verdict]) -> int:
+    explained = {row["mutant"]: row["why"] for row in _explained()}
+    fates = Counter(verdict.fate for verdict in verdicts)
+    open_ones = [v for v in verdicts if v.fate != "killed" and v.mutant.name not in explained]
+    print(f"\n{len(verdicts)} mutants: {dict(fates)}, {len(open_ones)} without an explanation")
+    for verdict in sorted(open_ones, key=lambda v: v.mutant.name):
+        print(f"  {verdict.fate}: {verdict.mutant.name} (line {verdict.mutant.line})")
+    return 1 if open_ones else 0
+
+
+def _explained() -> list[dict[str, str]]:
+    if not EXPLAINED.exists():
+        return []
+    found: list[dict[str, str]] = tomllib.loads(EXPLAINED.read_text(encoding="utf-8"))["survivor"]
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())
