@@ -21,5 +21,10 @@ def history_of(entries: Sequence[Entry], *, in_rho: bool) -> pl.DataFrame:
             "delta": pl.Series([nearest(e.cost.slack) for e in entries], dtype=pl.Float64),
             "rho": pl.Series([m if in_rho else None for m in mains], dtype=pl.Float64),
             "status": pl.Series([e.status for e in entries], dtype=pl.String),
+            "user": pl.Series([e.caller.user for e in entries], dtype=pl.String),
+            "host": pl.Series([e.caller.host for e in entries], dtype=pl.String),
+            "process": pl.Series([e.caller.process for e in entries], dtype=pl.Int64),
+            "job": pl.Series([e.caller.job for e in entries], dtype=pl.String),
+            "run": pl.Series([e.caller.run for e in entries], dtype=pl.String),
         }
     )

@@ -61,6 +61,9 @@ class Session:
         Whether a plan runs only if somebody approved its fingerprint in the ledger, under the
         session's `name`: see ``dpframe approve``. With a key in the environment
         (``DPFRAME_APPROVAL_KEY``) only approvals count that were signed with it.
+    must_exist
+        Whether the budget must have been created before, by ``dpframe ledger create`` or an earlier
+        session. Then a mistyped name or path is an error, where it would open a fresh budget.
 
     Raises
     ------
@@ -68,7 +71,8 @@ class Session:
         When there is no budget, or one that is not positive and finite, or it does not go with the
         composition.
     LedgerError
-        When the ledger cannot be opened, does not verify, or has another budget by that name.
+        When the ledger cannot be opened, does not verify, or has another budget by that name; when
+        the budget is new and must exist, or its name looks like that of another.
 
     Guarantee
     ---------
@@ -99,6 +103,7 @@ class Session:
         name: str | None = None,
         composition: Literal["sum", "zcdp"] = "sum",
         require_approval: bool = False,
+        must_exist: bool = False,
     ) -> None:
         if not isinstance(name, str | None):
             raise LedgerError(f"name must be text, not a {type(name).__name__}", where="name")
@@ -111,7 +116,13 @@ class Session:
                 where="Session(require_approval=True)",
                 remedy='say where: Session(..., ledger="budget.db", require_approval=True)',
             )
-        self._ledger: Ledger = open_ledger(ledger, name, opened, within)
+        if must_exist and ledger is None:
+            raise LedgerError(
+                "a budget in memory is new each time, and it must exist",
+                where="Session(must_exist=True)",
+                remedy='say where it is: Session(..., ledger="budget.db", must_exist=True)',
+            )
+        self._ledger: Ledger = open_ledger(ledger, name, opened, within, must_exist=must_exist)
         self._needs_approval = require_approval
         self._parent: Session | None = None
         self._name = name
@@ -411,12 +422,13 @@ class Session:
 
     @property
     def remaining(self) -> Budget:
-        """What is left."""
-        return self._ledger.budget - self._ledger.spent
+        """What is left; nothing of a budget that was closed."""
+        return self._ledger.remaining
 
     @property
     def history(self) -> pl.DataFrame:
-        """One row per charge: `time`, `fingerprint`, `epsilon`, `delta`, `rho`, `status`.
+        """One row per charge: `time`, `fingerprint`, `epsilon`, `delta`, `rho`, `status`; then who
+        was charged, where that is known: `user`, `host`, `process`, `job`, `run`.
 
         Those of other processes that use the ledger are among them. Amounts are what was charged:
         with ``composition="zcdp"`` rho, and no epsilon.

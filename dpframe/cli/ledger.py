@@ -4,54 +4,203 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from dpframe.charge import rho_within
-from dpframe.ledger import report
-from dpframe.ledger.place import store_at
+from dpframe.charge import budget_of, counted, rho_within
+from dpframe.cli.output import Announced, say
+from dpframe.core.budget import amount
+from dpframe.core.units import Identifier, Rows
+from dpframe.errors import InvalidBudget
+from dpframe.ledger import budgets, report
+from dpframe.ledger.amounts import exact_words
+from dpframe.ledger.chain import Account
+from dpframe.ledger.place import DEFAULT_NAME, store_at
+
+_AMOUNTS = ("epsilon", "delta", "rho")
+_WHERE = "path, or sqlite:/// or postgresql:// URL"
+_OVER = 3
+"""The exit code of a budget with less left than was asked for."""
+
+Parsed = argparse.Namespace
 
 
 def add_commands(commands: Any) -> None:
     """Add ``dpframe ledger``."""
-    ledger = commands.add_parser("ledger", help="read, verify and raise budgets that are kept")
+    ledger = commands.add_parser("ledger", help="create, read, verify and raise budgets")
     acts = ledger.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    helps = {
-        "show": "budgets, grants, approvals and charges",
-        "verify": "whether anything was changed since it was written",
-        "export": "every record, as JSON lines",
-        "grant": "raise a budget, on record",
-    }
-    made = {name: acts.add_parser(name, help=words) for name, words in helps.items()}
-    for name, parser in made.items():
-        parser.add_argument(
-            "--ledger",
-            required=True,
-            metavar="WHERE",
-            help="path, or sqlite:/// or postgresql:// URL",
-        )
-        parser.add_argument(
-            "--name", required=name == "grant", metavar="NAME", help="of the budget"
-        )
-        parser.set_defaults(run=_run_ledger, act=name)
-    made["show"].add_argument("--json", action="store_true", help="print JSON")
-    for amount in ("epsilon", "delta", "rho"):
-        made["grant"].add_argument(f"--{amount}", metavar="MORE", help="what is added")
-    made["grant"].add_argument("--by", required=True, metavar="WHO")
-    made["grant"].add_argument("--reason", required=True, metavar="WHY")
+    _add_owners(acts)
+    _add_readers(acts)
 
 
-def _run_ledger(parsed: argparse.Namespace) -> int:
+def _added(
+    acts: Any,
+    name: str,
+    words: str,
+    run: Callable[[Parsed], int],
+    *,
+    named: str = "for all",
+    more: str = "",
+) -> Any:
+    added = acts.add_parser(name, help=words, description=f"{words.capitalize()}.{more}")
+    added.add_argument("--ledger", required=True, metavar="WHERE", help=_WHERE)
+    default = DEFAULT_NAME if named == "default" else None
+    shown = {"default": f'of the budget; "{DEFAULT_NAME}" if left out'}.get(named, "of the budget")
+    added.add_argument(
+        "--name", required=named == "required", metavar="NAME", help=shown, default=default
+    )
+    added.set_defaults(run=run, act=name, announced={})
+    return added
+
+
+def _add_owners(acts: Any) -> None:
+    created = _added(
+        acts,
+        "create",
+        "create a budget, and fix its amount",
+        _create,
+        named="default",
+        more=" Sessions with must_exist=True, and jobs with --must-exist, use no other. The ledger "
+        "is made if it is new.",
+    )
+    for name in _AMOUNTS:
+        created.add_argument(f"--{name}", metavar="AMOUNT", help="of the budget")
+    created.add_argument("--composition", choices=("sum", "zcdp"), default="sum")
+    created.add_argument(
+        "--unit",
+        choices=("rows", "identifier"),
+        help="the privacy unit; the first charge fixes it where it is left out",
+    )
+    created.add_argument("--adjacency", choices=("add-remove", "change-one"), help="of --unit rows")
+    created.add_argument("--by", metavar="WHO", required=True, help="who creates it")
+    _json(created)
+    closed = _added(
+        acts,
+        "close",
+        "end a budget, on record",
+        _close,
+        named="required",
+        more=" Nothing is charged to it any more; there is no way back.",
+    )
+    granted = _added(acts, "grant", "raise a budget, on record", _grant, named="required")
+    for name in _AMOUNTS:
+        granted.add_argument(f"--{name}", metavar="MORE", help="what is added")
+    for parser in (closed, granted):
+        parser.add_argument("--by", required=True, metavar="WHO")
+        parser.add_argument("--reason", required=True, metavar="WHY")
+        _json(parser)
+
+
+def _add_readers(acts: Any) -> None:
+    shown = _added(acts, "show", "budgets, grants, approvals and charges", _show)
+    _json(shown)
+    _added(acts, "verify", "whether anything was changed since it was written", _read)
+    _added(acts, "export", "every record, as JSON lines", _read)
+    checked = _added(
+        acts,
+        "check",
+        "whether enough of a budget is left",
+        _check,
+        named="default",
+        more=f" Exit code 0 if so, {_OVER} if not; nothing of a budget that was closed is left.",
+    )
+    checked.add_argument(
+        "--at-least",
+        required=True,
+        metavar="AMOUNT",
+        help="of epsilon; of rho where the budget is added up in rho",
+    )
+    checked.add_argument("--delta", metavar="AMOUNT", help="the delta that must be left too")
+    _json(checked)
+
+
+def _json(parser: Any) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _show(parsed: Parsed) -> int:
     store = store_at(parsed.ledger, create=False)
-    if parsed.act == "show" and parsed.json:
+    if parsed.json:
         print(json.dumps(report.record(store, parsed.name), indent=2))
         return 0
-    if parsed.act == "grant":
-        given = {k: getattr(parsed, k) for k in ("epsilon", "delta", "rho")}
-        amounts = {k: v for k, v in given.items() if v is not None}
-        lines = report.grant(store, parsed.name, amounts, parsed.by, parsed.reason, rho_within)
-    else:
-        read = {"show": report.show, "verify": report.verify, "export": report.export}
-        lines = read[parsed.act](store, parsed.name)
+    return _said(report.show(store, parsed.name))
+
+
+def _read(parsed: Parsed) -> int:
+    read = {"verify": report.verify, "export": report.export}[parsed.act]
+    return _said(read(store_at(parsed.ledger, create=False), parsed.name))
+
+
+def _said(lines: Iterable[str]) -> int:
     for line in lines:
-        print(line)
+        say(line)
     return 0
+
+
+def _create(parsed: Parsed) -> int:
+    given = [getattr(parsed, name) for name in _AMOUNTS]
+    budget, within = counted(budget_of(None, *given), parsed.composition)
+    store = store_at(parsed.ledger)
+    with Announced(parsed):
+        made = budgets.create(store, parsed.name, budget, within, _unit(parsed), parsed.by)
+    return _told(parsed, made)
+
+
+def _unit(parsed: Parsed) -> str | None:
+    if parsed.unit == "identifier":
+        if parsed.adjacency == "change-one":
+            raise InvalidBudget(
+                "an individual's rows are added or removed together",
+                where="--adjacency change-one",
+                remedy="leave --adjacency out, or use --unit rows",
+            )
+        return Identifier("any").kind
+    if parsed.unit is None and parsed.adjacency is None:
+        return None
+    return Rows(parsed.adjacency or "add-remove").kind
+
+
+def _close(parsed: Parsed) -> int:
+    store = store_at(parsed.ledger, create=False)
+    return _told(parsed, budgets.close(store, parsed.name, parsed.by, parsed.reason))
+
+
+def _grant(parsed: Parsed) -> int:
+    store = store_at(parsed.ledger, create=False)
+    given = {name: getattr(parsed, name) for name in _AMOUNTS}
+    amounts = {name: more for name, more in given.items() if more is not None}
+    made = budgets.grant(store, parsed.name, amounts, parsed.by, parsed.reason, rho_within)
+    return _told(parsed, made)
+
+
+def _told(parsed: Parsed, account: Account) -> int:
+    """What a budget is now."""
+    if parsed.json:
+        found = {"name": account.name} | report.amounts(account)
+        print(json.dumps(found | parsed.announced, indent=2))
+        return 0
+    ended = ", and is closed" if account.closed is not None else ""
+    left = exact_words(account.remaining)
+    say(f"{account.name}: {report.whole(account)}, of which {left} remains{ended}")
+    return 0
+
+
+def _check(parsed: Parsed) -> int:
+    account = store_at(parsed.ledger, create=False).read().account(parsed.name)
+    left = account.remaining
+    wanted = amount(parsed.at_least, "--at-least"), amount(parsed.delta or 0, "--delta")
+    enough = left.main >= wanted[0] and left.slack >= wanted[1]
+    if parsed.json:
+        found = {
+            "name": account.name,
+            "enough": enough,
+            "at_least": {left.currency: str(wanted[0]), "delta": str(wanted[1])},
+        }
+        print(json.dumps(found | report.amounts(account), indent=2))
+    else:
+        ended = " (it was closed)" if account.closed is not None else ""
+        words = "enough" if enough else f"less than {left.currency} {parsed.at_least}"
+        if not enough and parsed.delta is not None:
+            words += f" and delta {parsed.delta}"
+        say(f"{account.name}: {exact_words(left)} remains{ended}: {words}")
+    return 0 if enough else _OVER

@@ -14,10 +14,12 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from dpframe import demo
 from dpframe.cli import audit, ledger, plans, run
 from dpframe.cli.input import BadInput, NotWritten, require_file
+from dpframe.cli.output import message
 from dpframe.errors import BudgetExceeded, DPFrameError, EngineError, LedgerError, PlanMismatch
 
 EXIT_CODES: tuple[tuple[type[DPFrameError], int], ...] = (
@@ -47,7 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         result: int = parsed.run(parsed)
         sys.stdout.flush()
     except DPFrameError as error:
-        return _refused(error, as_json=getattr(parsed, "json", False))
+        opened = getattr(parsed, "announced", {})
+        return _refused(error, opened, as_json=getattr(parsed, "json", False))
     except KeyboardInterrupt:
         print("interrupted; what was charged stays charged", file=sys.stderr)
         return 130
@@ -57,15 +60,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return result
 
 
-def _refused(error: DPFrameError, *, as_json: bool) -> int:
+def _refused(error: DPFrameError, opened: dict[str, Any], *, as_json: bool) -> int:
     name = error.kind if isinstance(error, BadInput) else type(error).__name__
     lost = error.result if isinstance(error, NotWritten) else None
     if as_json:
-        record = {"error": name, "message": str(error)}
+        record: dict[str, Any] = {"error": name, "message": str(error)} | opened
         print(json.dumps(record if lost is None else record | {"result": json.loads(lost)}))
     elif lost is not None:
         print(lost)
-    print(f"{name}: {error}", file=sys.stderr)
+    print(f"{name}: {message(error)}", file=sys.stderr)
     return next(code for kind, code in EXIT_CODES if isinstance(error, kind))
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 from dpframe.api.approval import nearest
 from dpframe.cli.input import BadInput, plan_in
 from dpframe.cli.job import is_job, read_job
+from dpframe.cli.output import Announced, say
+from dpframe.cli.pins import add_pins
 from dpframe.errors import UnsupportedOperation
 from dpframe.ledger.approvals import approve, valid
 from dpframe.ledger.place import DEFAULT_NAME, store_at
@@ -47,6 +48,7 @@ def _add_explain(commands: Any) -> None:
         help="a public guess of the individuals in each group: warn of noise too large for so many",
     )
     added.add_argument("--output", type=Path, metavar="PLAN.json", help="write the plan there")
+    add_pins(added)
     added.add_argument("--json", action="store_true", help="print the plan as JSON")
     added.set_defaults(run=lambda parsed: _explain(added, parsed))
 
@@ -55,7 +57,7 @@ def _explain(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> int
     if parsed.json and parsed.size is not None:
         parser.error("--size is for people: --json prints the plan, which has no guesses in it")
     path: Path = parsed.plan
-    plan = read_job(path).plan() if is_job(path) else plan_in(path)
+    plan = _planned(parsed) if is_job(path) else plan_in(path)
     if parsed.output is not None:
         _write(plan, parsed.output)
     if parsed.json:
@@ -65,6 +67,11 @@ def _explain(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> int
     if parsed.format in ("text", "markdown"):
         print(f"\nfingerprint {plan.fingerprint}")
     return 0
+
+
+def _planned(parsed: argparse.Namespace) -> Plan:
+    with Announced(parsed, parsed.ledger, parsed.name, must_exist=parsed.must_exist):
+        return read_job(parsed.plan).plan()
 
 
 def _write(plan: Plan, path: Path) -> None:
@@ -81,7 +88,7 @@ def _write(plan: Plan, path: Path) -> None:
             remedy="give a path in a folder that exists and can be written to",
         )
         raise BadInput(refusal, path) from None
-    print(f"wrote the plan {plan.fingerprint} to {path}", file=sys.stderr)
+    say(f"wrote the plan {plan.fingerprint} to {path}", to_errors=True)
 
 
 def _holds_a_plan(path: Path) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,10 @@ from dpframe.api.release import Release
 from dpframe.cli import toml_job
 from dpframe.cli.input import BadInput, NotWritten, require_file
 from dpframe.cli.job import Job, read_job
+from dpframe.cli.output import Announced, say
+from dpframe.cli.pins import add_pins
 from dpframe.errors import DPFrameError
+from dpframe.ledger.caller import running
 from dpframe.rows.failures import FAILURES
 
 _WHOLE: dict[str, Any] = {
@@ -53,6 +55,10 @@ def add_commands(commands: Any) -> None:
         action="store_true",
         help="run only an approved plan, also if the job does not ask for that",
     )
+    add_pins(added)
+    added.add_argument(
+        "--run-id", metavar="ID", help="what to call this run in the ledger (or DPFRAME_RUN_ID)"
+    )
     added.add_argument("--json", action="store_true", help="print plan, cost and result as JSON")
     added.set_defaults(run=_run)
     shown = commands.add_parser(
@@ -67,6 +73,15 @@ def add_commands(commands: Any) -> None:
 
 
 def _run(parsed: argparse.Namespace) -> int:
+    job = str(parsed.job.resolve())
+    with (
+        Announced(parsed, parsed.ledger, parsed.name, must_exist=parsed.must_exist),
+        running(job, parsed.run_id),
+    ):
+        return _released(parsed)
+
+
+def _released(parsed: argparse.Namespace) -> int:
     job = read_job(parsed.job)
     if parsed.require_approval:
         job.require_approval()
@@ -75,15 +90,15 @@ def _run(parsed: argparse.Namespace) -> int:
         job.require_other(path)
     release = job.release() if path is None else _written(job, path)
     if parsed.json:
-        print(json.dumps(_record(release, path), indent=2))
+        print(json.dumps(_record(release, path) | parsed.announced, indent=2))
         return 0
     if path is None:
         with pl.Config(**_WHOLE):
             print(release.frame)
     where = "" if path is None else f" to {path}"
-    print(
+    say(
         f"released{where}: cost {release.cost.words()}, plan {release.plan.fingerprint}",
-        file=sys.stderr,
+        to_errors=True,
     )
     return 0
 

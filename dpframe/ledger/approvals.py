@@ -14,10 +14,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 from dpframe.errors import LedgerError
+from dpframe.ledger.names import require_new
 from dpframe.ledger.record import Draft, Record, plain_text
 from dpframe.ledger.signatures import ApprovalKey
 
 if TYPE_CHECKING:
+    from dpframe.ledger.chain import Chain
     from dpframe.ledger.store import Store
 
 _FIELDS = {"plan", "signature"}
@@ -85,7 +87,13 @@ def approve(
     signature = None if key is None else key.sign(named, fingerprint, who)
     why = json.dumps({"plan": document, "signature": signature})
     draft = Draft(named, "approved", fingerprint=fingerprint, who=who, why=why)
-    store.append(lambda _: draft)
+
+    def approving(chain: Chain) -> Draft:
+        if named not in chain.accounts:
+            require_new(named, [*chain.accounts, *chain.approvals])
+        return draft
+
+    store.append(approving)
 
 
 Signed = Literal["unsigned", "signed, not checked", "signed", "signature is wrong"]

@@ -10,6 +10,7 @@ from typing import Any, get_args
 from dpframe.core.budget import ApproxDP, Budget
 from dpframe.errors import InvalidBudget, LedgerError
 from dpframe.ledger.approvals import Approval, read_approval
+from dpframe.ledger.caller import read_caller
 from dpframe.ledger.ledger import Entry
 from dpframe.ledger.record import COLUMNS, Act, Draft, Head, Record, Seal, sealed
 
@@ -37,10 +38,15 @@ class Account:
     within: ApproxDP | None = None
     """The (epsilon, delta) that the budget, then an amount of rho, was taken to imply."""
     unit: str | None = None
+    closed: Record | None = None
+    """What ended it; nothing is charged or granted after that."""
     entries: dict[int, Entry] = field(default_factory=dict)
 
     @property
     def remaining(self) -> Budget:
+        """What may still be spent: nothing once it is closed."""
+        if self.closed is not None:
+            return self.budget.of(self.budget.main * 0)
         return self.budget - self.spent
 
 
@@ -145,19 +151,25 @@ class Chain:
             entry = account.entries.get(record.refers or 0)
             if entry is None or entry.status != "charged":
                 raise broken(f"{where} settles no open charge")
+        elif account.closed is not None:
+            raise broken(f"{where} comes after the end of its budget")
+        elif record.act == "closed":
+            return
         elif record.amount.measure != account.budget.measure:
             raise broken(f"{where} is in another measure than its budget")
         elif not _same_composition(record, account):
             raise broken(f"{where} is counted in another way than its budget")
         elif record.act == "charged" and not account.budget.covers(account.spent + record.amount):
             raise broken(f"{where} spends more than there was")
+        elif record.act == "charged":
+            read_caller(record.who, record.why)
 
     def _apply(self, record: Record) -> None:
         if record.act == "opened":
             amount, within = record.amount, record.within
             zero = amount.of(amount.main * 0)
             self.accounts[record.name] = Account(
-                record.name, amount, [within or amount], [record], zero, within
+                record.name, amount, [within or amount], [record], zero, within, record.unit
             )
             return
         if record.act == "approved":
@@ -173,10 +185,13 @@ class Chain:
             case "charged":
                 cost, time = record.amount, datetime.fromisoformat(record.time)
                 fingerprint = record.fingerprint or ""
-                entry = Entry(record.seq, time, fingerprint, cost, "charged")
+                caller = read_caller(record.who, record.why)
+                entry = Entry(record.seq, time, fingerprint, cost, "charged", caller)
                 account.entries[record.seq] = entry
                 account.spent = account.spent + cost
                 account.unit = account.unit or record.unit
+            case "closed":
+                account.closed = record
             case "released" | "failed":
                 entry = account.entries[record.refers or 0]
                 account.entries[entry.number] = replace(entry, status=record.act)

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from dpframe.core.budget import ApproxDP, Budget
+from dpframe.ledger.caller import NOBODY, Caller
 
 if TYPE_CHECKING:
     from dpframe.ledger.approvals import Approval
@@ -32,6 +33,8 @@ class Entry:
     status
         ``"charged"`` until the release is done, then ``"released"`` or ``"failed"``; a failure
         keeps its charge.
+    caller
+        Who was charged.
     """
 
     number: int
@@ -39,6 +42,7 @@ class Entry:
     fingerprint: str
     cost: Budget
     status: Status
+    caller: Caller = NOBODY
 
 
 class Ledger(Protocol):
@@ -67,6 +71,11 @@ class Ledger(Protocol):
     @property
     def spent(self) -> Budget:
         """The exact sum of all charges."""
+        ...
+
+    @property
+    def remaining(self) -> Budget:
+        """What may still be spent: nothing of a budget that was closed."""
         ...
 
     @property

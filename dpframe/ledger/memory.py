@@ -10,6 +10,7 @@ from threading import Lock
 from dpframe.core.budget import ApproxDP, Budget
 from dpframe.errors import LedgerError
 from dpframe.ledger.amounts import over_budget
+from dpframe.ledger.caller import this_caller
 from dpframe.ledger.ledger import Entry, Settled
 
 
@@ -44,6 +45,11 @@ class MemoryLedger:
             return self._spent
 
     @property
+    def remaining(self) -> Budget:
+        with self._lock:
+            return self._budget - self._spent
+
+    @property
     def entries(self) -> tuple[Entry, ...]:
         with self._lock:
             return tuple(self._entries)
@@ -70,7 +76,9 @@ class MemoryLedger:
             if not (self._budget - self._spent).covers(cost):
                 raise over_budget(self._budget, self._spent, cost, self._within)
             number = len(self._entries)
-            self._entries.append(Entry(number, datetime.now(UTC), fingerprint, cost, "charged"))
+            time = datetime.now(UTC)
+            made = Entry(number, time, fingerprint, cost, "charged", this_caller())
+            self._entries.append(made)
             self._spent = self._spent + cost
             self._unit = self._unit or unit
             return number

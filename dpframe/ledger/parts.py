@@ -33,6 +33,7 @@ from dpframe.core.budget import ApproxDP, Budget
 from dpframe.errors import BudgetExceeded, LedgerError
 from dpframe.ledger.amounts import over_budget
 from dpframe.ledger.approvals import Approval
+from dpframe.ledger.caller import this_caller
 from dpframe.ledger.ledger import Entry, Ledger, Settled
 
 
@@ -131,7 +132,7 @@ class Partition:
         of the g largest grows by max(t + c, h) - max(t, h) at a cost c: by at most r as long as
         t + c <= r + max(t, h).
         """
-        left, total = self.parent.budget - self.parent.spent, self._totals[part]
+        left, total = self.parent.remaining, self._totals[part]
         others = self._totals[:part] + self._totals[part + 1 :]
         return self._zero.of(
             left.main + max(total.main, _nth(self.touched, [t.main for t in others])),
@@ -177,6 +178,10 @@ class PartLedger:
         return self._partition.spent(self._part)
 
     @property
+    def remaining(self) -> Budget:
+        return self.budget - self.spent
+
+    @property
     def entries(self) -> tuple[Entry, ...]:
         with self._partition.alone():
             return tuple(self._entries.values())
@@ -190,7 +195,8 @@ class PartLedger:
 
     def charge(self, cost: Budget, fingerprint: str, unit: str | None = None) -> int:
         number = self._partition.charge(self._part, cost, fingerprint, unit)
-        made = Entry(number, datetime.now(UTC), fingerprint, cost, "charged")
+        time = datetime.now(UTC)
+        made = Entry(number, time, fingerprint, cost, "charged", this_caller())
         with self._partition.alone():
             self._entries[number] = made
         return number

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from dpframe.core.budget import ApproxDP, Budget
 from dpframe.errors import LedgerError
+from dpframe.ledger import opening
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.memory import MemoryLedger
 from dpframe.redaction import location
@@ -25,24 +26,50 @@ DEFAULT_NAME = "default"
 
 
 def open_ledger(
-    place: Place, name: str | None, budget: Budget, within: ApproxDP | None = None
+    place: Place,
+    name: str | None,
+    budget: Budget,
+    within: ApproxDP | None = None,
+    *,
+    must_exist: bool = False,
 ) -> Ledger:
     """The ledger at a place, with one budget opened or created.
 
     `within` is the (epsilon, delta) that a budget of rho implies, where sessions give that: the
-    budget is then created with this rho, and opened with the rho that it was created with.
+    budget is then created with this rho, and opened with the rho that it was created with. If it
+    `must_exist`, nothing is created.
 
     Raises
     ------
     LedgerError
-        When it cannot be opened, does not verify, or holds another budget by that name.
+        When it cannot be opened, does not verify, or holds another budget by that name; when it
+        would be new and must exist, or `opening.only` allows another one.
     """
+    named = DEFAULT_NAME if name is None else name
     if place is None:
+        opening.require_allowed(None, named, _full_place)
         return MemoryLedger(budget, within)
     from dpframe.ledger.stored import StoredLedger  # only who keeps a budget loads its store
 
-    named = DEFAULT_NAME if name is None else name
-    return StoredLedger(store_at(place), named, budget, within)
+    must_exist = must_exist or opening.must_exist()
+    store = store_at(place)
+    opening.require_allowed(store.where, named, _full_place)
+    if must_exist:
+        _require_file(place)
+    return StoredLedger(store, named, budget, within, must_exist=must_exist)
+
+
+def _full_place(place: str | os.PathLike[str]) -> str:
+    return store_at(place).where
+
+
+def _require_file(place: str | os.PathLike[str]) -> None:
+    """Refuse a missing file before SQLite makes it; a server says by itself what is missing."""
+    from dpframe.ledger.budgets import no_file
+
+    text = _text(place)
+    if not text.startswith(SERVERS) and not os.path.exists(path := os.path.realpath(_path(text))):
+        raise no_file(Path(path))
 
 
 def store_at(place: str | os.PathLike[str], *, create: bool = True) -> Store:

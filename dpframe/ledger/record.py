@@ -25,12 +25,15 @@ KEY_VARIABLE = "DPFRAME_LEDGER_KEY"
 
 FORMAT = "dpframe ledger 1"
 
-Act: TypeAlias = Literal["opened", "granted", "approved", "charged", "released", "failed"]
+Act: TypeAlias = Literal["opened", "granted", "approved", "charged", "released", "failed", "closed"]
 
 MEASURES: dict[str, type[Budget]] = {m.measure: m for m in (PureDP, ApproxDP, ZCDP)}
 
 LONGEST = 4000
 """Digits of an amount; Python refuses to read more than 4,300."""
+
+LONGEST_TEXT = 2000
+"""Characters of who and why."""
 
 _WITHIN = re.compile(r"(?P<measure>[^(]+) within \((?P<epsilon>[^,()]+), (?P<delta>[^,()]+)\)")
 """The measure of a budget of rho that was opened as (epsilon, delta): ``zCDP within (1, 1/1000)``.
@@ -50,15 +53,17 @@ class Draft:
     act
         What happened. ``opened``: the budget was created; ``granted``: it was raised;
         ``approved``: a plan may be charged to it; ``charged``: a plan was paid for; ``released``,
-        ``failed``: how that ended.
+        ``failed``: how that ended; ``closed``: nothing may be charged any more.
     refers
         Of ``released`` and ``failed``: the number of the charge.
     fingerprint, unit
-        Of ``charged``: the plan's, and the kind of its privacy unit. ``approved`` has the former.
+        Of ``charged``: the plan's, and the kind of its privacy unit. ``approved`` has the former,
+        ``opened`` the latter where it is fixed from the start.
     amount
         Of ``opened``, ``granted`` and ``charged``.
     who, why
-        Of ``granted``; of ``approved`` who, and the plan with its signature (`ledger.approvals`).
+        Of ``granted`` and ``closed``, and who of ``opened``; of ``approved`` who, and the plan with
+        its signature (`ledger.approvals`); of ``charged`` who ran it (`ledger.caller`).
     within
         Of ``opened`` and ``granted``, where amounts are the rho that implies an (epsilon, delta):
         that, grants included.
@@ -216,3 +221,17 @@ def plain_text(value: object, what: str) -> str:
     except UnicodeEncodeError:
         raise LedgerError(f"{what} is not valid Unicode: {value!r}", where=what) from None
     return value
+
+
+def short_text(value: object, what: str) -> str:
+    """Text that can be stored, and is not too long to be read, for who and why.
+
+    Raises
+    ------
+    LedgerError
+        As `plain_text`, and when it is too long.
+    """
+    text = plain_text(value, what)
+    if len(text) > LONGEST_TEXT:
+        raise LedgerError(f"{what} has more than {LONGEST_TEXT} characters", where=what)
+    return text

@@ -1,26 +1,24 @@
-"""What people read of a ledger, and the one thing they may add: a grant."""
+"""What people read of a ledger."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
-from fractions import Fraction
+from collections.abc import Iterator
 from typing import Any
 
-from dpframe.core.budget import ApproxDP, Budget, PureDP, amount
-from dpframe.core.exact import Number
-from dpframe.errors import InvalidBudget
+from dpframe.core.budget import Budget
 from dpframe.ledger.amounts import exact_words
 from dpframe.ledger.approvals import Approval, signed
 from dpframe.ledger.chain import Account, Chain
-from dpframe.ledger.record import COLUMNS, Draft, Record, plain_text
+from dpframe.ledger.ledger import Entry
+from dpframe.ledger.record import COLUMNS, Record
 from dpframe.ledger.signatures import ApprovalKey
 from dpframe.ledger.store import Store
 
 
 def show(store: Store, name: str | None) -> Iterator[str]:
-    """Budgets, grants, approvals and charges, a line each.
+    """Budgets, grants, approvals and charges, a line each, with names and reasons as they are.
 
     Raises
     ------
@@ -35,16 +33,21 @@ def show(store: Store, name: str | None) -> Iterator[str]:
         yield from _approved(approvals, key)
     for account in _chosen(chain, name):
         yield f"{account.name}: {_measure(account)}, unit: {account.unit or 'none yet'}"
-        yield f"  budget     {_whole(account)}"
+        yield f"  budget     {whole(account)}"
         for grant in account.grants:
             yield f"    {_granted(grant)}"
         yield from _approved(chain.approvals.get(account.name, []), key)
         yield f"  spent      {exact_words(account.spent)}{_ends(account)}"
         yield f"  remaining  {exact_words(account.remaining)}"
-        for entry in account.entries.values():
-            time = f"{entry.time:%Y-%m-%d %H:%M:%S}"
-            cost = exact_words(entry.cost)
-            yield f"    {time}  {entry.status:8}  {cost}  plan {entry.fingerprint[:16]}"
+        yield from (f"    {_charged(entry)}" for entry in account.entries.values())
+        if account.closed is not None:
+            yield f"    {_when(account.closed)}  closed    {_signed_by(account.closed)}"
+
+
+def _charged(entry: Entry) -> str:
+    time, cost, by = f"{entry.time:%Y-%m-%d %H:%M:%S}", exact_words(entry.cost), entry.caller
+    who = f"  by {words}" if (words := by.words()) else ""
+    return f"{time}  {entry.status:8}  {cost}  plan {entry.fingerprint[:16]}{who}"
 
 
 def _approved(approvals: list[Approval], key: ApprovalKey | None) -> Iterator[str]:
@@ -72,9 +75,7 @@ def record(store: Store, name: str | None) -> dict[str, Any]:
         account.name: {
             "opened": True,
             "unit": account.unit,
-            "budget": _exact(account.within or account.budget),
-            "spent": _exact(account.spent),
-            "remaining": _exact(account.remaining),
+            **amounts(account),
             "grants": [_grant(record) for record in account.grants],
             "approvals": _approvals(chain.approvals.get(account.name, []), key),
             "charges": [
@@ -83,11 +84,26 @@ def record(store: Store, name: str | None) -> dict[str, Any]:
                     "status": entry.status,
                     "fingerprint": entry.fingerprint,
                     "cost": _exact(entry.cost),
+                    "user": entry.caller.user,
+                    "host": entry.caller.host,
+                    "process": entry.caller.process,
+                    "job": entry.caller.job,
+                    "run": entry.caller.run,
                 }
                 for entry in account.entries.values()
             ],
         }
         for account in _chosen(chain, name)
+    }
+
+
+def amounts(account: Account) -> dict[str, Any]:
+    """What a budget is, what was spent of it and what is left, exactly."""
+    return {
+        "budget": _exact(account.within or account.budget),
+        "spent": _exact(account.spent),
+        "remaining": _exact(account.remaining),
+        "closed": None if account.closed is None else _closed(account.closed),
     }
 
 
@@ -117,6 +133,10 @@ def _grant(record: Record) -> dict[str, Any]:
     return found if record.who is None else found | {"by": record.who, "reason": record.why}
 
 
+def _closed(record: Record) -> dict[str, str | None]:
+    return {"time": record.time, "by": record.who, "reason": record.why}
+
+
 def _exact(budget: Budget) -> dict[str, str]:
     return {
         "measure": budget.measure,
@@ -131,7 +151,7 @@ def _measure(account: Account) -> str:
     return f"{account.within.measure} through {account.budget.measure}"
 
 
-def _whole(account: Account) -> str:
+def whole(account: Account) -> str:
     """The budget as it was given, with the rho that it amounts to where rho is counted."""
     counted = exact_words(account.budget)
     return counted if account.within is None else f"{exact_words(account.within)}: {counted}"
@@ -144,12 +164,20 @@ def _chosen(chain: Chain, name: str | None) -> list[Account]:
 
 
 def _granted(record: Record) -> str:
-    time, amount = record.time[:19].replace("T", " "), exact_words(record.amount)
+    time, amount = _when(record), exact_words(record.amount)
     if record.act == "opened":
         given = "" if record.within is None else f"{exact_words(record.within)}: "
-        return f"{time}  opened    {given}{amount}"
+        return f"{time}  opened    {given}{amount}" + (f" by {record.who}" if record.who else "")
     now = "" if record.within is None else f" (now {exact_words(record.within)})"
-    return f"{time}  granted   {amount}{now} by {record.who}: {record.why}"
+    return f"{time}  granted   {amount}{now} {_signed_by(record)}"
+
+
+def _when(record: Record) -> str:
+    return record.time[:19].replace("T", " ")
+
+
+def _signed_by(record: Record) -> str:
+    return f"by {record.who}: {record.why}"
 
 
 def _ends(account: Account) -> str:
@@ -182,69 +210,3 @@ def export(store: Store, name: str | None) -> Iterator[str]:
         if name in (None, record["name"]):
             yield json.dumps(record, default=repr)
     _chosen(store.read(), name)
-
-
-def grant(
-    store: Store,
-    name: str,
-    amounts: dict[str, Number],
-    who: str,
-    why: str,
-    rho_within: Callable[[ApproxDP], Fraction],
-) -> Iterator[str]:
-    """Raise a budget, on record.
-
-    A budget that was opened with (epsilon, delta) and is counted in rho is raised in epsilon and
-    delta. The record has the sum of both, and how much more rho that implies than there was.
-
-    Parameters
-    ----------
-    store, name
-        The budget.
-    amounts
-        What is added, by ``epsilon``, ``delta``, ``rho``.
-    who, why
-        Recorded with it.
-    rho_within
-        The rho that implies an (epsilon, delta).
-
-    Raises
-    ------
-    InvalidBudget
-        When nothing is added, or in another measure.
-    LedgerError
-        When there is no such budget, or it cannot be recorded.
-    """
-
-    def granting(chain: Chain) -> Draft:
-        account = chain.account(name)
-        more = _more(account.within or account.budget, amounts)
-        now = (account.within or account.budget) + more  # a delta of 1 or more is refused here
-        by, reason = plain_text(who, "--by"), plain_text(why, "--reason")
-        if account.within is None:
-            return Draft(name, "granted", amount=more, who=by, why=reason)
-        assert isinstance(now, ApproxDP)
-        rho = account.budget.of(rho_within(now)) - account.budget
-        if rho.is_zero:
-            raise InvalidBudget("the grant is too small to add any rho", remedy="grant more")
-        return Draft(name, "granted", amount=rho, who=by, why=reason, within=now)
-
-    store.append(granting)
-    account = store.read().account(name)
-    yield f"{name}: {_whole(account)}, of which {exact_words(account.remaining)} remains"
-
-
-def _more(budget: Budget, amounts: dict[str, Number]) -> Budget:
-    known = [budget.currency] if isinstance(budget, PureDP) else [budget.currency, "delta"]
-    for given in amounts:
-        if given not in known:
-            raise InvalidBudget(
-                f"the budget is in {budget.measure}, which has no {given}",
-                where=f"--{given}",
-                remedy=f"grant {' and '.join('--' + k for k in known)}",
-            )
-    main = amount(amounts.get(budget.currency, 0), budget.currency)
-    made = budget.of(main, amount(amounts.get("delta", 0), "delta"))
-    if made.is_zero:
-        raise InvalidBudget("the grant is empty", remedy=f"say --{budget.currency} MORE")
-    return made

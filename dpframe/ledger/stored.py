@@ -8,9 +8,12 @@ from dpframe.core.budget import ApproxDP, Budget
 from dpframe.errors import LedgerError
 from dpframe.ledger.amounts import exact_words, over_budget
 from dpframe.ledger.approvals import Approval
+from dpframe.ledger.budgets import missing, open_budget, require_open
+from dpframe.ledger.caller import this_caller
 from dpframe.ledger.chain import Account, Chain, broken
 from dpframe.ledger.ledger import Entry, Settled
 from dpframe.ledger.memory import other_unit
+from dpframe.ledger.names import require_distinct
 from dpframe.ledger.record import Draft, plain_text
 from dpframe.ledger.store import Store
 
@@ -34,31 +37,36 @@ class StoredLedger:
         The (epsilon, delta) for which the budget is an amount of rho. Then it is compared instead
         of the budget, whose rho is fixed once, when it is created: it comes from floats, which
         another machine may round in another way.
+    must_exist
+        Whether to refuse to create it.
 
     Raises
     ------
     LedgerError
-        When the store cannot be used or does not verify, or holds another budget by that name.
+        When the store cannot be used or does not verify, or holds another budget by that name; when
+        the budget would be new and must exist, or its name looks like that of another.
     """
 
     def __init__(
-        self, store: Store, name: str, budget: Budget, within: ApproxDP | None = None
+        self,
+        store: Store,
+        name: str,
+        budget: Budget,
+        within: ApproxDP | None = None,
+        *,
+        must_exist: bool = False,
     ) -> None:
         self._store = store
         self._name = plain_text(name, "name")
-        account = store.read().accounts.get(self._name)
+        chain = store.read()
+        account = chain.accounts.get(self._name)
         if account is None:
-            account = self._create(budget, within)
+            require_distinct(self._name, chain.accounts)
+            if must_exist:
+                raise missing(self._name, store.where, chain.accounts)
+            open_budget(store, Draft(self._name, "opened", amount=budget, within=within))
+            account = self._account()
         _require_same(account, budget, within)
-
-    def _create(self, budget: Budget, within: ApproxDP | None) -> Account:
-        def opening(chain: Chain) -> Draft | None:
-            if self._name in chain.accounts:  # another process was faster
-                return None
-            return Draft(self._name, "opened", amount=budget, within=within)
-
-        self._store.append(opening)
-        return self._account()
 
     def _account(self) -> Account:
         return self._store.read().account(self._name)
@@ -80,6 +88,10 @@ class StoredLedger:
         return self._account().spent
 
     @property
+    def remaining(self) -> Budget:
+        return self._account().remaining
+
+    @property
     def entries(self) -> tuple[Entry, ...]:
         return tuple(self._account().entries.values())
 
@@ -91,13 +103,17 @@ class StoredLedger:
         _require_unit(self._account(), unit)
 
     def charge(self, cost: Budget, fingerprint: str, unit: str | None = None) -> int:
+        caller = this_caller()
+
         def charging(chain: Chain) -> Draft:
             account = chain.account(self._name)
+            require_open(account)
             if unit is not None:
                 _require_unit(account, unit)
             if not account.remaining.covers(cost):
                 raise over_budget(account.budget, account.spent, cost, account.within)
-            return Draft(self._name, "charged", None, fingerprint, unit, cost)
+            who, why = caller.user, caller.text()
+            return Draft(self._name, "charged", None, fingerprint, unit, cost, who, why)
 
         return self._store.append(charging)
 

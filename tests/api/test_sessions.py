@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
+import socket
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -153,7 +155,15 @@ def test_history_says_what_was_charged_and_how_it_ended() -> None:
         "delta": pl.Float64,
         "rho": pl.Float64,
         "status": pl.String,
+        "user": pl.String,
+        "host": pl.String,
+        "process": pl.Int64,
+        "job": pl.String,
+        "run": pl.String,
     }
+    assert history.columns[:6] == ["time", "fingerprint", "epsilon", "delta", "rho", "status"]
+    assert set(history["process"]) == {os.getpid()}
+    assert set(history["host"]) == {socket.gethostname()}
     assert history["epsilon"].to_list() == [0.5, 1.0]
     assert history["delta"].to_list() == [0.0, 0.0]
     assert history["rho"].to_list() == [None, None]

@@ -36,6 +36,12 @@ class Done:
     err: str
 
     @property
+    def said(self) -> str:
+        """The standard error without the first line where a budget was created."""
+        first, _, rest = self.err.partition("\n")
+        return rest if first.startswith("new budget ") else self.err
+
+    @property
     def json(self) -> Any:
         return json.loads(self.out)
 

@@ -73,7 +73,7 @@ def test_a_spend_that_makes_no_sense_is_5_and_charges_nothing(
     job(folder, GOOD + f"spend = {spend}")
     done = run("run", "job.py")
     assert (done.code, done.out) == (5, "")
-    assert done.err.startswith(words)
+    assert done.said.startswith(words)
     assert opened(folder / "budget.db").spent.is_zero
 
 
@@ -81,7 +81,7 @@ def test_what_the_job_refuses_itself_is_what_it_says(run: Run, folder: Path) -> 
     job(folder, GOOD.replace('"age"', '"aeg"'))
     done = run("run", "job.py")
     assert done.code == 5
-    assert done.err.startswith("UnknownColumn: the frame has no column 'aeg'")
+    assert done.said.startswith("UnknownColumn: the frame has no column 'aeg'")
     (folder / "people.parquet").unlink()
     done = run("run", python_job(folder))
     assert done.code == 5

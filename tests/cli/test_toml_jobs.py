@@ -264,7 +264,7 @@ def test_every_mistake_is_5_and_says_what(
     (folder / "job.toml").write_bytes(GOOD.replace(old, new, 1).encode("utf-8", "surrogatepass"))
     done = run("run", "job.toml")
     assert done.code in (5, 6)
-    assert done.code == 5 or done.err.startswith("LedgerError: name must be text")
+    assert done.code == 5 or done.said.startswith("LedgerError: name must be text")
     assert done.out == ""
     assert words in done.err
     assert "Traceback" not in done.err

@@ -20,7 +20,8 @@ import dpframe as dp
 from dpframe.ledger import chain
 from dpframe.ledger.amounts import exact_words
 from dpframe.ledger.memory import MemoryLedger
-from tests.ledger.ledgers import TENTH, UNIT, Place, filled, fresh, opened, sql, verify
+from dpframe.ledger.record import Draft
+from tests.ledger.ledgers import TENTH, UNIT, Place, filled, fresh, opened, sql, store_at, verify
 
 
 def test_ten_tenths_fit_and_the_eleventh_is_refused(place: Place) -> None:
@@ -139,6 +140,11 @@ def test_a_charge_is_settled_once(place: Place) -> None:
     verify(place)
 
 
+def before_there_were_rules(place: Place, name: str) -> None:
+    """A budget of a name that no new one may have."""
+    store_at(place).append(lambda _: Draft(name, "opened", amount=dp.PureDP(1)))
+
+
 ODD = [
     "a b",
     "a/b",
@@ -160,9 +166,11 @@ def test_names_may_be_any_text(place: Place, name: str) -> None:
         return
     if "\0" in name and not isinstance(place, Path):
         with pytest.raises(dp.LedgerError, match="without NUL"):
-            opened(place, name=name)
+            before_there_were_rules(place, name)
         return
+    before_there_were_rules(place, name)
     opened(place, name=name).charge(TENTH, "f")
+    before_there_were_rules(place, name + "2")
     opened(place, name=name + "2").charge(TENTH + TENTH, "f")
     assert opened(place, name=name).spent == TENTH
     verify(place)

@@ -1,0 +1,76 @@
+"""What commands write for people, in lines that nothing in them can forge."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from types import TracebackType
+from typing import Any
+
+from dpframe.core.visible import visible
+from dpframe.errors import DPFrameError
+from dpframe.ledger import opening
+from dpframe.ledger.opening import NewBudget
+
+
+def say(line: str, *, to_errors: bool = False) -> None:
+    """Print one line: what people chose may be in it, and cannot end it."""
+    print(visible(line), file=sys.stderr if to_errors else sys.stdout)
+
+
+def message(error: DPFrameError) -> str:
+    """What an error says, in the lines that it has and no others."""
+    lines = [visible(line) for line in error.what.split("\n")]
+    if error.where is not None:
+        lines.append(f"  in: {visible(error.where)}")
+    if error.remedy is not None:
+        lines.append(f"  instead: {visible(error.remedy)}")
+    return "\n".join(lines)
+
+
+class Announced:
+    """Within this, each budget that is created is said on the standard error, first of all, and
+    kept for the JSON of the command, in `parsed.announced`.
+
+    Parameters
+    ----------
+    parsed
+        The arguments of the command.
+    ledger, name, must_exist
+        As for `opening.only`.
+    """
+
+    def __init__(
+        self,
+        parsed: argparse.Namespace,
+        ledger: str | None = None,
+        name: str | None = None,
+        *,
+        must_exist: bool = False,
+    ) -> None:
+        self._parsed = parsed
+        self._scope = opening.only(ledger, name, must_exist=must_exist, tell=self._tell)
+        parsed.announced = {}
+
+    def __enter__(self) -> None:
+        self._scope.__enter__()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._scope.__exit__(kind, error, trace)
+
+    def _tell(self, made: NewBudget) -> None:
+        say(made.words(), to_errors=True)
+        found: list[dict[str, Any]] = self._parsed.announced.setdefault("opened", [])
+        found.append(
+            {
+                "name": made.name,
+                "budget": made.amount,
+                "ledger": made.where,
+                "new_ledger": made.new_ledger,
+            }
+        )

@@ -1,0 +1,219 @@
+"""What owners do with budgets: create them, raise them and end them, on record."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from pathlib import Path
+
+from dpframe.core.budget import ApproxDP, Budget, PureDP, amount
+from dpframe.core.exact import Number
+from dpframe.core.visible import visible
+from dpframe.errors import BudgetExceeded, InvalidBudget, LedgerError
+from dpframe.ledger.amounts import exact_words
+from dpframe.ledger.chain import Account, Chain
+from dpframe.ledger.names import require_new
+from dpframe.ledger.opening import NewBudget, tell
+from dpframe.ledger.record import Draft, short_text
+from dpframe.ledger.store import Store
+
+
+def open_budget(store: Store, draft: Draft, *, again: bool = True) -> None:
+    """Create a budget, and say so; nothing happens if it is there.
+
+    Parameters
+    ----------
+    store
+        Where.
+    draft
+        The record that opens it.
+    again
+        Whether it may be there.
+
+    Raises
+    ------
+    LedgerError
+        When its name looks like that of another, or it is there and may not be.
+    """
+    made: list[NewBudget] = []
+
+    def opening(chain: Chain) -> Draft | None:
+        if draft.name in chain.accounts:
+            if again:  # another process was faster
+                return None
+            raise _there(chain.accounts[draft.name])
+        require_new(draft.name, [*chain.accounts, *chain.approvals])
+        others = tuple(chain.accounts)
+        made.append(NewBudget(draft.name, _given(draft), store.where, others, not chain.length))
+        return draft
+
+    store.append(opening)
+    for new in made:
+        tell(new)
+
+
+def _given(draft: Draft) -> str:
+    assert draft.amount is not None
+    return exact_words(draft.within or draft.amount)
+
+
+def create(
+    store: Store, name: str, budget: Budget, within: ApproxDP | None, unit: str | None, by: str
+) -> Account:
+    """Create a budget, so that nobody who runs a job decides about its amount.
+
+    Parameters
+    ----------
+    store, name
+        Where, and what it is called.
+    budget, within
+        As for `StoredLedger`.
+    unit
+        The kind of its privacy unit; None leaves that to the first charge.
+    by
+        Who creates it.
+
+    Raises
+    ------
+    LedgerError
+        When there is one of that name, or of one that looks like it.
+    """
+    who = short_text(by, "--by")
+    draft = Draft(name, "opened", unit=unit, amount=budget, who=who, within=within)
+    open_budget(store, draft, again=False)
+    return store.read().account(name)
+
+
+def _there(account: Account) -> LedgerError:
+    return LedgerError(
+        f"there is a budget {account.name!r} already, opened with "
+        f"{exact_words(account.totals[0])} on {account.grants[0].time[:10]}",
+        remedy="raise it with `dpframe ledger grant`, or choose another name",
+    )
+
+
+def close(store: Store, name: str, by: str, reason: str) -> Account:
+    """End a budget: nothing is charged to it any more. There is no way back.
+
+    Raises
+    ------
+    LedgerError
+        When there is no such budget, or it cannot be recorded.
+    BudgetExceeded
+        When it was closed before.
+    """
+    who, why = short_text(by, "--by"), short_text(reason, "--reason")
+
+    def closing(chain: Chain) -> Draft:
+        require_open(chain.account(name))
+        return Draft(name, "closed", who=who, why=why)
+
+    store.append(closing)
+    return store.read().account(name)
+
+
+def require_open(account: Account) -> None:
+    """Refuse a budget that was closed.
+
+    Raises
+    ------
+    BudgetExceeded
+        With who closed it, when and why.
+    """
+    end = account.closed
+    if end is not None:
+        raise BudgetExceeded(
+            f"the budget {account.name!r} was closed on {end.time[:10]} by {visible(end.who or '')}"
+            f": {visible(end.why or '')}",
+            remedy="ask who closed it; nothing can be charged to it any more",
+        )
+
+
+def missing(name: str, where: str, known: Iterable[str]) -> LedgerError:
+    """The refusal of a budget that would be new where it must exist."""
+    names = ", ".join(map(repr, known))
+    there = f"its budgets are {names}" if names else "it has none"
+    return LedgerError(
+        f"there is no budget {name!r} in {where!r}, and it must exist: {there}",
+        where="must_exist=True",
+        remedy="check the name, or create it: `dpframe ledger create`",
+    )
+
+
+def no_file(path: Path) -> LedgerError:
+    """The refusal of a file that would be new where its budget must exist."""
+    return LedgerError(
+        f"there is no ledger {str(path)!r}, and it must exist",
+        where="must_exist=True",
+        remedy=f"check the path (a relative one starts from {os.getcwd()!r}), restore the file, or "
+        "create the budget: `dpframe ledger create`",
+    )
+
+
+def grant(
+    store: Store,
+    name: str,
+    amounts: dict[str, Number],
+    who: str,
+    why: str,
+    rho_within: Callable[[ApproxDP], Fraction],
+) -> Account:
+    """Raise a budget, on record.
+
+    A budget that was opened with (epsilon, delta) and is counted in rho is raised in epsilon and
+    delta. The record has the sum of both, and how much more rho that implies than there was.
+
+    Parameters
+    ----------
+    store, name
+        The budget.
+    amounts
+        What is added, by ``epsilon``, ``delta``, ``rho``.
+    who, why
+        Recorded with it.
+    rho_within
+        The rho that implies an (epsilon, delta).
+
+    Raises
+    ------
+    InvalidBudget
+        When nothing is added, or in another measure.
+    LedgerError
+        When there is no such budget, or it cannot be recorded.
+    BudgetExceeded
+        When it was closed.
+    """
+
+    def granting(chain: Chain) -> Draft:
+        account = chain.account(name)
+        require_open(account)
+        more = _more(account.within or account.budget, amounts)
+        now = (account.within or account.budget) + more  # a delta of 1 or more is refused here
+        by, reason = short_text(who, "--by"), short_text(why, "--reason")
+        if account.within is None:
+            return Draft(name, "granted", amount=more, who=by, why=reason)
+        assert isinstance(now, ApproxDP)
+        rho = account.budget.of(rho_within(now)) - account.budget
+        if rho.is_zero:
+            raise InvalidBudget("the grant is too small to add any rho", remedy="grant more")
+        return Draft(name, "granted", amount=rho, who=by, why=reason, within=now)
+
+    store.append(granting)
+    return store.read().account(name)
+
+
+def _more(budget: Budget, amounts: dict[str, Number]) -> Budget:
+    known = [budget.currency] if isinstance(budget, PureDP) else [budget.currency, "delta"]
+    for given in amounts:
+        if given not in known:
+            raise InvalidBudget(
+                f"the budget is in {budget.measure}, which has no {given}",
+                where=f"--{given}",
+                remedy=f"grant {' and '.join('--' + k for k in known)}",
+            )
+    main = amount(amounts.get(budget.currency, 0), budget.currency)
+    made = budget.of(main, amount(amounts.get("delta", 0), "delta"))
+    if made.is_zero:
+        raise InvalidBudget("the grant is empty", remedy=f"say --{budget.currency} MORE")
+    return made

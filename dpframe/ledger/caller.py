@@ -1,0 +1,132 @@
+"""Who was charged: user, machine, process, job and run, as public metadata of a record.
+
+They help to find out later where a charge came from. They prove nothing: who can write to a ledger
+can write any of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+JOB_VARIABLE, RUN_VARIABLE = "DPFRAME_JOB", "DPFRAME_RUN_ID"
+"""Environment variables in which a scheduler may name the job and this run of it."""
+
+LONGEST = 200
+"""Characters that are kept of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who ran a query; what nobody knows is None.
+
+    Parameters
+    ----------
+    user, host
+        Name of the account, and of the machine.
+    process
+        Its number.
+    job
+        The file of the job, or of the script.
+    run
+        What a scheduler calls this run of it.
+    """
+
+    user: str | None = None
+    host: str | None = None
+    process: int | None = None
+    job: str | None = None
+    run: str | None = None
+
+    def text(self) -> str:
+        """All but the user, as records keep it."""
+        return json.dumps(
+            {"host": self.host, "process": self.process, "job": self.job, "run": self.run}
+        )
+
+    def words(self) -> str:
+        """In words; empty when nothing is known."""
+        place = "@".join(part for part in (self.user, self.host) if part)
+        process = "" if self.process is None else f"process {self.process}"
+        job = "" if self.job is None else f"job {self.job}"
+        run = "" if self.run is None else f"run {self.run}"
+        return ", ".join(part for part in (place, process, job, run) if part)
+
+
+NOBODY = Caller()
+"""Of charges that were recorded without."""
+
+_given: tuple[str | None, str | None] = (None, None)
+
+
+def read_caller(user: str | None, text: str | None) -> Caller:
+    """Who a record of a charge names.
+
+    Raises
+    ------
+    ValueError, TypeError
+        When it does so in another form.
+    """
+    if text is None:
+        return Caller(user)
+    found = json.loads(text)
+    if not isinstance(found, dict) or found.keys() != {"host", "process", "job", "run"}:
+        raise ValueError
+    host, process, job, run = (found[key] for key in ("host", "process", "job", "run"))
+    if not all(isinstance(part, str | None) for part in (host, job, run)):
+        raise TypeError
+    if process is not None and type(process) is not int:
+        raise TypeError
+    return Caller(user, host, process, job, run)
+
+
+@contextmanager
+def running(job: str, run: str | None) -> Iterator[None]:
+    """Within this, charges name that job, and the run if it has a name."""
+    global _given
+    before, _given = _given, (job, run)
+    try:
+        yield
+    finally:
+        _given = before
+
+
+def this_caller() -> Caller:
+    """This process, as it is now."""
+    job, run = _given
+    return Caller(
+        _short(_user()),
+        _short(socket.gethostname()),
+        os.getpid(),
+        _short(job or os.environ.get(JOB_VARIABLE) or _script()),
+        _short(run or os.environ.get(RUN_VARIABLE)),
+    )
+
+
+def _user() -> str | None:
+    """The account that the process has, whatever its environment says."""
+    try:
+        import pwd
+    except ImportError:  # Windows
+        return os.environ.get("USERNAME")
+    number = os.geteuid()
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:  # as in containers
+        return f"user {number}"
+
+
+def _script() -> str | None:
+    found = getattr(sys.modules.get("__main__"), "__file__", None)
+    return os.path.abspath(found) if isinstance(found, str) else None
+
+
+def _short(text: str | None) -> str | None:
+    if not text:
+        return None
+    return text.encode("utf-8", "replace").decode()[:LONGEST]

@@ -1,0 +1,68 @@
+"""Names of budgets: what a new one may be, and which ones people take for each other.
+
+A name that is mistyped opens a fresh budget for people whose budget is spent. So a new name must be
+seen as it is, and must not look like one that is there. Names that a ledger has already are used as
+they are, and shown with what cannot be seen escaped.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+
+from dpframe.errors import LedgerError
+from dpframe.ledger.record import plain_text
+
+LONGEST = 200
+"""Characters of a new name."""
+
+_UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0") | {
+    chr(c) for c in (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))
+}
+"""Letters and marks that show nothing: fillers, joiners and variation selectors."""
+
+
+def require_distinct(name: str, known: Iterable[str]) -> None:
+    """Refuse a new name that people would take for one that is there.
+
+    Raises
+    ------
+    LedgerError
+        With the name that is there.
+    """
+    for other in known:
+        if other != name and _look(other) == _look(name):
+            raise LedgerError(
+                f"there is no budget {name!r}, and there is {other!r}, which looks nearly the same",
+                where=f"name={name!r}",
+                remedy=f"write name={other!r}, or choose a name that nobody takes for it",
+            )
+
+
+def require_new(name: str, known: Iterable[str]) -> None:
+    """Refuse a name for a budget that is to be created beside others.
+
+    Raises
+    ------
+    LedgerError
+        When it looks like one of those, or has characters that cannot be seen.
+    """
+    require_distinct(plain_text(name, "name"), known)
+    seen = name.isprintable() and name == name.strip() and _UNSEEN.isdisjoint(name)
+    if not seen or len(name) > LONGEST:
+        raise LedgerError(
+            "a new budget has a name on one line of at most "
+            f"{LONGEST} characters that can be seen, without spaces around it",
+            where=f"name={name[: LONGEST + 1]!r}",
+            remedy='write for example name="census 2026"',
+        )
+
+
+def _look(name: str) -> str:
+    """What is the same for names that differ in case, spaces, ways to write a character, or what
+    cannot be seen.
+    """
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    words = " ".join(folded.split())
+    shown = (c for c in words if c not in _UNSEEN and unicodedata.category(c)[0] != "C")
+    return " ".join("".join(shown).split())
