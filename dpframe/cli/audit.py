@@ -10,6 +10,7 @@ from typing import Any
 from dpframe.audit import Audit
 from dpframe.cli.input import BadInput
 from dpframe.cli.job import read_job
+from dpframe.cli.pins import add_pins, pinned
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.failures import FAILURES
 
@@ -35,6 +36,7 @@ def add_commands(commands: Any) -> None:
         "--confidence", default="0.95", metavar="C", help="of the lower bound (0.95)"
     )
     added.add_argument("--plot", type=Path, metavar="FILE", help=f"a chart, as {', '.join(_PLOTS)}")
+    add_pins(added)
     added.add_argument("--json", action="store_true", help="print JSON")
     added.set_defaults(run=_audit)
 
@@ -42,10 +44,12 @@ def add_commands(commands: Any) -> None:
 def _audit(parsed: argparse.Namespace) -> int:
     if parsed.plot is not None:
         _require_place(parsed.plot)
-    found = read_job(parsed.job).audit(parsed.runs, parsed.confidence)
+    with pinned(parsed):
+        found = read_job(parsed.job).audit(parsed.runs, parsed.confidence)
     if parsed.plot is not None:
         _save(found, parsed.plot)
-    print(json.dumps(_record(found), indent=2) if parsed.json else found.words())
+    record = _record(found) | parsed.announced
+    print(json.dumps(record, indent=2) if parsed.json else found.words())
     return 1 if found.refuted else 0
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 from typing import Any
+
+from dpframe.cli.output import Announced
 
 
 def add_pins(parser: Any) -> None:
@@ -18,3 +21,8 @@ def add_pins(parser: Any) -> None:
         action="store_true",
         help="refuse a budget that is new, also if the job does not ask for that",
     )
+
+
+def pinned(parsed: argparse.Namespace) -> Announced:
+    """Within this a job may use only that, and what it creates is said."""
+    return Announced(parsed, parsed.ledger, parsed.name, must_exist=parsed.must_exist)

@@ -10,8 +10,8 @@ from typing import Any
 from dpframe.api.approval import nearest
 from dpframe.cli.input import BadInput, plan_in
 from dpframe.cli.job import is_job, read_job
-from dpframe.cli.output import Announced, say
-from dpframe.cli.pins import add_pins
+from dpframe.cli.output import say
+from dpframe.cli.pins import add_pins, pinned
 from dpframe.errors import UnsupportedOperation
 from dpframe.ledger.approvals import approve, valid
 from dpframe.ledger.place import DEFAULT_NAME, store_at
@@ -70,7 +70,7 @@ def _explain(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> int
 
 
 def _planned(parsed: argparse.Namespace) -> Plan:
-    with Announced(parsed, parsed.ledger, parsed.name, must_exist=parsed.must_exist):
+    with pinned(parsed):
         return read_job(parsed.plan).plan()
 
 

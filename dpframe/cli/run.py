@@ -14,8 +14,8 @@ from dpframe.api.release import Release
 from dpframe.cli import toml_job
 from dpframe.cli.input import BadInput, NotWritten, require_file
 from dpframe.cli.job import Job, read_job
-from dpframe.cli.output import Announced, say
-from dpframe.cli.pins import add_pins
+from dpframe.cli.output import say
+from dpframe.cli.pins import add_pins, pinned
 from dpframe.errors import DPFrameError
 from dpframe.ledger.caller import running
 from dpframe.rows.failures import FAILURES
@@ -75,7 +75,7 @@ def add_commands(commands: Any) -> None:
 def _run(parsed: argparse.Namespace) -> int:
     job = str(parsed.job.resolve())
     with (
-        Announced(parsed, parsed.ledger, parsed.name, must_exist=parsed.must_exist),
+        pinned(parsed),
         running(job, parsed.run_id),
     ):
         return _released(parsed)
