@@ -23,13 +23,21 @@ from dpframe.aggregates.part import (
 )
 from dpframe.aggregates.per_unit import is_per_unit
 from dpframe.aggregates.request import Request, Scope
-from dpframe.aggregates.statistics import DistinctCount, GridSum, RowCount, Statistic, ValueCount
+from dpframe.aggregates.statistics import (
+    DistinctCount,
+    DistinctIndividuals,
+    GridSum,
+    RowCount,
+    Statistic,
+    ValueCount,
+)
 from dpframe.aggregates.values import bounds_of, numeric_value, show_value
 from dpframe.core.grid import grid_for
 from dpframe.core.sensitivity import Contribution, ExactSensitivity, additive_sensitivity
 from dpframe.core.spread import Spread
 from dpframe.core.tree import Column, Literal, Tree, substitute
 from dpframe.errors import InvalidBounds, MissingKeys, UnsupportedOperation
+from dpframe.frames.limits import once_in_each
 from dpframe.rows.fold import domain, words
 from dpframe.rows.polars_dtypes import to_polars
 
@@ -86,16 +94,21 @@ class CategoryChoice(Selection):
         return self.statistic.spread(scope)
 
     def sensitivity(self, scope: Scope) -> ExactSensitivity:
+        spread = self.spread(scope)
+        if isinstance(self.statistic, DistinctIndividuals) and self.cells is not None:
+            spread = once_in_each(scope.facts, scope.groups, self.cells.tree, self.count)
         return additive_sensitivity(
             self.statistic.contribution(scope.facts),
-            self.spread(scope),
+            spread,
             self.count * self.entries(scope),
             1 if self.cells is None else self.count,
         )
 
     def score_range(self, scope: Scope) -> ScoreRange:
         """Rows in several groups are so many choices where each group has its own, and else m rows
-        of a group move its score one way and those of another group the other way.
+        of a group move its score one way and those of another group the other way. One individual
+        moves each score by 0 or 1 where individuals are counted, and all of them one way: a range
+        of 1 in each group, however many candidates it is counted for.
         """
         contribution = self.statistic.contribution(scope.facts)
         b, spread = contribution.magnitude, self.spread(scope)
@@ -201,16 +214,19 @@ class Argmax(Aggregate):
     score changes over candidates: k b for k rows per individual that each belong to one category
     and add at most b to its score (twice that under change-one). With `k` winners the cost is
     divided equally over k choices, each among those that are left. In a grouped frame each group
-    chooses on its own rows, and a row belongs to one group.
+    chooses on its own rows, and a row belongs to one group. Where the score is the number of
+    individuals, R is 1 in each group that an individual is in, whatever its rows.
 
     Proof
     -----
     A row belongs to one category and moves that score alone, by at most b; k rows move scores apart
     by at most k b, however they are divided. A row that changes takes b from one and gives b to
     another. With a frame of candidates a row adds to every score between lo and hi, or 0, so it
-    moves two of them apart by at most w = max(hi, 0) - min(lo, 0) in place of b. Why the mechanisms
-    need no more than the range stands with them. Later choices are made after seeing earlier ones,
-    at a cost that was fixed before: costs add up.
+    moves two of them apart by at most w = max(hi, 0) - min(lo, 0) in place of b. An individual is
+    counted once for each candidate that one of its rows belongs to, and not for others, so adding
+    it moves every score by 0 or 1, and removing it by 0 or -1: two of them by at most 1 apart. Why
+    the mechanisms need no more than the range stands with them. Later choices are made after seeing
+    earlier ones, at a cost that was fixed before: costs add up.
     """
 
     kind: ClassVar[str] = "argmax"
@@ -314,7 +330,9 @@ def _aggregate_score(inner: Request, scope: Scope) -> Statistic:
     if inner.kind == "sum" and inner.tree is not None:
         return _sum_of(inner.tree, inner.parameters.get("bounds"), scope)
     if inner.kind == "n_unique" and inner.tree is not None:
-        return DistinctCount(inner.tree)
+        who = scope.facts.identifier
+        is_who = who is not None and inner.tree == Column(who)
+        return DistinctIndividuals(inner.tree) if is_who else DistinctCount(inner.tree)
     raise UnsupportedOperation(
         f"a {inner.kind} cannot score candidates: its sensitivity is not that of a sum over rows",
         where="dp_argmax(score=...)",

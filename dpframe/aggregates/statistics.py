@@ -201,6 +201,21 @@ class DistinctCount(Statistic):
         return f"number of distinct values of {words(self.tree)}; null and NaN not counted"
 
 
+@dataclass(frozen=True, slots=True)
+class DistinctIndividuals(DistinctCount):
+    """The number of individuals, as distinct values of the identifier.
+
+    One individual adds 1 at most to an entry, however many rows it has there. So it contributes
+    once to each group that it is in, and needs no limit of rows.
+    """
+
+    def spread(self, scope: Scope) -> Spread:
+        return scope.unit_spread
+
+    def words(self) -> str:
+        return "number of individuals"
+
+
 def _clamped(value: Value, grid: Grid) -> str:
     """The value, its unit where it has one, and the bounds that every row is clamped to."""
     dtype = value.domain.dtype

@@ -233,14 +233,16 @@ class PrivateFrame(Opaque, Shortcuts):
         n
             A positive whole number.
         by
-            Column names, or None for rows in all.
+            Column names, or None for rows in all; the identifier says nothing more than None.
 
         Raises
         ------
         UnsupportedOperation
-            When the frame's unit is `Rows`, or rows have values without an order.
+            When the frame's unit is `Rows`, or a column's type is not known.
         """
-        return self._then(LimitRows(n, self._by(by, "limit_rows")))
+        columns = self._by(by, "limit_rows")
+        who = self._relation.facts.identifier
+        return self._then(LimitRows(n, tuple(name for name in columns if name != who)))
 
     def limit_groups(self, n: int, by: Any) -> PrivateFrame:
         """Keep each individual's rows in at most `n` of its values of the columns `by`.

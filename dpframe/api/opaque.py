@@ -32,6 +32,8 @@ _RESHAPES = """
     to_dummies transpose unstack update insert_column replace_column
 """
 _OTHERWISE = {
+    "unique": "use .limit_rows(1) for one row of each individual, or .dp_n_unique(column) to count "
+    "distinct values",
     "sql": "use filter, with_columns, group_by and agg",
     **dict.fromkeys(("pipe", "pipe_with_schema"), "call the function with the frame"),
     "remove": "use .filter(...) with the opposite condition",

@@ -16,6 +16,7 @@ from dpframe.frames.sampling import (
     require_identifier,
 )
 from dpframe.frames.step import Step
+from dpframe.rows.encoded import is_encodable
 from dpframe.rows.operation import Namespace
 
 
@@ -32,8 +33,9 @@ class LimitRows(Step):
     -----
     For each salt, rows of one individual (and value of `by`) are ordered by a salted hash of their
     values and then by the values themselves, and the first `n` are kept. Other individuals' rows
-    do not enter this order. Rows that are equal in everything are interchangeable. The salt is
-    drawn without looking at data, so the guarantee holds for each salt, and therefore on average.
+    do not enter this order. Rows that are equal in everything are interchangeable. Lists, arrays
+    and structs enter as texts, and no two of them have one text. The salt is drawn without looking
+    at data, so the guarantee holds for each salt, and therefore on average.
     """
 
     n: int
@@ -44,14 +46,15 @@ class LimitRows(Step):
         require_count(self.n, self.words())
         require_columns(self.by, before.columns, self.words())
         for name, found in before.columns.items():
-            if found.dtype.is_nested or not found.dtype.is_known:
+            if not is_encodable(found.dtype):
                 raise UnsupportedOperation(
                     f"rows are chosen by their values, and those of {name!r} of type {found.dtype} "
-                    "have no order",
+                    "cannot be told apart",
                     where=self.words(),
-                    remedy=f"drop {name!r} first, or take fields and elements of it",
+                    remedy=f"drop {name!r} first",
                 )
-        return before.limited(RowLimit(self.n, frozenset(self.by)))
+        # Everybody has one value of the identifier.
+        return before.limited(RowLimit(self.n, frozenset(self.by) - {before.identifier}))
 
     def lower(
         self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int

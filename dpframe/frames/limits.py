@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from dpframe.core.spread import Spread
-from dpframe.core.tree import Column, column_names
+from dpframe.core.tree import Column, Tree, column_names
 from dpframe.core.units import Identifier
 from dpframe.errors import UnboundedSensitivity
 from dpframe.frames.groups import Groups
@@ -69,6 +69,36 @@ def spread_of(facts: FrameFacts, groups: Groups | None) -> Spread:
         limit.n for limit in facts.limits if isinstance(limit, RowLimit) and limit.by <= plain
     )
     return Spread(rows, _least([*listed, *known]), per_group)
+
+
+def once_in_each(facts: FrameFacts, groups: Groups | None, tree: Tree, values: int) -> Spread:
+    """In how many pairs of a group and a value of an expression one individual may be, at most, and
+    once in each: no more than rows, groups and values allow, or a limit on the pairs themselves.
+
+    Parameters
+    ----------
+    tree
+        The expression, of which so many `values` are listed.
+
+    Raises
+    ------
+    UnboundedSensitivity
+        When the individual may be in any number of groups.
+    """
+    found = replace(spread_of(facts, groups), per_group=1)
+    if not found.is_bounded:
+        raise unlimited(facts, groups, found)
+    of_values = set(column_names(tree))
+    of_pairs = of_values | {
+        name for n in (() if groups is None else groups.by) for name in column_names(n.tree)
+    }
+    limits = [limit for limit in facts.limits if isinstance(limit, GroupLimit)]
+    listed = _least([values, *(limit.n for limit in limits if of_values <= limit.by)])
+    assert listed is not None
+    pairs = found.tight[1] * listed
+    known = _least(limit.n for limit in limits if of_pairs <= limit.by)
+    most = min(n for n in (pairs, known, spread_of(facts, groups).rows) if n is not None)
+    return Spread(most, most, 1)
 
 
 def decided_by(number: int, facts: FrameFacts, groups: Groups | None) -> tuple[str, ...]:

@@ -4,8 +4,8 @@ What is kept of an individual may depend on that individual's rows only. A posit
 order of arrival or a random number drawn for each row would depend on who else is there, and then
 one individual could move everybody's rows. So rows are ranked by a hash of their own values, and by
 the values themselves where hashes are equal: a total order, but for rows that are equal in
-everything. The salt is fresh for each release and secret; it makes the choice look random, and
-privacy does not rest on it.
+everything. Lists, arrays and structs are ranked by texts that tell them apart. The salt is fresh
+for each release and secret; it makes the choice look random, and privacy does not rest on it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import polars as pl
 from dpframe.core.domain import Columns
 from dpframe.core.dtypes import DType
 from dpframe.errors import UnknownColumn, UnsupportedOperation
+from dpframe.rows.broadcast import unordered
+from dpframe.rows.encoded import encoded
 from dpframe.rows.grouped import grouped
 from dpframe.rows.operation import Namespace
 from dpframe.rows.suggest import did_you_mean
@@ -155,6 +157,8 @@ def unused(names: Collection[str], wanted: str) -> str:
 
 def comparable(ns: Namespace, name: str, dtype: DType) -> pl.Expr:
     """A column whose order, groups and hash depend on its values alone."""
+    if dtype.is_nested:
+        return unordered(ns, encoded(ns, ns.col(name), dtype)).alias(name)
     return grouped(ns, ns.col(name), dtype).alias(name)
 
 

@@ -16,7 +16,7 @@ Handler: TypeAlias = "Callable[[Sequence[Operand], Any], Tree]"
 
 _NAMES = """
 add sub mul truediv floordiv mod pow neg
-abs sign sqrt cbrt exp log log1p round floor ceil clip
+abs sign sqrt cbrt exp log log1p round floor ceil clip clip_between
 sin cos tan cot arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arccosh arctanh degrees radians
 eq ne lt le gt ge eq_missing ne_missing and or xor not is_in is_between when
 fill_null fill_nan is_null is_not_null is_nan is_not_nan is_finite is_infinite coalesce
@@ -34,6 +34,7 @@ dt_month_start dt_month_end dt_truncate dt_round dt_offset_by dt_timestamp
 dt_cast_time_unit dt_convert_time_zone dt_replace_time_zone
 dt_total_days dt_total_hours dt_total_minutes dt_total_seconds
 dt_total_milliseconds dt_total_microseconds dt_total_nanoseconds
+datetime duration dt_combine dt_to_string
 list_len list_get list_contains list_sum list_mean list_min list_max list_slice list_of_array
 concat_list cut
 """

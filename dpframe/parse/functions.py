@@ -50,9 +50,15 @@ def _round(operands: Sequence[Operand], params: Any) -> Tree:
 
 def _clip(operands: Sequence[Operand], params: Any) -> Tree:
     source, *bounds = operands
+    has_lo, has_hi = bool(params["has_min"]), bool(params["has_max"])
+    if any(not isinstance(operand(bound), Literal) for bound in bounds):
+        for bound in bounds:
+            if isinstance(operand(bound), Literal):
+                _clip_bound(bound)
+        return make("clip_between", source, *bounds, has_lo=has_lo, has_hi=has_hi)
     ends = [_clip_bound(bound) for bound in bounds]
-    lo = ends.pop(0) if params["has_min"] else None
-    hi = ends.pop(0) if params["has_max"] else None
+    lo = ends.pop(0) if has_lo else None
+    hi = ends.pop(0) if has_hi else None
     if lo is not None and hi is not None and _reversed(lo, hi):
         raise InvalidBounds(
             f"the bounds of clip are reversed: {lo!r} is above {hi!r}",
@@ -64,11 +70,6 @@ def _clip(operands: Sequence[Operand], params: Any) -> Tree:
 
 
 def _clip_bound(bound: Operand) -> Scalar:
-    if not isinstance(operand(bound), Literal):
-        raise UnsupportedOperation(
-            "the bounds of clip must be constants, not columns",
-            remedy="write constants, or use pl.min_horizontal and pl.max_horizontal",
-        )
     value = constant(bound, "a bound of clip")
     if value is None or (isinstance(value, (float, Decimal)) and math.isnan(value)):
         raise InvalidBounds(

@@ -93,8 +93,6 @@ _REMEDIES = {
     "str.split_regex": "split by a constant text, or use .str.extract(pattern)",
     "str.split_exact": "use .str.split(by).list.get(index)",
     "str.splitn": "use .str.split(by).list.get(index)",
-    "dt.to_string": "use .dt.year(), .dt.month(), ... or .dt.truncate(every)",
-    "dt.combine": "combine date and time before the frame is protected",
     "pl.concat_arr": "use pl.concat_list(...)",
     "is_close": "use ((a - b).abs() <= tolerance)",
     "round_sig_figs": "use .round(decimals)",

@@ -1,4 +1,4 @@
-"""Functions of the `dt` namespace, and `pl.datetime` and `pl.duration` of constants."""
+"""Functions of the `dt` namespace, and `pl.datetime` and `pl.duration`."""
 
 from __future__ import annotations
 
@@ -102,10 +102,10 @@ def _total(op: str) -> Handler:
 def _datetime(operands: Sequence[Operand], params: Any) -> Tree:
     *parts, ambiguous = map(operand, operands)
     if not all(isinstance(part, Literal) for part in parts):
-        raise UnsupportedOperation(
-            "pl.date or pl.datetime from columns is not supported",
-            remedy="use constants, or make the date before the frame is protected",
-        )
+        local = make("datetime", *parts, unit=TIME_UNITS[params["time_unit"]])
+        if params["time_zone"] is None:
+            return local
+        return _replace_time_zone((local, ambiguous), [params["time_zone"], "Raise"])
     year, month, day, hour, minute, second, micro = (
         integer(part, "a part of pl.datetime") for part in parts
     )
@@ -123,10 +123,7 @@ def _datetime(operands: Sequence[Operand], params: Any) -> Tree:
 def _duration(operands: Sequence[Operand], params: Any) -> Tree:
     parts = [operand(value) for value in operands]
     if not all(isinstance(part, Literal) for part in parts):
-        raise UnsupportedOperation(
-            "pl.duration from columns is not supported",
-            remedy="use constants, or make the duration before the frame is protected",
-        )
+        return make("duration", *parts, unit=TIME_UNITS[params])
     counts = [integer(part, "a part of pl.duration") for part in parts]
     nanoseconds = sum(n * size for n, size in zip(counts, _NANOSECONDS, strict=True))
     micros, rest = divmod(nanoseconds, 1_000)
@@ -135,6 +132,10 @@ def _duration(operands: Sequence[Operand], params: Any) -> Tree:
             "a duration finer than a microsecond is not supported", remedy="round it"
         )
     return Literal(timedelta(microseconds=micros), duration_type(TIME_UNITS[params]))
+
+
+def _to_string(operands: Sequence[Operand], params: Any) -> Tree:
+    return make("dt_to_string", *operands, format=str(params))
 
 
 _SIMPLE = {
@@ -172,6 +173,8 @@ TEMPORAL: Mapping[str, Handler] = MappingProxyType(
         "TemporalExpr.OffsetBy": _offset_by,
         "TemporalExpr.TimeStamp": _with_unit("dt_timestamp"),
         "TemporalExpr.CastTimeUnit": _with_unit("dt_cast_time_unit"),
+        "TemporalExpr.Combine": _with_unit("dt_combine"),
+        "TemporalExpr.ToString": _to_string,
         "TemporalExpr.ConvertTimeZone": _convert_time_zone,
         "TemporalExpr.ReplaceTimeZone": _replace_time_zone,
         "TemporalExpr.DatetimeFunction": _datetime,

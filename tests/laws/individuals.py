@@ -152,6 +152,7 @@ TEXTS = [
     'pl.col("e").dp_argmax(score=pl.col("x").dp_sum((-3, 7)), k=2)',
     'pl.col("e").dp_argmax(score=pl.col("x").dp_n_unique())',
     'pl.col("e").dp_argmax(score=pl.col("id").dp_n_unique())',
+    'pl.col("g").dp_argmax(candidates=["a", "c", None], score=pl.col("id").dp_n_unique(), k=2)',
     'dp.argmax(candidates=pl.DataFrame({"at": [0, 5]}), bounds=(-4, 6), '
     'score=pl.col("x") - pl.col("at"))',
 ]

@@ -381,6 +381,43 @@ def _round(args: Sequence[Any], context: Context) -> Any:
     return float(round(scaled)) / scale
 
 
+@reference("clip_between")
+def _clip_between(args: Sequence[Any], context: Context) -> Any:
+    value, *bounds = (
+        converted(a, t, context.result) for a, t in zip(args, context.types, strict=True)
+    )
+    if value is None or value != value:
+        return value
+    lo = bounds.pop(0) if context.options["has_lo"] else None
+    hi = bounds.pop(0) if context.options["has_hi"] else None
+    if lo is not None and value < lo:
+        return lo
+    return hi if hi is not None and value > hi else value
+
+
+@reference("duration")
+@strict
+def _duration(args: Sequence[Any], context: Context) -> Any:
+    week = 7 * 86_400 * 10**9
+    sizes = [week, week // 7, 3_600 * 10**9, 60 * 10**9, 10**9, 10**6, 10**3, 1]
+    unit = 10**9 // PER_SECOND[context.result.unit]
+    parts = [whole(a) for a in args]
+    if None in parts:
+        return None
+    return whole(
+        sum(math.trunc(Fraction(p * size, unit)) for p, size in zip(parts, sizes, strict=True))
+    )
+
+
+@reference("dt_combine")
+@strict
+def _combine(args: Sequence[Any], context: Context) -> Any:
+    day = context.types[0]
+    days = args[0] if day.name == "Date" else args[0] // (86_400 * PER_SECOND[day.unit])
+    unit = PER_SECOND[context.result.unit]
+    return whole(days * 86_400 * unit + args[1] * unit // 10**9)
+
+
 @reference("clip")
 @strict
 def _clip(args: Sequence[Any], context: Context) -> Any:

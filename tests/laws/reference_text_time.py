@@ -325,6 +325,54 @@ def _micros(value: Any) -> int:
     return int(value.microsecond)
 
 
+def _offset(value: Any) -> str:
+    minutes = int(value.utcoffset().total_seconds()) // 60
+    return f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}"
+
+
+_WRITTEN: dict[str, Callable[[Any], str]] = {
+    "Y": lambda v: f"{v.year:04}",
+    "y": lambda v: f"{v.year % 100:02}",
+    "m": lambda v: f"{v.month:02}",
+    "d": lambda v: f"{v.day:02}",
+    "-d": lambda v: f"{v.day}",
+    "B": lambda v: v.strftime("%B"),
+    "A": lambda v: v.strftime("%A"),
+    "V": lambda v: f"{v.isocalendar().week:02}",
+    "G": lambda v: f"{v.isocalendar().year:04}",
+    "j": lambda v: f"{v.timetuple().tm_yday:03}",
+    "F": lambda v: f"{v.year:04}-{v.month:02}-{v.day:02}",
+    "H": lambda v: f"{v.hour:02}",
+    "I": lambda v: f"{(v.hour + 11) % 12 + 1:02}",
+    "M": lambda v: f"{v.minute:02}",
+    "S": lambda v: f"{v.second:02}",
+    "p": lambda v: "AM" if v.hour < 12 else "PM",
+    "T": lambda v: f"{v.hour:02}:{v.minute:02}:{v.second:02}",
+    ".3f": lambda v: f".{v.microsecond // 1000:03}",
+    ".6f": lambda v: f".{v.microsecond:06}",
+    ":z": _offset,
+    "%": lambda v: "%",
+}
+
+
+def _to_string(value: Any, format: str) -> str:
+    if format == "iso":
+        format = "%F %T%.6f" if isinstance(value, datetime) else "%F"
+    return re.sub(
+        r"%(-?[a-zA-Z]|\.\df|:z|%)", lambda found: _WRITTEN[found[1]](value), format, flags=re.ASCII
+    )
+
+
+def _made(*parts: int, unit: str) -> datetime | None:
+    try:
+        moment = datetime(*parts)  # type: ignore[arg-type]
+    except (ValueError, OverflowError):
+        return None
+    if unit == "ms":
+        return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+    return None if unit == "ns" and not _NS_RANGE[0] <= moment <= _NS_RANGE[1] else moment
+
+
 # ------------------------------------------------------------------------------------ durations
 
 _SPAN_UNITS = {
@@ -590,6 +638,8 @@ REFERENCES: dict[str, Reference] = {
     "dt_truncate": calendrical(_truncate),
     "dt_round": calendrical(_round),
     "dt_offset_by": calendrical(_offset_by),
+    "dt_to_string": calendrical(_to_string),
+    "datetime": strict(_made),
     "dt_timestamp": strict(_timestamp),
     "dt_cast_time_unit": strict(_cast_time_unit),
     "dt_convert_time_zone": strict(_convert_time_zone),

@@ -162,6 +162,12 @@ MATHS: list[tuple[str, Tree]] = [
     ("a.clip(pl.lit(1), pl.lit(2))", call("clip", A, lo=1, hi=2)),
     ("a.clip(-5, -5)", call("clip", A, lo=-5, hi=-5)),
     ("x.clip(-float('inf'), 1)", call("clip", X, lo=None, hi=1)),
+    ("a.clip(0, b)", call("clip_between", A, lit(0), B, has_lo=True, has_hi=True)),
+    ("a.clip(b)", call("clip_between", A, B, has_lo=True, has_hi=False)),
+    (
+        "a.clip(upper_bound=b + 1)",
+        call("clip_between", A, call("add", B, ONE), has_lo=False, has_hi=True),
+    ),
     (
         "day.clip(date(2020, 1, 1), date(2021, 1, 1))",
         call("clip", DAY, lo=date(2020, 1, 1), hi=date(2021, 1, 1)),
@@ -513,6 +519,36 @@ TEMPORAL: list[tuple[str, Tree]] = [
     ("d.dt.epoch()", call("dt_timestamp", D, unit="us")),
     ("d.dt.epoch('ns')", call("dt_timestamp", D, unit="ns")),
     ("d.dt.cast_time_unit('ms')", call("dt_cast_time_unit", D, unit="ms")),
+    ("d.dt.to_string('%Y')", call("dt_to_string", D, format="%Y")),
+    ("d.dt.strftime('%Y')", call("dt_to_string", D, format="%Y")),
+    ("d.dt.to_string()", call("dt_to_string", D, format="iso")),
+    ("day.dt.combine(time(1))", call("dt_combine", DAY, lit(time(1)), unit="us")),
+    ("day.dt.combine(time(1), 'ms')", call("dt_combine", DAY, lit(time(1)), unit="ms")),
+    ("pl.datetime(a, 2, b)", call("datetime", A, TWO, B, *[lit(0)] * 4, unit="us")),
+    (
+        "pl.datetime(a, 2, 1, hour=b, time_unit='ns')",
+        call("datetime", A, TWO, ONE, B, *[lit(0)] * 3, unit="ns"),
+    ),
+    (
+        "pl.datetime(a, 2, 1, time_zone='Europe/Paris')",
+        call(
+            "dt_replace_time_zone",
+            call("datetime", A, TWO, ONE, *[lit(0)] * 4, unit="us"),
+            zone="Europe/Paris",
+        ),
+    ),
+    (
+        "pl.date(a, 2, 1)",
+        call("cast", call("datetime", A, TWO, ONE, *[lit(0)] * 4, unit="us"), dtype=DATE),
+    ),
+    (
+        "pl.duration(days=a, hours=2)",
+        call("duration", lit(0), A, TWO, *[lit(0)] * 5, unit="us"),
+    ),
+    (
+        "pl.duration(weeks=a, time_unit='ms')",
+        call("duration", A, *[lit(0)] * 7, unit="ms"),
+    ),
     ("d.dt.convert_time_zone('UTC')", call("dt_convert_time_zone", D, zone="UTC")),
     (
         "d.dt.replace_time_zone('Europe/Paris')",

@@ -53,7 +53,7 @@ _STEPS = frozenset(
     ("Filter", "WithColumns", "Select", "Rename", "Drop", "DropNulls", "Part")
 ) | frozenset(("LimitRows", "LimitGroups", "PerIndividual", "JoinPublic", "JoinPrivate", "Concat"))
 _STATISTICS = frozenset(
-    ("RowCount", "ValueCount", "GridSum", "SquareSum", "DistinctCount")
+    ("RowCount", "ValueCount", "GridSum", "SquareSum", "DistinctCount", "DistinctIndividuals")
 ) | frozenset(("UnitCount", "UnitRows", "UnitTotal"))
 _CELLS = frozenset(("CategoryCells", "BinCells", "PointCells", "PositionCells"))
 _NUMBER_TYPES = frozenset(("Boolean", "Int8", "Int16", "Int32", "Int64", "Float32", "Float64"))

@@ -1,0 +1,257 @@
+"""Dates, times and durations put together from numbers, or from a date and a time of day.
+
+Everything is computed with whole numbers here, because Polars fails at a date that does not exist.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import date
+from fractions import Fraction
+
+import polars as pl
+
+from dpframe.core.domain import Domain
+from dpframe.core.dtypes import INT64, DType, datetime_type, duration_type
+from dpframe.core.interval import EVERYTHING, ZERO, Interval, interval
+from dpframe.core.tree import Options
+from dpframe.errors import UnsupportedOperation
+from dpframe.rows.operands import INT64_LIMITS, INT128, as_type, widen, widened
+from dpframe.rows.operation import Namespace, RowOperation
+from dpframe.rows.options import text_option
+from dpframe.rows.temporal import DAY, require_type
+
+_EPOCH = date(1970, 1, 1)
+_FIRST_YEAR, _LAST_YEAR = 1, 9999
+_CLOCK = (("hour", 23), ("minute", 59), ("second", 59), ("microsecond", 999_999))
+_PER_DAY = DAY * 10**6
+_SPANS = (
+    ("weeks", 7 * DAY * 10**9),
+    ("days", DAY * 10**9),
+    ("hours", 3_600 * 10**9),
+    ("minutes", 60 * 10**9),
+    ("seconds", 10**9),
+    ("milliseconds", 10**6),
+    ("microseconds", 10**3),
+    ("nanoseconds", 1),
+)
+"""The parts of a duration, in nanoseconds."""
+
+
+def _require_whole(what: str, domains: Sequence[Domain]) -> None:
+    for domain in domains:
+        if not (domain.dtype.is_integer or domain.dtype.name == "Null"):
+            raise UnsupportedOperation(
+                f"the parts of {what} are whole numbers, not {domain.dtype}",
+                remedy="cast them first, with .cast(pl.Int64)",
+            )
+
+
+class MakeDatetime(RowOperation):
+    """Of year, month, day, hour, minute, second and microsecond.
+
+    Days are counted from years that begin in March, where a leap day is the last one: so month m of
+    them, from 0, begins (153 m + 2) // 5 days after the year does. A day exists if it is also what
+    its date says.
+    """
+
+    name = "datetime"
+    summary = (
+        "A date and time from whole numbers (also pl.date and pl.time); null where no such date is "
+        "in the years 1 to 9999, or there is no such time."
+    )
+    examples = (
+        'pl.datetime(pl.col("i64"), pl.col("u8"), 31)',
+        'pl.datetime(2024, pl.col("i8"), pl.col("u8"), hour=pl.col("i8"), minute=pl.col("u8"))',
+        'pl.datetime(pl.col("i32"), 2, 29, time_unit="ns")',
+        'pl.datetime(2023, 2, pl.col("u32"), 1, 2, 3, pl.col("i64"), time_unit="ms")',
+        'pl.date(pl.col("i32") * 100, pl.col("i8"), 29)',
+        'pl.date(pl.col("d").dt.year() - 1, pl.col("d").dt.month(), pl.col("d").dt.day())',
+        'pl.time(pl.col("i8"), pl.col("u8"), 1)',
+    )
+
+    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        _require_whole("pl.datetime", args)
+        dtype = datetime_type(text_option(options, "unit"))
+        return Domain(dtype, nullable=True, interval=_moments(widened(args[0]), dtype))
+
+    def lower(
+        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
+    ) -> pl.Expr:
+        parts = [widen(e, d) for e, d in zip(args, domains, strict=True)]
+        year, month, day, *clock = parts
+        months = year * 12 + month - 3
+        in_march, since = months // 12, months % 12
+        days = (
+            in_march * 365 + in_march // 4 - in_march // 100 + in_march // 400
+            + (since * 153 + 2) // 5 + day - 719_469
+        )  # fmt: skip
+        ok = year.is_between(_FIRST_YEAR, _LAST_YEAR) & month.is_between(1, 12)
+        ok = ok & day.is_between(1, 31)
+        days = ns.when(ok).then(days)
+        exists = days.cast(ns.Int32).cast(ns.Date).dt.day() == day
+        micros = days * _PER_DAY
+        for part, (_, most), size in zip(clock, _CLOCK, _SIZES, strict=True):
+            exists = exists & part.is_between(0, most)
+            micros = micros + part * size
+        moment = _in_unit(micros, options)
+        made: pl.Expr = ns.when(exists).then(moment)
+        return made
+
+    def words(self, args: Sequence[str], options: Options) -> str:
+        year, month, day, *clock = args
+        shown = [year, month, day]
+        shown += [f"{n}={v}" for (n, _), v in zip(_CLOCK, clock, strict=True) if v != "0"]
+        unit = text_option(options, "unit")
+        shown += [] if unit == "us" else [f'time_unit="{unit}"']
+        return f"datetime({', '.join(shown)})"
+
+
+_SIZES = (3_600 * 10**6, 60 * 10**6, 10**6, 1)
+"""Of the parts of a time, in microseconds."""
+
+
+def _in_unit(micros: pl.Expr, options: Options) -> pl.Expr:
+    """Microseconds as a Datetime in a unit; null where that does not hold them."""
+    dtype = datetime_type(text_option(options, "unit"))
+    if dtype.unit == "ms":
+        micros = micros // 1_000
+    elif dtype.unit == "ns":
+        micros = as_type(as_type(micros, INT128) * 1_000, INT64)
+    return as_type(micros, dtype)
+
+
+def _moments(year: Domain, dtype: DType) -> Interval:
+    """From the first moment of the first year to the last one of the last."""
+    lo, hi = year.interval.lo, year.interval.hi
+    first = _FIRST_YEAR if lo is None else min(max(int(lo), _FIRST_YEAR), _LAST_YEAR)
+    last = _LAST_YEAR if hi is None else min(max(int(hi), first), _LAST_YEAR)
+    days = [(date(first, 1, 1) - _EPOCH).days, (date(last, 12, 31) - _EPOCH).days + 1]
+    per_day = DAY * dtype.units_per_second
+    known = interval(days[0] * per_day, days[1] * per_day - 1)
+    return known if known.within(INT64_LIMITS) else EVERYTHING
+
+
+class MakeDuration(RowOperation):
+    """Of weeks, days, hours, minutes, seconds, milliseconds, microseconds and nanoseconds."""
+
+    name = "duration"
+    summary = (
+        "A duration from whole numbers; what is finer than its unit is cut off from each of them, "
+        "and what does not fit is null."
+    )
+    examples = (
+        'pl.duration(days=pl.col("i64"), hours=2)',
+        'pl.duration(weeks=pl.col("i8"), milliseconds=pl.col("i32"), time_unit="ms")',
+        'pl.duration(microseconds=pl.col("i64"), nanoseconds=pl.col("i64b"), time_unit="ms")',
+        'pl.duration(seconds=pl.col("u64"), nanoseconds=pl.col("i8"))',
+        'pl.duration(hours=pl.col("i8"), time_unit="ns")',
+    )
+
+    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        _require_whole("pl.duration", args)
+        dtype = duration_type(text_option(options, "unit"))
+        parts = [widened(d) for d in args]
+        total = ZERO
+        for part, (_, size) in zip(parts, _SPANS, strict=True):
+            total = total + _counted(part.interval, size, dtype)
+        fits = total.within(INT64_LIMITS)
+        return Domain(
+            dtype,
+            nullable=not fits or any(p.nullable for p in parts),
+            interval=total if fits else EVERYTHING,
+        )
+
+    def lower(
+        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
+    ) -> pl.Expr:
+        dtype = duration_type(text_option(options, "unit"))
+        total: pl.Expr | None = None
+        for arg, known, (_, size) in zip(args, domains, _SPANS, strict=True):
+            if known.interval == ZERO and not known.nullable:
+                continue
+            times, divided = _ratio(size, dtype)
+            number = as_type(widen(arg, known), INT128) * times
+            if divided != 1:  # towards zero
+                up = ns.when(number < 0).then(divided - 1).otherwise(0)
+                number = (number + as_type(up, INT128)) // divided
+            total = number if total is None else total + number
+        whole = ns.lit(0) if total is None else total
+        return as_type(as_type(whole, INT64), dtype)
+
+    def words(self, args: Sequence[str], options: Options) -> str:
+        shown = [f"{n}={v}" for (n, _), v in zip(_SPANS, args, strict=True) if v != "0"]
+        unit = text_option(options, "unit")
+        shown += [] if unit == "us" else [f'time_unit="{unit}"']
+        return f"duration({', '.join(shown)})"
+
+
+class Combine(RowOperation):
+    name = "dt_combine"
+    summary = "The day of a date or Datetime without zone, with a time of day; null out of range."
+    examples = (
+        'pl.col("d").dt.combine(pl.col("t"))',
+        'pl.col("dt").dt.combine(time(12, 30))',
+        'pl.col("dtms").dt.combine(pl.col("t"), "ns")',
+        'pl.col("d").dt.combine(pl.col("t"), time_unit="ms")',
+    )
+
+    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+        day, clock = args
+        require_type(day, ("Date", "Datetime"), "dt.combine")
+        if day.dtype.zone is not None:
+            raise UnsupportedOperation(
+                f"dt.combine does not work on {day.dtype}",
+                remedy="use .dt.replace_time_zone(None) first, and .dt.replace_time_zone(zone) "
+                "on the result",
+            )
+        if clock.dtype.name != "Null":
+            require_type(clock, ("Time",), "the time of dt.combine")
+        dtype = datetime_type(text_option(options, "unit"))
+        per_day = DAY * dtype.units_per_second
+        known = _days_interval(day)
+        known = Interval(
+            None if known.lo is None else known.lo * per_day,
+            None if known.hi is None else known.hi * per_day + per_day - 1,
+        )
+        fits = known.within(INT64_LIMITS)
+        nullable = not fits or day.nullable or clock.nullable
+        return Domain(dtype, nullable=nullable, interval=known if fits else EVERYTHING)
+
+    def lower(
+        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
+    ) -> pl.Expr:
+        dtype, source = datetime_type(text_option(options, "unit")), domains[0].dtype
+        days = as_type(args[0], INT64)
+        if source.name == "Datetime":
+            days = days // (DAY * source.units_per_second)
+        clock = as_type(as_type(args[1], DType("Time")), INT64) // (10**9 // dtype.units_per_second)
+        total = as_type(days, INT128) * (DAY * dtype.units_per_second) + as_type(clock, INT128)
+        return as_type(as_type(total, INT64), dtype)
+
+    def words(self, args: Sequence[str], options: Options) -> str:
+        unit = text_option(options, "unit")
+        return f"{args[0]}.dt.combine({args[1]}{'' if unit == 'us' else f', {unit!r}'})"
+
+
+def _days_interval(day: Domain) -> Interval:
+    if day.dtype.name == "Date":
+        return day.interval
+    per_day = DAY * day.dtype.units_per_second
+    return day.interval.increasing(lambda end: Fraction(end // per_day))
+
+
+def _ratio(size: int, dtype: DType) -> tuple[int, int]:
+    """What a part is multiplied with, and then divided by, to count in the unit."""
+    unit = 10**9 // dtype.units_per_second
+    return max(1, size // unit), max(1, unit // size)
+
+
+def _counted(known: Interval, size: int, dtype: DType) -> Interval:
+    """Where a part of a duration lies, in its unit."""
+    times, divided = _ratio(size, dtype)
+    return known.increasing(lambda end: Fraction(math.trunc(end * times / divided)))
+
+
+OPERATIONS: tuple[RowOperation, ...] = (MakeDatetime(), MakeDuration(), Combine())
