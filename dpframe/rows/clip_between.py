@@ -13,6 +13,7 @@ from dpframe.core.dtypes import FLOAT64, DType
 from dpframe.core.interval import Interval
 from dpframe.core.tree import Options
 from dpframe.errors import UnsupportedOperation
+from dpframe.rows.layouts import together
 from dpframe.rows.operands import require_numbers, whole_or_real
 from dpframe.rows.operation import Namespace, RowOperation
 from dpframe.rows.options import flag_option
@@ -54,18 +55,23 @@ class ClipBetween(RowOperation):
         self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
     ) -> pl.Expr:
         dtype = _result_type(domains)
-        value, *bounds = (convert(e, d, dtype) for e, d in zip(args, domains, strict=True))
-        result = value
-        if flag_option(options, "has_hi"):
-            bound = _bound(ns, bounds.pop(), dtype)
-            result = ns.when(_below(bound, value)).then(bound).otherwise(result)
-        if flag_option(options, "has_lo"):
-            bound = _bound(ns, bounds.pop(), dtype)
-            result = ns.when(_below(value, bound)).then(bound).otherwise(result)
-        if not dtype.is_float:
-            return result
-        kept: pl.Expr = ns.when(value.is_nan()).then(value).otherwise(result)
-        return kept
+        operands = [convert(e, d, dtype) for e, d in zip(args, domains, strict=True)]
+
+        def clamped(value: pl.Expr, *bounds: pl.Expr) -> pl.Expr:
+            rest = list(bounds)
+            result = value
+            if flag_option(options, "has_hi"):
+                bound = _bound(ns, rest.pop(), dtype)
+                result = ns.when(_below(bound, value)).then(bound).otherwise(result)
+            if flag_option(options, "has_lo"):
+                bound = _bound(ns, rest.pop(), dtype)
+                result = ns.when(_below(value, bound)).then(bound).otherwise(result)
+            if not dtype.is_float:
+                return result
+            kept: pl.Expr = ns.when(value.is_nan()).then(value).otherwise(result)
+            return kept
+
+        return together(ns, operands, clamped)
 
     def words(self, args: Sequence[str], options: Options) -> str:
         value, *bounds = args

@@ -95,3 +95,13 @@ def _as_rows(divisor: pl.Expr, dividend: pl.Expr) -> pl.Expr:
 def in_one_piece(ns: Namespace, lists: pl.Expr) -> pl.Expr:
     """Lists to be searched, as a column in one piece where Polars needs that: slicing makes one."""
     return lists if ns is not pl or _SEARCHES_PIECES else lists.list.slice(0)
+
+
+def followed_by_null(ns: Namespace, floats: pl.Expr) -> pl.Expr:
+    """Lists of Float64 to be added up, each with a null after its floats.
+
+    Polars adds up a list from left to right where no list of the column has a null, and in another
+    order where one has. With a null in each there is one order.
+    """
+    lists: pl.Expr = ns.concat_list(floats, ns.lit(None, dtype=pl.Float64))
+    return lists

@@ -13,6 +13,7 @@ from dpframe.core.dtypes import FLOAT64, INT64, DType, list_type
 from dpframe.core.interval import ZERO, Interval, interval
 from dpframe.core.tree import Options
 from dpframe.errors import UnsupportedOperation
+from dpframe.rows.layouts import followed_by_null
 from dpframe.rows.lists import as_list, elements
 from dpframe.rows.operands import (
     as_type,
@@ -22,7 +23,6 @@ from dpframe.rows.operands import (
     within_int64,
 )
 from dpframe.rows.operation import Namespace, RowOperation
-from dpframe.rows.polars_dtypes import to_polars
 
 
 def _numbers(expression: pl.Expr, domain: Domain, dtype: DType) -> pl.Expr:
@@ -31,17 +31,6 @@ def _numbers(expression: pl.Expr, domain: Domain, dtype: DType) -> pl.Expr:
     if element != INT64 and dtype == FLOAT64 and not element.is_float:
         items = as_type(items, list_type(widened(elements(domain, "a list")).dtype))
     return items if element == dtype else as_type(items, list_type(dtype))
-
-
-def _one_way(ns: Namespace, items: pl.Expr) -> pl.Expr:
-    """The same floats, with a null after them.
-
-    Polars adds up the floats of a list from left to right where no list of the frame has a null,
-    and in another order where one has. So that they are added in one way, each has one.
-    """
-    null = ns.lit(None, dtype=to_polars(FLOAT64))
-    followed: pl.Expr = ns.concat_list(items, null)
-    return followed
 
 
 class ListOperation(RowOperation):
@@ -89,7 +78,7 @@ class ListSum(ListOperation):
     ) -> pl.Expr:
         dtype = widened(elements(domains[0], "sum")).dtype
         items = _numbers(args[0], domains[0], dtype)
-        return (items if dtype == INT64 else _one_way(ns, items)).list.sum()
+        return (items if dtype == INT64 else followed_by_null(ns, items)).list.sum()
 
 
 class ListMean(ListOperation):
@@ -119,7 +108,7 @@ class ListMean(ListOperation):
     def lower(
         self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
     ) -> pl.Expr:
-        return _one_way(ns, _numbers(args[0], domains[0], FLOAT64)).list.mean()
+        return followed_by_null(ns, _numbers(args[0], domains[0], FLOAT64)).list.mean()
 
 
 class ListExtreme(ListOperation):

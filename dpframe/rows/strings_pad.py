@@ -7,6 +7,7 @@ import polars as pl
 from dpframe.core.tree import Options
 from dpframe.errors import InvalidBounds
 from dpframe.rows.broadcast import unordered
+from dpframe.rows.layouts import together
 from dpframe.rows.operation import Namespace, RowOperation
 from dpframe.rows.options import quoted, text_option, whole_option
 from dpframe.rows.text import TextToText
@@ -74,13 +75,17 @@ class ZFill(_Padded):
         length = whole_option(options, "length")
         if length == 0:
             return text
-        has_sign = text.str.starts_with("-") | text.str.starts_with("+")
-        after = text.str.head(1) + text.str.slice(1).str.pad_start(length - 1, "0")
-        filled: pl.Expr = ns.when(has_sign).then(after).otherwise(text.str.pad_start(length, "0"))
-        return unordered(ns, filled)
+        return unordered(ns, together(ns, [text], lambda found: _filled(ns, found, length)))
 
     def arguments(self, options: Options) -> str:
         return f"{options['length']}"
+
+
+def _filled(ns: Namespace, text: pl.Expr, length: int) -> pl.Expr:
+    has_sign = text.str.starts_with("-") | text.str.starts_with("+")
+    after = text.str.head(1) + text.str.slice(1).str.pad_start(length - 1, "0")
+    filled: pl.Expr = ns.when(has_sign).then(after).otherwise(text.str.pad_start(length, "0"))
+    return filled
 
 
 OPERATIONS: tuple[RowOperation, ...] = (PadStart(), PadEnd(), ZFill())

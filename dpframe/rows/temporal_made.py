@@ -17,6 +17,7 @@ from dpframe.core.dtypes import INT64, DType, datetime_type, duration_type
 from dpframe.core.interval import EVERYTHING, ZERO, Interval, interval
 from dpframe.core.tree import Options
 from dpframe.errors import UnsupportedOperation
+from dpframe.rows.layouts import together
 from dpframe.rows.operands import INT64_LIMITS, INT128, as_type, widen, widened
 from dpframe.rows.operation import Namespace, RowOperation
 from dpframe.rows.options import text_option
@@ -80,24 +81,8 @@ class MakeDatetime(RowOperation):
         self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
     ) -> pl.Expr:
         parts = [widen(e, d) for e, d in zip(args, domains, strict=True)]
-        year, month, day, *clock = parts
-        months = year * 12 + month - 3
-        in_march, since = months // 12, months % 12
-        days = (
-            in_march * 365 + in_march // 4 - in_march // 100 + in_march // 400
-            + (since * 153 + 2) // 5 + day - 719_469
-        )  # fmt: skip
-        ok = year.is_between(_FIRST_YEAR, _LAST_YEAR) & month.is_between(1, 12)
-        ok = ok & day.is_between(1, 31)
-        days = ns.when(ok).then(days)
-        exists = days.cast(ns.Int32).cast(ns.Date).dt.day() == day
-        micros = days * _PER_DAY
-        for part, (_, most), size in zip(clock, _CLOCK, _SIZES, strict=True):
-            exists = exists & part.is_between(0, most)
-            micros = micros + part * size
-        moment = _in_unit(micros, options)
-        made: pl.Expr = ns.when(exists).then(moment)
-        return made
+        unit = text_option(options, "unit")
+        return together(ns, parts, lambda *found: _moment(ns, found, unit))
 
     def words(self, args: Sequence[str], options: Options) -> str:
         year, month, day, *clock = args
@@ -108,13 +93,33 @@ class MakeDatetime(RowOperation):
         return f"datetime({', '.join(shown)})"
 
 
+def _moment(ns: Namespace, parts: Sequence[pl.Expr], unit: str) -> pl.Expr:
+    """The moment of year, month, day and the parts of a time; null where there is none."""
+    year, month, day, *clock = parts
+    months = year * 12 + month - 3
+    in_march, since = months // 12, months % 12
+    days = (
+        in_march * 365 + in_march // 4 - in_march // 100 + in_march // 400
+        + (since * 153 + 2) // 5 + day - 719_469
+    )  # fmt: skip
+    ok = year.is_between(_FIRST_YEAR, _LAST_YEAR) & month.is_between(1, 12)
+    days = ns.when(ok & day.is_between(1, 31)).then(days)
+    exists = days.cast(ns.Int32).cast(ns.Date).dt.day() == day
+    micros = days * _PER_DAY
+    for part, (_, most), size in zip(clock, _CLOCK, _SIZES, strict=True):
+        exists = exists & part.is_between(0, most)
+        micros = micros + part * size
+    made: pl.Expr = ns.when(exists).then(_in_unit(micros, unit))
+    return made
+
+
 _SIZES = (3_600 * 10**6, 60 * 10**6, 10**6, 1)
 """Of the parts of a time, in microseconds."""
 
 
-def _in_unit(micros: pl.Expr, options: Options) -> pl.Expr:
+def _in_unit(micros: pl.Expr, unit: str) -> pl.Expr:
     """Microseconds as a Datetime in a unit; null where that does not hold them."""
-    dtype = datetime_type(text_option(options, "unit"))
+    dtype = datetime_type(unit)
     if dtype.unit == "ms":
         micros = micros // 1_000
     elif dtype.unit == "ns":

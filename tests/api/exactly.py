@@ -14,7 +14,9 @@ import dpframe as dp
 ENOUGH = 10**15
 
 
-def protected(frame: object, unit: dp.Rows | dp.Identifier | None = None, **declared: Any) -> dp.PrivateFrame:
+def protected(
+    frame: object, unit: dp.Rows | dp.Identifier | None = None, **declared: Any
+) -> dp.PrivateFrame:
     """A private frame whose results are exact when they are collected by `exactly`."""
     return dp.Session(epsilon=ENOUGH).protect(frame, unit or dp.Rows(), **declared)
 
