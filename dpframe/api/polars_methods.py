@@ -99,7 +99,8 @@ def _unbound(frame: Any, unit: Unit | str) -> PrivateFrame:
     who = as_unit(unit)
     source = protected_source(frame)
     table = {n: domain_of_dtype(t) for n, t in schema_from_polars(source.schema).items()}
-    return PrivateFrame(Relation.of("data", protected_facts(columns(table), who)), source, None)
+    relation = Relation.of("data", protected_facts(columns(table), who), source.remarks)
+    return PrivateFrame(relation, source, None)
 
 
 def _method(function: Callable[..., Any]) -> Callable[[Any], Any]:

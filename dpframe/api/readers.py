@@ -12,15 +12,14 @@ from typing import Any
 import polars as pl
 
 from dpframe.errors import UnsupportedOperation
+from dpframe.lower.text import TEXT_KINDS
 from dpframe.redaction import location
 
 _SCANS: Mapping[str, Callable[[Any], pl.LazyFrame]] = {
     ".parquet": pl.scan_parquet,
-    ".csv": pl.scan_csv,
     ".ipc": pl.scan_ipc,
     ".arrow": pl.scan_ipc,
     ".feather": pl.scan_ipc,
-    ".ndjson": pl.scan_ndjson,
 }
 _PATH = "session.protect(path, ...)"
 
@@ -34,7 +33,7 @@ def from_files(path: str | Path) -> pl.LazyFrame:
         raise UnsupportedOperation(
             f"files named like {location(path)!r} cannot be protected",
             where=_PATH,
-            remedy=f"use {', '.join(_SCANS)}, or scan it with Polars first",
+            remedy=f"use {', '.join([*TEXT_KINDS, *_SCANS])}, or scan it with Polars first",
         )
     place = os.path.expanduser(str(path))
     if "://" not in place and not glob(place, recursive=True):

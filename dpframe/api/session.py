@@ -139,6 +139,7 @@ class Session:
         name: str | None = None,
         bounds: Mapping[str, Sequence[Any]] | None = None,
         categories: Mapping[str, Sequence[Any]] | None = None,
+        schema: Mapping[str, Any] | None = None,
         engine: Literal["polars", "duckdb", "spark"] | None = None,
     ) -> PrivateFrame:
         """Put a frame under the session's protection: the trust boundary.
@@ -149,10 +150,10 @@ class Session:
             A Polars DataFrame or LazyFrame; the path of a Parquet, CSV, IPC or NDJSON file, or a
             pattern such as ``"visits/*.parquet"``; a Delta table or its folder; a pyarrow Table,
             batch reader or dataset; a DuckDB relation or a Spark DataFrame, on which queries then
-            run. What was done to it before is the data owner's; everything after is checked. Of
-            CSV and NDJSON engines infer types from the first rows: scan them with a schema where
-            types must not depend on the data. The batches of a reader go into a temporary file as
-            they come, for they can be read once. A relation must yield the same rows each time.
+            run. What was done to it before is the data owner's; everything after is checked. Each
+            line of a CSV or NDJSON file is a row, read as text and parsed by `schema`. The batches
+            of a reader go into a temporary file without a name as they come, for they can be read
+            once. A relation must yield the same rows each time.
         unit
             Whom to protect.
         name
@@ -162,6 +163,10 @@ class Session:
             again.
         categories
             Declared values of columns, {column: [values]}; public.
+        schema
+            Of the path of a text file the columns to read and their types, {column: dtype}. A value
+            that is none of its type is null, and so is each value of a line that is no record.
+            Without a schema all columns that the header line of a CSV file names are text.
         engine
             What runs queries of files: ``"polars"``, which is the default, ``"duckdb"`` or
             ``"spark"``. Other frames are on an engine already.
@@ -193,12 +198,12 @@ class Session:
                 where=f"unit={unit!r}",
                 remedy="open another session for another kind of unit",
             )
-        source = protected_source(frame, engine)
+        source = protected_source(frame, engine, schema)
         facts = protected_facts(declared(source, bounds or {}, categories or {}), who)
         self._unit = who
         self._frames += 1
         label = name or self._name or ("data" if self._frames == 1 else f"data {self._frames}")
-        return PrivateFrame(Relation.of(label, facts), source, self)
+        return PrivateFrame(Relation.of(label, facts, source.remarks), source, self)
 
     def partition(self, frame: PrivateFrame, by: Any, keys: Any = None) -> dict[Any, PrivateFrame]:
         """Divide a frame into disjoint parts, of which only the dearest are paid for.

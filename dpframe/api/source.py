@@ -12,18 +12,20 @@ import polars as pl
 from dpframe.api.batches import from_arrow
 from dpframe.api.origins import origins_of
 from dpframe.api.readers import from_delta, from_files
+from dpframe.api.text_scans import ALL_TEXT, remarks_of
 from dpframe.errors import DPFrameError, EngineError, UnsupportedOperation
 from dpframe.lower import Place, require_threads
 from dpframe.lower.engines.choice import ENGINES, native_engine, of_one, placed
 from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
+from dpframe.lower.text import text_files, text_kind
 from dpframe.rows.failures import FAILURES
 
 
 class Source:
     """A protected frame. Its data can be reached by the pipeline only."""
 
-    __slots__ = ("_data", "_given", "engine", "schema")
+    __slots__ = ("_data", "_given", "engine", "remarks", "schema")
 
     def __init__(
         self,
@@ -31,7 +33,9 @@ class Source:
         engine: Engine = POLARS,
         schema: pl.Schema | None = None,
         given: object = None,
+        remarks: tuple[str, ...] = (),
     ) -> None:
+        self.remarks = remarks
         self._data = data
         self._given = data if given is None else given
         self.engine = engine
@@ -141,8 +145,9 @@ def _asked(own: Engine, engine: object) -> Engine:
     )
 
 
-def protected_source(frame: object, engine: str | None = None) -> Source:
-    """A source from any of the accepted kinds of frame; only its schema is read.
+def protected_source(frame: object, engine: str | None = None, schema: object = None) -> Source:
+    """A source from any of the accepted kinds of frame; only its schema is read, or for text files
+    given.
 
     Raises
     ------
@@ -158,11 +163,19 @@ def protected_source(frame: object, engine: str | None = None) -> Source:
             where="session.protect(frame, engine=...)",
             remedy=f"use one of {', '.join(map(repr, ENGINES))}",
         )
+    if isinstance(frame, (str, Path)) and text_kind(frame) is not None:
+        return _text_source(frame, engine, schema)
+    if schema is not None:
+        raise UnsupportedOperation(
+            f"a schema is declared for the path of a text file, not for a {_kind_of(frame)}",
+            where="session.protect(frame, ..., schema=...)",
+            remedy="leave schema= out: the frame has one",
+        )
     if native_engine(frame) is not None or engine in ("duckdb", "spark"):
         return _placed(frame, engine)
     match frame:
         case pl.LazyFrame():
-            return Source(frame)
+            return Source(frame, remarks=remarks_of(frame))
         case pl.DataFrame():
             return Source(frame.lazy(), given=frame)
         case str() | Path():
@@ -178,6 +191,22 @@ def protected_source(frame: object, engine: str | None = None) -> Source:
                 remedy="pass a Polars DataFrame or LazyFrame, a path, a DuckDB relation, a Spark "
                 "DataFrame, a Delta table, or a pyarrow Table, batch reader or dataset",
             )
+
+
+def _text_source(path: str | Path, engine: str | None, schema: object) -> Source:
+    """Text files, read by dpframe itself whatever runs the queries."""
+    if engine == "spark":
+        raise UnsupportedOperation(
+            "text files are not read on Spark: one record could change how others are read",
+            where="session.protect(path, engine='spark')",
+            remedy="write them as Parquet first, or leave engine= out",
+        )
+    files = text_files(path, schema)
+    remarks = (ALL_TEXT,) if schema is None else ()
+    if engine != "duckdb":
+        return Source(files.lazy(), schema=files.schema, given=path, remarks=remarks)
+    made = _placed(files, engine)
+    return Source(made._data, made.engine, made.schema, path, remarks)
 
 
 def _kind_of(frame: object) -> str:
@@ -203,7 +232,7 @@ def _placed(frame: object, engine: str | None) -> Source:
     """A frame of another engine."""
     try:
         made, data, schema = placed(frame, engine)
-        return Source(data, made, schema, frame)
+        return Source(data, made, schema, frame, remarks_of(frame))
     except DPFrameError:
         raise
     except FAILURES as error:

@@ -9,10 +9,15 @@
     ledger = "budget.db"
 
     [source]                           # as session.protect(...)
-    path = "people.parquet"
+    path = "people.csv"
     unit = "user_id"                   # or {adjacency = "add-remove", contributions = 1}
     bounds = {age = [0, 120]}
     engine = "duckdb"                  # optional
+
+    [source.schema]                    # of CSV and NDJSON: the columns to read, and their types
+    age = "Int64"
+    day = "Date"                       # String, Boolean, Float64, "Datetime(ms)", "Decimal(9, 2)"
+    education = ["Bachelors", "Masters"]
 
     [query]
     filter = ["age >= 40"]
@@ -114,13 +119,13 @@ def _session(given: dict[str, Any], folder: Path) -> Session:
 
 
 def _source(session: Session, given: dict[str, Any], folder: Path) -> PrivateFrame:
-    _only(given, {"path", "unit", "name", "bounds", "categories", "engine"}, "[source]")
+    _only(given, {"path", "unit", "name", "bounds", "categories", "engine", "schema"}, "[source]")
     for name in ("path", "unit"):
         if name not in given:
             raise _WrongError(f"[source] has no {name}")
-    for name in ("bounds", "categories"):
+    for name, example in (("bounds", "[0, 120]"), ("categories", "[1, 2]"), ("schema", '"Int64"')):
         if not isinstance(given.get(name, {}), dict):
-            raise _WrongError(f"{name} is a table, such as {{age = [0, 120]}}")
+            raise _WrongError(f"{name} is a table, such as {{age = {example}}}")
     others = {name: found for name, found in given.items() if name not in ("path", "unit")}
     where, unit = _path(given, "path", folder), _unit(given["unit"])
     return _called("[source]", session.protect, where, unit=unit, **others)

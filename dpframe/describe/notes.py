@@ -219,6 +219,8 @@ def warnings_for(query: Query, releases: Sequence[NoisyAggregate], cost: Budget)
             "fail altogether; it should be far below one over the number of individuals"
         )
     frames = list(frames_of(query.relation))
+    remarks = {(f.name, remark) for f in frames for remark in f.remarks}
+    found += [f"{name}: {remark}" for name, remark in sorted(remarks)]
     promised = {f.token: f for f in frames if isinstance(f.source.unit, Rows)}
     for frame in promised.values():
         unit = frame.source.unit

@@ -28,6 +28,8 @@ class Relation:
         same; else each has its own.
     token
         Tells the protected frame from others.
+    remarks
+        What reviewers should know of how its rows are read.
     """
 
     name: str
@@ -36,10 +38,11 @@ class Relation:
     facts: FrameFacts
     salt: int | None = field(default=None, repr=False)
     token: int = field(default_factory=itertools.count().__next__, repr=False)
+    remarks: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, name: str, facts: FrameFacts) -> Relation:
-        return cls(name, facts, (), facts)
+    def of(cls, name: str, facts: FrameFacts, remarks: tuple[str, ...] = ()) -> Relation:
+        return cls(name, facts, (), facts, remarks=remarks)
 
     def then(self, step: Step) -> Relation:
         """The frame after one more step.

@@ -10,11 +10,12 @@ import polars as pl
 from dpframe.errors import UnsupportedOperation
 from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.polars_engine import POLARS
+from dpframe.lower.text import TextFiles
 from dpframe.redaction import location
 
 ENGINES = ("polars", "duckdb", "spark")
 _EXTRAS = {"duckdb": ("duckdb", "narwhals"), "spark": ("pyspark", "narwhals")}
-_SUFFIXES = {".parquet": "parquet", ".csv": "csv", ".ndjson": "json"}
+_SUFFIXES = {".parquet": "parquet"}
 
 
 def native_engine(frame: object) -> str | None:
@@ -47,10 +48,14 @@ def placed(frame: Any, engine: str | None) -> tuple[Engine, Any, pl.Schema]:
     made: Any
     try:
         if name == "duckdb":
-            from dpframe.lower.engines.duckdb_engine import DuckDBEngine, scanned
+            from dpframe.lower.engines.duckdb_engine import DuckDBEngine, scanned, streamed
 
-            own = native_engine(frame) is not None
-            data, connection = (frame, None) if own else scanned(frame, _kind(frame, name))
+            if isinstance(frame, TextFiles):
+                data, connection = streamed(frame, frame.schema)
+            elif native_engine(frame) is not None:
+                data, connection = frame, None
+            else:
+                data, connection = scanned(frame, _kind(frame, name))
             made = DuckDBEngine(data, connection)
         else:
             from dpframe.lower.engines.spark_engine import SparkEngine, read

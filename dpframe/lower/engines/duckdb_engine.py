@@ -243,6 +243,22 @@ def scanned(path: str | Path, kind: str) -> tuple[Any, Any]:
     return getattr(connection, f"read_{kind}")(place), connection
 
 
+def streamed(rows: Any, schema: pl.Schema) -> tuple[Any, Any]:
+    """What gives its rows as a stream for each scan, as a relation of a connection of its own, and
+    that connection.
+    """
+    connection = duckdb.connect()
+    found = connection.from_arrow(rows)
+    columns = []
+    for name, dtype in schema.items():
+        column = quoted(name)
+        if isinstance(dtype, pl.Enum):  # all values are among its categories
+            listed = ", ".join("'" + c.replace("'", "''") + "'" for c in dtype.categories)
+            column = f"CAST({column} AS ENUM({listed})) AS {column}"
+        columns.append(column)
+    return found.project(", ".join(columns)), connection
+
+
 def quoted(name: str) -> str:
     """A column's name in SQL."""
     return '"' + name.replace('"', '""') + '"'

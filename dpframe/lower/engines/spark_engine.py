@@ -228,9 +228,8 @@ def read(path: str | Path, kind: str) -> Any:
             where="session.protect(path, engine='spark')",
             remedy="make one with SparkSession.builder.getOrCreate()",
         )
-    options = {"header": True, "inferSchema": True} if kind == "csv" else {}
     with _withheld():
-        return session.read.options(**options).format(kind).load(str(path))
+        return session.read.format(kind).load(str(path))
 
 
 def _from_spark(written: str) -> Any:

@@ -1,0 +1,51 @@
+"""What reviewers should know of frames whose rows come from text files."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import polars as pl
+
+from dpframe.lower.engines.choice import native_engine
+from dpframe.rows.failures import FAILURES
+
+ALL_TEXT = (
+    "all columns of the text file are text, as no schema is declared: "
+    "session.protect(path, ..., schema={column: dtype})"
+)
+SCANNED = (
+    "its rows are scanned from a text file, where one record can make a query fail after it was "
+    "charged, change how others are read, or have changed a type that was inferred; "
+    "protect the path itself with a schema: session.protect(path, ..., schema={column: dtype})"
+)
+_WORDS = {
+    "polars": re.compile(r"^\W*(?:csv|ndjson) *scan\b", re.IGNORECASE | re.MULTILINE),
+    "duckdb": re.compile(r"\bREAD_(?:CSV|JSON|NDJSON)"),
+    "spark": re.compile(
+        r"^\W*(?:(?:File|Batch)Scan|Relation) .*\b(?:csv|json|text)\b", re.MULTILINE
+    ),
+}
+
+
+def remarks_of(frame: object) -> tuple[str, ...]:
+    """Warnings of a frame that its owner scanned, told by its plan, which holds no rows. A plan
+    that cannot be seen gives none: what it does is the owner's.
+    """
+    try:
+        engine, plan = _plan(frame)
+        return (SCANNED,) if engine and _WORDS[engine].search(plan) else ()
+    except FAILURES:
+        return ()
+
+
+def _plan(frame: Any) -> tuple[str | None, str]:
+    """Whose frame it is, and the words of its plan."""
+    if isinstance(frame, pl.LazyFrame):
+        return "polars", frame.explain(optimized=False)
+    match native_engine(frame):
+        case "duckdb":
+            return "duckdb", frame.explain()
+        case "spark":
+            return "spark", frame._explain_string(extended=True)
+    return None, ""
