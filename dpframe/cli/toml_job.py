@@ -15,7 +15,9 @@
     engine = "duckdb"                  # optional
 
     [source.schema]                    # of CSV and NDJSON: the columns to read, and their types
+    user_id = "Int64"
     age = "Int64"
+    hours = "Float64"
     day = "Date"                       # String, Boolean, Float64, "Datetime(ms)", "Decimal(9, 2)"
     education = ["Bachelors", "Masters"]
 
