@@ -57,8 +57,11 @@ class KeySelection(Part):
         return Fraction(1)
 
     def spread(self, scope: Scope) -> Spread:
-        """In how many groups one individual may be."""
-        return scope.unit_spread
+        """In how many groups the number of individuals changes, by one in each: a row that leaves
+        a group for another counts as two.
+        """
+        groups = self.touched(scope)
+        return Spread(groups, groups, 1)
 
     def touched(self, scope: Scope) -> int:
         """How many groups have another number of individuals when one changes: a row that is

@@ -142,6 +142,8 @@ def additive_sensitivity(
     """
     rows, groups, k = spread.tight
     b, w = contribution.magnitude, contribution.width
+    if spread.changes:
+        k = rows  # rows that change may all come from one group, or go to one
     if not spread.changes:
         if not rows or not b:
             return NO_SENSITIVITY

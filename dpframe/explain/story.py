@@ -146,10 +146,12 @@ def _sensitivity(plan: Plan, release: NoisyAggregate) -> str:
     """The norms, and why they are what they are."""
     s = release.sensitivity
     total, groups, k = release.spread.tight
-    one = show(s.linf / k)
+    one = show(s.linf / max(k, 1))
     rows = "one row" if k == 1 else f"each of {k} rows"
     what = "it" if release.entries == 1 else f"one of {release.entries} numbers"
-    if isinstance(plan.unit, Identifier):
+    if isinstance(release.law, KeyLaw):
+        why = _groups_words(plan, groups)
+    elif isinstance(plan.unit, Identifier):
         why = f"{_rows_words(total, groups, k, release.entries > 1)}, each moves "
         why += f"{what} by at most {one}"
         if release.candidates is not None:
@@ -159,12 +161,23 @@ def _sensitivity(plan: Plan, release: NoisyAggregate) -> str:
     elif plan.unit.adjacency == "add-remove" or release.entries == 1:
         why = f"{rows} moves {what} by at most {one}"
     else:
-        moved, turned = show(s.l1 / (2 * k)), f", or stays and moves it by at most {one}"
+        moved, turned = show(s.l1 / max(2 * k, 1)), f", or stays and moves it by at most {one}"
         why = f"{rows} may leave {what} for another, and then moves each by at most {moved}"
         why += turned if one != moved else ""
     of = " of the scores" if release.candidates is not None else ""
     norms = f"L0 {s.l0}, L1 {show(s.l1)}, L2 {show(s.l2)}, Linf {show(s.linf)}"
     return f"sensitivity{of} {norms}: {why}"
+
+
+def _groups_words(plan: Plan, groups: int) -> str:
+    """In how many groups one individual changes the number of individuals."""
+    if isinstance(plan.unit, Identifier):
+        return f"{_rows_words(groups, groups, 1, True)}, each moves it by at most 1"
+    k, changes = plan.unit.contributions, plan.unit.adjacency == "change-one"
+    rows = ("a row that changes" if changes else "one row") if k == 1 else f"{k} rows together"
+    many = "one group" if groups == 1 else f"{groups} groups"
+    each = "by" if groups == 1 else "each by"
+    return f"{rows} may move the number of {many}, {each} at most 1"
 
 
 def _rows_words(rows: int, groups: int, per_group: int, grouped: bool) -> str:

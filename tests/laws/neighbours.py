@@ -15,7 +15,15 @@ import polars as pl
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpframe.aggregates.part import Additive, CellCounts, Part, Runs, Selection, Table
+from dpframe.aggregates.part import (
+    Additive,
+    CellCounts,
+    Part,
+    Responses,
+    Runs,
+    Selection,
+    Table,
+)
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.request import Scope
 from dpframe.api.query import PrivateQuery, parts
@@ -122,7 +130,7 @@ def same(one: Counted, other: Counted) -> bool:
     )
 
 
-def vector(part: Additive, counted: Counted) -> list[int]:
+def vector(part: Additive | Responses, counted: Counted) -> list[int]:
     """All entries of an additive part, as plain integers."""
     cells = part.table.cells
     dense: list[int] = (
@@ -187,7 +195,7 @@ def score_changes(before: Ballot, after: Ballot, points: int) -> list[tuple[int,
 def moved(part: Part, before: Counted, after: Counted, scope: Scope) -> Moved:
     """How far the part's vector (of scores, for selections) is between two frames."""
     ranges: list[int] = []
-    if isinstance(part, Additive):
+    if isinstance(part, Additive | Responses):
         pairs = zip(vector(part, before), vector(part, after), strict=True)
         changes = [(b - a, 1) for a, b in pairs]
     else:

@@ -32,6 +32,7 @@ from tests.aggregates.reference import check_reference
 from tests.laws.frames import frames, nasty_frame
 from tests.laws.neighbours import (
     UNITS,
+    Moved,
     Pair,
     check_sensitivities,
     exact_tables,
@@ -147,6 +148,24 @@ def test_extremes_one_after_another(unit: Rows, grouping: str) -> None:
         if unit.adjacency == "add-remove":
             other = rows[[]]
         check_sensitivities(asked, Pair(pl.concat([rest, one]), pl.concat([other, rest])))
+
+
+@pytest.mark.parametrize("contributions", [1, 2, 3])
+@pytest.mark.parametrize("text", ['pl.col("b")', 'pl.col("e")'])
+def test_numbers_of_responses_move_no_further(text: str, contributions: int) -> None:
+    """What is published of randomised response bounds the numbers of rows that report each cell,
+    and is reached.
+    """
+    histogram = f'{text}.dp_histogram(other=True, mechanism="randomized_response")'
+    asked = query([histogram], Rows("change-one", contributions), "f")
+    (use,) = parts_of(asked)
+    most = Moved(0, 0, 0, 0)
+    for pair in _moves(names_of(asked), Rows("change-one", contributions)):
+        check_sensitivities(asked, pair)
+        tables = exact(asked, pair.before), exact(asked, pair.after)
+        found = moved(use.part, *tables, asked.scope)
+        most = max(most, found, key=lambda m: (m.linf, m.l1))
+    assert (most.l1, most.linf) == (use.sensitivity.l1, use.sensitivity.linf)
 
 
 # ------------------------------------------------------------------- facts that are not true

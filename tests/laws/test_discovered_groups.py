@@ -79,6 +79,11 @@ def check_numbers(asked: Any, frames: Any, frame: Any, one: Any, other: Any, sal
     assert np.count_nonzero(change) <= touched
     alone = (before == 0) != (after == 0)
     assert np.count_nonzero(alone) <= touched
+    published = parts_of(asked)[0].sensitivity
+    assert np.count_nonzero(change) <= published.l0
+    assert change.sum() <= published.l1
+    assert (change**2).sum() <= published.l2_squared
+    assert change.max(initial=0) <= published.linf
     for use in parts_of(asked)[1:]:
         assert use.sensitivity == use.part.sensitivity(scope)
         problem = violation(use.part, moved(use.part, *tables, known.scope), scope)
@@ -151,7 +156,11 @@ def test_as_many_groups_change_as_are_paid_for(adjacency: Any, k: int) -> None:
     selection = parts_of(asked)[0].part
     assert isinstance(selection, KeySelection)
     assert selection.rows == k
-    assert selection.touched(asked.scope) == (k if adjacency == "add-remove" else 2 * k)
+    touched = k if adjacency == "add-remove" else 2 * k
+    assert selection.touched(asked.scope) == touched
+    plan = frame.group_by("g").agg(n=dp.count()).plan(**SPEND)
+    assert plan.releases[0].sensitivity == dp.Sensitivity(touched, touched, touched**0.5, 1)
+    assert f"L0 {touched}, L1 {touched}" in plan.explain()
     numbers = np.arange(0, 5 * k + 1)
     individuals = selection.individuals(numbers)
     assert individuals.tolist() == [math.ceil(Fraction(int(n), k)) for n in numbers]
