@@ -6,6 +6,7 @@ Simulations on public data compare with it. Nothing here is ever run on private 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import polars as pl
 
@@ -13,8 +14,10 @@ from dpframe.aggregates.per_unit import is_per_unit
 from dpframe.aggregates.registry import BY_KIND
 from dpframe.aggregates.request import Request, Scope
 from dpframe.aggregates.values import Value
+from dpframe.core.tree import Tree
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
+from dpframe.lower.bind import bind_facts
 from dpframe.lower.engine import collected
 from dpframe.lower.numbering import numbered
 from dpframe.lower.pairs import UNIT
@@ -99,31 +102,29 @@ def _rows(
     """The frame after all steps: keys, whose row it is, and the value of each request."""
     by = () if groups is None else groups.by
     names = [] if groups is None else group_columns(groups)
+    trees = tuple(request.tree for request in requests)
+    frame = lower_rows(relation, source, pl, 0)
+    frame, (by, trees), facts = bind_facts(frame, (by, trees), relation.facts, pl)
+    relation = replace(relation, facts=facts)
     made = {name: key_expression(n.tree, relation, pl) for name, n in zip(names, by, strict=True)}
-    made |= {
-        f"r{i}": _number(request, relation)
-        for i, request in enumerate(requests)
-        if request.tree is not None
-    }
+    made |= {f"r{i}": _number(t, relation) for i, t in enumerate(trees) if t is not None}
     if whose:
         made[UNIT] = unit_expression(relation, pl)
-    frame = lower_rows(relation, source, pl, 0)
     if not made:  # rows alone are counted
         return frame
     marked = frame.with_columns(e.alias(f"__{name}") for name, e in made.items())
     return marked.select(pl.col(f"__{name}").alias(name) for name in made)
 
 
-def _number(request: Request, relation: Relation) -> pl.Expr:
+def _number(tree: Tree, relation: Relation) -> pl.Expr:
     """The values as numbers, where they are numbers; null and NaN are no values."""
-    assert request.tree is not None
     columns = relation.facts.columns
-    found = domain(request.tree, columns)
-    value = lower(request.tree, columns, pl)
+    found = domain(tree, columns)
+    value = lower(tree, columns, pl)
     if not found.dtype.is_ordered:
         return value
-    number = Value(request.tree, found).number(value, pl)
-    return number if Value(request.tree, found).is_whole else number.fill_nan(None)
+    number = Value(tree, found).number(value, pl)
+    return number if Value(tree, found).is_whole else number.fill_nan(None)
 
 
 def _totals(rows: pl.LazyFrame, keys: list[str], columns: list[str]) -> pl.LazyFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -15,9 +15,12 @@ from dpframe.aggregates.statistics import GridSum, Statistic, ValueCount
 from dpframe.aggregates.unit_statistics import UnitStatistic
 from dpframe.core.tree import Column, Tree
 from dpframe.frames.binary import Binary
+from dpframe.frames.facts import FrameFacts
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
 from dpframe.frames.sampling import comparable, once
+from dpframe.frames.step import Step
+from dpframe.lower.bind import bind_facts
 from dpframe.lower.numbering import numbered
 from dpframe.lower.packing import in_memory, is_limited, packable
 from dpframe.lower.pairs import UNIT, PairLimit, adds_up, limit_on_pairs, through_pairs
@@ -94,13 +97,29 @@ def lower_rows(relation: Relation, source: Sources, ns: Namespace, salt: int) ->
     identifier = relation.source.identifier
     if identifier is not None:
         frame = frame.filter(ns.col(identifier).is_not_null())
-    for step, before in relation.steps:
+    facts = [*(before for _, before in relation.steps[1:]), relation.facts]
+    for (step, before), after in zip(relation.steps, facts, strict=False):
         if isinstance(step, Binary):
             other = lower_rows(step.other, source, ns, salt)
             frame = step.combine(frame, other, before, ns)
         else:
-            frame = step.lower(frame, before, ns, salt)
+            frame = _stepped(frame, step, before, after, ns, salt)
     return frame
+
+
+def _stepped(
+    frame: pl.LazyFrame,
+    step: Step,
+    before: FrameFacts,
+    after: FrameFacts,
+    ns: Namespace,
+    salt: int,
+) -> pl.LazyFrame:
+    """The frame after a step."""
+    beside, bound, known = bind_facts(frame, step, before, ns)
+    if known is before:
+        return step.lower(frame, before, ns, salt)
+    return bound.lower(beside, known, ns, salt).select(*after.columns)
 
 
 def _aggregate(
@@ -114,8 +133,12 @@ def _aggregate(
     packing: bool,
     ns: Namespace,
 ) -> pl.LazyFrame:
-    columns = relation.facts.columns
     by = () if groups is None else groups.by
+    frame, by, facts = bind_facts(frame, by, relation.facts, ns)
+    frame, (cells, statistics), facts = bind_facts(
+        frame, (cells, tuple(statistics)), facts, ns, whole=True
+    )
+    relation, columns = replace(relation, facts=facts), facts.columns
     keys = [] if groups is None else group_columns(groups)
     rows = {name: key_expression(n.tree, relation, ns) for name, n in zip(keys, by, strict=True)}
     if cells is not None:

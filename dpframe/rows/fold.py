@@ -94,13 +94,18 @@ def _encloses(text: str) -> bool:
 
 def lower(tree: Tree, columns: Columns, ns: Namespace = pl) -> pl.Expr:
     """The tree as a total, row-wise expression of the engine behind `ns`."""
-    match tree:
-        case Column(name):
-            expression: pl.Expr = ns.col(name)
-            return expression
-        case Literal():
-            return literal_lower(tree, ns)
-        case Call(op, args, _):
-            domains = [domain(arg, columns) for arg in args]
-            lowered = [lower(arg, columns, ns) for arg in args]
-            return operation(op).lower(ns, lowered, domains, tree.params)
+    return _lowered(tree, columns, ns)[0]
+
+
+def _lowered(tree: Tree, columns: Columns, ns: Namespace) -> tuple[pl.Expr, Domain]:
+    """The expression, and what is known of it, each node once."""
+    if not isinstance(tree, Call):
+        known = domain(tree, columns)
+        return (ns.col(tree.name) if isinstance(tree, Column) else literal_lower(tree, ns)), known
+    lowered, domains = [], []
+    for arg in tree.args:
+        expression, known = _lowered(arg, columns, ns)
+        lowered.append(expression)
+        domains.append(known)
+    found, params = operation(tree.op), tree.params
+    return found.lower(ns, lowered, domains, params), found.domain(domains, params)

@@ -1,0 +1,180 @@
+"""Operands that a lowered operation needs several times, computed once, as columns before it.
+
+An operation may have its operand several times in its lowered form: a quotient looks whether the
+divisor is zero before it divides. Nested a few times, such forms double at each level, and engines
+take time and memory exponential in the depth, in which they write, optimise and compute them.
+So an operand that would be repeated much becomes a column of its own in an earlier step, and the
+lowered expressions of a query are as many times as large as what the analyst wrote, whatever the
+nesting. Values are the same: what is read is a column of the results of the same row operations.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+import polars as pl
+
+from dpframe.core.domain import Columns, Domain, columns
+from dpframe.core.tree import Call, Column, Literal, Named, Tree
+from dpframe.frames.facts import FrameFacts
+from dpframe.frames.sampling import unused
+from dpframe.rows.fold import domain, lower, operation
+from dpframe.rows.operation import Namespace
+
+_FEW = 8
+"""How many more operands than it was given a lowered operation may have, before these are bound."""
+_FLAT = 3
+"""Trees of fewer levels are lowered as they are."""
+_NO_TREES = ("domain", "public", "grid", "inner")
+"""Fields that hold no expressions over the frame's columns."""
+T = TypeVar("T")
+
+
+def bind(
+    frame: pl.LazyFrame, value: T, before: Columns, ns: Namespace, *, whole: bool = False
+) -> tuple[pl.LazyFrame, T, Columns]:
+    """The frame with a column for each operand that `value` would repeat, `value` with these
+    columns in their place, and what is known of the columns then.
+
+    Parameters
+    ----------
+    value
+        A step, statistics, cells, or named expressions: whatever holds trees.
+    whole
+        Whether whole trees may become columns too, because `value` repeats them itself.
+    """
+    trees = [tree for tree in _trees(value) if _is_deep(tree)]
+    if not trees:
+        return frame, value, before
+    binder = _Binder(before)
+    made = {tree: binder.bound(tree, whole) for tree in trees}
+    known = before
+    for layer in binder.layers:
+        frame = frame.with_columns(*(lower(n.tree, known, ns).alias(n.name) for n in layer))
+        known = columns({**known, **{n.name: domain(n.tree, known) for n in layer}})
+    return frame, (_replaced(value, made) if binder.layers else value), known
+
+
+def bind_facts(
+    frame: pl.LazyFrame, value: T, facts: FrameFacts, ns: Namespace, *, whole: bool = False
+) -> tuple[pl.LazyFrame, T, FrameFacts]:
+    """The same where more is known of the frame than its columns."""
+    frame, value, known = bind(frame, value, facts.columns, ns, whole=whole)
+    return frame, value, facts if known is facts.columns else replace(facts, columns=known)
+
+
+@dataclass(slots=True)
+class _Part:
+    """A tree whose repeated operands are columns, and how it would be lowered.
+
+    Parameters
+    ----------
+    tree
+        The tree.
+    lowered
+        Its lowered form, with a column in place of every constant.
+    size
+        How often that reads a column.
+    level
+        How many steps have to come before it.
+    """
+
+    tree: Tree
+    known: Domain
+    lowered: pl.Expr
+    size: int = 1
+    level: int = 0
+
+
+@dataclass(slots=True)
+class _Binder:
+    """Makes columns of operands, each once."""
+
+    known: Columns
+    layers: list[list[Named]] = field(default_factory=list)
+    _names: dict[Tree, _Part] = field(default_factory=dict)
+
+    def bound(self, tree: Tree, whole: bool) -> Tree:
+        part = self._part(tree)
+        return (self._column(part) if whole and part.size > _FEW else part).tree
+
+    def _part(self, tree: Tree) -> _Part:
+        if not isinstance(tree, Call):
+            name = tree.name if isinstance(tree, Column) else ""
+            return _Part(tree, domain(tree, self.known), pl.col(name))
+        given = [self._part(arg) for arg in tree.args]
+        part = self._applied(tree, given)
+        if part.size > _FEW + sum(g.size for g in given):
+            return self._applied(tree, [self._column(g) for g in given])
+        return part
+
+    def _applied(self, tree: Call, given: Sequence[_Part]) -> _Part:
+        """The operation on these operands."""
+        found, params = operation(tree.op), tree.params
+        domains = [g.known for g in given]
+        lowered = found.lower(pl, [g.lowered for g in given], domains, params)
+        return _Part(
+            Call(tree.op, tuple(g.tree for g in given), tree.options),
+            found.domain(domains, params),
+            lowered,
+            len(lowered.meta.root_names()),
+            max((g.level for g in given), default=0),
+        )
+
+    def _column(self, part: _Part) -> _Part:
+        """A column with the values of an expression."""
+        if not isinstance(part.tree, Call):
+            return part
+        found = self._names.get(part.tree)
+        if found is None:
+            name = unused(self.known, f"operand {len(self._names)}")
+            found = _Part(Column(name), part.known, pl.col(name), 1, part.level + 1)
+            self._names[part.tree] = found
+            self.known = {**self.known, name: part.known}
+            while len(self.layers) <= part.level:
+                self.layers.append([])
+            self.layers[part.level].append(Named(name, part.tree))
+        return found
+
+
+def _is_deep(tree: Tree, levels: int = _FLAT) -> bool:
+    """Whether operations are nested so many levels deep."""
+    if not isinstance(tree, Call):
+        return False
+    return levels == 1 or any(_is_deep(arg, levels - 1) for arg in tree.args)
+
+
+def _trees(value: object) -> list[Tree]:
+    """The expressions of a value, however it holds them."""
+    match value:
+        case Column() | Literal() | Call():
+            return [value]
+        case tuple() | list():
+            return [tree for item in value for tree in _trees(item)]
+        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return [tree for name in _holding(value) for tree in _trees(getattr(value, name))]
+        case _:
+            return []
+
+
+def _replaced(value: T, made: dict[Tree, Tree]) -> T:
+    """The value with other trees."""
+    match value:
+        case Column() | Literal() | Call():
+            return made.get(value, value)  # type: ignore[return-value]
+        case tuple() | list():
+            return type(value)(_replaced(item, made) for item in value)
+        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            found = {name: _replaced(getattr(value, name), made) for name in _holding(value)}
+            return replace(value, **found)
+        case _:
+            return value
+
+
+def _holding(value: object) -> list[str]:
+    """The fields that may hold expressions."""
+    assert dataclasses.is_dataclass(value)
+    return [f.name for f in dataclasses.fields(value) if f.name not in _NO_TREES]
