@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NoReturn
@@ -15,9 +15,11 @@ from dpframe.aggregates.registry import BY_KIND
 from dpframe.aggregates.spec import PLACEHOLDER, AggregateSpec, OutputSpec
 from dpframe.core.exact import Number, exact
 from dpframe.errors import InvalidBudget, UnsupportedOperation
+from dpframe.parse.size import shown
 from dpframe.sealed import all_sealed
 
 _COUNTER = itertools.count()
+_LONGEST = 10_000
 _HOW = (
     "run it on a private frame: session.protect(frame, unit=dp.Rows()).select(...).collect("
     "epsilon=...)"
@@ -112,11 +114,12 @@ class DPExpr(pl.Expr):
 
     def _post(self, symbol: str, method: str, other: Any, mirrored: bool = False) -> DPExpr:
         mine = self._spec
-        aggregates, theirs, text = _operand(other, symbol, self._words())
+        aggregates, theirs, text = _operand(other, symbol, self._words)
         left = _post_of(mine)
         post = getattr(left, method)(theirs)
         mine_text = _bracketed(mine)
         words = f"{text} {symbol} {mine_text}" if mirrored else f"{mine_text} {symbol} {text}"
+        _require_short(words)
         merged: Mapping[str, AggregateSpec] = (
             {**aggregates, **mine.aggregates} if mirrored else {**mine.aggregates, **aggregates}
         )
@@ -166,7 +169,7 @@ class DPExpr(pl.Expr):
 
     def __neg__(self) -> DPExpr:
         spec = self._spec
-        words = f"-{_bracketed(spec)}"
+        words = _require_short(f"-{_bracketed(spec)}")
         return DPExpr(OutputSpec(spec.aggregates, -_post_of(spec), words, spec.alias))
 
     def __pos__(self) -> DPExpr:
@@ -201,7 +204,7 @@ class DPExpr(pl.Expr):
                 where=f"{self._words()}.{method}({said})",
                 remedy="pass numbers, as in Polars",
             ) from None
-        words = f"{_bracketed(spec)}.{method}({said})"
+        words = _require_short(f"{_bracketed(spec)}.{method}({said})")
         return DPExpr(OutputSpec(spec.aggregates, post, words, spec.alias))
 
 
@@ -295,6 +298,19 @@ def _weight(weight: Number, kind: str) -> Fraction:
     return number
 
 
+def _require_short(words: str) -> str:
+    """Arithmetic that can be shown: it is as long as it is deep, and longer where a part is used
+    several times.
+    """
+    if len(words) <= _LONGEST:
+        return words
+    raise UnsupportedOperation(
+        f"arithmetic of dp expressions takes more than {_LONGEST} characters to write",
+        where=f"{words[:100]}...",
+        remedy="release its parts, and compute with the released numbers",
+    )
+
+
 def _post_of(spec: OutputSpec) -> pl.Expr:
     return pl.col(next(iter(spec.aggregates))) if spec.post is None else spec.post
 
@@ -303,16 +319,18 @@ def _bracketed(spec: OutputSpec) -> str:
     return spec.words if spec.post is None else f"({spec.words})"
 
 
-def _operand(other: Any, symbol: str, mine: str) -> tuple[Mapping[str, AggregateSpec], Any, str]:
+def _operand(
+    other: Any, symbol: str, mine: Callable[[], str]
+) -> tuple[Mapping[str, AggregateSpec], Any, str]:
     """The other side of an operator: a dp expression or a constant."""
     if isinstance(other, DPExpr):
         return other._spec.aggregates, _post_of(other._spec), _bracketed(other._spec)
     if isinstance(other, (pl.Expr, pl.Series)):
-        raise _no_rows(f"{mine} {symbol} {_shown(other)}", symbol)
+        raise _no_rows(f"{mine()} {symbol} {_shown(other)}", symbol)
     if not isinstance(other, (int, float, Decimal, np.number)):
         raise UnsupportedOperation(
             f"a dp result cannot be combined with a {type(other).__name__}",
-            where=f"{mine} {symbol} {other!r}",
+            where=f"{mine()} {symbol} {other!r}",
             remedy="use numbers or other dp expressions; everything else can be done after release",
         )
     number = other.item() if isinstance(other, np.number) else other
@@ -343,7 +361,4 @@ def _shown(operand: pl.Expr | pl.Series) -> str:
     """An operand in a message; a Series may hold data, so its values are not shown."""
     if isinstance(operand, pl.Series):
         return f"a Series of type {operand.dtype}"
-    try:
-        return str(operand)
-    except Exception:  # a broken Polars repr must not hide the real message
-        return "expression"
+    return shown(operand)

@@ -17,6 +17,7 @@ from dpframe.api.query import PrivateQuery
 from dpframe.api.shortcuts import Shortcuts
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.frames.groups import Groups
+from dpframe.parse.size import shown
 from dpframe.sealed import all_sealed
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def asked_of(
         if not isinstance(expression, DPExpr):
             raise UnsupportedOperation(
                 "only dp expressions can be aggregated privately",
-                where=str(expression),
+                where=shown(expression) if isinstance(expression, pl.Expr) else str(expression),
                 remedy=_instead(frame, expression),
             )
         specs.append(output_of(expression, alias))

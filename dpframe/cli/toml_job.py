@@ -63,6 +63,7 @@ from dpframe.api.session import Session
 from dpframe.cli.input import BadInput
 from dpframe.core.units import Identifier, Rows, Unit
 from dpframe.errors import DPFrameError, UnsupportedOperation
+from dpframe.parse.size import require_short_sql
 from dpframe.rows.failures import FAILURES
 
 _TABLES = {"output", "session", "source", "query", "spend"}
@@ -214,7 +215,9 @@ def _sql(text: object) -> pl.Expr:
     if not isinstance(text, str):
         raise _WrongError(f"an expression is text, not {text!r}")
     try:
-        return pl.sql_expr(text)
+        return pl.sql_expr(require_short_sql(text))
+    except DPFrameError:
+        raise
     except FAILURES as error:  # Polars has a class for each way to be wrong
         raise UnsupportedOperation(
             f"this is not an SQL expression ({type(error).__name__})",

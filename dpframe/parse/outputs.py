@@ -15,6 +15,7 @@ from dpframe.core.dtypes import FLOAT64
 from dpframe.core.tree import Tree
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.parse.reader import read
+from dpframe.parse.size import TooLargeError, serialised, too_large
 from dpframe.rows.fold import domain, words
 from dpframe.rows.polars_dtypes import to_polars
 
@@ -98,6 +99,10 @@ def _expand(spec: OutputSpec, schema: Mapping[str, Any]) -> list[Output]:
 def _post_tree(post: pl.Expr, placeholders: Iterable[str]) -> Tree | None:
     """Arithmetic on results as a tree; None for what is not arithmetic on numbers."""
     numbers = {placeholder: pl.Float64() for placeholder in placeholders}
+    try:
+        serialised(post)
+    except TooLargeError:
+        raise too_large("agg") from None
     try:
         (named,) = read(post, numbers, what="agg")
         domain(named.tree, {p: Domain(FLOAT64) for p in numbers})

@@ -30,9 +30,7 @@ from dpframe.parse.literals import cast_literal, read_literal
 from dpframe.parse.messagepack import decode
 from dpframe.parse.names import output_name
 from dpframe.parse.selectors import expand, unknown_column
-
-MAX_DEPTH = 150
-MAX_NODES = 20_000
+from dpframe.parse.size import MAX_DEPTH, MAX_NODES, TooLargeError, serialised, too_large
 
 _BINARY = {
     "Plus": "add",
@@ -84,7 +82,10 @@ def read(
         For bounds, breaks or replacements that contradict themselves.
     """
     parsed = _as_expression(expression, what)
-    text = _serialise(parsed, what)
+    try:
+        text = _serialise(parsed, what)
+    except TooLargeError:
+        raise too_large(what) from None
     try:
         node = _load(text, parsed)
         several = any(sign in text for sign in _SEVERAL_OUTPUTS)
@@ -93,14 +94,8 @@ def read(
         if several and outputs:
             _check_distinct(outputs)
         return outputs
-    except (_TooDeepError, RecursionError):
-        raise UnsupportedOperation(
-            f"the expression is nested more than {MAX_DEPTH} levels deep, "
-            f"or has more than {MAX_NODES} parts",
-            where=what,
-            remedy="split it over several with_columns, or use pl.sum_horizontal, is_in or "
-            "replace instead of long chains",
-        ) from None
+    except (TooLargeError, RecursionError):
+        raise too_large(what) from None
     except DPFrameError as error:
         raise error.at(_where(parsed, text, what)) from None
 
@@ -124,8 +119,8 @@ def _as_expression(value: Any, what: str) -> pl.Expr:
 
 def _serialise(expression: pl.Expr, what: str) -> str:
     try:
-        return expression.meta.serialize(format="json")
-    except DPFrameError:
+        return serialised(expression)
+    except (DPFrameError, TooLargeError):
         raise
     except Exception:
         shown = str(expression)
@@ -157,10 +152,6 @@ def _check_distinct(outputs: tuple[Named, ...]) -> None:
         )
 
 
-class _TooDeepError(Exception):
-    """More levels or parts than an expression may have."""
-
-
 class _Reader:
     """Reads one expanded expression, counting its parts."""
 
@@ -176,7 +167,7 @@ class _Reader:
     def _node(self, node: Any, depth: int) -> Operand:
         self._nodes += 1
         if depth > MAX_DEPTH or self._nodes > MAX_NODES:
-            raise _TooDeepError
+            raise TooLargeError
         if not isinstance(node, dict) or len(node) != 1:
             raise refuse(node_name(node, None) if isinstance(node, str) else "an unknown function")
         [(kind, body)] = node.items()

@@ -13,7 +13,8 @@ from dpframe.core.dtypes import FLOAT64, INT64, STRING
 from dpframe.core.tree import Call, Column, Literal, Named, call, walk
 from dpframe.errors import DPFrameError, UnknownColumn, UnsupportedOperation
 from dpframe.parse.build import OPERATIONS, make
-from dpframe.parse.reader import MAX_DEPTH, read
+from dpframe.parse.reader import read
+from dpframe.parse.size import MAX_DEPTH
 
 from .spellings import SCHEMA, SPELLINGS, evaluate
 
