@@ -157,12 +157,12 @@ def test_mixtures_run(seed: int) -> None:
 
 def test_sizes_were_exponential() -> None:
     """The law can fail: without columns for operands the same expressions double at each level."""
-    inline = [len(lower(deep(n), COLUMNS).meta.root_names()) for n in (2, 4, 6)]
-    assert inline[2] > 4 * inline[1] > 16 * inline[0] / 2
+    inline = [len(lower(deep(n), COLUMNS).meta.root_names()) for n in (1, 2, 3)]
+    assert inline[2] > 4 * inline[1] > 16 * inline[0]
 
 
 def deep(levels: int) -> Tree:
-    return nested('pl.col("f64") / pl.col("f64b")', "f64b", levels)
+    return nested('pl.col("f64") ** pl.col("f64b")', "f64b", levels)
 
 
 # --------------------------------------------------------------------------- the same values
@@ -200,23 +200,23 @@ def test_bound_operands_always_give_the_same_values(nests: list[Tree], tight: bo
 # ------------------------------------------------------------------------- wherever they are
 
 PEOPLE = dp.Session(epsilon=1).protect(NASTY.select("i64", "f64", "f64b", "b", "d"), dp.Rows())
-RATIO = functools.reduce(lambda e, _: pl.col("f64") / e, range(25), pl.col("f64b"))
+POWER = functools.reduce(lambda e, _: pl.col("f64") ** e, range(25), pl.col("f64b"))
 DAY = functools.reduce(lambda e, _: e.dt.round("1mo"), range(12), pl.col("d"))
 PLACES: dict[str, Any] = {
-    "filter": lambda: PEOPLE.filter(RATIO > 1, DAY.is_not_null()).dp_count(),
-    "with_columns": lambda: PEOPLE.with_columns(r=RATIO).dp_sum("r", (0, 1)),
-    "select": lambda: PEOPLE.select(r=RATIO).dp_sum("r", (0, 1)),
-    "sum": lambda: PEOPLE.dp_sum(RATIO, (0, 1)),
-    "variance": lambda: PEOPLE.agg(RATIO.dp_var((0, 1)).alias("v")),
-    "count": lambda: PEOPLE.agg(RATIO.dp_count().alias("v")),
+    "filter": lambda: PEOPLE.filter(POWER > 1, DAY.is_not_null()).dp_count(),
+    "with_columns": lambda: PEOPLE.with_columns(r=POWER).dp_sum("r", (0, 1)),
+    "select": lambda: PEOPLE.select(r=POWER).dp_sum("r", (0, 1)),
+    "sum": lambda: PEOPLE.dp_sum(POWER, (0, 1)),
+    "variance": lambda: PEOPLE.agg(POWER.dp_var((0, 1)).alias("v")),
+    "count": lambda: PEOPLE.agg(POWER.dp_count().alias("v")),
     "distinct": lambda: PEOPLE.agg(DAY.dt.year().dp_n_unique().alias("v")),
-    "bins": lambda: PEOPLE.dp_histogram(RATIO.alias("r"), [float(i) for i in range(60)]),
-    "categories": lambda: PEOPLE.dp_histogram((RATIO > 1).alias("r")),
-    "quantile": lambda: PEOPLE.agg(RATIO.dp_median((0, 1)).alias("v")),
-    "candidates": lambda: PEOPLE.agg(RATIO.dp_median(candidates=[0, 1]).alias("v")),
+    "bins": lambda: PEOPLE.dp_histogram(POWER.alias("r"), [float(i) for i in range(60)]),
+    "categories": lambda: PEOPLE.dp_histogram((POWER > 1).alias("r")),
+    "quantile": lambda: PEOPLE.agg(POWER.dp_median((0, 1)).alias("v")),
+    "candidates": lambda: PEOPLE.agg(POWER.dp_median(candidates=[0, 1]).alias("v")),
     "group": lambda: PEOPLE.group_by(y=DAY.dt.year(), keys=[2000, 2001]).agg(dp.count()),
-    "argmax": lambda: PEOPLE.dp_argmax((RATIO > 1).alias("r"), score=RATIO.clip(0, 1)),
-    "part": lambda: PEOPLE.session.partition(PEOPLE, RATIO > 1, [True, False])[True].dp_count(),
+    "argmax": lambda: PEOPLE.dp_argmax((POWER > 1).alias("r"), score=POWER.clip(0, 1)),
+    "part": lambda: PEOPLE.session.partition(PEOPLE, POWER > 1, [True, False])[True].dp_count(),
 }
 
 
@@ -225,7 +225,7 @@ def test_operands_are_bound_in_every_place(place: str) -> None:
     query = PLACES[place]()
     asked = query_of(query)
     for lowered in lower_query(asked.relation, asked.groups, tables_of(asked), NASTY.lazy()):
-        assert len(lowered.frame.explain(optimized=False)) < 60_000
+        assert len(lowered.frame.explain(optimized=False)) < 200_000
     query.plan(epsilon="0.01")
     query.collect(epsilon="0.01")
 
@@ -243,7 +243,7 @@ def test_steps_leave_no_columns_behind() -> None:
 
 def test_operands_never_take_the_name_of_a_column() -> None:
     named = {f"operand {i}": pl.col("f64") + i for i in range(9)}
-    frame = PEOPLE.with_columns(**named).with_columns(r=RATIO)
+    frame = PEOPLE.with_columns(**named).with_columns(r=POWER)
     assert frame.schema.keys() == {*PEOPLE.schema, *named, "r"}
     assert frame.select(*(pl.col(n) for n in named), "r").dp_sum("r", (0, 1)).plan(epsilon="0.01")
 

@@ -38,7 +38,7 @@ DEEP: dict[str, Callable[[int], pl.Expr]] = {
 
 
 OPERATORS = ("sum", "sum from the right", "and", "or")
-"""Polars itself ends the process where much deeper ones, or others so deep, are built or dropped."""
+"""Polars itself ends the process where much deeper ones, or others so deep, are built."""
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_long_sql_in_jobs_is_refused(
 def test_lists_in_sql_may_be_long() -> None:
     numbers = ", ".join(str(i) for i in range(20_000))
     texts = ", ".join(f"'it''s and {i}'" for i in range(20_000))
-    for values in (numbers, texts, f"{numbers}, 1.5, 2e9"):
+    for values in (numbers, texts, f"{numbers}, 1.5"):
         pl.sql_expr(require_short_sql(f"x in ({values})"))
     with pytest.raises(dp.UnsupportedOperation, match="words"):
         require_short_sql("x in (" + ", ".join(["y"] * (MAX_SQL + 1)) + ")")
