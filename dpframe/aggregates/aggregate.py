@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.aggregates.error_rules import ErrorRule, PartError
+from dpframe.aggregates.joint_noise import JointNoise
 from dpframe.aggregates.part import Part
 from dpframe.aggregates.request import Request, Scope
 
@@ -89,14 +90,21 @@ class Aggregate(ABC):
         return None
 
     def interval(
-        self, request: Request, scope: Scope, values: Sequence[Noisy], reach: Sequence[int]
+        self,
+        request: Request,
+        scope: Scope,
+        values: Sequence[Noisy],
+        noise: JointNoise,
+        level: Fraction,
     ) -> tuple[pl.Series, pl.Series] | None:
-        """Where the exact result lies when the noise of part i is at most `reach[i]`; None for a
-        result that is no number. Post-processing: it depends on the noisy integers alone.
+        """Where the exact result lies with probability `level`, given the joint law of the noise of
+        the parts; None for a result that is no number. Post-processing: it depends on the noisy
+        integers alone.
         """
         if not self.monotone:
             return None
-        ((noisy, most),) = zip(values, reach, strict=True)
+        (noisy,) = values
+        most = noise.reach(0, level)
         low, high = shifted(noisy, -most), shifted(noisy, most)
         return self.combine(request, scope, [low]), self.combine(request, scope, [high])
 

@@ -31,6 +31,8 @@ _ATOMS: Final = 48
 """Noise within so many steps is taken number by number."""
 _FINER: Final = 16
 _MOST: Final = 400
+_NOTHING: Final = 1e-4
+"""All slices that are left out together have no more than this share of what may be missed."""
 _WIDEST: Final = 0.25
 """Of knots, in standard deviations."""
 
@@ -68,6 +70,18 @@ class JointNoise(Hashable, Protocol):
         """Whether each noise alone may change its sign and the law stays the same."""
         ...
 
+    def unit(self, part: int) -> float:
+        """What a step of one part is."""
+        ...
+
+    def reach(self, part: int, level: Fraction) -> int:
+        """The least a with P(|noise of the part| <= a) >= level, in steps."""
+        ...
+
+    def of(self, parts: tuple[int, ...]) -> JointNoise:
+        """The law of some of the noises."""
+        ...
+
     def slices(self, miss: float, pull: tuple[float, ...]) -> Slices:
         """Its law, for probabilities of about `miss`.
 
@@ -98,6 +112,15 @@ class Independent:
     def even(self) -> bool:
         return True
 
+    def unit(self, part: int) -> float:
+        return float(self.parts[part][1])
+
+    def reach(self, part: int, level: Fraction) -> int:
+        return self.parts[part][0].quantile(level)
+
+    def of(self, parts: tuple[int, ...]) -> Independent:
+        return Independent(tuple(self.parts[part] for part in parts))
+
     def slices(self, miss: float, pull: tuple[float, ...]) -> Slices:
         return _independent(self.parts, miss, pull)
 
@@ -116,9 +139,11 @@ def _independent(
         others = [np.repeat(other, points.size) for other in others]
         others.append(np.tile(points * float(size), weights.size))
         weights = np.outer(weights, masses).reshape(-1)
+    kept = weights > miss * _NOTHING / weights.size
+    weights = weights[kept] / weights[kept].sum()
     return Slices(
         weights,
-        tuple(others),
+        tuple(other[kept] for other in others),
         above=lambda x: first.above(x / unit),
         below=lambda x: first.above(-x / unit),  # symmetric
     )

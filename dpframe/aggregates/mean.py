@@ -10,14 +10,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.aggregates.aggregate import Aggregate, Noisy, Use, shifted
+from dpframe.aggregates.aggregate import Aggregate, Noisy, Use
 from dpframe.aggregates.count import count_of, units_with
 from dpframe.aggregates.error_rules import ErrorRule, MeanError, VarianceError
+from dpframe.aggregates.joint_noise import JointNoise
+from dpframe.aggregates.mean_interval import mean_ends
 from dpframe.aggregates.part import Additive, Table
 from dpframe.aggregates.per_unit import is_per_unit, total_of
 from dpframe.aggregates.request import Request, Scope
 from dpframe.aggregates.statistics import GridSum, SquareSum, Statistic
 from dpframe.aggregates.values import Value, as_series, bounds_of, numeric_value, show_value
+from dpframe.aggregates.variance_interval import variance_ends
 from dpframe.core.exact import show
 from dpframe.core.grid import Grid, grid_for
 from dpframe.errors import UnsupportedOperation
@@ -72,13 +75,22 @@ class Mean(Aggregate):
         return as_series(request.name, mean, value.domain.dtype)
 
     def interval(
-        self, request: Request, scope: Scope, values: Sequence[Noisy], reach: Sequence[int]
+        self,
+        request: Request,
+        scope: Scope,
+        values: Sequence[Noisy],
+        noise: JointNoise,
+        level: Fraction,
     ) -> tuple[pl.Series, pl.Series]:
         value, centred, (lo, hi) = _centred(request, scope, "mean")
-        dtype = value.domain.dtype
-        ratios = _ratio_range(values[0], reach[0], values[1], reach[1], centred.step)
-        ends = (np.clip(r + float(centred.centre), float(lo), float(hi)) for r in ratios)
-        low, high = (np.where(values[1].reshape(-1) >= 1, end, np.nan) for end in ends)
+        dtype, half = value.domain.dtype, float(hi - lo) / 2
+        total, count = (part.reshape(-1).astype(np.float64) for part in values)
+        low, high = mean_ends(total * float(centred.step), count, noise, half, 1 - level)
+        bias = 0.0 if value.is_whole and centred.is_exact else float(centred.bias_per_row)
+        low, high = float(centred.centre) + low - bias, float(centred.centre) + high + bias
+        released = _ratio(values[0], values[1], centred.step)[0] + float(centred.centre)
+        released = np.clip(released, float(lo), float(hi))
+        low, high = _holding(low, high, released, float(lo), float(hi))
         if dtype.is_temporal:  # which are whole
             low, high = np.floor(low), np.ceil(high)
         return as_series(request.name, low, dtype), as_series(request.name, high, dtype)
@@ -158,31 +170,36 @@ class Variance(Aggregate):
         )
 
     def interval(
-        self, request: Request, scope: Scope, values: Sequence[Noisy], reach: Sequence[int]
+        self,
+        request: Request,
+        scope: Scope,
+        values: Sequence[Noisy],
+        noise: JointNoise,
+        level: Fraction,
     ) -> tuple[pl.Series, pl.Series]:
-        low, high = self._variance_range(request, scope, values, reach)
-        return (
-            pl.Series(request.name, low).fill_nan(None),
-            pl.Series(request.name, high).fill_nan(None),
-        )
+        low, high = self._variance_range(request, scope, values, noise, 1 - level)
+        return pl.Series(request.name, low), pl.Series(request.name, high)
 
     def _variance_range(
-        self, request: Request, scope: Scope, values: Sequence[Noisy], reach: Sequence[int]
+        self,
+        request: Request,
+        scope: Scope,
+        values: Sequence[Noisy],
+        noise: JointNoise,
+        miss: Fraction,
     ) -> tuple[Floats, Floats]:
-        _, centred, (lo, hi) = _centred(request, scope, self.kind)
-        squares = _square_grid(centred)
+        value, centred, (lo, hi) = _centred(request, scope, self.kind)
+        squares, half = _square_grid(centred), float(hi - lo) / 2
         ddof = int(request.parameters.get("ddof", 1))
-        noisy = values[2].reshape(-1)
-        q_lo, q_hi = _ratio_range(values[0], reach[0], noisy, reach[2], squares.step)
-        f_lo, f_hi = _ratio_range(values[1], reach[1], noisy, reach[2], centred.step)
-        most = np.maximum(f_lo * f_lo, f_hi * f_hi)
-        least = np.where((f_lo < 0) & (f_hi > 0), 0.0, np.minimum(f_lo * f_lo, f_hi * f_hi))
-        largest = float((hi - lo) ** 2 / 4)
-        few, many = _count_range(noisy, reach[2], ddof + 1)
-        low = np.clip(q_lo + float(squares.centre) - most, 0.0, largest) * (many / (many - ddof))
-        high = np.clip(q_hi + float(squares.centre) - least, 0.0, largest) * (few / (few - ddof))
-        known = noisy > ddof
-        return np.where(known, _down(low), np.nan), np.where(known, _up(high), np.nan)
+        square, total, count = (part.reshape(-1).astype(np.float64) for part in values)
+        second = square * float(squares.step) + float(squares.centre) * count
+        parts = (second, total * float(centred.step), count)
+        low, high = variance_ends(parts, noise, half, ddof, miss)
+        exact = value.is_whole and centred.is_exact
+        bias = float(squares.bias_per_row) + (0 if exact else half * float(centred.step))
+        low, high = low - bias * (ddof + 1), high + bias * (ddof + 1)
+        released = self._variance(request, scope, values)
+        return _holding(low, high, released, 0.0, half * half * (ddof + 1))
 
     def _variance(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> Floats:
         _, centred, (lo, hi) = _centred(request, scope, self.kind)
@@ -227,12 +244,17 @@ class StandardDeviation(Variance):
         return pl.Series(request.name, root).fill_nan(None)
 
     def interval(
-        self, request: Request, scope: Scope, values: Sequence[Noisy], reach: Sequence[int]
+        self,
+        request: Request,
+        scope: Scope,
+        values: Sequence[Noisy],
+        noise: JointNoise,
+        level: Fraction,
     ) -> tuple[pl.Series, pl.Series]:
-        low, high = self._variance_range(request, scope, values, reach)
+        low, high = self._variance_range(request, scope, values, noise, 1 - level)
         return (
-            pl.Series(request.name, _down(np.sqrt(low))).fill_nan(None),
-            pl.Series(request.name, _up(np.sqrt(high))).fill_nan(None),
+            pl.Series(request.name, _down(np.sqrt(low))),
+            pl.Series(request.name, _up(np.sqrt(high))),
         )
 
 
@@ -273,22 +295,17 @@ def _ratio(total: Noisy, count: Noisy, step: Fraction) -> tuple[Floats, Floats]:
     return total.reshape(-1).astype(np.float64) * float(step) / n, n
 
 
-def _count_range(count: Noisy, reach: int, least: int) -> tuple[Floats, Floats]:
-    """The fewest and most values that there can be, and at least `least`."""
-    few = np.maximum(shifted(count.reshape(-1), -reach), least).astype(np.float64)
-    many = np.maximum(shifted(count.reshape(-1), reach), least).astype(np.float64)
-    return few, many
-
-
-def _ratio_range(
-    total: Noisy, total_reach: int, count: Noisy, count_reach: int, step: Fraction
+def _holding(
+    low: Floats, high: Floats, released: Floats, least: float, most: float
 ) -> tuple[Floats, Floats]:
-    """The least and the largest total * step / count, for a count of at least 1."""
-    few, many = _count_range(count, count_reach, 1)
-    low = shifted(total.reshape(-1), -total_reach).astype(np.float64) * float(step)
-    high = shifted(total.reshape(-1), total_reach).astype(np.float64) * float(step)
-    least, largest = low / np.where(low < 0, few, many), high / np.where(high > 0, few, many)
-    return _down(least), _up(largest)
+    """Ends within what bounds allow, rounded outwards, around what is released.
+
+    Where no exact result is plausible (NaN) that is all that is left, or all that bounds allow
+    where nothing is released either.
+    """
+    low, high = np.fmin(low, released), np.fmax(high, released)
+    low, high = np.where(np.isnan(low), least, low), np.where(np.isnan(high), most, high)
+    return np.clip(_down(low), least, most), np.clip(_up(high), least, most)
 
 
 def _down(values: Floats) -> Floats:

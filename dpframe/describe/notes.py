@@ -28,6 +28,7 @@ from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.limits import decided_by
 from dpframe.frames.per_individual import PerIndividual
+from dpframe.mechanisms import NoisyThreshold
 from dpframe.plan import NoisyAggregate
 from dpframe.plan.definition import definition
 from dpframe.rows.fold import domain, words
@@ -248,6 +249,11 @@ def warnings_for(query: Query, releases: Sequence[NoisyAggregate], cost: Budget)
         )
     if query.groups is not None and query.groups.discovered:
         found.append("groups of few individuals are left out, also from whatever is added up later")
+    if any(isinstance(release.law, NoisyThreshold) for release in releases):
+        found.append(
+            "groups appear where a released number is large, so numbers of those near the "
+            "threshold are too large on average, and their intervals hold less often than they say"
+        )
     return tuple(found)
 
 

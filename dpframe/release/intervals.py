@@ -1,22 +1,31 @@
 """Intervals that hold the exact results with a given confidence: post-processing, so they are free.
 
-The noise of each part is at most a with some confidence, by the exact quantile of its law, so the
-part's exact integer is within a of the noisy one, and the exact result lies between what the ends
-make of it. Where a result has several parts each gets an equal share of what may go wrong (union
-bound). The ends of arithmetic follow by interval arithmetic.
+A number that noise is added to lies within the noise's exact quantile of what is released. Means
+and variances have sets of their own, from the joint law of their parts' noise (`mean_interval`,
+`variance_interval`). Sums with public factors and ratios of these, such as a sum over a count, are
+taken whole as well (`ratio_interval`). The ends of other arithmetic follow by interval arithmetic
+from those of its aggregates, each of which gets an equal share of what may go wrong (union bound).
+
+All that holds of groups that are listed, and of those that a draw of its own has found. A group
+that was found by its noisy number appears because that is large, so intervals of groups near the
+threshold hold less often than they say; plans with such groups warn of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TypeAlias
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from dpframe.aggregates.aggregate import Noisy
+from dpframe.aggregates.joint_noise import Independent, JointNoise
 from dpframe.aggregates.part import Part
 from dpframe.aggregates.query import Output
+from dpframe.aggregates.ratio_interval import ratio_ends, sum_reach
 from dpframe.aggregates.registry import BY_KIND
 from dpframe.aggregates.request import Request, Scope
 from dpframe.core.domain import Domain
@@ -25,16 +34,22 @@ from dpframe.core.exact import float_down, float_up
 from dpframe.core.interval import Interval
 from dpframe.core.tree import Tree
 from dpframe.mechanisms import AdditiveLaw, Law
+from dpframe.release.formula import Ratio, Sum, ratio_of
 from dpframe.rows.fold import domain
 
 Ends: TypeAlias = "tuple[pl.Series, pl.Series]"
-Laws: TypeAlias = "Mapping[tuple[Part, str], Law]"
+Key: TypeAlias = "tuple[Part, str]"
+Laws: TypeAlias = "Mapping[Key, Law]"
+Floats: TypeAlias = "NDArray[np.float64]"
+
+_TOGETHER = 3
+"""So many noises are taken together; more would need too many slices."""
 
 
 def interval_of(
     output: Output,
     scope: Scope,
-    noisy: Mapping[tuple[Part, str], Noisy],
+    noisy: Mapping[Key, Noisy],
     laws: Laws,
     confidence: Fraction,
 ) -> Ends | None:
@@ -42,14 +57,14 @@ def interval_of(
 
     Ends of arithmetic are null where nothing is known.
     """
-    parts = {
-        (use.part, request.mechanism)
-        for request in output.requests.values()
-        for use in BY_KIND[request.kind].uses(request, scope)
-    }
-    if not all(isinstance(laws.get(key), AdditiveLaw) for key in parts):
+    keys = {p: _keys(request, scope) for p, request in output.requests.items()}
+    if not all(isinstance(laws.get(key), AdditiveLaw) for used in keys.values() for key in used):
         return None  # the error of a selection is one of its score
-    level = 1 - (1 - confidence) / len(parts)
+    if output.post is not None and output.post_tree is not None:
+        whole = _whole(output, scope, keys, noisy, laws, confidence)
+        if whole is not None:
+            return whole
+    level = 1 - (1 - confidence) / len(set(keys.values()))
     found = {p: _request(r, scope, noisy, laws, level) for p, r in output.requests.items()}
     if output.post is None:
         return next(iter(found.values()))
@@ -59,21 +74,97 @@ def interval_of(
     return _arithmetic(output.name, output.post_tree, ends)
 
 
+def _keys(request: Request, scope: Scope) -> tuple[Key, ...]:
+    """The parts of a request, in order."""
+    uses = BY_KIND[request.kind].uses(request, scope)
+    return tuple((use.part, request.mechanism) for use in uses)
+
+
+def _noise_of(keys: Sequence[Key], laws: Laws) -> JointNoise:
+    """The joint law of the noise of parts."""
+    parts = []
+    for key in keys:
+        law = laws[key]
+        assert isinstance(law, AdditiveLaw)
+        parts.append((law, key[0].step))
+    return Independent(tuple(parts))
+
+
 def _request(
     request: Request,
     scope: Scope,
-    noisy: Mapping[tuple[Part, str], Noisy],
+    noisy: Mapping[Key, Noisy],
     laws: Laws,
     level: Fraction,
 ) -> Ends | None:
-    aggregate = BY_KIND[request.kind]
-    values, reach = [], []
-    for use in aggregate.uses(request, scope):
-        law = laws[(use.part, request.mechanism)]
-        assert isinstance(law, AdditiveLaw)
-        values.append(noisy[(use.part, request.mechanism)])
-        reach.append(law.quantile(level))
-    return aggregate.interval(request, scope, values, reach)
+    keys = _keys(request, scope)
+    values = [noisy[key] for key in keys]
+    return BY_KIND[request.kind].interval(request, scope, values, _noise_of(keys, laws), level)
+
+
+def _whole(
+    output: Output,
+    scope: Scope,
+    keys: Mapping[str, tuple[Key, ...]],
+    noisy: Mapping[Key, Noisy],
+    laws: Laws,
+    confidence: Fraction,
+) -> Ends | None:
+    """The ends of a sum, or a ratio of sums, of numbers that noise is added to; else None."""
+    assert output.post_tree is not None
+    ratio = ratio_of(output.post_tree)
+    parts = tuple(dict.fromkeys(key for used in keys.values() for key in used))
+    if ratio is None or len(parts) > _TOGETHER:
+        return None
+    if not all(_is_plain(request, scope) for request in output.requests.values()):
+        return None
+    places = {p: parts.index(used[0]) for p, used in keys.items()}
+    noise, miss = _noise_of(parts, laws), float(1 - confidence)
+    values = [noisy[key].reshape(-1).astype(np.float64) * float(key[0].step) for key in parts]
+    above = _sum(ratio.above, places, values)
+    factors = _factors(ratio, places, len(parts))
+    if ratio.below.is_constant:
+        scale = float(ratio.below.constant)
+        reach = sum_reach(noise, factors[0], miss) / abs(scale)
+        return _series(output.name, above / scale - reach, above / scale + reach)
+    low, high = ratio_ends(above, _sum(ratio.below, places, values), noise, factors, miss)
+    return _series(output.name, low, high)
+
+
+def _is_plain(request: Request, scope: Scope) -> bool:
+    """Whether a result is the number of its part as it is."""
+    tree = request.tree if request.kind == "sum" else None
+    if tree is not None and domain(tree, scope.facts.columns).dtype.is_temporal:
+        return False
+    return BY_KIND[request.kind].monotone and not request.parameters.get("nonnegative")
+
+
+def _sum(form: Sum, places: Mapping[str, int], values: Sequence[Floats]) -> Floats:
+    found = np.full(values[0].shape, float(form.constant))
+    for placeholder, factor in form.factors.items():
+        found = found + float(factor) * values[places[placeholder]]
+    return found
+
+
+def _factors(
+    ratio: Ratio, places: Mapping[str, int], size: int
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """By part, of the sums above and below."""
+    found = []
+    for form in (ratio.above, ratio.below):
+        row = [Fraction(0)] * size
+        for placeholder, factor in form.factors.items():
+            row[places[placeholder]] += factor
+        found.append(tuple(map(float, row)))
+    return found[0], found[1]
+
+
+def _series(name: str, low: Floats, high: Floats) -> Ends:
+    """Ends rounded outwards, null where there are none."""
+    margin = 2.0**-48
+    ends = (low - np.abs(low) * margin, high + np.abs(high) * margin)
+    lower, upper = (pl.Series(name, end, dtype=pl.Float64).fill_nan(None) for end in ends)
+    return lower, upper
 
 
 def _arithmetic(name: str, tree: Tree, ends: Mapping[str, Ends]) -> Ends | None:
