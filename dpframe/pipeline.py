@@ -48,6 +48,8 @@ from dpframe.errors import EngineError, LedgerError, UnsupportedOperation
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
 from dpframe.infer import PlannedUse, parts_of
+from dpframe.ledger.approvals import Requirement
+from dpframe.ledger.bound import StatedBudget
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import Share
 from dpframe.lower import Place, mark_used, require_threads
@@ -213,18 +215,27 @@ def on_part(prepared: Prepared, share: Share) -> Prepared:
     return replace(prepared, plan=replace(prepared.plan, share=share))
 
 
+def stating(prepared: Prepared, budget: StatedBudget) -> Prepared:
+    """A plan that says which budget it is to be charged to."""
+    return replace(prepared, plan=replace(prepared.plan, budget=budget))
+
+
 def run(
     prepared: Prepared,
     place: Place,
     ledger: Ledger,
     interval: Number | None = None,
+    approval: Requirement | None = None,
 ) -> pl.DataFrame:
-    """Charge, compute, release; with intervals of the given confidence, if any.
+    """Charge, compute, release; with intervals of the given confidence, if any, and only by an
+    approval where one is needed.
 
     Raises
     ------
     BudgetExceeded
         Before any data is read; nothing is charged then.
+    PlanMismatch
+        When no approval counts that it needs; nothing is charged then either.
     LedgerError
         When the charge, or that its release is done, cannot be recorded.
     EngineError
@@ -242,7 +253,7 @@ def run(
     unit = query.relation.facts.unit.kind
     with progress() as shown:
         shown.stage("charging the budget")
-        entry = ledger.charge(prepared.plan.cost, prepared.plan.fingerprint, unit)
+        entry = ledger.charge(prepared.plan.cost, prepared.plan.fingerprint, unit, approval)
         result = _released(prepared, place, tables, laws, confidence, shown)
     if isinstance(result, pl.DataFrame):
         ledger.settle(entry, "released")  # if this fails, nothing comes out

@@ -6,10 +6,10 @@ import shlex
 from collections.abc import Sequence
 
 from dpframe.errors import DPFrameError, PlanMismatch
-from dpframe.ledger.approvals import Approval, valid
+from dpframe.ledger.approvals import Approval, Requirement, valid
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.place import DEFAULT_NAME
-from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey
+from dpframe.ledger.signatures import KEY_VARIABLE
 from dpframe.plan import Plan
 
 _MOST = 20
@@ -20,10 +20,10 @@ _COMPARED = 100
 milliseconds, or some fifty where many parts share a cost."""
 
 
-def require_approved(plan: Plan, ledger: Ledger, name: str) -> None:
-    """Refuse a plan whose fingerprint nobody approved for the budget of that name.
+def require_approved(plan: Plan, ledger: Ledger, name: str, needed: Requirement) -> None:
+    """Refuse a plan whose fingerprint nobody approved for the budget of that name as it is now.
 
-    Approvals are only ever added, so one that is there now is there when the plan is charged.
+    The charge asks again, for an approval may be used up or revoked meanwhile.
 
     Raises
     ------
@@ -32,15 +32,17 @@ def require_approved(plan: Plan, ledger: Ledger, name: str) -> None:
     LedgerError
         When the key in the environment is none.
     """
-    fingerprint, key = plan.fingerprint, ApprovalKey.from_environment()
+    fingerprint, identity, bound = plan.fingerprint, ledger.identity or "", ledger.bound
     approvals = ledger.approvals
-    if any(valid((a for a in approvals if a.fingerprint == fingerprint), key)):
+    same = [a for a in approvals if a.fingerprint == fingerprint]
+    if any(needed.counting(same, identity, bound)):
         return
-    counted = tuple(valid(approvals, key))
+    counted = tuple(valid(approvals, needed.key))
     unsigned = len(approvals) - len(counted)
+    lapsed = [a for a in same if a in counted]
+    why = needed.reasons(lapsed, identity, bound) if lapsed else f"; {_nearest(plan, counted)}"
     raise PlanMismatch(
-        f"the plan {fingerprint[:16]} is not approved{_unsigned(unsigned)}; "
-        f"{_nearest(plan, counted)}",
+        f"the plan {fingerprint[:16]} is not approved{_unsigned(unsigned)}{why}",
         remedy="have it reviewed: write it with plan.to_json(), then "
         f"`dpframe approve PLAN.json --by WHO --ledger WHERE{_option(name)}`",
     )

@@ -26,9 +26,12 @@ from dpframe.core.units import Unit, as_unit
 from dpframe.errors import InvalidBudget, LedgerError, UnsupportedOperation
 from dpframe.frames.facts import protected_facts
 from dpframe.frames.relation import Relation
+from dpframe.ledger.approvals import Requirement
+from dpframe.ledger.bound import StatedBudget
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import Partition, PartLedger
 from dpframe.ledger.place import DEFAULT_NAME, open_ledger
+from dpframe.ledger.signatures import ApprovalKey
 from dpframe.plan import Plan
 from dpframe.plots import plot_budget
 from dpframe.sealed import all_sealed
@@ -373,9 +376,12 @@ class Session:
         prepared = payer._prepared(query, Spend(epsilon, delta, rho, accuracy, split))
         asked, source, _ = parts(query)
         place = source.opened(asked.relation.token, engine)
+        needed = None
         if payer._needs_approval:
-            require_approved(prepared.plan, payer._ledger, payer._name or DEFAULT_NAME)
-        result = pipeline.run(prepared, place, payer._ledger, interval)
+            needed = Requirement(ApprovalKey.from_environment())
+            name = payer._name or DEFAULT_NAME
+            require_approved(prepared.plan, payer._ledger, name, needed)
+        result = pipeline.run(prepared, place, payer._ledger, interval, needed)
         self._unit = prepared.query.relation.facts.unit
         return Release(result, prepared.plan, prepared.plan.cost)
 
@@ -393,9 +399,16 @@ class Session:
         spend = asked_for.within(asked, self._measure, remaining, in_rho=self._in_rho)
         split = asked_for.split
         prepared = prepare(query, spend, remaining, split, charge_rho=self._in_rho)
+        prepared = pipeline.stating(prepared, self._stated())
         if isinstance(self._ledger, PartLedger):
             return pipeline.on_part(prepared, self._ledger.share(prepared.plan.cost))
         return prepared
+
+    def _stated(self) -> StatedBudget:
+        """The budget that plans are to be charged to, as reviewers read it."""
+        identity, bound = self._ledger.identity, self._ledger.bound
+        name = self._name if identity is None else self._name or DEFAULT_NAME
+        return StatedBudget(name, identity, bound.whole, bound.counted)
 
     @property
     def _discovers(self) -> bool:

@@ -14,8 +14,10 @@ from dpframe.core.units import Identifier, Rows
 from dpframe.errors import InvalidBudget
 from dpframe.ledger import budgets, report
 from dpframe.ledger.amounts import exact_words
+from dpframe.ledger.approvals import Terms, approve, approver, counting
 from dpframe.ledger.chain import Account
 from dpframe.ledger.place import DEFAULT_NAME, store_at
+from dpframe.ledger.signatures import ApprovalKey
 
 _AMOUNTS = ("epsilon", "delta", "rho")
 _WHERE = "path, or sqlite:/// or postgresql:// URL"
@@ -85,6 +87,11 @@ def _add_owners(acts: Any) -> None:
     granted = _added(acts, "grant", "raise a budget, on record", _grant, named="required")
     for name in _AMOUNTS:
         granted.add_argument(f"--{name}", metavar="MORE", help="what is added")
+    granted.add_argument(
+        "--keep-approvals",
+        action="store_true",
+        help="approve for the new amount what counts now; otherwise plans need approval again",
+    )
     for parser in (closed, granted):
         parser.add_argument("--by", required=True, metavar="WHO")
         parser.add_argument("--reason", required=True, metavar="WHY")
@@ -169,7 +176,16 @@ def _grant(parsed: Parsed) -> int:
     store = store_at(parsed.ledger, create=False)
     given = {name: getattr(parsed, name) for name in _AMOUNTS}
     amounts = {name: more for name, more in given.items() if more is not None}
+    key = ApprovalKey.from_environment() if parsed.keep_approvals else None
+    kept = []
+    if parsed.keep_approvals:  # what would be refused later is refused before the grant
+        approver(parsed.by, key)
+        kept = counting(store, parsed.name, key)
     made = budgets.grant(store, parsed.name, amounts, parsed.by, parsed.reason, rho_within)
+    for found in kept:
+        terms = Terms(found.left, found.until)
+        print_, document = found.fingerprint, found.document
+        approve(store, parsed.name, print_, document, parsed.by, key, terms)
     return _told(parsed, made)
 
 

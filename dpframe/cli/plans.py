@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import argparse
 import json
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 from dpframe.api.approval import nearest
 from dpframe.cli.input import BadInput, plan_in
 from dpframe.cli.job import is_job, read_job
-from dpframe.cli.output import say
+from dpframe.cli.output import Announced, say
 from dpframe.cli.pins import add_pins, pinned
+from dpframe.cli.stated import name_of, require_stated
 from dpframe.errors import UnsupportedOperation
-from dpframe.ledger.approvals import approve, valid
+from dpframe.ledger.amounts import exact_words
+from dpframe.ledger.approvals import Terms, approve, approver, revoke, valid
+from dpframe.ledger.bound import Bound
 from dpframe.ledger.place import DEFAULT_NAME, store_at
 from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey, new_pair
 from dpframe.plan import Plan
@@ -131,15 +135,21 @@ def _add_approve(commands: Any) -> None:
     )
     added.add_argument("plan", type=Path, metavar="PLAN.json", nargs="?")
     added.add_argument("--by", metavar="WHO", help="who approves it")
-    added.add_argument(
-        "--ledger", metavar="WHERE", help="path, or sqlite:/// or postgresql:// URL; made if new"
-    )
+    added.add_argument("--ledger", metavar="WHERE", help="path, or sqlite:/// or postgresql:// URL")
     added.add_argument(
         "--name",
         metavar="BUDGET",
-        default=DEFAULT_NAME,
-        help='of the budget that the plan will be charged to: the session\'s name, else "default"',
+        help="of the budget that the plan is to be charged to; the one that it states, else "
+        '"default", if left out',
     )
+    added.add_argument("--runs", type=int, metavar="N", help="how often it may run")
+    added.add_argument(
+        "--until", type=date.fromisoformat, metavar="DATE", help="the last day, such as 2027-01-01"
+    )
+    added.add_argument(
+        "--revoke", metavar="FINGERPRINT", help="take back all approvals of a plan instead"
+    )
+    added.add_argument("--reason", metavar="WHY", help="of --revoke")
     added.add_argument(
         "--new-key", action="store_true", help="print a new pair of keys to sign and verify with"
     )
@@ -156,34 +166,57 @@ def _approve(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> int
         print(f"for reviewers, who keep it secret:\n  {KEY_VARIABLE}={private}")
         print(f"for jobs, which can only verify with it:\n  {KEY_VARIABLE}={public}")
         return 0
-    missing = [name for name in ("plan", "by", "ledger") if getattr(parsed, name) is None]
+    needed = ("by", "ledger") if parsed.revoke else ("plan", "by", "ledger")
+    missing = [name for name in needed if getattr(parsed, name) is None]
     if missing:
         parser.error(f"missing: {', '.join(_ARGUMENTS[name] for name in missing)}")
-    plan, key = plan_in(parsed.plan), ApprovalKey.from_environment()
-    store = store_at(parsed.ledger)
-    chain = store.read()
-    known = nearest(plan, tuple(valid(chain.approvals.get(parsed.name, []), key)))
-    new = not chain.length
-    approve(store, parsed.name, plan.fingerprint, plan.to_json(None), parsed.by, key)
+    return _revoke(parsed) if parsed.revoke else _approve_plan(parsed)
+
+
+def _revoke(parsed: argparse.Namespace) -> int:
+    store, name = store_at(parsed.ledger, create=False), parsed.name or DEFAULT_NAME
+    found = revoke(store, name, parsed.revoke, parsed.by, parsed.reason)
     if parsed.json:
-        print(json.dumps(_approval(plan, parsed, key is not None), indent=2))
-        return 0
-    signed = "unsigned" if key is None else "signed"
-    print(f"approved {plan.fingerprint}, {signed}, for budget {parsed.name!r}, by {parsed.by}")
-    if new:
-        print(f"  in a new ledger: there was none at {store.where}")
-    print(f"  costs {plan.cost.words()} each time it runs; {_compared(known)}")
+        print(json.dumps({"revoked": found, "by": parsed.by, "name": name}, indent=2))
+    else:
+        say(f"revoked {found}, for budget {name!r}, by {parsed.by}")
     return 0
 
 
-def _approval(plan: Plan, parsed: argparse.Namespace, signed: bool) -> dict[str, Any]:
-    return {
-        "approved": plan.fingerprint,
-        "by": parsed.by,
-        "name": parsed.name,
-        "cost": plan.cost.words(),
-        "signed": signed,
-    }
+def _approve_plan(parsed: argparse.Namespace) -> int:
+    plan, key = plan_in(parsed.plan), ApprovalKey.from_environment()
+    store, name = store_at(parsed.ledger), name_of(plan, parsed.name)
+    terms = Terms(parsed.runs, parsed.until)
+    approver(parsed.by, key)  # before a budget is created for nothing
+    with Announced(parsed):
+        account = require_stated(store, name, plan)
+    known = nearest(plan, tuple(valid(store.read().approvals.get(name, []), key)))
+    approve(store, name, plan.fingerprint, plan.to_json(None), parsed.by, key, terms)
+    bound, left = Bound.of(account), account.remaining
+    if parsed.json:
+        record = {
+            "approved": plan.fingerprint,
+            "by": parsed.by,
+            "name": name,
+            "ledger": store.where,
+            "budget": bound.words(),
+            "cost": plan.cost.words(),
+            "signed": key is not None,
+            "runs": terms.runs,
+            "until": None if terms.until is None else terms.until.isoformat(),
+        }
+        print(json.dumps(record | parsed.announced, indent=2))
+        return 0
+    signed = "unsigned" if key is None else "signed"
+    say(f"approved {plan.fingerprint}, {signed}, for budget {name!r}, by {parsed.by}")
+    say(f"  of {bound.words()}, of which {exact_words(left)} remains, in {store.where}")
+    for line in f"  costs {plan.cost.words()} each time it runs; {_compared(known)}".split("\n"):
+        say(line)
+    if terms.runs is not None or terms.until is not None:
+        often = "" if terms.runs is None else f" {terms.runs} times"
+        end = "" if terms.until is None else f" until {terms.until}"
+        say(f"  may run{often}{end}")
+    return 0
 
 
 def _compared(known: tuple[Any, str] | None) -> str:

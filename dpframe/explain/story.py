@@ -269,6 +269,10 @@ def _budget(plan: Plan) -> tuple[Item, ...]:
         after = "too little: it will be refused" if left is None else f"{amounts(left)} after"
         whose = "session" if plan.share is None else "part"
         items.append(Item(f"{whose}: {amounts(plan.remaining)} before; {after}"))
+    stated = plan.budget
+    if stated is not None and stated.ledger is not None:
+        of = f"{amounts(stated.whole)} in the ledger {stated.ledger[:16]}"
+        items.append(Item(f"charged to the budget {stated.name!r} of {of}"))
     return tuple(items)
 
 

@@ -1,28 +1,33 @@
-"""Approvals of plans, as a ledger keeps them: who approved which fingerprint, and the plan itself.
+"""Approvals of plans, as a ledger keeps them: who approved which fingerprint, for which budget, how
+often and until when; and the plan itself.
 
 An approval is a record of the ledger's chain like any other, so it cannot be added, altered or
-dropped without notice by whoever could not do that to a charge. What it approves is kept with it,
-so that another plan can be compared with it later.
+dropped without notice by whoever could not do that to a charge. It is bound to what its reviewer
+saw: the plan, the name of the budget, the ledger and the amount. When any of these is another one,
+it does not count. What it approves is kept with it, so that another plan can be compared with it
+later.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any, Literal
 
-from dpframe.errors import LedgerError
-from dpframe.ledger.names import require_new
-from dpframe.ledger.record import Draft, Record, plain_text
-from dpframe.ledger.signatures import ApprovalKey
+from dpframe.errors import LedgerError, PlanMismatch
+from dpframe.ledger.bound import Bound
+from dpframe.ledger.record import Draft, Record, plain_text, short_text
+from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey
 
 if TYPE_CHECKING:
     from dpframe.ledger.chain import Chain
     from dpframe.ledger.store import Store
 
-_FIELDS = {"plan", "signature"}
+_OLD_FIELDS = {"plan", "signature"}
+_FIELDS = _OLD_FIELDS | {"id", "ledger", "budget", "runs", "until"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +47,24 @@ class Approval:
     document
         The plan as JSON.
     signature
-        Of the name, the fingerprint and who approved it; None where nobody signed.
+        Of all that is approved; None where nobody signed.
+    id
+        Another one for each approval, so that a copy of one is known; None in old records.
+    ledger
+        The identity of the ledger that it is for.
+    bound
+        The amount that it is for. Old records name none: then that which the budget had when they
+        were written, and None if it was not open.
+    runs
+        How often the plan may be charged; None for as often as the budget allows.
+    until
+        The last day on which it may be, UTC.
+    number
+        Of the record.
+    used
+        How often the plan was charged by it.
+    revoked
+        Who took it back, if anybody did.
     """
 
     name: str
@@ -51,6 +73,38 @@ class Approval:
     time: datetime
     document: str
     signature: str | None
+    id: str | None = None
+    ledger: str | None = None
+    bound: Bound | None = None
+    runs: int | None = None
+    until: date | None = None
+    number: int = 0
+    used: int = 0
+    revoked: str | None = None
+
+    @property
+    def is_old(self) -> bool:
+        """Whether it was written when approvals named neither ledger nor amount."""
+        return self.id is None
+
+    @property
+    def left(self) -> int | None:
+        """How many runs are left; None for any number."""
+        return None if self.runs is None else self.runs - self.used
+
+    def signed_fields(self) -> list[Any]:
+        """All that its signature covers."""
+        amount = None if self.bound is None else self.bound.fields()
+        until = None if self.until is None else self.until.isoformat()
+        fields = [self.id, self.ledger, self.name, self.fingerprint, self.by]
+        return [*fields, amount, self.runs, until]
+
+    def limits(self) -> str:
+        """How often and until when, in words; empty when there is no limit."""
+        runs = "" if self.runs is None else f"{self.used} of {self.runs} runs"
+        until = "" if self.until is None else f"until {self.until}"
+        revoked = "" if self.revoked is None else f"revoked by {self.revoked}"
+        return ", ".join(part for part in (runs, until, revoked) if part)
 
 
 def read_approval(record: Record) -> Approval:
@@ -62,53 +116,284 @@ def read_approval(record: Record) -> Approval:
         When it holds none.
     """
     found = json.loads(record.why or "")
-    if not isinstance(found, dict) or found.keys() != _FIELDS or not record.fingerprint:
+    if not isinstance(found, dict) or not record.fingerprint:
         raise ValueError
-    document, signature = found["plan"], found["signature"]
+    document, signature = found.get("plan"), found.get("signature")
     if not isinstance(document, str) or not isinstance(signature, str | None) or not record.who:
         raise TypeError
     time = datetime.fromisoformat(record.time)
-    return Approval(record.name, record.fingerprint, record.who, time, document, signature)
+    made = record.name, record.fingerprint, record.who, time, document, signature
+    if found.keys() == _OLD_FIELDS:
+        return Approval(*made, number=record.seq)
+    if found.keys() != _FIELDS:
+        raise ValueError
+    given, ledger, runs, until = (found[key] for key in ("id", "ledger", "runs", "until"))
+    if not isinstance(given, str) or not isinstance(ledger, str):
+        raise TypeError
+    if runs is not None and (type(runs) is not int or runs < 1):
+        raise ValueError
+    day = None if until is None else date.fromisoformat(until)
+    bound = Bound.read(found["budget"])
+    return Approval(*made, given, ledger, bound, runs, day, number=record.seq)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How often and until when a plan may run.
+
+    Parameters
+    ----------
+    runs
+        How often; None for as often as the budget allows.
+    until
+        The last day, UTC; None for no end.
+    """
+
+    runs: int | None = None
+    until: date | None = None
+
+    def __post_init__(self) -> None:
+        if self.runs is not None and self.runs < 1:
+            raise LedgerError(
+                "a plan is approved for one run at least",
+                where=f"--runs {self.runs}",
+                remedy="leave --runs out for as many as the budget allows",
+            )
+
+
+NO_LIMITS = Terms()
 
 
 def approve(
-    store: Store, name: str, fingerprint: str, document: str, by: str, key: ApprovalKey | None
+    store: Store,
+    name: str,
+    fingerprint: str,
+    document: str,
+    by: str,
+    key: ApprovalKey | None,
+    terms: Terms = NO_LIMITS,
 ) -> None:
-    """Record an approval, signed where there is a key.
+    """Record an approval for a budget as it is now, signed where there is a key.
 
     Raises
     ------
     LedgerError
-        When it cannot be recorded, the name is not on one line, or the key can only verify.
+        When it cannot be recorded, there is no such budget, `by` is not on one line, or the key can
+        only verify.
     """
-    named, who = plain_text(name, "name"), plain_text(by, "--by")
-    if not who.isprintable():  # it is shown in lines of its own
-        raise LedgerError(f"--by must be text on one line, not {who!r}", where="--by")
-    signature = None if key is None else key.sign(named, fingerprint, who)
-    why = json.dumps({"plan": document, "signature": signature})
-    draft = Draft(named, "approved", fingerprint=fingerprint, who=who, why=why)
+    named, who = plain_text(name, "name"), approver(by, key)
+    given = os.urandom(16).hex()
 
     def approving(chain: Chain) -> Draft:
-        if named not in chain.accounts:
-            require_new(named, [*chain.accounts, *chain.approvals])
-        return draft
+        bound = Bound.of(chain.account(named))
+        made = Approval(
+            named,
+            fingerprint,
+            who,
+            datetime.now(UTC),
+            document,
+            None,
+            given,
+            chain.identity,
+            bound,
+            terms.runs,
+            terms.until,
+        )
+        signature = None if key is None else key.sign(*made.signed_fields())
+        return Draft(
+            named, "approved", fingerprint=fingerprint, who=who, why=_text(made, signature)
+        )
 
     store.append(approving)
 
 
-Signed = Literal["unsigned", "signed, not checked", "signed", "signature is wrong"]
+def approver(by: object, key: ApprovalKey | None) -> str:
+    """Who approves.
+
+    Raises
+    ------
+    LedgerError
+        When that is not on one line, or the key can only verify.
+    """
+    who = short_text(by, "--by")
+    if not who.isprintable():  # it is shown in lines of its own
+        raise LedgerError(f"--by must be text on one line, not {who!r}", where="--by")
+    if key is not None:
+        key.sign()  # nothing: raises where it cannot
+    return who
+
+
+def _text(made: Approval, signature: str | None) -> str:
+    assert made.bound is not None
+    return json.dumps(
+        {
+            "plan": made.document,
+            "signature": signature,
+            "id": made.id,
+            "ledger": made.ledger,
+            "budget": made.bound.fields(),
+            "runs": made.runs,
+            "until": None if made.until is None else made.until.isoformat(),
+        }
+    )
+
+
+def revoke(store: Store, name: str, fingerprint: str, by: str, reason: str | None) -> str:
+    """Take back all approvals of a plan that were recorded until now.
+
+    Parameters
+    ----------
+    store, name
+        The budget.
+    fingerprint
+        Of the plan; its first 8 digits are enough where no other begins so.
+    by, reason
+        Recorded with it.
+
+    Returns
+    -------
+    str
+        The whole fingerprint.
+
+    Raises
+    ------
+    LedgerError
+        When no such plan is approved, or several are.
+    """
+    who = short_text(by, "--by")
+    why = None if reason is None else short_text(reason, "--reason")
+    found: list[str] = []
+
+    def revoking(chain: Chain) -> Draft:
+        valid = {a.fingerprint for a in chain.approvals.get(name, ()) if a.revoked is None}
+        meant = [f for f in valid if f.startswith(fingerprint) and len(fingerprint) >= 8]
+        if len(meant) != 1:
+            which = "several plans whose fingerprint begins" if meant else "no approved plan"
+            raise LedgerError(
+                f"the budget {name!r} has {which} with {fingerprint!r}",
+                where="--revoke",
+                remedy="see `dpframe ledger show` for the plans that are approved",
+            )
+        found.append(meant[0])
+        return Draft(name, "revoked", fingerprint=meant[0], who=who, why=why)
+
+    store.append(revoking)
+    return found[-1]
+
+
+Signed = Literal[
+    "unsigned",
+    "signed, not checked",
+    "signed",
+    "signature is wrong",
+    "signed without the amount",
+]
 
 
 def signed(approval: Approval, key: ApprovalKey | None) -> Signed:
     """What can be said of its signature with the key that there is."""
     if approval.signature is None:
         return "unsigned"
+    if approval.is_old:
+        return "signed without the amount"
     if key is None:
         return "signed, not checked"
-    right = key.verifies(approval.signature, approval.name, approval.fingerprint, approval.by)
+    right = key.verifies(approval.signature, *approval.signed_fields())
     return "signed" if right else "signature is wrong"
 
 
 def valid(approvals: Iterable[Approval], key: ApprovalKey | None) -> Iterator[Approval]:
-    """Those that count: with a key only what it verifies."""
+    """Those that somebody who may approve has made: with a key only what it verifies."""
     return (a for a in approvals if key is None or signed(a, key) == "signed")
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """That a charge needs an approval, and which ones count.
+
+    Parameters
+    ----------
+    key
+        What verifies them, if anything does.
+    """
+
+    key: ApprovalKey | None
+
+    def why_not(self, approval: Approval, ledger: str, bound: Bound) -> str | None:
+        """Why an approval does not count for a budget as it is now; None if it does."""
+        if approval.revoked is not None:
+            return f"was revoked by {approval.revoked}"
+        if self.key is not None and (state := signed(approval, self.key)) != "signed":
+            return _UNSIGNED.get(state, f"is not signed with the key in {KEY_VARIABLE}")
+        if not approval.is_old and approval.ledger != ledger:
+            return "is for another ledger"
+        if approval.bound is None:
+            return "names no amount, and was recorded before its budget was opened"
+        if approval.bound != bound:
+            return f"is for {approval.bound.words()}, and the budget is now {bound.words()}"
+        if approval.left is not None and approval.left < 1:
+            return f"was for {approval.runs} run{'s' if approval.runs != 1 else ''}"
+        if approval.until is not None and approval.until < datetime.now(UTC).date():
+            return f"ended after {approval.until}"
+        return None
+
+    def counting(
+        self, approvals: Sequence[Approval], ledger: str, bound: Bound
+    ) -> Iterator[Approval]:
+        """Those that count, what may run without limit first."""
+        found = (a for a in approvals if self.why_not(a, ledger, bound) is None)
+        return iter(sorted(found, key=lambda a: (a.left is not None, a.until or date.max)))
+
+    def chosen(
+        self, approvals: Sequence[Approval], fingerprint: str, ledger: str, bound: Bound
+    ) -> Approval:
+        """The approval that a charge uses.
+
+        Raises
+        ------
+        PlanMismatch
+            When there is none.
+        """
+        same = [a for a in approvals if a.fingerprint == fingerprint]
+        found = next(self.counting(same, ledger, bound), None)
+        if found is None:
+            why = self.reasons(same, ledger, bound)
+            raise PlanMismatch(
+                f"the plan {fingerprint[:16]} is not approved{why}",
+                remedy="have it approved again: `dpframe approve PLAN.json --by WHO`",
+            )
+        return found
+
+    def reasons(self, approvals: Sequence[Approval], ledger: str, bound: Bound) -> str:
+        """Why none of some approvals counts, the newest first; empty where there are none."""
+        if not approvals:
+            return ""
+        newest = approvals[-1]
+        more = f", and {len(approvals) - 1} before it" if len(approvals) > 1 else ""
+        why = self.why_not(newest, ledger, bound)
+        return f": what {newest.by} approved on {newest.time:%Y-%m-%d} {why}{more}"
+
+
+def counting(store: Store, name: str, key: ApprovalKey | None) -> list[Approval]:
+    """The approvals that count now, to be made again for another amount.
+
+    Raises
+    ------
+    LedgerError
+        When there is no such budget, or they are signed and the key cannot sign.
+    """
+    chain, needed = store.read(), Requirement(key)
+    bound = Bound.of(chain.account(name))
+    found = list(needed.counting(chain.approvals.get(name, ()), chain.identity or "", bound))
+    if key is None and any(a.signature is not None for a in found):
+        raise LedgerError(
+            "approvals of this budget are signed, and would not be any more",
+            where="--keep-approvals",
+            remedy=f"set {KEY_VARIABLE} to the key that signs them",
+        )
+    return found
+
+
+_UNSIGNED: dict[Signed, str] = {
+    "signed without the amount": "was signed when signatures did not name the amount",
+}

@@ -10,6 +10,7 @@ from typing import Any, get_args
 from dpframe.core.budget import ApproxDP, Budget
 from dpframe.errors import InvalidBudget, LedgerError
 from dpframe.ledger.approvals import Approval, read_approval
+from dpframe.ledger.bound import Bound
 from dpframe.ledger.caller import read_caller
 from dpframe.ledger.ledger import Entry
 from dpframe.ledger.record import COLUMNS, Act, Draft, Head, Record, Seal, sealed
@@ -61,6 +62,8 @@ class Chain:
         self.tip = ""
         self.accounts: dict[str, Account] = {}
         self.approvals: dict[str, list[Approval]] = {}
+        self.identity: str | None = None
+        """What tells this ledger from others: None while it is empty."""
 
     def next(self, draft: Draft) -> Record:
         """A draft as the next record; the chain itself is left as it is."""
@@ -104,6 +107,7 @@ class Chain:
         self._check(record)
         self._apply(record)
         self.length, self.tip = record.seq, record.hash
+        self.identity = self.identity or record.hash
 
     def require_head(self, head: Head | None) -> None:
         """Refuse a chain that does not end where its head says."""
@@ -140,7 +144,11 @@ class Chain:
         if record.act not in get_args(Act):
             raise broken(f"{where} is of an unknown kind {record.act!r}")
         if record.act == "approved":  # also before its budget is opened
-            read_approval(record)
+            self._check_approval(record, where)
+            return
+        if record.act == "revoked":
+            if not any(a.fingerprint == record.fingerprint for a in self._approvals(record)):
+                raise broken(f"{where} revokes what nobody approved")
             return
         account = self.accounts.get(record.name)
         if (account is None) != (record.act == "opened"):
@@ -163,6 +171,24 @@ class Chain:
             raise broken(f"{where} spends more than there was")
         elif record.act == "charged":
             read_caller(record.who, record.why)
+            if record.refers is not None:
+                self._check_use(record, where)
+
+    def _check_approval(self, record: Record, where: str) -> None:
+        """Refuse a copy: it would allow as many runs again."""
+        found = read_approval(record)
+        if found.id is not None and any(a.id == found.id for a in self._approvals(record)):
+            raise broken(f"{where} repeats an approval")
+
+    def _check_use(self, record: Record, where: str) -> None:
+        found = next((a for a in self._approvals(record) if a.number == record.refers), None)
+        if found is None or found.fingerprint != record.fingerprint or found.revoked is not None:
+            raise broken(f"{where} names an approval that does not allow it")
+        if found.left is not None and found.left < 1:
+            raise broken(f"{where} is one run more than was approved")
+
+    def _approvals(self, record: Record) -> list[Approval]:
+        return self.approvals.get(record.name, [])
 
     def _apply(self, record: Record) -> None:
         if record.act == "opened":
@@ -173,7 +199,13 @@ class Chain:
             )
             return
         if record.act == "approved":
-            self.approvals.setdefault(record.name, []).append(read_approval(record))
+            self._approve(read_approval(record))
+            return
+        if record.act == "revoked":
+            self.approvals[record.name] = [
+                replace(a, revoked=record.who) if a.fingerprint == record.fingerprint else a
+                for a in self._approvals(record)
+            ]
             return
         account = self.accounts[record.name]
         match record.act:
@@ -190,11 +222,23 @@ class Chain:
                 account.entries[record.seq] = entry
                 account.spent = account.spent + cost
                 account.unit = account.unit or record.unit
+                self._use(record)
             case "closed":
                 account.closed = record
             case "released" | "failed":
                 entry = account.entries[record.refers or 0]
                 account.entries[entry.number] = replace(entry, status=record.act)
+
+    def _use(self, record: Record) -> None:
+        for place, found in enumerate(self._approvals(record)):
+            if record.refers == found.number:
+                self.approvals[record.name][place] = replace(found, used=found.used + 1)
+
+    def _approve(self, found: Approval) -> None:
+        account = self.accounts.get(found.name)
+        if found.is_old and account is not None:  # it names no amount: then it is that of its time
+            found = replace(found, bound=Bound.of(account))
+        self.approvals.setdefault(found.name, []).append(found)
 
 
 def _same_composition(record: Record, account: Account) -> bool:

@@ -10,7 +10,8 @@ from dpframe.core.budget import ApproxDP, Budget
 from dpframe.ledger.caller import NOBODY, Caller
 
 if TYPE_CHECKING:
-    from dpframe.ledger.approvals import Approval
+    from dpframe.ledger.approvals import Approval, Requirement
+    from dpframe.ledger.bound import Bound
 
 Status = Literal["charged", "released", "failed"]
 Settled = Literal["released", "failed"]
@@ -88,12 +89,30 @@ class Ledger(Protocol):
         """The plans that were approved for this budget, in order."""
         ...
 
+    @property
+    def identity(self) -> str | None:
+        """What tells the ledger from others, None where it is in memory."""
+        ...
+
+    @property
+    def bound(self) -> Bound:
+        """The amount that approvals are for now: that of the whole frame's budget."""
+        ...
+
     def require_unit(self, unit: str) -> None:
         """Refuse another kind of privacy unit than the one recorded at the first charge."""
         ...
 
-    def charge(self, cost: Budget, fingerprint: str, unit: str | None = None) -> int:
+    def charge(
+        self,
+        cost: Budget,
+        fingerprint: str,
+        unit: str | None = None,
+        approval: Requirement | None = None,
+    ) -> int:
         """Record a spend, durably, before any data is read.
+
+        Where it needs an `approval`, one that counts is found and used in the same transaction.
 
         Returns
         -------
@@ -106,6 +125,8 @@ class Ledger(Protocol):
             When it does not fit; nothing is recorded then.
         LedgerError
             When it cannot be recorded, or the unit is another than before.
+        PlanMismatch
+            When no approval counts that it needs.
         """
         ...
 

@@ -10,6 +10,8 @@ from threading import Lock
 from dpframe.core.budget import ApproxDP, Budget
 from dpframe.errors import LedgerError
 from dpframe.ledger.amounts import over_budget
+from dpframe.ledger.approvals import Requirement
+from dpframe.ledger.bound import Bound
 from dpframe.ledger.caller import this_caller
 from dpframe.ledger.ledger import Entry, Settled
 
@@ -59,11 +61,27 @@ class MemoryLedger:
         """None: who could approve what this process does would have to be in it."""
         return ()
 
+    @property
+    def identity(self) -> None:
+        """None: nobody can refer to it."""
+
+    @property
+    def bound(self) -> Bound:
+        return Bound(self._within or self._budget, self._budget.measure)
+
     def require_unit(self, unit: str) -> None:
         if self._unit not in (None, unit):
             raise other_unit(str(self._unit), unit)
 
-    def charge(self, cost: Budget, fingerprint: str, unit: str | None = None) -> int:
+    def charge(
+        self,
+        cost: Budget,
+        fingerprint: str,
+        unit: str | None = None,
+        approval: Requirement | None = None,
+    ) -> int:
+        if approval is not None:  # raises: nothing can be approved here
+            approval.chosen(self.approvals, fingerprint, "", self.bound)
         if os.getpid() != self._process:
             raise LedgerError(
                 "a budget kept in memory belongs to the process that opened it; this one was "

@@ -32,7 +32,8 @@ from threading import Lock
 from dpframe.core.budget import ApproxDP, Budget
 from dpframe.errors import BudgetExceeded, LedgerError
 from dpframe.ledger.amounts import over_budget
-from dpframe.ledger.approvals import Approval
+from dpframe.ledger.approvals import Approval, Requirement
+from dpframe.ledger.bound import Bound
 from dpframe.ledger.caller import this_caller
 from dpframe.ledger.ledger import Entry, Ledger, Settled
 
@@ -98,7 +99,14 @@ class Partition:
         with self.alone():
             return self._paid(self._after(part, cost)) - self._paid(self._totals)
 
-    def charge(self, part: int, cost: Budget, fingerprint: str, unit: str | None) -> int:
+    def charge(
+        self,
+        part: int,
+        cost: Budget,
+        fingerprint: str,
+        unit: str | None,
+        approval: Requirement | None,
+    ) -> int:
         """Charge the parent what the cost adds, then the part; nothing if the parent refuses.
 
         If the parent's charge was recorded and this does not return, no data is read, and the part
@@ -108,7 +116,7 @@ class Partition:
             after = self._after(part, cost)
             increase = self._paid(after) - self._paid(self._totals)
             try:
-                number = self.parent.charge(increase, fingerprint, unit)
+                number = self.parent.charge(increase, fingerprint, unit, approval)
             except BudgetExceeded:
                 most, spent = self._most(part), self._totals[part]
                 raise over_budget(most, spent, cost, self.parent.within, part=True) from None
@@ -190,11 +198,25 @@ class PartLedger:
     def approvals(self) -> tuple[Approval, ...]:
         return self._partition.parent.approvals
 
+    @property
+    def identity(self) -> str | None:
+        return self._partition.parent.identity
+
+    @property
+    def bound(self) -> Bound:
+        return self._partition.parent.bound
+
     def require_unit(self, unit: str) -> None:
         self._partition.parent.require_unit(unit)
 
-    def charge(self, cost: Budget, fingerprint: str, unit: str | None = None) -> int:
-        number = self._partition.charge(self._part, cost, fingerprint, unit)
+    def charge(
+        self,
+        cost: Budget,
+        fingerprint: str,
+        unit: str | None = None,
+        approval: Requirement | None = None,
+    ) -> int:
+        number = self._partition.charge(self._part, cost, fingerprint, unit, approval)
         time = datetime.now(UTC)
         made = Entry(number, time, fingerprint, cost, "charged", this_caller())
         with self._partition.alone():

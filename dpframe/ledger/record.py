@@ -25,7 +25,9 @@ KEY_VARIABLE = "DPFRAME_LEDGER_KEY"
 
 FORMAT = "dpframe ledger 1"
 
-Act: TypeAlias = Literal["opened", "granted", "approved", "charged", "released", "failed", "closed"]
+Act: TypeAlias = Literal[
+    "opened", "granted", "approved", "revoked", "charged", "released", "failed", "closed"
+]
 
 MEASURES: dict[str, type[Budget]] = {m.measure: m for m in (PureDP, ApproxDP, ZCDP)}
 
@@ -52,18 +54,21 @@ class Draft:
         Of the budget.
     act
         What happened. ``opened``: the budget was created; ``granted``: it was raised;
-        ``approved``: a plan may be charged to it; ``charged``: a plan was paid for; ``released``,
-        ``failed``: how that ended; ``closed``: nothing may be charged any more.
+        ``approved``: a plan may be charged to it; ``revoked``: it may not any more; ``charged``: a
+        plan was paid for; ``released``, ``failed``: how that ended; ``closed``: nothing may be
+        charged any more.
     refers
-        Of ``released`` and ``failed``: the number of the charge.
+        Of ``released`` and ``failed``: the number of the charge; of ``charged`` that of the
+        approval it ran by, where it needed one.
     fingerprint, unit
-        Of ``charged``: the plan's, and the kind of its privacy unit. ``approved`` has the former,
-        ``opened`` the latter where it is fixed from the start.
+        Of ``charged``: the plan's, and the kind of its privacy unit. ``approved`` and ``revoked``
+        have the former, ``opened`` the latter where it is fixed from the start.
     amount
         Of ``opened``, ``granted`` and ``charged``.
     who, why
-        Of ``granted`` and ``closed``, and who of ``opened``; of ``approved`` who, and the plan with
-        its signature (`ledger.approvals`); of ``charged`` who ran it (`ledger.caller`).
+        Of ``granted``, ``revoked`` and ``closed``, and who of ``opened``; of ``approved`` who, and
+        the plan with its signature (`ledger.approvals`); of ``charged`` who ran it
+        (`ledger.caller`).
     within
         Of ``opened`` and ``granted``, where amounts are the rho that implies an (epsilon, delta):
         that, grants included.

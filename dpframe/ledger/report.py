@@ -54,8 +54,15 @@ def _approved(approvals: list[Approval], key: ApprovalKey | None) -> Iterator[st
     for approval in approvals:
         yield (
             f"    {approval.time:%Y-%m-%d %H:%M:%S}  approved  plan {approval.fingerprint[:16]}  "
-            f"{signed(approval, key)}, by {approval.by}"
+            f"{signed(approval, key)}, by {approval.by}{_for(approval)}"
         )
+
+
+def _for(approval: Approval) -> str:
+    """The amount, and the limits, of an approval."""
+    amount = "" if approval.bound is None else f", for {exact_words(approval.bound.whole)}"
+    limits = approval.limits()
+    return f"{amount}, {limits}" if limits else amount
 
 
 def record(store: Store, name: str | None) -> dict[str, Any]:
@@ -116,13 +123,18 @@ def _unopened(chain: Chain, name: str | None) -> dict[str, list[Approval]]:
     }
 
 
-def _approvals(approvals: list[Approval], key: ApprovalKey | None) -> list[dict[str, str]]:
+def _approvals(approvals: list[Approval], key: ApprovalKey | None) -> list[dict[str, Any]]:
     return [
         {
             "time": approval.time.isoformat(),
             "fingerprint": approval.fingerprint,
             "by": approval.by,
             "signature": signed(approval, key),
+            "budget": None if approval.bound is None else _exact(approval.bound.whole),
+            "runs": approval.runs,
+            "used": approval.used,
+            "until": None if approval.until is None else approval.until.isoformat(),
+            "revoked": approval.revoked,
         }
         for approval in approvals
     ]

@@ -10,9 +10,10 @@ import hashlib
 import hmac
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from dpframe.errors import LedgerError
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 KEY_VARIABLE = "DPFRAME_APPROVAL_KEY"
 """The environment variable with the key, if any."""
 
-_FORMAT = "dpframe approval 1"
+_FORMAT = "dpframe approval 2"
 _SHORTEST = 16
 _FORMS = (
     f"set {KEY_VARIABLE} to hmac:SECRET, ed25519:PRIVATE or ed25519-public:PUBLIC, where SECRET "
@@ -81,15 +82,15 @@ class ApprovalKey:
                 return cls("ed25519" if scheme == "ed25519" else "ed25519-public", secret)
         raise LedgerError("the key for approvals is none", where=KEY_VARIABLE, remedy=_FORMS)
 
-    def sign(self, name: str, fingerprint: str, by: str) -> str:
-        """The signature of an approval, with the name of its scheme.
+    def sign(self, *fields: Any) -> str:
+        """The signature of an approval's fields, with the name of its scheme.
 
         Raises
         ------
         LedgerError
             When the key can only verify.
         """
-        text = _message(name, fingerprint, by)
+        text = _message(fields)
         match self.scheme:
             case "hmac":
                 return f"hmac-sha256:{hmac.digest(self.secret, text, hashlib.sha256).hex()}"
@@ -102,13 +103,13 @@ class ApprovalKey:
                     remedy="sign with the private key, ed25519:PRIVATE",
                 )
 
-    def verifies(self, signature: str | None, name: str, fingerprint: str, by: str) -> bool:
+    def verifies(self, signature: str | None, *fields: Any) -> bool:
         """Whether an approval was signed with this key, or with the private key of it."""
         if signature is None:
             return False
-        text = _message(name, fingerprint, by)
+        text = _message(fields)
         if self.scheme == "hmac":
-            right = self.sign(name, fingerprint, by)
+            right = self.sign(*fields)
             return hmac.compare_digest(right.encode(), signature.encode("utf-8", "surrogatepass"))
         scheme, _, value = signature.partition(":")
         try:
@@ -138,8 +139,9 @@ def new_pair() -> tuple[str, str]:
     return f"ed25519:{private.hex()}", f"ed25519-public:{public.hex()}"
 
 
-def _message(name: str, fingerprint: str, by: str) -> bytes:
-    return json.dumps([_FORMAT, name, fingerprint, by]).encode("ascii")
+def _message(fields: Sequence[Any]) -> bytes:
+    """One text for each list of fields: JSON whose objects are sorted, beyond ASCII escaped."""
+    return json.dumps([_FORMAT, *fields], sort_keys=True).encode("ascii")
 
 
 def _private(secret: bytes) -> ed25519.Ed25519PrivateKey:

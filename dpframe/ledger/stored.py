@@ -7,7 +7,8 @@ from fractions import Fraction
 from dpframe.core.budget import ApproxDP, Budget
 from dpframe.errors import LedgerError
 from dpframe.ledger.amounts import exact_words, over_budget
-from dpframe.ledger.approvals import Approval
+from dpframe.ledger.approvals import Approval, Requirement
+from dpframe.ledger.bound import Bound
 from dpframe.ledger.budgets import missing, open_budget, require_open
 from dpframe.ledger.caller import this_caller
 from dpframe.ledger.chain import Account, Chain, broken
@@ -102,7 +103,21 @@ class StoredLedger:
     def require_unit(self, unit: str) -> None:
         _require_unit(self._account(), unit)
 
-    def charge(self, cost: Budget, fingerprint: str, unit: str | None = None) -> int:
+    @property
+    def identity(self) -> str | None:
+        return self._store.read().identity
+
+    @property
+    def bound(self) -> Bound:
+        return Bound.of(self._account())
+
+    def charge(
+        self,
+        cost: Budget,
+        fingerprint: str,
+        unit: str | None = None,
+        approval: Requirement | None = None,
+    ) -> int:
         caller = this_caller()
 
         def charging(chain: Chain) -> Draft:
@@ -112,10 +127,18 @@ class StoredLedger:
                 _require_unit(account, unit)
             if not account.remaining.covers(cost):
                 raise over_budget(account.budget, account.spent, cost, account.within)
+            by = None if approval is None else self._approved(chain, fingerprint, approval)
             who, why = caller.user, caller.text()
-            return Draft(self._name, "charged", None, fingerprint, unit, cost, who, why)
+            return Draft(self._name, "charged", by, fingerprint, unit, cost, who, why)
 
         return self._store.append(charging)
+
+    def _approved(self, chain: Chain, fingerprint: str, needed: Requirement) -> int:
+        """The record of the approval that a charge uses: asked and used in one transaction, so that
+        two processes cannot use the same last run.
+        """
+        approvals, bound = chain.approvals.get(self._name, []), Bound.of(chain.account(self._name))
+        return needed.chosen(approvals, fingerprint, chain.identity or "", bound).number
 
     def settle(self, number: int, status: Settled) -> None:
         self._store.append(lambda chain: Draft(self._name, status, refers=number))

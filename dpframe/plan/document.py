@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 _WHERE = "Plan.from_json(...)"
-_OF_SESSION = ("requested", "remaining", "share")
+_OF_SESSION = ("requested", "remaining", "share", "budget")
 """Fields of a plan that are about the session, not about the release."""
 _PARTS = {"schema_version", "fingerprint", "digest", "plan", "session"}
 
@@ -45,9 +45,15 @@ def document_of(plan: Plan) -> dict[str, Any]:
         "schema_version": SCHEMA_VERSION,
         "fingerprint": _fingerprint(contents),
         "plan": contents,
-        "session": {name: encode(getattr(plan, name)) for name in _OF_SESSION},
+        "session": _session(plan),
     }
     return {**document, "digest": _digest(document)}
+
+
+def _session(plan: Plan) -> dict[str, Any]:
+    """What is about the session; a plan without one names no budget, as plans once did."""
+    fields = {name: encode(getattr(plan, name)) for name in _OF_SESSION}
+    return {name: found for name, found in fields.items() if name != "budget" or found is not None}
 
 
 def _written(document: Mapping[str, Any], indent: int | None) -> str:
@@ -77,7 +83,7 @@ def from_json(text: object, hints: Mapping[str, Any]) -> tuple[dict[str, Any], s
         stated = document.pop("digest")
         if stated != _digest(document):
             raise edited("its contents are not those that its digest was made of")
-        contents = {**document["plan"], **document["session"]}
+        contents = {**document["plan"], "budget": None, **document["session"]}
         if contents.keys() != hints.keys():
             raise edited("it lacks fields, or has others")
         return {n: decode(hint, contents[n], n) for n, hint in hints.items()}, whole

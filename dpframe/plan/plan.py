@@ -15,6 +15,7 @@ from dpframe.core.exact import Number
 from dpframe.core.units import Unit
 from dpframe.errors import UnknownColumn
 from dpframe.explain import Format, render, visible
+from dpframe.ledger.bound import StatedBudget
 from dpframe.ledger.parts import Share
 from dpframe.plan import document
 from dpframe.plan.codec import hints_of
@@ -78,6 +79,9 @@ class Plan:
     share
         Of a plan on one of several disjoint parts: what the session of the whole frame would be
         charged when the plan was made. `cost` and `remaining` are the part's.
+    budget
+        The budget that the plan is to be charged to, as it was when the plan was made; None for a
+        query without a session.
     """
 
     source: str
@@ -100,6 +104,7 @@ class Plan:
     requested: Budget
     remaining: Budget | None
     share: Share | None = None
+    budget: StatedBudget | None = None
 
     def explain(self, format: Format = "text", *, size: int | None = None) -> str:
         """The plan for a reviewer.

@@ -119,7 +119,7 @@ def test_approving_again_says_what_is_different(run: Run, folder: Path) -> None:
     options = ("--by", "Ann", "--ledger", "budget.db")
     first = run("approve", "a.json", *options).out
     assert f"approved {plan.fingerprint}, unsigned, for budget 'default', by Ann\n" in first
-    assert "in a new ledger: there was none at " in first
+    assert "of epsilon 1 in pure DP, of which epsilon 1 remains, in " in first
     second = run("approve", "b.json", *options).out
     assert f"compared with {plan.fingerprint[:16]}, approved before:" in second
     assert "    epsilon of the plan 0.25 -> 0.5" in second
@@ -130,8 +130,20 @@ def test_approving_again_says_what_is_different(run: Run, folder: Path) -> None:
         "approved": dp.Plan.from_json(folder / "b.json").fingerprint,
         "by": "Ann",
         "name": "census",
+        "ledger": str(folder / "budget.db"),
+        "budget": "epsilon 1 in pure DP",
         "cost": "epsilon 0.5",
         "signed": False,
+        "runs": None,
+        "until": None,
+        "opened": [
+            {
+                "name": "census",
+                "budget": "epsilon 1",
+                "ledger": str(folder / "budget.db"),
+                "new_ledger": False,
+            }
+        ],
     }
     assert len(store_at(folder / "budget.db").read().approvals["census"]) == 1
 
@@ -156,7 +168,8 @@ def test_new_keys_sign_and_verify(run: Run, folder: Path, monkeypatch: pytest.Mo
     done = run("approve", "plan.json", "--by", "Ann", "--ledger", "budget.db", "--json")
     assert done.json["signed"] is True
     (approval,) = opened(folder / "budget.db").approvals
-    signed = (approval.signature, "default", plan.fingerprint, "Ann")
+    signed = (approval.signature, *approval.signed_fields())
+    assert {"default", plan.fingerprint, "Ann"} <= {f for f in signed if isinstance(f, str)}
     assert ApprovalKey.parse(made["public"]).verifies(*signed)
     assert not ApprovalKey.parse(new_pair()[1]).verifies(*signed)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,10 @@ import pytest
 import dpframe as dp
 from dpframe.ledger import report
 from dpframe.ledger.approvals import Approval, approve, signed, valid
+from dpframe.ledger.bound import Bound
 from dpframe.ledger.memory import MemoryLedger
 from dpframe.ledger.parts import Partition, PartLedger
-from dpframe.ledger.record import COLUMNS, Record, Seal, sealed
+from dpframe.ledger.record import COLUMNS, Draft, Record, Seal, sealed
 from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey, new_pair
 from tests.ledger.ledgers import TENTH, UNIT, Place, filled, in_child, opened, sql, store_at, verify
 
@@ -31,7 +33,16 @@ def approved(
     by: str = "Ann",
     key: ApprovalKey | None = None,
 ) -> None:
+    opened(place, name=name)
     approve(store_at(place), name, fingerprint, DOCUMENT, by, key)
+
+
+def old(
+    place: Place, *, name: str = "default", by: str = "Ann", signature: str | None = None
+) -> None:
+    """An approval from when they named neither ledger nor amount."""
+    why = json.dumps({"plan": DOCUMENT, "signature": signature})
+    store_at(place).append(lambda _: Draft(name, "approved", fingerprint=PRINT, who=by, why=why))
 
 
 def approvals(place: Place, name: str = "default") -> list[Approval]:
@@ -47,12 +58,17 @@ def test_an_approval_is_read_as_it_was_recorded(place: Place) -> None:
         "Ann",
         DOCUMENT,
     )
-    assert found.signature == KEY.sign("default", PRINT, "Ann")
+    assert found.signature == KEY.sign(*found.signed_fields())
+    assert found.bound == Bound(dp.PureDP(1), "pure DP")
+    assert found.ledger == store_at(place).read().identity
+    assert (found.runs, found.until, found.used, found.revoked) == (None, None, 0, None)
     assert found.time.utcoffset() is not None
     verify(place)
 
 
-def test_approvals_before_and_after_the_budget_is_opened(place: Place) -> None:
+def test_approvals_stand_among_charges(place: Place) -> None:
+    with pytest.raises(dp.LedgerError, match="has no budget 'default'"):
+        approve(store_at(place), "default", PRINT, DOCUMENT, "Ann", None)
     approved(place, "1" * 64)
     ledger = opened(place)
     approved(place, "2" * 64)
@@ -112,14 +128,14 @@ def test_what_can_be_said_of_a_signature(place: Place) -> None:
 
 
 def test_what_is_shown(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    approved(place, name="early", by="Ann, signed", key=None)
+    old(place, name="early", by="Ann, signed")
     opened(place)
     approved(place, key=KEY)
     monkeypatch.setenv(KEY_VARIABLE, "hmac:a secret of reviewers")
     shown = "\n".join(report.show(store_at(place), None))
     assert "early: not opened yet" in shown
     assert "plan aaaaaaaaaaaaaaaa  unsigned, by Ann, signed" in shown
-    assert "plan aaaaaaaaaaaaaaaa  signed, by Ann" in shown
+    assert "plan aaaaaaaaaaaaaaaa  signed, by Ann, for epsilon 1\n" in shown
     assert "not opened yet" in "\n".join(report.show(store_at(place), "early"))
     found = report.record(store_at(place), None)
     assert [a["signature"] for a in found["default"]["approvals"]] == ["signed"]
@@ -137,17 +153,18 @@ def test_an_edit_of_an_approval_is_noticed(
     place: Place, column: str, keyed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = "a key of the owner" if keyed else None
+    opened(place, key=key)
     store = store_at(place, key)
     approve(store, "default", PRINT, DOCUMENT, "Ann", KEY)
-    ((value,),) = sql(place, f"SELECT {column} FROM records WHERE seq = 1")
+    ((value,),) = sql(place, f"SELECT {column} FROM records WHERE seq = 2")
     edits = {
         "act": "granted",
         "why": value.replace("of a test", "of another"),
         "time": value.replace("20", "21", 1),
     }
-    sql(place, f"UPDATE records SET {column} = ? WHERE seq = 1", edits.get(column, value + "b"))
+    sql(place, f"UPDATE records SET {column} = ? WHERE seq = 2", edits.get(column, value + "b"))
     for work in (lambda: verify(place, key), lambda: opened(place, key=key)):
-        with pytest.raises(dp.LedgerError, match="does not verify: record 1 was changed"):
+        with pytest.raises(dp.LedgerError, match="does not verify: record 2 was changed"):
             work()
 
 
@@ -171,8 +188,6 @@ def forged(place: Place, record: Record) -> None:
 
 def next_record(place: Place, **changes: object) -> Record:
     """What would follow, with other contents and a right hash."""
-    from dpframe.ledger.record import Draft
-
     chain = store_at(place).read()
     why = json.dumps({"plan": DOCUMENT, "signature": None})
     draft = Draft("default", "approved", fingerprint=PRINT, who="Ann", why=why)
@@ -229,7 +244,7 @@ def test_a_signature_counts_for_nothing_else(place: Place) -> None:
         ("default", "b" * 64, "Ann"),
         ("default", PRINT, "Bob"),
     ):
-        copied = Approval(name, fingerprint, who, genuine.time, genuine.document, genuine.signature)
+        copied = replace(genuine, name=name, fingerprint=fingerprint, by=who)
         assert list(valid([copied], public)) == []
     assert list(valid([genuine], public)) == [genuine]
 
@@ -249,7 +264,7 @@ def test_two_processes_approve_and_spend(place: Place) -> None:
 
     def approve_some() -> int:
         for n in range(10):
-            approved(place, f"{n}" * 64)
+            approve(store_at(place), "default", f"{n}" * 64, DOCUMENT, "Ann", None)
         return 0
 
     def spend_some() -> int:
@@ -269,6 +284,7 @@ def test_two_processes_approve_and_spend(place: Place) -> None:
 
 def test_many_approvals_are_read_quickly(tmp_path: Path) -> None:
     place = tmp_path / "budget.db"
+    opened(place)
     store = store_at(place)
     document = json.dumps({"plan": "x" * 10_000})
     for n in range(300):

@@ -18,7 +18,7 @@ SECRET = "hmac:a secret of reviewers"
 PRIVATE = "ed25519:9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60"
 PUBLIC = "ed25519-public:d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"
 APPROVAL = ("census", "f" * 64, "Ann")
-MESSAGE = b'["dpframe approval 1", "census", "%s", "Ann"]' % (b"f" * 64)
+MESSAGE = b'["dpframe approval 2", "census", "%s", "Ann"]' % (b"f" * 64)
 
 
 def key(text: str) -> ApprovalKey:

@@ -1,0 +1,78 @@
+"""The budget that a plan states, and the one that the ledger has."""
+
+from __future__ import annotations
+
+from dpframe.charge import counted
+from dpframe.core.budget import ZCDP
+from dpframe.errors import LedgerError, PlanMismatch
+from dpframe.ledger.bound import Bound, StatedBudget
+from dpframe.ledger.budgets import open_budget, require_open
+from dpframe.ledger.chain import Account
+from dpframe.ledger.place import DEFAULT_NAME
+from dpframe.ledger.record import Draft
+from dpframe.ledger.store import Store
+from dpframe.plan import Plan
+
+_COMPOSITIONS = {ZCDP.measure: "zcdp"}
+"""How a budget is composed that is counted in another measure than it was given in."""
+
+
+def name_of(plan: Plan, given: str | None) -> str:
+    """The budget that a plan is approved for.
+
+    Raises
+    ------
+    PlanMismatch
+        When the plan states another one than was given.
+    """
+    stated = None if plan.budget is None else plan.budget.name
+    if given is not None and stated not in (None, given):
+        raise _mismatch(f"the plan is to be charged to {stated!r}, and not to {given!r}")
+    return given or stated or DEFAULT_NAME
+
+
+def require_stated(store: Store, name: str, plan: Plan) -> Account:
+    """The budget that a plan states, as the ledger has it; created where it is new.
+
+    Raises
+    ------
+    PlanMismatch
+        When the ledger is another one, or has another amount.
+    LedgerError
+        When it is new, and the plan states no amount.
+    BudgetExceeded
+        When it was closed.
+    """
+    chain, stated = store.read(), plan.budget
+    if stated is not None and stated.ledger not in (None, chain.identity):
+        raise _mismatch(f"the plan was made for another ledger than {store.where!r}")
+    if name not in chain.accounts:
+        if stated is None:
+            raise LedgerError(
+                f"there is no budget {name!r} in {store.where!r}, and the plan states no amount",
+                remedy="create it: `dpframe ledger create`, or plan the query in a session",
+            )
+        _create(store, name, stated)
+        chain = store.read()
+    account = chain.account(name)
+    require_open(account)
+    there = Bound.of(account)
+    if stated is not None and there != (seen := Bound(stated.whole, stated.counted)):
+        raise _mismatch(
+            f"the plan states a budget of {seen.words()}, and {name!r} in {store.where!r} has "
+            f"{there.words()}"
+        )
+    return account
+
+
+def _create(store: Store, name: str, stated: StatedBudget) -> None:
+    same = stated.counted == stated.whole.measure
+    composition = "sum" if same else _COMPOSITIONS.get(stated.counted, stated.counted)
+    budget, within = counted(stated.whole, composition)
+    open_budget(store, Draft(name, "opened", amount=budget, within=within))
+
+
+def _mismatch(what: str) -> PlanMismatch:
+    return PlanMismatch(
+        what, remedy="plan the query again in a session on the ledger that it is to be charged to"
+    )

@@ -1,0 +1,94 @@
+"""What an approval is for: one budget of one ledger, and its amount."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from dpframe.core.budget import Budget
+from dpframe.ledger.amounts import exact_words
+from dpframe.ledger.record import MEASURES
+
+if TYPE_CHECKING:
+    from dpframe.ledger.chain import Account
+
+
+@dataclass(frozen=True, slots=True)
+class StatedBudget:
+    """The budget that a plan is to be charged to, as a reviewer reads it.
+
+    Parameters
+    ----------
+    name
+        Of the budget; None where a session has none.
+    ledger
+        The identity of its ledger; None for a budget in memory.
+    whole
+        All that may be spent, as it was given, grants included.
+    counted
+        The measure in which charges are added up.
+    """
+
+    name: str | None
+    ledger: str | None
+    whole: Budget
+    counted: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The amount that an approval is for.
+
+    Parameters
+    ----------
+    whole
+        All that may be spent, as sessions give it.
+    counted
+        The measure in which charges are added up.
+    """
+
+    whole: Budget
+    counted: str
+
+    @classmethod
+    def of(cls, account: Account) -> Bound:
+        """That of a budget as it is now."""
+        return cls(account.within or account.budget, account.budget.measure)
+
+    @classmethod
+    def read(cls, found: Any) -> Bound:
+        """The amount that `fields` made.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError, ArithmeticError
+            When it makes no sense.
+        """
+        if not isinstance(found, Mapping) or found.keys() != {
+            "measure",
+            "main",
+            "slack",
+            "counted",
+        }:
+            raise ValueError
+        if not all(isinstance(value, str) for value in found.values()):
+            raise TypeError
+        measure = MEASURES[found["measure"]]
+        whole = measure.of(Fraction(found["main"]), Fraction(found["slack"]))
+        return cls(whole, MEASURES[found["counted"]].measure)
+
+    def fields(self) -> dict[str, str]:
+        """As JSON; of one amount there is one form."""
+        return {
+            "measure": self.whole.measure,
+            "main": str(self.whole.main),
+            "slack": str(self.whole.slack),
+            "counted": self.counted,
+        }
+
+    def words(self) -> str:
+        """In words."""
+        through = "" if self.counted == self.whole.measure else f" through {self.counted}"
+        return f"{exact_words(self.whole)} in {self.whole.measure}{through}"
