@@ -1,0 +1,188 @@
+"""`dpframe approve`: what a reviewer sees is what may run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe.ledger.signatures import KEY_VARIABLE, new_pair
+from tests.cli.commands import Run, plan_file, python_job, toml_job
+
+BY = ("--by", "Ann", "--ledger", "budget.db")
+MORE = ("--name", "default", "--by", "Bob", "--reason", "more")
+TODAY = datetime.now(UTC).date()
+
+
+@pytest.fixture
+def job(folder: Path) -> Path:
+    return toml_job(folder, approval=True)
+
+
+def planned(run: Run, job: Path) -> dp.Plan:
+    assert run("explain", job, "--output", "plan.json").code == 0
+    return dp.Plan.from_json(Path("plan.json"))
+
+
+def test_the_budget_that_was_seen_is_the_one_that_is_spent(run: Run, job: Path) -> None:
+    """A plan of 0.25 of 1 is not for a budget of a million."""
+    plan = planned(run, job)
+    assert plan.budget is not None
+    assert (plan.budget.name, plan.budget.whole) == ("default", dp.PureDP(1))
+    assert "charged to the budget 'default' of epsilon 1 in the ledger" in plan.explain()
+    done = run("approve", "plan.json", *BY)
+    assert done.code == 0
+    where = Path("budget.db").resolve()
+    assert f"  of epsilon 1 in pure DP, of which epsilon 1 remains, in {where}\n" in done.out
+    assert run("run", job).code == 0
+    assert run("ledger", "grant", "--ledger", "budget.db", *MORE, "--epsilon", "999999").code == 0
+    done = run("run", job)
+    assert done.code == 4
+    assert "is for epsilon 1 in pure DP, and the budget is now epsilon 1000000" in done.err
+    done = run("approve", "plan.json", *BY)
+    assert done.code == 4
+    assert "the plan states a budget of epsilon 1 in pure DP, and 'default' in" in done.err
+
+
+def test_a_plan_that_states_another_budget_is_refused(run: Run, folder: Path) -> None:
+    plan_file(folder)  # of a budget in memory, of epsilon 1
+    run("ledger", "create", "--ledger", "budget.db", "--epsilon", "1000", "--by", "Bob")
+    done = run("approve", "plan.json", *BY)
+    assert (done.code, done.out) == (4, "")
+    assert "the plan states a budget of epsilon 1 in pure DP" in done.err
+    assert (
+        run("ledger", "show", "--ledger", "budget.db", "--json").json["default"]["approvals"] == []
+    )
+
+
+def test_a_plan_for_another_ledger_or_name_is_refused(run: Run, job: Path) -> None:
+    planned(run, job)
+    run("ledger", "create", "--ledger", "other.db", "--epsilon", "1", "--by", "Bob")
+    done = run("approve", "plan.json", "--by", "Ann", "--ledger", "other.db")
+    assert done.code == 4
+    assert "was made for another ledger" in done.err
+    done = run("approve", "plan.json", *BY, "--name", "census")
+    assert done.code == 4
+    assert "is to be charged to 'default', and not to 'census'" in done.err
+
+
+def test_a_budget_that_is_new_is_created_as_the_plan_states_it(run: Run, folder: Path) -> None:
+    plan_file(folder)
+    done = run("approve", "plan.json", *BY)
+    assert done.code == 0
+    assert done.err.startswith("new budget 'default' of epsilon 1 in the new ledger ")
+    with pytest.raises(dp.LedgerError, match="was opened with epsilon 1"):
+        dp.Session(epsilon=10**6, ledger="budget.db")
+    assert run("run", python_job(folder, approval=True)).code == 0
+
+
+def test_the_name_is_that_of_the_plan(run: Run, job: Path) -> None:
+    job.write_text(job.read_text().replace("[session]", '[session]\nname = "census"'))
+    planned(run, job)
+    assert run("approve", "plan.json", *BY, "--json").json["name"] == "census"
+    assert run("run", job).code == 0
+
+
+def test_a_plan_of_no_session_needs_a_budget(run: Run, folder: Path) -> None:
+    plan_file(folder)
+    document = dp.Plan.from_json(Path("plan.json"))
+    Path("plan.json").write_text(replace(document, budget=None).to_json())
+    done = run("approve", "plan.json", *BY)
+    assert done.code == 6
+    assert "the plan states no amount" in done.err
+    run("ledger", "create", "--ledger", "budget.db", "--epsilon", "3", "--by", "Bob")
+    done = run("approve", "plan.json", *BY, "--json")
+    assert done.json["budget"] == "epsilon 3 in pure DP"
+
+
+def test_a_budget_that_adds_up_rho_is_created_and_told_apart(run: Run, folder: Path) -> None:
+    session = dp.Session(epsilon=1, delta="1e-6", composition="zcdp")
+    query = session.protect(pl.DataFrame({"a": [1]}), unit=dp.Rows()).dp_count()
+    Path("plan.json").write_text(query.plan(epsilon="0.1").to_json())
+    assert run("approve", "plan.json", *BY).code == 0
+    kept = dp.Session(epsilon=1, delta="1e-6", composition="zcdp", ledger="budget.db")
+    assert kept.remaining.measure == "zCDP"
+    run("ledger", "create", "--ledger", "b.db", "--epsilon", "1", "--delta", "1e-6", "--by", "B")
+    done = run("approve", "plan.json", "--by", "Ann", "--ledger", "b.db")
+    assert done.code == 4
+    assert "through zCDP" in done.err
+
+
+@pytest.mark.parametrize("wrong", ["0", "-1"])
+def test_terms_that_make_no_sense_create_nothing(run: Run, folder: Path, wrong: str) -> None:
+    plan_file(folder)
+    assert run("approve", "plan.json", *BY, "--runs", wrong).code == 6
+    assert run("approve", "plan.json", *BY, "--until", "tomorrow").code == 2
+    assert run("approve", "plan.json", "--by", "A\nB", "--ledger", "budget.db").code == 6
+    assert not Path("budget.db").exists()
+
+
+def test_runs_and_days(run: Run, job: Path) -> None:
+    planned(run, job)
+    done = run("approve", "plan.json", *BY, "--runs", "2", "--until", f"{TODAY}")
+    assert f"  may run 2 times until {TODAY}\n" in done.out
+    assert [run("run", job).code for _ in range(3)] == [0, 0, 4]
+    shown = run("ledger", "show", "--ledger", "budget.db").out
+    assert f", for epsilon 1, 2 of 2 runs, until {TODAY}\n" in shown
+    found = run("ledger", "show", "--ledger", "budget.db", "--json").json["default"]["approvals"]
+    assert [(a["runs"], a["used"], a["until"]) for a in found] == [(2, 2, f"{TODAY}")]
+    assert run("approve", "plan.json", *BY, "--until", f"{TODAY - timedelta(days=1)}").code == 0
+    done = run("run", job)
+    assert done.code == 4
+    assert "ended after" in done.err
+
+
+def test_revoked(run: Run, job: Path) -> None:
+    plan = planned(run, job)
+    run("approve", "plan.json", *BY)
+    assert run("run", job).code == 0
+    done = run("approve", "--revoke", plan.fingerprint[:16], *BY, "--reason", "wrong keys")
+    assert done.out == f"revoked {plan.fingerprint}, for budget 'default', by Ann\n"
+    done = run("run", job)
+    assert done.code == 4
+    assert "was revoked by Ann" in done.err
+    assert "revoked by Ann\n" in run("ledger", "show", "--ledger", "budget.db").out
+    assert run("approve", "--revoke", "f" * 16, *BY, "--json").code == 6
+    assert run("approve", "--revoke", "f" * 16).code == 2
+
+
+def test_a_grant_may_keep_approvals(run: Run, job: Path) -> None:
+    planned(run, job)
+    run("approve", "plan.json", *BY, "--runs", "2")
+    assert run("run", job).code == 0
+    grant = ("ledger", "grant", "--ledger", "budget.db", *MORE, "--epsilon", "1")
+    assert run(*grant, "--keep-approvals").code == 0
+    assert [run("run", job).code for _ in range(2)] == [0, 4], "one run was left, and still is"
+    found = run("ledger", "show", "--ledger", "budget.db", "--json").json["default"]["approvals"]
+    assert [(a["by"], a["runs"]) for a in found] == [("Ann", 2), ("Bob", 1)]
+
+
+def test_signed_approvals_are_kept_by_who_can_sign(
+    run: Run, job: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    private, public = new_pair()
+    planned(run, job)
+    monkeypatch.setenv(KEY_VARIABLE, private)
+    run("approve", "plan.json", *BY)
+    grant = ("ledger", "grant", "--ledger", "budget.db", *MORE, "--epsilon", "1")
+    for key in (None, public):
+        if key is None:
+            monkeypatch.delenv(KEY_VARIABLE)
+        else:
+            monkeypatch.setenv(KEY_VARIABLE, key)
+        assert run(*grant, "--keep-approvals").code == 6
+        assert dp.Session(epsilon=1, ledger="budget.db").budget == dp.PureDP(1), "nor granted"
+    monkeypatch.setenv(KEY_VARIABLE, private)
+    assert run(*grant, "--keep-approvals").code == 0
+    monkeypatch.setenv(KEY_VARIABLE, public)
+    assert run("run", job).code == 0
+
+
+def test_nothing_is_approved_for_a_closed_budget(run: Run, job: Path) -> None:
+    planned(run, job)
+    run("ledger", "close", "--ledger", "budget.db", *MORE)
+    assert run("approve", "plan.json", *BY).code == 3
