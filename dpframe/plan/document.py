@@ -45,15 +45,9 @@ def document_of(plan: Plan) -> dict[str, Any]:
         "schema_version": SCHEMA_VERSION,
         "fingerprint": _fingerprint(contents),
         "plan": contents,
-        "session": _session(plan),
+        "session": {name: encode(getattr(plan, name)) for name in _OF_SESSION},
     }
     return {**document, "digest": _digest(document)}
-
-
-def _session(plan: Plan) -> dict[str, Any]:
-    """What is about the session; a plan without one names no budget, as plans once did."""
-    fields = {name: encode(getattr(plan, name)) for name in _OF_SESSION}
-    return {name: found for name, found in fields.items() if name != "budget" or found is not None}
 
 
 def _written(document: Mapping[str, Any], indent: int | None) -> str:
@@ -83,7 +77,10 @@ def from_json(text: object, hints: Mapping[str, Any]) -> tuple[dict[str, Any], s
         stated = document.pop("digest")
         if stated != _digest(document):
             raise edited("its contents are not those that its digest was made of")
-        contents = {**document["plan"], "budget": None, **document["session"]}
+        if "budget" not in document["session"]:  # as before plans stated it
+            document["session"]["budget"] = None
+            whole = canonical({**document, "digest": _digest(document)})
+        contents = {**document["plan"], **document["session"]}
         if contents.keys() != hints.keys():
             raise edited("it lacks fields, or has others")
         return {n: decode(hint, contents[n], n) for n, hint in hints.items()}, whole

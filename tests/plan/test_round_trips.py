@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
@@ -217,3 +218,19 @@ def test_deep_expressions_can_be_written() -> None:
 @each
 def test_no_document_holds_or_reads_data(name: str) -> None:
     assert SECRET not in plan_of(name).to_json()
+
+
+def test_a_document_from_before_plans_stated_their_budget_is_read() -> None:
+    session = dp.Session(epsilon=1)
+    people = session.protect(pl.DataFrame({"a": [1]}), unit=dp.Rows())
+    plan = people.dp_count().plan(epsilon="0.5")
+    document = json.loads(plan.to_json())
+    assert document["session"].pop("budget")["whole"]["epsilon"] == "1"
+    del document["digest"]
+    canonical = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    digest = hashlib.sha256(canonical.encode()).hexdigest()
+    again = dp.Plan.from_json(json.dumps({**document, "digest": digest}))
+    assert again.budget is None
+    assert again.fingerprint == plan.fingerprint
+    with pytest.raises(dp.PlanMismatch):
+        dp.Plan.from_json(json.dumps({**document, "digest": "0" * 64}))

@@ -60,6 +60,7 @@ def test_the_schema_is_strict_and_says_what_each_field_is() -> None:
 NAMES = {
     "Plan": "plan",
     "Share": "share",
+    "StatedBudget": "stated_budget",
     "PlanStep": "step",
     "NoisyAggregate": "release",
     "Sensitivity": "sensitivity",
@@ -100,7 +101,7 @@ def test_fields_are_those_of_the_code(part: type) -> None:
     fields = [field.name for field in dataclasses.fields(part)]
     if part is dp.Plan:
         session = [*DEFINITIONS["session"]["properties"]]
-        assert session == ["requested", "remaining", "share"]
+        assert session == ["requested", "remaining", "share", "budget"]
         fields = [name for name in fields if name not in session]
     assert [*properties] == (["kind", *fields] if named else fields)
     if named:
