@@ -32,15 +32,15 @@ def require_approved(plan: Plan, ledger: Ledger, name: str, needed: Requirement)
     LedgerError
         When the key in the environment is none.
     """
-    fingerprint, identity, bound = plan.fingerprint, ledger.identity or "", ledger.bound
+    fingerprint, ledgers, bound = plan.fingerprint, ledger.identities, ledger.bound
     approvals = ledger.approvals
     same = [a for a in approvals if a.fingerprint == fingerprint]
-    if any(needed.counting(same, identity, bound)):
+    if any(needed.counting(same, ledgers, bound)):
         return
     counted = tuple(valid(approvals, needed.key))
     unsigned = len(approvals) - len(counted)
     lapsed = [a for a in same if a in counted]
-    why = needed.reasons(lapsed, identity, bound) if lapsed else f"; {_nearest(plan, counted)}"
+    why = needed.reasons(lapsed, ledgers, bound) if lapsed else f"; {_nearest(plan, counted)}"
     raise PlanMismatch(
         f"the plan {fingerprint[:16]} is not approved{_unsigned(unsigned)}{why}",
         remedy="have it reviewed: write it with plan.to_json(), then "

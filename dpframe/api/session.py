@@ -406,7 +406,8 @@ class Session:
 
     def _stated(self) -> StatedBudget:
         """The budget that plans are to be charged to, as reviewers read it."""
-        identity, bound = self._ledger.identity, self._ledger.bound
+        identity = next(reversed(self._ledger.identities), None)
+        bound = self._ledger.bound
         name = self._name if identity is None else self._name or DEFAULT_NAME
         return StatedBudget(name, identity, bound.whole, bound.counted)
 

@@ -44,7 +44,7 @@ def require_stated(store: Store, name: str, plan: Plan) -> Account:
         When it was closed.
     """
     chain, stated = store.read(), plan.budget
-    if stated is not None and stated.ledger not in (None, chain.identity):
+    if stated is not None and stated.ledger not in (None, *chain.identities):
         raise _mismatch(f"the plan was made for another ledger than {store.where!r}")
     if name not in chain.accounts:
         if stated is None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, Literal
@@ -194,7 +194,7 @@ def approve(
             document,
             None,
             given,
-            chain.identity,
+            chain.identities[-1],
             bound,
             terms.runs,
             terms.until,
@@ -319,13 +319,17 @@ class Requirement:
 
     key: ApprovalKey | None
 
-    def why_not(self, approval: Approval, ledger: str, bound: Bound) -> str | None:
-        """Why an approval does not count for a budget as it is now; None if it does."""
+    def why_not(self, approval: Approval, ledgers: Collection[str], bound: Bound) -> str | None:
+        """Why an approval does not count for a budget as it is now; None if it does.
+
+        `ledgers` are the identities of its ledger, for a ledger that was moved has another one, and
+        goes on with its approvals.
+        """
         if approval.revoked is not None:
             return f"was revoked by {approval.revoked}"
         if self.key is not None and (state := signed(approval, self.key)) != "signed":
             return _UNSIGNED.get(state, f"is not signed with the key in {KEY_VARIABLE}")
-        if not approval.is_old and approval.ledger != ledger:
+        if not approval.is_old and approval.ledger not in ledgers:
             return "is for another ledger"
         if approval.bound is None:
             return "names no amount, and was recorded before its budget was opened"
@@ -338,14 +342,18 @@ class Requirement:
         return None
 
     def counting(
-        self, approvals: Sequence[Approval], ledger: str, bound: Bound
+        self, approvals: Sequence[Approval], ledgers: Collection[str], bound: Bound
     ) -> Iterator[Approval]:
         """Those that count, what may run without limit first."""
-        found = (a for a in approvals if self.why_not(a, ledger, bound) is None)
+        found = (a for a in approvals if self.why_not(a, ledgers, bound) is None)
         return iter(sorted(found, key=lambda a: (a.left is not None, a.until or date.max)))
 
     def chosen(
-        self, approvals: Sequence[Approval], fingerprint: str, ledger: str, bound: Bound
+        self,
+        approvals: Sequence[Approval],
+        fingerprint: str,
+        ledgers: Collection[str],
+        bound: Bound,
     ) -> Approval:
         """The approval that a charge uses.
 
@@ -355,22 +363,22 @@ class Requirement:
             When there is none.
         """
         same = [a for a in approvals if a.fingerprint == fingerprint]
-        found = next(self.counting(same, ledger, bound), None)
+        found = next(self.counting(same, ledgers, bound), None)
         if found is None:
-            why = self.reasons(same, ledger, bound)
+            why = self.reasons(same, ledgers, bound)
             raise PlanMismatch(
                 f"the plan {fingerprint[:16]} is not approved{why}",
                 remedy="have it approved again: `dpframe approve PLAN.json --by WHO`",
             )
         return found
 
-    def reasons(self, approvals: Sequence[Approval], ledger: str, bound: Bound) -> str:
+    def reasons(self, approvals: Sequence[Approval], ledgers: Collection[str], bound: Bound) -> str:
         """Why none of some approvals counts, the newest first; empty where there are none."""
         if not approvals:
             return ""
         newest = approvals[-1]
         more = f", and {len(approvals) - 1} before it" if len(approvals) > 1 else ""
-        why = self.why_not(newest, ledger, bound)
+        why = self.why_not(newest, ledgers, bound)
         return f": what {newest.by} approved on {newest.time:%Y-%m-%d} {why}{more}"
 
 
@@ -384,7 +392,7 @@ def counting(store: Store, name: str, key: ApprovalKey | None) -> list[Approval]
     """
     chain, needed = store.read(), Requirement(key)
     bound = Bound.of(chain.account(name))
-    found = list(needed.counting(chain.approvals.get(name, ()), chain.identity or "", bound))
+    found = list(needed.counting(chain.approvals.get(name, ()), chain.identities, bound))
     if key is None and any(a.signature is not None for a in found):
         raise LedgerError(
             "approvals of this budget are signed, and would not be any more",

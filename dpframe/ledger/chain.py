@@ -62,8 +62,8 @@ class Chain:
         self.tip = ""
         self.accounts: dict[str, Account] = {}
         self.approvals: dict[str, list[Approval]] = {}
-        self.identity: str | None = None
-        """What tells this ledger from others: None while it is empty."""
+        self.identities: list[str] = []
+        """What tells this ledger from others; nothing while it is empty."""
 
     def next(self, draft: Draft) -> Record:
         """A draft as the next record; the chain itself is left as it is."""
@@ -107,7 +107,7 @@ class Chain:
         self._check(record)
         self._apply(record)
         self.length, self.tip = record.seq, record.hash
-        self.identity = self.identity or record.hash
+        self.identities = self.identities or [record.hash]
 
     def require_head(self, head: Head | None) -> None:
         """Refuse a chain that does not end where its head says."""

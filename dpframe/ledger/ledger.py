@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -90,8 +91,10 @@ class Ledger(Protocol):
         ...
 
     @property
-    def identity(self) -> str | None:
-        """What tells the ledger from others, None where it is in memory."""
+    def identities(self) -> Sequence[str]:
+        """What tells the ledger from others, and did at earlier places, the newest last; nothing
+        where it is in memory.
+        """
         ...
 
     @property

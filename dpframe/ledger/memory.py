@@ -62,8 +62,9 @@ class MemoryLedger:
         return ()
 
     @property
-    def identity(self) -> None:
+    def identities(self) -> tuple[()]:
         """None: nobody can refer to it."""
+        return ()
 
     @property
     def bound(self) -> Bound:
@@ -81,7 +82,7 @@ class MemoryLedger:
         approval: Requirement | None = None,
     ) -> int:
         if approval is not None:  # raises: nothing can be approved here
-            approval.chosen(self.approvals, fingerprint, "", self.bound)
+            approval.chosen(self.approvals, fingerprint, (), self.bound)
         if os.getpid() != self._process:
             raise LedgerError(
                 "a budget kept in memory belongs to the process that opened it; this one was "

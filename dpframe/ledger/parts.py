@@ -21,7 +21,7 @@ or another, begins at zero and is charged in full: that counts too much, never t
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -199,8 +199,8 @@ class PartLedger:
         return self._partition.parent.approvals
 
     @property
-    def identity(self) -> str | None:
-        return self._partition.parent.identity
+    def identities(self) -> Sequence[str]:
+        return self._partition.parent.identities
 
     @property
     def bound(self) -> Bound:

@@ -104,8 +104,8 @@ class StoredLedger:
         _require_unit(self._account(), unit)
 
     @property
-    def identity(self) -> str | None:
-        return self._store.read().identity
+    def identities(self) -> tuple[str, ...]:
+        return tuple(self._store.read().identities)
 
     @property
     def bound(self) -> Bound:
@@ -138,7 +138,7 @@ class StoredLedger:
         two processes cannot use the same last run.
         """
         approvals, bound = chain.approvals.get(self._name, []), Bound.of(chain.account(self._name))
-        return needed.chosen(approvals, fingerprint, chain.identity or "", bound).number
+        return needed.chosen(approvals, fingerprint, chain.identities, bound).number
 
     def settle(self, number: int, status: Settled) -> None:
         self._store.append(lambda chain: Draft(self._name, status, refers=number))

@@ -60,7 +60,7 @@ def test_an_approval_is_read_as_it_was_recorded(place: Place) -> None:
     )
     assert found.signature == KEY.sign(*found.signed_fields())
     assert found.bound == Bound(dp.PureDP(1), "pure DP")
-    assert found.ledger == store_at(place).read().identity
+    assert found.ledger == store_at(place).read().identities[-1]
     assert (found.runs, found.until, found.used, found.revoked) == (None, None, 0, None)
     assert found.time.utcoffset() is not None
     verify(place)

@@ -72,7 +72,7 @@ def test_runs_are_counted_with_the_charge(place: Place) -> None:
     refused(place, "was for 2 runs")
     (found,) = opened(place).approvals
     assert (found.used, found.left) == (2, 0)
-    assert [store_at(place).rows()[n - 1][4] for n in numbers] == [found.number] * 2
+    assert [list(store_at(place).rows())[n - 1][4] for n in numbers] == [found.number] * 2
     approved(place, runs=1)
     charge(place)
     refused(place, "was for 1 run, and 1 before it")
@@ -172,12 +172,12 @@ def test_a_short_fingerprint_means_one_plan(place: Place) -> None:
 def test_an_approval_is_for_one_ledger(place: Place) -> None:
     opened(place)
     made = approved(place, PRIVATE)
-    record = store_at(place).rows()[-1]
+    record = list(store_at(place).rows())[-1]
     other = fresh(place, 2)
     opened(other)
     store_at(other).append(lambda _: _copied(record))
     (found,) = opened(other).approvals
-    assert found.ledger == made.ledger != store_at(other).read().identity
+    assert found.ledger == made.ledger != store_at(other).read().identities[-1]
     assert signed(found, PUBLIC) == "signed"
     for key in (None, PUBLIC):
         refused(other, "is for another ledger", key)
@@ -190,7 +190,7 @@ def _copied(row: tuple[Any, ...]) -> Draft:
 def test_a_copy_of_an_approval_allows_no_further_runs(place: Place) -> None:
     opened(place)
     approved(place, PRIVATE, runs=1)
-    record = store_at(place).rows()[-1]
+    record = list(store_at(place).rows())[-1]
     charge(place, PUBLIC)
     with pytest.raises(dp.LedgerError, match="repeats an approval"):
         store_at(place).append(lambda _: _copied(record))
@@ -323,7 +323,7 @@ def test_an_approval_that_makes_no_sense_is_refused(tmp_path: Any, change: dict[
 
 
 def _other(place: Place) -> Draft:
-    row = store_at(place).rows()[-1]
+    row = list(store_at(place).rows())[-1]
     why = json.dumps(json.loads(row[11]) | {"id": "another"})
     return Draft(row[2], "approved", fingerprint=row[5], who=row[10], why=why)
 
@@ -340,7 +340,7 @@ def test_parts_use_the_runs_of_the_whole(place: Place) -> None:
     PartLedger(partition, 1).charge(TENTH, PRINT, UNIT, Requirement(None))
     with pytest.raises(dp.PlanMismatch):
         PartLedger(partition, 1).charge(TENTH, PRINT, UNIT, Requirement(None))
-    assert nested.identity == whole.identity
+    assert nested.identities == whole.identities
     assert nested.bound == whole.bound
 
 
@@ -348,5 +348,20 @@ def test_nothing_is_approved_in_memory() -> None:
     ledger = MemoryLedger(dp.PureDP(1))
     with pytest.raises(dp.PlanMismatch):
         ledger.charge(TENTH, PRINT, UNIT, Requirement(None))
-    assert ledger.identity is None
+    assert ledger.identities == ()
     assert ledger.spent.is_zero
+
+
+@pytest.mark.slow
+def test_runs_are_counted_over_a_long_history(tmp_path: Any) -> None:
+    """However few records a new process reads."""
+    place = tmp_path / "budget.db"
+    ledger = opened(place, dp.PureDP(1000))
+    approved(place, runs=2)
+    needed = Requirement(None)
+    for n in range(1200):
+        ledger.charge(TENTH, PRINT, UNIT, needed if n in (0, 600) else None)
+    assert [a.used for a in opened(place, dp.PureDP(1000)).approvals] == [2]
+    with pytest.raises(dp.PlanMismatch, match="was for 2 runs"):
+        opened(place, dp.PureDP(1000)).charge(TENTH, PRINT, UNIT, needed)
+    verify(place)
