@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
@@ -10,6 +9,7 @@ from typing import Any, Final
 
 import polars as pl
 
+from dpframe.core.exact import exact
 from dpframe.errors import InvalidBounds
 
 __all__ = ["Guess", "guess_of"]
@@ -99,11 +99,15 @@ def _number(name: str, item: object) -> float:
     """A finite number; moments and durations as Polars stores them."""
     if isinstance(item, date | datetime | time | timedelta):
         item = pl.Series([item]).to_physical().item()
-    if isinstance(item, bool) or not isinstance(item, int | float) or not math.isfinite(item):
+    if isinstance(item, str):
         raise _refused(name, item)
-    if name != "mean" and item < 0:
+    try:
+        number = float(exact(item))
+    except (TypeError, ValueError, OverflowError):
+        raise _refused(name, item) from None
+    if name != "mean" and number < 0:
         raise _refused(name, item)
-    return float(item)
+    return number
 
 
 def _refused(name: str, item: object) -> InvalidBounds:

@@ -123,6 +123,7 @@ def test_a_guess_is_a_number_a_mapping_or_public_values() -> None:
     mean = Case("mean", (0, 100), {"epsilon": 1}).plan
     exact = mean.accuracy("x", count=200, guess=40)
     assert exact == mean.accuracy("x", guess={"mean": 40, "count": 200})
+    assert exact == mean.accuracy("x", count=np.int64(200), guess=np.float32(40))
     values = pl.Series([30.0, 50.0, None, math.nan] * 100)
     assert exact == mean.accuracy("x", guess=values)
     assert exact == mean.accuracy("x", guess=values.append(pl.Series([40.0] * 9)), count=200)

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
+from tests.plan.documents import plan_of
 
 FRAME = pl.DataFrame(
     {
@@ -136,3 +137,11 @@ def test_interval_columns_that_exist_already_are_refused_before_the_charge() -> 
     with pytest.raises(dp.UnsupportedOperation):
         query.collect(epsilon=1, interval=0.9)
     assert session.spent.is_zero
+
+
+@pytest.mark.parametrize(("name", "warned"), [("by_number", True), ("of_individuals", False)])
+def test_plans_whose_groups_appear_by_a_released_number_warn_of_intervals(
+    name: str, warned: bool
+) -> None:
+    plan = plan_of(f"found_groups_{name}")
+    assert any("intervals hold less often" in warning for warning in plan.warnings) == warned
