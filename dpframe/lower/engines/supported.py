@@ -28,7 +28,7 @@ _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge", "eq_missing", "ne_missing")
 _CONDITIONS = ("and", "or", "xor", "not", "when", "is_between", "is_in")
 _NULLS = ("is_null", "is_not_null", "fill_null", "fill_nan", "coalesce")
 _NAN = ("is_nan", "is_not_nan", "is_finite", "is_infinite")
-_NUMBERS = ("cast", "clip", "floor", "ceil", "cut")
+_NUMBERS = ("cast", "clip", "clip_between", "floor", "ceil", "cut", "degrees", "radians")
 _HORIZONTAL = (
     "min_horizontal",
     "max_horizontal",
