@@ -24,7 +24,8 @@ def from_arrow(data: Any) -> pl.LazyFrame:
     if isinstance(data, pads.Dataset):
         return _lazily(_batches_of(data), _plain(data.schema.empty_table()).schema)
     if isinstance(data, pa.RecordBatchReader):
-        if not any(pa.types.is_dictionary(field.type) for field in data.schema):
+        encoded = (pa.types.is_dictionary, pa.types.is_run_end_encoded)
+        if not any(is_it(field.type) for field in data.schema for is_it in encoded):
             return _spilled(data)
         data = _all_of(data)  # dictionaries may differ from batch to batch, which files cannot
     if isinstance(data, pa.RecordBatch):
@@ -35,7 +36,7 @@ def from_arrow(data: Any) -> pl.LazyFrame:
             where="session.protect(frame, ...)",
             remedy="pass a pyarrow Table, batch reader or dataset",
         )
-    frame = pl.from_arrow(data)
+    frame = pl.from_arrow(_without_runs(data))
     assert isinstance(frame, pl.DataFrame)
     return frame.lazy()
 
@@ -73,10 +74,24 @@ def _batches_of(dataset: Any) -> Callable[[list[str] | None], Iterator[Any]]:
     return batches
 
 
+def _without_runs(table: Any) -> Any:
+    """A pyarrow table with rows for runs of equal values, which Polars does not read."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for i, field in enumerate(table.schema):
+        if pa.types.is_run_end_encoded(field.type):
+            pieces = [pc.run_end_decode(piece) for piece in table[i].chunks]
+            rows = pa.chunked_array(pieces, type=field.type.value_type)
+            table = table.set_column(i, field.name, rows)
+    return table
+
+
 def _plain(table: Any) -> pl.DataFrame:
     """A pyarrow table as a frame without categories."""
     import pyarrow as pa
 
+    table = _without_runs(table)
     for i, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):
             table = table.set_column(i, field.name, table[i].cast(field.type.value_type))

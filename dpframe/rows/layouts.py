@@ -35,9 +35,10 @@ _BINDS = _VERSION >= (1, 37)
 """Whether Polars computes a struct once when its fields are used in `with_fields`. Before, each
 field that a formula names stands for the whole struct, and nested formulas grow without limit.
 """
-_SEARCHES_PIECES = _VERSION >= (2, 0)
-"""Whether Polars finds items in a column of lists in several pieces. Before, it took some lists of
-numbers for others where one of them is null or holds a null.
+_LISTS_ARE_SOUND = _VERSION >= (2, 0)
+"""Whether Polars finds items in a column of lists in several pieces, where before it took some
+lists of numbers for others if one is null or holds a null; and makes lists of constants and of
+columns without rows, where before it failed.
 """
 _RESULT = "result"
 
@@ -94,7 +95,7 @@ def _as_rows(divisor: pl.Expr, dividend: pl.Expr) -> pl.Expr:
 
 def in_one_piece(ns: Namespace, lists: pl.Expr) -> pl.Expr:
     """Lists to be searched, as a column in one piece where Polars needs that: slicing makes one."""
-    return lists if ns is not pl or _SEARCHES_PIECES else lists.list.slice(0)
+    return lists if ns is not pl or _LISTS_ARE_SOUND else lists.list.slice(0)
 
 
 def followed_by_null(ns: Namespace, floats: pl.Expr) -> pl.Expr:
@@ -105,3 +106,14 @@ def followed_by_null(ns: Namespace, floats: pl.Expr) -> pl.Expr:
     """
     lists: pl.Expr = ns.concat_list(floats, ns.lit(None, dtype=pl.Float64))
     return lists
+
+
+def spread(ns: Namespace, operands: Sequence[pl.Expr]) -> list[pl.Expr]:
+    """Operands of a list, with constants as rows where Polars needs that: in a piece without rows
+    it fails where a constant comes first, so rows could decide whether a query fails.
+    """
+    names = [name for operand in operands for name in operand.meta.root_names()]
+    if ns is not pl or _LISTS_ARE_SOUND or not names:
+        return list(operands)
+    either = pl.when(pl.col(names[0]).is_null())
+    return [e if e.meta.root_names() else either.then(e).otherwise(e) for e in operands]

@@ -11,6 +11,7 @@ from dpframe.core.domain import Domain
 from dpframe.core.dtypes import list_type
 from dpframe.core.tree import Options
 from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.rows.layouts import spread
 from dpframe.rows.lists import as_list, elements
 from dpframe.rows.operands import as_type
 from dpframe.rows.operation import Namespace, RowOperation
@@ -67,7 +68,7 @@ class ConcatList(RowOperation):
             items = as_list(expression, domain)
             items = items if domain.dtype.inner == dtype else as_type(items, list_type(dtype))
             parts.append(items.list.head(LONGEST_LIST))
-        joined: pl.Expr = ns.concat_list(parts)
+        joined: pl.Expr = ns.concat_list(spread(ns, parts))
         return joined.list.head(LONGEST_LIST)
 
     def words(self, args: Sequence[str], options: Options) -> str:

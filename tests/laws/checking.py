@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import Any, Literal
@@ -12,11 +12,13 @@ import polars as pl
 
 from dpframe.core.domain import Columns, Domain
 from dpframe.core.tree import Tree
+from dpframe.lower.engines.polars_engine import OPTIMIZATIONS
 from dpframe.parse.reader import read
 from dpframe.rows.fold import domain, lower
 from dpframe.rows.literal import physical
 from dpframe.rows.polars_dtypes import to_polars
 from tests.laws.frames import SCHEMA, number, values
+from tests.laws.layouts import stored
 
 Engine = Literal["in-memory", "streaming"]
 _NAMES = {
@@ -38,9 +40,9 @@ class Expression:
     lowered: pl.Expr
 
 
-def tree_of(text: str) -> Tree:
-    """The tree of an expression over `SCHEMA` that is written as Python text."""
-    (named,) = read(eval(text, dict(_NAMES)), SCHEMA)
+def tree_of(text: str, schema: Mapping[str, Any] = SCHEMA) -> Tree:
+    """The tree of an expression over a frame's schema that is written as Python text."""
+    (named,) = read(eval(text, dict(_NAMES)), schema)
     return named.tree
 
 
@@ -51,11 +53,11 @@ def expression(text: str, tree: Tree, columns: Columns) -> Expression:
 def run(
     frame: pl.DataFrame, expressions: Sequence[Expression], engine: Engine = "in-memory"
 ) -> list[pl.Series]:
-    """The lowered expressions on a frame, all in one query."""
+    """The lowered expressions on a frame, in one query; columns are stored in many ways."""
     names = [f"result {i}" for i in range(len(expressions))]
     lowered = [e.lowered.alias(n) for e, n in zip(expressions, names, strict=True)]
-    result = frame.lazy().with_columns(lowered).select(names).collect(engine=engine)
-    return result.get_columns()
+    lazy = stored(frame).lazy().with_columns(lowered).select(names)
+    return lazy.collect(engine=engine, optimizations=OPTIMIZATIONS).get_columns()
 
 
 def same(a: Any, b: Any) -> bool:

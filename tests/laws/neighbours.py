@@ -34,6 +34,7 @@ from dpframe.lower import Sources, lower_query
 from dpframe.lower.engine import _OPTIMIZATIONS
 from dpframe.lower.tables import count_cells
 from tests.laws.frames import frames
+from tests.laws.layouts import stored
 
 Engine = Literal["in-memory", "streaming"]
 Counted = Mapping[Table, CellCounts]
@@ -101,14 +102,15 @@ def exact_tables(
 ) -> Counted:
     """The exact tables through the real lowering; whatever an engine raises gets through.
 
-    `frame` is the protected frame, or several by their tokens.
+    `frame` is the protected frame, or several by their tokens; each column is stored in a way of
+    its own, which the values decide, so neighbours are mostly stored in different ways.
     """
     counted: dict[Table, CellCounts] = {}
     tables = tables_of(query)
     source: Sources = (
-        frame.lazy()
+        stored(frame).lazy()
         if isinstance(frame, pl.DataFrame)
-        else {token: found.lazy() for token, found in frame.items()}
+        else {token: stored(found).lazy() for token, found in frame.items()}
     )
     for lowered in lower_query(query.relation, query.groups, tables, source, salt=salt):
         result = lowered.frame.collect(engine=engine, optimizations=_OPTIMIZATIONS)

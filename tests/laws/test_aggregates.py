@@ -30,6 +30,7 @@ from dpframe.lower import run
 from dpframe.rows.fold import domain
 from tests.aggregates.reference import check_reference
 from tests.laws.frames import frames, nasty_frame
+from tests.laws.layouts import stored
 from tests.laws.neighbours import (
     UNITS,
     Moved,
@@ -284,7 +285,7 @@ def check_orders(asked: Query, frame: pl.DataFrame, order: Sequence[int], cut: i
     chunked = pl.concat([frame[:cut], frame[cut:]], rechunk=False)
     assert same(plain, exact_tables(asked, chunked))
     assert same(plain, exact_tables(asked, frame, engine="streaming"))
-    assert same(plain, run(asked.relation, asked.groups, tables_of(asked), frame.lazy()))
+    assert same(plain, run(asked.relation, asked.groups, tables_of(asked), stored(frame).lazy()))
 
 
 @EVERY

@@ -28,6 +28,7 @@ from dpframe.core.units import Rows
 from dpframe.infer import parts_of
 from dpframe.mechanisms import NoisyThreshold, TruncatedGeometric
 from tests.laws import test_several_frames as several
+from tests.laws.layouts import stored
 from tests.laws.neighbours import exact_tables, moved, query_of, tables_of, violation
 
 SPEND = {"epsilon": 1, "delta": 1e-6}
@@ -96,7 +97,7 @@ def check_numbers(asked: Any, frames: Any, frame: Any, one: Any, other: Any, sal
 def exact_tables_of(asked: Any, known: Any, data: Any, salt: int) -> Any:
     counted = {}
     tables = tables_of(asked)
-    source = {token: found.lazy() for token, found in data.items()}
+    source = {token: stored(found).lazy() for token, found in data.items()}
     for lowered in lower.lower_query(known.relation, known.groups, tables, source, salt=salt):
         result = lowered.frame.collect()
         cells = lower.tables.count_cells(lowered, result, known.groups)
@@ -438,7 +439,7 @@ def who_is_in(part: Any, frame: pl.DataFrame, ids: list[int]) -> set[int]:
     asked = query_of(part.group_by("id", keys=ids).agg(n=pl.col("id").dp_n_unique()))
     prepared = pipeline.plan(asked, dp.PureDP(1), None)
     (table,) = {t for use in prepared.parts for t in use.part.tables}
-    found = lower.run(asked.relation, asked.groups, [table], frame.lazy())[table].values
+    found = lower.run(asked.relation, asked.groups, [table], stored(frame).lazy())[table].values
     return {i for i, n in zip(ids, found.tolist(), strict=True) if n}
 
 

@@ -51,6 +51,7 @@ from tests.laws.frames import (
     values,
     wide_columns,
 )
+from tests.laws.layouts import stored
 from tests.laws.neighbours import UNITS, neighbours
 from tests.laws.queries import columns_in
 from tests.laws.trees import fits, trees
@@ -178,7 +179,9 @@ def accepted_tree(text: str, columns: Columns) -> Tree | None:
 
 def lowered(step: Step, columns: Columns, frame: pl.DataFrame) -> pl.DataFrame:
     before = FrameFacts(columns, UNIT)
-    return step.lower(frame.lazy(), before, pl, salt=0).collect(optimizations=_OPTIMIZATIONS)
+    return step.lower(stored(frame).lazy(), before, pl, salt=0).collect(
+        optimizations=_OPTIMIZATIONS
+    )
 
 
 def rows_of(frame: pl.DataFrame) -> list[str]:

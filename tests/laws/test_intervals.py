@@ -24,6 +24,7 @@ from dpframe.lower.engine import _OPTIMIZATIONS
 from dpframe.rows.polars_dtypes import to_polars
 from tests.laws.checking import contradiction
 from tests.laws.frames import frames, nasty_frame, number, values
+from tests.laws.layouts import stored
 from tests.laws.neighbours import exact_tables, query_of, vector
 from tests.laws.queries import NAMES, STEPS
 
@@ -73,7 +74,7 @@ def after(chain: Sequence[str], frame: pl.DataFrame) -> tuple[Any, pl.DataFrame]
             private = eval(verb, {**NAMES, "f": private})
         except DPFrameError:
             continue
-    lazy = frame.lazy()
+    lazy = stored(frame).lazy()
     for step, before in private._relation.steps:
         lazy = step.lower(lazy, before, pl, salt=0)
     return private, lazy.collect(optimizations=_OPTIMIZATIONS)

@@ -21,6 +21,7 @@ from dpframe.lower.engine import _OPTIMIZATIONS
 from dpframe.lower.tables import lower_rows
 from dpframe.rows.polars_dtypes import from_polars
 from tests.laws.individuals import LIMITS, NAMES, POOLS, STEPS, frame_of, stepped
+from tests.laws.layouts import stored
 from tests.laws.neighbours import Engine
 
 Row = tuple[Any, ...]
@@ -33,7 +34,7 @@ def limited(
     """What steps leave of a frame."""
     private: Any = dp.Session(epsilon=1).protect(frame, "id")
     relation = stepped(steps, private)._relation
-    lazy = lower_rows(relation, frame.lazy(), pl, salt)
+    lazy = lower_rows(relation, stored(frame).lazy(), pl, salt)
     return lazy.collect(engine=engine, optimizations=_OPTIMIZATIONS)
 
 

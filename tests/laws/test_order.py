@@ -7,8 +7,7 @@ in a way that depends on which other rows there are.
 from __future__ import annotations
 
 import math
-from itertools import pairwise, product
-from typing import Any
+from itertools import product
 
 import polars as pl
 import pytest
@@ -19,28 +18,10 @@ from dpframe.rows.operation import RowOperation
 from dpframe.rows.registry import OPERATIONS
 from tests.laws.checking import tree_of
 from tests.laws.frames import nasty_frame, wide_columns
+from tests.laws.layouts import in_order
 
 FRAME = pl.concat([nasty_frame()] * 2)
 COLUMNS = wide_columns(nasty_frame(0))
-
-
-def in_order(values: pl.Series, descending: bool) -> bool:
-    """Whether a column is sorted, with its nulls at one end and NaN as the largest number."""
-    nulls = values.null_count()
-    ends = values.head(nulls).is_null().all() or values.tail(nulls).is_null().all()
-    known = values.drop_nulls()
-    if known.dtype.is_temporal() or isinstance(known.dtype, pl.Enum):
-        known = known.to_physical()
-    listed: list[Any] = known.to_list()
-    if descending:
-        listed.reverse()
-    return bool(ends) and all(_at_most(a, b) for a, b in pairwise(listed))
-
-
-def _at_most(a: Any, b: Any) -> bool:
-    if isinstance(b, float) and math.isnan(b):
-        return True
-    return bool(a <= b)
 
 
 def marked_wrongly(values: pl.Series) -> bool:

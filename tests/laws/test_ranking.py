@@ -26,6 +26,7 @@ from dpframe.frames.sampling import (
 )
 from dpframe.lower.engine import _OPTIMIZATIONS
 from dpframe.rows.polars_dtypes import from_polars
+from tests.laws.layouts import stored
 
 BITS = [1, 2, 3, 5, 32]
 """How many bits of each hash a sort goes by: with few, most individuals share theirs."""
@@ -59,7 +60,7 @@ def kept(way: Any, frame: pl.DataFrame, most: int, within: Any, salt: int, **how
     engine, bits = how.get("engine", "in-memory"), how.get("bits", 32)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sampling, "COARSE", bits)
-        lazy = way(frame.lazy(), most, within, order, salt, how.get("ns", pl))
+        lazy = way(stored(frame).lazy(), most, within, order, salt, how.get("ns", pl))
         result = lazy.collect(engine=engine, optimizations=_OPTIMIZATIONS)
     assert result.schema == frame.schema
     return Counter(result.rows())

@@ -26,6 +26,7 @@ from dpframe.infer import parts_of
 from dpframe.lower.engine import _OPTIMIZATIONS
 from dpframe.lower.tables import lower_rows
 from tests.laws.individuals import frame_of
+from tests.laws.layouts import stored
 from tests.laws.neighbours import Engine, exact_tables, moved, query_of, violation
 
 Row = dict[str, Any]
@@ -184,7 +185,7 @@ class Frames:
         self, frame: Any, tables: Tables, salt: int = 0, engine: Engine = "in-memory"
     ) -> pl.DataFrame:
         """The rows themselves."""
-        sources = {token: found.lazy() for token, found in self.data(tables).items()}
+        sources = {token: stored(found).lazy() for token, found in self.data(tables).items()}
         lowered = lower_rows(frame._relation, sources, pl, salt)
         return lowered.collect(engine=engine, optimizations=_OPTIMIZATIONS)
 
