@@ -77,11 +77,11 @@ def _batches_of(dataset: Any) -> Callable[[list[str] | None], Iterator[Any]]:
 def _without_runs(table: Any) -> Any:
     """A pyarrow table with rows for runs of equal values, which Polars does not read."""
     import pyarrow as pa
-    import pyarrow.compute as pc
+    import pyarrow.compute as pc  # type: ignore[import-untyped]
 
     for i, field in enumerate(table.schema):
         if pa.types.is_run_end_encoded(field.type):
-            pieces = [pc.run_end_decode(piece) for piece in table[i].chunks]
+            pieces = [pc.call_function("run_end_decode", [piece]) for piece in table[i].chunks]
             rows = pa.chunked_array(pieces, type=field.type.value_type)
             table = table.set_column(i, field.name, rows)
     return table
