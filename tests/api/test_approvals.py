@@ -345,16 +345,6 @@ def test_one_place_runs_plans_and_asks_before_it() -> None:
     assert reads == {"session.py", "public.py"}  # the latter of frames that are public
 
 
-def test_no_message_of_a_refusal_has_data(ledger: Path) -> None:
-    frame = pl.DataFrame({"age": [987654], "city": ["Hidden"]})
-    session = session_of(ledger)
-    people = session.protect(frame, unit=dp.Rows())
-    approved(ledger, people.dp_count().plan(epsilon=0.1))
-    said = require_refused(session, lambda: people.dp_sum("age", (0, 1)).collect(epsilon=0.1))
-    assert "987654" not in said
-    assert "Hidden" not in said
-
-
 def test_nearest_of_none_is_none() -> None:
     plan = people_of(dp.Session(epsilon=1)).dp_count().plan(epsilon=0.1)
     assert approval.nearest(plan, ()) is None
