@@ -203,7 +203,8 @@ def test_an_executor_that_fails_or_returns_rows(watch: Watch, tmp_path: Path) ->
         return ROWS
 
     session, query = asked(ROWS, tmp_path / "budget.db")
-    for executor in (fails, returns, lambda _: [NUMBER, TEXT]):
+    executors: list[Any] = [fails, returns, lambda _: [NUMBER, TEXT]]
+    for executor in executors:
         with pytest.raises(dp.EngineError) as failed:
             query.collect(epsilon="0.1", engine=executor)
         watch.require_silence(failed.value, session)
