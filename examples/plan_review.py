@@ -104,7 +104,7 @@ def approve(document: Path, ledger: Path) -> None:
     dpframe(["approve", str(document), "--by", "reviewer", "--ledger", str(ledger)])
     data = pl.LazyFrame({"person": range(3000), "region": REGIONS * 750, "spent": [20.0] * 3000})
     for regions in (3, 4):
-        session = dp.Session(BUDGET, ledger=ledger, require_approval=True)
+        session = dp.Session(BUDGET, ledger=ledger, require_approval=True, must_exist=True)
         try:
             result = query(session, data, regions, most=200).collect(epsilon=1)
             print(f"\nAt most {regions} regions of a person: it runs")

@@ -408,7 +408,7 @@ class Session:
         """The budget that plans are to be charged to, as reviewers read it."""
         identity = next(reversed(self._ledger.identities), None)
         bound = self._ledger.bound
-        name = self._name if identity is None else self._name or DEFAULT_NAME
+        name = None if identity is None else self._name or DEFAULT_NAME
         return StatedBudget(name, identity, bound.whole, bound.counted)
 
     @property

@@ -22,7 +22,7 @@ class StatedBudget:
     Parameters
     ----------
     name
-        Of the budget; None where a session has none.
+        Of the budget in the ledger; None for a budget in memory.
     ledger
         The identity of its ledger; None for a budget in memory.
     whole

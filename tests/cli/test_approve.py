@@ -80,6 +80,17 @@ def test_a_budget_that_is_new_is_created_as_the_plan_states_it(run: Run, folder:
     assert run("run", python_job(folder, approval=True)).code == 0
 
 
+def test_the_name_of_a_session_in_memory_is_no_budget(run: Run, folder: Path) -> None:
+    session = dp.Session(epsilon=1, name="draft")
+    query = session.protect(pl.DataFrame({"a": [1]}), unit=dp.Rows(), name="people").dp_count()
+    Path("plan.json").write_text(query.plan(epsilon="0.1").to_json())
+    assert run("approve", "plan.json", *BY, "--json").json["name"] == "default"
+    assert run("approve", "plan.json", *BY, "--name", "census", "--json").json["name"] == "census"
+    kept = dp.Session(epsilon=1, ledger="budget.db", require_approval=True, must_exist=True)
+    people = kept.protect(pl.DataFrame({"a": [1]}), unit=dp.Rows(), name="people")
+    people.dp_count().collect(epsilon="0.1")
+
+
 def test_the_name_is_that_of_the_plan(run: Run, job: Path) -> None:
     job.write_text(job.read_text().replace("[session]", '[session]\nname = "census"'))
     planned(run, job)
