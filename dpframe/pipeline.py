@@ -370,6 +370,8 @@ def _asked(use: PlannedUse, query: Query) -> Asked:
             (found.l1, found.l2_squared),
             part.rounds,
             part.weighted,
+            ranges=found.groups,
+            candidates=part.candidates,
         )
     if isinstance(part, KeySelection):
         touched = part.touched(query.scope)

@@ -23,6 +23,18 @@ the one entry, which is constant before. On the integers the same holds with dif
 (Dong, Durfee and Rogers 2020). The largest delta over t, reached at t = (epsilon + e) / 2, is
 (1 - exp((epsilon - e) / 2))**2 / (1 - exp(-e)), convex in exp(epsilon), so it has a pair.
 
+*Choices in several groups*, of ranges a and b: the pair of (a, b) is dominated by that of ranges
+that differ more and have the same sum s (that majorise them, like (s, 0)). With d = |a - b| the
+product's mass exp(-L / 2) P(L) has the density C(d) (s - max(|L|, d)) on (-s, s), where C(d) =
+1 / (8 (cosh(s / 2) - cosh(d / 2))). From d to a larger one C grows and C(d) (s - d) falls (cosh is
+convex), so the difference D of the densities is below 0 next to 0 and above 0 farther out. H =
+exp(-epsilon / 2) times the difference of deltas is even, H'' - H / 4 = D, and H > 0 where only D
+>= 0 lies beyond. Were H < 0 at its least point, D < 0 there, so H'' < H / 4 < 0, and it were not
+the least. Hence most is told where as many groups as possible have the largest range, and one has
+the rest. Rounds of one choice are made after earlier ones are seen; pairs that dominate each round,
+whatever came before, dominate all rounds together (the same Theorem 10), and so do their rho (Bun
+and Steinke 2016, Lemma 2.3).
+
 *Pure* (epsilon, delta)-privacy: a failure with probability delta, else binary randomised response
 (Kairouz, Oh and Viswanath 2015, Theorem 3.3).
 """

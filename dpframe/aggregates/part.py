@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpframe.aggregates.cells import Cells
 from dpframe.aggregates.request import Scope
 from dpframe.aggregates.statistics import RowCount, Statistic
-from dpframe.core.sensitivity import ExactSensitivity, additive_sensitivity
+from dpframe.core.sensitivity import ExactSensitivity, additive_sensitivity, concentrated
 from dpframe.core.spread import Spread
 
 Integers = NDArray[np.int64]
@@ -240,10 +240,27 @@ class ScoreRange:
         The largest sum of ranges over groups.
     l2_squared
         The largest sum of squared ranges over groups.
+    linf
+        The largest range in one group.
     """
 
     l1: Fraction
     l2_squared: Fraction
+    linf: Fraction
+
+    @classmethod
+    def of_one(cls, total: Fraction) -> ScoreRange:
+        """Where all of it may be in one group."""
+        return cls(total, total * total, total)
+
+    @property
+    def groups(self) -> tuple[Fraction, ...]:
+        """As many groups with the largest range as L1 allows, and one with what is left.
+
+        Choices in these groups cost no less than in any others within L1 and Linf, see
+        `dpframe.accounting.loss_laws`.
+        """
+        return concentrated(self.l1, self.linf)
 
 
 class Selection(Part):

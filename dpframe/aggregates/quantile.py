@@ -80,18 +80,18 @@ class QuantileChoice(Selection):
         each row.
 
         Change-one within a group gives a range of 2; a row that moves between groups gives 2m in
-        each of two, together at least as much since m >= 1/2.
+        each of two, together at least as much since m >= 1/2, and apart no more.
         """
         spread = scope.spread
         rows, _, k = spread.tight
         each = 2 * self._largest()
         if not spread.changes:
-            return ScoreRange(rows * each, spread.l2_squared * each * each)
+            return ScoreRange(rows * each, spread.l2_squared * each * each, k * each)
         one = k * each
         whole = Fraction(2 * k * self.q.denominator)
         if scope.entries is None:
-            return ScoreRange(whole, whole * whole)
-        return ScoreRange(max(whole, 2 * one), max(whole * whole, 2 * one * one))
+            return ScoreRange.of_one(whole)
+        return ScoreRange(2 * one, max(whole * whole, 2 * one * one), whole)
 
     def ballots(self, counted: Sequence[CellCounts], first: int, end: int) -> Noisy | Runs:
         table = counted[0]

@@ -238,7 +238,7 @@ def quantile(
     A candidate c has the score -|(1 - q) #{x < c} - q #{x > c}|, which one row moves by at most
     max(q, 1 - q). The exponential mechanism (McSherry & Talwar 2007) chooses over bounds, where
     gaps between values count by their length; permute-and-flip (McKenna & Sheldon 2020) among
-    candidates, but in zCDP. Nulls and NaN are skipped.
+    candidates, but in zCDP and where a person is in many groups. Nulls and NaN are skipped.
 
     Parameters
     ----------
@@ -423,8 +423,8 @@ def argmax(
 ) -> DPExpr:
     """The candidate with the highest score, chosen privately: only its identity comes out.
 
-    The mechanism is permute-and-flip (McKenna & Sheldon 2020), or in zCDP the exponential mechanism
-    (McSherry & Talwar 2007), whichever errs less.
+    The mechanism is permute-and-flip (McKenna & Sheldon 2020), or in zCDP, and for many winners or
+    groups with a delta, the exponential mechanism (McSherry & Talwar 2007), whichever errs less.
 
     Parameters
     ----------

@@ -50,7 +50,8 @@ def _rho(asked: Asked, law: Law) -> Fraction:
         case NoNoise():
             return Fraction(0)
         case DiscreteLaplace():
-            return law.rho(asked.sensitivity.l1)
+            exact = asked.sensitivity
+            return law.rho(exact.l1, exact.l2_squared, exact.linf)
         case DiscreteGaussian():
             return law.rho(asked.sensitivity.l2_squared)
         case RandomizedResponse() if asked.responses is not None:

@@ -22,7 +22,7 @@ from dpframe.mechanisms import (
     TruncatedGeometric,
 )
 
-_ROUNDING = Fraction(1, 2**40)
+_ROUNDING = Fraction(1, 2**36)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,10 @@ class Asked:
         For randomised response: how many categories there are, and rows per individual.
     keys
         For a choice of groups: in how many an individual may be.
+    ranges
+        For selections: the range of score changes in each group, where they cost most.
+    candidates
+        For selections: how many there are.
     """
 
     name: str
@@ -76,6 +80,17 @@ class Asked:
     weighted: bool = False
     responses: tuple[int, int] | None = None
     keys: int | None = None
+    ranges: tuple[Fraction, ...] = ()
+    candidates: int = 2
+
+    @property
+    def choices(self) -> tuple[Fraction, ...]:
+        """The ranges of score changes of the choices of one round that an individual can change;
+        all in one group where they are not known apart.
+        """
+        if self.ranges or self.score_range is None:
+            return self.ranges
+        return (self.score_range[0],)
 
 
 def choose(asked: Asked, share: Budget) -> Choice:
@@ -98,8 +113,10 @@ def choose(asked: Asked, share: Budget) -> Choice:
 
 
 def _additive(asked: Asked, share: Budget) -> Choice:
-    laplace = _laplace(asked.sensitivity, share)
     gaussian = _gaussian(asked.sensitivity, share)
+    if gaussian is not None and asked.mechanism == "auto" and _is_little(asked.sensitivity, share):
+        return gaussian
+    laplace = _laplace(asked.sensitivity, share)
     match asked.mechanism:
         case "discrete_laplace":
             return Choice(laplace.law, laplace.cost, "by L1, as asked")
@@ -117,6 +134,13 @@ def _additive(asked: Asked, share: Budget) -> Choice:
             return min(gaussian, laplace, key=_variance)
 
 
+def _is_little(sensitivity: ExactSensitivity, share: Budget) -> bool:
+    """Whether so little rho is spent on each entry that Laplace noise certainly errs more: an entry
+    that moves by x scales costs x - 1 + exp(-x), which is above x**2 / 4 up to 1.6.
+    """
+    return isinstance(share, ZCDP) and share.main * sensitivity.linf <= sensitivity.l1
+
+
 def _variance(choice: Choice) -> float:
     law = choice.law
     assert isinstance(law, (DiscreteLaplace, DiscreteGaussian))
@@ -126,8 +150,9 @@ def _variance(choice: Choice) -> float:
 def _laplace(sensitivity: ExactSensitivity, share: Budget) -> Choice:
     """Noise by L1; it spends no delta."""
     if isinstance(share, ZCDP):
-        law = DiscreteLaplace.for_zcdp(sensitivity.l1, share.main)
-        cost = _charged(share, law.rho(sensitivity.l1))
+        norms = sensitivity.l2_squared, sensitivity.linf
+        law = DiscreteLaplace.for_zcdp(sensitivity.l1, share.main, *norms)
+        cost = _charged(share, law.rho(sensitivity.l1, *norms))
         return Choice(law, cost, "by L1, less noise here than Gaussian by L2")
     law = DiscreteLaplace.for_pure(sensitivity.l1, share.main)
     cost = share.of(law.epsilon(sensitivity.l1))
@@ -157,7 +182,7 @@ def _gaussian(sensitivity: ExactSensitivity, share: Budget) -> Choice | None:
 
 def _responses(categories: int, rows: int, share: Budget) -> Choice:
     if isinstance(share, ZCDP):
-        law = RandomizedResponse.for_pure(rows, _pure_for_rho(share.main), categories)
+        law = RandomizedResponse.for_zcdp(rows, share.main, categories)
         return Choice(law, _charged(share, law.rho(rows)), "as asked")
     law = RandomizedResponse.for_pure(rows, share.main, categories)
     return Choice(law, share.of(law.epsilon(rows)), "as asked")

@@ -156,10 +156,9 @@ def _pairs_of(choice: Choice, asked: Asked, largest: Fraction) -> Iterable[Trans
     if isinstance(choice.law, DiscreteGaussian):
         l2_squared = asked.sensitivity.l2_squared
         return [discrete_gaussian_pair(choice.law.sigma_squared, l2_squared, largest)]
-    score_range = None if asked.score_range is None else asked.score_range[0]
     repeats = asked.rounds if asked.responses is None else asked.responses[1]
     repeats = repeats if asked.keys is None else asked.keys
-    return map(translated, events_of(choice.law, asked.sensitivity, score_range, repeats))
+    return map(translated, events_of(choice.law, asked.sensitivity, asked.choices, repeats))
 
 
 def refined(chooser: Chooser, asked: Sequence[Asked]) -> Chooser:

@@ -12,7 +12,8 @@ keep epsilon at delta, see `dpframe.choose.numerical`. Noise then grows with the
 of parts and not with the number, so this is for plans of many parts.
 
 *Through zCDP*: the parts share the largest rho that implies the whole (epsilon, delta) (Canonne,
-Kamath and Steinke 2020, Proposition 12). A little more noise; for what floats cannot compose.
+Kamath and Steinke 2020, Proposition 12). Mostly a little more noise, but less
+where many choices are made: rounds of one, or one in each of several groups.
 """
 
 from __future__ import annotations
@@ -36,9 +37,11 @@ from dpframe.errors import DPFrameError
 from dpframe.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
+    Exponential,
     NoisyThreshold,
     NoNoise,
     RandomizedResponse,
+    SelectionLaw,
     TruncatedGeometric,
 )
 
@@ -48,6 +51,7 @@ _LEAST_DELTA = Fraction(1, 10**280)
 _AT_BEST = Fraction(5, 4)
 """No mechanism at some rho costs less than Gaussian noise at a rho so many times smaller; if one
 does, a little noise is not saved."""
+_MANY_CHOICES = 32
 _MOST_EPSILON = Fraction(10**4)
 """Beyond these floats may not hold what the conversion computes; sums do not need it."""
 
@@ -99,12 +103,17 @@ def choose_together(
     summed = _by_sums(asked, concentrated if isinstance(spend, ZCDP) else weights, spend)
     if not isinstance(spend, ApproxDP) or spend.slack <= _LEAST_DELTA:
         return summed
-    if sum(1 for weight in weights if weight) < 2:
+    if sum(1 for weight in weights if weight) < 2 and not any(map(_repeats, asked)):
         return summed
     keys = spend.slack / 2 if any(a.keys for a in asked) else Fraction(0)
     chooser = _chooser(asked, concentrated, keys)
-    ways = [summed, *_beside(chooser, asked, spend, keys, _noise(summed))]
-    return min(ways, key=_noise)
+    ways = [summed, *_beside(chooser, asked, spend, keys, _noise_of(summed.choices, asked))]
+    return min(ways, key=lambda way: _noise_of(way.choices, asked))
+
+
+def _repeats(asked: Asked) -> bool:
+    """Whether a part is several choices, whose costs may be composed."""
+    return asked.score_range is not None and asked.rounds * len(asked.choices) > 1
 
 
 def _beside(
@@ -118,17 +127,28 @@ def _beside(
     rho = largest_rho(epsilon, log_delta)
     with suppress(DPFrameError):  # more noise than can be drawn, which the sums may not need
         best = Fraction(largest_shift(float_down(epsilon), log_delta)) ** 2 / 2
-        if _noise_of(chooser(max(rho, best * _AT_BEST))) >= summed:
+        if _noise_of(chooser(max(rho, best * _AT_BEST)), asked) >= summed:
             return
         concentrated = chooser(rho)
         yield Together(concentrated, spend, "zcdp")
         ways = [chooser]
         if any(map(can_be_refined, concentrated, asked)):
             ways.append(refined(chooser, asked))
+        if _is_for_rho(concentrated, asked):
+            return
         for way in ways:
             found = largest_within(way, asked, spend, best)
             if found is not None:
                 yield Together(found, spend, "numerical")
+
+
+def _is_for_rho(choices: Sequence[Choice], asked: Sequence[Asked]) -> bool:
+    """Whether all noise is that of so many choices that rho certainly counts less: from some
+    fifteen on.
+    """
+    made = [(c, a) for c, a in zip(choices, asked, strict=True) if not isinstance(c.law, NoNoise)]
+    many = sum(a.rounds * len(a.choices) for _, a in made) >= _MANY_CHOICES
+    return many and all(isinstance(c.law, Exponential) for c, _ in made)
 
 
 def _chooser(asked: Sequence[Asked], weights: Sequence[Fraction], keys: Fraction) -> Chooser:
@@ -168,16 +188,12 @@ def _by_sums(asked: Sequence[Asked], weights: Sequence[Fraction], spend: Budget)
     return Together(choices, cost, "sum")
 
 
-def _noise(together: Together) -> float:
+def _noise_of(choices: Iterable[Choice], asked: Iterable[Asked]) -> float:
     """The sum of the logarithms of the parts' noise: less is less by a factor on average."""
-    return _noise_of(together.choices)
+    return sum(_log_noise(choice, a) for choice, a in zip(choices, asked, strict=True))
 
 
-def _noise_of(choices: Iterable[Choice]) -> float:
-    return sum(_log_noise(choice) for choice in choices)
-
-
-def _log_noise(choice: Choice) -> float:
+def _log_noise(choice: Choice, asked: Asked) -> float:
     match choice.law:
         case NoNoise():
             return 0.0
@@ -189,5 +205,11 @@ def _log_noise(choice: Choice) -> float:
             TruncatedGeometric() | NoisyThreshold() as law
         ):  # a group appears from about this size on
             return math.log(law.size_at(Fraction(1, 2)))
-        case law:
-            return math.log(law.scale.numerator) - math.log(law.scale.denominator)
+        case law:  # a choice: how far below the best it may be, 95% of the time
+            scales = _scales_below(type(law), max(2, asked.candidates))
+            return math.log(law.scale.numerator) - math.log(law.scale.denominator) + scales
+
+
+@lru_cache(maxsize=1024)
+def _scales_below(kind: type[SelectionLaw], candidates: int) -> float:
+    return math.log(kind(Fraction(1)).accuracy(Fraction(95, 100), candidates))

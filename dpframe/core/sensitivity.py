@@ -70,6 +70,16 @@ def _near(value: Fraction) -> float:
     return float(value)
 
 
+def concentrated(l1: Fraction, linf: Fraction) -> tuple[Fraction, ...]:
+    """As many numbers of size `linf` as L1 allows, and one with what is left of it: of all within
+    both bounds those that differ most (they majorise the others).
+    """
+    if not linf:
+        return ()
+    full, left = divmod(l1, linf)
+    return (linf,) * full + ((left,) if left else ())
+
+
 NO_SENSITIVITY = ExactSensitivity(0, Fraction(0), Fraction(0), Fraction(0))
 
 

@@ -11,8 +11,8 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.core.exact import sqrt_up
 from dpframe.mechanisms.confidence import DIGITS, miss_per_cell
+from dpframe.mechanisms.pure_rho import laplace_rho, laplace_scale
 from dpframe.mechanisms.rounding import (
     in_range,
     nonnegative,
@@ -60,21 +60,35 @@ class DiscreteLaplace:
         return cls(positive_sensitivity(l1, "l1") / positive_budget(epsilon, "epsilon"))
 
     @classmethod
-    def for_zcdp(cls, l1: Fraction, rho: Fraction) -> Self:
-        """The least noise whose epsilon**2 / 2 is at most rho; its scale is rounded up.
-
-        An epsilon-private mechanism is (epsilon**2 / 2)-zCDP (Bun and Steinke 2016, Prop. 1.4).
-        """
+    def for_zcdp(
+        cls,
+        l1: Fraction,
+        rho: Fraction,
+        l2_squared: Fraction | None = None,
+        linf: Fraction | None = None,
+    ) -> Self:
+        """The least noise that costs rho at most, see `rho`; its scale is rounded up."""
         l1, rho = positive_sensitivity(l1, "l1"), positive_budget(rho, "rho")
-        return cls(sqrt_up(l1 * l1 / (2 * rho)))
+        return cls(laplace_scale(l1, l2_squared, linf, rho))
 
     def epsilon(self, l1: Fraction) -> Fraction:
         """The pure cost of releasing a vector of this L1 sensitivity: l1 / scale, exactly."""
         return nonnegative(l1, "l1") / self.scale
 
-    def rho(self, l1: Fraction) -> Fraction:
-        """The zCDP cost, epsilon**2 / 2 (Bun and Steinke 2016, Prop. 1.4)."""
-        return self.epsilon(l1) ** 2 / 2
+    def rho(
+        self, l1: Fraction, l2_squared: Fraction | None = None, linf: Fraction | None = None
+    ) -> Fraction:
+        """The zCDP cost of releasing a vector of this sensitivity, rounded up to 17 digits.
+
+        Never above epsilon**2 / 2, and less where several entries share L1. The proof is in
+        `dpframe.mechanisms.pure_rho`.
+
+        Parameters
+        ----------
+        l1, l2_squared, linf
+            In grid steps; where a norm is not known L1 bounds it.
+        """
+        return laplace_rho(self.scale, nonnegative(l1, "l1"), l2_squared, linf)
 
     def variance(self) -> float:
         """2 q / (1 - q)**2 with q = exp(-1 / scale), in grid steps squared; nearest float."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, assert_never
 
@@ -39,7 +40,7 @@ def events_of(
     | TruncatedGeometric
     | NoisyThreshold,
     sensitivity: ExactSensitivity,
-    score_range: Fraction | None = None,
+    ranges: Sequence[Fraction] = (),
     repeats: int = 1,
 ) -> tuple[AnyEvent, ...]:
     """Events that together cost as much as one release; roots are rounded towards more cost.
@@ -50,9 +51,9 @@ def events_of(
         The mechanism.
     sensitivity
         Of what noise is added to, in steps.
-    score_range
-        For selections: the range of score changes, summed over the groups that one unit touches.
-        Ranges add up also where the mechanism is only known by them (Durfee and Rogers 2019).
+    ranges
+        For selections: the ranges of score changes, one for each group that one unit touches. Only
+        the exponential mechanism is known by each of them, others by their sum.
     repeats
         How often the mechanism is used: rounds of a selection, reports or groups of a unit.
     """
@@ -71,9 +72,10 @@ def events_of(
             l2 = sqrt_up(sensitivity.l2_squared)
             event = made.DiscreteGaussianEvent(sqrt_down(law.sigma_squared), l2)
         case Exponential():
-            event = made.ExponentialEvent(law.epsilon(_known(score_range)))
+            return tuple(made.ExponentialEvent(law.epsilon(r)) for r in ranges) * repeats
         case PermuteAndFlip() | ReportNoisyMax():
-            event = made.PermuteAndFlipEvent(law.epsilon(_known(score_range)))
+            # no theorem lets its groups be told apart: by one range they could be less alike
+            event = made.PermuteAndFlipEvent(law.epsilon(sum(ranges, Fraction(0))))
         case RandomizedResponse():
             event = made.RandomizedResponseEvent(law.row_epsilon, law.categories)
         case TruncatedGeometric():
@@ -83,8 +85,3 @@ def events_of(
         case _:
             assert_never(law)
     return (event,) * repeats
-
-
-def _known(score_range: Fraction | None) -> Fraction:
-    assert score_range is not None, "a selection has a range of score changes"
-    return score_range

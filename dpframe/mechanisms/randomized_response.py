@@ -10,8 +10,9 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.core.exact import float_up
+from dpframe.core.exact import dyadic_down, float_up, sqrt_down
 from dpframe.mechanisms.confidence import miss
+from dpframe.mechanisms.pure_rho import response_rho
 from dpframe.mechanisms.rounding import positive_budget
 from dpframe.samplers import OS, BitSource, randomized_responses, uniform_words
 
@@ -49,6 +50,22 @@ class RandomizedResponse:
         """Reports that together cost `epsilon` for an individual with at most so many rows."""
         return cls(positive_budget(epsilon, "epsilon") / rows, categories)
 
+    @classmethod
+    def for_zcdp(cls, rows: int, rho: Fraction, categories: int) -> Self:
+        """Reports that together cost `rho`, within a relative 2**-20 and never more."""
+        each = positive_budget(rho, "rho") / rows
+        low = sqrt_down(2 * each, 24)  # epsilon**2 / 2 is never less than the cost
+        high = 2 * low
+        while response_rho(high, categories) <= each:
+            low, high = high, 2 * high
+        while high - low > low / 2**20:
+            middle = dyadic_down((low + high) / 2, 24)
+            if response_rho(middle, categories) <= each:
+                low = middle
+            else:
+                high = middle
+        return cls(low, categories)
+
     @property
     def scale(self) -> Fraction:
         """The t of exp(score / t), where the truth scores 1 and all else 0."""
@@ -65,8 +82,11 @@ class RandomizedResponse:
         return rows * self.row_epsilon
 
     def rho(self, rows: int) -> Fraction:
-        """The zCDP cost, epsilon**2 / 2 (Bun and Steinke 2016, Prop. 1.4)."""
-        return self.epsilon(rows) ** 2 / 2
+        """The zCDP cost of changing so many rows, each of which reports on its own; rounded up.
+
+        See `dpframe.mechanisms.pure_rho`.
+        """
+        return rows * response_rho(self.row_epsilon, self.categories)
 
     def error(self, confidence: float | Fraction, rows: float, cells: int = 1) -> float:
         """With this confidence a debiased count is off by no more than this; rounded up.

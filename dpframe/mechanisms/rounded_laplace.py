@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from dpframe.mechanisms.confidence import DIGITS, miss_per_cell
 from dpframe.mechanisms.discrete_laplace import DiscreteLaplace, two_sided_tail
-from dpframe.mechanisms.rounding import in_range
+from dpframe.mechanisms.pure_rho import laplace_rho
+from dpframe.mechanisms.rounding import in_range, nonnegative
 from dpframe.samplers import OS, BitSource
 from dpframe.samplers.cells import MAX_SCALE, MIN_SCALE, discrete_laplace_wide, wrap
 
@@ -52,6 +53,17 @@ class RoundedLaplace(DiscreteLaplace):
         largest = Fraction(1 << (MAX_SCALE.numerator.bit_length() - 1 - _FINE.bit_length()))
         scale = in_range(self.scale, MIN_SCALE, largest, "the scale of rounded Laplace noise")
         object.__setattr__(self, "scale", scale)
+
+    def rho(
+        self, l1: Fraction, l2_squared: Fraction | None = None, linf: Fraction | None = None
+    ) -> Fraction:
+        """The zCDP cost of the fine noise, rounded up."""
+        return laplace_rho(
+            self.scale * _FINE,
+            math.ceil(nonnegative(l1, "l1")) * Fraction(_FINE),
+            None if l2_squared is None else l2_squared * _FINE**2,
+            None if linf is None else math.ceil(linf) * Fraction(_FINE),
+        )
 
     def variance(self) -> float:
         """In steps squared, but for the last digits of a float.

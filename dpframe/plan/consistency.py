@@ -116,8 +116,6 @@ def _of_release(release: NoisyAggregate) -> Iterator[str]:
     bounds = (spread.rows, spread.groups, spread.per_group)
     if not spread.is_bounded or any(bound is not None and bound < 0 for bound in bounds):
         yield "spread"
-    reach = None if release.scores is None else release.scores.l1
-    events_of(law, exact, reach)
     chooses = isinstance(law, SelectionLaw)
     if (release.candidates is not None) != chooses or (release.scores is not None) != chooses:
         yield "candidates"
@@ -125,6 +123,8 @@ def _of_release(release: NoisyAggregate) -> Iterator[str]:
         yield "candidates"
     if release.scores is not None and not _are_ranges(release.scores, spread):
         yield "scores"
+    else:
+        events_of(law, exact, () if release.scores is None else release.scores.groups)
     if release.entries < 0 or release.bias < 0:
         yield "entries"
     if release.repeats < _least_repeats(release):
@@ -150,8 +150,12 @@ def _are_ranges(scores: ScoreRange, spread: Spread) -> bool:
     """
     _, groups, _ = spread.tight
     most = 2 * groups if spread.changes else groups
-    squared = scores.l2_squared
-    return scores.l1 >= 0 and squared <= scores.l1**2 <= most * squared
+    squared, largest = scores.l2_squared, scores.linf
+    return (
+        0 <= largest <= scores.l1 <= most * largest
+        and largest**2 <= squared <= scores.l1 * largest
+        and squared <= scores.l1**2 <= most * squared
+    )
 
 
 def _least_repeats(release: NoisyAggregate) -> int:

@@ -126,8 +126,8 @@ class NoisyAggregate:
     @property
     def events(self) -> tuple[AnyEvent, ...]:
         """What it does, for `dpframe.accounting`; roots are rounded towards more privacy loss."""
-        reach = None if self.scores is None else self.scores.l1
-        return events_of(self.law, self.exact, reach, self.repeats)
+        ranges = () if self.scores is None else self.scores.groups
+        return events_of(self.law, self.exact, ranges, self.repeats)
 
 
 def scale_of(law: Law, step: Fraction) -> float:

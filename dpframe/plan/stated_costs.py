@@ -115,7 +115,8 @@ def _rho(release: NoisyAggregate) -> Fraction:
         case NoNoise() | NoisyThreshold():
             return Fraction(0)
         case DiscreteLaplace():
-            return law.rho(release.exact.l1)
+            exact = release.exact
+            return law.rho(exact.l1, exact.l2_squared, exact.linf)
         case DiscreteGaussian():
             return law.rho(release.exact.l2_squared)
         case RandomizedResponse() | TruncatedGeometric():

@@ -13,6 +13,7 @@ from dpframe.choose import Asked, choose_together, in_rho
 from dpframe.choose.together import Together
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.mechanisms import DiscreteGaussian
+from dpframe.mechanisms.pure_rho import laplace_rho, response_rho
 
 WIDE = ExactSensitivity(3, Fraction(6), Fraction(14), Fraction(3))
 
@@ -25,10 +26,13 @@ def rho_of(asked: Asked, spend: Any) -> tuple[Any, Fraction]:
 
 
 @pytest.mark.parametrize("mechanism", ["auto", "discrete_laplace"])
-def test_laplace_noise_costs_half_its_squared_epsilon(mechanism: str) -> None:
+def test_laplace_noise_costs_by_how_much_entries_move(mechanism: str) -> None:
+    """Two entries that move by 3, which is less than by L1 alone."""
     law, rho = rho_of(Asked("s", WIDE, mechanism), dp.ApproxDP("0.3", 0))
     assert law.scale == 20
-    assert rho == Fraction(9, 200)
+    exact = laplace_rho(Fraction(20), Fraction(6), Fraction(14), Fraction(3))
+    assert 0 <= rho - exact < exact / 10**15
+    assert rho < Fraction(14, 2 * 20**2) < Fraction(9, 200)
 
 
 def test_gaussian_noise_costs_by_its_variance_and_no_delta() -> None:
@@ -72,10 +76,12 @@ def test_each_round_costs_whatever_chooses(mechanism: str) -> None:
     assert 0 <= often[1] - 7 * once[1] < once[1] / 10**14
 
 
-def test_randomised_response_costs_half_its_squared_epsilon() -> None:
-    asked = Asked("h", WIDE, "randomized_response", responses=(3, 1))
+@pytest.mark.parametrize("rows", [1, 4])
+def test_randomised_response_costs_its_rho_for_each_row(rows: int) -> None:
+    asked = Asked("h", WIDE, "randomized_response", responses=(3, rows))
     law, rho = rho_of(asked, dp.ApproxDP("0.3", 0))
-    assert 0 <= rho - law.epsilon(1) ** 2 / 2 < rho / 10**16
+    assert 0 <= rho - rows * response_rho(law.row_epsilon, 3) < rho / 10**16
+    assert rho < law.epsilon(rows) ** 2 / (2 * rows)
 
 
 def test_what_is_public_costs_nothing() -> None:

@@ -109,8 +109,7 @@ def test_never_more_is_spent_than_asked(epsilon: str, delta: str, weighted: bool
 def counted(choice: Choice, asked: Asked) -> tuple[accounting.Event, ...]:
     from dpframe.mechanisms.events import events_of
 
-    reach = None if asked.score_range is None else asked.score_range[0]
-    return events_of(choice.law, asked.sensitivity, reach, asked.rounds)
+    return events_of(choice.law, asked.sensitivity, asked.choices, asked.rounds)
 
 
 @pytest.mark.parametrize("parts", [20, 60, 300])

@@ -284,7 +284,8 @@ def _not_by_unit(
 
 def _half_range(self: CategoryChoice, scope: Scope) -> ScoreRange:
     contribution, spread = self.statistic.contribution(scope.facts), self.spread(scope)
-    return ScoreRange(contribution.magnitude, spread.l2_squared * contribution.magnitude**2)
+    b = contribution.magnitude
+    return ScoreRange(b, spread.l2_squared * b**2, b)
 
 
 def _each_row_of_individuals(patch: Patch) -> None:

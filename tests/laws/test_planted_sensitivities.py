@@ -101,7 +101,7 @@ def _halved(kind: type) -> Any:
 
     def score_range(self: Any, scope: Any) -> ScoreRange:
         found = true(self, scope)
-        return ScoreRange(found.l1 / 2, found.l2_squared / 4)
+        return ScoreRange(found.l1 / 2, found.l2_squared / 4, found.linf / 2)
 
     return method(kind, "score_range", score_range)
 

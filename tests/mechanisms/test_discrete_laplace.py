@@ -17,7 +17,8 @@ def test_scale_is_l1_over_epsilon_exactly() -> None:
     assert mechanism == DiscreteLaplace(Fraction(150))
     assert mechanism.name == "discrete_laplace"
     assert mechanism.epsilon(Fraction(15)) == Fraction(1, 10)
-    assert mechanism.rho(Fraction(15)) == Fraction(1, 200)  # Bun-Steinke 2016: epsilon**2 / 2
+    # Bun-Steinke 2016: epsilon**2 / 2 at most; on a fine grid epsilon - 1 + exp(-epsilon)
+    assert Fraction("0.00483") < mechanism.rho(Fraction(15)) < Fraction(1, 200)
 
 
 @pytest.mark.parametrize("rho", ["0.5", "0.005", "0.1", "1e-9", "3", "7e7"])
@@ -25,11 +26,13 @@ def test_zcdp_scale_never_costs_more_and_hardly_less(rho: str) -> None:
     asked = Fraction(rho)
     cost = DiscreteLaplace.for_zcdp(Fraction(3), asked).rho(Fraction(3))
     assert cost <= asked
-    assert cost >= asked * (1 - Fraction(1, 2**60)) or asked > 10**6
+    assert cost >= asked * (1 - Fraction(1, 2**36)) or asked > 10**6
 
 
-def test_zcdp_scale_is_exact_when_the_root_is_rational() -> None:
-    assert DiscreteLaplace.for_zcdp(Fraction(1), Fraction(1, 200)).scale == 10
+def test_zcdp_scale_is_less_than_half_the_squared_epsilon_asks_for() -> None:
+    found = DiscreteLaplace.for_zcdp(Fraction(1), Fraction(1, 200)).scale
+    assert Fraction("9.99") < found < 10
+    assert DiscreteLaplace(found * Fraction(9999, 10000)).rho(Fraction(1)) > Fraction(1, 200)
 
 
 @pytest.mark.parametrize(
