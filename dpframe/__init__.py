@@ -25,7 +25,7 @@ from dpframe.api.query import PrivateQuery
 from dpframe.api.release import Release
 from dpframe.api.session import Session
 from dpframe.audit import Audit
-from dpframe.core.budget import ZCDP, ApproxDP, PureDP
+from dpframe.core.budget import GDP, ZCDP, ApproxDP, PureDP
 from dpframe.core.sensitivity import Sensitivity
 from dpframe.core.units import Identifier, Rows
 from dpframe.errors import (
@@ -51,6 +51,7 @@ _register()
 __version__ = "0.1.0"
 
 __all__ = [
+    "GDP",
     "ZCDP",
     "ApproxDP",
     "Audit",

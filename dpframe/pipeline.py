@@ -36,10 +36,11 @@ from dpframe.choose import (
     Together,
     choose_together,
     choose_with_keys,
+    in_mu,
     in_rho,
     least_error_weights,
 )
-from dpframe.core.budget import Budget
+from dpframe.core.budget import GDP, Budget
 from dpframe.core.exact import Number
 from dpframe.core.tree import Named
 from dpframe.describe import described, entries_of
@@ -177,7 +178,7 @@ def plan(
     remaining: Budget | None,
     split: Split = "least error",
     *,
-    charge_rho: bool = False,
+    charged_in: type[Budget] | None = None,
 ) -> Prepared:
     """The plan of a query at a given cost. Touches no data: only schemas.
 
@@ -189,8 +190,8 @@ def plan(
         What it may cost, and what the session has left.
     split
         How the cost is divided where no weight is given.
-    charge_rho
-        Whether the plan, which satisfies its spend in any case, costs what it spends of rho.
+    charged_in
+        The measure, of rho or mu, in which the plan is charged; it satisfies its spend in any case.
 
     Raises
     ------
@@ -204,8 +205,8 @@ def plan(
     asked = [_asked(use, query) for use in parts]
     together = _together(query, parts, asked, weights, spend, rho_weights)
     allowed = together.cost
-    if charge_rho:
-        together = in_rho(asked, together)
+    if charged_in is not None:
+        together = (in_mu if charged_in is GDP else in_rho)(asked, together)
     made = described(query, parts, together, allowed, spend, remaining, by)
     return Prepared(made, query, parts, together.choices)
 

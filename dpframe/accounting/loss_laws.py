@@ -19,6 +19,13 @@ F(epsilon) = E[T_a(epsilon - L_b) exp(-L_b / 2)]. It is even, does not rise on (
 (differentiate; terms cancel because |T'| = T / 2 outside (-a, a)), and from a + b on it equals T of
 the one entry, which is constant before. On the integers the same holds with differences.
 
+*Vectors of Laplace noise* moved by a and b are dominated by ones whose moves differ more and have
+the same sum. In the mass exp(-L / 2) P(L) of one move a factor of exp(-a / 2) depends on the sum
+only, and the rest is (with U_a for equal masses at a, a - 2, ..., -a) U_a - q U_(a - 2), on the
+integers. By U_a U_b = U_(a + b) + ... + U_|a - b| the masses of a + 1 and b - 1 less those of a and
+b, d = a - b >= 0, are q (U_(d + 2) + U_(d - 2)) - (1 + q**2) U_d (with U_(-1) = 0, U_(-2) = -U_0):
+below 0 up to |L| = d, q at d + 2, and 0 beyond. The argument is that for choices in groups, below.
+
 *Bounded range* e (exponential mechanism): pairs with losses t and t - e are the worst, t in (0, e)
 (Dong, Durfee and Rogers 2020). The largest delta over t, reached at t = (epsilon + e) / 2, is
 (1 - exp((epsilon - e) / 2))**2 / (1 - exp(-e)), convex in exp(epsilon), so it has a pair.

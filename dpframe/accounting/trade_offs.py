@@ -25,12 +25,12 @@ is told where as much as possible moves at once. mu**2 adds up over independent 
 *Discrete Gaussian noise* moved by 1: mu = max(z(F(j)) - z(F(j - 1))) over j, F its distribution
 function. A move by d is d such steps at most, so a vector moved by d costs |d|**2 mu**2. Two ways:
 
-1. *By the corners* up to j = 20 sigma**2 + 40. Beyond, with S the tail, M Mills' ratio and w = -ln S,
-   dz / dw = M(z) <= 1 / z falls, so the step is at most (w_j - w_(j - 1)) / z_(j - 1), where w_j -
-   w_(j - 1) <= c + exp(-c), c = (2 j + 1) / (2 sigma**2), and z_(j - 1)**2 >= 2 L - 2 ln(sqrt(2 pi)
-   (sqrt(2 L) + 1)) for L <= w_(j - 1), because the normal tail is at least phi(x) / (x + 1). With
-   y = j / sigma the square of this bound, times sigma**2, is 1 + (y / sigma + 2 ln(y / sigma) +
-   ...) / y**2, and falls with y.
+1. *By the corners* up to j = 20 sigma**2 + 40. Beyond, with S the tail, M Mills' ratio and w =
+   -ln S, dz / dw = M(z) <= 1 / z falls, so the step is at most (w_j - w_(j - 1)) / z_(j - 1). Here
+   w_j - w_(j - 1) <= c + exp(-c), c = (2 j + 1) / (2 sigma**2), and z_(j - 1)**2 >= 2 L -
+   2 ln(sqrt(2 pi) (sqrt(2 L) + 1)) for L <= w_(j - 1), because the normal tail is at least phi(x) /
+   (x + 1). With y = j / sigma the square of this bound, times sigma**2, is 1 + (y / sigma +
+   2 ln(y / sigma) + ...) / y**2, and falls with y.
 2. *From continuous noise*: let r(x) = exp(-x**2 / (2 s**2)), R(y) the sum of r over y + integers.
    A number y rounded to the integer x with probability r(x - y) / R(y), where y has a density
    proportional to R times that of N(m, sigma**2 - s**2), is discrete Gaussian noise around the
@@ -51,8 +51,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.accounting.normal import log_delta_normal, mills_of
 from dpframe.accounting.gaussian_delta import largest_shift
+from dpframe.accounting.normal import log_delta_normal, mills_of
 from dpframe.core.exact import digits_down, digits_up, float_down
 from dpframe.core.sensitivity import concentrated
 
@@ -89,9 +89,8 @@ def response_mu_squared(epsilon: Fraction, categories: int) -> Fraction:
     total = 1.0 + (categories - 1) * shrunk  # n exp(-e)
     # alpha = 1 / n and beta = (k - 1) / n
     alpha, beta = shrunk / total, (categories - 1) * shrunk / total
-    found = min(_below(alpha) - _below(1.0 - beta) if beta > 0.5 else _below(alpha) + _below(beta),
-                2.0 * _normal_at(epsilon))
-    return _squared(found + 1e-14 * (1.0 + _below(alpha)))
+    found = _below(alpha) + _below(beta) + 1e-14 * (1.0 + _below(alpha))  # beta may be above 1/2
+    return _squared(min(found, 2.0 * _normal_at(epsilon)))
 
 
 def laplace_mu_squared(scale: Fraction, l1: Fraction, linf: Fraction) -> Fraction:
@@ -143,7 +142,7 @@ def _laplace_mu(h: Fraction, steps: int) -> float:
 def _centred(x: float, log_tail: float) -> float:
     """z(1/2 + x), given also the logarithm of 1/2 - x; next to 0 by its series, rounded up."""
     y = math.sqrt(2.0 * math.pi) * x
-    if y < 0.1:
+    if y < 0.03:
         return y * (1.0 + y * y * (1.0 / 6.0 + 0.06 * y * y))
     if log_tail < -650.0:  # the tail is at most exp(-z**2 / 2) / 2
         return math.sqrt(2.0 * (-log_tail - math.log(2.0)))
@@ -189,8 +188,8 @@ def _log_tails(variance: float, last: int) -> NDArray[np.float64]:
     over = [1.0]  # P(X > j) / P(X = j + 1)
     for j in range(last, 0, -1):
         over.append(1.0 + over[-1] * math.exp(-(2 * j + 1) * half))
-    j = np.arange(last, dtype=np.float64)
-    tails = np.log(np.array(over[:0:-1])) - (j + 1.0) ** 2 * half
+    next_ones = np.arange(1, last + 1, dtype=np.float64)
+    tails = np.log(np.array(over[:0:-1])) - next_ones**2 * half
     return np.asarray(tails - math.log(1.0 + 2.0 * over[-1] * math.exp(-half)))
 
 

@@ -6,25 +6,29 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from dpframe.core.budget import GDP, Budget
 from dpframe.core.exact import nearest
 from dpframe.ledger.ledger import Entry
 
 
-def history_of(entries: Sequence[Entry], *, in_rho: bool) -> pl.DataFrame:
-    """One row per charge, with amounts of rho or of epsilon."""
+def history_of(entries: Sequence[Entry], measure: type[Budget]) -> pl.DataFrame:
+    """One row per charge, with amounts in the column of the measure's currency."""
     mains = [nearest(e.cost.main) for e in entries]
-    return pl.DataFrame(
-        {
-            "time": pl.Series([e.time for e in entries], dtype=pl.Datetime("us", "UTC")),
-            "fingerprint": pl.Series([e.fingerprint for e in entries], dtype=pl.String),
-            "epsilon": pl.Series([None if in_rho else m for m in mains], dtype=pl.Float64),
-            "delta": pl.Series([nearest(e.cost.slack) for e in entries], dtype=pl.Float64),
-            "rho": pl.Series([m if in_rho else None for m in mains], dtype=pl.Float64),
-            "status": pl.Series([e.status for e in entries], dtype=pl.String),
-            "user": pl.Series([e.caller.user for e in entries], dtype=pl.String),
-            "host": pl.Series([e.caller.host for e in entries], dtype=pl.String),
-            "process": pl.Series([e.caller.process for e in entries], dtype=pl.Int64),
-            "job": pl.Series([e.caller.job for e in entries], dtype=pl.String),
-            "run": pl.Series([e.caller.run for e in entries], dtype=pl.String),
-        }
-    )
+    none: list[float | None] = [None] * len(entries)
+    amounts: dict[str, Sequence[float | None]] = {measure.currency: mains}
+    columns = {
+        "time": pl.Series([e.time for e in entries], dtype=pl.Datetime("us", "UTC")),
+        "fingerprint": pl.Series([e.fingerprint for e in entries], dtype=pl.String),
+        "epsilon": pl.Series(amounts.get("epsilon", none), dtype=pl.Float64),
+        "delta": pl.Series([nearest(e.cost.slack) for e in entries], dtype=pl.Float64),
+        "rho": pl.Series(amounts.get("rho", none), dtype=pl.Float64),
+        "status": pl.Series([e.status for e in entries], dtype=pl.String),
+        "user": pl.Series([e.caller.user for e in entries], dtype=pl.String),
+        "host": pl.Series([e.caller.host for e in entries], dtype=pl.String),
+        "process": pl.Series([e.caller.process for e in entries], dtype=pl.Int64),
+        "job": pl.Series([e.caller.job for e in entries], dtype=pl.String),
+        "run": pl.Series([e.caller.run for e in entries], dtype=pl.String),
+    }
+    if measure is GDP:
+        columns["mu_squared"] = pl.Series(mains, dtype=pl.Float64)
+    return pl.DataFrame(columns)

@@ -396,10 +396,10 @@ def prepare(
     remaining: Budget | None,
     split: Split,
     *,
-    charge_rho: bool = False,
+    charged_in: type[Budget] | None = None,
 ) -> pipeline.Prepared:
     """The plan of a query and what is needed to run it."""
-    return pipeline.plan(query._query, spend, remaining, split, charge_rho=charge_rho)
+    return pipeline.plan(query._query, spend, remaining, split, charged_in=charged_in)
 
 
 def parts(query: PrivateQuery) -> tuple[Query, Source | Sources, Any]:

@@ -59,7 +59,9 @@ class Session:
         turned into the largest rho that implies it, and plans are charged what they cost in rho.
         Noise is the same; many small plans then cost about the root of what they do in sums, and a
         few large ones more. Spends are (epsilon, delta), which each plan still satisfies by itself,
-        or `rho=`; `spent`, `remaining` and costs of plans are amounts of rho.
+        or `rho=`; `spent`, `remaining` and costs of plans are amounts of rho. ``"gdp"``: the same
+        with the square of mu of Gaussian differential privacy, which has room for an eighth more
+        Gaussian noise, and for less of any other.
     require_approval
         Whether a plan runs only if somebody approved its fingerprint in the ledger, under the
         session's `name`: see ``dpframe approve``. With a key in the environment
@@ -85,7 +87,9 @@ class Session:
     Ullman & Vadhan 2016; for zCDP Feldman & Zrnic 2021). With a ledger this holds of all sessions
     together that use the same name in it, now or earlier, in this process or another. With
     ``composition="zcdp"`` all plans together are rho-zCDP by the filter for rho, and rho implies
-    the budget (Canonne, Kamath & Steinke 2020, Prop. 12), rounded towards less.
+    the budget (Canonne, Kamath & Steinke 2020, Prop. 12), rounded towards less. With
+    ``composition="gdp"`` they are mu-GDP by the filter for mu (Smith & Thakurta 2022), and mu
+    implies the budget (Balle & Wang 2018, Theorem 8), rounded towards less.
 
     Examples
     --------
@@ -104,7 +108,7 @@ class Session:
         rho: Number | None = None,
         ledger: str | os.PathLike[str] | None = None,
         name: str | None = None,
-        composition: Literal["sum", "zcdp"] = "sum",
+        composition: Literal["sum", "zcdp", "gdp"] = "sum",
         require_approval: bool = False,
         must_exist: bool = False,
     ) -> None:
@@ -112,7 +116,7 @@ class Session:
             raise LedgerError(f"name must be text, not a {type(name).__name__}", where="name")
         opened, within = counted(budget_of(budget, epsilon, delta, rho), composition)
         self._measure = type(opened)
-        self._in_rho = within is not None
+        self._counts_apart = within is not None
         if require_approval and ledger is None:
             raise LedgerError(
                 "approvals are kept in a ledger, and this session has none",
@@ -281,7 +285,7 @@ class Session:
     def _of_part(self, ledger: PartLedger) -> Session:
         """The session of one part: it runs queries of that part, and protects nothing else."""
         made = Session.__new__(Session)
-        made._measure, made._in_rho = self._measure, self._in_rho
+        made._measure, made._counts_apart = self._measure, self._counts_apart
         made._ledger, made._parent = ledger, self
         made._needs_approval = self._needs_approval
         made._name, made._unit, made._frames = self._name, self._unit, 0
@@ -396,9 +400,10 @@ class Session:
             )
         self._ledger.require_unit(unit.kind)
         remaining = self.remaining
-        spend = asked_for.within(asked, self._measure, remaining, in_rho=self._in_rho)
+        spend = asked_for.within(asked, self._measure, remaining, counted_apart=self._counts_apart)
         split = asked_for.split
-        prepared = prepare(query, spend, remaining, split, charge_rho=self._in_rho)
+        charged = self._measure if self._counts_apart else None
+        prepared = prepare(query, spend, remaining, split, charged_in=charged)
         prepared = pipeline.stating(prepared, self._stated())
         if isinstance(self._ledger, PartLedger):
             return pipeline.on_part(prepared, self._ledger.share(prepared.plan.cost))
@@ -435,7 +440,7 @@ class Session:
     def spent(self) -> Budget:
         """The exact sum of all charges, those of other processes included.
 
-        With ``composition="zcdp"`` an amount of rho, like `remaining`.
+        With ``composition="zcdp"`` it is in rho, with ``"gdp"`` in mu squared, as is `remaining`.
         """
         return self._ledger.spent
 
@@ -450,9 +455,10 @@ class Session:
         was charged, where that is known: `user`, `host`, `process`, `job`, `run`.
 
         Those of other processes that use the ledger are among them. Amounts are what was charged:
-        with ``composition="zcdp"`` rho, and no epsilon.
+        with ``composition="zcdp"`` rho, and no epsilon; with ``"gdp"`` neither, but a last column,
+        `mu_squared`.
         """
-        return history_of(self._ledger.entries, in_rho=self._measure.currency == "rho")
+        return history_of(self._ledger.entries, self._measure)
 
     def plot(self) -> Any:
         """What was spent over time, as an Altair chart: `history` added up, below the budget.
@@ -462,7 +468,7 @@ class Session:
         UnsupportedOperation
             When Altair is not installed.
         """
-        main = "rho" if self._measure.currency == "rho" else "epsilon"
+        main = self._measure.currency
         return plot_budget(self.history, main, nearest(self._ledger.budget.main), self._name)
 
     def __reduce__(self) -> NoReturn:
@@ -477,8 +483,8 @@ class Session:
         where = self._ledger.where
         try:
             left, whole = self.remaining.words(), self._ledger.budget.words()
-            if self._in_rho and self._parent is None:
-                whole += f" (for {self.budget.words()}, added up in rho)"
+            if self._counts_apart and self._parent is None:
+                whole += f" (for {self.budget.words()}, added up in {self._measure.currency})"
         except LedgerError as error:
             return f"<Session{label}: {where}; {error.what}>"
         return f"<Session{label}: {left} of {whole} remains, {where}>"

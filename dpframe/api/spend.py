@@ -49,7 +49,7 @@ class Spend:
         measure: type[Budget],
         remaining: Budget | None = None,
         *,
-        in_rho: bool = False,
+        counted_apart: bool = False,
     ) -> Budget:
         """The spend in a measure.
 
@@ -61,8 +61,8 @@ class Spend:
             That of the session.
         remaining
             What the session has left, for messages.
-        in_rho
-            Whether the session adds up rho for plans that satisfy (epsilon, delta).
+        counted_apart
+            Whether the session adds up rho or mu squared for plans that satisfy (epsilon, delta).
 
         Raises
         ------
@@ -71,11 +71,11 @@ class Spend:
         """
         amounts = self.epsilon, self.delta, self.rho
         if self.accuracy is None:
-            if in_rho:
+            if counted_apart:
                 assert remaining is not None
                 return spend_within(*amounts, remaining)
             return spend_in(measure, *amounts, remaining)
-        if in_rho:
+        if counted_apart:
             measure, slack = accuracy_within(*amounts)
         else:
             slack = slack_beside_accuracy(measure, *amounts)

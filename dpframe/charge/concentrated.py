@@ -1,4 +1,5 @@
-"""Sessions with an (epsilon, delta) that add up rho: what rho they have, and how spends are read.
+"""Sessions with an (epsilon, delta) that add up rho or mu squared: how much of it they have, and
+how spends are read.
 
 All plans of such a session together are rho-zCDP, however each is chosen after results of earlier
 ones: the sum of rho is a privacy filter (Feldman and Zrnic 2021, whose filter holds at every order
@@ -6,6 +7,11 @@ of Renyi divergence; Whitehouse, Ramdas, Rogers and Wu 2023). Once, at the end, 
 (epsilon, delta) (Canonne, Kamath and Steinke 2020, Proposition 12). Many small plans then cost
 about the root of what they cost in sums of epsilon: pure epsilon is (epsilon**2 / 2)-zCDP (Bun and
 Steinke 2016, Proposition 1.4).
+
+In Gaussian differential privacy squares of mu add up, and their sum is a privacy filter too (Smith
+and Thakurta 2022; Koskela, Tobaben and Honkela 2023). What is implied at the end is exact (Balle
+and Wang 2018, Theorem 8), so a budget has room for more Gaussian noise than through rho; other
+mechanisms cost more, see `dpframe.accounting.trade_offs`.
 """
 
 from __future__ import annotations
@@ -13,9 +19,10 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from dpframe.accounting.trade_offs import largest_mu_squared
 from dpframe.accounting.zcdp import largest_rho
 from dpframe.charge.spend import slack_beside_accuracy, spend_in
-from dpframe.core.budget import ZCDP, ApproxDP, Budget
+from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget
 from dpframe.core.exact import Number, as_given, digits_down, float_down
 from dpframe.errors import InvalidBudget
 
@@ -36,19 +43,41 @@ def rho_within(budget: ApproxDP) -> Fraction:
     InvalidBudget
         When there is no delta, or it is too small for floats.
     """
+    return digits_down(largest_rho(*_epsilon_and_log_delta(budget, "zcdp")), _DIGITS)
+
+
+def mu_squared_within(budget: ApproxDP) -> Fraction:
+    """The largest square of mu that implies `budget`, in the same way.
+
+    Raises
+    ------
+    InvalidBudget
+        When there is no delta, or it is too small for floats.
+    """
+    return largest_mu_squared(*_epsilon_and_log_delta(budget, "gdp"), _DIGITS)
+
+
+def _epsilon_and_log_delta(budget: ApproxDP, composition: str) -> tuple[Fraction, float]:
     if budget.slack <= _LEAST_DELTA:
         raise InvalidBudget(
-            'composition="zcdp" needs a delta, and one above 1e-280',
-            where='composition="zcdp"',
-            remedy='write dp.Session(epsilon=1, delta=1e-8, composition="zcdp")',
+            f'composition="{composition}" needs a delta, and one above 1e-280',
+            where=f'composition="{composition}"',
+            remedy=f'write dp.Session(epsilon=1, delta=1e-8, composition="{composition}")',
         )
-    log_delta = math.log(float_down(budget.slack)) - 1e-11
-    return digits_down(largest_rho(min(budget.main, _MOST_EPSILON), log_delta), _DIGITS)
+    return min(budget.main, _MOST_EPSILON), math.log(float_down(budget.slack)) - 1e-11
+
+
+def counted_in(measure: type[Budget], budget: ApproxDP) -> Budget:
+    """An (epsilon, delta) in the measure that charges are added up in."""
+    if measure is GDP:
+        return GDP(mu_squared_within(budget))
+    assert measure is ZCDP
+    return ZCDP(rho_within(budget))
 
 
 def counted(budget: Budget, composition: str) -> tuple[Budget, ApproxDP | None]:
     """What a session's charges are added up against, and the (epsilon, delta) that it stands for
-    where it is rho in place of that.
+    where it is rho or mu squared in place of that.
 
     Raises
     ------
@@ -57,31 +86,32 @@ def counted(budget: Budget, composition: str) -> tuple[Budget, ApproxDP | None]:
     """
     if composition == "sum":
         return budget, None
-    if composition != "zcdp":
+    if composition not in ("zcdp", "gdp"):
         raise InvalidBudget(
             f"there is no composition {composition!r}",
             where=f"composition={composition!r}",
-            remedy='use "sum", or "zcdp" for a budget of epsilon and delta',
+            remedy='use "sum", or "zcdp" or "gdp" for a budget of epsilon and delta',
         )
+    where, unit = f'composition="{composition}"', "rho" if composition == "zcdp" else "mu"
     if isinstance(budget, ZCDP):
         raise InvalidBudget(
             "a budget of rho is added up in rho already",
-            where='composition="zcdp"',
+            where=where,
             remedy="leave composition out",
         )
     if not isinstance(budget, ApproxDP):
         raise InvalidBudget(
-            'composition="zcdp" is for a budget with a delta: rho implies no pure epsilon',
-            where='composition="zcdp"',
+            f"{where} is for a budget with a delta: {unit} implies no pure epsilon",
+            where=where,
             remedy="open the session with a delta, such as delta=1e-8, or leave composition out",
         )
-    return ZCDP(rho_within(budget)), budget
+    return counted_in(ZCDP if composition == "zcdp" else GDP, budget), budget
 
 
 def spend_within(
     epsilon: Number | None, delta: Number | None, rho: Number | None, remaining: Budget
 ) -> Budget:
-    """A spend in a session that adds up rho: either (epsilon, delta), or rho.
+    """A spend in a session that adds up rho or mu squared: either (epsilon, delta), or rho.
 
     Raises
     ------
@@ -93,7 +123,8 @@ def spend_within(
     if epsilon is not None or delta is not None:
         other = "epsilon" if epsilon is not None else "delta"
         raise InvalidBudget(
-            f"a spend of rho has no {other} beside it in a session that adds up rho",
+            f"a spend of rho has no {other} beside it in a session that adds up "
+            f"{remaining.currency}",
             where=f"rho={as_given(rho)}, {other}={as_given(delta if epsilon is None else epsilon)}",
             remedy="spend epsilon and delta, or rho",
         )

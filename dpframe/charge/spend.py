@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from dpframe.core.budget import ZCDP, ApproxDP, Budget, PureDP, amount
+from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget, PureDP, amount
 from dpframe.core.exact import Number, as_given
 from dpframe.errors import InvalidBudget
 from dpframe.ledger.amounts import exact_words
@@ -101,6 +101,12 @@ def budget_of(
         if any(a is not None for a in amounts):
             raise InvalidBudget(
                 "the budget is given twice", remedy="give either budget= or epsilon=, delta=, rho="
+            )
+        if isinstance(budget, GDP):
+            raise InvalidBudget(
+                "a session is not opened with an amount of mu squared",
+                where="budget",
+                remedy='write dp.Session(epsilon=1, delta=1e-8, composition="gdp")',
             )
         made = budget
     elif rho is not None and epsilon is None:

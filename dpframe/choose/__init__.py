@@ -1,6 +1,7 @@
 """From sensitivities and a cost to mechanisms: the least noise that the cost allows."""
 
 from dpframe.choose.concentrated import in_rho
+from dpframe.choose.gaussian import in_mu
 from dpframe.choose.mechanism import Asked, Choice, choose
 from dpframe.choose.split import Split, least_error_weights, split
 from dpframe.choose.thresholds import choose_with_keys
@@ -14,6 +15,7 @@ __all__ = [
     "choose",
     "choose_together",
     "choose_with_keys",
+    "in_mu",
     "in_rho",
     "least_error_weights",
     "split",

@@ -206,10 +206,10 @@ def _log_noise(choice: Choice, asked: Asked) -> float:
         ):  # a group appears from about this size on
             return math.log(law.size_at(Fraction(1, 2)))
         case law:  # a choice: how far below the best it may be, 95% of the time
-            scales = _scales_below(type(law), max(2, asked.candidates))
+            scales = _scales_below(type(law)(Fraction(1)), max(2, asked.candidates))
             return math.log(law.scale.numerator) - math.log(law.scale.denominator) + scales
 
 
 @lru_cache(maxsize=1024)
-def _scales_below(kind: type[SelectionLaw], candidates: int) -> float:
-    return math.log(kind(Fraction(1)).accuracy(Fraction(95, 100), candidates))
+def _scales_below(law: SelectionLaw, candidates: int) -> float:
+    return math.log(law.accuracy(Fraction(95, 100), candidates))

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from dpframe.charge import budget_of, counted, rho_within
+from dpframe.charge import budget_of, counted, counted_in
 from dpframe.cli.output import Announced, say
 from dpframe.core.budget import amount
 from dpframe.core.units import Identifier, Rows
@@ -67,7 +67,7 @@ def _add_owners(acts: Any) -> None:
     )
     for name in _AMOUNTS:
         created.add_argument(f"--{name}", metavar="AMOUNT", help="of the budget")
-    created.add_argument("--composition", choices=("sum", "zcdp"), default="sum")
+    created.add_argument("--composition", choices=("sum", "zcdp", "gdp"), default="sum")
     created.add_argument(
         "--unit",
         choices=("rows", "identifier"),
@@ -181,7 +181,7 @@ def _grant(parsed: Parsed) -> int:
     if parsed.keep_approvals:  # what would be refused later is refused before the grant
         approver(parsed.by, key)
         kept = counting(store, parsed.name, key)
-    made = budgets.grant(store, parsed.name, amounts, parsed.by, parsed.reason, rho_within)
+    made = budgets.grant(store, parsed.name, amounts, parsed.by, parsed.reason, counted_in)
     for found in kept:
         terms = Terms(found.left, found.until)
         print_, document = found.fingerprint, found.document

@@ -1,4 +1,4 @@
-"""Privacy measures: how much is spent, in three currencies that never mix.
+"""Privacy measures: how much is spent, in four currencies that never mix.
 
 Amounts are exact rationals inside and the nearest floats outside, so that sums of what users wrote
 compare as they expect: ``PureDP(0.1) + PureDP(0.2) == PureDP(0.3)``.
@@ -6,6 +6,7 @@ compare as they expect: ``PureDP(0.1) + PureDP(0.2) == PureDP(0.3)``.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
@@ -43,18 +44,18 @@ def _wrong_amount(what: str, value: object, name: str) -> InvalidBudget:
 
 
 class Budget(ABC):
-    """An amount of privacy loss in one measure: `PureDP`, `ApproxDP` or `ZCDP`."""
+    """An amount of privacy loss in one measure: `PureDP`, `ApproxDP`, `ZCDP` or `GDP`."""
 
     __slots__ = ()
     measure: ClassVar[str]
     """The measure's name in plans."""
     currency: ClassVar[str]
-    """The name of its main parameter: ``"epsilon"`` or ``"rho"``."""
+    """The name of its main parameter: ``"epsilon"``, ``"rho"`` or ``"mu_squared"``."""
 
     @property
     @abstractmethod
     def main(self) -> Fraction:
-        """The exact epsilon or rho."""
+        """The exact epsilon, rho or square of mu."""
 
     @property
     @abstractmethod
@@ -255,6 +256,59 @@ class ZCDP(Budget):
     def __repr__(self) -> str:
         delta = f", delta={show(self.slack, 15)}" if self.slack else ""
         return f"ZCDP(rho={show(self.main, 15)}{delta})"
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class GDP(Budget):
+    """Gaussian differential privacy (Dong, Roth & Su 2022), counted in mu squared, which adds up.
+
+    What sessions with ``composition="gdp"`` count in. It has no delta of its own.
+
+    Parameters
+    ----------
+    mu_squared
+        The square of mu: telling whether an individual is there is as hard as telling one draw of
+        a unit normal from one whose mean is mu.
+
+    Raises
+    ------
+    InvalidBudget
+        When it is negative, infinite or not a number.
+    """
+
+    exact_mu_squared: Fraction
+    measure: ClassVar[str] = "Gaussian DP"
+    currency: ClassVar[str] = "mu_squared"
+
+    def __init__(self, mu_squared: Number) -> None:
+        object.__setattr__(self, "exact_mu_squared", amount(mu_squared, "mu_squared"))
+
+    @property
+    def main(self) -> Fraction:
+        return self.exact_mu_squared
+
+    @property
+    def slack(self) -> Fraction:
+        return Fraction(0)
+
+    @classmethod
+    def of(cls, main: Fraction, slack: Fraction = Fraction(0)) -> GDP:
+        if slack:
+            raise InvalidBudget("Gaussian differential privacy has no delta", remedy="leave it out")
+        return cls(main)
+
+    @property
+    def mu_squared(self) -> float:
+        """The float nearest to the square of mu."""
+        return nearest(self.exact_mu_squared)
+
+    @property
+    def mu(self) -> float:
+        """About mu itself."""
+        return math.sqrt(self.mu_squared)
+
+    def __repr__(self) -> str:
+        return f"GDP(mu_squared={show(self.exact_mu_squared, 15)})"
 
 
 def _delta(value: object) -> Fraction:

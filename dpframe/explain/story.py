@@ -254,8 +254,8 @@ def _budget(plan: Plan) -> tuple[Item, ...]:
     if plan.cost.measure != plan.requested.measure:
         asked = f", for a spend of {amounts(plan.requested)}"
         together = (
-            "the plan by itself satisfies the spend; the session adds up rho, which implies its "
-            "epsilon and delta as a whole",
+            f"the plan by itself satisfies the spend; the session adds up "
+            f"{plan.cost.currency}, which implies its epsilon and delta as a whole",
         )
     if sum(1 for r in plan.releases if r.cost.main) > 1:
         together = (*together, f"divided {_DIVIDED[plan.split]}")

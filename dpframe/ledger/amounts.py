@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from decimal import ROUND_DOWN, Decimal, localcontext
 from fractions import Fraction
+from statistics import NormalDist
 
-from dpframe.core.budget import ApproxDP, Budget
-from dpframe.core.exact import digits_up, sqrt_down
+from dpframe.core.budget import GDP, ApproxDP, Budget
+from dpframe.core.exact import digits_down, digits_up, sqrt_down
 from dpframe.errors import BudgetExceeded
 
 
@@ -33,7 +35,10 @@ def over_budget(
         whole += f" (for {exact_words(within)})"
     remedy = f"spend at most {exact_words(left)}" if left.main else "the budget is used up"
     if within is not None and left.main:
-        remedy += f", or epsilon {exact_amount(pure_epsilon(left.main))} and no delta"
+        if isinstance(left, GDP):  # which no spend is given in
+            remedy = f"spend epsilon {exact_amount(pure_epsilon_of_mu(left.main))} and no delta"
+        else:
+            remedy += f", or epsilon {exact_amount(pure_epsilon(left.main))} and no delta"
     return BudgetExceeded(
         f"the plan costs {exact_words(cost)}, and {exact_words(left)} remains of "
         f"{whole}: {' and '.join(amounts)} too much",
@@ -52,6 +57,19 @@ def pure_epsilon(rho: Fraction) -> Fraction:
     if digits_up(shown * shown / 2) <= rho:
         return shown
     return Fraction(exact_amount(best * (1 - Fraction(1, 10**16))))
+
+
+def pure_epsilon_of_mu(mu_squared: Fraction) -> Fraction:
+    """An epsilon of a plan without delta that costs at most this square of mu, cut to six digits.
+
+    One part of epsilon costs 4 z**2, z the quantile of the normal law at exp(epsilon) / (1 +
+    exp(epsilon)); several parts that add up to it cost no more, since that grows faster.
+    """
+    half = math.sqrt(mu_squared) / 2
+    if half > 30:  # floats have no such probabilities, and epsilon is above 450
+        return Fraction(450)
+    odds = NormalDist().cdf(half) / NormalDist().cdf(-half)
+    return digits_down(Fraction(math.log(odds)) * (1 - Fraction(1, 10**6)), 6)
 
 
 def exact_words(budget: Budget) -> str:

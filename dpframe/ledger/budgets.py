@@ -157,12 +157,12 @@ def grant(
     amounts: dict[str, Number],
     who: str,
     why: str,
-    rho_within: Callable[[ApproxDP], Fraction],
+    counted_in: Callable[[type[Budget], ApproxDP], Budget],
 ) -> Account:
     """Raise a budget, on record.
 
-    A budget that was opened with (epsilon, delta) and is counted in rho is raised in epsilon and
-    delta. The record has the sum of both, and how much more rho that implies than there was.
+    A budget that was opened with (epsilon, delta) and is counted in rho or mu squared is raised in
+    epsilon and delta. The record has the sum of both, and how much more that implies.
 
     Parameters
     ----------
@@ -172,8 +172,8 @@ def grant(
         What is added, by ``epsilon``, ``delta``, ``rho``.
     who, why
         Recorded with it.
-    rho_within
-        The rho that implies an (epsilon, delta).
+    counted_in
+        An (epsilon, delta) in the measure that the budget is counted in.
 
     Raises
     ------
@@ -194,10 +194,12 @@ def grant(
         if account.within is None:
             return Draft(name, "granted", amount=more, who=by, why=reason)
         assert isinstance(now, ApproxDP)
-        rho = account.budget.of(rho_within(now)) - account.budget
-        if rho.is_zero:
-            raise InvalidBudget("the grant is too small to add any rho", remedy="grant more")
-        return Draft(name, "granted", amount=rho, who=by, why=reason, within=now)
+        added = counted_in(type(account.budget), now) - account.budget
+        if added.is_zero:
+            raise InvalidBudget(
+                f"the grant is too small to add any {added.currency}", remedy="grant more"
+            )
+        return Draft(name, "granted", amount=added, who=by, why=reason, within=now)
 
     store.append(granting)
     return store.read().account(name)

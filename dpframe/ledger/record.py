@@ -17,7 +17,7 @@ from functools import lru_cache
 from json import JSONEncoder
 from typing import Any, Literal, TypeAlias
 
-from dpframe.core.budget import ZCDP, ApproxDP, Budget, PureDP
+from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget, PureDP
 from dpframe.errors import LedgerError
 
 KEY_VARIABLE = "DPFRAME_LEDGER_KEY"
@@ -29,7 +29,7 @@ Act: TypeAlias = Literal[
     "opened", "granted", "approved", "revoked", "charged", "released", "failed", "closed"
 ]
 
-MEASURES: dict[str, type[Budget]] = {m.measure: m for m in (PureDP, ApproxDP, ZCDP)}
+MEASURES: dict[str, type[Budget]] = {m.measure: m for m in (PureDP, ApproxDP, ZCDP, GDP)}
 
 LONGEST = 4000
 """Digits of an amount; Python refuses to read more than 4,300."""
@@ -38,8 +38,9 @@ LONGEST_TEXT = 2000
 """Characters of who and why."""
 
 _WITHIN = re.compile(r"(?P<measure>[^(]+) within \((?P<epsilon>[^,()]+), (?P<delta>[^,()]+)\)")
-"""The measure of a budget of rho that was opened as (epsilon, delta): ``zCDP within (1, 1/1000)``.
-It names the whole (epsilon, delta), after the grant where it is one; amounts are of rho."""
+"""The measure of a budget of rho or mu squared that was opened as (epsilon, delta): ``zCDP within
+(1, 1/1000)``. It names the whole (epsilon, delta), after the grant where it is one; amounts are of
+rho or mu squared."""
 
 _json = JSONEncoder(ensure_ascii=True, separators=(",", ":"), allow_nan=False).encode
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from dpframe.core.budget import ApproxDP, Budget
+from dpframe.core.budget import GDP, ApproxDP, Budget
 from dpframe.errors import LedgerError
 from dpframe.ledger.amounts import exact_words, over_budget
 from dpframe.ledger.approvals import Approval, Requirement
@@ -149,11 +149,12 @@ class StoredLedger:
 
 def _require_same(account: Account, budget: Budget, within: ApproxDP | None) -> None:
     same = (account.within is None) == (within is None)
+    same = same and (within is None or type(account.budget) is type(budget))
     if not same or (within or budget) not in account.totals:
-        there = _opened(account.totals[0], account.within is not None)
+        there = _opened(account.totals[0], account.budget)
         raise LedgerError(
             f"the budget {account.name!r} was opened with {there}, and this is "
-            f"{_opened(within or budget, within is not None)}",
+            f"{_opened(within or budget, budget)}",
             remedy="open it with the amount it has, raise it with `dpframe ledger grant`, or use "
             "another name",
         )
@@ -161,11 +162,15 @@ def _require_same(account: Account, budget: Budget, within: ApproxDP | None) -> 
         given = account.grants[: account.totals.index(within) + 1]
         recorded = sum((record.amount.main for record in given), Fraction(0))
         if recorded > budget.main * (1 + _OTHER_FLOATS):
-            raise broken(f"budget {account.name!r} has more rho than {exact_words(within)} implies")
+            raise broken(
+                f"budget {account.name!r} has more {budget.currency} than "
+                f"{exact_words(within)} implies"
+            )
 
 
-def _opened(given: Budget, concentrated: bool) -> str:
-    composed = ', composition="zcdp"' if concentrated else ""
+def _opened(given: Budget, counted: Budget) -> str:
+    apart = "gdp" if isinstance(counted, GDP) else "zcdp"
+    composed = "" if type(given) is type(counted) else f', composition="{apart}"'
     return f"{exact_words(given)} in {given.measure}{composed}"
 
 

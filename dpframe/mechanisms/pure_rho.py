@@ -47,6 +47,9 @@ __all__ = ["laplace_rho", "laplace_scale", "pure_rho", "response_rho"]
 
 _UP: Final = 1 + Fraction(1, 10**18)
 """More than 60 digits are off by, cancellation included."""
+_SHORT: Final = 4
+"""From this scale on moves of one step cost 1 / (2 scale**2): half a percent more, in few
+digits."""
 _INFLATE: Final = 1.0 + 2.0**-44
 
 
@@ -128,6 +131,8 @@ def laplace_rho(
         return Fraction(0)
     most = whole if linf is None else max(1, min(whole, math.ceil(linf)))
     full, left = divmod(whole, most)
+    if most == 1 and scale >= _SHORT:
+        return whole / (2 * scale * scale)
     with localcontext(DIGITS):
         h = Decimal(scale.denominator) / Decimal(scale.numerator)
         concentrated = _up(full * _one(h, most) + _one(h, left))
@@ -138,8 +143,8 @@ def laplace_rho(
 
 def _one(h: Decimal, steps: int) -> Decimal:
     """h (D - (1 - exp(-h D)) / sinh(h))."""
-    if not steps:
-        return Decimal(0)
+    if not steps or h > 10**5:  # of the largest loss nothing is missing that digits could hold
+        return h * steps
     sinh = (h.exp() - (-h).exp()) / 2
     return h * (steps - (1 - (-h * steps).exp()) / sinh)
 
@@ -159,8 +164,8 @@ def laplace_scale(
 
     def cost(log_h: float) -> float:
         h = math.exp(log_h)
-        found = full * _rough(h, most) + _rough(h, left)
-        return found if squared is None else min(found, squared * _rough(h, 1))
+        found = full * _rough(h, most, most) + _rough(h, left, most)
+        return found if squared is None else min(found, squared * _rough(h, 1, most))
 
     target = float(rho)
     at = math.log(target / whole + math.sqrt(2.0 * target / (full * most**2 + left**2)))
@@ -176,8 +181,10 @@ def laplace_scale(
     return scale
 
 
-def _rough(h: float, steps: int) -> float:
+def _rough(h: float, steps: int, most: int) -> float:
     """`_one` by floats, without cancellation: x - 1 + exp(-x) + (1 - exp(-x)) (1 - h / sinh(h))."""
+    if most == 1 and h <= 1.0 / _SHORT:
+        return steps * 0.5 * h * h
     x = h * steps
     if x > 1e-2:
         first = x + math.expm1(-x)

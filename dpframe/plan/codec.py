@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any, Literal
 
 from dpframe.aggregates.error_rules import MeanError, NoErrorBound, PartError, VarianceError
-from dpframe.core.budget import ZCDP, ApproxDP, Budget, PureDP
+from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.units import Identifier, Rows
 from dpframe.errors import DPFrameError
 from dpframe.mechanisms import (
@@ -56,7 +56,7 @@ KINDS: dict[str, type] = {
 """The types that say which they are."""
 
 _EXACT = re.compile(r"-?[0-9]+(/[0-9]+)?")
-MEASURES: dict[str, type[Budget]] = {m.measure: m for m in (PureDP, ApproxDP, ZCDP)}
+MEASURES: dict[str, type[Budget]] = {m.measure: m for m in (PureDP, ApproxDP, ZCDP, GDP)}
 
 
 class Malformed(Exception):
@@ -183,6 +183,6 @@ def _budget(data: Any, where: str) -> Budget:
         raise Malformed(where)
     main = _fraction(data[measure.currency], f"{where}.{measure.currency}")
     slack = _fraction(data["delta"], f"{where}.delta")
-    if main < 0 or not 0 <= slack < 1 or (measure is PureDP and slack):
+    if main < 0 or not 0 <= slack < 1 or (measure in (PureDP, GDP) and slack):
         raise Malformed(where)
     return measure.of(main, slack)

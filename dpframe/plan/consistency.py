@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from dpframe.aggregates.part import ScoreRange
-from dpframe.core.budget import ZCDP, ApproxDP
+from dpframe.core.budget import GDP, ZCDP, ApproxDP
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.core.spread import Spread
 from dpframe.errors import DPFrameError
@@ -91,8 +91,9 @@ def _of_groups(plan: Plan) -> Iterator[str]:
 def _of_session(plan: Plan) -> Iterator[str]:
     """What is said of the session, which no fingerprint covers."""
     cost, requested, share = plan.cost, plan.requested, plan.share
-    in_rho = isinstance(cost, ZCDP) and isinstance(requested, ApproxDP)
-    if not in_rho and not requested.covers(cost):
+    apart = isinstance(cost, (ZCDP, GDP)) and isinstance(requested, ApproxDP)
+    apart = apart or (isinstance(cost, GDP) and isinstance(requested, ZCDP))
+    if not apart and not requested.covers(cost):
         yield "requested"
     if plan.remaining is not None and type(plan.remaining) is not type(cost):
         yield "remaining"

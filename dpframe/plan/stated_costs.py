@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING, assert_never
 
-from dpframe.core.budget import ZCDP
+from dpframe.core.budget import GDP, ZCDP
 from dpframe.core.exact import float_down, float_up
 from dpframe.mechanisms import (
     DiscreteGaussian,
@@ -26,6 +26,7 @@ from dpframe.mechanisms import (
     ReportNoisyMax,
     TruncatedGeometric,
 )
+from dpframe.mechanisms.gaussian_cost import mu_squared_of
 
 if TYPE_CHECKING:
     from dpframe.core.budget import Budget
@@ -52,6 +53,11 @@ def _is_enough(release: NoisyAggregate) -> bool:
     cost, law, exact = release.cost, release.law, release.exact
     if isinstance(cost, ZCDP):
         return _rho(release) <= cost.main and _slack(release) <= cost.slack
+    if isinstance(cost, GDP):
+        scores = release.scores
+        ranges = () if scores is None else scores.groups
+        squared = mu_squared_of(law, exact, ranges, release.repeats)
+        return squared is not None and squared <= cost.main * (1 + _ROUNDING)
     if isinstance(law, DiscreteGaussian):
         delta = law.delta(cost.main, math.floor(exact.l0), exact.l2_squared)
         return bool(cost.slack) and Fraction(delta) <= cost.slack * (1 + _ROUNDING)

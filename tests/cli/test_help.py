@@ -38,7 +38,7 @@ HELP: dict[str, tuple[str, ...]] = {
         "--epsilon AMOUNT",
         "--delta AMOUNT",
         "--rho AMOUNT",
-        "--composition {sum,zcdp}",
+        "--composition {sum,zcdp,gdp}",
         "--unit {rows,identifier}",
         "--adjacency {add-remove,change-one}",
         "--by WHO",

@@ -1,0 +1,46 @@
+"""What a plan costs in Gaussian differential privacy, however its mechanisms were chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from dpframe.choose.mechanism import Asked
+from dpframe.choose.together import Together
+from dpframe.core.budget import GDP
+from dpframe.core.exact import digits_up
+from dpframe.errors import UnsupportedOperation
+from dpframe.mechanisms import Law
+from dpframe.mechanisms.gaussian_cost import mu_squared_of
+
+
+def in_mu(asked: Sequence[Asked], together: Together) -> Together:
+    """The same mechanisms with the same noise, at their costs in mu**2.
+
+    Squares of mu add up (Dong, Roth and Su 2022, Corollary 3.3). The sum is rounded up to 17
+    digits. One that fails altogether with some probability would not be GDP, and is refused.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When a mechanism has no mu.
+    """
+    choices = tuple(
+        replace(choice, cost=GDP(_mu_squared(a, choice.law)))
+        for a, choice in zip(asked, together.choices, strict=True)
+    )
+    total = sum((choice.cost.main for choice in choices), Fraction(0))
+    return Together(choices, GDP(digits_up(total)), "sum")
+
+
+def _mu_squared(asked: Asked, law: Law) -> Fraction:
+    repeats = asked.rounds if asked.responses is None else asked.responses[1]
+    found = mu_squared_of(law, asked.sensitivity, asked.choices, repeats)
+    if found is None:
+        raise UnsupportedOperation(
+            f"the cost of {law.name} in Gaussian differential privacy is not known",
+            where=asked.name,
+            remedy='run it in a session without composition="gdp"',
+        )
+    return found
