@@ -11,12 +11,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe import pipeline
+from dpframe.accounting.normal import normal_epsilon
 from dpframe.accounting.zcdp import epsilon_of_rho
 from dpframe.audit.evidence import best_event, likelihood_scores, proved_epsilon
 from dpframe.audit.neighbours import Neighbours, worst_neighbours
 from dpframe.audit.outcomes import outcomes, runs_at_once
-from dpframe.core.budget import ZCDP, Budget
-from dpframe.core.exact import Number, exact, nearest
+from dpframe.core.budget import GDP, ZCDP, Budget
+from dpframe.core.exact import Number, exact, float_up, nearest
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Plan
 from dpframe.plots import plot_audit
@@ -174,6 +175,9 @@ def _claims(cost: Budget) -> list[tuple[float, float]]:
     if isinstance(cost, ZCDP):
         deltas = [nearest(cost.slack) + delta for delta in _DELTAS]
         return [(d, epsilon_of_rho(cost.main, d - nearest(cost.slack))) for d in deltas]
+    if isinstance(cost, GDP):
+        squared = float_up(cost.main)
+        return [(d, normal_epsilon(squared, d)) for d in _DELTAS]
     return [(nearest(cost.slack), nearest(cost.main))]
 
 

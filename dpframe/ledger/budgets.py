@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from fractions import Fraction
 from pathlib import Path
 
 from dpframe.core.budget import ApproxDP, Budget, PureDP, amount
