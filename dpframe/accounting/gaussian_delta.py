@@ -1,9 +1,17 @@
 """How private discrete Gaussian noise is as (epsilon, delta), and how much of it is needed.
 
-Three upper bounds on delta are known; all are valid and the least one counts.
+Four upper bounds on delta are known; all are valid and the least one counts.
 
 *On the integers*, when one entry changes, by the integer D: Canonne, Kamath and Steinke 2020 (CKS),
 Theorem 7, a sum of nonnegative terms. Used up to sigma = 2048.
+
+*On the integers, by their sum*, when n entries change by 1 each: the privacy loss is (n - 2 S) /
+(2 sigma**2), S the sum of the noise of n entries. S is discrete Gaussian noise of variance n
+sigma**2 but for a factor: adding one entry to k others, the sum over their shares is one of a
+Gaussian of variance sigma**2 k / (k + 1) over shifted integers, within 1 +- t_k of its mean, t_k =
+2 sum(exp(-2 pi**2 sigma**2 k / (k + 1) j**2), j >= 1) (Poisson summation). So delta is at most
+prod((1 + t_k) / (1 - t_k), k < n) times that of one entry with variance n sigma**2 that moves by
+n, which has the same loss. Fewer entries tell less.
 
 *By smoothing*, for any number of entries: discrete Gaussian noise is, up to a factor next to 1,
 continuous Gaussian noise that was rounded at random, and rounding is post-processing. Let
@@ -48,12 +56,20 @@ _BITS: Final = 28
 """Of the variance: plans should be the same on machines whose logarithms differ in the last."""
 _INFLATE: Final = 1.0 + 1e-11
 _LEAST: Final = 1e-280
+_MOST_RIPPLE: Final = 0.1
+"""Beyond, other bounds are better."""
 _MOST_EPSILON: Final = Fraction(10**4)
 """What is private with this epsilon is so with any larger one, which floats might not hold."""
 
 
 @lru_cache(maxsize=1024)
-def delta_bound(sigma_squared: Fraction, l0: int, l2_squared: Fraction, epsilon: Fraction) -> float:
+def delta_bound(
+    sigma_squared: Fraction,
+    l0: int,
+    l2_squared: Fraction,
+    epsilon: Fraction,
+    linf: Fraction | None = None,
+) -> float:
     """The least of the valid upper bounds on delta."""
     l0 = _entries(l0, l2_squared)
     found = [1.0, math.exp(log_delta_zcdp(l2_squared / (2 * sigma_squared), epsilon))]
@@ -64,11 +80,22 @@ def delta_bound(sigma_squared: Fraction, l0: int, l2_squared: Fraction, epsilon:
     if l0 == 1 and sigma_squared < 2 * _LARGE:
         log_delta = _log_delta_on_integers(sigma_squared, _step(l2_squared), epsilon)
         found.append(math.exp(log_delta))
+    if _moves_by_ones(l0, linf) and l0 * sigma_squared < 2 * _LARGE:
+        ripple = _log_ripple(l0, sigma_squared)
+        if ripple < _MOST_RIPPLE:
+            log_delta = _log_delta_on_integers(l0 * sigma_squared, l0, epsilon)
+            found.append(math.exp(log_delta + ripple))
     return min(1.0, max(min(found) * _INFLATE, _LEAST))  # a bound that underflowed is not 0
 
 
 @lru_cache(maxsize=1024)
-def variance_for(l0: int, l2_squared: Fraction, epsilon: Fraction, delta: Fraction) -> Fraction:
+def variance_for(
+    l0: int,
+    l2_squared: Fraction,
+    epsilon: Fraction,
+    delta: Fraction,
+    linf: Fraction | None = None,
+) -> Fraction:
     """The least variance, within a relative 1e-6, at which one of the bounds is at most delta.
 
     Raises
@@ -93,8 +120,13 @@ def variance_for(l0: int, l2_squared: Fraction, epsilon: Fraction, delta: Fracti
     if l0 == 1 and variance < _LARGE:
         exact = _variance_on_integers(_step(l2_squared), epsilon, target, float(continuous))
         variance = min(variance, exact)
+    if _moves_by_ones(l0, linf) and l0 * variance < _LARGE:
+        ripple = _log_ripple(l0, continuous * Fraction(9, 10))
+        if ripple < _MOST_RIPPLE:
+            summed = _variance_on_integers(l0, epsilon, target - ripple, float(l0 * continuous))
+            variance = min(variance, summed / l0)
     variance = dyadic_up(variance, _BITS)
-    while delta_bound(variance, l0, l2_squared, epsilon) > delta:  # rounding in the search
+    while delta_bound(variance, l0, l2_squared, epsilon, linf) > delta:  # rounding in the search
         variance = dyadic_up(variance * (1 + Fraction(1, 1 << _BITS)), _BITS)
     return variance
 
@@ -102,6 +134,22 @@ def variance_for(l0: int, l2_squared: Fraction, epsilon: Fraction, delta: Fracti
 def _entries(l0: int, l2_squared: Fraction) -> int:
     """How many entries can change, when each that does changes by 1 at least."""
     return min(l0, max(1, math.floor(l2_squared)))
+
+
+def _moves_by_ones(l0: int, linf: Fraction | None) -> bool:
+    return l0 > 1 and linf is not None and linf <= 1
+
+
+def _log_ripple(entries: int, sigma_squared: Fraction) -> float:
+    """ln of prod((1 + t_k) / (1 - t_k), k < entries); infinity with too little noise."""
+    rate = 2.0 * math.pi**2 * float(sigma_squared)
+    if rate < 6.0:  # then t_k <= 2.01 of its first term below
+        return math.inf
+    total, last = 0.0, min(entries - 1, 64)
+    for k in range(1, last + 1):
+        t = 2.01 * math.exp(-rate * k / (k + 1))
+        total += (1 if k < last else entries - last) * (math.log1p(t) - math.log1p(-t))
+    return total * _INFLATE
 
 
 def _step(l2_squared: Fraction) -> int:

@@ -172,7 +172,7 @@ def _gaussian(sensitivity: ExactSensitivity, share: Budget) -> Choice | None:
             cost = _charged(share, law.rho(sensitivity.l2_squared))
         case ApproxDP() if share.slack:
             law = DiscreteGaussian.for_approx(
-                sensitivity.l0, sensitivity.l2_squared, share.main, share.slack
+                sensitivity.l0, sensitivity.l2_squared, share.main, share.slack, sensitivity.linf
             )
             cost = share
         case _:

@@ -31,7 +31,7 @@ from dpframe.choose.mechanism import Asked, Choice
 from dpframe.core.budget import ApproxDP
 from dpframe.core.exact import dyadic_down, float_down
 from dpframe.mechanisms import DiscreteGaussian, DiscreteLaplace, RoundedLaplace
-from dpframe.mechanisms.events import events_of
+from dpframe.mechanisms.events import events_of, unit_moves
 
 __all__ = ["Chooser", "can_be_refined", "largest_within", "refined"]
 
@@ -155,6 +155,9 @@ def _pairs_of(choice: Choice, asked: Asked, largest: Fraction) -> Iterable[Trans
     """Pairs that dominate a mechanism, one for each time that it is used."""
     if isinstance(choice.law, DiscreteGaussian):
         l2_squared = asked.sensitivity.l2_squared
+        ones = unit_moves(asked.sensitivity)
+        if ones > 1 and choice.law.sigma_squared <= largest:
+            return [discrete_gaussian_pair(choice.law.sigma_squared, Fraction(1), largest)] * ones
         return [discrete_gaussian_pair(choice.law.sigma_squared, l2_squared, largest)]
     repeats = asked.rounds if asked.responses is None else asked.responses[1]
     repeats = repeats if asked.keys is None else asked.keys

@@ -65,7 +65,14 @@ class DiscreteGaussian:
         return cls(wide / (2 * positive_budget(rho, "rho")))
 
     @classmethod
-    def for_approx(cls, l0: int, l2_squared: Fraction, epsilon: Fraction, delta: Fraction) -> Self:
+    def for_approx(
+        cls,
+        l0: int,
+        l2_squared: Fraction,
+        epsilon: Fraction,
+        delta: Fraction,
+        linf: Fraction | None = None,
+    ) -> Self:
         """The least noise that is provably (epsilon, delta)-differentially private.
 
         See `dpframe.accounting.gaussian_delta` for the bounds and their sources.
@@ -78,10 +85,13 @@ class DiscreteGaussian:
             The squared L2 sensitivity, in grid steps squared.
         epsilon, delta
             Above 0; delta below 1.
+        linf
+            The largest change of one entry, in grid steps, if it is known: less noise is needed
+            where that is 1.
         """
         wide = positive_sensitivity(l2_squared, "l2_squared")
         epsilon, delta = positive_budget(epsilon, "epsilon"), positive_budget(delta, "delta")
-        return cls(variance_for(l0, wide, epsilon, delta))
+        return cls(variance_for(l0, wide, epsilon, delta, linf))
 
     @classmethod
     def classic(cls, l0: int, l2_squared: Fraction, epsilon: Fraction, delta: Fraction) -> Self:
@@ -122,7 +132,9 @@ class DiscreteGaussian:
         """The zCDP cost of releasing a vector of this squared L2 sensitivity, exactly."""
         return nonnegative(l2_squared, "l2_squared") / (2 * self.sigma_squared)
 
-    def delta(self, epsilon: Fraction, l0: int, l2_squared: Fraction) -> float:
+    def delta(
+        self, epsilon: Fraction, l0: int, l2_squared: Fraction, linf: Fraction | None = None
+    ) -> float:
         """An upper bound on the delta at this epsilon, rounded up; at most 1.
 
         Parameters
@@ -133,11 +145,14 @@ class DiscreteGaussian:
             How many entries of the vector one unit can change.
         l2_squared
             The squared L2 sensitivity, in grid steps squared.
+        linf
+            The largest change of one entry, if it is known.
         """
         wide = nonnegative(l2_squared, "l2_squared")
         if wide == 0:
             return 0.0
-        return delta_bound(self.sigma_squared, l0, wide, positive_budget(epsilon, "epsilon"))
+        price = positive_budget(epsilon, "epsilon")
+        return delta_bound(self.sigma_squared, l0, wide, price, linf)
 
     def variance(self) -> float:
         """The variance, in grid steps squared: just below sigma**2 (CKS 2020, Corollary 9).

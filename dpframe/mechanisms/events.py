@@ -23,10 +23,21 @@ from dpframe.mechanisms.truncated_geometric import TruncatedGeometric
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
 
-__all__ = ["events_of"]
+__all__ = ["events_of", "unit_moves"]
 
 _NEXT_TO_NOTHING = Fraction(1, 10**60)
 """The least epsilon of an event, for what costs none."""
+
+
+_MOST_ONES = 256
+
+
+def unit_moves(sensitivity: ExactSensitivity) -> int:
+    """How many entries move by 1 each, where none moves farther and there are not very many: each
+    is then known better than their vector. 0 otherwise.
+    """
+    ones = min(sensitivity.l0, math.floor(sensitivity.l2_squared))
+    return ones if sensitivity.linf <= 1 and ones <= _MOST_ONES else 0
 
 
 def events_of(
@@ -69,6 +80,10 @@ def events_of(
         case DiscreteLaplace():
             event = made.DiscreteLaplaceEvent(law.scale, math.ceil(sensitivity.l1))
         case DiscreteGaussian():
+            ones = unit_moves(sensitivity)
+            if ones > 1:
+                one = made.DiscreteGaussianEvent(sqrt_down(law.sigma_squared))
+                return (one,) * ones * repeats
             l2 = sqrt_up(sensitivity.l2_squared)
             event = made.DiscreteGaussianEvent(sqrt_down(law.sigma_squared), l2)
         case Exponential():

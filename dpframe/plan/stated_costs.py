@@ -59,7 +59,7 @@ def _is_enough(release: NoisyAggregate) -> bool:
         squared = mu_squared_of(law, exact, ranges, release.repeats)
         return squared is not None and squared <= cost.main * (1 + _ROUNDING)
     if isinstance(law, DiscreteGaussian):
-        delta = law.delta(cost.main, math.floor(exact.l0), exact.l2_squared)
+        delta = law.delta(cost.main, math.floor(exact.l0), exact.l2_squared, exact.linf)
         return bool(cost.slack) and Fraction(delta) <= cost.slack * (1 + _ROUNDING)
     return _epsilon(release) <= cost.main and _slack(release) <= cost.slack
 

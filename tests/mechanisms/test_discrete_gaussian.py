@@ -124,6 +124,45 @@ def test_delta_is_never_below_the_truth(
         assert bound <= truth * (1 + 1e-9) + 1e-14
 
 
+@pytest.mark.parametrize("sigma", [0.7, 0.9, 1.3, 2.7])
+@pytest.mark.parametrize("entries", [2, 3])
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
+def test_entries_that_move_by_1_are_known_but_for_a_ripple(
+    sigma: float, entries: int, epsilon: float
+) -> None:
+    """Against the sum over all outcomes, of noise that is not wide at all."""
+    variance = Fraction(sigma**2)
+    if entries == 3 and sigma > 1:
+        return  # too many outcomes
+    truth = brute_delta(float(variance), (1,) * entries, epsilon)
+    law, wide = DiscreteGaussian(variance), Fraction(entries)
+    bound = law.delta(Fraction(epsilon), entries, wide, Fraction(1))
+    assert truth * (1 - 1e-9) <= bound <= law.delta(Fraction(epsilon), entries, wide)
+    if sigma > 1:
+        assert bound <= truth * (1 + 1e-3) + 1e-14
+
+
+@pytest.mark.parametrize("entries", [2, 7, 40])
+@pytest.mark.parametrize("epsilon", ["0.5", "2"])
+def test_entries_that_move_by_1_need_no_more_noise_than_their_losses_ask_for(
+    entries: int, epsilon: str
+) -> None:
+    """Composed losses of as many entries, on the values that they take, as a reference."""
+    from dpframe.accounting import DiscreteGaussianEvent, PrivacyLossAccountant
+
+    e, d = Fraction(epsilon), Fraction(1, 10**7)
+    found = DiscreteGaussian.for_approx(entries, Fraction(entries), e, d, Fraction(1))
+    without = DiscreteGaussian.for_approx(entries, Fraction(entries), e, d)
+    assert found.sigma_squared < without.sigma_squared
+
+    def delta(variance: Fraction) -> float:
+        sigma = Fraction(math.sqrt(variance))
+        return PrivacyLossAccountant([DiscreteGaussianEvent(sigma)] * entries).delta(epsilon)
+
+    assert delta(found.sigma_squared) <= 1e-7 * (1 + 1e-6)
+    assert delta(found.sigma_squared * Fraction(9999, 10000)) > 1e-7
+
+
 @given(
     st.integers(1, 10**6),
     st.integers(1, 2**62),
