@@ -135,7 +135,7 @@ def laplace_rho(
         return whole / (2 * scale * scale)
     with localcontext(DIGITS):
         h = Decimal(scale.denominator) / Decimal(scale.numerator)
-        concentrated = _up(full * _one(h, most) + _one(h, left))
+        concentrated = min(_up(full * _one(h, most) + _one(h, left)), whole / scale)
         if l2_squared is None or most == 1:
             return concentrated
         return min(concentrated, _up(_one(h, 1)) * l2_squared)
