@@ -11,6 +11,7 @@ from collections import Counter
 from fractions import Fraction
 from typing import Any
 
+import mpmath
 import numpy as np
 import polars as pl
 import pytest
@@ -28,6 +29,7 @@ from dpframe.mechanisms import (
     Exponential,
     NoNoise,
     PermuteAndFlip,
+    RandomizedResponse,
     ReportNoisyMax,
 )
 from dpframe.plan import NoisyAggregate
@@ -67,6 +69,16 @@ def delta_of(law: DiscreteGaussian, epsilon: Fraction, release: NoisyAggregate) 
         weights = np.exp(-half * z * z)
         excess = weights - math.exp(rate) * np.exp(-half * (z - step) ** 2)
         return float(np.maximum(excess, 0).sum() / weights.sum())
+    if release.exact.linf <= 1 and sigma < 200:  # as many entries move by 1: their sum decides
+        entries, reach = min(release.exact.l0, int(release.exact.l2_squared)), int(12 * sigma) + 2
+        z = np.arange(-reach, reach + 1, dtype=np.float64)
+        one = np.exp(-(z * z) / (2 * float(law.sigma_squared)))
+        total = np.array([1.0])
+        for _ in range(entries):
+            total = np.convolve(total, one / one.sum())
+        s = np.arange(-reach * entries, reach * entries + 1, dtype=np.float64)
+        loss = (entries - 2 * s) / (2 * float(law.sigma_squared))
+        return float((total * np.maximum(0.0, -np.expm1(rate - loss))).sum())
     d = math.sqrt(release.exact.l2_squared) / sigma
 
     def upper(x: float) -> float:
@@ -103,10 +115,20 @@ def check_release(release: NoisyAggregate, share: Budget, scope: Any) -> None:
             return
         case Exponential(scale) if zcdp:
             used = times * l2_squared / (8 * scale * scale)
-        case DiscreteLaplace(scale) | PermuteAndFlip(scale) | ReportNoisyMax(scale) if zcdp:
+        case DiscreteLaplace(scale) if zcdp:
+            full, left = divmod(l1, exact.linf)
+            concentrated = full * mean_loss(scale, exact.linf) + mean_loss(scale, left)
+            used = min(concentrated, l2_squared * mean_loss(scale, Fraction(1)))
+            assert used * (1 - Fraction(1, 10**12)) <= cost.main <= used * Fraction(1006, 1000)
+            assert cost.main <= (l1 / scale) ** 2 / 2 * (1 + BIT)
+            return
+        case PermuteAndFlip(scale) | ReportNoisyMax(scale) if zcdp:
             used = times * (l1 / scale) ** 2 / 2
-        case _ if zcdp:
-            used = (times * l1 / law.scale) ** 2 / 2
+        case RandomizedResponse(epsilon, categories) if zcdp:
+            grown = math.exp(epsilon)
+            used = times * epsilon * Fraction((grown - 1) / (grown + categories - 1))
+            assert used * (1 - Fraction(1, 10**12)) <= cost.main <= times * epsilon**2 / 2 * (1 + BIT * 2**20)
+            return
         case _:
             assert cost.main == times * l1 / law.scale  # exactly
             used = cost.main
@@ -115,6 +137,19 @@ def check_release(release: NoisyAggregate, share: Budget, scope: Any) -> None:
     # the scale that people read is never below the one that is drawn from
     assert Fraction(release.scale) >= law.scale * release.step
     assert release.scale == pytest.approx(float(law.scale * release.step), rel=1e-15)
+
+
+def mean_loss(scale: Fraction, steps: Fraction) -> Fraction:
+    """Of discrete Laplace noise moved by so many steps: the mean of |x - steps| - |x|, over the
+    scale.
+    """
+    if not steps:
+        return Fraction(0)
+    with mpmath.workdps(50):
+        h = mpmath.mpf(scale.denominator) / scale.numerator
+        q = mpmath.exp(-h)
+        moved = int(steps) - 2 * q * (1 - q ** int(steps)) / (1 - q * q)
+        return Fraction(mpmath.nstr(h * moved, 40))
 
 
 def epsilon_of(rho: Fraction, delta: float) -> float:

@@ -84,7 +84,7 @@ def test_numerical_composition_is_above_rho_for_many_choices_and_below_for_few()
     assert rho == pytest.approx(2.4191, abs=1e-4)
 
 
-@pytest.mark.parametrize("total", [4, 6])
+@pytest.mark.parametrize("total", [3, pytest.param(6, marks=pytest.mark.slow)])
 def test_choices_cost_most_where_ranges_differ_most(total: int) -> None:
     """Of ranges within a sum and a maximum those that differ most tell most, at every epsilon."""
     for largest in range(1, total + 1):
