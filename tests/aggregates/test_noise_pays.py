@@ -127,7 +127,11 @@ def check_release(release: NoisyAggregate, share: Budget, scope: Any) -> None:
         case RandomizedResponse(epsilon, categories) if zcdp:
             grown = math.exp(epsilon)
             used = times * epsilon * Fraction((grown - 1) / (grown + categories - 1))
-            assert used * (1 - Fraction(1, 10**12)) <= cost.main <= times * epsilon**2 / 2 * (1 + BIT * 2**20)
+            assert (
+                used * (1 - Fraction(1, 10**12))
+                <= cost.main
+                <= times * epsilon**2 / 2 * (1 + BIT * 2**20)
+            )
             return
         case _:
             assert cost.main == times * l1 / law.scale  # exactly
