@@ -52,6 +52,8 @@ class Data:
 def worst_like(count: int, error: float) -> Iterator[Data]:
     """All at a bound, nearly all at one, one value, half at each bound, spread out."""
     yield Data(count, 1.0, 0.0)
+    for variance in (error, error**2):  # of which errors on both sides are just possible
+        yield Data(count, math.sqrt(max(0.0, 1 - 1.004 * variance)), 1.0)
     for inner in (1 - error, 1 - 1.2 * error, 0.98, 0.9, 0.7, 0.4, 0.0):
         mean = max(0.0, inner)
         room = 1 - mean**2
