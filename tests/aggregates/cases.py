@@ -119,16 +119,21 @@ class Case:
     def exact(self, data: Data) -> list[int]:
         """The integers of the parts."""
         n, h = data.count, self.half
-        mean = data.mean * h
+        mean = self._mean(data)
         sums = [n * mean, float(n)]
         if self.kind != "mean":
             sums.insert(0, n * (mean**2 + data.variance(h) - h * h / 2))
         return [round(s / float(step)) for s, (_, step) in zip(sums, self.laws, strict=True)]
 
+    def _mean(self, data: Data) -> float:
+        """Around the middle: the nearest that whole values may have, where they are whole."""
+        step = float(self.laws[-2][1]) / data.count
+        return round(data.mean * self.half / step) * step
+
     def truth(self, data: Data) -> float:
         """The result without noise."""
         if self.kind == "mean":
-            return data.mean * self.half + sum(self.bounds) / 2
+            return self._mean(data) + sum(self.bounds) / 2
         found = data.variance(self.half) * data.count / (data.count - self.ddof)
         return math.sqrt(found) if self.kind == "std" else found
 
