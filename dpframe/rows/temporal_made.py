@@ -64,11 +64,11 @@ class MakeDatetime(RowOperation):
     )
     examples = (
         'pl.datetime(pl.col("i64"), pl.col("u8"), 31)',
-        'pl.datetime(2024, pl.col("i8"), pl.col("u8"), hour=pl.col("i8"), minute=pl.col("u8"))',
+        'pl.datetime(2024, pl.col("i8"), pl.col("u8"), hour=7, minute=30)',
         'pl.datetime(pl.col("i32"), 2, 29, time_unit="ns")',
         'pl.datetime(2023, 2, pl.col("u32"), 1, 2, 3, pl.col("i64"), time_unit="ms")',
         'pl.date(pl.col("i32") * 100, pl.col("i8"), 29)',
-        'pl.date(pl.col("d").dt.year() - 1, pl.col("d").dt.month(), pl.col("d").dt.day())',
+        'pl.date(2024, pl.col("d").dt.month(), 30)',
         'pl.time(pl.col("i8"), pl.col("u8"), 1)',
     )
 
