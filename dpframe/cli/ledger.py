@@ -115,7 +115,7 @@ def _add_readers(acts: Any) -> None:
         "--at-least",
         required=True,
         metavar="AMOUNT",
-        help="of epsilon; of rho where the budget is added up in rho",
+        help="of epsilon, or of what the budget is added up in: rho, mu",
     )
     checked.add_argument("--delta", metavar="AMOUNT", help="the delta that must be left too")
     _json(checked)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpframe.charge import counted
-from dpframe.core.budget import ZCDP
+from dpframe.core.budget import GDP, ZCDP
 from dpframe.errors import LedgerError, PlanMismatch
 from dpframe.ledger.bound import Bound, StatedBudget
 from dpframe.ledger.budgets import open_budget, require_open
@@ -13,7 +13,7 @@ from dpframe.ledger.record import Draft
 from dpframe.ledger.store import Store
 from dpframe.plan import Plan
 
-_COMPOSITIONS = {ZCDP.measure: "zcdp"}
+_COMPOSITIONS = {ZCDP.measure: "zcdp", GDP.measure: "gdp"}
 """How a budget is composed that is counted in another measure than it was given in."""
 
 

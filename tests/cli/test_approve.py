@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
 import dpframe as dp
+from dpframe.core.budget import GDP, ZCDP
 from dpframe.ledger.signatures import KEY_VARIABLE, new_pair
 from tests.cli.commands import Run, plan_file, python_job, toml_job
 
@@ -110,17 +112,22 @@ def test_a_plan_of_no_session_needs_a_budget(run: Run, folder: Path) -> None:
     assert done.json["budget"] == "epsilon 3 in pure DP"
 
 
-def test_a_budget_that_adds_up_rho_is_created_and_told_apart(run: Run, folder: Path) -> None:
-    session = dp.Session(epsilon=1, delta="1e-6", composition="zcdp")
+@pytest.mark.parametrize(("composition", "measure"), [("zcdp", ZCDP.measure), ("gdp", GDP.measure)])
+def test_a_budget_that_adds_up_something_else_is_created_and_told_apart(
+    run: Run, folder: Path, composition: Any, measure: str
+) -> None:
+    session = dp.Session(epsilon=1, delta="1e-6", composition=composition)
     query = session.protect(pl.DataFrame({"a": [1]}), unit=dp.Rows()).dp_count()
     Path("plan.json").write_text(query.plan(epsilon="0.1").to_json())
     assert run("approve", "plan.json", *BY).code == 0
-    kept = dp.Session(epsilon=1, delta="1e-6", composition="zcdp", ledger="budget.db")
-    assert kept.remaining.measure == "zCDP"
+    kept = dp.Session(epsilon=1, delta="1e-6", composition=composition, ledger="budget.db")
+    assert kept.remaining.measure == measure
     run("ledger", "create", "--ledger", "b.db", "--epsilon", "1", "--delta", "1e-6", "--by", "B")
     done = run("approve", "plan.json", "--by", "Ann", "--ledger", "b.db")
     assert done.code == 4
-    assert "through zCDP" in done.err
+    assert f"through {measure}" in done.err
+    assert run("ledger", "check", "--ledger", "budget.db", "--at-least", "0.0001").code == 0
+    assert run("ledger", "check", "--ledger", "budget.db", "--at-least", "5").code == 3
 
 
 @pytest.mark.parametrize("wrong", ["0", "-1"])
