@@ -11,6 +11,7 @@ import polars as pl
 
 from dpframe.api.batches import from_arrow
 from dpframe.api.origins import origins_of
+from dpframe.api.probe import require_equal
 from dpframe.api.readers import from_delta, from_files
 from dpframe.api.text_scans import ALL_TEXT, remarks_of
 from dpframe.errors import DPFrameError, EngineError, UnsupportedOperation
@@ -232,6 +233,7 @@ def _placed(frame: object, engine: str | None) -> Source:
     """A frame of another engine."""
     try:
         made, data, schema = placed(frame, engine)
+        require_equal(made)
         return Source(data, made, schema, frame, remarks_of(frame))
     except DPFrameError:
         raise

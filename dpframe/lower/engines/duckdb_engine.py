@@ -56,6 +56,9 @@ _FUNCTIONS = (
     "INTERSECT SELECT function_name FROM duckdb_functions() WHERE internal)"
 )
 """A macro is called instead of a function of the same name, even ``sum`` or ``+``."""
+_ALL_SETTINGS = "SELECT name, value FROM duckdb_settings()"
+_ACCEPTED: set[frozenset[tuple[Any, ...]]] = set()
+"""Settings of connections that gave what Polars gives."""
 _PATIENCE = 5
 """Seconds in which a query that was told to stop is expected to do so."""
 
@@ -145,6 +148,20 @@ class DuckDBEngine(Engine):
     @property
     def ns(self) -> DuckDBNamespace:
         return self._ns
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether a connection with the same settings was; of macros `require_settings` takes
+        care.
+        """
+        return self._settings() in _ACCEPTED
+
+    def accept(self) -> None:
+        _ACCEPTED.add(self._settings())
+
+    def _settings(self) -> frozenset[tuple[Any, ...]]:
+        name = f"dpframe_{uuid4().hex}"
+        return frozenset(self._relation.query(name, _ALL_SETTINGS).fetchall())
 
     def require_settings(self) -> None:
         """Refuse a connection on which expressions mean something else."""

@@ -39,6 +39,15 @@ class Engine(ABC):
     def collect(self, frames: Sequence[Any], *, rehearsed: bool = False) -> list[pl.DataFrame]:
         """The results of lowered queries; `rehearsed` when their frames have no rows."""
 
+    @property
+    def is_accepted(self) -> bool:
+        """Whether the session was found to compute what Polars does."""
+        return True
+
+    def accept(self) -> None:
+        """Remember that it was."""
+        return
+
     def shares(self, other: Engine) -> bool:
         """Whether frames of both can be brought together."""
         return type(self) is type(other)

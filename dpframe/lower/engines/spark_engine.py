@@ -16,6 +16,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import polars as pl
 
@@ -63,6 +64,8 @@ _NATIVE: Mapping[str, Any] = {
 }
 
 
+_ACCEPTED: WeakSet[Any] = WeakSet()
+"""Sessions that gave what Polars gives."""
 _WITHHELD: ContextVar[bool] = ContextVar("dpframe_spark_withheld", default=False)
 
 
@@ -160,6 +163,7 @@ class SparkEngine(Engine):
 
     def __init__(self, frame: Any) -> None:
         self._session = frame.sparkSession
+        _require_silence(self._session)
         self._process = os.getpid()
         self._ns = SparkNamespace(self._session)
         if len(set(frame.columns)) < len(frame.columns):
@@ -172,6 +176,13 @@ class SparkEngine(Engine):
     @property
     def ns(self) -> SparkNamespace:
         return self._ns
+
+    @property
+    def is_accepted(self) -> bool:
+        return self._session in _ACCEPTED
+
+    def accept(self) -> None:
+        _ACCEPTED.add(self._session)
 
     @staticmethod
     def schema_of(data: Any) -> dict[str, Any]:
@@ -203,6 +214,25 @@ class SparkEngine(Engine):
 
     def shares(self, other: Engine) -> bool:
         return isinstance(other, SparkEngine) and other._session is self._session
+
+
+def _require_silence(session: Any) -> None:
+    """Refuse a session whose virtual machine belongs to this process, classic or Connect, and
+    prints on its standard error: what it prints of a failed task quotes values of rows.
+    """
+    machine = getattr(import_module("pyspark").SparkContext, "_jvm", None)
+    if machine is None:
+        return  # a server elsewhere: what it logs is its owner's
+    level = machine.org.apache.logging.log4j.LogManager.getRootLogger().getLevel().toString()
+    if level != "OFF":
+        connect = type(session).__module__.startswith("pyspark.sql.connect")
+        raise UnsupportedOperation(
+            f"Spark logs to the standard error of this process at level {level}, and what it logs "
+            "of failures quotes private data",
+            where="session.protect(frame, ...)",
+            remedy='make the session with .config("spark.log.level", "OFF")'
+            + ("" if connect else ', or call spark.sparkContext.setLogLevel("OFF")'),
+        )
 
 
 def _rounded(nw: Any, scope: Scope, a: Made, b: Made, wide: Any) -> Made:
