@@ -51,8 +51,8 @@ def together(
     The formula may use nothing but its arguments, constants and the operations of `ns`; it is an
     expression of the row's own values, as all others are.
     """
-    if ns is not pl or not _BINDS:
-        return formula(*operands)
+    if ns is not pl or not _BINDS or not any(e.meta.root_names() for e in operands):
+        return formula(*operands)  # constants are one value in any case
     names = [str(i) for i in range(len(operands))]
     row = pl.struct(*(e.alias(name) for e, name in zip(operands, names, strict=True)))
     result = formula(*(pl.field(name) for name in names)).alias(_RESULT)

@@ -126,3 +126,23 @@ def test_what_lists_in_pieces_contain(engine: Engine) -> None:
         expected = [None if xs is None else (None if item == "None" else 1) in xs for xs in lists]
         for frame in (rows, pieces):
             assert frame.lazy().select(made).collect(engine=engine)["x"].to_list() == expected
+
+
+@ENGINES
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(pl.lit(3.0) / pl.lit(7.0)).replace([0.0], [1.0])",
+        "(pl.lit(7.0) / pl.lit(7.0)).replace_strict([1.0], [2], default=3)",
+        "pl.datetime(pl.lit(2000) + 1, 1, 1).cast(pl.Date).replace([date(2001, 1, 1)], [None])",
+        "pl.lit(7.0) // pl.lit(2.0) + pl.lit(8).log(2)",
+    ],
+)
+def test_constants_that_are_computed(text: str, engine: Engine) -> None:
+    """They are one value for as many rows as there are."""
+    made = lower(tree_of(text), COLUMNS).alias("x")
+    one = nasty_frame(1).select(made)["x"]
+    for height in (0, 1, 5):
+        lazy = nasty_frame(height).lazy().with_columns(made).select("x")
+        found = lazy.collect(engine=engine, optimizations=OPTIMIZATIONS)["x"]
+        assert found.equals(one.head(0).extend(one.gather([0] * height)), null_equal=True)
