@@ -187,7 +187,8 @@ def test_a_process_tries_whether_polars_answers() -> None:
 
 def test_whoever_waits_in_vain_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forked._Threads, "work", None)
-    monkeypatch.setattr(forked, "_PATIENCE", -1.0)
+    monkeypatch.setattr(forked, "_PATIENCE", 0.0)
+    monkeypatch.setattr(pl, "LazyFrame", lambda _: time.sleep(60))
     with pytest.raises(dp.EngineError, match="spawn"):
         forked.require_threads()
     assert forked._Threads.work is False
