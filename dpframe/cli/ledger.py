@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from dpframe.charge import budget_of, counted, counted_in
+from dpframe.cli import whole
 from dpframe.cli.output import Announced, say
 from dpframe.core.budget import amount
 from dpframe.core.units import Identifier, Rows
@@ -33,6 +34,7 @@ def add_commands(commands: Any) -> None:
     acts = ledger.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_owners(acts)
     _add_readers(acts)
+    whole.add_commands(acts)
 
 
 def _added(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -12,8 +15,20 @@ from dpframe.errors import InvalidBudget, LedgerError
 from dpframe.ledger.approvals import Approval, read_approval
 from dpframe.ledger.bound import Bound
 from dpframe.ledger.caller import read_caller
+from dpframe.ledger.checkpoints import SUMMED, kept_numbers, restore, state_of
 from dpframe.ledger.ledger import Entry
-from dpframe.ledger.record import COLUMNS, Act, Draft, Head, Record, Seal, sealed
+from dpframe.ledger.record import (
+    ABOUT_THE_LEDGER,
+    COLUMNS,
+    Act,
+    Draft,
+    Head,
+    Record,
+    Seal,
+    sealed,
+)
+
+_IDENTITY = re.compile("[0-9a-f]{32}")
 
 RESTORE = (
     "nothing may be spent on it; find out who changed it, or restore a copy that has every release"
@@ -41,7 +56,12 @@ class Account:
     unit: str | None = None
     closed: Record | None = None
     """What ended it; nothing is charged or granted after that."""
+    charges: int = 0
+    """How many there are."""
+    open: set[int] = field(default_factory=set)
+    """Numbers of the charges that are not settled yet."""
     entries: dict[int, Entry] = field(default_factory=dict)
+    """All charges, if the chain is whole; otherwise none."""
 
     @property
     def remaining(self) -> Budget:
@@ -52,25 +72,80 @@ class Account:
 
 
 class Chain:
-    """Records from the first one on, verified; `accounts` is what they add up to, `approvals`
-    who approved which plans, by the name of the budget.
+    """Records from the first one on, or from a checkpoint, verified; `accounts` is what they add up
+    to, `approvals` who approved which plans, by the name of the budget.
+
+    Parameters
+    ----------
+    seal
+        With the key that the ledger has now.
+    whole
+        Whether to keep each charge, and not only their sum.
+    rekeyed
+        The number of the record that gave the ledger its key. What is before has hashes of an
+        earlier one; that record vouches for their content.
+    hashes
+        Whether to hash the content of all rows, which such a record needs.
     """
 
-    def __init__(self, seal: Seal) -> None:
+    def __init__(
+        self, seal: Seal, *, whole: bool = True, rekeyed: int = 0, hashes: bool = False
+    ) -> None:
         self.seal = seal
+        self.whole = whole
         self.length = 0
         self.tip = ""
+        self.identity: str | None = None
+        self.moved: Record | None = None
+        self.checkpoint = 0
+        """The number of the last record that says what all before it add up to."""
+        self.kept: list[Record] = []
+        """Records that are no charges, settlements or checkpoints."""
         self.accounts: dict[str, Account] = {}
         self.approvals: dict[str, list[Approval]] = {}
         self.identities: list[str] = []
         """What tells this ledger from others; nothing while it is empty."""
+        self.content = hashlib.sha256()
+        """Of all rows, where they are hashed."""
+        self.hashed = 0
+        """How many rows that is."""
+        self._hashes = hashes
+        self._rekeyed = rekeyed
 
     def next(self, draft: Draft) -> Record:
         """A draft as the next record; the chain itself is left as it is."""
+        return self.following([draft])[0]
+
+    def following(self, drafts: Iterable[Draft]) -> list[Record]:
+        """Drafts as the next records, none of which builds on another; nothing is appended."""
         time = datetime.now(UTC).isoformat(timespec="microseconds")
-        record = sealed(draft, self.length + 1, time, self.tip, self.seal)
-        self._check(record)
-        return record
+        made: list[Record] = []
+        seq, tip = self.length, self.tip
+        for draft in drafts:
+            record = sealed(draft, seq + 1, time, tip, self.seal)
+            self._check(record)
+            made.append(record)
+            seq, tip = record.seq, record.hash
+        return made
+
+    def begin(self, row: tuple[Any, ...], rows: Iterable[tuple[Any, ...]]) -> None:
+        """Begin at a checkpoint, with the rows of the records that it refers to."""
+        checkpoint = self._verified(row)
+        try:
+            restore(self, checkpoint, rows)
+        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
+            raise broken(
+                f"record {row[0]} makes no sense, or what it refers to was changed"
+            ) from None
+        self.length, self.tip = checkpoint.seq, checkpoint.hash
+        self.checkpoint = checkpoint.seq
+
+    def needed(self, row: tuple[Any, ...]) -> list[int]:
+        """The numbers of the rows that `begin` needs for a checkpoint."""
+        try:
+            return kept_numbers(self._verified(row))
+        except (KeyError, TypeError, ValueError):
+            raise broken(f"record {row[0]} makes no sense") from None
 
     def read(self, rows: Iterable[tuple[Any, ...]], anchors: dict[int, str]) -> None:
         """Append stored rows, in the order of `COLUMNS`; rows at anchors must have those hashes.
@@ -85,15 +160,22 @@ class Chain:
                 raise broken(f"record {self.length + 1} is missing")
             if row[-2] != self.tip:
                 raise broken(f"record {row[0]} does not follow the one before it")
-            try:
-                right = self.seal.record(list(row[:-1])) == row[-1]
-            except (TypeError, ValueError):  # a value that cannot have been written
-                right = False
-            if not right:
-                raise broken(f"record {row[0]} was changed{self.seal.hint}")
+            record = Record(*row) if row[0] < self._rekeyed else self._verified(row)
             if anchors.get(row[0], row[-1]) != row[-1]:
                 raise broken(f"record {row[0]} is not the one that was there before")
-            self._read(Record(*row))
+            self._read(record)
+            if self._hashes:
+                self.content.update(_line(row))
+                self.hashed += 1
+
+    def _verified(self, row: tuple[Any, ...]) -> Record:
+        try:
+            right = self.seal.record(list(row[:-1])) == row[-1]
+        except (TypeError, ValueError):  # a value that cannot have been written
+            right = False
+        if not right:
+            raise broken(f"record {row[0]} was changed{self.seal.hint}")
+        return Record(*row)
 
     def _read(self, record: Record) -> None:
         try:
@@ -143,6 +225,11 @@ class Chain:
         where = f"record {record.seq}"
         if record.act not in get_args(Act):
             raise broken(f"{where} is of an unknown kind {record.act!r}")
+        if self.moved is not None:
+            raise broken(f"{where} was written after the ledger had been moved")
+        if record.act in ABOUT_THE_LEDGER:
+            self._check_ledger(record)
+            return
         if record.act == "approved":  # also before its budget is opened
             self._check_approval(record, where)
             return
@@ -156,8 +243,7 @@ class Chain:
         if account is None:
             return
         if record.act in ("released", "failed"):
-            entry = account.entries.get(record.refers or 0)
-            if entry is None or entry.status != "charged":
+            if (record.refers or 0) not in account.open:
                 raise broken(f"{where} settles no open charge")
         elif account.closed is not None:
             raise broken(f"{where} comes after the end of its budget")
@@ -190,7 +276,33 @@ class Chain:
     def _approvals(self, record: Record) -> list[Approval]:
         return self.approvals.get(record.name, [])
 
+    def _check_ledger(self, record: Record) -> None:
+        """Refuse what is not so of the ledger as a whole."""
+        where = f"record {record.seq}"
+        if record.name:
+            raise broken(f"{where} is about a budget, and cannot be")
+        if record.seq < self._rekeyed:  # sealed with another key
+            return
+        match record.act:
+            case "checkpoint":
+                right = record.why == state_of(self, self.seal)
+            case "rekeyed":
+                right = self._hashes and record.why == rekeying(self, self.seal)
+            case "identified" | "moved":
+                named = record.fingerprint or ""
+                first = self.identity is None or record.why is not None
+                right = bool(_IDENTITY.fullmatch(named)) and named != self.identity and first
+            case _:
+                right = bool(record.who)
+        if not right:
+            raise broken(f"{where} does not say what the records before it add up to")
+
     def _apply(self, record: Record) -> None:
+        if record.act not in SUMMED:
+            self.kept.append(record)
+        if record.act in ABOUT_THE_LEDGER:
+            self._apply_ledger(record)
+            return
         if record.act == "opened":
             amount, within = record.amount, record.within
             zero = amount.of(amount.main * 0)
@@ -217,17 +329,34 @@ class Chain:
             case "charged":
                 cost, time = record.amount, datetime.fromisoformat(record.time)
                 fingerprint = record.fingerprint or ""
-                caller = read_caller(record.who, record.why)
-                entry = Entry(record.seq, time, fingerprint, cost, "charged", caller)
-                account.entries[record.seq] = entry
+
+                if self.whole:
+                    caller = read_caller(record.who, record.why)
+                    entry = Entry(record.seq, time, fingerprint, cost, "charged", caller)
+                    account.entries[record.seq] = entry
+                account.charges += 1
+                account.open.add(record.seq)
                 account.spent = account.spent + cost
                 account.unit = account.unit or record.unit
                 self._use(record)
             case "closed":
                 account.closed = record
             case "released" | "failed":
-                entry = account.entries[record.refers or 0]
-                account.entries[entry.number] = replace(entry, status=record.act)
+                account.open.remove(record.refers or 0)
+                if self.whole:
+                    entry = account.entries[record.refers or 0]
+                    account.entries[entry.number] = replace(entry, status=record.act)
+
+    def _apply_ledger(self, record: Record) -> None:
+        match record.act:
+            case "checkpoint" | "rekeyed":
+                self.checkpoint = record.seq
+            case "identified":
+                if record.why is not None:  # moved here
+                    self.identities.append(str(record.fingerprint))
+                self.identity = record.fingerprint
+            case "moved":
+                self.moved = record
 
     def _use(self, record: Record) -> None:
         for place, found in enumerate(self._approvals(record)):
@@ -248,6 +377,41 @@ def _same_composition(record: Record, account: Account) -> bool:
     return record.within is not None and record.within.covers(account.within)
 
 
+def rekeying(chain: Chain, seal: Seal) -> str:
+    """What the record says that gives a ledger another key: with that key, what there was."""
+    state = {"content": chain.content.hexdigest(), "state": state_of(chain, seal)}
+    return json.dumps(state, separators=(",", ":"))
+
+
+def _line(row: tuple[Any, ...]) -> bytes:
+    return json.dumps(list(row), default=repr).encode() + b"\n"
+
+
 def row_of(record: Record) -> tuple[object, ...]:
     """A record's values in the order of `COLUMNS`."""
     return tuple(getattr(record, column) for column in COLUMNS)
+
+
+def require_here(chain: Chain) -> None:
+    """Refuse to write to a ledger that goes on elsewhere.
+
+    Raises
+    ------
+    LedgerError
+        With where it went.
+    """
+    if chain.moved is not None:
+        raise LedgerError(
+            f"the ledger was moved to {chain.moved.why} on {chain.moved.time[:10]}",
+            remedy="use it there; this one can only be read",
+        )
+
+
+def unwitnessed(chain: Chain, name: str) -> LedgerError:
+    """The refusal of a ledger without its head file: a copy has none."""
+    return LedgerError(
+        f"the ledger does not verify: it has {chain.length} records, and its head file {name!r} is "
+        "missing, as with a copy",
+        remedy="put both files in place; if the head file is lost, and this is no copy, an owner "
+        "can accept the ledger as it is, on record: `dpframe ledger adopt`",
+    )

@@ -21,6 +21,9 @@ Place: TypeAlias = "str | os.PathLike[str] | None"
 
 SERVERS = ("postgresql://", "postgres://")
 
+HEAD_VARIABLE = "DPFRAME_LEDGER_HEAD"
+"""The environment variable with the path of a head file apart from the ledger, if any."""
+
 DEFAULT_NAME = "default"
 """The budget of a ledger that is opened without a name."""
 
@@ -84,14 +87,20 @@ def store_at(place: str | os.PathLike[str], *, create: bool = True) -> Store:
 
     text = _text(place)
     seal = Seal.from_environment()
+    pin = _pin()
     if text.startswith(SERVERS):
-        return _on_server(text, seal, create=create)
+        return _on_server(text, seal, pin, create=create)
     from dpframe.ledger.sqlite.store import SqliteStore
 
-    return SqliteStore(_path(text), seal, create=create)
+    return SqliteStore(_path(text), seal, pin=pin, create=create)
 
 
-def _on_server(url: str, seal: Seal, *, create: bool) -> Store:
+def _pin() -> Path | None:
+    path = os.environ.get(HEAD_VARIABLE)
+    return Path(path) if path else None
+
+
+def _on_server(url: str, seal: Seal, pin: Path | None, *, create: bool) -> Store:
     try:
         from dpframe.ledger.postgres.store import PostgresStore
     except ImportError:
@@ -100,7 +109,7 @@ def _on_server(url: str, seal: Seal, *, create: bool) -> Store:
             where="ledger",
             remedy='pip install "dpframe[postgres]"',
         ) from None
-    return PostgresStore.at(url, seal, create=create)
+    return PostgresStore.at(url, seal, witness=pin, create=create)
 
 
 def _text(place: object) -> str:

@@ -26,8 +26,26 @@ KEY_VARIABLE = "DPFRAME_LEDGER_KEY"
 FORMAT = "dpframe ledger 1"
 
 Act: TypeAlias = Literal[
-    "opened", "granted", "approved", "revoked", "charged", "released", "failed", "closed"
+    "opened",
+    "granted",
+    "approved",
+    "revoked",
+    "charged",
+    "released",
+    "failed",
+    "closed",
+    "identified",
+    "checkpoint",
+    "rekeyed",
+    "moved",
+    "adopted",
 ]
+
+ABOUT_THE_LEDGER = frozenset({"identified", "checkpoint", "rekeyed", "moved", "adopted"})
+"""Records of no budget; their name is empty."""
+
+SHORTEST_KEY = 16
+"""Bytes of a key: 128 bits, if they are random."""
 
 MEASURES: dict[str, type[Budget]] = {m.measure: m for m in (PureDP, ApproxDP, ZCDP, GDP)}
 
@@ -57,7 +75,9 @@ class Draft:
         What happened. ``opened``: the budget was created; ``granted``: it was raised;
         ``approved``: a plan may be charged to it; ``revoked``: it may not any more; ``charged``: a
         plan was paid for; ``released``, ``failed``: how that ended; ``closed``: nothing may be
-        charged any more.
+        charged any more. Of the ledger: ``identified``: it was begun, or moved here;
+        ``checkpoint``: what all records add up to; ``rekeyed``: what follows has another key;
+        ``moved``: it goes on elsewhere; ``adopted``: its head file was given up.
     refers
         Of ``released`` and ``failed``: the number of the charge; of ``charged`` that of the
         approval it ran by, where it needed one.
@@ -140,11 +160,37 @@ class Seal:
     """Hashes records and heads, keyed where there is a key."""
 
     def __init__(self, key: str | None) -> None:
-        self._key = key.encode("utf-8", "surrogateescape") if key else None
+        self._key = None if key is None else key.encode("utf-8", "surrogateescape")
 
     @classmethod
     def from_environment(cls) -> Seal:
-        return cls(os.environ.get(KEY_VARIABLE))
+        """With the key in the environment, if there is one.
+
+        Raises
+        ------
+        LedgerError
+            When what is there is too short for a key.
+        """
+        key = os.environ.get(KEY_VARIABLE)
+        return cls(None) if key is None else cls.of(key)
+
+    @classmethod
+    def of(cls, key: str, where: str = KEY_VARIABLE) -> Seal:
+        """With a key that nobody guesses, as far as its length shows.
+
+        Raises
+        ------
+        LedgerError
+            When it is shorter than `SHORTEST_KEY` bytes; one that is empty was meant to be one.
+        """
+        if len(key.strip().encode("utf-8", "surrogateescape")) < SHORTEST_KEY:
+            raise LedgerError(
+                f"the key of the ledger is {'too short' if key.strip() else 'empty'}",
+                where=where,
+                remedy=f"use a random text of at least {SHORTEST_KEY} bytes, such as that of "
+                "`openssl rand -hex 32`, or leave the variable out for a ledger without a key",
+            )
+        return cls(key)
 
     @property
     def is_keyed(self) -> bool:
@@ -164,6 +210,14 @@ class Seal:
     def head(self, seq: int, tip: str) -> Head:
         """The sealed head of a chain."""
         return Head(seq, tip, self._digest(["head", seq, tip]))
+
+    def head_file(self, seq: int, tip: str, identity: str) -> str:
+        """The seal of a head file."""
+        return self._digest(["head file", seq, tip, identity])
+
+    def kept(self, record: Record) -> str:
+        """The seal of a record that a checkpoint refers to, whatever key it was hashed with."""
+        return self._digest(["kept", *(getattr(record, column) for column in COLUMNS)])
 
     def _digest(self, values: list[object]) -> str:
         text = _json([FORMAT, *values]).encode("ascii")

@@ -25,7 +25,7 @@ def show(store: Store, name: str | None) -> Iterator[str]:
     LedgerError
         When the ledger does not verify, or has no budget of that name.
     """
-    chain, key = store.read(), ApprovalKey.from_environment()
+    chain, key = store.read(whole=True), ApprovalKey.from_environment()
     if not chain.accounts and not chain.approvals:
         yield "no budgets"
     for budget, approvals in _unopened(chain, name).items():
@@ -73,7 +73,7 @@ def record(store: Store, name: str | None) -> dict[str, Any]:
     LedgerError
         When the ledger does not verify, or has no budget of that name.
     """
-    chain, key = store.read(), ApprovalKey.from_environment()
+    chain, key = store.read(whole=True), ApprovalKey.from_environment()
     unopened = {
         budget: {"opened": False, "approvals": _approvals(approvals, key)}
         for budget, approvals in _unopened(chain, name).items()

@@ -27,7 +27,7 @@ _FORMAT = "dpframe approval 2"
 _SHORTEST = 16
 _FORMS = (
     f"set {KEY_VARIABLE} to hmac:SECRET, ed25519:PRIVATE or ed25519-public:PUBLIC, where SECRET "
-    f"has {_SHORTEST} characters at least, and PRIVATE and PUBLIC are 64 hexadecimal digits; "
+    f"has {_SHORTEST} bytes at least, and PRIVATE and PUBLIC are 64 hexadecimal digits; "
     "`dpframe approve --new-key` makes a pair"
 )
 
@@ -71,7 +71,7 @@ class ApprovalKey:
             When it is none.
         """
         scheme, _, value = text.strip().partition(":")
-        if scheme == "hmac" and len(value) >= _SHORTEST:
+        if scheme == "hmac" and len(value.strip().encode("utf-8", "surrogateescape")) >= _SHORTEST:
             return cls("hmac", value.encode("utf-8", "surrogateescape"))
         if scheme in ("ed25519", "ed25519-public"):
             try:

@@ -3,75 +3,42 @@
 A store knows how to begin and end a transaction; its tables know the statements. What is the same
 everywhere is here: which records are verified when, and in which order a record is written.
 
-The first use in a process verifies every record. What is decided after that is decided by this
-verified copy and by new records, each of which must continue it. So a record that is edited behind
-the back of a running process gives nobody more budget; verifying everything again is about noticing
-it. That happens when the store says that something else than appending has happened, when the chain
-has doubled, and every ten minutes where the store cannot be sure. A charge therefore takes the same
-time however long the chain is.
+The first use in a process verifies every record since the last checkpoint, in steps between which
+others may write. What is decided after that is decided by this verified copy and by new records,
+each of which must continue it. So a record that is edited behind the back of a running process
+gives nobody more budget; verifying everything again is about noticing it. That happens when the
+store says that something else than appending has happened, when the chain has doubled, and, from
+the last checkpoint on, every ten minutes where the store cannot be sure. A charge therefore takes
+the same time however long the chain is.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import Any, ClassVar, Protocol
+from datetime import UTC, datetime
+from typing import Any, BinaryIO, ClassVar
 
 from dpframe.errors import DPFrameError, LedgerError
-from dpframe.ledger.chain import Chain, broken
-from dpframe.ledger.record import Draft, Head, Record, Seal
-from dpframe.ledger.witness import Witness
+from dpframe.ledger.chain import Chain, broken, require_here, unwitnessed
+from dpframe.ledger.checkpoints import EVERY, is_due, state_of
+from dpframe.ledger.record import Draft, Head, Record, Seal, sealed
+from dpframe.ledger.tables import STEP, Tables, rows_after
+from dpframe.ledger.turns import Turn
+from dpframe.ledger.witness import Seen, Witness
 
 SHORT = 256
 """A chain up to this long is verified as a whole whenever somebody else wrote to it."""
 
 PERIOD = 600.0
-"""Seconds after which everything is verified again where the store cannot be sure."""
+"""Seconds after which a store that cannot be sure verifies again."""
 
-
-class Tables(Protocol):
-    """The tables of a ledger, as one transaction sees them."""
-
-    def exist(self) -> bool:
-        """Whether there is a ledger; False when its place is new and empty.
-
-        Raises
-        ------
-        LedgerError
-            When something else is there, or the tables were changed.
-        """
-        ...
-
-    def create(self) -> None:
-        """Make a new and empty place a ledger."""
-        ...
-
-    def version(self) -> Hashable:
-        """Another value once somebody else has written; see `Store.counts_appends`."""
-        ...
-
-    def rows_after(self, seq: int | None) -> list[tuple[Any, ...]]:
-        """Rows after a number, or all rows, by number, with values in the order of `COLUMNS`."""
-        ...
-
-    def hash_of(self, seq: int) -> object:
-        """The hash of a record as it is stored, None where there is none of that number."""
-        ...
-
-    def head(self) -> Head | None:
-        """The head as it is stored, verified or not."""
-        ...
-
-    def insert(self, record: Record, head: Head) -> None:
-        """Add a record, and move the head to it."""
-        ...
-
-    def require_sound(self) -> None:
-        """Refuse tables whose storage is damaged, as far as that can be asked."""
-        ...
+LISTED = 4 * EVERY
+"""A chain up to this long keeps each charge in memory; a longer one does when that is asked for."""
 
 
 class Store(ABC):
@@ -81,7 +48,7 @@ class Store(ABC):
     ----------
     seal
         How records are hashed.
-    witness
+    witnesses
         Where the head is written down once more.
     """
 
@@ -89,16 +56,22 @@ class Store(ABC):
     """Whether the version of the tables changes with every write of somebody else, so that an equal
     one proves that there was none; or only with writes that no ledger makes."""
 
-    def __init__(self, seal: Seal, witness: Witness) -> None:
+    def __init__(self, seal: Seal, witnesses: tuple[Witness, ...]) -> None:
         self._seal = seal
-        self._witness = witness
-        self._seen: Head | None = None
-        self._agreed: Head | None = None  # what was seen and belongs to the chain
+        self._witnesses = witnesses
+        self._seen: list[Seen | None] = []
         self._chain: Chain | None = None
+        self._approached: Chain | None = None  # verified in steps, up to some time ago
         self._version: Hashable = None  # None: trust nothing until it is verified again
         self._checked = 0  # length of the chain when all of it was last verified
         self._checked_at = 0.0
+        self._claimed: str | None = None
+        self._hashes = False
         self._process = os.getpid()
+
+    @property
+    def seal(self) -> Seal:
+        return self._seal
 
     @property
     def is_keyed(self) -> bool:
@@ -110,6 +83,11 @@ class Store(ABC):
     @abstractmethod
     def where(self) -> str:
         """The place, for people; never with a password."""
+
+    @property
+    @abstractmethod
+    def turn(self) -> Turn:
+        """That of its threads."""
 
     @abstractmethod
     def _explained(self) -> AbstractContextManager[None]:
@@ -135,22 +113,27 @@ class Store(ABC):
     def _leave(self) -> None:
         """Forget the connection without touching it: it belongs to the parent process."""
 
+    @abstractmethod
+    def _claim(self, identity: str) -> None:
+        """Refuse a second place of one ledger, as far as it can be seen from here."""
+
     # -- use ------------------------------------------------------------------------------------
 
-    def read(self) -> Chain:
-        """The chain as it is now, verified. Do not change it.
+    def read(self, *, whole: bool = False) -> Chain:
+        """The chain as it is now, verified; with each charge if `whole`. Do not change it.
 
         Raises
         ------
         LedgerError
             When it cannot be read or does not verify.
         """
-        with (
-            self._explained(),
-            self._alone(writing=False),
-            self._transaction(writing=False) as (_, chain),
-        ):
-            return chain
+        with self._explained():
+            self._refresh(whole)
+            with (
+                self._alone(writing=False),
+                self._transaction(writing=False, whole=whole) as (_, chain),
+            ):
+                return chain
 
     def append(self, draft: Callable[[Chain], Draft | None]) -> int:
         """Record what `draft` makes of the chain, durably; if it raises, nothing is recorded.
@@ -166,65 +149,162 @@ class Store(ABC):
             When it cannot be written or does not verify. If it is not known whether the record
             was written, it may count although nothing is released, never the other way round.
         """
-        with self._explained(), ExitStack() as opened:
-            if self._is_due():  # before others have to wait for it
-                self.read()
-            opened.enter_context(self._alone(writing=True))
-            with self._transaction(writing=True) as (tables, chain):
+        return self._append(draft, adopting=False)
+
+    def adopt(self, draft: Callable[[Chain], Draft]) -> int:
+        """Record something in a ledger whose head file is missing, and write that again.
+
+        Raises
+        ------
+        LedgerError
+            When it is not missing, or the ledger does not verify.
+        """
+        with self._explained():
+            if any(w.required and w.read() is not None for w in self._witnesses):
+                raise LedgerError(
+                    "the ledger has its head file, so there is nothing to accept",
+                    remedy="if the file is of another copy, move it away first",
+                )
+        return self._append(draft, adopting=True)
+
+    def _append(self, draft: Callable[[Chain], Draft | None], *, adopting: bool) -> int:
+        with self._explained():
+            if not adopting:
+                self._refresh(False)  # before others have to wait for it
+            with self.writing(adopting=adopting) as (tables, chain, added):
+                require_here(chain)
                 made = draft(chain)
-                if made is None:
-                    return chain.length
-                record = chain.next(made)
-                if not chain.length:
-                    tables.create()
-                head = self._seal.head(record.seq, record.hash)
-                tables.insert(record, head)
-                witness = opened.enter_context(self._witness.open())
-            trusted, self._version = self._version, None  # until it is extended as a whole
-            chain.extend(record)
-            self._version = trusted
-            self._witness.write(witness, head)
-            return record.seq
+                if made is not None:
+                    added += chain.following([*self._before(chain), made])
+                    if not chain.length:
+                        tables.create()
+            return chain.length
+
+    @contextmanager
+    def writing(
+        self, *, adopting: bool = False, seal: Seal | None = None
+    ) -> Iterator[tuple[Tables, Chain, list[Record]]]:
+        """A transaction at whose end the records in the list are durable, under a seal of their own
+        if there is one.
+        """
+        used = seal or self._seal
+        with self._explained(), ExitStack() as opened:
+            opened.enter_context(self._alone(writing=True))
+            added: list[Record] = []
+            files: list[BinaryIO] = []
+            with self._transaction(writing=True, adopting=adopting) as (tables, chain):
+                yield tables, chain, added
+                for record in added:
+                    head = used.head(record.seq, record.hash)
+                    tables.insert(record, head, new=not chain.length and record is added[0])
+                if added:
+                    files = [opened.enter_context(witness.open()) for witness in self._witnesses]
+            if added:
+                trusted, self._version = self._version, None  # until it is extended as a whole
+                chain.seal = used
+                for record in added:
+                    chain.extend(record)
+                self._version = trusted
+                seen = Seen(chain.length, chain.tip, chain.identity)
+                for witness, file in zip(self._witnesses, files, strict=True):
+                    witness.write(file, seen, seal=seal)
+
+    def _before(self, chain: Chain) -> list[Draft]:
+        """What is recorded beside the next record: who the ledger is, or what it adds up to."""
+        if chain.identity is None:
+            begun = next((s.identity for s in self._seen if s is not None and not s.seq), None)
+            identity = begun or secrets.token_hex(16)
+            if not chain.length:
+                self.begin(identity)
+            return [Draft("", "identified", fingerprint=identity)]
+        if is_due(chain):
+            return [Draft("", "checkpoint", why=state_of(chain, self._seal))]
+        return []
+
+    def begin(self, identity: str) -> None:
+        """Make the head files of a ledger that is about to have its first record."""
+        for witness in self._witnesses:
+            witness.begin(identity)
+
+    def reseal(self, draft: Callable[[Chain], Draft], seal: Seal) -> None:
+        """Append a record under another key, with the content of all others hashed."""
+        with self._explained():
+            self._version, self._hashes = None, True
+            try:
+                self._approached = self._approach(whole=False, full=True)
+                with self.writing(seal=seal) as (_, chain, added):
+                    require_here(chain)
+                    if chain.hashed != chain.length:
+                        raise LedgerError("the ledger is in use by another thread")
+                    for witness in self._witnesses:
+                        witness.bridge(Seen(chain.length, chain.tip, chain.identity), seal)
+                    time = datetime.now(UTC).isoformat(timespec="microseconds")
+                    added.append(sealed(draft(chain), chain.length + 1, time, chain.tip, seal))
+            finally:
+                self._hashes = False
+            self._seal = seal
+            for witness in self._witnesses:
+                witness.use(seal)
+
+    def forget(self) -> None:
+        """Read everything again at the next use."""
+        self._chain = self._version = None
 
     def verify(self) -> Head:
-        """Read and verify everything, whoever has written.
+        """Read and verify everything, whoever has written, while others may go on writing.
 
         Raises
         ------
         LedgerError
             When anything was edited, deleted, added or put in another order.
         """
-        with self._explained(), self._alone(writing=False):
-            self._version = None  # so that everything is read again
-            with self._transaction(writing=False) as (tables, chain):
-                tables.require_sound()
-                return chain.head()
+        with self._explained():
+            self._version = None  # so that it stays refused
+            chain = self._approach(whole=False, full=True)
+            with self._alone(writing=False):
+                self._approached = chain
+                with self._transaction(writing=False) as (tables, chain):
+                    tables.require_sound()
+                    return chain.head()
 
-    def rows(self) -> list[tuple[Any, ...]]:
+    def rows(self) -> Iterator[tuple[Any, ...]]:
         """All records as they are stored, verified or not, for export."""
-        with self._explained(), self._alone(writing=False):
-            try:
-                tables = self._begun(writing=False)
-                return tables.rows_after(None) if tables.exist() else []
-            finally:
-                self._rollback()
+        seq, more = 0, True
+        while more:
+            with self._explained(), self._reading() as tables:
+                rows = tables.rows(seq, STEP) if tables.exist() else []
+            yield from rows
+            more = len(rows) == STEP
+            seq = rows[-1][0] if rows else 0
 
     # -- transactions ---------------------------------------------------------------------------
 
     @contextmanager
-    def _transaction(self, *, writing: bool) -> Iterator[tuple[Tables, Chain]]:
-        self._seen = self._witness.read()  # before, lest it be ahead of what is then read
+    def _transaction(
+        self, *, writing: bool, whole: bool = False, adopting: bool = False
+    ) -> Iterator[tuple[Tables, Chain]]:
+        # Before, lest they be ahead of what is then read.
+        self._seen = [None if adopting else witness.read() for witness in self._witnesses]
         try:
             tables = self._begun(writing)
-            chain = self._caught_up(tables, writing)
-            self._require_seen(tables, chain)
+            chain = self._caught_up(tables, writing, whole)
+            if not adopting:
+                self._require_seen(tables, chain)
+            if chain.identity not in (None, self._claimed) and chain.moved is None:
+                self._claim(str(chain.identity))
+                self._claimed = chain.identity
             yield tables, chain
             self._commit()
         except BaseException as error:
             if not isinstance(error, DPFrameError) or isinstance(error, LedgerError):
-                self._version = self._agreed = None
+                self._distrust()
             self._rollback()
             raise
+
+    def _distrust(self) -> None:
+        self._version = self._approached = None
+        for witness in self._witnesses:
+            witness.agreed = None
 
     def _begun(self, writing: bool) -> Tables:
         if self._process != os.getpid():
@@ -232,13 +312,31 @@ class Store(ABC):
             self._leave()
         return self._begin(writing)
 
+    @contextmanager
+    def _reading(self) -> Iterator[Tables]:
+        """A short transaction that verifies nothing."""
+        with self._alone(writing=False):
+            try:
+                yield self._begun(writing=False)
+                self._commit()
+            except BaseException:
+                self._rollback()
+                raise
+
     # -- verification ---------------------------------------------------------------------------
 
-    def _is_due(self) -> bool:
-        """Whether everything is to be verified again."""
-        if self._chain is None or self._version is None:
-            return True
-        return self._has_doubled(self._chain.length) or self._is_old()
+    def _refresh(self, whole: bool) -> None:
+        """Verify what is due in steps, so that nobody has to wait for it."""
+        chain = self._chain
+        known = chain is not None and self._version is not None and chain.length
+        if known and chain is not None:
+            doubled = self._has_doubled(chain.length)
+            if not doubled and not self._is_old() and (chain.whole or not whole):
+                return
+            self._version = None
+            self._approached = self._approach(whole or chain.whole, full=whole or doubled)
+        else:
+            self._approached = self._approach(whole, full=whole)
 
     def _has_doubled(self, length: int) -> bool:
         return length > SHORT and 2 * (length - self._checked) >= length
@@ -246,60 +344,106 @@ class Store(ABC):
     def _is_old(self) -> bool:
         return not self.counts_appends and time.monotonic() - self._checked_at > PERIOD
 
-    def _caught_up(self, tables: Tables, writing: bool) -> Chain:
+    def _approach(self, whole: bool, full: bool) -> Chain | None:
+        """The chain as it was a moment ago, but for less than a step; None if it is shorter."""
+        chain: Chain | None = None
+        while True:
+            with self._reading() as tables:
+                chain = chain or self._new_chain(tables, whole, full)
+                rows = tables.rows(chain.length, STEP) if tables.exist() else []
+            if len(rows) < STEP:
+                return chain
+            chain.read(rows, {})
+
+    def _new_chain(self, tables: Tables, whole: bool, full: bool) -> Chain:
+        """A chain that begins at the last checkpoint, or at the first record."""
+        head = tables.head() if tables.exist() else None
+        length = 0 if head is None else head.seq
+        if length > EVERY and not (full or whole):
+            row = tables.last("checkpoint", "rekeyed")
+            if row is not None:
+                chain = Chain(self._seal)
+                chain.begin(row, tables.rows_at(chain.needed(row)))
+                return chain
+        listed = whole or length <= (EVERY if full else LISTED)
+        rekeyed = tables.last("rekeyed") if length else None
+        return Chain(
+            self._seal,
+            whole=listed,
+            rekeyed=rekeyed[0] if rekeyed else 0,
+            hashes=self._hashes or rekeyed is not None,
+        )
+
+    def _caught_up(self, tables: Tables, writing: bool, whole: bool) -> Chain:
         """The chain with what was added since; verified as a whole where that is due, but not
         because of its length or age while others have to wait.
         """
         chain = self._chain
         if chain is None or self._version is None or not chain.length:
-            return self._read_all(tables)
+            return self._read_all(tables, whole)
+        if whole and not chain.whole:
+            return self._read_all(tables, whole)
         version, head = tables.version(), tables.head()
         changed, moved = version != self._version, head != chain.head()
         if changed and not (moved and self.counts_appends):
-            return self._read_all(tables)  # somebody has written, and not as a ledger does
+            # Somebody has written, and not as a ledger does.
+            return self._read_all(tables, chain.whole, full=True)
         if not moved and self.counts_appends:  # nobody has written
             self._checked = chain.length
             return chain
         length = chain.length if head is None else head.seq
-        if (moved and length <= SHORT) or (
-            not writing and (self._has_doubled(length) or self._is_old())
-        ):
-            return self._read_all(tables)
+        if moved and length <= SHORT:
+            return self._read_all(tables, whole)
         if moved:
             self._version = None  # until the new records are verified
-            chain.read(tables.rows_after(chain.length), {})
+            for rows in rows_after(tables, chain.length):
+                chain.read(rows, {})
             chain.require_head(head)
             self._version = version
         return chain
 
     def _require_seen(self, tables: Tables, chain: Chain) -> None:
-        """Refuse a chain that does not have the record which the head file names."""
-        seen = self._seen
-        if seen is None or seen == self._agreed:
-            return
-        if seen.seq > chain.length:
-            raise broken(f"it ends at record {chain.length}, and once had {seen.seq}")
-        found = chain.tip if seen.seq == chain.length else tables.hash_of(seen.seq)
-        if found != seen.hash:
-            raise broken("its head file does not belong to it")
-        self._agreed = seen
+        """Refuse a chain that is not the one of its head files."""
+        for seen, witness in zip(self._seen, self._witnesses, strict=True):
+            if seen is None:
+                if witness.required and chain.length:
+                    raise unwitnessed(chain, witness.path.name)
+                continue
+            if seen == witness.agreed:
+                continue
+            name = witness.path.name
+            if seen.seq > chain.length:
+                raise broken(f"it ends at record {chain.length}, and once had {seen.seq}")
+            if None not in (seen.identity, chain.identity) and seen.identity != chain.identity:
+                raise broken(f"its head file {name!r} is of another ledger")
+            found = chain.tip if seen.seq == chain.length else tables.hash_of(seen.seq)
+            if seen.seq and found != seen.hash:
+                raise broken(f"its head file {name!r} does not belong to it")
+            witness.agreed = seen
 
-    def _read_all(self, tables: Tables) -> Chain:
-        """Everything from the first record on; what was verified before must still be there."""
-        anchors = {}
+    def _read_all(self, tables: Tables, whole: bool, *, full: bool = False) -> Chain:
+        """Everything from the last checkpoint on, or from the first record on; what was verified
+        before must still be there.
+        """
+        anchors = {s.seq: s.hash for s in self._seen if s is not None and s.seq}
         if self._chain is not None and self._chain.length:
-            anchors[self._chain.length] = self._chain.tip
-        seen = self._seen
-        if seen is not None and anchors.setdefault(seen.seq, seen.hash) != seen.hash:
-            raise broken("its head file does not belong to it")
-        chain = Chain(self._seal)
-        version = tables.version()
+            known = self._chain.tip
+            if anchors.setdefault(self._chain.length, known) != known:
+                raise broken("its head file does not belong to it")
+        chain, self._approached = self._approached, None
+        if chain is None or full or (whole and not chain.whole):
+            chain = self._new_chain(tables, whole, full)
+        version, begun = tables.version(), chain.length
         if tables.exist():
-            chain.read(tables.rows_after(None), anchors)
+            for rows in rows_after(tables, begun):
+                chain.read(rows, anchors)
             chain.require_head(tables.head())
         longest = max(anchors, default=0)
         if chain.length < longest:
             raise broken(f"it ends at record {chain.length}, and once had {longest}")
+        for seq, tip in anchors.items():
+            if seq <= begun and tables.hash_of(seq) != tip:
+                raise broken(f"record {seq} is not the one that was there before")
         self._version, self._chain = version, chain
         self._checked, self._checked_at = chain.length, time.monotonic()
         return chain

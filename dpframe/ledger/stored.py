@@ -94,7 +94,7 @@ class StoredLedger:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        return tuple(self._account().entries.values())
+        return tuple(self._store.read(whole=True).account(self._name).entries.values())
 
     @property
     def approvals(self) -> tuple[Approval, ...]:

@@ -1,23 +1,25 @@
-"""The head file of a ledger: it remembers how far the ledger had come.
+"""The head file of a ledger: it remembers which ledger it belongs to, and how far that had come.
 
 The head inside the ledger shows that records were taken away; this one shows that the whole file
-was, or that an older copy took its place. It lies beside a file, and for a server at a place that
-the environment names, or nowhere. It is compared at every use, may lag behind the ledger after a
-crash, and is never ahead of it. Without it the ledger can be used, and the next charge writes it
-again.
+was, or that an older copy took its place. It lies beside a file, and at a place that the
+environment names, which is the only one for a server. It is compared at every use.
+
+It is there before the first record is, with the number 0, and written after each commit. So it may
+lag behind the ledger after a crash, and is never ahead of it.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import time
-from io import BytesIO
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from dpframe.errors import LedgerError
 from dpframe.ledger.chain import broken
-from dpframe.ledger.record import Head, Seal
+from dpframe.ledger.record import Seal
 from dpframe.ledger.waiting import wait
 
 if sys.platform != "win32":
@@ -26,26 +28,57 @@ if sys.platform != "win32":
 TIMEOUT = 15.0
 """Seconds to wait for others who read or write the file; it takes them microseconds."""
 
+_NO_HASH = "-" * 64
+"""Of a ledger without records."""
 
-class Witness:
-    """The head file at `path`; without a path it remembers nothing.
 
-    With `alone` whoever writes it has a lock of the ledger meanwhile, so that nobody may have
-    written a newer head. Without, processes of this machine may write it in another order than
-    they charged.
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """How far a ledger had come when its head file was written.
+
+    Parameters
+    ----------
+    seq
+        The number of its last record; 0 where the first one was about to be written.
+    hash
+        Of that record.
+    identity
+        Of the ledger; None where an earlier version wrote the file.
     """
 
-    def __init__(self, path: Path | None, seal: Seal, *, alone: bool) -> None:
+    seq: int
+    hash: str
+    identity: str | None
+
+
+class Witness:
+    """The head file at `path`.
+
+    Parameters
+    ----------
+    path
+        Of the file.
+    seal
+        How its content is sealed.
+    alone
+        Whether whoever writes it has a lock of the ledger meanwhile, so that nobody may have
+        written a newer head. Otherwise processes of this machine may write it in another order
+        than they charged.
+    required
+        Whether a ledger that has records must have it.
+    """
+
+    def __init__(self, path: Path, seal: Seal, *, alone: bool, required: bool = False) -> None:
         self.path = path
-        self._name = "" if path is None else path.name
+        self.required = required
+        self.agreed: Seen | None = None
+        """What was read and belongs to the chain in memory."""
         self._seal = seal
         self._alone = alone
-        self._known: tuple[bytes, Head | None] = (b"", None)
+        self._known: tuple[bytes, Seen | None] = (b"", None)
 
-    def read(self) -> Head | None:
+    def read(self) -> Seen | None:
         """The newest head that was written down, None if there is none."""
-        if self.path is None:
-            return None
         try:
             with self.path.open("rb", buffering=0) as file:
                 self._lock(file, writing=False)
@@ -53,31 +86,59 @@ class Witness:
         except FileNotFoundError:
             return None
 
+    def begin(self, identity: str) -> None:
+        """Make the file before the first record is written, so that it is there whatever happens.
+
+        What is there already belongs to a ledger that was begun and has no record.
+        """
+        with self.open() as file:
+            self._lock(file, writing=True)
+            file.truncate()
+            file.write(self._line(Seen(0, "", identity)))
+            os.fsync(file.fileno())
+        if hasattr(os, "O_DIRECTORY"):
+            place = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(place)
+            finally:
+                os.close(place)
+
     def open(self) -> BinaryIO:
         """The file, opened before a commit, so that what cannot be written is found in time."""
-        if self.path is None:
-            return BytesIO()
         self.path.touch()
         return self.path.open("r+b", buffering=0)
 
-    def write(self, file: BinaryIO, head: Head) -> None:
-        """Write a head down, unless a newer one is there; the file keeps its length.
+    def write(self, file: BinaryIO, head: Seen, *, seal: Seal | None = None) -> None:
+        """Write a head down, unless a newer one is there; with `seal`, under another key.
 
         Raises
         ------
         LedgerError
             When another ledger has written here meanwhile.
         """
-        if self.path is None:
-            return
         self._lock(file, writing=True)
         known = self._parsed(file.read(1000))
         if known is not None and known.seq >= head.seq:
             if self._alone or (known.seq == head.seq and known.hash != head.hash):
-                raise broken(f"its head file {self._name!r} was written by another ledger")
+                raise broken(f"its head file {self.path.name!r} was written by another ledger")
             return
         file.seek(0)
-        file.write(f"{head.seq:020d} {head.hash} {head.seal}\n".encode())
+        line = self._line(head, seal)
+        file.write(line)
+        file.truncate(len(line))
+
+    def bridge(self, head: Seen, seal: Seal) -> None:
+        """Write a head down under this key and another one, lest a crash on the way from one to the
+        other leave a file that neither verifies.
+        """
+        with self.open() as file:
+            self._lock(file, writing=True)
+            file.write(self._line(head) + self._line(head, seal))
+            file.truncate()
+
+    def use(self, seal: Seal) -> None:
+        """Go on with another key."""
+        self._seal, self._known, self.agreed = seal, (b"", None), None
 
     def _lock(self, file: BinaryIO, *, writing: bool) -> None:
         """Until the file is closed."""
@@ -90,19 +151,29 @@ class Witness:
                 remedy="find the process that holds it; nothing was released",
             )
 
-    def _parsed(self, text: bytes) -> Head | None:
-        if not text:  # created by a charge that did not come to its end
+    def _parsed(self, text: bytes) -> Seen | None:
+        if not text:  # not written to the end
             return None
         if text != self._known[0]:
             self._known = (text, self._checked(text))
         return self._known[1]
 
-    def _checked(self, text: bytes) -> Head:
-        try:
-            seq, tip, _ = text.decode("ascii").split()
-            head = self._seal.head(int(seq), tip)
-        except ValueError:
-            head = Head(0, "", "")
-        if text != f"{head.seq:020d} {head.hash} {head.seal}\n".encode():
-            raise broken(f"its head file {self._name!r} was changed{self._seal.hint}")
-        return head
+    def _checked(self, text: bytes) -> Seen:
+        for line in text.splitlines(keepends=True)[:2]:
+            words = line.decode("ascii", "replace").split(" ")
+            if len(words) in (3, 4) and words[0].isdecimal():
+                identity = words[2] if len(words) == 4 else None
+                seen = Seen(int(words[0]), words[1].removeprefix(_NO_HASH), identity)
+                if line == self._line(seen):
+                    return seen
+        raise broken(f"its head file {self.path.name!r} was changed{self._seal.hint}")
+
+    def _line(self, head: Seen, seal: Seal | None = None) -> bytes:
+        """Of three words where an earlier version wrote it, which did not know identities."""
+        used = seal or self._seal
+        words = [f"{head.seq:020d}", head.hash or _NO_HASH]
+        if head.identity is None:
+            words += [used.head(head.seq, head.hash).seal]
+        else:
+            words += [head.identity, used.head_file(head.seq, head.hash, head.identity)]
+        return f"{' '.join(words)}\n".encode()

@@ -58,10 +58,10 @@ def test_verify_prints_the_head(run: Run, place: Place) -> None:
     ((_, seq, tip, _),) = sql(place, "SELECT * FROM head")
     code, out, _ = run("verify", place)
     assert code == 0
-    assert out.startswith("verified: 8 records of 2 budgets, not keyed")
+    assert out.startswith("verified: 9 records of 2 budgets, not keyed")
     assert f"head: {seq} {tip}" in out
     assert run("verify", place, "--name", "second")[1].startswith(
-        "verified: 8 records of 1 budget, "
+        "verified: 9 records of 1 budget, "
     )
 
 
@@ -69,14 +69,14 @@ def test_a_keyed_ledger_needs_its_key(
     run: Run, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keyed = fresh(place, 1)
-    filled(keyed, "secret")
+    filled(keyed, "a secret of the owner")
     code, out, err = run("verify", keyed)
     assert (code, out) == (6, "")
     assert "DPFRAME_LEDGER_KEY is not set" in err
-    monkeypatch.setenv("DPFRAME_LEDGER_KEY", "secret")
+    monkeypatch.setenv("DPFRAME_LEDGER_KEY", "a secret of the owner")
     assert run("verify", keyed)[:2] == (
         0,
-        f"verified: 8 records of 2 budgets, keyed\nhead: 8 {opened_tip(keyed)}\n",
+        f"verified: 9 records of 2 budgets, keyed\nhead: 9 {opened_tip(keyed)}\n",
     )
 
 
@@ -105,7 +105,7 @@ def test_a_ledger_that_was_changed_is_exported_and_otherwise_refused(
         assert "record 3 was changed" in err
     code, out, err = run("export", place)
     assert code == 6
-    assert len(out.splitlines()) == 8
+    assert len(out.splitlines()) == 9
     assert "record 3 was changed" in err
     before = sql(place, "SELECT * FROM records")
     grant = ("--name", "default", "--epsilon", "1", "--by", "Ann", "--reason", "why")
@@ -210,4 +210,6 @@ def test_an_empty_ledger_says_so(run: Run, tmp_path: Place) -> None:
 
 
 def test_keys_are_never_shown() -> None:
-    assert "secret" not in repr(Seal("secret")) + str(vars(Seal("secret")).keys())
+    assert "a secret of the owner" not in repr(Seal("a secret of the owner")) + str(
+        vars(Seal("a secret of the owner")).keys()
+    )

@@ -284,7 +284,7 @@ def test_a_charge_says_who_ran_what(
     history = dp.Session(epsilon=1, ledger="budget.db").history
     assert history["run"].to_list() == ["night 7", "x" * 200]
     records = [json.loads(line) for line in run("ledger", "export", *LEDGER).out.splitlines()]
-    assert json.loads(records[1]["why"])["run"] == "night 7"
+    assert json.loads(records[2]["why"])["run"] == "night 7"
 
 
 # -- nothing forges lines ---------------------------------------------------------------------

@@ -156,23 +156,23 @@ def test_an_edit_of_an_approval_is_noticed(
     opened(place, key=key)
     store = store_at(place, key)
     approve(store, "default", PRINT, DOCUMENT, "Ann", KEY)
-    ((value,),) = sql(place, f"SELECT {column} FROM records WHERE seq = 2")
+    ((value,),) = sql(place, f"SELECT {column} FROM records WHERE seq = 3")
     edits = {
         "act": "granted",
         "why": value.replace("of a test", "of another"),
         "time": value.replace("20", "21", 1),
     }
-    sql(place, f"UPDATE records SET {column} = ? WHERE seq = 2", edits.get(column, value + "b"))
+    sql(place, f"UPDATE records SET {column} = ? WHERE seq = 3", edits.get(column, value + "b"))
     for work in (lambda: verify(place, key), lambda: opened(place, key=key)):
-        with pytest.raises(dp.LedgerError, match="does not verify: record 2 was changed"):
+        with pytest.raises(dp.LedgerError, match="does not verify: record 3 was changed"):
             work()
 
 
 def test_a_dropped_approval_is_noticed(place: Place) -> None:
     opened(place)
     approved(place)
-    sql(place, "DELETE FROM records WHERE seq = 2")
-    with pytest.raises(dp.LedgerError, match="ends at record 1, and its head at record 2"):
+    sql(place, "DELETE FROM records WHERE seq = 3")
+    with pytest.raises(dp.LedgerError, match="ends at record 2, and its head at record 3"):
         verify(place)
 
 
@@ -219,7 +219,7 @@ def test_an_approval_that_makes_no_sense_is_refused(
     place = tmp_path / "budget.db"
     opened(place)
     forged(place, next_record(place, **changes))
-    with pytest.raises(dp.LedgerError, match="record 2 makes no sense"):
+    with pytest.raises(dp.LedgerError, match="record 3 makes no sense"):
         opened(place)
 
 

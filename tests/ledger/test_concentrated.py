@@ -16,6 +16,7 @@ from dpframe.cli import main
 from dpframe.ledger.amounts import exact_amount
 from dpframe.ledger.place import open_ledger
 from dpframe.ledger.record import COLUMNS, Seal
+from dpframe.ledger.witness import Seen, Witness
 from tests.api.test_concentrated_sessions import RHO, WHOLE, count, opened
 
 
@@ -119,12 +120,13 @@ def test_the_command_line_shows_both(path: Path, capsys: pytest.CaptureFixture[s
     lines = capsys.readouterr().out.splitlines()
     records = [json.loads(line) for line in lines if line.startswith("{")]
     assert [r["measure"] for r in records] == [
+        None,
         "zCDP within (1, 1/100000000)",
         "zCDP",
         None,
         "zCDP within (3/2, 1/100000000)",
     ]
-    assert [r["main"] for r in records[:2]] == [str(RHO), "1/200"]
+    assert [r["main"] for r in records[1:3]] == [str(RHO), "1/200"]
 
 
 def rewritten(path: Path, seq: int, **values: Any) -> None:
@@ -142,20 +144,24 @@ def rewritten(path: Path, seq: int, **values: Any) -> None:
         file.execute(
             "UPDATE head SET seq = ?, hash = ?, seal = ?", (head.seq, head.hash, head.seal)
         )
-    path.with_name(path.name + ".head").unlink(missing_ok=True)
+        ((identity,),) = file.execute("SELECT fingerprint FROM records WHERE seq = 1")
+    path.with_name(path.name + ".head").unlink()
+    witness = Witness(path.with_name(path.name + ".head"), seal, alone=True)
+    with witness.open() as beside:
+        witness.write(beside, Seen(row[0], previous, identity))
 
 
 @pytest.mark.parametrize(
     ("seq", "values", "match"),
     [
-        (2, {"measure": "zCDP within (1, 1/100000000)"}, "record 2 is counted in another way"),
-        (4, {"measure": "zCDP"}, "record 4 is counted in another way"),
-        (4, {"measure": "zCDP within (1/2, 1/100000000)"}, "record 4 is counted in another way"),
-        (4, {"measure": "pure DP within (2, 1/100000000)"}, "record 4 is in another measure"),
-        (4, {"measure": "zCDP within (2, 3)"}, "record 4 makes no sense"),
-        (1, {"measure": "zCDP within (x, 1/2)"}, "record 1 makes no sense"),
-        (1, {"measure": "zCDP"}, "record 4 is counted in another way"),
-        (1, {"main": "1/1000"}, "record 2 spends more than there was"),
+        (3, {"measure": "zCDP within (1, 1/100000000)"}, "record 3 is counted in another way"),
+        (5, {"measure": "zCDP"}, "record 5 is counted in another way"),
+        (5, {"measure": "zCDP within (1/2, 1/100000000)"}, "record 5 is counted in another way"),
+        (5, {"measure": "pure DP within (2, 1/100000000)"}, "record 5 is in another measure"),
+        (5, {"measure": "zCDP within (2, 3)"}, "record 5 makes no sense"),
+        (2, {"measure": "zCDP within (x, 1/2)"}, "record 2 makes no sense"),
+        (2, {"measure": "zCDP"}, "record 5 is counted in another way"),
+        (2, {"main": "1/1000"}, "record 3 spends more than there was"),
     ],
 )
 def test_records_that_make_no_sense_are_found(
@@ -163,7 +169,7 @@ def test_records_that_make_no_sense_are_found(
 ) -> None:
     count(opened(path)).collect(epsilon="0.1")
     grant(path, "--epsilon", "0.5")
-    rewritten(path, 1)
+    rewritten(path, 2)
     assert opened(path).spent == dp.ZCDP("0.005")
     rewritten(path, seq, **values)
     with pytest.raises(dp.LedgerError, match=match):

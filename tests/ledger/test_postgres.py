@@ -165,7 +165,7 @@ def test_first_users_do_not_get_in_each_others_way(url: str) -> None:
         for thread in threads:
             thread.join()
         assert not failures
-        assert sql(url, "SELECT count(*) FROM records") == [(4,)]
+        assert sql(url, "SELECT count(*) FROM records") == [(5,)]
         verify(url)
 
 
@@ -264,7 +264,7 @@ def test_a_role_that_may_only_read_can_look(server: Server, url: str, analyst: s
 # -- head files -------------------------------------------------------------------------------
 
 
-OLDER = r"once had 2|not the one that was there before"
+OLDER = r"once had 3|not the one that was there before"
 
 
 @pytest.fixture
@@ -277,7 +277,7 @@ def head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_head_file_notices_an_older_copy(url: str, head: Path) -> None:
     session = dp.Session(epsilon=1, ledger=url)
     session._ledger.charge(TENTH, "f")
-    assert head.read_text().startswith(f"{2:020d} ")
+    assert head.read_text().startswith(f"{3:020d} ")
     for way in ("DROP SCHEMA dpframe_ledger CASCADE", None):
         if way is not None:
             sql(url, way)
@@ -294,23 +294,25 @@ def test_a_head_file_notices_an_older_copy(url: str, head: Path) -> None:
 def test_a_head_file_that_moves_on_during_a_read_is_no_alarm(url: str, head: Path) -> None:
     session = dp.Session(epsilon=1, ledger=url)
     reader = store_at(url)
-    begin = reader._begin
+    begin, charged = reader._begin, []
+    reader._approach = lambda *_, **__: None  # type: ignore[method-assign]
 
     def then_another_charges(writing: bool) -> object:
         tables = begin(writing)
-        session._ledger.charge(TENTH, "f")
+        if not charged:
+            charged.append(session._ledger.charge(TENTH, "f"))
         return tables
 
     reader._begin = then_another_charges  # type: ignore[method-assign,assignment]
-    assert reader.read().length == 1
-    assert head.read_text().startswith(f"{2:020d} ")
+    assert reader.read().length == 2
+    assert head.read_text().startswith(f"{3:020d} ")
 
 
 def test_without_a_head_file_only_running_processes_notice_an_older_copy(url: str) -> None:
     session = dp.Session(epsilon=1, ledger=url)
     session._ledger.charge(TENTH, "f")
     sql(url, "DROP SCHEMA dpframe_ledger CASCADE")
-    with pytest.raises(dp.LedgerError, match=r"missing|once had 2"):
+    with pytest.raises(dp.LedgerError, match=r"missing|once had 3"):
         session._ledger.charge(TENTH, "f")
     dp.Session(epsilon=1, ledger=url)  # what docs/ledger.md says is not noticed
     with pytest.raises(dp.LedgerError, match=OLDER):
@@ -396,7 +398,8 @@ def test_a_check_does_not_read_old_records(url: str) -> None:
     ledger, other = opened(url, dp.PureDP(10**6)), opened(url, dp.PureDP(10**6))
     for _ in range(300):
         other.charge(TENTH, "f")
-    assert ledger.spent == other.spent
+    for _ in range(2):  # the second time because the chain has doubled
+        assert ledger.spent == other.spent
     statements: list[str] = []
     connection = ledger._store._connection
     real = connection.execute

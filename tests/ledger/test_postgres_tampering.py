@@ -15,7 +15,7 @@ from tests.ledger.ledgers import TENTH, filled, opened, sql, verify
 from tests.ledger.test_tampering import KEY, other_values, rewritten
 from tests.postgres import Server
 
-RECORDS = 8
+RECORDS = 9
 
 
 @pytest.fixture(params=[None, KEY], ids=["unkeyed", "keyed"])
@@ -72,7 +72,7 @@ def test_an_edit_of_any_value_is_found(
 def test_an_edit_of_the_head_is_found(url: str, key: str | None, column: str) -> None:
     ((value,),) = sql(url, f"SELECT {column} FROM head")
     ledger = opened(url, key=key)
-    for other in (value + 1, 7, 0, -1) if column == "seq" else ("", value.upper(), value[:-1]):
+    for other in (value + 1, 8, 0, -1) if column == "seq" else ("", value.upper(), value[:-1]):
         sql(url, f"UPDATE head SET {column} = ?", other)
         require_refused(url, key)
         with pytest.raises(dp.LedgerError, match="does not verify"):
@@ -155,8 +155,8 @@ def test_rows_of_a_child_table_are_not_records(url: str, key: str | None) -> Non
     "statement",
     [
         "UPDATE records SET main = '0' WHERE seq = 2",
-        "DELETE FROM records WHERE seq = 8",
-        "UPDATE head SET seq = 7",
+        "DELETE FROM records WHERE seq = 9",
+        "UPDATE head SET seq = 8",
         "UPDATE records SET fingerprint = '' WHERE seq = 3",
     ],
 )
@@ -174,7 +174,7 @@ def test_a_change_while_it_is_in_use_is_found(url: str, key: str | None, stateme
 def test_a_record_added_by_hand_while_it_is_in_use_is_found(url: str, key: str | None) -> None:
     ledger = opened(url, key=key)
     others = ", ".join(COLUMNS[1:])
-    sql(url, f"INSERT INTO records SELECT 9, {others} FROM records WHERE seq = 8")
+    sql(url, f"INSERT INTO records SELECT 10, {others} FROM records WHERE seq = 9")
     with pytest.raises(dp.LedgerError, match="did not take its lock"):
         ledger.charge(TENTH, "f")
     with pytest.raises(dp.LedgerError, match="does not verify"):

@@ -11,9 +11,10 @@ import pytest
 
 import dpframe as dp
 from dpframe.ledger.record import COLUMNS, Record, Seal
+from dpframe.ledger.witness import Seen, Witness
 from tests.ledger.ledgers import TENTH, UNIT, filled, opened, sql, verify
 
-RECORDS = 8
+RECORDS = 9
 KEY = "a key of the data owner"
 
 
@@ -24,20 +25,34 @@ def key(request: pytest.FixtureRequest) -> str | None:
 
 
 @pytest.fixture(scope="session")
-def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[str | None, Path]:
-    made: dict[str | None, Path] = {}
+def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[str | None, dict[str, bytes]]:
+    """Contents of files, which are nowhere: two of them at a time would be copies."""
+    made: dict[str | None, dict[str, bytes]] = {}
     for key in (None, KEY):
-        made[key] = tmp_path_factory.mktemp("template") / "budget.db"
-        filled(made[key], key)
-        verify(made[key], key)
+        path = tmp_path_factory.mktemp("template") / "budget.db"
+        filled(path, key)
+        verify(path, key)
+        made[key] = {file.name: file.read_bytes() for file in path.parent.iterdir()}
+        for file in path.parent.iterdir():
+            file.unlink()
     return made
 
 
+def put(path: Path, files: dict[str, bytes]) -> Path:
+    """Those contents at a place, as if nobody had used them."""
+    for name, content in files.items():
+        path.with_name(name).write_bytes(content)
+    return path
+
+
 @pytest.fixture
-def path(tmp_path: Path, key: str | None, templates: dict[str | None, Path]) -> Path:
-    for suffix in ("", ".head"):
-        shutil.copy(f"{templates[key]}{suffix}", tmp_path / f"budget.db{suffix}")
-    return tmp_path / "budget.db"
+def files(key: str | None, templates: dict[str | None, dict[str, bytes]]) -> dict[str, bytes]:
+    return templates[key]
+
+
+@pytest.fixture
+def path(tmp_path: Path, files: dict[str, bytes]) -> Path:
+    return put(tmp_path / "budget.db", files)
 
 
 def require_refused(path: Path, key: str | None, words: str = "does not verify") -> None:
@@ -70,20 +85,19 @@ def other_values(value: Any) -> list[Any]:
 
 @pytest.mark.parametrize("column", COLUMNS)
 def test_an_edit_of_any_value_is_found(
-    path: Path, key: str | None, column: str, tmp_path: Path
+    path: Path, key: str | None, column: str, files: dict[str, bytes]
 ) -> None:
-    before = sql(path, "SELECT * FROM records")
-    damaged, found = tmp_path / "damaged.db", 0
+    before, found = sql(path, "SELECT * FROM records"), 0
     for seq in range(1, RECORDS + 1):
         ((value,),) = sql(path, f"SELECT {column} FROM records WHERE seq = ?", seq)
         for other in other_values(value):
-            shutil.copy(path, damaged)
+            put(path, files)
             try:
-                sql(damaged, f"UPDATE records SET {column} = ? WHERE seq = ?", other, seq)
+                sql(path, f"UPDATE records SET {column} = ? WHERE seq = ?", other, seq)
             except sqlite3.Error:  # the table itself does not take it
                 continue
-            if sql(damaged, "SELECT * FROM records") != before:
-                require_refused(damaged, key)
+            if sql(path, "SELECT * FROM records") != before:
+                require_refused(path, key, "record|its head|UTF-8|ends at")
                 found += 1
     assert found >= 2 * RECORDS
 
@@ -125,8 +139,8 @@ def test_a_deletion_is_found(path: Path, key: str | None, seq: int, beside: bool
         "DROP TABLE records",
         "CREATE TABLE more (x)",
         "CREATE TRIGGER t AFTER INSERT ON records BEGIN DELETE FROM records; END",
-        "INSERT INTO records SELECT 9, time, name, act, refers, fingerprint, unit, measure, main, "
-        "slack, who, why, previous, hash FROM records WHERE seq = 8",
+        "INSERT INTO records SELECT 10, time, name, act, refers, fingerprint, unit, measure, main, "
+        "slack, who, why, previous, hash FROM records WHERE seq = 9",
         "UPDATE records SET seq = CASE seq WHEN 3 THEN 4 ELSE 3 END WHERE seq = 999",
         "PRAGMA application_id = 5",
     ],
@@ -144,38 +158,41 @@ def test_changes_of_tables_are_found(path: Path, key: str | None, statement: str
 
 def test_an_empty_database_in_its_place_is_found(path: Path, key: str | None) -> None:
     path.write_bytes(b"")
-    require_refused(path, key, "it ends at record 0, and once had 8")
+    require_refused(path, key, "it ends at record 0, and once had 9")
 
 
 def test_an_older_copy_in_its_place_is_found(path: Path, key: str | None, tmp_path: Path) -> None:
     shutil.copy(path, tmp_path / "old.db")
     opened(path, key=key).charge(TENTH, "new")
     shutil.copy(tmp_path / "old.db", path)
-    require_refused(path, key, "ends at record 8, and once had 9")
+    require_refused(path, key, "ends at record 9, and once had 10")
 
 
 def test_a_deleted_ledger_is_not_made_anew(path: Path, key: str | None) -> None:
     path.unlink()
-    with pytest.raises(dp.LedgerError, match="ends at record 0, and once had 8"):
+    with pytest.raises(dp.LedgerError, match="ends at record 0, and once had 9"):
         opened(path, key=key)
 
 
-def test_without_its_head_file_a_ledger_works_and_writes_it_again(
-    path: Path, key: str | None
-) -> None:
-    beside = Path(f"{path}.head")
+def test_a_ledger_without_its_head_file_is_refused(path: Path, key: str | None) -> None:
+    """A copy has none."""
+    ledger, beside = opened(path, key=key), Path(f"{path}.head")
     text = beside.read_bytes()
     for other in (None, b""):
         beside.unlink(missing_ok=True)
         if other is not None:
             beside.write_bytes(other)
-        verify(path, key)
-    number = opened(path, key=key).charge(TENTH, "f")
+        require_refused(path, key, "has 9 records, and its head file 'budget.db.head' is missing")
+        for use in (lambda: ledger.charge(TENTH, "f"), lambda: ledger.spent):
+            with pytest.raises(dp.LedgerError, match="is missing"):
+                use()
+    beside.write_bytes(text)
+    number = ledger.charge(TENTH, "f")
     assert beside.read_bytes().startswith(f"{number:020d} ".encode())
     beside.write_bytes(text)  # behind, as after a crash
     verify(path, key)
     beside.write_bytes(text[:-9] + b"0" * 8 + b"\n")
-    require_refused(path, key)
+    require_refused(path, key, "its head file 'budget.db.head' was changed")
 
 
 # -- while it is in use -----------------------------------------------------------------------
@@ -184,9 +201,9 @@ def test_without_its_head_file_a_ledger_works_and_writes_it_again(
 @pytest.mark.parametrize(
     "statement",
     [
-        "UPDATE records SET main = '0' WHERE seq = 2",
-        "DELETE FROM records WHERE seq = 8",
-        "UPDATE head SET seq = 7",
+        "UPDATE records SET main = '0' WHERE seq = 3",
+        "DELETE FROM records WHERE seq = 9",
+        "UPDATE head SET seq = 8",
         "UPDATE records SET fingerprint = '' WHERE seq = 3",
     ],
 )
@@ -211,10 +228,10 @@ def test_an_old_record_changed_in_a_long_chain_is_found_in_time(
     for _ in range(300):
         ledger.charge(dp.PureDP("1e-9"), "f")
     assert other.spent == ledger.spent
-    sql(path, "UPDATE records SET main = '0' WHERE seq = 2")
-    with pytest.raises(dp.LedgerError, match="record 2 was changed"):
+    sql(path, "UPDATE records SET main = '0' WHERE seq = 3")
+    with pytest.raises(dp.LedgerError, match="record 3 was changed"):
         _ = ledger.spent  # the head has not moved
-    with pytest.raises(dp.LedgerError, match="record 2 was changed"):
+    with pytest.raises(dp.LedgerError, match="record 3 was changed"):
         other.verify()
 
 
@@ -236,7 +253,12 @@ def rewritten(path: Path | str, seal: Seal) -> None:
     head = seal.head(seq, previous)
     sql(path, "UPDATE head SET hash = ?, seal = ?", head.hash, head.seal)
     if isinstance(path, Path):
-        Path(f"{path}.head").unlink()
+        ((identity,),) = sql(path, "SELECT fingerprint FROM records WHERE act = 'identified'")
+        beside = Path(f"{path}.head")
+        beside.unlink(missing_ok=True)
+        witness = Witness(beside, seal, alone=True)
+        with witness.open() as file:
+            witness.write(file, Seen(seq, previous, identity))
 
 
 def test_with_a_key_a_rewritten_chain_is_found_too(path: Path, key: str | None) -> None:
@@ -245,11 +267,8 @@ def test_with_a_key_a_rewritten_chain_is_found_too(path: Path, key: str | None) 
         assert opened(path).spent == dp.PureDP("0.003")  # only a key prevents that
         return
     require_refused(path, key, "another key")
-    rewritten_with = path.with_name("copy.db")
-    shutil.copy(path, rewritten_with)
-    Path(f"{rewritten_with}.head").touch()
-    rewritten(rewritten_with, Seal("guessed"))
-    require_refused(rewritten_with, key, "another key")
+    rewritten(path, Seal("guessed"))
+    require_refused(path, key, "another key")
 
 
 def test_a_key_cannot_be_left_out_or_added(path: Path, key: str | None) -> None:
@@ -260,7 +279,9 @@ def test_a_key_cannot_be_left_out_or_added(path: Path, key: str | None) -> None:
         require_refused(path, wrong, words)
 
 
-def test_a_record_that_makes_no_sense_is_refused_whoever_sealed_it(path: Path) -> None:
+def test_a_record_that_makes_no_sense_is_refused_whoever_sealed_it(
+    path: Path, files: dict[str, bytes]
+) -> None:
     for column, value in [
         ("measure", "renyi"),
         ("main", "-1"),
@@ -271,25 +292,24 @@ def test_a_record_that_makes_no_sense_is_refused_whoever_sealed_it(path: Path) -
         ("time", "yesterday"),
         ("measure", "zCDP"),
     ]:
-        damaged = path.with_name("damaged.db")
-        shutil.copy(path, damaged)
-        Path(f"{damaged}.head").touch()
-        sql(damaged, f"UPDATE records SET {column} = ? WHERE seq = 4", value)
+        put(path, files)
+        Path(f"{path}.head").unlink()
+        sql(path, f"UPDATE records SET {column} = ? WHERE seq = 4", value)
         previous, seal = "", Seal(None)
-        for row in sql(damaged, "SELECT * FROM records ORDER BY seq"):
+        for row in sql(path, "SELECT * FROM records ORDER BY seq"):
             digest = seal.record([*row[:-2], previous])
             sql(
-                damaged,
+                path,
                 "UPDATE records SET previous=?, hash=? WHERE seq=?",
                 previous,
                 digest,
                 row[0],
             )
             previous = digest
-        head = seal.head(8, previous)
-        sql(damaged, "UPDATE head SET hash = ?, seal = ?", head.hash, head.seal)
+        head = seal.head(RECORDS, previous)
+        sql(path, "UPDATE head SET hash = ?, seal = ?", head.hash, head.seal)
         with pytest.raises(dp.LedgerError, match="record 4 "):
-            verify(damaged)
+            verify(path)
 
 
 def test_the_key_comes_from_the_environment(
@@ -301,8 +321,24 @@ def test_the_key_comes_from_the_environment(
     monkeypatch.delenv("DPFRAME_LEDGER_KEY")
     with pytest.raises(dp.LedgerError, match="DPFRAME_LEDGER_KEY is not set"):
         dp.Session(epsilon=1, ledger=path)
-    monkeypatch.setenv("DPFRAME_LEDGER_KEY", "wrong")
+    monkeypatch.setenv("DPFRAME_LEDGER_KEY", "a wrong key of that length")
     with pytest.raises(dp.LedgerError, match="another key than the one in DPFRAME_LEDGER_KEY"):
         dp.Session(epsilon=1, ledger=path)
     verify(path, KEY)
     assert opened(path, key=KEY).charge(TENTH, "f", UNIT)
+
+
+@pytest.mark.parametrize("text", ["", " ", "\t\n", "brief", "fifteen letters", " " * 40 + "x"])
+def test_what_is_no_key_is_refused_and_not_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    path = tmp_path / "budget.db"
+    monkeypatch.setenv("DPFRAME_LEDGER_KEY", text)
+    with pytest.raises(dp.LedgerError, match=r"too short|empty") as refused:
+        dp.Session(epsilon=1, ledger=path)
+    assert "16 bytes" in str(refused.value)
+    assert not text.strip() or text not in str(refused.value)
+    assert not path.exists()
+    monkeypatch.setenv("DPFRAME_LEDGER_KEY", "sixteen letters!")
+    dp.Session(epsilon=1, ledger=path)
+    verify(path, "sixteen letters!")

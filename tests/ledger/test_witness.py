@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
+import json
 import os
 import shutil
 import tempfile
@@ -12,24 +14,39 @@ import pytest
 
 import dpframe as dp
 from dpframe.ledger import witness
-from dpframe.ledger.record import Head, Seal
-from dpframe.ledger.witness import Witness
+from dpframe.ledger.record import Seal
+from dpframe.ledger.witness import Seen, Witness
 from tests.ledger.ledgers import TENTH, filled, in_child, opened, sql
 
 SEAL = Seal(None)
 
 
-def head(seq: int, tip: str = "a") -> Head:
-    return SEAL.head(seq, tip * 64)
+IDENTITY = "5" * 32
 
 
-def written(to: Witness, made: Head) -> None:
+def head(seq: int, tip: str = "a", identity: str | None = IDENTITY) -> Seen:
+    return Seen(seq, tip * 64, identity)
+
+
+def written(to: Witness, made: Seen) -> None:
     with to.open() as file:
         to.write(file, made)
 
 
-def line(made: Head) -> bytes:
-    return f"{made.seq:020d} {made.hash} {made.seal}\n".encode()
+def line(made: Seen) -> bytes:
+    """What docs/ledger.md says of the format, without the code of the package."""
+    first = ["head"] if made.identity is None else ["head file"]
+    last = [] if made.identity is None else [made.identity]
+    text = json.dumps(
+        ["dpframe ledger 1", *first, made.seq, made.hash, *last], separators=(",", ":")
+    )
+    words = [f"{made.seq:020d}", made.hash, *last, hashlib.sha256(text.encode()).hexdigest()]
+    return f"{' '.join(words)}\n".encode()
+
+
+def identity_of(path: Path) -> str:
+    ((found,),) = sql(path, "SELECT fingerprint FROM records WHERE act = 'identified'")
+    return str(found)
 
 
 # -- the file ---------------------------------------------------------------------------------
@@ -102,21 +119,21 @@ def test_a_head_that_is_ahead_is_noticed_by_who_uses_the_ledger_already(path: Pa
     ledger, beside = opened(path), Path(f"{path}.head")
     ledger.charge(TENTH, "f")
     right = beside.read_bytes()
-    beside.write_bytes(line(head(100)))
+    beside.write_bytes(line(head(100, identity=identity_of(path))))
     for _ in range(2):
-        with pytest.raises(dp.LedgerError, match="ends at record 9, and once had 100"):
+        with pytest.raises(dp.LedgerError, match="ends at record 10, and once had 100"):
             ledger.charge(TENTH, "f")
-        with pytest.raises(dp.LedgerError, match="ends at record 9, and once had 100"):
+        with pytest.raises(dp.LedgerError, match="ends at record 10, and once had 100"):
             _ = ledger.spent
     beside.write_bytes(right)
     ledger.charge(TENTH, "f")
 
 
-@pytest.mark.parametrize("seq", [3, 9])
+@pytest.mark.parametrize("seq", [3, 10])
 def test_a_head_of_another_ledger_is_noticed_by_who_uses_the_ledger(path: Path, seq: int) -> None:
     ledger, beside = opened(path), Path(f"{path}.head")
     ledger.charge(TENTH, "f")
-    beside.write_bytes(line(head(seq)))
+    beside.write_bytes(line(head(seq, identity=identity_of(path))))
     for _ in range(2):
         with pytest.raises(dp.LedgerError, match=r"does not belong|is not the one that"):
             ledger.charge(TENTH, "f")
@@ -131,8 +148,8 @@ def test_a_head_that_is_behind_is_brought_up_by_the_next_charge(path: Path) -> N
     assert ledger.spent == opened(path).spent == dp.PureDP("0.4")
     assert beside.read_bytes() == before
     opened(path).charge(TENTH, "f")
-    ((seq, tip, seal),) = sql(path, "SELECT seq, hash, seal FROM head")
-    assert beside.read_bytes() == line(Head(seq, tip, seal))
+    ((seq, tip),) = sql(path, "SELECT seq, hash FROM head")
+    assert beside.read_bytes() == line(Seen(seq, tip, identity_of(path)))
     assert ledger.spent == dp.PureDP("0.5")
 
 

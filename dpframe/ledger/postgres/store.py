@@ -29,16 +29,21 @@ from psycopg.errors import Diagnostic
 from psycopg.pq import TransactionStatus
 
 from dpframe.errors import LedgerError
+from dpframe.ledger.places import claim
 from dpframe.ledger.postgres.address import Address
 from dpframe.ledger.postgres.failures import explained, unconnected
-from dpframe.ledger.postgres.tables import LOCKED, VERSION, Connection, PostgresTables
+from dpframe.ledger.postgres.tables import (
+    LOCKED,
+    PLACE,
+    VERSION,
+    Connection,
+    PostgresTables,
+)
 from dpframe.ledger.record import Seal
-from dpframe.ledger.store import Store, Tables
+from dpframe.ledger.store import Store
+from dpframe.ledger.tables import Tables
 from dpframe.ledger.turns import Turn
 from dpframe.ledger.witness import Witness
-
-HEAD_VARIABLE = "DPFRAME_LEDGER_HEAD"
-"""The environment variable with the path of a head file, if any."""
 
 CREATING = b"SELECT pg_catalog.pg_advisory_xact_lock(28271082979028325)"  # "dpframe", in ASCII
 
@@ -74,7 +79,7 @@ class PostgresStore(Store):
         timeout: float = 15.0,
         create: bool = True,
     ) -> None:
-        super().__init__(seal, Witness(witness, seal, alone=False))
+        super().__init__(seal, () if witness is None else (Witness(witness, seal, alone=False),))
         self._turn = Turn()
         self._address = address
         self._timeout = max(1, int(1000 * timeout))  # 0 would be no timeout
@@ -84,10 +89,11 @@ class PostgresStore(Store):
         self._warnings: list[str] = []
 
     @classmethod
-    def at(cls, url: str, seal: Seal, *, create: bool = True) -> PostgresStore:
-        """The store at a URL, with the head file that the environment names."""
-        path = os.environ.get(HEAD_VARIABLE)
-        return cls(Address.of(url), seal, witness=Path(path) if path else None, create=create)
+    def at(
+        cls, url: str, seal: Seal, *, witness: Path | None = None, create: bool = True
+    ) -> PostgresStore:
+        """The store at a URL."""
+        return cls(Address.of(url), seal, witness=witness, create=create)
 
     @property
     def where(self) -> str:
@@ -97,6 +103,15 @@ class PostgresStore(Store):
         return explained(self.where)
 
     # -- transactions ---------------------------------------------------------------------------
+
+    @property
+    def turn(self) -> Turn:
+        return self._turn
+
+    def _claim(self, identity: str) -> None:
+        if self._connection is not None:
+            place = self._connection.execute(PLACE).fetchone()
+            claim(identity, place, self.where, lambda: True)
 
     @contextmanager
     def _alone(self, writing: bool) -> Iterator[None]:

@@ -41,6 +41,13 @@ WHERE n.nspname = 'dpframe_ledger'"""
 """What changes when tables are altered or emptied, or their rows edited or deleted, and stays when
 rows are added. The server counts edits and deletions for its statistics, up to seconds late."""
 
+PLACE = b"""
+SELECT (SELECT oid::bigint FROM pg_catalog.pg_database
+        WHERE datname = pg_catalog.current_database()), c.oid::bigint
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = 'dpframe_ledger' AND c.relname = 'records'"""
+"""Equal for all addresses of one ledger; a copy on the same server has another."""
+
 DESCRIBED = b"""
 WITH t AS (
     SELECT c.* FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -108,10 +115,16 @@ class PostgresTables:
     def version(self) -> str | None:
         return self._version
 
-    def rows_after(self, seq: int | None) -> list[tuple[Any, ...]]:
-        if seq is None:
-            return self._rows(_ALL + b" ORDER BY seq")
-        return self._rows(_ALL + b" WHERE seq > %s ORDER BY seq", (seq,))
+    def rows(self, after: int, limit: int) -> list[tuple[Any, ...]]:
+        return self._rows(_ALL + b" WHERE seq > %s ORDER BY seq LIMIT %s", (after, limit))
+
+    def rows_at(self, numbers: Sequence[int]) -> list[tuple[Any, ...]]:
+        return self._rows(_ALL + b" WHERE seq = ANY(%s) ORDER BY seq", (list(numbers),))
+
+    def last(self, *acts: str) -> tuple[Any, ...] | None:
+        wanted = _ALL + b" WHERE act = ANY(%s) ORDER BY seq DESC LIMIT 1"
+        found = self._rows(wanted, (list(acts),))
+        return found[0] if found else None
 
     def hash_of(self, seq: int) -> object:
         wanted = b"SELECT hash FROM ONLY dpframe_ledger.records WHERE seq = %s"
@@ -122,14 +135,14 @@ class PostgresTables:
         found = self._rows(b"SELECT seq, hash, seal FROM ONLY dpframe_ledger.head")
         return Head(*found[0]) if found else None
 
-    def insert(self, record: Record, head: Head) -> None:
+    def insert(self, record: Record, head: Head, *, new: bool) -> None:
         if self._connection.execute(_INSERT, row_of(record)).rowcount != 1:
             raise broken("its table does not take a record")
         to = (head.seq, head.hash, head.seal)
         moved = self._rows(
             b"INSERT INTO dpframe_ledger.head VALUES (1, %s, %s, %s) RETURNING "
             b"current_setting('fsync')"
-            if record.seq == 1
+            if new
             else b"UPDATE dpframe_ledger.head SET seq = %s, hash = %s, seal = %s RETURNING "
             b"current_setting('fsync')",
             to,
@@ -141,6 +154,10 @@ class PostgresTables:
                 "the server has fsync switched off, so it may forget charges",
                 remedy="switch it on: ALTER SYSTEM SET fsync = on, then SELECT pg_reload_conf()",
             )
+
+    def insert_rows(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.executemany(_INSERT, rows)
 
     def require_sound(self) -> None:
         """Nothing to ask: pages with wrong checksums are refused when they are read."""

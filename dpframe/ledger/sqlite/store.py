@@ -19,11 +19,13 @@ from pathlib import Path
 from weakref import finalize
 
 from dpframe.errors import LedgerError
+from dpframe.ledger.places import claim, require_alone
 from dpframe.ledger.record import Seal
 from dpframe.ledger.sqlite.failures import explained
-from dpframe.ledger.sqlite.locks import FileLock, identity, lock_of
+from dpframe.ledger.sqlite.locks import FileLock, Identity, identity, lock_of
 from dpframe.ledger.sqlite.tables import SqliteTables
 from dpframe.ledger.store import Store
+from dpframe.ledger.turns import Turn
 from dpframe.ledger.waiting import STEP
 from dpframe.ledger.witness import Witness
 
@@ -37,6 +39,8 @@ class SqliteStore(Store):
         Of the file; a head file lies beside it.
     seal
         How records are hashed.
+    pin
+        The path of one more head file, if any.
     timeout
         Seconds to wait for a lock.
     create
@@ -46,11 +50,20 @@ class SqliteStore(Store):
     counts_appends = True
 
     def __init__(
-        self, path: Path, seal: Seal, *, timeout: float = 15.0, create: bool = True
+        self,
+        path: Path,
+        seal: Seal,
+        *,
+        pin: Path | None = None,
+        timeout: float = 15.0,
+        create: bool = True,
     ) -> None:
         self.path = Path(os.path.realpath(path))
-        beside = self.path.with_name(self.path.name + ".head")
-        super().__init__(seal, Witness(beside, seal, alone=True))
+        beside = Witness(
+            self.path.with_name(self.path.name + ".head"), seal, alone=True, required=True
+        )
+        pinned = () if pin is None else (Witness(Path(os.path.realpath(pin)), seal, alone=True),)
+        super().__init__(seal, (beside, *pinned))
         self._timeout = timeout
         self._create = create
         self._connection: sqlite3.Connection | None = None
@@ -67,11 +80,23 @@ class SqliteStore(Store):
 
     @contextmanager
     def _alone(self, writing: bool) -> Iterator[None]:
+        with self._locked().held(writing=writing, timeout=self._timeout):
+            yield
+
+    @property
+    def turn(self) -> Turn:
+        return self._locked().turn
+
+    def _claim(self, identity: str) -> None:
+        file = self._locked().file
+        claim(identity, file, self.where, lambda: _is_at(self.path, file))
+        require_alone(identity, self.path)
+
+    def _locked(self) -> FileLock:
         if self._lock is None:
             self._require_place()
             self._lock = lock_of(self.path, self._create)
-        with self._lock.held(writing=writing, timeout=self._timeout):
-            yield
+        return self._lock
 
     def _begin(self, writing: bool) -> SqliteTables:
         connection = self._connected()
@@ -154,3 +179,10 @@ class SqliteStore(Store):
             )
         if self._lock is not None:
             self._lock.require_kept()
+
+
+def _is_at(path: Path, file: Identity) -> bool:
+    try:
+        return identity(path) == file
+    except (OSError, LedgerError):
+        return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,9 @@ TABLES = {
     one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL, hash TEXT NOT NULL,
     seal TEXT NOT NULL)""",
 }
+
+_ALL = f"SELECT {', '.join(COLUMNS)} FROM records"
+_INSERT = f"INSERT INTO records VALUES ({', '.join('?' * len(COLUMNS))})"
 
 
 class SqliteTables:
@@ -54,12 +58,22 @@ class SqliteTables:
         version: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
         return version
 
-    def rows_after(self, seq: int | None) -> list[tuple[Any, ...]]:
+    def rows(self, after: int, limit: int) -> list[tuple[Any, ...]]:
         # Read at once: a query that is left halfway would keep its lock.
-        wanted = f"SELECT {', '.join(COLUMNS)} FROM records"
-        if seq is None:
-            return self._connection.execute(f"{wanted} ORDER BY seq").fetchall()
-        return self._connection.execute(f"{wanted} WHERE seq > ? ORDER BY seq", (seq,)).fetchall()
+        wanted = f"{_ALL} WHERE seq > ? ORDER BY seq LIMIT ?"
+        return self._connection.execute(wanted, (after, limit)).fetchall()
+
+    def rows_at(self, numbers: Sequence[int]) -> list[tuple[Any, ...]]:
+        found: list[tuple[Any, ...]] = []
+        for number in numbers:
+            found += self._connection.execute(f"{_ALL} WHERE seq = ?", (number,)).fetchall()
+        return found
+
+    def last(self, *acts: str) -> tuple[Any, ...] | None:
+        marks = ", ".join("?" * len(acts))
+        wanted = f"{_ALL} WHERE act IN ({marks}) ORDER BY seq DESC LIMIT 1"
+        found: tuple[Any, ...] | None = self._connection.execute(wanted, acts).fetchone()
+        return found
 
     def hash_of(self, seq: int) -> object:
         wanted = "SELECT hash FROM records WHERE seq = ?"
@@ -74,11 +88,13 @@ class SqliteTables:
             raise broken("its head was changed")
         return Head(*found[0])
 
-    def insert(self, record: Record, head: Head) -> None:
-        marks = ", ".join("?" * len(COLUMNS))
-        self._connection.execute(f"INSERT INTO records VALUES ({marks})", row_of(record))
+    def insert(self, record: Record, head: Head, *, new: bool) -> None:
+        self._connection.execute(_INSERT, row_of(record))
         values = (head.seq, head.hash, head.seal)
         self._connection.execute("INSERT OR REPLACE INTO head VALUES (1, ?, ?, ?)", values)
+
+    def insert_rows(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        self._connection.executemany(_INSERT, rows)
 
     def require_sound(self) -> None:
         if self._connection.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:

@@ -1,0 +1,116 @@
+"""What all records of a ledger add up to, as a record of its chain.
+
+Who opens a long ledger begins at its last checkpoint: the head vouches for the last record, each
+record for the one before it, down to the checkpoint, whose hash covers what it says. A full check
+replays everything, and refuses a checkpoint that says anything else.
+
+Charges are in it as sums. Everything else (openings, grants, approvals and whatever there are few
+of) is named by number with a seal over the whole record, so that it can be read again and verified
+by itself, also once the ledger has another key.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from dpframe.ledger.record import Record, Seal
+
+if TYPE_CHECKING:
+    from dpframe.ledger.chain import Chain
+
+EVERY = 1024
+"""Records between two checkpoints, at least."""
+
+SUMMED = frozenset({"charged", "released", "failed", "checkpoint", "rekeyed"})
+"""Kinds of records of which a checkpoint has the sums."""
+
+
+def is_due(chain: Chain) -> bool:
+    """Whether to write one; less often where it is long, so that they take little room."""
+    since = chain.length - chain.checkpoint
+    return since >= EVERY and since >= len(chain.kept) + len(chain.accounts)
+
+
+def state_of(chain: Chain, seal: Seal) -> str:
+    """What the records so far add up to, in one form only."""
+    spent = {
+        account.name: [
+            _hex(account.spent.main),
+            _hex(account.spent.slack),
+            account.unit,
+            account.charges,
+            sorted(account.open),
+        ]
+        for account in chain.accounts.values()
+    }
+    kept = [[record.seq, seal.kept(record)] for record in chain.kept]
+    used = [
+        [approval.number, approval.used]
+        for approvals in chain.approvals.values()
+        for approval in approvals
+        if approval.used
+    ]
+    return json.dumps({"kept": kept, "spent": spent, "used": used}, separators=(",", ":"))
+
+
+def kept_numbers(checkpoint: Record) -> list[int]:
+    """The numbers of the records that a checkpoint refers to.
+
+    Raises
+    ------
+    ValueError, TypeError, KeyError
+        When it is none.
+    """
+    return [int(number) for number, _ in _state(checkpoint)["kept"]]
+
+
+def restore(chain: Chain, checkpoint: Record, rows: Iterable[tuple[Any, ...]]) -> None:
+    """Bring an empty chain to a checkpoint whose hash is right, with the rows that it refers to.
+
+    Raises
+    ------
+    ValueError, TypeError, KeyError
+        When it makes no sense, or the rows are not those.
+    """
+    state = _state(checkpoint)
+    records = [Record(*row) for row in rows]
+    seals = [[record.seq, chain.seal.kept(record)] for record in records]
+    if seals != state["kept"]:
+        raise ValueError
+    for record in records:
+        chain.extend(record)
+    if list(state["spent"]) != list(chain.accounts):
+        raise ValueError
+    for name, (main, slack, unit, charges, unsettled) in state["spent"].items():
+        account = chain.accounts[name]
+        account.spent = account.budget.of(_fraction(main), _fraction(slack))
+        account.unit, account.charges, account.open = unit, charges, set(unsettled)
+    used = dict(state["used"])
+    for name, approvals in chain.approvals.items():
+        chain.approvals[name] = [replace(a, used=used.pop(a.number, 0)) for a in approvals]
+    if used:
+        raise ValueError
+    chain.whole = False
+
+
+def _state(checkpoint: Record) -> dict[str, Any]:
+    found = json.loads(checkpoint.why or "")
+    if checkpoint.act == "rekeyed":
+        found = json.loads(found["state"])
+    if not isinstance(found, dict) or found.keys() != {"kept", "spent", "used"}:
+        raise ValueError
+    return found
+
+
+def _hex(value: Fraction) -> str:
+    """In hexadecimal, which Python reads at any length."""
+    return f"{value.numerator:x}/{value.denominator:x}"
+
+
+def _fraction(text: str) -> Fraction:
+    over, _, under = text.partition("/")
+    return Fraction(int(over, 16), int(under, 16))

@@ -1,0 +1,154 @@
+"""What owners do with a whole ledger: give it another key, move it, or give up its head file."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from contextlib import ExitStack
+from typing import Any
+
+from dpframe.errors import LedgerError
+from dpframe.ledger.chain import Chain, rekeying, require_here
+from dpframe.ledger.record import Draft, Head, Record, Seal, plain_text, sealed
+from dpframe.ledger.store import Store
+from dpframe.ledger.tables import Tables, rows_after
+
+
+def adopt(store: Store, by: str, reason: str) -> Head:
+    """Accept a ledger whose head file is lost as it is, on record, and write the file again.
+
+    Whoever can do that can also put an old copy in the place of a ledger. So the record says who
+    it was and why, and the head that `verify` printed can be compared with what is there.
+
+    Raises
+    ------
+    LedgerError
+        When the head file is there, or the ledger does not verify.
+    """
+    who, why = plain_text(by, "--by"), plain_text(reason, "--reason")
+
+    def adopting(chain: Chain) -> Draft:
+        if not chain.length:
+            raise LedgerError(f"there is no ledger in {store.where!r}", remedy="check the place")
+        return Draft("", "adopted", who=who, why=why)
+
+    store.adopt(adopting)
+    return store.read().head()
+
+
+def rekey(store: Store, key: Seal, by: str) -> Head:
+    """Seal what follows with another key, and vouch for what was before with it.
+
+    The record that says so is the first one under the new key. It has a hash of the content of all
+    records before it, and what they add up to; so the new key alone verifies all of them. Whoever
+    has the old one only cannot add to the ledger any more. Other head files than the one beside it
+    are sealed with the old key, and must be removed.
+
+    Parameters
+    ----------
+    store
+        Opened with the key that it has now, if it has any.
+    key
+        The new one.
+    by
+        Who does it.
+
+    Raises
+    ------
+    LedgerError
+        When the ledger does not verify with the old key, or there is none.
+    """
+    who = plain_text(by, "--by")
+    store.reseal(lambda chain: _rekeyed(chain, key, who), key)
+    return store.verify()
+
+
+def _rekeyed(chain: Chain, key: Seal, who: str) -> Draft:
+    if chain.identity is None:
+        raise LedgerError(
+            "the ledger has no identity yet, because an earlier version wrote it",
+            remedy="record something in it first, such as a session or a grant",
+        )
+    return Draft("", "rekeyed", who=who, why=rekeying(chain, key))
+
+
+def move(source: Store, destination: Store, by: str) -> Head:
+    """Move a ledger to another place, a file or a database, and close the one that there was.
+
+    The copy has all records, and one more with an identity of its own. The source ends with a
+    record that names that identity and the place. It is written before the copy can be used, so at
+    no time both can be spent; if this is interrupted between the two, calling it again goes on.
+
+    Parameters
+    ----------
+    source
+        Where it is.
+    destination
+        An empty place. It has the same key.
+    by
+        Who does it.
+
+    Returns
+    -------
+    Head
+        Of the ledger at the destination.
+
+    Raises
+    ------
+    LedgerError
+        When the source does not verify or was moved elsewhere, or the destination is not empty.
+    """
+    who = plain_text(by, "--by")
+    if source.is_keyed != destination.is_keyed:
+        raise LedgerError("both places must have the same key", remedy="set it for both")
+    source.verify()
+    with ExitStack() as opened:
+        for store in sorted((source, destination), key=lambda store: store.turn.number):
+            opened.enter_context(store.turn)  # in the order in which forks wait for them
+        _move(source, destination, who)
+    return destination.verify()
+
+
+def _move(source: Store, destination: Store, who: str) -> None:
+    """The source is committed first, because its transaction ends first."""
+    with destination.writing() as (to, empty, begun):
+        if empty.length:
+            raise LedgerError(
+                f"{destination.where!r} has a ledger already", remedy="give an empty place"
+            )
+        with source.writing() as (tables, chain, added):
+            identity, records = _going(chain, destination)
+            destination.begin(identity)
+            to.create()
+            last = _copied(tables, to, records)
+            origin = json.dumps({"from": chain.identity, "place": source.where})
+            draft = Draft("", "identified", fingerprint=identity, who=who, why=origin)
+            begun.append(sealed(draft, records + 1, last.time, last.hash, source.seal))
+            if chain.moved is None:
+                moved = Draft("", "moved", fingerprint=identity, who=who, why=destination.where)
+                added += chain.following([moved])
+    destination.forget()
+
+
+def _going(chain: Chain, destination: Store) -> tuple[str, int]:
+    """The identity that it will have, and how many records go along."""
+    if not chain.length or chain.identity is None:
+        raise LedgerError(
+            "there is no ledger to move, or an earlier version wrote it",
+            remedy="check the place; record something in it first, such as a grant",
+        )
+    if chain.moved is None:
+        return secrets.token_hex(16), chain.length
+    if chain.moved.why != destination.where:
+        require_here(chain)
+    return str(chain.moved.fingerprint), chain.length - 1
+
+
+def _copied(tables: Tables, to: Tables, records: int) -> Record:
+    """The last of the records."""
+    last: tuple[Any, ...] = ()
+    for rows in rows_after(tables, 0):
+        taken = [row for row in rows if row[0] <= records]
+        to.insert_rows(taken)
+        last = taken[-1] if taken else last
+    return Record(*last)

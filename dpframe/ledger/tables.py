@@ -1,0 +1,74 @@
+"""What a store's tables do, whatever they are kept in."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any, Protocol
+
+from dpframe.ledger.record import Head, Record
+
+STEP = 2048
+"""Rows that are read at once."""
+
+
+class Tables(Protocol):
+    """The tables of a ledger, as one transaction sees them."""
+
+    def exist(self) -> bool:
+        """Whether there is a ledger; False when its place is new and empty.
+
+        Raises
+        ------
+        LedgerError
+            When something else is there, or the tables were changed.
+        """
+        ...
+
+    def create(self) -> None:
+        """Make a new and empty place a ledger."""
+        ...
+
+    def version(self) -> Hashable:
+        """Another value once somebody else has written; see `Store.counts_appends`."""
+        ...
+
+    def rows(self, after: int, limit: int) -> list[tuple[Any, ...]]:
+        """Rows after a number, as many as asked for at most, with values as in `COLUMNS`."""
+        ...
+
+    def rows_at(self, numbers: Sequence[int]) -> list[tuple[Any, ...]]:
+        """The rows of these numbers that there are, by number."""
+        ...
+
+    def last(self, *acts: str) -> tuple[Any, ...] | None:
+        """The last row of one of these kinds."""
+        ...
+
+    def hash_of(self, seq: int) -> object:
+        """The hash of a record as it is stored, None where there is none of that number."""
+        ...
+
+    def head(self) -> Head | None:
+        """The head as it is stored, verified or not."""
+        ...
+
+    def insert(self, record: Record, head: Head, *, new: bool) -> None:
+        """Add a record, and move the head to it, or make the head if the tables are new."""
+        ...
+
+    def insert_rows(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Add rows, and leave the head where it is."""
+        ...
+
+    def require_sound(self) -> None:
+        """Refuse tables whose storage is damaged, as far as that can be asked."""
+        ...
+
+
+def rows_after(tables: Tables, seq: int) -> Iterator[list[tuple[Any, ...]]]:
+    """All rows after a number, some at a time."""
+    while rows := tables.rows(seq, STEP):
+        yield rows
+        if len(rows) < STEP:
+            return
+        seq = rows[-1][0]

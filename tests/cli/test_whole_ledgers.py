@@ -1,0 +1,64 @@
+"""``dpframe ledger adopt | move | rekey``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import dpframe as dp
+from dpframe.cli import main
+from tests.ledger.ledgers import filled, opened, verify
+
+OLD, NEW = "the first key of the owner", "the second key of the owner"
+BY = ("--by", "Ann")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    made = tmp_path / "budget.db"
+    filled(made)
+    return made
+
+
+def run(act: str, path: Path, *arguments: str) -> int:
+    return main(["ledger", act, "--ledger", str(path), *BY, *arguments])
+
+
+def test_a_lost_head_file_is_given_up(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("adopt", path, "--reason", "none") == 6
+    assert "nothing to accept" in capsys.readouterr().err
+    Path(f"{path}.head").unlink()
+    assert main(["ledger", "verify", "--ledger", str(path)]) == 6
+    assert "`dpframe ledger adopt`" in capsys.readouterr().err
+    assert run("adopt", path, "--reason", "lost") == 0
+    assert capsys.readouterr().out.startswith("accepted: 10 records\nhead: 10 ")
+    verify(path)
+
+
+def test_a_ledger_is_moved(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    there = path.parent / "there" / "budget.db"
+    there.parent.mkdir()
+    assert run("move", path, "--to", str(there)) == 0
+    assert capsys.readouterr().out.startswith(f"moved to {there}: 10 records\n")
+    assert opened(there).spent == dp.PureDP("0.3")
+    assert run("move", path, "--to", str(path.with_name("third.db"))) == 6
+    assert run("move", path.with_name("none.db"), "--to", str(there)) == 6
+
+
+def test_a_ledger_is_given_another_key(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for key, says in ((None, "no new key"), ("short", "too short"), ("", "empty")):
+        if key is not None:
+            monkeypatch.setenv("DPFRAME_LEDGER_NEW_KEY", key)
+        assert run("rekey", path) == 6
+        assert says in capsys.readouterr().err
+    monkeypatch.setenv("DPFRAME_LEDGER_NEW_KEY", OLD)
+    assert run("rekey", path) == 0
+    monkeypatch.setenv("DPFRAME_LEDGER_KEY", OLD)
+    monkeypatch.setenv("DPFRAME_LEDGER_NEW_KEY", NEW)
+    assert run("rekey", path) == 0
+    assert capsys.readouterr().out.count("sealed with the new key") == 2
+    verify(path, NEW)
+    assert opened(path, key=NEW).spent == dp.PureDP("0.3")

@@ -1,0 +1,400 @@
+"""Which ledger it is: copies are refused, and a ledger is moved so that one of two can be spent."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dpframe as dp
+from dpframe.ledger import places
+from dpframe.ledger.chain import Chain
+from dpframe.ledger.owners import adopt, move
+from dpframe.ledger.record import Draft, Seal
+from dpframe.ledger.sqlite.store import SqliteStore
+from dpframe.ledger.sqlite.tables import SqliteTables
+from dpframe.ledger.store import Store
+from dpframe.ledger.stored import StoredLedger
+from tests.ledger.ledgers import (
+    TENTH,
+    UNIT,
+    Place,
+    filled,
+    in_child,
+    opened,
+    sql,
+    store_at,
+    verify,
+)
+from tests.postgres import Server
+
+KEY = "a key of the data owner"
+
+
+@pytest.fixture(params=[None, KEY], ids=["unkeyed", "keyed"])
+def key(request: pytest.FixtureRequest) -> str | None:
+    found: str | None = request.param
+    return found
+
+
+@pytest.fixture
+def path(tmp_path: Path, key: str | None) -> Path:
+    made = tmp_path / "budget.db"
+    filled(made, key)
+    return made
+
+
+def refused_elsewhere(path: Path, key: str | None) -> bytes:
+    """What another process says who spends on it, and nothing is."""
+    reading, writing = os.pipe()
+
+    def spend() -> int:
+        places._USED.clear()  # as a process that has used no other
+        try:
+            opened(path, key=key).charge(TENTH, "f")
+        except dp.LedgerError as error:
+            os.write(writing, str(error).encode()[:4000])
+            return 7
+        return 0
+
+    code = in_child(spend)
+    os.close(writing)
+    said = os.read(reading, 5000)
+    os.close(reading)
+    assert (code == 7) == bool(said)
+    return said
+
+
+# -- copies -----------------------------------------------------------------------------------
+
+
+def test_a_ledger_says_which_one_it_is(place: Place) -> None:
+    filled(place)
+    ((seq, name, found),) = sql(
+        place, "SELECT seq, name, fingerprint FROM records WHERE act = 'identified'"
+    )
+    assert (seq, name, len(found)) == (1, "", 32)
+    chain = store_at(place).read()
+    assert chain.identity == found
+    if isinstance(place, Path):
+        assert Path(f"{place}.head").read_text().split()[2] == found
+
+
+def test_ten_copies_answer_nothing(path: Path, key: str | None) -> None:
+    for n in range(10):
+        copy = path.parent / f"{n}" / "budget.db"
+        copy.parent.mkdir()
+        shutil.copy(path, copy)
+        assert b"head file 'budget.db.head' is missing" in refused_elsewhere(copy, key)
+        with pytest.raises(dp.LedgerError, match="is missing"):
+            opened(copy, name="a new one", key=key)
+
+
+def test_a_copy_with_its_head_file_in_the_same_place_is_refused(
+    path: Path, key: str | None
+) -> None:
+    copy = path.with_name("copy.db")
+    for suffix in ("", ".head"):
+        shutil.copy(f"{path}{suffix}", f"{copy}{suffix}")
+    assert b"are copies of one ledger" in refused_elsewhere(copy, key)
+    assert b"are copies of one ledger" in refused_elsewhere(path, key)
+    Path(f"{copy}.head").unlink()
+    assert refused_elsewhere(path, key) == b""
+
+
+def test_a_copy_that_the_same_process_uses_is_refused(path: Path, key: str | None) -> None:
+    ledger = opened(path, key=key)
+    copy = path.parent / "elsewhere" / "budget.db"
+    copy.parent.mkdir()
+    for suffix in ("", ".head"):
+        shutil.copy(f"{path}{suffix}", f"{copy}{suffix}")
+    with pytest.raises(dp.LedgerError, match="are copies of one ledger"):
+        opened(copy, key=key)
+    ledger.charge(TENTH, "f")
+
+
+def test_a_file_that_is_moved_with_its_head_file_goes_on(path: Path, key: str | None) -> None:
+    opened(path, key=key).charge(TENTH, "f")
+    there = path.parent / "elsewhere" / "other.db"
+    there.parent.mkdir()
+    for suffix in ("", ".head"):
+        Path(f"{path}{suffix}").rename(f"{there}{suffix}")
+    opened(there, key=key).charge(TENTH, "f")
+    verify(there, key)
+    assert opened(there, key=key).spent == dp.PureDP("0.5")
+
+
+def test_the_head_file_of_another_ledger_is_refused(path: Path, key: str | None) -> None:
+    other = path.parent / "other" / "budget.db"
+    other.parent.mkdir()
+    filled(other, key)
+    shutil.copy(f"{other}.head", f"{path}.head")
+    with pytest.raises(dp.LedgerError, match=r"not the one that was there|of another ledger"):
+        opened(path, key=key)
+    with pytest.raises(dp.LedgerError, match=r"not the one that was there|of another ledger"):
+        verify(path, key)
+
+
+def test_two_copies_on_one_server_are_noticed(server: Server) -> None:
+    url = server.empty()
+    filled(url)
+    places._USED.clear()
+    ((identity,),) = sql(url, "SELECT fingerprint FROM records WHERE seq = 1")
+    places.claim(identity, (1, 2), "postgresql://other", lambda: True)
+    with pytest.raises(dp.LedgerError, match="are copies of one ledger"):
+        opened(url)
+    places._USED.clear()
+    opened(url).charge(TENTH, "f")
+
+
+# -- a head file elsewhere --------------------------------------------------------------------
+
+
+def test_a_pinned_head_stops_a_copy_with_its_head_file(path: Path, key: str | None) -> None:
+    pin, seal = path.parent / "pinned" / "head", Seal(key)
+    pin.parent.mkdir()
+    copy = path.parent / "copied" / "budget.db"
+    copy.parent.mkdir()
+    for suffix in ("", ".head"):
+        shutil.copy(f"{path}{suffix}", f"{copy}{suffix}")
+    budget = dp.PureDP(1)
+    ledger = StoredLedger(SqliteStore(path, seal, pin=pin), "default", budget)
+    ledger.charge(TENTH, "f")
+    places._USED.clear()
+    with pytest.raises(dp.LedgerError, match="ends at record 9, and once had 10"):
+        StoredLedger(SqliteStore(copy, seal, pin=pin), "default", budget)
+    places._USED.clear()
+    without = StoredLedger(SqliteStore(copy, seal), "default", budget)
+    for _ in range(3):
+        without.charge(TENTH, "f")
+    places._USED.clear()
+    with pytest.raises(dp.LedgerError, match="not the one that was there before"):
+        StoredLedger(SqliteStore(copy, seal, pin=pin), "default", budget)
+
+
+def test_the_environment_pins_a_head(path: Path, key: str | None, monkeypatch: Any) -> None:
+    pin = path.with_name("pinned")
+    monkeypatch.setenv("DPFRAME_LEDGER_HEAD", str(pin))
+    if key is not None:
+        monkeypatch.setenv("DPFRAME_LEDGER_KEY", key)
+    session = dp.Session(epsilon=1, ledger=path)
+    session._ledger.charge(TENTH, "f")
+    assert pin.read_bytes() == Path(f"{path}.head").read_bytes()
+
+
+# -- a head file that is lost -----------------------------------------------------------------
+
+
+def test_a_lost_head_file_is_given_up_on_record(path: Path, key: str | None) -> None:
+    beside = Path(f"{path}.head")
+    with pytest.raises(dp.LedgerError, match="has its head file"):
+        adopt(store_at(path, key), "Ann", "none")
+    beside.unlink()
+    with pytest.raises(dp.LedgerError, match="not empty"):
+        adopt(store_at(path, key), "Ann", " ")
+    head = adopt(store_at(path, key), "Ann", "the disk of head files was lost")
+    assert head.seq == 10
+    ((who, why),) = sql(path, "SELECT who, why FROM records WHERE act = 'adopted'")
+    assert (who, why) == ("Ann", "the disk of head files was lost")
+    ledger = opened(path, key=key)
+    ledger.charge(TENTH, "f")
+    assert ledger.spent == dp.PureDP("0.4")
+    verify(path, key)
+
+
+def test_nothing_is_adopted_that_does_not_verify(path: Path, key: str | None) -> None:
+    Path(f"{path}.head").unlink()
+    sql(path, "UPDATE records SET main = '0' WHERE seq = 4")
+    with pytest.raises(dp.LedgerError, match="record 4 was changed"):
+        adopt(store_at(path, key), "Ann", "lost")
+    with pytest.raises(dp.LedgerError, match="no ledger"):
+        adopt(store_at(path.with_name("new.db"), key), "Ann", "lost")
+
+
+# -- ledgers of earlier versions --------------------------------------------------------------
+
+
+def old_ledger(path: Path, key: str | None, *, head: bool = True) -> None:
+    """Without an identity, and with a head file that names none."""
+    seal = Seal(key)
+    chain = Chain(seal)
+    connection = sqlite3.connect(path, isolation_level=None)
+    tables = SqliteTables(connection, path)
+    tables.create()
+    for draft in (
+        Draft("default", "opened", amount=dp.PureDP(1)),
+        Draft("default", "charged", None, "f", UNIT, TENTH),
+        Draft("default", "released", refers=2),
+    ):
+        record = chain.next(draft)
+        chain.extend(record)
+        tables.insert(record, chain.head(), new=record.seq == 1)
+    connection.close()
+    made = chain.head()
+    if head:
+        Path(f"{path}.head").write_text(f"{made.seq:020d} {made.hash} {made.seal}\n")
+
+
+def test_a_ledger_of_an_earlier_version_is_given_an_identity(
+    tmp_path: Path, key: str | None
+) -> None:
+    path = tmp_path / "budget.db"
+    old_ledger(path, key)
+    before = Path(f"{path}.head").read_bytes()
+    verify(path, key)
+    ledger = opened(path, key=key)
+    assert ledger.spent == TENTH
+    assert Path(f"{path}.head").read_bytes() == before  # reading writes nothing
+    ledger.charge(TENTH, "g")
+    acts = [act for (act,) in sql(path, "SELECT act FROM records ORDER BY seq")]
+    assert acts == ["opened", "charged", "released", "identified", "charged"]
+    assert len(Path(f"{path}.head").read_text().split()) == 4
+    Path(f"{path}.head").write_bytes(before)  # as after a crash on the way
+    assert opened(path, key=key).spent == dp.PureDP("0.2")
+    opened(path, key=key).charge(TENTH, "h")
+    verify(path, key)
+
+
+def test_a_ledger_of_an_earlier_version_without_head_file_is_refused(
+    tmp_path: Path, key: str | None
+) -> None:
+    path = tmp_path / "budget.db"
+    old_ledger(path, key, head=False)
+    with pytest.raises(dp.LedgerError, match="is missing"):
+        opened(path, key=key)
+    adopt(store_at(path, key), "Ann", "it never had one")
+    assert opened(path, key=key).spent == TENTH
+
+
+# -- moving -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def there(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    if request.param == "sqlite":
+        (tmp_path / "there").mkdir()
+        return tmp_path / "there" / "budget.db"
+    server: Server = request.getfixturevalue("server")
+    return server.empty()
+
+
+def moved(path: Place, there: Place, key: str | None) -> None:
+    move(store_at(path, key, create=False), store_at(there, key), "Ann")
+
+
+def test_a_ledger_goes_on_where_it_was_moved_to(path: Path, there: Place, key: str | None) -> None:
+    ledger = opened(path, key=key)
+    before = ledger.entries
+    moved(path, there, key)
+    verify(there, key)
+    verify(path, key)
+    other = opened(there, key=key)
+    assert other.entries == before
+    assert other.spent == dp.PureDP("0.3")
+    other.settle(before[2].number, "released")
+    for use in (
+        lambda: ledger.charge(TENTH, "f"),
+        lambda: opened(path, key=key).charge(TENTH, "f"),
+        lambda: opened(path, name="new", key=key),
+        lambda: moved(path, path.with_name("third.db"), key),
+    ):
+        with pytest.raises(dp.LedgerError, match="the ledger was moved to"):
+            use()
+    assert opened(path, key=key).spent == dp.PureDP("0.3")  # it can be read
+    for _ in range(7):
+        other.charge(TENTH, "f")
+    with pytest.raises(dp.BudgetExceeded):
+        other.charge(TENTH, "f")
+    first, second = store_at(path, key).read(), store_at(there, key).read()
+    assert first.identity != second.identity
+    assert first.moved is not None
+    assert first.moved.fingerprint == second.identity
+    ((who, why),) = sql(there, "SELECT who, why FROM records WHERE act = 'identified' AND seq > 1")
+    assert (who, json.loads(why)["from"]) == ("Ann", first.identity)
+    verify(there, key)
+
+
+def test_a_ledger_is_moved_only_to_an_empty_place(
+    path: Path, there: Place, key: str | None
+) -> None:
+    opened(there, name="other", key=key)
+    with pytest.raises(dp.LedgerError, match="has a ledger already"):
+        moved(path, there, key)
+    opened(path, key=key).charge(TENTH, "f")
+    with pytest.raises(dp.LedgerError, match="same key"):
+        move(store_at(path, key), store_at(there, None if key else KEY), "Ann")
+    sql(path, "UPDATE records SET main = '0' WHERE seq = 4")
+    with pytest.raises(dp.LedgerError, match="record 4 was changed"):
+        moved(path, there, key)
+
+
+def test_what_was_not_there_is_not_moved(tmp_path: Path) -> None:
+    with pytest.raises(dp.LedgerError, match="no ledger"):
+        moved(tmp_path / "none.db", tmp_path / "there.db", None)
+
+
+@pytest.mark.parametrize("when", ["the copy is committed", "it is in its head file"])
+def test_a_move_that_is_interrupted_goes_on_to_the_same_place(
+    path: Path, there: Place, key: str | None, when: str
+) -> None:
+    def interrupted() -> int:
+        destination: Store = store_at(there, key)
+
+        def die(*_: object, **__: object) -> None:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        if when == "the copy is committed":
+            destination._commit = die  # type: ignore[method-assign]
+        else:
+            destination.forget = die  # type: ignore[method-assign]
+        with suppress(dp.LedgerError):
+            move(store_at(path, key), destination, "Ann")
+        return 0
+
+    real = in_child(interrupted)
+    assert real == -signal.SIGKILL
+    with pytest.raises(dp.LedgerError, match="the ledger was moved to"):
+        opened(path, key=key).charge(TENTH, "f")
+    third = path.with_name("third.db")
+    with pytest.raises(dp.LedgerError, match="the ledger was moved to"):
+        moved(path, third, key)
+    if when == "the copy is committed":
+        moved(path, there, key)
+    else:
+        with pytest.raises(dp.LedgerError, match="has a ledger already"):
+            moved(path, there, key)
+    opened(there, key=key).charge(TENTH, "f")
+    assert opened(there, key=key).spent == dp.PureDP("0.4")
+    verify(there, key)
+
+
+def test_two_at_once_cannot_both_be_spent(path: Path, there: Place, key: str | None) -> None:
+    """A process that waits for the lock meanwhile finds the ledger gone."""
+    ledger = opened(path, key=key)
+    destination = store_at(there, key)
+    real, codes = destination._commit, []
+
+    def then_another_tries() -> None:
+        codes.append(in_child(lambda: bool(refused_by(ledger))))
+        real()
+
+    def refused_by(used: StoredLedger) -> str:
+        used._store._timeout = 0.05  # type: ignore[attr-defined]
+        try:
+            used.charge(TENTH, "f")
+        except dp.LedgerError as error:
+            return str(error)
+        return ""
+
+    destination._commit = then_another_tries  # type: ignore[method-assign]
+    move(store_at(path, key), destination, "Ann")
+    assert codes
+    assert set(codes) == {1}
+    assert opened(there, key=key).spent == opened(path, key=key).spent == dp.PureDP("0.3")
