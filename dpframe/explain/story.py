@@ -223,8 +223,8 @@ def _error(release: NoisyAggregate) -> str:
         one = about(release.law.error_per_root(0.95))
         all_ = about(release.law.error_per_root(0.95, release.entries))
         return (
-            f"95%: within {one} times the root of the number of rows; within {all_} times for all "
-            f"{release.entries} at once"
+            f"95%: within about {one} times the root of the number of rows; within {all_} times "
+            f"for all {release.entries} at once"
         )
     one = about(release.accuracy(0.95))
     together = ""

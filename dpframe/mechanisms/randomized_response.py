@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpframe.core.exact import dyadic_down, float_up, sqrt_down
 from dpframe.mechanisms.confidence import miss
 from dpframe.mechanisms.pure_rho import response_rho
+from dpframe.mechanisms.response_error import asymptotic_error, worst_error
 from dpframe.mechanisms.rounding import positive_budget
 from dpframe.samplers import OS, BitSource, randomized_responses, uniform_words
 
@@ -89,11 +90,11 @@ class RandomizedResponse:
         return rows * response_rho(self.row_epsilon, self.categories)
 
     def error(self, confidence: float | Fraction, rows: float, cells: int = 1) -> float:
-        """With this confidence a debiased count is off by no more than this; rounded up.
+        """With this confidence a debiased count is off by no more than this, however many of the
+        rows it counts; rounded up.
 
-        sqrt(rows ln(2 cells / (1 - confidence)) / 2) / g + 1: a count of reports is a sum of
-        independent numbers between 0 and 1 (Hoeffding 1963), and the result is rounded to a whole
-        number.
+        From the exact law of the reports, two binomials, for the worst of all counts; the rounding
+        of the result to a whole number adds 1. See `dpframe.mechanisms.response_error`.
 
         Parameters
         ----------
@@ -109,12 +110,23 @@ class RandomizedResponse:
         InvalidBounds
             When the confidence does not lie between 0 and 1.
         """
-        return float_up(Fraction(self.error_per_root(confidence, cells) * math.sqrt(rows)) + 1)
+        found = worst_error(math.ceil(rows), *self._chances, self._missed(confidence, cells))
+        return float_up(Fraction(found) * (1 + Fraction(1, 2**30)))
 
     def error_per_root(self, confidence: float | Fraction, cells: int = 1) -> float:
-        """The error in multiples of the root of the number of rows, but for the rounding."""
-        odds = float(2 * cells / miss(confidence))
-        return math.sqrt(math.log(odds) / 2) / self.truthful
+        """The error in multiples of the root of the number of rows, where these are many."""
+        return asymptotic_error(*self._chances, self._missed(confidence, cells))
+
+    @property
+    def _chances(self) -> tuple[float, float]:
+        """About how often a row reports its category, and how often any one other."""
+        rest = math.exp(-float(self.row_epsilon))
+        total = 1 + (self.categories - 1) * rest
+        return 1 / total, rest / total
+
+    @staticmethod
+    def _missed(confidence: float | Fraction, cells: int) -> float:
+        return float(miss(confidence) / cells)
 
     def draw(self, counts: NDArray[np.int64], source: BitSource | None = None) -> NDArray[np.int64]:
         """Unbiased whole estimates of the counts; they may be negative.

@@ -77,6 +77,44 @@ def test_estimates_are_unbiased_and_as_accurate_as_stated() -> None:
     assert together.mean() >= 0.95
 
 
+def true_error(mechanism: RandomizedResponse, count: int, rows: int, miss: float) -> float:
+    """The 95% error for one count, by SciPy's binomials, all of them added up."""
+    e, k = math.exp(float(mechanism.row_epsilon)), mechanism.categories
+    p, q = e / (e + k - 1), 1 / (e + k - 1)
+    one = stats.binom.pmf(np.arange(count + 1), count, p)
+    other = stats.binom.pmf(np.arange(rows - count + 1), rows - count, q)
+    mass = np.convolve(one, other)
+    away = np.abs(np.arange(mass.size) - count * p - (rows - count) * q)
+    points = np.unique(away)
+    beyond = np.array([mass[away > point + 1e-9].sum() for point in points])
+    return float(points[np.argmax(beyond <= miss)]) / (p - q)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 30, 200, 201, 1000])
+@pytest.mark.parametrize(("epsilon", "categories"), [("0.1", 2), ("1", 2), ("1", 5), ("6", 30)])
+def test_the_error_is_that_of_the_worst_count(rows: int, epsilon: str, categories: int) -> None:
+    """No count has a larger error, and the worst of them one not much smaller."""
+    mechanism = RandomizedResponse(Fraction(epsilon), categories)
+    said = mechanism.error(0.95, rows)
+    true = [
+        true_error(mechanism, count, rows, 0.05) + 1
+        for count in sorted({0, 1, rows // 7, rows // 2, rows - 1, rows})
+    ]
+    report = 1 / mechanism.truthful
+    assert max(true) * (1 - 1e-9) <= said <= max(true) + 1.5 * report
+    assert mechanism.error(0.95, rows, cells=categories) >= said
+
+
+def test_the_error_of_many_rows_is_that_of_the_normal_law() -> None:
+    mechanism = RandomizedResponse(Fraction(1), 4)
+    for rows in (10**6, 10**7, 10**7 + 1, 10**12):
+        said = mechanism.error(0.95, rows)
+        assert said == pytest.approx(mechanism.error_per_root(0.95) * math.sqrt(rows), rel=0.01)
+    assert mechanism.error_per_root(0.95, 4) == pytest.approx(
+        mechanism.error_per_root(0.9875), rel=1e-12
+    )
+
+
 def test_costs_add_up_over_the_rows_of_an_individual() -> None:
     mechanism = RandomizedResponse.for_pure(3, Fraction("0.6"), 4)
     assert mechanism.row_epsilon == Fraction(1, 5)
