@@ -73,5 +73,5 @@ def test_other_names_are_as_good_as_any(name: str) -> None:
 
 def test_an_approval_does_not_open_a_name_that_looks_like_another(place: Place) -> None:
     opened(place, name="census")
-    with pytest.raises(dp.LedgerError, match="looks nearly the same"):
+    with pytest.raises(dp.LedgerError, match="its budgets are: 'census'"):
         approve(store_at(place), "Census", "f" * 64, "{}", "Ann", None)
