@@ -248,6 +248,7 @@ def run(
     query = prepared.query
     tables = prepared.tables
     place.rehearse(query.relation, query.groups, tables)
+    place.require_same_columns()
     confidence = None if interval is None else confidence_of(interval, "interval")
     laws = prepared.laws
     rehearse(_with_some_key(query), laws, confidence)

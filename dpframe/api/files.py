@@ -27,6 +27,8 @@ from dpframe.rows.failures import FAILURES
 
 _KEY = "dpframe"
 _BESIDE = ".plan.json"
+_RECORDED = {"fingerprint", "cost", "released", "plan", "content"}
+"""What is written about a result."""
 _WRITERS = (".parquet", ".csv")
 
 
@@ -100,7 +102,7 @@ def require_result(path: Path) -> None:
     if path.suffix == ".parquet":
         there = [p for p in there if p == path]
     try:
-        if not there or "plan" in _record(path):
+        if not there or _record(path):
             return
     except UnsupportedOperation:
         pass
@@ -175,12 +177,16 @@ def _record(path: Path) -> Any:
     """What was written about the file."""
     try:
         if path.suffix == ".parquet":
-            return json.loads(pl.read_parquet_metadata(path)[_KEY])
-        return json.loads(_beside(path).read_text(encoding="utf-8"))
+            found = json.loads(pl.read_parquet_metadata(path)[_KEY])
+        else:
+            found = json.loads(_beside(path).read_text(encoding="utf-8"))
     except DPFrameError:
         raise
     except (*FAILURES, OSError, KeyError, ValueError):
         raise _without_plan(path) from None
+    if not isinstance(found, dict) or not found.keys() >= _RECORDED:
+        raise _without_plan(path)
+    return found
 
 
 def _beside(path: Path) -> Path:

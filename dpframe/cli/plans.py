@@ -101,7 +101,7 @@ def _holds_a_plan(path: Path) -> bool:
         found = json.loads(path.read_bytes())
     except (OSError, RecursionError, ValueError):
         return False
-    return isinstance(found, dict) and "schema_version" in found
+    return isinstance(found, dict) and found.keys() >= {"schema_version", "fingerprint", "plan"}
 
 
 def _add_diff(commands: Any) -> None:

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 from dpframe.core.exact import Number, as_given, exact, nearest, show
-from dpframe.errors import InvalidBudget
+from dpframe.errors import InvalidBounds, InvalidBudget
 from dpframe.sealed import all_sealed
 
 
@@ -29,6 +29,8 @@ def amount(value: object, name: str) -> Fraction:
         number = exact(value)
     except (TypeError, ValueError, ZeroDivisionError):
         raise _wrong_amount("must be a finite number", value, name) from None
+    except InvalidBounds as error:
+        raise InvalidBudget(f"{name} is {error.what}", remedy=error.remedy) from None
     if number < 0:
         raise _wrong_amount("must not be negative", value, name)
     return number

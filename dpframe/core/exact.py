@@ -11,6 +11,12 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import TypeAlias
 
+from dpframe.errors import InvalidBounds
+
+_DIGITS = 4_000
+"""Of a number, and its exponent, at most: ``1e9999999999`` would take a thousand million."""
+_ABSURD = "a number of absurd size"
+
 Number: TypeAlias = "int | float | str | Decimal | Fraction"
 
 
@@ -25,14 +31,16 @@ def exact(value: object) -> Fraction:
     Raises
     ------
     ValueError
-        For NaN, an infinity, or text that is not a number.
+        For NaN, an infinity, text that is not a number, and numbers of absurd size.
     TypeError
         For anything else, booleans included.
+    InvalidBounds
+        For a whole number or fraction of absurd size, which Python does not even write.
     """
     if isinstance(value, bool):
         raise TypeError("a boolean is not a number here")
     if isinstance(value, (int, Fraction)):
-        return Fraction(value)
+        return _sensible(Fraction(value))
     if isinstance(value, float):
         if not math.isfinite(value):
             raise ValueError("not a finite number")
@@ -40,12 +48,25 @@ def exact(value: object) -> Fraction:
     if isinstance(value, Decimal):
         if not value.is_finite():
             raise ValueError("not a finite number")
+        _, digits, exponent = value.as_tuple()
+        if len(digits) > _DIGITS or abs(int(exponent)) > _DIGITS:
+            raise ValueError(_ABSURD)
         return Fraction(value)
     if isinstance(value, str):
-        return Fraction(value.strip())
+        text = value.strip()
+        power = text.lower().partition("e")[2].replace("_", "").strip("+-")
+        if len(text) > _DIGITS or len(power) > 9 or (power.isdigit() and int(power) > _DIGITS):
+            raise ValueError(_ABSURD)
+        return Fraction(text)
     if hasattr(value, "item") and getattr(value, "shape", None) == ():  # a NumPy scalar
         return exact(value.item())  # pyright: ignore[reportAttributeAccessIssue]
     raise TypeError(f"{type(value).__name__} is not a number")
+
+
+def _sensible(number: Fraction) -> Fraction:
+    if max(number.numerator.bit_length(), number.denominator.bit_length()) > 4 * _DIGITS:
+        raise InvalidBounds(_ABSURD, remedy="write a number that can be read")
+    return number
 
 
 def nearest(value: Fraction) -> float:

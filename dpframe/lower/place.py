@@ -11,10 +11,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.aggregates.part import CellCounts, Table
+from dpframe.errors import EngineError
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
 from dpframe.lower.engine import Chooser, dry_run, require_runs, run, run_choosing
 from dpframe.lower.engines.engine import Engine
+from dpframe.rows.failures import FAILURES
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +47,22 @@ class Place:
         """Run the query on empty frames, so that what the engine refuses it refuses now."""
         dry_run(relation, groups, tables, self.schemas, self.data, self.engine)
 
+    def require_same_columns(self) -> None:
+        """Refuse data that no longer have the columns that they were protected with.
+
+        Raises
+        ------
+        EngineError
+            When they have others, or cannot be read any more.
+        """
+        for token, data in self.data.items():
+            try:
+                now = self.engine.schema_now(data)
+            except FAILURES:
+                raise _changed("cannot be read any more") from None
+            if now is not None and dict(now) != dict(self.schemas[token]):
+                raise _changed("no longer has the columns that it was protected with")
+
     def run(
         self, relation: Relation, groups: Groups | None, tables: Sequence[Table]
     ) -> dict[Table, CellCounts]:
@@ -56,3 +74,10 @@ class Place:
     ) -> tuple[dict[Table, CellCounts], Groups, NDArray[np.int64] | None]:
         """The exact tables of groups that nobody listed, and which of them appear."""
         return run_choosing(relation, groups, tables, self.data, chooser, self.engine)
+
+
+def _changed(what: str) -> EngineError:
+    return EngineError(
+        f"the protected frame {what}; nothing was charged",
+        remedy="look at its files, and protect it again",
+    )

@@ -85,8 +85,13 @@ def _dynamic(node: Mapping[str, Any]) -> Literal:
             raise _not_a_scalar()
 
 
+def _whole(value: int | bytes) -> int:
+    """A whole number; 128 bits are bytes where there are no larger numbers."""
+    return int.from_bytes(value, "big", signed=True) if isinstance(value, bytes) else int(value)
+
+
 def _int64(value: int | bytes) -> int:
-    number = int.from_bytes(value, "big", signed=True) if isinstance(value, bytes) else int(value)
+    number = _whole(value)
     if not _INT64[0] <= number <= _INT64[1]:
         raise UnsupportedOperation(
             f"the constant {number} does not fit in Int64",
@@ -132,10 +137,10 @@ def _scalar(node: Mapping[str, Any]) -> Literal | Values:
             raise _not_a_scalar()
 
 
-def _decimal(digits: int, *parameters: int) -> Literal:
+def _decimal(digits: int | bytes, *parameters: int) -> Literal:
     """A decimal from its digits and its scale; the oldest Polars leaves out the precision."""
     precision, scale = parameters if len(parameters) == 2 else (38, parameters[0])
-    return _decimal_literal(digits, DType("Decimal", precision=precision, scale=scale))
+    return _decimal_literal(_whole(digits), DType("Decimal", precision=precision, scale=scale))
 
 
 def _decimal_literal(digits: int, dtype: DType) -> Literal:
@@ -187,6 +192,8 @@ def single(values: Values) -> Literal:
 def from_physical(value: int, dtype: DType) -> Literal:
     """A temporal constant from its physical units."""
     try:
+        if not _INT64[0] <= value <= _INT64[1]:
+            raise OverflowError
         if dtype.name == "Date":
             return Literal(date(1970, 1, 1) + timedelta(days=value), dtype)
         micros, rest = divmod(value * 10**6, dtype.units_per_second)
@@ -231,8 +238,8 @@ def to_physical(value: Scalar, dtype: DType) -> int | None:
     """A temporal constant in its physical units."""
     match value:
         case datetime():
-            naive = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
-            micros = (naive - _EPOCH) // timedelta(microseconds=1)
+            since = value.replace(tzinfo=None) - _EPOCH - (value.utcoffset() or timedelta(0))
+            micros = since // timedelta(microseconds=1)
         case date():
             return (value - _EPOCH.date()).days
         case timedelta():

@@ -31,6 +31,7 @@ from dpframe.parse.messagepack import decode
 from dpframe.parse.names import output_name
 from dpframe.parse.selectors import expand, unknown_column
 from dpframe.parse.size import MAX_DEPTH, MAX_NODES, TooLargeError, serialised, too_large
+from dpframe.rows.failures import FAILURES, unexpected
 
 _BINARY = {
     "Plus": "add",
@@ -98,6 +99,8 @@ def read(
         raise too_large(what) from None
     except DPFrameError as error:
         raise error.at(_where(parsed, text, what)) from None
+    except FAILURES as error:
+        raise unexpected("read", error).at(_where(parsed, text, what)) from None
 
 
 def _as_expression(value: Any, what: str) -> pl.Expr:

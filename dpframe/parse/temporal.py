@@ -83,7 +83,10 @@ def _zoned_constant(source: Literal, zone: str | None, ambiguous: Tree) -> Liter
 def _is_plain(moment: datetime) -> bool:
     """Whether a wall time exists in its zone, and once only."""
     other = moment.replace(fold=1 - moment.fold)
-    back = moment.astimezone(UTC).astimezone(moment.tzinfo)
+    try:
+        back = moment.astimezone(UTC).astimezone(moment.tzinfo)
+    except OverflowError:  # the other zone's year is none of Python's
+        return False
     return moment.utcoffset() == other.utcoffset() and back.replace(fold=moment.fold) == moment
 
 

@@ -59,6 +59,10 @@ _EXACT = re.compile(r"-?[0-9]+(/[0-9]+)?")
 MEASURES: dict[str, type[Budget]] = {m.measure: m for m in (PureDP, ApproxDP, ZCDP, GDP)}
 
 
+_LARGEST = 2**63
+"""Of a whole number that counts or indexes something."""
+
+
 class Malformed(Exception):
     """What is read is not what was written; says where."""
 
@@ -104,7 +108,7 @@ def decode(hint: Any, data: Any, where: str) -> Any:
     if hint is Any:  # a definition, which is JSON
         return data
     if hint in (bool, int, str, float, types.NoneType):
-        if type(data) is not hint:
+        if type(data) is not hint or (hint is int and abs(data) > _LARGEST):
             raise Malformed(where)
         return data
     if isinstance(hint, type) and issubclass(hint, Budget):

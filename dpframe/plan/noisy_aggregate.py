@@ -22,6 +22,8 @@ from dpframe.mechanisms import (
 )
 from dpframe.mechanisms.events import events_of
 
+_MOST_EVENTS = 10**6
+
 
 @dataclass(frozen=True, slots=True)
 class NoisyAggregate:
@@ -125,7 +127,19 @@ class NoisyAggregate:
 
     @property
     def events(self) -> tuple[AnyEvent, ...]:
-        """What it does, for `dpframe.accounting`; roots are rounded towards more privacy loss."""
+        """What it does, for `dpframe.accounting`; roots are rounded towards more privacy loss.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When there are too many to be listed.
+        """
+        if self.repeats > _MOST_EVENTS:
+            raise UnsupportedOperation(
+                f"one individual meets the mechanism of {self.name!r} {self.repeats} times, more "
+                f"than the {_MOST_EVENTS} events that are listed",
+                remedy="count the cost of one with its law, times their number",
+            )
         ranges = () if self.scores is None else self.scores.groups
         return events_of(self.law, self.exact, ranges, self.repeats)
 

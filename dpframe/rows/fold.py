@@ -7,6 +7,7 @@ import polars as pl
 from dpframe.core.domain import Columns, Domain
 from dpframe.core.tree import Call, Column, Literal, Tree
 from dpframe.errors import DPFrameError, UnknownColumn, UnsupportedOperation
+from dpframe.rows.failures import FAILURES, unexpected
 from dpframe.rows.literal import literal_domain, literal_lower, literal_words
 from dpframe.rows.operation import Namespace, RowOperation
 from dpframe.rows.registry import BY_NAME
@@ -31,6 +32,15 @@ def domain(tree: Tree, columns: Columns) -> Domain:
     UnsupportedOperation
         When an operation is not defined for the types it meets.
     """
+    try:
+        return _domain(tree, columns)
+    except DPFrameError:
+        raise
+    except FAILURES as error:
+        raise unexpected("planned", error) from None
+
+
+def _domain(tree: Tree, columns: Columns) -> Domain:
     match tree:
         case Column(name):
             found = columns.get(name)
@@ -50,7 +60,7 @@ def domain(tree: Tree, columns: Columns) -> Domain:
         case Literal():
             return literal_domain(tree)
         case Call(op, args, _):
-            domains = [domain(arg, columns) for arg in args]
+            domains = [_domain(arg, columns) for arg in args]
             try:
                 return operation(op).domain(domains, tree.params)
             except DPFrameError as error:
@@ -94,7 +104,12 @@ def _encloses(text: str) -> bool:
 
 def lower(tree: Tree, columns: Columns, ns: Namespace = pl) -> pl.Expr:
     """The tree as a total, row-wise expression of the engine behind `ns`."""
-    return _lowered(tree, columns, ns)[0]
+    try:
+        return _lowered(tree, columns, ns)[0]
+    except DPFrameError:
+        raise
+    except FAILURES as error:
+        raise unexpected("lowered", error) from None
 
 
 def _lowered(tree: Tree, columns: Columns, ns: Namespace) -> tuple[pl.Expr, Domain]:

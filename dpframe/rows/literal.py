@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 
@@ -27,8 +27,8 @@ def physical(value: Scalar, dtype: DType) -> Fraction | None:
         case float():
             return Fraction(value) if math.isfinite(value) else None
         case datetime():
-            naive = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
-            micros = (naive - _EPOCH) // timedelta(microseconds=1)
+            since = value.replace(tzinfo=None) - _EPOCH - (value.utcoffset() or timedelta(0))
+            micros = since // timedelta(microseconds=1)
             if dtype.name == "Date":
                 return Fraction(micros // 86_400_000_000)
             return Fraction(micros * dtype.units_per_second, 10**6)

@@ -29,9 +29,8 @@ _SIMPLE: dict[str, Any] = {
         "Time",
         "Null",
         "Binary",
-        "Categorical",
     )
-}
+} | {"Categorical": pl.Categorical()}  # a schema takes no type of which parameters are missing
 
 
 def from_polars(dtype: Any) -> DType:

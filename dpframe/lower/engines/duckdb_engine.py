@@ -194,6 +194,9 @@ class DuckDBEngine(Engine):
         self.require_settings()
         return self.frame(data.limit(0))
 
+    def schema_now(self, data: Any) -> pl.Schema | None:
+        return pl.Schema(self.schema_of(data))
+
     def collect(
         self, frames: Sequence[EngineFrame], *, rehearsed: bool = False
     ) -> list[pl.DataFrame]:

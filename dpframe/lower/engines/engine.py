@@ -39,6 +39,12 @@ class Engine(ABC):
     def collect(self, frames: Sequence[Any], *, rehearsed: bool = False) -> list[pl.DataFrame]:
         """The results of lowered queries; `rehearsed` when their frames have no rows."""
 
+    def schema_now(self, data: Any) -> pl.Schema | None:
+        """The columns that the data have now, where that is known without reading a row and no row
+        decides it; else None.
+        """
+        return None
+
     @property
     def is_accepted(self) -> bool:
         """Whether the session was found to compute what Polars does."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from io import BytesIO
 from typing import Any, Literal, TypeAlias
 
 import polars as pl
@@ -11,12 +12,19 @@ import polars as pl
 from dpframe.errors import UnsupportedOperation
 from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.forked import mark_used, require_threads
+from dpframe.rows.failures import FAILURES
 from dpframe.rows.operation import Namespace
 
 Executor: TypeAlias = "Callable[[pl.LazyFrame], pl.DataFrame]"
 PolarsMode: TypeAlias = 'Literal["auto", "in-memory", "streaming", "gpu"] | Executor'
 
 _MODES = ("auto", "in-memory", "streaming", "gpu")
+
+
+_SCANS = re.compile(r"^\s*(DF|\w+(?= SCAN)) ", re.MULTILINE)
+"""What a plan reads from."""
+_TYPED = {"parquet", "ipc"}
+"""Files that say the types of their columns; those of text follow from rows."""
 
 
 def _optimizations() -> pl.QueryOptFlags:
@@ -70,6 +78,17 @@ class PolarsEngine(Engine):
 
     def empty(self, data: Any, schema: pl.Schema) -> pl.LazyFrame:
         return pl.LazyFrame(schema=schema)
+
+    def schema_now(self, data: pl.LazyFrame) -> pl.Schema | None:
+        """Polars keeps what it knew of files, so they are looked at through a copy of the plan."""
+        kinds = _SCANS.findall(data.clone().explain(optimized=False))
+        if not kinds or not {kind.lower() for kind in kinds} <= _TYPED:
+            return None
+        try:
+            written = data.clone().serialize()
+        except FAILURES:  # a function of Python that cannot be written
+            return None
+        return pl.LazyFrame.deserialize(BytesIO(written)).collect_schema()
 
     def collect(
         self, frames: Sequence[pl.LazyFrame], *, rehearsed: bool = False
