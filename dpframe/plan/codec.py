@@ -108,7 +108,7 @@ def decode(hint: Any, data: Any, where: str) -> Any:
     if hint is Any:  # a definition, which is JSON
         return data
     if hint in (bool, int, str, float, types.NoneType):
-        if type(data) is not hint or (hint is int and abs(data) > _LARGEST):
+        if type(data) is not hint or (isinstance(data, int) and abs(data) > _LARGEST):
             raise Malformed(where)
         return data
     if isinstance(hint, type) and issubclass(hint, Budget):

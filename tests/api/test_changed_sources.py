@@ -63,7 +63,7 @@ def test_columns_of_frames_in_memory_and_of_functions_stay(tmp_path: Path) -> No
     for frame in (
         BEFORE,
         BEFORE.lazy(),
-        pl.scan_parquet(path).map_batches(lambda f: f, schema=BEFORE.schema),
+        pl.scan_parquet(path).map_batches(lambda f: f, projection_pushdown=False),
         pl.concat([pl.scan_parquet(path), BEFORE.lazy()]),
     ):
         session = dp.Session(epsilon=1)
