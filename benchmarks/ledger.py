@@ -16,6 +16,7 @@ import argparse
 import os
 import sqlite3
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -26,8 +27,10 @@ import psycopg
 
 import dpframe as dp
 from dpframe.ledger.chain import row_of
+from dpframe.ledger.checkpoints import is_due, state_of
 from dpframe.ledger.record import COLUMNS, Draft, Head
 from dpframe.ledger.stored import StoredLedger
+from dpframe.ledger.witness import Seen, Witness
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -64,9 +67,11 @@ def measure(place: Place, past: int) -> None:
     del empty
     fill(place, past)
     print(f"with {past} past spends:")
-    started = time.perf_counter()
+    print(f"  open in a new process         {alone(place)}", end="")
     ledger = opened(place)
-    print(f"  open and verify everything    {1e3 * (time.perf_counter() - started):9.2f} ms")
+    started = time.perf_counter()
+    ledger.verify()
+    print(f"  verify everything             {1e3 * (time.perf_counter() - started):9.2f} ms")
     print(f"  filter check, allowed         {check(ledger):9.3f} ms")
     print(f"  filter check, refused         {refuse(ledger):9.3f} ms")
     print(f"  spends                        {spends(ledger):9.0f} per second")
@@ -138,19 +143,20 @@ def raw_commits(place: str) -> float:
 
 
 def fill(place: Place, past: int) -> None:
-    """Past spends in one commit."""
+    """Past spends in one commit, with the checkpoints that belong between them."""
     chain = store_at(place).read()
-    rows = []
+    rows: list[tuple[object, ...]] = []
+
+    def add(draft: Draft) -> int:
+        chain.extend(record := chain.next(draft))
+        rows.append(row_of(record))
+        return record.seq
+
     for _ in range(past):
-        for act in ("charged", "released"):
-            charged = act == "charged"
-            draft = (
-                Draft("default", "charged", None, FINGERPRINT, UNIT, COST)
-                if charged
-                else Draft("default", "released", refers=chain.length)
-            )
-            chain.extend(record := chain.next(draft))
-            rows.append(row_of(record))
+        if is_due(chain):
+            add(Draft("", "checkpoint", why=state_of(chain, chain.seal)))
+        number = add(Draft("default", "charged", None, FINGERPRINT, UNIT, COST))
+        add(Draft("default", "released", refers=number))
     if not isinstance(place, Path):
         fill_server(place, rows, chain.head())
         return
@@ -161,6 +167,9 @@ def fill(place: Place, past: int) -> None:
     connection.execute("UPDATE head SET seq=?, hash=?, seal=?", (head.seq, head.hash, head.seal))
     connection.commit()
     connection.close()
+    witness = Witness(Path(f"{place}.head"), chain.seal, alone=True)
+    with witness.open() as file:
+        witness.write(file, Seen(chain.length, chain.tip, chain.identity))
 
 
 def fill_server(url: str, rows: list[tuple[object, ...]], head: Head) -> None:
@@ -173,6 +182,24 @@ def fill_server(url: str, rows: list[tuple[object, ...]], head: Head) -> None:
             "UPDATE dpframe_ledger.head SET seq=%s, hash=%s, seal=%s",
             (head.seq, head.hash, head.seal),
         )
+
+
+def alone(place: Place) -> str:
+    """Opening in a process of its own: seconds, and by how much its memory grows."""
+    program = (
+        "import resource, sys, time\n"
+        "from pathlib import Path\n"
+        "from benchmarks.ledger import opened\n"
+        "memory = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024\n"
+        "place = Path(sys.argv[1]) if '://' not in sys.argv[1] else sys.argv[1]\n"
+        "before, started = memory(), time.perf_counter()\n"
+        "opened(place)\n"
+        "print(f'{1e3 * (time.perf_counter() - started):9.2f} ms, '\n"
+        "      f'{memory() - before:.0f} MB more')\n"
+    )
+    command = [sys.executable, "-c", program, str(place)]
+    root = Path(__file__).parents[1]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
 
 
 def median(work: Callable[[], object]) -> float:
