@@ -353,3 +353,19 @@ def test_killed_at_every_line_of_a_charge_with_a_checkpoint(tmp_path: Path, stri
         step += stride
         kills += 1
     assert kills > 200 // stride
+
+
+def test_a_running_process_notices_another_history_before_a_checkpoint(place: Place) -> None:
+    """One that somebody hashed again, and that has a checkpoint after what this process knows."""
+    ledger = opened(place, BUDGET)
+    ledger.charge(TENTH, "f", UNIT)
+    other = opened(place, BUDGET)
+    for _ in range(2 * EVERY):
+        other.charge(TENTH.of(0), "f", UNIT)
+    sql(place, "UPDATE records SET fingerprint = 'g' WHERE seq = 3")
+    rehashed(place, Seal(None), 3)
+    assert checkpoint_numbers(place)[-1] > 3
+    for _ in range(3):
+        with pytest.raises(dp.LedgerError, match="does not verify"):
+            ledger.charge(TENTH, "f", UNIT)
+    assert opened(place, BUDGET).spent == TENTH  # only a key prevents that

@@ -22,6 +22,7 @@ from dpframe.ledger.sqlite.store import SqliteStore
 from dpframe.ledger.sqlite.tables import SqliteTables
 from dpframe.ledger.store import Store
 from dpframe.ledger.stored import StoredLedger
+from dpframe.ledger.witness import Witness
 from tests.ledger.ledgers import (
     TENTH,
     UNIT,
@@ -398,3 +399,23 @@ def test_two_at_once_cannot_both_be_spent(path: Path, there: Place, key: str | N
     assert codes
     assert set(codes) == {1}
     assert opened(there, key=key).spent == opened(path, key=key).spent == dp.PureDP("0.3")
+
+
+def test_no_record_follows_the_one_that_a_ledger_was_moved_by(path: Path, key: str | None) -> None:
+    """Whoever sealed it."""
+    there = path.parent / "there" / "budget.db"
+    there.parent.mkdir()
+    moved(path, there, key)
+    with pytest.raises(dp.LedgerError, match="written after the ledger had been moved"):
+        store_at(path, key).read().next(Draft("default", "charged", amount=TENTH))
+
+
+def test_a_head_file_of_a_ledger_that_was_only_begun_is_refused(
+    path: Path, key: str | None
+) -> None:
+    """It names no record that could be compared."""
+    beside = Path(f"{path}.head")
+    beside.unlink()
+    Witness(beside, Seal(key), alone=True).begin("0" * 32)
+    with pytest.raises(dp.LedgerError, match="is of another ledger"):
+        opened(path, key=key)
