@@ -390,28 +390,3 @@ def _line(row: tuple[Any, ...]) -> bytes:
 def row_of(record: Record) -> tuple[object, ...]:
     """A record's values in the order of `COLUMNS`."""
     return tuple(getattr(record, column) for column in COLUMNS)
-
-
-def require_here(chain: Chain) -> None:
-    """Refuse to write to a ledger that goes on elsewhere.
-
-    Raises
-    ------
-    LedgerError
-        With where it went.
-    """
-    if chain.moved is not None:
-        raise LedgerError(
-            f"the ledger was moved to {chain.moved.why} on {chain.moved.time[:10]}",
-            remedy="use it there; this one can only be read",
-        )
-
-
-def unwitnessed(chain: Chain, name: str) -> LedgerError:
-    """The refusal of a ledger without its head file: a copy has none."""
-    return LedgerError(
-        f"the ledger does not verify: it has {chain.length} records, and its head file {name!r} is "
-        "missing, as with a copy",
-        remedy="put both files in place; if the head file is lost, and this is no copy, an owner "
-        "can accept the ledger as it is, on record: `dpframe ledger adopt`",
-    )

@@ -8,8 +8,9 @@ from contextlib import ExitStack
 from typing import Any
 
 from dpframe.errors import LedgerError
-from dpframe.ledger.chain import Chain, rekeying, require_here
+from dpframe.ledger.chain import Chain, rekeying
 from dpframe.ledger.record import Draft, Head, Record, Seal, plain_text, sealed
+from dpframe.ledger.standing import require_here
 from dpframe.ledger.store import Store
 from dpframe.ledger.tables import Tables, rows_after
 

@@ -24,9 +24,10 @@ from datetime import UTC, datetime
 from typing import Any, BinaryIO, ClassVar
 
 from dpframe.errors import DPFrameError, LedgerError
-from dpframe.ledger.chain import Chain, broken, require_here, unwitnessed
+from dpframe.ledger.chain import Chain, broken
 from dpframe.ledger.checkpoints import EVERY, is_due, state_of
 from dpframe.ledger.record import Draft, Head, Record, Seal, sealed
+from dpframe.ledger.standing import require_here, unwitnessed
 from dpframe.ledger.tables import STEP, Tables, rows_after
 from dpframe.ledger.turns import Turn
 from dpframe.ledger.witness import Seen, Witness

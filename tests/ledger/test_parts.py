@@ -136,10 +136,10 @@ class Interrupted(MemoryLedger):
         super().__init__(budget)
         self.after, self.broken = after, False
 
-    def charge(self, cost: Budget, fingerprint: str, unit: str | None = None) -> int:
+    def charge(self, cost: Budget, fingerprint: str, *rest: Any) -> int:
         if self.broken and not self.after:
             raise KeyboardInterrupt
-        number = super().charge(cost, fingerprint, unit)
+        number = super().charge(cost, fingerprint, *rest)
         if self.broken:
             raise KeyboardInterrupt
         return number

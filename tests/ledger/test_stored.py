@@ -82,10 +82,10 @@ def test_amounts_are_stored_as_exact_fractions(place: Place) -> None:
 
 def test_an_amount_that_is_too_long_is_refused(place: Place) -> None:
     with pytest.raises(dp.LedgerError, match="digits"):
-        opened(place, dp.PureDP("1e5000"))
+        opened(place, dp.PureDP(Fraction(10**4100)))
     ledger = opened(place)
     with pytest.raises(dp.LedgerError, match="digits"):
-        ledger.charge(dp.PureDP("1e-4100"), "f")
+        ledger.charge(dp.PureDP(Fraction(1, 10**4100)), "f")
     assert ledger.entries == ()
 
 
