@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import polars as pl
+from polars.expr.whenthen import ChainedThen, Then
 
 from dpframe.core.domain import Columns, Domain
 from dpframe.core.tree import Call, Column, Literal, Tree
@@ -123,4 +124,17 @@ def _lowered(tree: Tree, columns: Columns, ns: Namespace) -> tuple[pl.Expr, Doma
         lowered.append(expression)
         domains.append(known)
     found, params = operation(tree.op), tree.params
-    return found.lower(ns, lowered, domains, params), found.domain(domains, params)
+    made = found.lower(ns, lowered, domains, params)
+    return _in_given_order(made), found.domain(domains, params)
+
+
+def _in_given_order(expression: pl.Expr) -> pl.Expr:
+    """The expression, of a class with which Python keeps the order of two operands.
+
+    `when(...).then(...)` is of a subclass of `Expr`, and Python turns `a == b` and `a < b` round
+    where only `b` is. A constant that an operation put second comes first then, and Polars compares
+    a constant with a column kept as one value in one row, not in all: a filter keeps that row.
+    """
+    if isinstance(expression, Then | ChainedThen):
+        return expression.otherwise(None)
+    return expression
