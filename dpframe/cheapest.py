@@ -9,7 +9,7 @@ from dpframe import pipeline
 from dpframe.aggregates.query import Query
 from dpframe.choose import Split
 from dpframe.core.budget import Budget
-from dpframe.core.exact import Number, exact
+from dpframe.core.exact import Number, as_given, exact
 from dpframe.errors import InvalidBounds, InvalidBudget
 
 _CONFIDENCE = Fraction(95, 100)
@@ -53,7 +53,7 @@ def cheapest(
     """
     if not isinstance(wanted, Mapping):
         raise InvalidBounds(
-            f"an accuracy is given by output, not as {wanted!r}",
+            f"an accuracy is given by output, not as {as_given(wanted)}",
             where="accuracy",
             remedy='write for example accuracy={"len": 50}',
         )
@@ -87,7 +87,7 @@ def _positive(name: str, error: Number) -> Fraction:
         value = Fraction(0)
     if value <= 0:
         raise InvalidBounds(
-            f"the error of {name!r} must be a number above 0, not {error!r}",
+            f"the error of {name!r} must be a number above 0, not {as_given(error)}",
             where="accuracy",
             remedy='write for example accuracy={"len": 50}',
         )

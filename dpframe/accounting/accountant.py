@@ -55,7 +55,8 @@ class Accountant(ABC):
         for event in self.counts:
             if not isinstance(event, Event):
                 raise InvalidBudget(
-                    f"{event!r} is not an event", remedy="for example accounting.LaplaceEvent(10)"
+                    f"{as_given(event)} is not an event",
+                    remedy="for example accounting.LaplaceEvent(10)",
                 )
             if not self._covers(event):
                 raise UnsupportedOperation(

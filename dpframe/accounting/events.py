@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, Final, Self, TypeAlias, cast
 
-from dpframe.core.exact import Number, exact, show
+from dpframe.core.exact import Number, as_given, exact, show
 from dpframe.errors import InvalidBudget
 
 __all__ = [
@@ -108,7 +108,7 @@ class Event:
     def _wrong(self, what: str, name: str, value: object) -> InvalidBudget:
         return InvalidBudget(
             what,
-            where=f"{type(self).__name__}({name}={value!r})",
+            where=f"{type(self).__name__}({name}={as_given(value)})",
             remedy=f"write for example {name}={'1e-8' if name == 'delta' else '1'}",
         )
 

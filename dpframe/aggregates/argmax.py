@@ -32,6 +32,7 @@ from dpframe.aggregates.statistics import (
     ValueCount,
 )
 from dpframe.aggregates.values import bounds_of, numeric_value, show_value
+from dpframe.core.exact import as_given
 from dpframe.core.grid import grid_for
 from dpframe.core.sensitivity import Contribution, ExactSensitivity, additive_sensitivity
 from dpframe.core.spread import Spread
@@ -302,7 +303,7 @@ def _categories(request: Request, scope: Scope) -> CategoryCells:
     where = f"{words(request.tree)}.dp_argmax(candidates=...)"
     if isinstance(candidates, str) or not hasattr(candidates, "__iter__"):
         raise InvalidBounds(
-            f"candidates must be a list or a frame, not {candidates!r}",
+            f"candidates must be a list or a frame, not {as_given(candidates)}",
             where=where,
             remedy='write for example candidates=["a", "b"]',
         )

@@ -15,6 +15,7 @@ from dpframe.aggregates.request import Request, Scope
 from dpframe.aggregates.statistics import DistinctCount, ValueCount
 from dpframe.aggregates.unit_statistics import UnitCount, UnitRows
 from dpframe.core.domain import Columns
+from dpframe.core.exact import as_given
 from dpframe.core.tree import Column, Tree
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.fold import domain, words
@@ -106,7 +107,7 @@ def _most(request: Request) -> int:
         case (0, int() as most) if not isinstance(most, bool) and 0 < most < 2**31:
             return most
     raise InvalidBounds(
-        f"the bounds of a count are 0 and a positive whole number, not {bounds!r}",
+        f"the bounds of a count are 0 and a positive whole number, not {as_given(bounds)}",
         where=f'{request.name}: dp_count(per="unit", bounds=...)',
         remedy='write dp.count(per="unit", bounds=(0, 10))',
     )

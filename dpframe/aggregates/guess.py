@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from dpframe.core.exact import exact
+from dpframe.core.exact import as_given, exact
 from dpframe.errors import InvalidBounds
 
 __all__ = ["Guess", "guess_of"]
@@ -113,7 +113,7 @@ def _number(name: str, item: object) -> float:
 def _refused(name: str, item: object) -> InvalidBounds:
     least = "" if name == "mean" else " that is not negative"
     return InvalidBounds(
-        f"a guess of a {name} is a finite number{least}, and {item!r} is not",
+        f"a guess of a {name} is a finite number{least}, and {as_given(item)} is not",
         where=name if name == "count" else "guess",
         remedy="write count=1000" if name == "count" else _REMEDY,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -18,7 +19,7 @@ from dpframe.aggregates.request import Request, Scope
 from dpframe.aggregates.statistics import RowCount
 from dpframe.aggregates.values import bounds_of, number_of, numeric_value, scalar_of
 from dpframe.core.domain import Domain, Scalar
-from dpframe.core.exact import show
+from dpframe.core.exact import as_given, nearest, show
 from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds, MissingKeys, UnsupportedOperation
 from dpframe.rows.fold import domain, words
@@ -105,7 +106,7 @@ class Histogram(Aggregate):
         where = f"{words(request.tree)}.dp_histogram(...)"
         if isinstance(bins, str) or not isinstance(bins, Iterable):
             raise InvalidBounds(
-                f"bins must be a number or a list, not {bins!r}",
+                f"bins must be a number or a list, not {as_given(bins)}",
                 where=where,
                 remedy="write for example bins=[0, 10, 20], or bins=10 with known bounds",
             )
@@ -199,6 +200,10 @@ def _equal_bins(request: Request, found: Domain, bins: int, other: bool) -> BinC
 
 
 def _increasing(edges: tuple[Fraction, ...], where: str) -> tuple[Fraction, ...]:
+    if any(math.isinf(nearest(edge)) for edge in edges):
+        raise InvalidBounds(
+            "an edge is too large for Float64", where=where, remedy="write a smaller edge"
+        )
     if len(edges) < 2 or any(a >= b for a, b in itertools.pairwise(edges)):
         raise InvalidBounds(
             "edges must be at least two and strictly increasing",

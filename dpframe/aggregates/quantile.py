@@ -25,7 +25,7 @@ from dpframe.aggregates.values import (
     whole_series,
 )
 from dpframe.core.dtypes import DType
-from dpframe.core.exact import exact, show
+from dpframe.core.exact import as_given, exact, show
 from dpframe.core.sensitivity import Contribution, ExactSensitivity, additive_sensitivity
 from dpframe.errors import InvalidBounds
 from dpframe.rows.fold import domain, words
@@ -261,7 +261,7 @@ def _chosen(
 
 def _quantiles(request: Request, value: Value) -> tuple[Fraction, ...]:
     given = request.parameters["q"]
-    where = f"{words(value.tree)}.dp_quantile({given!r})"
+    where = f"{words(value.tree)}.dp_quantile({as_given(given)})"
     found = []
     for q in given if isinstance(given, tuple) else (given,):
         try:
@@ -270,7 +270,7 @@ def _quantiles(request: Request, value: Value) -> tuple[Fraction, ...]:
             number = Fraction(-1)
         if not 0 <= number <= 1 or number.denominator > 10**6:
             raise InvalidBounds(
-                f"a quantile must lie between 0 and 1 with at most six decimals, not {q!r}",
+                f"a quantile must lie between 0 and 1 with at most six decimals, not {as_given(q)}",
                 where=where,
                 remedy="write for example 0.5 for the median",
             )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpframe.core.domain import Domain, Scalar
 from dpframe.core.dtypes import DType
-from dpframe.core.exact import exact, show
+from dpframe.core.exact import as_given, exact, show
 from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds, UnboundedSensitivity, UnsupportedOperation
 from dpframe.rows.fold import words
@@ -25,6 +26,7 @@ from dpframe.rows.literal import physical
 from dpframe.rows.operation import Namespace
 from dpframe.rows.polars_dtypes import to_polars
 
+_NO_MOMENTS = (int, float, str, Decimal)
 _DAY = Fraction(24 * 3600 * 10**9)
 _CALENDAR = (-62_135_596_800, 253_402_300_799)
 """Seconds since 1970 of the first and the last of Python's calendar."""
@@ -156,7 +158,9 @@ def pair(bounds: object, dtype: DType, where: str) -> tuple[Fraction, Fraction]:
     listed = isinstance(bounds, Collection) and not isinstance(bounds, (str, Set, Mapping))
     ends: list[Any] = list(bounds) if listed else []  # type: ignore[call-overload]
     if len(ends) != 2:
-        raise InvalidBounds(f"{bounds!r} is not a pair of bounds", where=where, remedy=remedy)
+        raise InvalidBounds(
+            f"{as_given(bounds)} is not a pair of bounds", where=where, remedy=remedy
+        )
     return number_of(ends[0], dtype, where), number_of(ends[1], dtype, where)
 
 
@@ -169,10 +173,10 @@ def number_of(scalar: object, dtype: DType, where: str) -> Fraction:
         When it is NaN, infinite, or not a value of that type.
     """
     if dtype.is_temporal:
-        number = physical(scalar, dtype) if not isinstance(scalar, (int, float, str)) else None  # type: ignore[arg-type]
+        number = None if isinstance(scalar, _NO_MOMENTS) else physical(scalar, dtype)  # type: ignore[arg-type]
         if number is None:
             raise InvalidBounds(
-                f"{scalar!r} is not a value of type {dtype}",
+                f"{as_given(scalar)} is not a value of type {dtype}",
                 where=where,
                 remedy="give Python dates, datetimes or timedeltas, as the column has",
             )
@@ -181,7 +185,7 @@ def number_of(scalar: object, dtype: DType, where: str) -> Fraction:
         return exact(int(scalar) if isinstance(scalar, bool) else scalar)
     except (TypeError, ValueError, ZeroDivisionError):
         raise InvalidBounds(
-            f"{scalar!r} is not a finite number",
+            f"{as_given(scalar)} is not a finite number",
             where=where,
             remedy="give finite numbers, for example (0, 100)",
         ) from None

@@ -9,7 +9,9 @@ import polars as pl
 
 from dpframe.api.expressions import DPExpr
 from dpframe.core.dtypes import DType
+from dpframe.core.exact import as_given
 from dpframe.errors import UnsupportedOperation
+from dpframe.rows.failures import FAILURES
 from dpframe.sealed import has_rows
 
 
@@ -32,12 +34,31 @@ def constant(value: Any, op: str) -> pl.Expr:
     """A constant as an expression."""
     try:
         return pl.lit(value)
-    except (TypeError, ValueError, OverflowError):
+    except FAILURES:
         raise UnsupportedOperation(
             f"a {type(value).__name__} is not a constant",
-            where=f"{op}({value!r})",
+            where=f"{op}({as_given(value)})",
             remedy=f"fill with a number, text, date or truth value: {op}(0)",
         ) from None
+
+
+def equality(name: str, value: Any) -> pl.Expr:
+    """The condition that a column has a value.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When the value is no constant.
+    """
+    try:
+        condition: pl.Expr = pl.col(name) == value
+    except FAILURES:
+        raise UnsupportedOperation(
+            f"a {type(value).__name__} is not a constant",
+            where=f"filter({name}={as_given(value)})",
+            remedy=f"write a number, text, date or truth value: filter({name}=0)",
+        ) from None
+    return condition
 
 
 def require_rows(items: Iterable[Any], what: str) -> None:

@@ -10,6 +10,7 @@ from dpframe.aggregates.histogram import listed_categories
 from dpframe.aggregates.values import pair
 from dpframe.api.source import Source
 from dpframe.core.domain import Domain, columns, domain_of_dtype
+from dpframe.core.exact import as_given
 from dpframe.core.interval import Interval
 from dpframe.errors import InvalidBounds, UnknownColumn
 from dpframe.rows.polars_dtypes import schema_from_polars
@@ -23,7 +24,7 @@ def declared(
     table = {n: domain_of_dtype(t) for n, t in schema_from_polars(source.schema).items()}
     for name, ends in _declarations(bounds, "bounds", "(0, 100)"):
         found = _column(table, name, "bounds")
-        where = f"protect(..., bounds={{{name!r}: {ends!r}}})"
+        where = f"protect(..., bounds={{{name!r}: {as_given(ends)}}})"
         if not found.dtype.is_ordered:
             raise InvalidBounds(
                 f"a column of type {found.dtype} has no bounds",
@@ -48,7 +49,7 @@ def declared(
         where = f"protect(..., categories={{{name!r}: ...}})"
         if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
             raise InvalidBounds(
-                f"categories are a list of values, not {values!r}",
+                f"categories are a list of values, not {as_given(values)}",
                 where=where,
                 remedy=f'write categories={{{name!r}: ["a", "b"]}}',
             )

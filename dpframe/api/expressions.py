@@ -13,13 +13,15 @@ import polars as pl
 
 from dpframe.aggregates.registry import BY_KIND
 from dpframe.aggregates.spec import PLACEHOLDER, AggregateSpec, OutputSpec
-from dpframe.core.exact import Number, exact
-from dpframe.errors import InvalidBudget, UnsupportedOperation
+from dpframe.core.exact import Number, as_given, exact
+from dpframe.errors import InvalidBounds, InvalidBudget, UnsupportedOperation
 from dpframe.parse.size import shown
+from dpframe.rows.failures import FAILURES
 from dpframe.sealed import all_sealed
 
 _COUNTER = itertools.count()
 _LONGEST = 10_000
+_MOST_WEIGHT = Fraction(10**60)
 _HOW = (
     "run it on a private frame: session.protect(frame, unit=dp.Rows()).select(...).collect("
     "epsilon=...)"
@@ -195,10 +197,10 @@ class DPExpr(pl.Expr):
         spec = self._spec
         if any(isinstance(a, (pl.Expr, pl.Series)) for a in arguments):
             raise _no_rows(f"{self._words()}.{method}(...)", method)
-        said = ", ".join(repr(a) for a in arguments)
+        said = ", ".join(map(as_given, arguments))
         try:
             post = getattr(_post_of(spec), method)(*arguments)
-        except (TypeError, ValueError, OverflowError):
+        except FAILURES:
             raise UnsupportedOperation(
                 f"{method} does not accept such arguments",
                 where=f"{self._words()}.{method}({said})",
@@ -259,20 +261,43 @@ def make(
         )
     if column is not None and not isinstance(column, pl.Expr):
         raise UnsupportedOperation(
-            f"dp_{kind} takes a column name or a Polars expression, not {column!r}",
+            f"dp_{kind} takes a column name or a Polars expression, not {as_given(column)}",
             remedy='write for example pl.col("age")',
         )
     accepted = BY_KIND[kind].mechanisms
     if mechanism not in accepted:
         raise UnsupportedOperation(
-            f"mechanism {mechanism!r} does not release a {kind}",
-            where=f"dp_{kind}(mechanism={mechanism!r})",
+            f"mechanism {as_given(mechanism)} does not release a {kind}",
+            where=f"dp_{kind}(mechanism={as_given(mechanism)})",
             remedy="use one of " + ", ".join(repr(m) for m in accepted),
         )
     said = {n: _as_pair(v) if n == "bounds" else v for n, v in parameters.items()}
+    for name, value in said.items():
+        _require_writable(value, f"dp_{kind}({name}=...)")
+    for name in ("nonnegative", "other"):
+        if name in said:
+            said[name] = _flag(said[name], f"dp_{kind}({name}=...)")
     spec = AggregateSpec(kind, column, said, _weight(weight, kind), mechanism, score)
     placeholder = f"{PLACEHOLDER}{next(_COUNTER)}"
     return DPExpr(OutputSpec({placeholder: spec}, None, "{" + placeholder + "}"))
+
+
+def _require_writable(value: object, where: str) -> None:
+    """Refuse numbers that Python does not write, so that plans and messages can show the others."""
+    try:
+        _ = repr(value)
+    except ValueError:
+        raise InvalidBounds(
+            "a number of absurd size", where=where, remedy="write a number that can be read"
+        ) from None
+
+
+def _flag(value: object, where: str) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise UnsupportedOperation(
+            f"{as_given(value)} is neither True nor False", where=where, remedy="write True"
+        )
+    return bool(value)
 
 
 def _as_pair(bounds: Any) -> Any:
@@ -289,10 +314,11 @@ def _weight(weight: Number, kind: str) -> Fraction:
         number = exact(weight)
     except (TypeError, ValueError, ZeroDivisionError):
         number = Fraction(0)
-    if number <= 0:
+    if not 1 / _MOST_WEIGHT <= number <= _MOST_WEIGHT:
+        sensible = " between 1e-60 and 1e60" if number > 0 else ""
         raise InvalidBudget(
-            f"a weight must be a positive number, not {weight!r}",
-            where=f"dp_{kind}(weight={weight!r})",
+            f"a weight must be a positive number{sensible}, not {as_given(weight)}",
+            where=f"dp_{kind}(weight={as_given(weight)})",
             remedy="write weight=2 for twice the share of the cost",
         )
     return number
@@ -330,11 +356,18 @@ def _operand(
     if not isinstance(other, (int, float, Decimal, np.number)):
         raise UnsupportedOperation(
             f"a dp result cannot be combined with a {type(other).__name__}",
-            where=f"{mine()} {symbol} {other!r}",
+            where=f"{mine()} {symbol} {as_given(other)}",
             remedy="use numbers or other dp expressions; everything else can be done after release",
         )
     number = other.item() if isinstance(other, np.number) else other
-    return {}, pl.lit(number), repr(number)
+    try:
+        return {}, pl.lit(number), repr(number)
+    except FAILURES:
+        raise UnsupportedOperation(
+            f"Polars has no such {type(number).__name__}",
+            where=f"{mine()} {symbol} {as_given(number)}",
+            remedy="use a finite number of less than 38 digits, or a float",
+        ) from None
 
 
 def _no_rows(where: str, what: str) -> UnsupportedOperation:

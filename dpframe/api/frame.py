@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from dpframe import pipeline
-from dpframe.api.arguments import column_name, constant, fills, flat, require_rows
+from dpframe.api.arguments import column_name, constant, equality, fills, flat, require_rows
 from dpframe.api.expressions import DPExpr
 from dpframe.api.functions import count
 from dpframe.api.group_by import PrivateGroupBy, asked_of
@@ -81,7 +81,7 @@ class PrivateFrame(Opaque, Shortcuts):
             When the frame has no such column.
         """
         given = flat(predicates)
-        given += [pl.col(name) == value for name, value in constraints.items()]
+        given += [equality(name, value) for name, value in constraints.items()]
         if not given:
             return self
         require_rows(given, "filter")

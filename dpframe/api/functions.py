@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import polars as pl
 
 from dpframe.api.expressions import DPExpr, aggregate_of, make
-from dpframe.core.exact import Number
+from dpframe.core.exact import Number, as_given
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.sealed import sealed
 
@@ -452,7 +452,7 @@ def argmax(
     """
     if not isinstance(k, int) or isinstance(k, bool) or k < 1:
         raise InvalidBounds(
-            f"k must be a positive whole number, not {k!r}",
+            f"k must be a positive whole number, not {as_given(k)}",
             where="dp_argmax(k=...)",
             remedy="write k=1 for the best candidate",
         )
@@ -467,9 +467,12 @@ def argmax(
 def _listed(values: Iterable[Any], what: str) -> tuple[Any, ...]:
     if isinstance(values, pl.Series):
         return tuple(values.to_list())
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+    alone = getattr(values, "ndim", 1) == 0  # an array of one number is no list
+    if alone or isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise InvalidBounds(
-            f"{values!r} is not a list of values", where=f"{what}(...)", remedy="pass a list"
+            f"{as_given(values)} is not a list of values",
+            where=f"{what}(...)",
+            remedy="pass a list",
         )
     return tuple(values)
 
@@ -477,6 +480,8 @@ def _listed(values: Iterable[Any], what: str) -> tuple[Any, ...]:
 def _ddof(ddof: int) -> int:
     if not isinstance(ddof, int) or isinstance(ddof, bool) or ddof < 0:
         raise InvalidBounds(
-            f"ddof must be a whole number from 0, not {ddof!r}", where="ddof", remedy="write ddof=1"
+            f"ddof must be a whole number from 0, not {as_given(ddof)}",
+            where="ddof",
+            remedy="write ddof=1",
         )
     return ddof

@@ -19,7 +19,7 @@ from dpframe.api.suggest import counting, share_of, suggested
 from dpframe.audit import Audit, audit
 from dpframe.choose import Split
 from dpframe.core.budget import ZCDP, ApproxDP, Budget, PureDP
-from dpframe.core.exact import Number
+from dpframe.core.exact import Number, as_given
 from dpframe.errors import InvalidBudget, UnsupportedOperation
 from dpframe.explain import Format
 from dpframe.lower.engines.polars_engine import PolarsMode
@@ -296,7 +296,7 @@ class PrivateQuery(Opaque):
         """
         if isinstance(runs, bool) or not isinstance(runs, int) or not 2 <= runs <= MOST_RUNS:
             raise UnsupportedOperation(
-                f"a simulation has between 2 and {MOST_RUNS} runs, not {runs!r}",
+                f"a simulation has between 2 and {MOST_RUNS} runs, not {as_given(runs)}",
                 where="simulate(..., runs=...)",
                 remedy="write for example runs=100",
             )

@@ -21,7 +21,7 @@ from dpframe.api.spend import Spend
 from dpframe.charge import budget_of, counted
 from dpframe.choose import Split
 from dpframe.core.budget import Budget, PureDP
-from dpframe.core.exact import Number, nearest
+from dpframe.core.exact import Number, as_given, nearest
 from dpframe.core.units import Unit, as_unit
 from dpframe.errors import InvalidBudget, LedgerError, UnsupportedOperation
 from dpframe.frames.facts import protected_facts
@@ -202,7 +202,7 @@ class Session:
             raise UnsupportedOperation(
                 f"the session protects {self._unit.kind}, and this frame would be protected as "
                 f"{who.kind}: their costs do not add up",
-                where=f"unit={unit!r}",
+                where=f"unit={as_given(unit)}",
                 remedy="open another session for another kind of unit",
             )
         source = protected_source(frame, engine, schema)

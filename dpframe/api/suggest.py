@@ -13,7 +13,7 @@ from dpframe import pipeline
 from dpframe.aggregates.query import Query
 from dpframe.api.expressions import output_of
 from dpframe.api.functions import bounds, histogram
-from dpframe.core.exact import Number, exact
+from dpframe.core.exact import Number, as_given, exact
 from dpframe.core.units import Identifier
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.frames.limit_groups import LimitGroups
@@ -91,10 +91,13 @@ def share_of(coverage: Number) -> Fraction:
     InvalidBounds
         When it does not lie between 0 and 1.
     """
-    share = exact(coverage)
+    try:
+        share = exact(coverage)
+    except (TypeError, ValueError, ZeroDivisionError):
+        share = Fraction(0)
     if not 0 < share < 1:
         raise InvalidBounds(
-            f"a share lies between 0 and 1, and {coverage!r} does not",
+            f"a share lies between 0 and 1, and {as_given(coverage)} does not",
             where="coverage",
             remedy="write for example coverage=0.95",
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from dpframe.audit.evidence import best_event, likelihood_scores, proved_epsilon
 from dpframe.audit.neighbours import Neighbours, worst_neighbours
 from dpframe.audit.outcomes import outcomes, runs_at_once
 from dpframe.core.budget import GDP, ZCDP, Budget
-from dpframe.core.exact import Number, exact, float_up, nearest
+from dpframe.core.exact import Number, as_given, exact, float_up, nearest
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Plan
 from dpframe.plots import plot_audit
@@ -156,14 +157,17 @@ def audit(prepared: pipeline.Prepared, runs: int, confidence: Number) -> Audit:
 def _checked(runs: int, confidence: Number) -> float:
     if isinstance(runs, bool) or not isinstance(runs, int) or not FEWEST_RUNS <= runs <= MOST_RUNS:
         raise UnsupportedOperation(
-            f"an audit has between {FEWEST_RUNS} and {MOST_RUNS} runs, not {runs!r}",
+            f"an audit has between {FEWEST_RUNS} and {MOST_RUNS} runs, not {as_given(runs)}",
             where="audit(runs=...)",
             remedy="write for example runs=10_000",
         )
-    found = exact(confidence)
+    try:
+        found = exact(confidence)
+    except (TypeError, ValueError, ZeroDivisionError):
+        found = Fraction(0)
     if not 0 < found < 1:
         raise UnsupportedOperation(
-            f"a confidence lies between 0 and 1, {confidence!r} does not",
+            f"a confidence lies between 0 and 1, {as_given(confidence)} does not",
             where="audit(confidence=...)",
             remedy="write for example confidence=0.95",
         )

@@ -31,7 +31,7 @@ def spend_in(
         other = "epsilon" if measure is ZCDP else "rho"
         raise InvalidBudget(
             f"the session counts in {name}, and the spend is in {other}{left}",
-            where=f"{other}={wrong}",
+            where=f"{other}={as_given(wrong)}",
             remedy=f"spend {name}=...",
         )
     if main is None:
@@ -112,7 +112,7 @@ def budget_of(
     elif rho is not None and epsilon is None:
         made = ZCDP(rho, 0 if delta is None else delta)
     elif epsilon is not None and rho is None:
-        made = ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
+        made = _approximate(epsilon, delta)
     else:
         raise InvalidBudget(
             "a session needs one budget",
@@ -124,3 +124,9 @@ def budget_of(
             f"a session's {made.currency} must be above 0", remedy="give it a budget to spend"
         )
     return made
+
+
+def _approximate(epsilon: Number, delta: Number | None) -> Budget:
+    """Approximate differential privacy, pure where delta is nothing."""
+    slack = Fraction(0) if delta is None else amount(delta, "delta")
+    return ApproxDP(epsilon, slack) if slack else PureDP(epsilon)

@@ -16,6 +16,8 @@ from dpframe.errors import InvalidBounds
 _DIGITS = 4_000
 """Of a number, and its exponent, at most: ``1e9999999999`` would take a thousand million."""
 _ABSURD = "a number of absurd size"
+_LONGEST = 200
+"""Characters of a value in a message."""
 
 Number: TypeAlias = "int | float | str | Decimal | Fraction"
 
@@ -172,8 +174,15 @@ def show(value: Fraction | int | float, digits: int = 6) -> str:
 
 
 def as_given(value: object) -> str:
-    """What a caller gave, as Python writes it, for messages."""
-    return short_exponent(repr(value)) if type(value) is float else repr(value)
+    """What a caller gave, as Python writes it, for messages. Numbers and text are cut short; what
+    may quote a frame is not, so that it can be found and taken out.
+    """
+    try:
+        text = short_exponent(repr(value)) if type(value) is float else repr(value)
+    except ValueError:  # Python does not write whole numbers of more than some thousand digits
+        return f"<{type(value).__name__} of absurd size>"
+    cut = isinstance(value, (int, str, bytes, Decimal, Fraction)) and len(text) > _LONGEST
+    return f"{text[:_LONGEST]}..." if cut else text
 
 
 def short_exponent(text: str) -> str:

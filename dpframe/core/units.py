@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from dpframe.core.exact import as_given
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.sealed import all_sealed
 
@@ -43,13 +44,14 @@ class Rows:
     def __post_init__(self) -> None:
         if self.adjacency not in ("add-remove", "change-one"):
             raise UnsupportedOperation(
-                f"there is no adjacency {self.adjacency!r}",
+                f"there is no adjacency {as_given(self.adjacency)}",
                 remedy='use dp.Rows("add-remove") or dp.Rows("change-one")',
             )
         whole = isinstance(self.contributions, int) and not isinstance(self.contributions, bool)
         if not whole or self.contributions < 1:
             raise UnsupportedOperation(
-                f"contributions must be a positive whole number, not {self.contributions!r}",
+                "contributions must be a positive whole number, not "
+                f"{as_given(self.contributions)}",
                 remedy="use dp.Rows(contributions=1) when each individual owns one row",
             )
 
@@ -93,7 +95,7 @@ class Identifier:
     def __post_init__(self) -> None:
         if not isinstance(self.column, str):
             raise UnsupportedOperation(
-                f"an identifier is the name of a column, not {self.column!r}",
+                f"an identifier is the name of a column, not {as_given(self.column)}",
                 where="dp.Identifier(...)",
                 remedy='write for example dp.Identifier("user_id")',
             )
@@ -131,7 +133,7 @@ def as_unit(unit: object) -> Unit:
             return Identifier(unit)
         case _:
             raise DPFrameError(
-                f"a privacy unit is missing: {unit!r} does not say who is protected",
+                f"a privacy unit is missing: {as_given(unit)} does not say who is protected",
                 where="unit",
                 remedy='pass unit=dp.Rows() when each row is one person, or unit="user_id"',
             )

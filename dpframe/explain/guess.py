@@ -7,7 +7,7 @@ from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from dpframe.core.exact import show
+from dpframe.core.exact import as_given, show
 from dpframe.errors import InvalidBounds
 from dpframe.mechanisms import KeyLaw, RandomizedResponse
 
@@ -25,10 +25,11 @@ def size_of(size: object) -> int:
     InvalidBounds
         When it is not a positive whole number.
     """
-    if isinstance(size, int) and not isinstance(size, bool) and size > 0:
+    if isinstance(size, int) and not isinstance(size, bool) and 0 < size < 2**63:
         return size
     raise InvalidBounds(
-        f"a guess of the individuals in each group is a positive whole number, and {size!r} is not",
+        "a guess of the individuals in each group is a positive whole number below 2**63, and "
+        f"{as_given(size)} is not",
         where="explain(size=...)",
         remedy="write for example size=1000",
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from dpframe.core.domain import columns
+from dpframe.core.exact import as_given
 from dpframe.errors import UnboundedSensitivity, UnknownColumn, UnsupportedOperation
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.limits import copied, renamed
@@ -94,7 +95,7 @@ class Explode(Step):
         return frame.with_columns(first.alias(self.column)).explode(self.column)
 
     def words(self) -> str:
-        length = "" if self.max_length is None else f", max_length={self.max_length}"
+        length = "" if self.max_length is None else f", max_length={as_given(self.max_length)}"
         return f"explode({self.column!r}{length})"
 
     @property

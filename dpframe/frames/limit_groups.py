@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from dpframe.core.exact import as_given
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.limits import GroupLimit
@@ -93,7 +94,7 @@ class LimitGroups(Step):
         return keep_first_of_many(pairs, self.n, [names[identifier]], order, salt, ns)
 
     def words(self) -> str:
-        return f"limit_groups({self.n}, by=[{', '.join(repr(name) for name in self.by)}])"
+        return f"limit_groups({as_given(self.n)}, by=[{', '.join(repr(name) for name in self.by)}])"
 
     @property
     def stability(self) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from dpframe.core.exact import as_given
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.limits import RowLimit
@@ -66,7 +67,7 @@ class LimitRows(Step):
 
     def words(self) -> str:
         by = ", ".join(repr(name) for name in self.by)
-        return f"limit_rows({self.n}{f', by=[{by}]' if by else ''})"
+        return f"limit_rows({as_given(self.n)}{f', by=[{by}]' if by else ''})"
 
     @property
     def stability(self) -> str:

@@ -16,6 +16,7 @@ import polars as pl
 
 from dpframe.core.domain import Columns
 from dpframe.core.dtypes import DType
+from dpframe.core.exact import as_given
 from dpframe.errors import UnknownColumn, UnsupportedOperation
 from dpframe.rows.broadcast import unordered
 from dpframe.rows.encoded import encoded
@@ -182,7 +183,7 @@ def require_count(n: object, where: str) -> int:
     """A limit that is a positive whole number."""
     if isinstance(n, bool) or not isinstance(n, int) or not 0 < n < 2**31:
         raise UnsupportedOperation(
-            f"a limit is a positive whole number below 2**31, not {n!r}",
+            f"a limit is a positive whole number below 2**31, not {as_given(n)}",
             where=where,
             remedy="write for example 10",
         )

@@ -6,7 +6,7 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Final
 
-from dpframe.core.exact import exact
+from dpframe.core.exact import as_given, exact
 from dpframe.errors import InvalidBounds
 
 __all__ = ["DIGITS", "miss", "miss_per_cell"]
@@ -25,7 +25,8 @@ def miss(confidence: float | Fraction) -> Fraction:
     """
     if not 0 < confidence < 1:
         raise InvalidBounds(
-            f"a confidence of {confidence!r} does not lie between 0 and 1", remedy="confidence=0.95"
+            f"a confidence of {as_given(confidence)} does not lie between 0 and 1",
+            remedy="confidence=0.95",
         )
     return 1 - exact(confidence)
 

@@ -47,6 +47,8 @@ __all__ = ["laplace_rho", "laplace_scale", "pure_rho", "response_rho"]
 
 _UP: Final = 1 + Fraction(1, 10**18)
 """More than 60 digits are off by, cancellation included."""
+_ENOUGH: Final = 20
+"""A rho of 2**20 steps leaves no noise; a larger one asks for no smaller scale."""
 _SHORT: Final = 4
 """From this scale on moves of one step cost 1 / (2 scale**2): half a percent more, in few
 digits."""
@@ -167,7 +169,7 @@ def laplace_scale(
         found = full * _rough(h, most, most) + _rough(h, left, most)
         return found if squared is None else min(found, squared * _rough(h, 1, most))
 
-    target = float(rho)
+    target = float(min(rho, Fraction(whole << _ENOUGH)))
     at = math.log(target / whole + math.sqrt(2.0 * target / (full * most**2 + left**2)))
     for _ in range(60):  # the cost grows as a power between the first and the second
         found = cost(at)

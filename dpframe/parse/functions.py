@@ -12,6 +12,7 @@ from typing import Any
 
 from dpframe.core.domain import Scalar
 from dpframe.core.dtypes import NULL
+from dpframe.core.exact import as_given
 from dpframe.core.tree import Call, Literal, Tree
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.parse.build import Handler, Operand, constant, integer, make, operand, simple
@@ -61,7 +62,7 @@ def _clip(operands: Sequence[Operand], params: Any) -> Tree:
     hi = ends.pop(0) if has_hi else None
     if lo is not None and hi is not None and _reversed(lo, hi):
         raise InvalidBounds(
-            f"the bounds of clip are reversed: {lo!r} is above {hi!r}",
+            f"the bounds of clip are reversed: {as_given(lo)} is above {as_given(hi)}",
             remedy="write the lower bound first",
         )
     lo = None if lo == -math.inf else lo

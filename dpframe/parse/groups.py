@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from dpframe.core.domain import Columns, Domain, domain_of_dtype
+from dpframe.core.exact import as_given
 from dpframe.core.tree import Named
 from dpframe.errors import DPFrameError, MissingKeys, UnsupportedOperation
 from dpframe.frames.groups import Groups
@@ -153,9 +154,9 @@ def _frame_of(keys: object, domains: Mapping[str, Domain], where: str) -> pl.Dat
             return keys.alias(single).to_frame()
         case str() | bytes():
             raise MissingKeys(
-                f"keys must be a list of values, not the text {keys!r}",
+                f"keys must be a list of values, not the text {as_given(keys)}",
                 where=where,
-                remedy=f"write keys=[{keys!r}]",
+                remedy=f"write keys=[{as_given(keys)}]",
             )
         case Iterable():
             listed = list(keys)
@@ -187,7 +188,7 @@ def _values(name: str, values: object, where: str) -> list[Any]:
         return values.to_list()
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise MissingKeys(
-            f"the keys of {name!r} must be a list, not {values!r}",
+            f"the keys of {name!r} must be a list, not {as_given(values)}",
             where=where,
             remedy=f"write keys={{{name!r}: [...]}}",
         )

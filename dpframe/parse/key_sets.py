@@ -157,9 +157,12 @@ def _series(values: object, name: str) -> pl.Series:
     if len(kinds) > 1 and bool in kinds:
         raise _no_keys(values)
     try:
-        return pl.Series(name, listed, strict=True)
+        made = pl.Series(name, listed, strict=True)
     except (TypeError, *FAILURES):
         raise _no_keys(values) from None
+    if made.dtype == pl.Object:
+        raise _no_keys(values)
+    return made
 
 
 def _no_keys(values: object) -> MissingKeys:

@@ -12,6 +12,7 @@ from dpframe.aggregates.request import Request
 from dpframe.aggregates.spec import AggregateSpec, OutputSpec
 from dpframe.core.domain import Columns, Domain
 from dpframe.core.dtypes import FLOAT64
+from dpframe.core.exact import nearest
 from dpframe.core.tree import Tree
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.parse.reader import read
@@ -219,7 +220,7 @@ def _arguments(spec: AggregateSpec, score: str) -> str:
     if spec.mechanism != "auto":
         shown.append(f'mechanism="{spec.mechanism}"')
     if spec.weight != 1:
-        shown.append(f"weight={float(spec.weight):g}")
+        shown.append(f"weight={nearest(spec.weight):g}")
     return ", ".join(shown)
 
 

@@ -137,7 +137,12 @@ def _load(text: str, expression: pl.Expr) -> Any:
 
 
 def _where(expression: pl.Expr, text: str, what: str) -> str:
-    return what if len(text) > 20_000 else _place(str(expression), what)
+    if len(text) > 20_000:
+        return what
+    try:
+        return _place(str(expression), what)
+    except FAILURES:  # Polars panics where it writes some Decimals
+        return what
 
 
 def _place(shown: str, what: str, limit: int = 240) -> str:

@@ -115,7 +115,7 @@ def _datetime(operands: Sequence[Operand], params: Any) -> Tree:
     zone = read_zone(params["time_zone"])
     try:
         moment = datetime(year, month, day, hour, minute, second, micro)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise UnsupportedOperation(
             "pl.datetime has a part out of range", remedy="write a date that exists"
         ) from None
@@ -134,7 +134,13 @@ def _duration(operands: Sequence[Operand], params: Any) -> Tree:
         raise UnsupportedOperation(
             "a duration finer than a microsecond is not supported", remedy="round it"
         )
-    return Literal(timedelta(microseconds=micros), duration_type(TIME_UNITS[params]))
+    try:
+        span = timedelta(microseconds=micros)
+    except OverflowError:
+        raise UnsupportedOperation(
+            "pl.duration is too long", remedy="write one of less than a million years"
+        ) from None
+    return Literal(span, duration_type(TIME_UNITS[params]))
 
 
 def _to_string(operands: Sequence[Operand], params: Any) -> Tree:

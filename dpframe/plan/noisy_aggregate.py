@@ -8,7 +8,7 @@ from fractions import Fraction
 from dpframe.accounting.events import AnyEvent
 from dpframe.aggregates.part import ScoreRange
 from dpframe.core.budget import Budget
-from dpframe.core.exact import Number, exact, float_up, sqrt_up
+from dpframe.core.exact import Number, as_given, exact, float_up, sqrt_up
 from dpframe.core.sensitivity import ExactSensitivity, Sensitivity
 from dpframe.core.spread import Spread
 from dpframe.errors import InvalidBounds, UnsupportedOperation
@@ -176,7 +176,7 @@ def confidence_of(value: Number, where: str = "confidence") -> Fraction:
         level = Fraction(0)
     if not 0 < level < 1:
         raise InvalidBounds(
-            f"a confidence lies between 0 and 1, and {value!r} does not",
+            f"a confidence lies between 0 and 1, and {as_given(value)} does not",
             where=where,
             remedy=f"write for example {where}=0.95",
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dpframe.core.exact import Number
+from dpframe.core.exact import Number, as_given
 from dpframe.errors import InvalidBounds, UnknownColumn, UnsupportedOperation
 from dpframe.plots.style import BAR, MARK, WIDTH, altair, data, finished, only_first, plain, shown
 from dpframe.rows.suggest import did_you_mean
@@ -99,7 +99,7 @@ def _checked(plan: Plan, guess: Mapping[str, float]) -> Mapping[str, float]:
             )
         if isinstance(value, bool) or not isinstance(value, (int, float)) or value - value != 0:
             raise InvalidBounds(
-                f"a guess is a finite number, and that of {name!r} is {value!r}",
+                f"a guess is a finite number, and that of {name!r} is {as_given(value)}",
                 where="plan.plot(guess=...)",
                 remedy=f'write for example guess={{"{name}": 1000}}',
             )

@@ -51,10 +51,11 @@ class Clip(RowOperation):
         clamped = _result(args[0], options)
         bounds = _bounds(clamped.dtype, options)
         inside = _clamped(clamped.interval, bounds)
-        fits = clamped.dtype != INT64 or args[0].dtype.is_boolean or inside.within(INT64_LIMITS)
+        # What does not fit in Int64 is only clamped as a whole number, and null as a float.
+        rescued = clamped.dtype == INT64 and inside.within(INT64_LIMITS)
         return Domain(
             clamped.dtype,
-            nullable=clamped.nullable if not fits else args[0].nullable,
+            nullable=args[0].nullable if rescued else clamped.nullable,
             nan=clamped.nan,
             interval=inside,
         )

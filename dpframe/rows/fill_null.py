@@ -11,7 +11,7 @@ from dpframe.core.domain import Domain
 from dpframe.core.tree import Options
 from dpframe.rows.operands import as_type, require_numbers, widen_to_float, widened_to_float
 from dpframe.rows.operation import Namespace, RowOperation
-from dpframe.rows.supertype import convert, merged, supertype
+from dpframe.rows.supertype import convert, converted, merged, supertype
 
 
 class FillNull(RowOperation):
@@ -36,7 +36,8 @@ class FillNull(RowOperation):
 
     def domain(self, args: Sequence[Domain], options: Options) -> Domain:
         both = merged(args)
-        return replace(both, nullable=both.nullable and args[1].nullable)
+        fill = converted(args[1], both.dtype)
+        return replace(both, nullable=both.nullable and fill.nullable)
 
     def lower(
         self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options

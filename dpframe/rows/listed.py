@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from dpframe.core.dtypes import DType
+from dpframe.rows.failures import FAILURES
 from dpframe.rows.polars_dtypes import to_polars
 
 
@@ -31,7 +32,7 @@ def listed(name: str, values: Sequence[Any], dtype: DType) -> pl.Series | None:
             given = [None if v is None else _real(v, dtype) for v in given]
         made = pl.Series(name, given, dtype=stored, strict=True)
         same = made.dtype == stored and made.to_list() == given
-    except (TypeError, OverflowError, ValueError, pl.exceptions.PolarsError):
+    except FAILURES:  # of Polars, which panics at some Decimals
         return None
     return made if same else None
 

@@ -17,13 +17,17 @@ from dpframe.rows.operation import Namespace
 from dpframe.rows.polars_dtypes import to_polars
 
 _EPOCH = datetime(1970, 1, 1)
+_MOST_DIGITS = 4_000
 
 
 def physical(value: Scalar, dtype: DType) -> Fraction | None:
     """A constant as a number in physical units, or None when it has none (text, null, NaN, inf)."""
     match value:
-        case bool() | int() | Decimal():
+        case bool() | int():
             return Fraction(value)
+        case Decimal():
+            sensible = value.is_finite() and abs(value.adjusted()) < _MOST_DIGITS
+            return Fraction(value) if sensible else None
         case float():
             return Fraction(value) if math.isfinite(value) else None
         case datetime():

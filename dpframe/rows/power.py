@@ -56,7 +56,7 @@ class Pow(RowOperation):
             return Domain(INT64, nullable=wide.nullable, interval=known)
         x, y = widened_to_float(base), widened_to_float(exponent)
         number = sole_number(y)
-        whole_power = not exponent.dtype.is_float or (
+        whole_power = not (exponent.dtype.is_float or exponent.dtype.is_decimal) or (
             number is not None and number.denominator == 1
         )
         negative = x.interval.lo is None or x.interval.lo < 0
