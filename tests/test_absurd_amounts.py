@@ -37,8 +37,8 @@ AMOUNTS: list[Any] = [
     np.uint64(2**64 - 1), np.array(1e308), True, np.True_, None, b"1", 1j, [], (), {}, object(),
     [_HUGE], (10**400, 10**400), [[]], pl.lit(10**18), pl.Series([1e308]),
 ]  # fmt: skip
-_LONGEST = 10.0
-"""Seconds; hangs take for ever, and other processes may be busy."""
+_LONGEST = 60.0
+"""Seconds; hangs take for ever, an audit a few seconds, and other processes may be busy."""
 
 FRAME = pl.DataFrame({"x": [1.5, 2.5, None], "i": [1, 2, 3], "s": ["a", "b", "a"], "u": [1, 1, 2]})
 FRAME = FRAME.with_columns(d=pl.date(2020, 1, 1), dur=pl.duration(days=1), l=pl.concat_list("i"))
