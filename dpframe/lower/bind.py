@@ -46,16 +46,27 @@ def bind(
     whole
         Whether whole trees may become columns too, because `value` repeats them itself.
     """
+    steps, value, known = bound_layers(value, before, ns, whole=whole)
+    for step in steps:
+        frame = frame.with_columns(*step)
+    return frame, value, known
+
+
+def bound_layers(
+    value: T, before: Columns, ns: Namespace, *, whole: bool = False
+) -> tuple[list[list[pl.Expr]], T, Columns]:
+    """The same with the columns of each step that comes before, for whatever frame."""
     trees = [tree for tree in _trees(value) if _is_deep(tree)]
     if not trees:
-        return frame, value, before
+        return [], value, before
     binder = _Binder(before)
     made = {tree: binder.bound(tree, whole) for tree in trees}
     known = before
+    steps = []
     for layer in binder.layers:
-        frame = frame.with_columns(*(lower(n.tree, known, ns).alias(n.name) for n in layer))
+        steps.append([lower(n.tree, known, ns).alias(n.name) for n in layer])
         known = columns({**known, **{n.name: domain(n.tree, known) for n in layer}})
-    return frame, (_replaced(value, made) if binder.layers else value), known
+    return steps, (_replaced(value, made) if binder.layers else value), known
 
 
 def bind_facts(

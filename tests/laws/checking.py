@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from typing import Any, Literal
 
@@ -12,6 +12,7 @@ import polars as pl
 
 from dpframe.core.domain import Columns, Domain
 from dpframe.core.tree import Tree
+from dpframe.lower.bind import bound_layers
 from dpframe.lower.engines.polars_engine import OPTIMIZATIONS
 from dpframe.parse.reader import read
 from dpframe.rows.fold import domain, lower
@@ -32,12 +33,15 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Expression:
-    """An expression under test: how it is written, its tree, its facts and its lowering."""
+    """An expression under test: how it is written, its tree, its facts and those of the frame."""
 
     text: str
     tree: Tree
     domain: Domain
-    lowered: pl.Expr
+    columns: Columns = field(repr=False, compare=False)
+    bound: dict[tuple[int, ...], tuple[list[list[pl.Expr]], list[pl.Expr]]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
 
 def tree_of(text: str, schema: Mapping[str, Any] = SCHEMA) -> Tree:
@@ -47,7 +51,7 @@ def tree_of(text: str, schema: Mapping[str, Any] = SCHEMA) -> Tree:
 
 
 def expression(text: str, tree: Tree, columns: Columns) -> Expression:
-    return Expression(text, tree, domain(tree, columns), lower(tree, columns))
+    return Expression(text, tree, domain(tree, columns), columns)
 
 
 def run(
@@ -55,9 +59,30 @@ def run(
 ) -> list[pl.Series]:
     """The lowered expressions on a frame, in one query; columns are stored in many ways."""
     names = [f"result {i}" for i in range(len(expressions))]
-    lowered = [e.lowered.alias(n) for e, n in zip(expressions, names, strict=True)]
-    lazy = stored(frame).lazy().with_columns(lowered).select(names)
+    steps, lowered = _bound(expressions)
+    lazy = stored(frame).lazy()
+    for step in steps:
+        lazy = lazy.with_columns(step)
+    made = [e.alias(n) for e, n in zip(lowered, names, strict=True)]
+    lazy = lazy.with_columns(made).select(names)
     return lazy.collect(engine=engine, optimizations=OPTIMIZATIONS).get_columns()
+
+
+def _bound(
+    expressions: Sequence[Expression],
+) -> tuple[list[list[pl.Expr]], list[pl.Expr]]:
+    """Columns that come first, and the expressions, as a query has them: what nested operations
+    would repeat is computed once. Remembered, for the same ones run on many frames.
+    """
+    if not expressions:
+        return [], []
+    known = expressions[0].bound
+    which = tuple(map(id, expressions))
+    if which not in known:
+        columns = expressions[0].columns
+        steps, trees, after = bound_layers(tuple(e.tree for e in expressions), columns, pl)
+        known[which] = (steps, [lower(tree, after) for tree in trees])
+    return known[which]
 
 
 def same(a: Any, b: Any) -> bool:
