@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import secrets
+import uuid
 from contextlib import ExitStack
 from typing import Any
 
@@ -139,7 +139,7 @@ def _going(chain: Chain, destination: Store) -> tuple[str, int]:
             remedy="check the place; record something in it first, such as a grant",
         )
     if chain.moved is None:
-        return secrets.token_hex(16), chain.length
+        return uuid.uuid4().hex, chain.length
     if chain.moved.why != destination.where:
         require_here(chain)
     return str(chain.moved.fingerprint), chain.length - 1

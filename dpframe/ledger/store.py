@@ -15,8 +15,8 @@ the same time however long the chain is.
 from __future__ import annotations
 
 import os
-import secrets
 import time
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -214,7 +214,7 @@ class Store(ABC):
         """What is recorded beside the next record: who the ledger is, or what it adds up to."""
         if chain.identity is None:
             begun = next((s.identity for s in self._seen if s is not None and not s.seq), None)
-            identity = begun or secrets.token_hex(16)
+            identity = begun or uuid.uuid4().hex
             if not chain.length:
                 self.begin(identity)
             return [Draft("", "identified", fingerprint=identity)]

@@ -159,6 +159,8 @@ def laplace_scale(
     l1: Fraction, l2_squared: Fraction | None, linf: Fraction | None, rho: Fraction
 ) -> Fraction:
     """The least scale, within a relative 2**-40, at which a vector costs rho at most."""
+    if rho > 1 << 60:  # a mean of losses is at most the largest one, l1 / scale
+        return dyadic_up(l1 / rho, 44)
     whole = math.ceil(l1)
     most = whole if linf is None else max(1, min(whole, math.ceil(linf)))
     full, left = divmod(whole, most)

@@ -186,7 +186,9 @@ def test_only_results_are_replaced(run: Run, folder: Path, output: str, there: s
     before = (folder / there).read_bytes()
     done = run("run", "job.py", "--output", output)
     assert (done.code, done.out) == (5, "")
-    assert f"{there!r} would be replaced, and is no result of dpframe" in done.err
+    source = "the result would replace the data that it is made from"
+    other = f"{there!r} would be replaced, and is no result of dpframe"
+    assert (source if output == "people.parquet" else other) in done.err
     assert (folder / there).read_bytes() == before
     assert opened(folder / "budget.db").spent.is_zero
     (folder / there).unlink()

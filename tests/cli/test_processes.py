@@ -45,6 +45,8 @@ def test_a_plan_is_written_reviewed_signed_run_and_inspected(folder: Path) -> No
     assert signed.code == 0
     assert signed.out == (
         f"approved {plan.fingerprint}, signed, for budget 'default', by Ann\n"
+        "  of epsilon 1 in pure DP, of which epsilon 1 remains, "
+        f"in {(folder / 'budget.db').resolve()}\n"
         "  costs epsilon 0.25 each time it runs; the first plan that is approved for it\n"
     )
 
@@ -123,8 +125,10 @@ def test_a_ledger_that_does_not_verify_is_6(folder: Path) -> None:
 def test_an_engine_that_fails_is_6_without_its_text(folder: Path) -> None:
     """The data changes after its schema was read: a row is no number any more."""
     (folder / "people.csv").write_text("age\n" + "31\n" * 200 + "secretname\n")
-    job = 'import dpframe as dp\nsession = dp.Session(epsilon=1, ledger="budget.db")\n'
-    job += 'query = session.protect("people.csv", unit=dp.Rows()).dp_sum("age", (0, 9))\n'
+    job = "import polars as pl\nimport dpframe as dp\n"
+    job += 'session = dp.Session(epsilon=1, ledger="budget.db")\n'
+    job += 'scanned = pl.scan_csv("people.csv")\n'
+    job += 'query = session.protect(scanned, unit=dp.Rows()).dp_sum("age", (0, 9))\n'
     (folder / "job.py").write_text(job + 'spend = {"epsilon": 0.5}\n')
     done = dpframe("run", "job.py", at=folder)
     assert (done.code, done.out) == (6, "")

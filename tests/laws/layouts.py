@@ -88,6 +88,7 @@ def stored(frame: pl.DataFrame, seed: int | None = None) -> pl.DataFrame:
         return pl.concat([frame.slice(i, 1) for i in range(frame.height)], rechunk=False)
     ways = list(WAYS.values())
     made = pl.DataFrame([rng.choice(ways)(column, rng) for column in frame.iter_columns()])
+    made.columns = frame.columns  # Polars names a column that has an empty name
     for column in frame.iter_columns():
         if is_one_value(column) and rng.random() < 0.7:
             made = as_one_value(made, column)

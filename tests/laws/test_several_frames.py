@@ -620,7 +620,6 @@ def test_rows_of_both_are_reached(contributions: int, others: int) -> None:
         'r.explode("l", max_length=True)',
         'r.explode(["l", "a"], max_length=2)',
         'r.explode("l", max_length=2).explode("l", max_length=2)',
-        'r.limit_rows(2)',
     ],
 )  # fmt: skip
 def test_what_makes_no_sense_is_refused_before_any_data(text: str) -> None:

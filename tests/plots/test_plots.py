@@ -17,6 +17,8 @@ from dpframe.plots import style
 from tests.simulate.frames import public, trapped
 
 PUBLIC = public()
+ANOTHER = public()
+"""The same, but no row of it is protected."""
 CITIES = ["a", "b", "c", "d"]
 
 
@@ -96,14 +98,14 @@ CHARTS: dict[str, Callable[[], Any]] = {
         .release(epsilon=1)
         .plot()
     ),
-    "simulation": lambda: query_of(people_of()).simulate(PUBLIC.head(500), epsilon=1).plot(),
+    "simulation": lambda: query_of(people_of()).simulate(ANOTHER.head(500), epsilon=1).plot(),
     "simulation, absolute": lambda: (
-        query_of(people_of()).simulate(PUBLIC.head(500), epsilon=1).plot(relative=False)
+        query_of(people_of()).simulate(ANOTHER.head(500), epsilon=1).plot(relative=False)
     ),
     "simulated histogram": lambda: (
         people_of()
         .dp_histogram("age", [0, 50, 100])
-        .simulate(PUBLIC.head(500), epsilon=1, runs=20)
+        .simulate(ANOTHER.head(500), epsilon=1, runs=20)
         .plot()
     ),
 }
@@ -340,7 +342,7 @@ def test_a_release_without_numbers_has_no_chart() -> None:
 
 def test_a_simulation_shows_quantiles_of_its_errors() -> None:
     query = people_of().group_by("city", keys=CITIES).agg(dp.count(), dp.sum("age", (0, 50)))
-    simulation = query.simulate(PUBLIC.clone(), epsilon=0.1, runs=60)
+    simulation = query.simulate(ANOTHER.clone(), epsilon=0.1, runs=60)
     rows = distinct(rows_of(spec_of(simulation.plot()), "group", "p50"))
     assert [row["group"] for row in rows] == CITIES * 2
     first = simulation.results.filter(city="a", output="len")
@@ -358,7 +360,7 @@ def test_a_simulation_shows_quantiles_of_its_errors() -> None:
 
 def test_a_simulation_of_choices_has_no_errors_to_show() -> None:
     simulation = (
-        people_of().dp_argmax("city", candidates=CITIES).simulate(PUBLIC.head(9), epsilon=1)
+        people_of().dp_argmax("city", candidates=CITIES).simulate(ANOTHER.head(9), epsilon=1)
     )
     with pytest.raises(dp.UnsupportedOperation, match="no output of the simulation"):
         simulation.plot()
@@ -369,7 +371,7 @@ def test_without_altair_every_chart_says_what_to_install(monkeypatch: pytest.Mon
     drawn: list[Callable[[], Any]] = [
         people.dp_count().plan(epsilon=1).plot,
         people.dp_count().release(epsilon=1).plot,
-        people.dp_count().simulate(PUBLIC.head(5), epsilon=1, runs=2).plot,
+        people.dp_count().simulate(ANOTHER.head(5), epsilon=1, runs=2).plot,
         _spent().plot,
     ]
     monkeypatch.setitem(sys.modules, "altair", None)
