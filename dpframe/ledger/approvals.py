@@ -11,7 +11,7 @@ later.
 from __future__ import annotations
 
 import json
-import os
+import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -182,7 +182,7 @@ def approve(
         only verify.
     """
     named, who = plain_text(name, "name"), approver(by, key)
-    given = os.urandom(16).hex()
+    given = uuid.uuid4().hex
 
     def approving(chain: Chain) -> Draft:
         bound = Bound.of(chain.account(named))

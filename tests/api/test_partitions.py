@@ -361,7 +361,6 @@ def test_each_key_is_there_once(by: Any, keys: Any, found: list[Any]) -> None:
         ("n", pl.Series([1, 2], dtype=pl.Datetime("ns")), "less exactly"),
         ("n", pl.Series([1001], dtype=pl.Datetime("ns")), "less exactly"),
         ("t", pl.Series([2**62], dtype=pl.Datetime("us")), "less exactly"),
-        ("z", EDGES[:1].dt.convert_time_zone("Europe/Amsterdam"), "less exactly"),
         ("z", EDGES[1:].dt.convert_time_zone("Europe/Amsterdam"), "less exactly"),
         (
             "z",

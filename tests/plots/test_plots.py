@@ -313,7 +313,8 @@ ESCAPE = "</script><script>alert(1)</script><!--"
 
 def test_names_and_keys_end_no_script() -> None:
     """Altair writes charts into the script of a page, and anybody may be in the data."""
-    frame = pl.DataFrame({ESCAPE: [ESCAPE, "b"] * 2000, "x": [1.0, 2.0] * 2000})
+    rows = {ESCAPE: [ESCAPE, "b"] * 2000, "x": [1.0, 2.0] * 2000}
+    frame = pl.DataFrame(rows)
     session = dp.Session(epsilon=100, delta=1e-3, name=ESCAPE)
     people = session.protect(frame, dp.Rows(), name=ESCAPE)
     sums = people.group_by(ESCAPE).agg(dp.sum("x", (0, 2)).alias(f"s{ESCAPE}"), n=dp.count())
@@ -321,7 +322,7 @@ def test_names_and_keys_end_no_script() -> None:
     assert ESCAPE in release.frame[ESCAPE].to_list()
     table = people.dp_histogram(ESCAPE, [ESCAPE, "b"]).release(epsilon=1)
     bins = people.agg(dp.histogram("x", [0, 1, 2]).alias(f"b{ESCAPE}")).release(epsilon=1)
-    simulated = sums.simulate(frame.clone(), epsilon=9, delta=1e-4, runs=2)
+    simulated = sums.simulate(pl.DataFrame(rows), epsilon=9, delta=1e-4, runs=2)
     charts = [release, release.plan, table, table.plan, bins, session, simulated]
     for chart in charts:
         page = chart.plot().to_html()
