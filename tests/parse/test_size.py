@@ -159,7 +159,8 @@ def test_long_sql_in_jobs_is_refused(
 def test_lists_in_sql_may_be_long() -> None:
     numbers = ", ".join(str(i) for i in range(20_000))
     texts = ", ".join(f"'it''s and {i}'" for i in range(20_000))
-    for values in (numbers, texts, f"{numbers}, 1.5"):
+    for values in (numbers, texts):
         pl.sql_expr(require_short_sql(f"x in ({values})"))
+    require_short_sql(f"x in ({numbers}, 1.5)")  # which Polars 1.32 does not read
     with pytest.raises(dp.UnsupportedOperation, match="words"):
         require_short_sql("x in (" + ", ".join(["y"] * (MAX_SQL + 1)) + ")")
