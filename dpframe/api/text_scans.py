@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import re
+from contextlib import redirect_stdout
 from typing import Any
 
 import polars as pl
@@ -47,5 +49,12 @@ def _plan(frame: Any) -> tuple[str | None, str]:
         case "duckdb":
             return "duckdb", frame.explain()
         case "spark":
-            return "spark", frame._explain_string(extended=True)
+            return "spark", _printed(frame)
     return None, ""
+
+
+def _printed(frame: Any) -> str:
+    """A plan that Spark offers in public as print only."""
+    with redirect_stdout(io.StringIO()) as printed:
+        frame.explain(extended=True)
+    return printed.getvalue()
