@@ -34,7 +34,7 @@ PACKAGES = (
     *("parse", "rows", "frames", "aggregates", "mechanisms", "samplers", "choose", "accounting"),
     *("charge", "ledger", "release", "infer", "lower", "core", "pipeline.py"),
 )
-_COPIED = ("dpframe", "tests", "examples", "docs", "conftest.py", "pyproject.toml", "README.md")
+_LEFT = ("site", "dist", "__pycache__")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the draw (1)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--only", default="", help="only in paths that contain this")
-    parser.add_argument("--seconds", type=float, default=20.0, help="of tests per mutant at first")
-    parser.add_argument("--most", type=float, default=120.0, help="of tests for one that survives")
+    parser.add_argument("--seconds", type=float, default=8.0, help="of tests per mutant at first")
+    parser.add_argument("--most", type=float, default=40.0, help="of tests for one that survives")
     parser.add_argument("--again", action="store_true", help="measure anew which tests run what")
     asked = parser.parse_args()
     if asked.again or not (FOLDER / "durations.xml").exists():
@@ -82,18 +82,18 @@ def _judged(drawn: Sequence[Mutant], reached: Reached, asked: argparse.Namespace
     """All verdicts; those of an earlier run that was stopped are kept."""
     log = FOLDER / "verdicts.jsonl"
     known = _known(log)
-    copies: SimpleQueue[Path] = SimpleQueue()
+    benches: SimpleQueue[_Bench] = SimpleQueue()
     for number in range(asked.jobs):
-        copies.put(_copy(FOLDER / f"copy-{number}"))
+        benches.put(_Bench(_copy(FOLDER / f"copy-{number}")))
     todo = [m for m in drawn if m.name not in known]
     done = [Verdict(m, *known[m.name]) for m in drawn if m.name in known]
 
     def judge(mutant: Mutant) -> Verdict:
-        copy = copies.get()
+        bench = benches.get()
         try:
-            return _verdict(mutant, reached, copy, asked.seconds, asked.most)
+            return _verdict(mutant, reached, bench, asked.seconds, asked.most)
         finally:
-            copies.put(copy)
+            benches.put(bench)
 
     with ThreadPoolExecutor(asked.jobs) as pool, log.open("a") as kept:
         for number, verdict in enumerate(pool.map(judge, todo), len(done) + 1):
@@ -118,36 +118,69 @@ def _known(log: Path) -> dict[str, tuple[str, int, float]]:
 def _copy(place: Path) -> Path:
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    for name in _COPIED:
-        source = ROOT / name
+    for source in ROOT.iterdir():
+        if source.name.startswith(".") or source.name in _LEFT:
+            continue
         if source.is_dir():
-            shutil.copytree(source, place / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(source, place / source.name, ignore=shutil.ignore_patterns(*_LEFT))
         else:
-            shutil.copy(source, place / name)
+            shutil.copy(source, place / source.name)
     return place
 
 
-def _verdict(mutant: Mutant, reached: Reached, copy: Path, first: float, most: float) -> Verdict:
-    tests = reached.tests_of(mutant.path, mutant.line)
+class _Bench:
+    """A copy of the project, and the process that runs tests in it."""
+
+    def __init__(self, copy: Path) -> None:
+        self.copy = copy
+        self._runner = subprocess.Popen(
+            [sys.executable, str(Path(__file__).parent / "runner.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def fails(self, tests: Sequence[str], seconds: float) -> bool:
+        """Whether one of the tests fails, or hangs."""
+        assert self._runner.stdin is not None
+        assert self._runner.stdout is not None
+        asked = {"copy": str(self.copy), "tests": list(tests), "seconds": 30 + 5 * seconds}
+        self._runner.stdin.write(json.dumps(asked) + "\n")
+        self._runner.stdin.flush()
+        answer = self._runner.stdout.readline().strip()
+        if answer not in ("passed", "failed"):
+            raise RuntimeError("the process that runs the tests has ended")
+        return answer == "failed"
+
+
+def _verdict(mutant: Mutant, reached: Reached, bench: _Bench, first: float, most: float) -> Verdict:
+    tests = _ordered(mutant, reached)
     if not tests:
         return Verdict(mutant, "unreached", 0, 0.0)
     started = time.monotonic()
-    path = copy / mutant.path
+    path = bench.copy / mutant.path
     true = path.read_text(encoding="utf-8")
     path.write_text(mutant.applied(true), encoding="utf-8")
     stamp = time.time_ns()
     os.utime(path, ns=(stamp, stamp))
     try:
         few = _within(tests, reached, first)
-        killed = _fails(few, copy, first)
+        killed = bench.fails(few, first)
         if not killed and len(few) < len(tests):
             rest = _within(tests[len(few) :], reached, most)
-            killed = _fails(rest, copy, most)
+            killed = bench.fails(rest, most)
             few = [*few, *rest]
     finally:
         path.write_text(true, encoding="utf-8")
     fate = "killed" if killed else "survived"
     return Verdict(mutant, fate, len(few), time.monotonic() - started)
+
+
+def _ordered(mutant: Mutant, reached: Reached) -> list[str]:
+    """The tests that run its line: those of its own folder first, then the quickest."""
+    own = "tests/" + str(Path(mutant.path).parent).removeprefix("dpframe").lstrip("/")
+    tests = reached.tests_of(mutant.path, mutant.line)
+    return sorted(tests, key=lambda test: not test.startswith(own + "/"))
 
 
 def _within(tests: Sequence[str], reached: Reached, seconds: float) -> list[str]:
@@ -159,26 +192,6 @@ def _within(tests: Sequence[str], reached: Reached, seconds: float) -> list[str]
             break
         found.append(test)
     return found
-
-
-def _fails(tests: Sequence[str], copy: Path, seconds: float) -> bool:
-    listed = copy / "tests.txt"
-    listed.write_text("\n".join(tests), encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header"]
-    environment = os.environ | {"PYTHONPATH": str(copy), "PYTHONPYCACHEPREFIX": str(copy / "cache")}
-    try:
-        done = subprocess.run(
-            [*command, f"@{listed}"],
-            cwd=copy,
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=60 + 8 * seconds,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return True  # it hangs, which is seen
-    return done.returncode != 0
 
 
 def _report(verdicts: Sequence[Verdict]) -> int:
