@@ -55,6 +55,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="only in paths that contain this")
     parser.add_argument("--seconds", type=float, default=8.0, help="of tests per mutant at first")
     parser.add_argument("--most", type=float, default=40.0, help="of tests for one that survives")
+    parser.add_argument("--deeper", action="store_true", help="try earlier survivors again")
     parser.add_argument("--again", action="store_true", help="measure anew which tests run what")
     asked = parser.parse_args()
     if asked.again or not (FOLDER / "durations.xml").exists():
@@ -82,6 +83,8 @@ def _judged(drawn: Sequence[Mutant], reached: Reached, asked: argparse.Namespace
     """All verdicts; those of an earlier run that was stopped are kept."""
     log = FOLDER / "verdicts.jsonl"
     known = _known(log)
+    if asked.deeper:
+        known = {name: row for name, row in known.items() if row[0] == "killed"}
     benches: SimpleQueue[_Bench] = SimpleQueue()
     for number in range(asked.jobs):
         benches.put(_Bench(_copy(FOLDER / f"copy-{number}")))
@@ -166,7 +169,7 @@ def _verdict(mutant: Mutant, reached: Reached, bench: _Bench, first: float, most
     try:
         few = _within(tests, reached, first)
         killed = bench.fails(few, first)
-        if not killed and len(few) < len(tests):
+        if not killed and most and len(few) < len(tests):
             rest = _within(tests[len(few) :], reached, most)
             killed = bench.fails(rest, most)
             few = [*few, *rest]
