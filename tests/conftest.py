@@ -24,7 +24,23 @@ settings.register_profile(
 settings.register_profile(
     "slow", max_examples=200, deadline=None, print_blob=True, suppress_health_check=_UNHURRIED
 )
-settings.load_profile(os.environ.get("DPFRAME_PROFILE", "fast"))
+PROFILE = os.environ.get("DPFRAME_PROFILE", "fast")
+settings.load_profile(PROFILE)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of the slow run, leave out what would do the same as in `make test`: tests that are neither
+    slow nor generated anew.
+    """
+    if PROFILE != "slow":
+        return
+    same = [item for item in items if not (item.get_closest_marker("slow") or _is_generated(item))]
+    config.hook.pytest_deselected(items=same)
+    items[:] = [item for item in items if item not in set(same)]
+
+
+def _is_generated(item: pytest.Item) -> bool:
+    return bool(getattr(getattr(item, "obj", None), "is_hypothesis_test", False))
 
 
 @pytest.fixture(scope="session")
