@@ -8,15 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from pathlib import Path
+from threading import Lock
 
 from dpframe.errors import LedgerError
-from dpframe.ledger.turns import REGISTER
+
+_LOCK = Lock()
+"""Taken by who has the turn of a ledger only: so nobody has it while the process forks, and nobody
+who forks has to wait for it.
+"""
 
 _USED: dict[str, tuple[Hashable, str, Callable[[], bool]]] = {}
 
 
 def claim(identity: str, place: Hashable, where: str, is_there: Callable[[], bool]) -> None:
-    """Remember where a ledger is, and refuse a second place.
+    """Remember where a ledger is, and refuse a second place; for who has the turn of the ledger.
 
     Parameters
     ----------
@@ -34,7 +39,7 @@ def claim(identity: str, place: Hashable, where: str, is_there: Callable[[], boo
     LedgerError
         When this process has used the ledger at another place, where it still is.
     """
-    with REGISTER:
+    with _LOCK:
         known = _USED.get(identity)
         if known is not None and known[0] != place and known[2]():
             raise two_of_one(identity, known[1], where)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -426,6 +428,60 @@ def test_a_fork_waits_for_charges_to_end(place: Place) -> None:
 
     assert in_child(spend) == 0
     assert ledger.spent == dp.PureDP("0.2")
+
+
+def test_a_fork_during_the_first_use_of_a_ledger_waits_for_it(tmp_path: Path) -> None:
+    """And that does not wait for the fork: it looks where else the ledger is used."""
+    place = tmp_path / "budget.db"
+    opened(place)
+    program = f"""
+import os, threading, time
+from tests.ledger.ledgers import store_at
+from pathlib import Path
+
+store, begun = store_at(Path({str(place)!r})), threading.Event()
+real = store._claim
+
+def late(identity):
+    begun.set()
+    time.sleep(0.5)  # the fork waits for the turn by now
+    real(identity)
+
+store._claim = late
+thread = threading.Thread(target=store.read, daemon=True)
+thread.start()
+begun.wait()
+child = os.fork()
+if child == 0:
+    os._exit(0)
+os.waitpid(child, 0)
+thread.join()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=SOON)
+
+
+def test_a_child_that_does_nothing_keeps_no_lock_of_a_killed_parent(place: Place) -> None:
+    opened(place)
+    ended, done = os.pipe(), os.pipe()
+
+    def killed() -> int:
+        ledger = opened(place)
+        if not os.fork():
+            os.close(done[1])
+            os.write(ended[1], b".")
+            os.read(done[0], 1)
+            os._exit(0)
+        with in_the_middle(ledger._store):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return 0
+
+    assert in_child(killed) == -signal.SIGKILL
+    assert os.read(ended[0], 1)
+    try:
+        opened(place, timeout=1.0).charge(TENTH, "f")
+    finally:
+        for end in (*ended, *done):
+            os.close(end)
 
 
 def test_a_forked_process_has_a_connection_of_its_own(

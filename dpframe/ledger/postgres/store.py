@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from threading import Timer
 from typing import Any
-from weakref import finalize
+from weakref import WeakSet, finalize
 
 import psycopg
 from psycopg.errors import Diagnostic
@@ -87,6 +87,7 @@ class PostgresStore(Store):
         self._connection: Connection | None = None
         self._writing = False
         self._warnings: list[str] = []
+        _ALL.add(self)
 
     @classmethod
     def at(
@@ -241,6 +242,25 @@ class PostgresStore(Store):
                 remedy="create one with ENCODING 'UTF8'",
             )
         return made
+
+
+_ALL: WeakSet[PostgresStore] = WeakSet()
+
+
+def _let_go() -> None:
+    """A server notices that a process was killed when its connection ends: a child that never uses
+    the ledger would keep it, and with it the lock of its parent.
+    """
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for store in _ALL:
+        if store._connection is not None and not store._connection.closed:
+            os.dup2(nothing, store._connection.fileno(), inheritable=False)
+            store._leave()
+    os.close(nothing)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)
 
 
 def _cancel(connection: Connection) -> None:

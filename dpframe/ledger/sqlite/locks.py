@@ -216,6 +216,18 @@ def lock_of(path: Path, create: bool) -> FileLock:
         return found
 
 
+def _close_inherited() -> None:
+    """A lock is held until its last description is closed: those of a child that never uses the
+    ledger would keep the lock of a parent that was killed.
+    """
+    for lock in list(_LOCKS.values()):
+        _close_all(lock._files)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_inherited)
+
+
 def busy(path: Path) -> LedgerError:
     """The refusal of somebody who has waited long enough."""
     return LedgerError(
