@@ -15,9 +15,11 @@ from dpframe.core.units import Identifier, Rows
 from dpframe.errors import InvalidBudget
 from dpframe.ledger import budgets, report
 from dpframe.ledger.amounts import exact_words
-from dpframe.ledger.approvals import Terms, approve, approver, counting
-from dpframe.ledger.chain import Account
+from dpframe.ledger.bound import Bound
+from dpframe.ledger.chain import Account, Chain
 from dpframe.ledger.place import DEFAULT_NAME, store_at
+from dpframe.ledger.record import Draft
+from dpframe.ledger.reviewers import renewals
 from dpframe.ledger.signatures import ApprovalKey
 
 _AMOUNTS = ("epsilon", "delta", "rho")
@@ -178,16 +180,16 @@ def _grant(parsed: Parsed) -> int:
     store = store_at(parsed.ledger, create=False)
     given = {name: getattr(parsed, name) for name in _AMOUNTS}
     amounts = {name: more for name, more in given.items() if more is not None}
-    key = ApprovalKey.from_environment() if parsed.keep_approvals else None
-    kept = []
-    if parsed.keep_approvals:  # what would be refused later is refused before the grant
-        approver(parsed.by, key)
-        kept = counting(store, parsed.name, key)
-    made = budgets.grant(store, parsed.name, amounts, parsed.by, parsed.reason, counted_in)
-    for found in kept:
-        terms = Terms(found.left, found.until)
-        print_, document = found.fingerprint, found.document
-        approve(store, parsed.name, print_, document, parsed.by, key, terms)
+    renewing = None
+    if parsed.keep_approvals:
+        key = ApprovalKey.from_environment()
+
+        def renewing(chain: Chain, bound: Bound) -> list[Draft]:
+            return renewals(chain, parsed.name, parsed.by, key, bound)
+
+    made = budgets.grant(
+        store, parsed.name, amounts, parsed.by, parsed.reason, counted_in, renewing
+    )
     return _told(parsed, made)
 
 

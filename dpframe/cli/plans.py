@@ -16,9 +16,10 @@ from dpframe.cli.pins import add_pins, pinned
 from dpframe.cli.stated import name_of, require_stated
 from dpframe.errors import UnsupportedOperation
 from dpframe.ledger.amounts import exact_words
-from dpframe.ledger.approvals import Terms, approve, approver, revoke, valid
+from dpframe.ledger.approvals import valid
 from dpframe.ledger.bound import Bound
 from dpframe.ledger.place import DEFAULT_NAME, store_at
+from dpframe.ledger.reviewers import Terms, approve, approver, revoke
 from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey, new_pair
 from dpframe.plan import Plan
 

@@ -11,20 +11,15 @@ later.
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from dpframe.errors import LedgerError, PlanMismatch
+from dpframe.errors import PlanMismatch
 from dpframe.ledger.bound import Bound
-from dpframe.ledger.record import Draft, Record, plain_text, short_text
+from dpframe.ledger.record import Record
 from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey
-
-if TYPE_CHECKING:
-    from dpframe.ledger.chain import Chain
-    from dpframe.ledger.store import Store
 
 _OLD_FIELDS = {"plan", "signature"}
 _FIELDS = _OLD_FIELDS | {"id", "ledger", "budget", "runs", "until"}
@@ -137,150 +132,6 @@ def read_approval(record: Record) -> Approval:
     return Approval(*made, given, ledger, bound, runs, day, number=record.seq)
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """How often and until when a plan may run.
-
-    Parameters
-    ----------
-    runs
-        How often; None for as often as the budget allows.
-    until
-        The last day, UTC; None for no end.
-    """
-
-    runs: int | None = None
-    until: date | None = None
-
-    def __post_init__(self) -> None:
-        if self.runs is not None and self.runs < 1:
-            raise LedgerError(
-                "a plan is approved for one run at least",
-                where=f"--runs {self.runs}",
-                remedy="leave --runs out for as many as the budget allows",
-            )
-
-
-NO_LIMITS = Terms()
-
-
-def approve(
-    store: Store,
-    name: str,
-    fingerprint: str,
-    document: str,
-    by: str,
-    key: ApprovalKey | None,
-    terms: Terms = NO_LIMITS,
-) -> None:
-    """Record an approval for a budget as it is now, signed where there is a key.
-
-    Raises
-    ------
-    LedgerError
-        When it cannot be recorded, there is no such budget, `by` is not on one line, or the key can
-        only verify.
-    """
-    named, who = plain_text(name, "name"), approver(by, key)
-    given = uuid.uuid4().hex
-
-    def approving(chain: Chain) -> Draft:
-        bound = Bound.of(chain.account(named))
-        made = Approval(
-            named,
-            fingerprint,
-            who,
-            datetime.now(UTC),
-            document,
-            None,
-            given,
-            chain.identities[-1],
-            bound,
-            terms.runs,
-            terms.until,
-        )
-        signature = None if key is None else key.sign(*made.signed_fields())
-        return Draft(
-            named, "approved", fingerprint=fingerprint, who=who, why=_text(made, signature)
-        )
-
-    store.append(approving)
-
-
-def approver(by: object, key: ApprovalKey | None) -> str:
-    """Who approves.
-
-    Raises
-    ------
-    LedgerError
-        When that is not on one line, or the key can only verify.
-    """
-    who = short_text(by, "--by")
-    if not who.isprintable():  # it is shown in lines of its own
-        raise LedgerError(f"--by must be text on one line, not {who!r}", where="--by")
-    if key is not None:
-        key.sign()  # nothing: raises where it cannot
-    return who
-
-
-def _text(made: Approval, signature: str | None) -> str:
-    assert made.bound is not None
-    return json.dumps(
-        {
-            "plan": made.document,
-            "signature": signature,
-            "id": made.id,
-            "ledger": made.ledger,
-            "budget": made.bound.fields(),
-            "runs": made.runs,
-            "until": None if made.until is None else made.until.isoformat(),
-        }
-    )
-
-
-def revoke(store: Store, name: str, fingerprint: str, by: str, reason: str | None) -> str:
-    """Take back all approvals of a plan that were recorded until now.
-
-    Parameters
-    ----------
-    store, name
-        The budget.
-    fingerprint
-        Of the plan; its first 8 digits are enough where no other begins so.
-    by, reason
-        Recorded with it.
-
-    Returns
-    -------
-    str
-        The whole fingerprint.
-
-    Raises
-    ------
-    LedgerError
-        When no such plan is approved, or several are.
-    """
-    who = short_text(by, "--by")
-    why = None if reason is None else short_text(reason, "--reason")
-    found: list[str] = []
-
-    def revoking(chain: Chain) -> Draft:
-        valid = {a.fingerprint for a in chain.approvals.get(name, ()) if a.revoked is None}
-        meant = [f for f in valid if f.startswith(fingerprint) and len(fingerprint) >= 8]
-        if len(meant) != 1:
-            which = "several plans whose fingerprint begins" if meant else "no approved plan"
-            raise LedgerError(
-                f"the budget {name!r} has {which} with {fingerprint!r}",
-                where="--revoke",
-                remedy="see `dpframe ledger show` for the plans that are approved",
-            )
-        found.append(meant[0])
-        return Draft(name, "revoked", fingerprint=meant[0], who=who, why=why)
-
-    store.append(revoking)
-    return found[-1]
-
-
 Signed = Literal[
     "unsigned",
     "signed, not checked",
@@ -380,26 +231,6 @@ class Requirement:
         more = f", and {len(approvals) - 1} before it" if len(approvals) > 1 else ""
         why = self.why_not(newest, ledgers, bound)
         return f": what {newest.by} approved on {newest.time:%Y-%m-%d} {why}{more}"
-
-
-def counting(store: Store, name: str, key: ApprovalKey | None) -> list[Approval]:
-    """The approvals that count now, to be made again for another amount.
-
-    Raises
-    ------
-    LedgerError
-        When there is no such budget, or they are signed and the key cannot sign.
-    """
-    chain, needed = store.read(), Requirement(key)
-    bound = Bound.of(chain.account(name))
-    found = list(needed.counting(chain.approvals.get(name, ()), chain.identities, bound))
-    if key is None and any(a.signature is not None for a in found):
-        raise LedgerError(
-            "approvals of this budget are signed, and would not be any more",
-            where="--keep-approvals",
-            remedy=f"set {KEY_VARIABLE} to the key that signs them",
-        )
-    return found
 
 
 _UNSIGNED: dict[Signed, str] = {

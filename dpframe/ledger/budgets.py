@@ -11,6 +11,7 @@ from dpframe.core.exact import Number
 from dpframe.core.visible import visible
 from dpframe.errors import BudgetExceeded, InvalidBudget, LedgerError
 from dpframe.ledger.amounts import exact_words
+from dpframe.ledger.bound import Bound
 from dpframe.ledger.chain import Account, Chain
 from dpframe.ledger.names import require_new
 from dpframe.ledger.opening import NewBudget, tell
@@ -157,6 +158,7 @@ def grant(
     who: str,
     why: str,
     counted_in: Callable[[type[Budget], ApproxDP], Budget],
+    renewing: Callable[[Chain, Bound], list[Draft]] | None = None,
 ) -> Account:
     """Raise a budget, on record.
 
@@ -173,6 +175,8 @@ def grant(
         Recorded with it.
     counted_in
         An (epsilon, delta) in the measure that the budget is counted in.
+    renewing
+        What is recorded with it, of the budget as it was and the amount that it then has.
 
     Raises
     ------
@@ -184,24 +188,38 @@ def grant(
         When it was closed.
     """
 
-    def granting(chain: Chain) -> Draft:
+    def granting(chain: Chain) -> list[Draft]:
         account = chain.account(name)
         require_open(account)
         more = _more(account.within or account.budget, amounts)
         now = (account.within or account.budget) + more  # a delta of 1 or more is refused here
         by, reason = short_text(who, "--by"), short_text(why, "--reason")
-        if account.within is None:
-            return Draft(name, "granted", amount=more, who=by, why=reason)
-        assert isinstance(now, ApproxDP)
-        added = counted_in(type(account.budget), now) - account.budget
-        if added.is_zero:
-            raise InvalidBudget(
-                f"the grant is too small to add any {added.currency}", remedy="grant more"
-            )
-        return Draft(name, "granted", amount=added, who=by, why=reason, within=now)
+        added, within = _added(account, more, now, counted_in)
+        kept = [] if renewing is None else renewing(chain, Bound(now, account.budget.measure))
+        return [Draft(name, "granted", amount=added, who=by, why=reason, within=within), *kept]
 
     store.append(granting)
     return store.read().account(name)
+
+
+def _added(
+    account: Account,
+    more: Budget,
+    now: Budget,
+    counted_in: Callable[[type[Budget], ApproxDP], Budget],
+) -> tuple[Budget, ApproxDP | None]:
+    """What a grant adds in the measure that the budget is counted in, and the (epsilon, delta) that
+    it then stands for where that is another one.
+    """
+    if account.within is None:
+        return more, None
+    assert isinstance(now, ApproxDP)
+    added = counted_in(type(account.budget), now) - account.budget
+    if added.is_zero:
+        raise InvalidBudget(
+            f"the grant is too small to add any {added.currency}", remedy="grant more"
+        )
+    return added, now
 
 
 def _more(budget: Budget, amounts: dict[str, Number]) -> Budget:

@@ -18,10 +18,10 @@ import os
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import UTC, datetime
-from typing import Any, BinaryIO, ClassVar
+from typing import Any, BinaryIO, ClassVar, TypeAlias
 
 from dpframe.errors import DPFrameError, LedgerError
 from dpframe.ledger.chain import Chain, broken
@@ -40,6 +40,10 @@ PERIOD = 600.0
 
 LISTED = 4 * EVERY
 """A chain up to this long keeps each charge in memory; a longer one does when that is asked for."""
+
+
+Made: TypeAlias = Draft | Sequence[Draft] | None
+"""What is to be recorded together; nothing builds on another part of it."""
 
 
 class Store(ABC):
@@ -136,13 +140,13 @@ class Store(ABC):
             ):
                 return chain
 
-    def append(self, draft: Callable[[Chain], Draft | None]) -> int:
+    def append(self, draft: Callable[[Chain], Made]) -> int:
         """Record what `draft` makes of the chain, durably; if it raises, nothing is recorded.
 
         Returns
         -------
         int
-            The record's number; the last one's when `draft` finds that there is nothing to do.
+            The last record's number, also when `draft` finds that there is nothing to do.
 
         Raises
         ------
@@ -168,7 +172,7 @@ class Store(ABC):
                 )
         return self._append(draft, adopting=True)
 
-    def _append(self, draft: Callable[[Chain], Draft | None], *, adopting: bool) -> int:
+    def _append(self, draft: Callable[[Chain], Made], *, adopting: bool) -> int:
         with self._explained():
             if not adopting:
                 self._refresh(False)  # before others have to wait for it
@@ -176,7 +180,8 @@ class Store(ABC):
                 require_here(chain)
                 made = draft(chain)
                 if made is not None:
-                    added += chain.following([*self._before(chain), made])
+                    drafts = [made] if isinstance(made, Draft) else made
+                    added += chain.following([*self._before(chain), *drafts])
                     if not chain.length:
                         tables.create()
             return chain.length

@@ -13,8 +13,8 @@ import pytest
 
 import dpframe as dp
 from dpframe.api import approval
-from dpframe.ledger.approvals import approve
 from dpframe.ledger.place import store_at
+from dpframe.ledger.reviewers import approve
 from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey, new_pair
 
 PEOPLE = pl.DataFrame(

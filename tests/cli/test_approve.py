@@ -12,6 +12,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.core.budget import GDP, ZCDP
+from dpframe.ledger import budgets
 from dpframe.ledger.signatures import KEY_VARIABLE, new_pair
 from tests.cli.commands import Run, plan_file, python_job, toml_job
 
@@ -177,6 +178,26 @@ def test_a_grant_may_keep_approvals(run: Run, job: Path) -> None:
     assert [run("run", job).code for _ in range(2)] == [0, 4], "one run was left, and still is"
     found = run("ledger", "show", "--ledger", "budget.db", "--json").json["default"]["approvals"]
     assert [(a["by"], a["runs"]) for a in found] == [("Ann", 2), ("Bob", 1)]
+
+
+def test_runs_that_are_used_or_kept_by_others_meanwhile_are_not_kept_again(
+    run: Run, job: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned(run, job)
+    run("approve", "plan.json", *BY, "--runs", "2")
+    grant = ("ledger", "grant", "--ledger", "budget.db", *MORE, "--epsilon", "1")
+    real = budgets.grant
+
+    def late(*given: Any) -> Any:
+        """Others are faster: one runs the plan, one grants."""
+        monkeypatch.setattr(budgets, "grant", real)
+        assert run("run", job).code == 0
+        assert run(*grant, "--keep-approvals").code == 0
+        return real(*given)
+
+    monkeypatch.setattr(budgets, "grant", late)
+    assert run(*grant, "--keep-approvals").code == 0
+    assert [run("run", job).code for _ in range(2)] == [0, 4], "one of two was left"
 
 
 def test_signed_approvals_are_kept_by_who_can_sign(

@@ -12,11 +12,12 @@ import pytest
 
 import dpframe as dp
 from dpframe.ledger import report
-from dpframe.ledger.approvals import Approval, approve, signed, valid
+from dpframe.ledger.approvals import Approval, signed, valid
 from dpframe.ledger.bound import Bound
 from dpframe.ledger.memory import MemoryLedger
 from dpframe.ledger.parts import Partition, PartLedger
 from dpframe.ledger.record import COLUMNS, Draft, Record, Seal, sealed
+from dpframe.ledger.reviewers import approve
 from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey, new_pair
 from tests.ledger.ledgers import TENTH, UNIT, Place, filled, in_child, opened, sql, store_at, verify
 

@@ -11,20 +11,13 @@ from typing import Any
 import pytest
 
 import dpframe as dp
-from dpframe.ledger.approvals import (
-    Approval,
-    Requirement,
-    Terms,
-    approve,
-    read_approval,
-    revoke,
-    signed,
-)
+from dpframe.ledger.approvals import Approval, Requirement, read_approval, signed
 from dpframe.ledger.bound import Bound
 from dpframe.ledger.budgets import grant
 from dpframe.ledger.memory import MemoryLedger
 from dpframe.ledger.parts import Partition, PartLedger
 from dpframe.ledger.record import Draft
+from dpframe.ledger.reviewers import Terms, approve, revoke
 from dpframe.ledger.signatures import ApprovalKey, new_pair
 from tests.ledger.ledgers import TENTH, UNIT, Place, fresh, in_child, opened, store_at, verify
 

@@ -15,11 +15,11 @@ import pytest
 
 import dpframe as dp
 from dpframe.ledger import checkpoints, store
-from dpframe.ledger.approvals import approve
 from dpframe.ledger.budgets import close, grant
 from dpframe.ledger.chain import Account, Chain
 from dpframe.ledger.checkpoints import state_of
 from dpframe.ledger.record import COLUMNS, Draft, Record, Seal
+from dpframe.ledger.reviewers import approve
 from dpframe.ledger.stored import StoredLedger
 from tests.ledger.ledgers import TENTH, UNIT, Place, in_child, opened, sql, store_at, verify
 from tests.ledger.test_processes import killed_at
