@@ -21,6 +21,7 @@ from dpframe.ledger.place import DEFAULT_NAME, store_at
 from dpframe.ledger.record import Draft
 from dpframe.ledger.reviewers import renewals
 from dpframe.ledger.signatures import ApprovalKey
+from dpframe.ledger.standing import require_here
 
 _AMOUNTS = ("epsilon", "delta", "rho")
 _WHERE = "path, or sqlite:/// or postgresql:// URL"
@@ -206,7 +207,9 @@ def _told(parsed: Parsed, account: Account) -> int:
 
 
 def _check(parsed: Parsed) -> int:
-    account = store_at(parsed.ledger, create=False).read().account(parsed.name)
+    chain = store_at(parsed.ledger, create=False).read()
+    require_here(chain)  # nothing of it is left here
+    account = chain.account(parsed.name)
     left = account.remaining
     wanted = amount(parsed.at_least, "--at-least"), amount(parsed.delta or 0, "--delta")
     enough = left.main >= wanted[0] and left.slack >= wanted[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,7 @@ from dpframe.errors import LedgerError
 from dpframe.ledger import owners
 from dpframe.ledger.place import store_at
 from dpframe.ledger.record import KEY_VARIABLE, Head, Seal
+from dpframe.ledger.store import Store
 
 NEW_KEY_VARIABLE = "DPFRAME_LEDGER_NEW_KEY"
 """The environment variable with the key that is to take the place of the other."""
@@ -52,18 +54,21 @@ def _added(acts: Any, name: str, words: str, run: Callable[[Parsed], int], more:
     added = acts.add_parser(name, help=words, description=f"{words.capitalize()}.{more}")
     added.add_argument("--ledger", required=True, metavar="WHERE")
     added.add_argument("--by", required=True, metavar="WHO")
+    added.add_argument("--json", action="store_true", help="print JSON")
     added.set_defaults(run=run, act=name, announced={})
     return added
 
 
 def _adopt(parsed: Parsed) -> int:
-    head = owners.adopt(store_at(parsed.ledger, create=False), parsed.by, parsed.reason)
-    return _told("accepted", head)
+    store = store_at(parsed.ledger, create=False)
+    return _told(parsed, "accepted", store, owners.adopt(store, parsed.by, parsed.reason))
 
 
 def _move(parsed: Parsed) -> int:
-    source, destination = store_at(parsed.ledger, create=False), store_at(parsed.to)
-    return _told(f"moved to {destination.where}", owners.move(source, destination, parsed.by))
+    source = store_at(parsed.ledger, create=False)
+    destination = store_at(parsed.to, pinned=False)  # the head file elsewhere follows
+    head = owners.move(source, destination, parsed.by)
+    return _told(parsed, f"moved to {destination.where}", destination, head)
 
 
 def _rekey(parsed: Parsed) -> int:
@@ -73,12 +78,16 @@ def _rekey(parsed: Parsed) -> int:
             "there is no new key", where=NEW_KEY_VARIABLE, remedy="set the variable to it"
         )
     store = store_at(parsed.ledger, create=False)
-    return _told(
-        "sealed with the new key", owners.rekey(store, Seal.of(key, NEW_KEY_VARIABLE), parsed.by)
-    )
+    head = owners.rekey(store, Seal.of(key, NEW_KEY_VARIABLE), parsed.by)
+    return _told(parsed, "sealed with the new key", store, head)
 
 
-def _told(what: str, head: Head) -> int:
+def _told(parsed: Parsed, what: str, store: Store, head: Head) -> int:
+    """Where the ledger is now, and its head, which can be kept elsewhere and compared."""
+    if parsed.json:
+        found = {"ledger": store.where, "records": head.seq, "head": head.hash}
+        print(json.dumps(found, indent=2))
+        return 0
     say(f"{what}: {head.seq} records")
     say(f"head: {head.seq} {head.hash}")
     return 0

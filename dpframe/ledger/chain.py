@@ -27,6 +27,7 @@ from dpframe.ledger.record import (
     Seal,
     sealed,
 )
+from dpframe.ledger.standing import kept_for_another
 
 _IDENTITY = re.compile("[0-9a-f]{32}")
 
@@ -197,6 +198,8 @@ class Chain:
             raise broken("its head is missing")
         if head != self.seal.head(head.seq, head.hash):
             raise broken(f"its head was changed{self.seal.hint}")
+        if not (head.seq or self.length):
+            raise kept_for_another()
         if head.seq != self.length:
             raise broken(f"it ends at record {self.length}, and its head at record {head.seq}")
         if head.hash != self.tip:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import uuid
 from contextlib import ExitStack
 from typing import Any
 
 from dpframe.errors import LedgerError
 from dpframe.ledger.chain import Chain, rekeying
-from dpframe.ledger.record import Draft, Head, Record, Seal, plain_text, sealed
+from dpframe.ledger.record import Draft, Head, Record, Seal, sealed, short_text
 from dpframe.ledger.standing import require_here
 from dpframe.ledger.store import Store
 from dpframe.ledger.tables import Tables, rows_after
+from dpframe.ledger.witness import Seen
 
 
 def adopt(store: Store, by: str, reason: str) -> Head:
@@ -26,7 +26,7 @@ def adopt(store: Store, by: str, reason: str) -> Head:
     LedgerError
         When the head file is there, or the ledger does not verify.
     """
-    who, why = plain_text(by, "--by"), plain_text(reason, "--reason")
+    who, why = short_text(by, "--by"), short_text(reason, "--reason")
 
     def adopting(chain: Chain) -> Draft:
         if not chain.length:
@@ -59,7 +59,7 @@ def rekey(store: Store, key: Seal, by: str) -> Head:
     LedgerError
         When the ledger does not verify with the old key, or there is none.
     """
-    who = plain_text(by, "--by")
+    who = short_text(by, "--by")
     store.reseal(lambda chain: _rekeyed(chain, key, who), key)
     return store.verify()
 
@@ -78,14 +78,15 @@ def move(source: Store, destination: Store, by: str) -> Head:
 
     The copy has all records, and one more with an identity of its own. The source ends with a
     record that names that identity and the place. It is written before the copy can be used, so at
-    no time both can be spent; if this is interrupted between the two, calling it again goes on.
+    no time both can be spent. Before that the empty place is promised to the ledger: if this is
+    interrupted, calling it again goes on where it finds the promise, and nowhere else.
 
     Parameters
     ----------
     source
-        Where it is.
+        Where it is. A head file of it that lies elsewhere follows the ledger.
     destination
-        An empty place. It has the same key.
+        An empty place, without a head file elsewhere. It has the same key.
     by
         Who does it.
 
@@ -97,52 +98,52 @@ def move(source: Store, destination: Store, by: str) -> Head:
     Raises
     ------
     LedgerError
-        When the source does not verify or was moved elsewhere, or the destination is not empty.
+        When the source does not verify or was moved before, or the destination is not empty.
     """
-    who = plain_text(by, "--by")
+    who = short_text(by, "--by")
     if source.is_keyed != destination.is_keyed:
         raise LedgerError("both places must have the same key", remedy="set it for both")
     source.verify()
     with ExitStack() as opened:
         for store in sorted((source, destination), key=lambda store: store.turn.number):
             opened.enter_context(store.turn)  # in the order in which forks wait for them
-        _move(source, destination, who)
+        _move(source, destination, _promised(source.read(), destination), who)
+        moved = destination.read()
+        source.hand_over(Seen(moved.length, moved.tip, moved.identity))
     return destination.verify()
 
 
-def _move(source: Store, destination: Store, who: str) -> None:
-    """The source is committed first, because its transaction ends first."""
-    with destination.writing() as (to, empty, begun):
-        if empty.length:
-            raise LedgerError(
-                f"{destination.where!r} has a ledger already", remedy="give an empty place"
-            )
-        with source.writing() as (tables, chain, added):
-            identity, records = _going(chain, destination)
-            destination.begin(identity)
-            to.create()
-            last = _copied(tables, to, records)
-            origin = json.dumps({"from": chain.identity, "place": source.where})
-            draft = Draft("", "identified", fingerprint=identity, who=who, why=origin)
-            begun.append(sealed(draft, records + 1, last.time, last.hash, source.seal))
-            if chain.moved is None:
-                moved = Draft("", "moved", fingerprint=identity, who=who, why=destination.where)
-                added += chain.following([moved])
-    destination.forget()
-
-
-def _going(chain: Chain, destination: Store) -> tuple[str, int]:
-    """The identity that it will have, and how many records go along."""
+def _promised(chain: Chain, destination: Store) -> str:
+    """The identity that a ledger will have at the place that is kept for it."""
     if not chain.length or chain.identity is None:
         raise LedgerError(
             "there is no ledger to move, or an earlier version wrote it",
             remedy="check the place; record something in it first, such as a grant",
         )
-    if chain.moved is None:
-        return uuid.uuid4().hex, chain.length
-    if chain.moved.why != destination.where:
+    if chain.moved is not None and chain.moved.why != destination.where:
         require_here(chain)
-    return str(chain.moved.fingerprint), chain.length - 1
+    found = destination.promised_to(chain.identity)
+    if chain.moved is None:
+        return found or destination.promise(chain.identity)
+    if found is None or found != chain.moved.fingerprint:
+        require_here(chain)  # all of it was moved
+    return str(found)
+
+
+def _move(source: Store, destination: Store, identity: str, who: str) -> None:
+    """The source is committed first, because its transaction ends first."""
+    with destination.writing() as (to, kept, begun), source.writing() as (tables, chain, added):
+        if kept.length or (chain.moved is not None and chain.moved.fingerprint != identity):
+            raise LedgerError("another process moves the ledger, or to this place")
+        records = chain.length if chain.moved is None else chain.length - 1
+        last = _copied(tables, to, records)
+        origin = json.dumps({"from": chain.identity, "place": source.where})
+        draft = Draft("", "identified", fingerprint=identity, who=who, why=origin)
+        begun.append(sealed(draft, records + 1, last.time, last.hash, source.seal))
+        if chain.moved is None:
+            moved = Draft("", "moved", fingerprint=identity, who=who, why=destination.where)
+            added += chain.following([moved])
+    destination.forget()
 
 
 def _copied(tables: Tables, to: Tables, records: int) -> Record:

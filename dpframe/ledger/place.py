@@ -75,8 +75,9 @@ def _require_file(place: str | os.PathLike[str]) -> None:
         raise no_file(Path(path))
 
 
-def store_at(place: str | os.PathLike[str], *, create: bool = True) -> Store:
-    """The store that a path or URL names; the key comes from the environment.
+def store_at(place: str | os.PathLike[str], *, create: bool = True, pinned: bool = True) -> Store:
+    """The store that a path or URL names; the key comes from the environment, and so does the head
+    file elsewhere if it is `pinned`.
 
     Raises
     ------
@@ -87,7 +88,7 @@ def store_at(place: str | os.PathLike[str], *, create: bool = True) -> Store:
 
     text = _text(place)
     seal = Seal.from_environment()
-    pin = _pin()
+    pin = _pin() if pinned else None
     if text.startswith(SERVERS):
         return _on_server(text, seal, pin, create=create)
     from dpframe.ledger.sqlite.store import SqliteStore

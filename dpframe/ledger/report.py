@@ -26,6 +26,7 @@ def show(store: Store, name: str | None) -> Iterator[str]:
         When the ledger does not verify, or has no budget of that name.
     """
     chain, key = store.read(whole=True), ApprovalKey.from_environment()
+    yield from _of_the_ledger(chain)
     if not chain.accounts and not chain.approvals:
         yield "no budgets"
     for budget, approvals in _unopened(chain, name).items():
@@ -42,6 +43,15 @@ def show(store: Store, name: str | None) -> Iterator[str]:
         yield from (f"    {_charged(entry)}" for entry in account.entries.values())
         if account.closed is not None:
             yield f"    {_when(account.closed)}  closed    {_signed_by(account.closed)}"
+
+
+def _of_the_ledger(chain: Chain) -> Iterator[str]:
+    """What owners did with all of it."""
+    for made in chain.kept:
+        if made.act == "adopted":
+            yield f"{_when(made)}  accepted without its head file {_signed_by(made)}"
+        elif made.act == "moved":
+            yield f"{_when(made)}  moved to {made.why} by {made.who}; it goes on there"
 
 
 def _charged(entry: Entry) -> str:

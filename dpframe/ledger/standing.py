@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dpframe.errors import LedgerError
+from dpframe.ledger.record import Head, Seal
 
 if TYPE_CHECKING:
     from dpframe.ledger.chain import Chain
@@ -32,4 +33,20 @@ def unwitnessed(chain: Chain, name: str) -> LedgerError:
         "missing, as with a copy",
         remedy="put both files in place; if the head file is lost, and this is no copy, an owner "
         "can accept the ledger as it is, on record: `dpframe ledger adopt`",
+    )
+
+
+def promised(seal: Seal, identity: str, origin: str) -> Head:
+    """The head of an empty place that is kept for a ledger: that of no record, with the identity
+    that it will have there and the one that it has in the place of a hash.
+    """
+    return seal.head(0, identity + origin)
+
+
+def kept_for_another() -> LedgerError:
+    """The refusal of a place that is kept for a ledger."""
+    return LedgerError(
+        "a ledger is to be moved here, and that was not finished",
+        remedy="finish it with the same command, `dpframe ledger move`; if the ledger is to stay "
+        "where it is, and can be used there, empty this place",
     )

@@ -27,7 +27,7 @@ from dpframe.errors import DPFrameError, LedgerError
 from dpframe.ledger.chain import Chain, broken
 from dpframe.ledger.checkpoints import EVERY, is_due, state_of
 from dpframe.ledger.record import Draft, Head, Record, Seal, sealed
-from dpframe.ledger.standing import require_here, unwitnessed
+from dpframe.ledger.standing import promised, require_here, unwitnessed
 from dpframe.ledger.tables import STEP, Tables, rows_after
 from dpframe.ledger.turns import Turn
 from dpframe.ledger.witness import Seen, Witness
@@ -71,6 +71,7 @@ class Store(ABC):
         self._checked = 0  # length of the chain when all of it was last verified
         self._checked_at = 0.0
         self._claimed: str | None = None
+        self._promise: Head | None = None
         self._hashes = False
         self._process = os.getpid()
 
@@ -162,10 +163,17 @@ class Store(ABC):
         Raises
         ------
         LedgerError
-            When it is not missing, or the ledger does not verify.
+            When it is not missing, the ledger does not verify, or it is not the one that a head
+            file elsewhere names.
         """
         with self._explained():
-            if any(w.required and w.read() is not None for w in self._witnesses):
+            required = [witness for witness in self._witnesses if witness.required]
+            if not required:
+                raise LedgerError(
+                    "a ledger on a server needs no head file, so there is nothing to accept",
+                    remedy="see docs/ledger.md for a copy that was put back",
+                )
+            if any(witness.read() is not None for witness in required):
                 raise LedgerError(
                     "the ledger has its head file, so there is nothing to accept",
                     remedy="if the file is of another copy, move it away first",
@@ -200,9 +208,10 @@ class Store(ABC):
             files: list[BinaryIO] = []
             with self._transaction(writing=True, adopting=adopting) as (tables, chain):
                 yield tables, chain, added
+                new = not chain.length and self._promise is None
                 for record in added:
                     head = used.head(record.seq, record.hash)
-                    tables.insert(record, head, new=not chain.length and record is added[0])
+                    tables.insert(record, head, new=new and record is added[0])
                 if added:
                     files = [opened.enter_context(witness.open()) for witness in self._witnesses]
             if added:
@@ -232,6 +241,13 @@ class Store(ABC):
         for witness in self._witnesses:
             witness.begin(identity)
 
+    def hand_over(self, seen: Seen) -> None:
+        """Let head files that lie elsewhere follow a ledger to where it was moved."""
+        with self._explained():
+            for witness in self._witnesses:
+                if not witness.required:
+                    witness.reset(seen)
+
     def reseal(self, draft: Callable[[Chain], Draft], seal: Seal) -> None:
         """Append a record under another key, with the content of all others hashed."""
         with self._explained():
@@ -252,9 +268,57 @@ class Store(ABC):
             for witness in self._witnesses:
                 witness.use(seal)
 
+    def promise(self, origin: str) -> str:
+        """Keep an empty place for a ledger that is to be moved here.
+
+        Nobody begins another one here from then on, and a move that was interrupted goes on only
+        where it finds this. So what was moved once is not moved again.
+
+        Parameters
+        ----------
+        origin
+            The identity that the ledger has.
+
+        Returns
+        -------
+        str
+            The one that it will have here.
+
+        Raises
+        ------
+        LedgerError
+            When there is a ledger, or the place is kept for another one.
+        """
+        identity = uuid.uuid4().hex
+        promise = promised(self._seal, identity, origin)
+        with (
+            self._explained(),
+            self._alone(writing=True),
+            self._transaction(writing=True) as (tables, chain),
+        ):
+            if chain.length:
+                raise LedgerError(
+                    f"{self.where!r} has a ledger already", remedy="give an empty place"
+                )
+            self.begin(identity)
+            tables.create()
+            tables.insert_head(promise)
+        self._promise = promise
+        return identity
+
+    def promised_to(self, origin: str) -> str | None:
+        """The identity that a ledger will have here; None where the place is not kept for it."""
+        with self._explained(), self._reading() as tables:
+            head = tables.head() if tables.exist() else None
+        identity = None if head is None else head.hash[:32]
+        if head is None or identity is None or head != promised(self._seal, identity, origin):
+            return None
+        self._promise = head
+        return identity
+
     def forget(self) -> None:
-        """Read everything again at the next use."""
-        self._chain = self._version = None
+        """Read everything again at the next use, and promise nothing any more."""
+        self._chain = self._version = self._promise = None
 
     def verify(self) -> Head:
         """Read and verify everything, whoever has written, while others may go on writing.
@@ -290,12 +354,11 @@ class Store(ABC):
         self, *, writing: bool, whole: bool = False, adopting: bool = False
     ) -> Iterator[tuple[Tables, Chain]]:
         # Before, lest they be ahead of what is then read.
-        self._seen = [None if adopting else witness.read() for witness in self._witnesses]
+        self._seen = [None if adopting and w.required else w.read() for w in self._witnesses]
         try:
             tables = self._begun(writing)
             chain = self._caught_up(tables, writing, whole)
-            if not adopting:
-                self._require_seen(tables, chain)
+            self._require_seen(tables, chain, adopting)
             if chain.identity not in (None, self._claimed) and chain.moved is None:
                 self._claim(str(chain.identity))
                 self._claimed = chain.identity
@@ -408,11 +471,11 @@ class Store(ABC):
             self._version = version
         return chain
 
-    def _require_seen(self, tables: Tables, chain: Chain) -> None:
+    def _require_seen(self, tables: Tables, chain: Chain, adopting: bool) -> None:
         """Refuse a chain that is not the one of its head files."""
         for seen, witness in zip(self._seen, self._witnesses, strict=True):
             if seen is None:
-                if witness.required and chain.length:
+                if witness.required and chain.length and not adopting:
                     raise unwitnessed(chain, witness.path.name)
                 continue
             if seen == witness.agreed:
@@ -443,7 +506,9 @@ class Store(ABC):
         if tables.exist():
             for rows in rows_after(tables, begun):
                 chain.read(rows, anchors)
-            chain.require_head(tables.head())
+            head = tables.head()
+            if self._promise is None or chain.length or head != self._promise:
+                chain.require_head(head)
         longest = max(anchors, default=0)
         if chain.length < longest:
             raise broken(f"it ends at record {chain.length}, and once had {longest}")

@@ -56,6 +56,10 @@ class Tables(Protocol):
         """Add a record, and move the head to it, or make the head if the tables are new."""
         ...
 
+    def insert_head(self, head: Head) -> None:
+        """Make the head of new tables, without a record."""
+        ...
+
     def insert_rows(self, rows: Sequence[tuple[Any, ...]]) -> None:
         """Add rows, and leave the head where it is."""
         ...

@@ -91,10 +91,14 @@ class Witness:
 
         What is there already belongs to a ledger that was begun and has no record.
         """
+        self.reset(Seen(0, "", identity))
+
+    def reset(self, head: Seen) -> None:
+        """Write a head down, durably, whatever was there."""
         with self.open() as file:
             self._lock(file, writing=True)
             file.truncate()
-            file.write(self._line(Seen(0, "", identity)))
+            file.write(self._line(head))
             os.fsync(file.fileno())
         if hasattr(os, "O_DIRECTORY"):
             place = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)

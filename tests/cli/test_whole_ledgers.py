@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 import dpframe as dp
 from dpframe.cli import main
-from tests.ledger.ledgers import filled, opened, verify
+from tests.ledger.ledgers import filled, opened, store_at, verify
 
 OLD, NEW = "the first key of the owner", "the second key of the owner"
 BY = ("--by", "Ann")
@@ -34,6 +35,8 @@ def test_a_lost_head_file_is_given_up(path: Path, capsys: pytest.CaptureFixture[
     assert run("adopt", path, "--reason", "lost") == 0
     assert capsys.readouterr().out.startswith("accepted: 10 records\nhead: 10 ")
     verify(path)
+    assert main(["ledger", "show", "--ledger", str(path)]) == 0
+    assert "  accepted without its head file by Ann: lost\n" in capsys.readouterr().out
 
 
 def test_a_ledger_is_moved(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,6 +47,49 @@ def test_a_ledger_is_moved(path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert opened(there).spent == dp.PureDP("0.3")
     assert run("move", path, "--to", str(path.with_name("third.db"))) == 6
     assert run("move", path.with_name("none.db"), "--to", str(there)) == 6
+    capsys.readouterr()
+    assert main(["ledger", "show", "--ledger", str(path)]) == 0
+    assert f"  moved to {there} by Ann; it goes on there\n" in capsys.readouterr().out
+    assert main(["ledger", "check", "--ledger", str(path), "--at-least", "0.1"]) == 6
+    assert "was moved to" in capsys.readouterr().err
+    assert main(["ledger", "check", "--ledger", str(there), "--at-least", "0.1"]) == 0
+
+
+def test_a_head_file_elsewhere_follows_a_ledger(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pin, there = path.with_name("pinned"), path.parent / "there" / "budget.db"
+    there.parent.mkdir()
+    monkeypatch.setenv("DPFRAME_LEDGER_HEAD", str(pin))
+    dp.Session(epsilon=1, ledger=path)._ledger.charge(dp.PureDP("0.1"), "f")
+    old = path.read_bytes()
+    assert run("move", path, "--to", str(there)) == 0
+    dp.Session(epsilon=1, ledger=there)._ledger.charge(dp.PureDP("0.1"), "f")
+    assert pin.read_bytes() == Path(f"{there}.head").read_bytes()
+    path.write_bytes(old)
+    with pytest.raises(dp.LedgerError, match=r"of another ledger|ends at record"):
+        dp.Session(epsilon=1, ledger=path)
+
+
+@pytest.mark.parametrize("act", ["adopt", "move", "rekey"])
+def test_programs_read_json(
+    path: Path, act: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DPFRAME_LEDGER_NEW_KEY", NEW)
+    there = path.parent / "there" / "budget.db"
+    there.parent.mkdir()
+    if act == "adopt":
+        Path(f"{path}.head").unlink()
+    more = {"adopt": ("--reason", "lost"), "move": ("--to", str(there))}.get(act, ())
+    assert run(act, path, *more, "--json") == 0
+    found, place = json.loads(capsys.readouterr().out), there if act == "move" else path
+    if act == "rekey":
+        monkeypatch.setenv("DPFRAME_LEDGER_KEY", NEW)
+        monkeypatch.setenv("DPFRAME_LEDGER_NEW_KEY", "short")
+    head = store_at(place, NEW if act == "rekey" else None).verify()
+    assert found == {"ledger": str(place), "records": head.seq, "head": head.hash}
+    assert run(act, path, *more, "--json") == 6
+    assert json.loads(capsys.readouterr().out)["error"] == "LedgerError"
 
 
 def test_a_ledger_is_given_another_key(

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import sqlite3
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -210,6 +211,29 @@ def test_a_lost_head_file_is_given_up_on_record(path: Path, key: str | None) -> 
     verify(path, key)
 
 
+def test_what_a_head_file_elsewhere_says_is_not_given_up(path: Path, key: str | None) -> None:
+    """An old copy without its head file, where another machine remembers more."""
+    pin, seal = path.with_name("pinned"), Seal(key)
+    old = path.read_bytes()
+    store = SqliteStore(path, seal, pin=pin)
+    StoredLedger(store, "default", dp.PureDP(1)).charge(TENTH, "f")
+    del store
+    path.write_bytes(old)
+    Path(f"{path}.head").unlink()
+    remembered = pin.read_bytes()
+    with pytest.raises(dp.LedgerError, match="ends at record 9, and once had 10"):
+        adopt(SqliteStore(path, seal, pin=pin), "Ann", "lost")
+    assert pin.read_bytes() == remembered
+    assert adopt(store_at(path, key), "Ann", "lost").seq == 10
+
+
+def test_a_ledger_on_a_server_has_nothing_to_adopt(server: Server, key: str | None) -> None:
+    url = server.empty()
+    opened(url, key=key)
+    with pytest.raises(dp.LedgerError, match="needs no head file"):
+        adopt(store_at(url, key), "Ann", "lost")
+
+
 def test_nothing_is_adopted_that_does_not_verify(path: Path, key: str | None) -> None:
     Path(f"{path}.head").unlink()
     sql(path, "UPDATE records SET main = '0' WHERE seq = 4")
@@ -286,8 +310,9 @@ def there(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return server.empty()
 
 
-def moved(path: Place, there: Place, key: str | None) -> None:
-    move(store_at(path, key, create=False), store_at(there, key), "Ann")
+def moved(path: Place, there: Place, key: str | None) -> int:
+    """How many records it then has."""
+    return move(store_at(path, key, create=False), store_at(there, key), "Ann").seq
 
 
 def test_a_ledger_goes_on_where_it_was_moved_to(path: Path, there: Place, key: str | None) -> None:
@@ -341,39 +366,87 @@ def test_what_was_not_there_is_not_moved(tmp_path: Path) -> None:
         moved(tmp_path / "none.db", tmp_path / "there.db", None)
 
 
-@pytest.mark.parametrize("when", ["the copy is committed", "it is in its head file"])
+def then(destination: Store, work: Callable[[], object]) -> None:
+    """Do something once the place is kept for a ledger."""
+    real = destination.promise
+
+    def promise(origin: str) -> str:
+        made = real(origin)
+        work()
+        return made
+
+    destination.promise = promise  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize(
+    "when", ["its place is kept", "the old one is closed", "it is in its head file"]
+)
 def test_a_move_that_is_interrupted_goes_on_to_the_same_place(
     path: Path, there: Place, key: str | None, when: str
 ) -> None:
     def interrupted() -> int:
-        destination: Store = store_at(there, key)
+        destination = store_at(there, key)
 
         def die(*_: object, **__: object) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
-        if when == "the copy is committed":
-            destination._commit = die  # type: ignore[method-assign]
+        if when == "its place is kept":
+            then(destination, die)
+        elif when == "the old one is closed":
+            then(destination, lambda: setattr(destination, "_commit", die))
         else:
             destination.forget = die  # type: ignore[method-assign]
         with suppress(dp.LedgerError):
             move(store_at(path, key), destination, "Ann")
         return 0
 
-    real = in_child(interrupted)
-    assert real == -signal.SIGKILL
-    with pytest.raises(dp.LedgerError, match="the ledger was moved to"):
+    assert in_child(interrupted) == -signal.SIGKILL
+    if when == "its place is kept":
         opened(path, key=key).charge(TENTH, "f")
-    third = path.with_name("third.db")
-    with pytest.raises(dp.LedgerError, match="the ledger was moved to"):
-        moved(path, third, key)
-    if when == "the copy is committed":
-        moved(path, there, key)
     else:
-        with pytest.raises(dp.LedgerError, match="has a ledger already"):
-            moved(path, there, key)
+        with pytest.raises(dp.LedgerError, match="the ledger was moved to"):
+            opened(path, key=key).charge(TENTH, "f")
+        with pytest.raises(dp.LedgerError, match="the ledger was moved to"):
+            moved(path, path.with_name("third.db"), key)
+    if when != "it is in its head file":
+        with pytest.raises(dp.LedgerError, match="is to be moved here"):
+            opened(there, key=key)  # nobody begins another one meanwhile
+        other = path.with_name("other.db")
+        filled(other, key)
+        with pytest.raises(dp.LedgerError, match="is to be moved here"):
+            moved(other, there, key)
+        moved(path, there, key)
+    with pytest.raises(dp.LedgerError, match="was moved to"):
+        moved(path, there, key)
+    spent = opened(there, key=key).spent
+    assert spent == dp.PureDP("0.4" if when == "its place is kept" else "0.3")
     opened(there, key=key).charge(TENTH, "f")
-    assert opened(there, key=key).spent == dp.PureDP("0.4")
     verify(there, key)
+
+
+def test_what_was_moved_once_is_not_moved_again(path: Path, there: Place, key: str | None) -> None:
+    """Also if nothing is there any more: it may be elsewhere, and spent."""
+    moved(path, there, key)
+    if isinstance(there, Path):
+        elsewhere = path.parent / "elsewhere"
+        elsewhere.mkdir()
+        for suffix in ("", ".head"):
+            Path(f"{there}{suffix}").rename(elsewhere / f"budget.db{suffix}")
+    else:
+        sql(there, "DROP SCHEMA dpframe_ledger CASCADE")
+    with pytest.raises(dp.LedgerError, match="was moved to"):
+        moved(path, there, key)
+
+
+def test_two_who_move_a_ledger_at_once_make_one(path: Path, there: Place, key: str | None) -> None:
+    other, destination, codes = path.with_name("other.db"), store_at(there, key), []
+    then(destination, lambda: codes.append(in_child(lambda: moved(path, other, key))))
+    with pytest.raises(dp.LedgerError, match="another process moves the ledger"):
+        move(store_at(path, key), destination, "Ann")
+    assert codes == [10]
+    with pytest.raises(dp.LedgerError, match="is to be moved here"):
+        opened(there, key=key)
+    opened(other, key=key).charge(TENTH, "f")
 
 
 def test_two_at_once_cannot_both_be_spent(path: Path, there: Place, key: str | None) -> None:
@@ -394,7 +467,7 @@ def test_two_at_once_cannot_both_be_spent(path: Path, there: Place, key: str | N
             return str(error)
         return ""
 
-    destination._commit = then_another_tries  # type: ignore[method-assign]
+    then(destination, lambda: setattr(destination, "_commit", then_another_tries))
     move(store_at(path, key), destination, "Ann")
     assert codes
     assert set(codes) == {1}

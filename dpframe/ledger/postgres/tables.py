@@ -138,6 +138,12 @@ class PostgresTables:
     def insert(self, record: Record, head: Head, *, new: bool) -> None:
         if self._connection.execute(_INSERT, row_of(record)).rowcount != 1:
             raise broken("its table does not take a record")
+        self._move_head(head, new=new)
+
+    def insert_head(self, head: Head) -> None:
+        self._move_head(head, new=True)
+
+    def _move_head(self, head: Head, *, new: bool) -> None:
         to = (head.seq, head.hash, head.seal)
         moved = self._rows(
             b"INSERT INTO dpframe_ledger.head VALUES (1, %s, %s, %s) RETURNING "

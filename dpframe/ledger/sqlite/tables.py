@@ -90,6 +90,9 @@ class SqliteTables:
 
     def insert(self, record: Record, head: Head, *, new: bool) -> None:
         self._connection.execute(_INSERT, row_of(record))
+        self.insert_head(head)
+
+    def insert_head(self, head: Head) -> None:
         values = (head.seq, head.hash, head.seal)
         self._connection.execute("INSERT OR REPLACE INTO head VALUES (1, ?, ?, ?)", values)
 
