@@ -18,7 +18,7 @@ import os
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import UTC, datetime
 from typing import Any, BinaryIO, ClassVar, TypeAlias
@@ -332,7 +332,7 @@ class Store(ABC):
             self._version = None  # so that it stays refused
             chain = self._approach(whole=False, full=True)
             with self._alone(writing=False):
-                self._approached = chain
+                self._version, self._approached = None, chain
                 with self._transaction(writing=False) as (tables, chain):
                     tables.require_sound()
                     return chain.head()
@@ -413,23 +413,43 @@ class Store(ABC):
     def _is_old(self) -> bool:
         return not self.counts_appends and time.monotonic() - self._checked_at > PERIOD
 
-    def _approach(self, whole: bool, full: bool) -> Chain | None:
-        """The chain as it was a moment ago, but for less than a step; None if it is shorter."""
+    def _approach(self, whole: bool, full: bool) -> Chain:
+        """The chain as it was a moment ago, but for less than a step."""
         chain: Chain | None = None
+        anchors: dict[int, str] = {}
         while True:
             with self._reading() as tables:
-                chain = chain or self._new_chain(tables, whole, full)
+                if chain is None:
+                    anchors = self._anchors([witness.read() for witness in self._witnesses])
+                    chain = self._new_chain(tables, anchors, whole, full)
                 rows = tables.rows(chain.length, STEP) if tables.exist() else []
             if len(rows) < STEP:
                 return chain
-            chain.read(rows, {})
+            chain.read(rows, anchors)
 
-    def _new_chain(self, tables: Tables, whole: bool, full: bool) -> Chain:
-        """A chain that begins at the last checkpoint, or at the first record."""
+    def _anchors(self, seen: Sequence[Seen | None]) -> dict[int, str]:
+        """Hashes of records that must still be there: those of head files, and of the last one that
+        was verified here.
+        """
+        anchors = {s.seq: s.hash for s in seen if s is not None and s.seq}
+        if self._chain is not None and self._chain.length:
+            known = self._chain.tip
+            if anchors.setdefault(self._chain.length, known) != known:
+                raise broken("its head file does not belong to it")
+        return anchors
+
+    def _new_chain(
+        self, tables: Tables, anchors: Mapping[int, str], whole: bool, full: bool
+    ) -> Chain:
+        """A chain that begins at the last checkpoint, or at the first record.
+
+        What must still be there is verified only by records that lead from it to the head. So no
+        later checkpoint will do: that of a copy, which went on by itself, may vouch for others.
+        """
         head = tables.head() if tables.exist() else None
         length = 0 if head is None else head.seq
         if length > EVERY and not (full or whole):
-            row = tables.last("checkpoint", "rekeyed")
+            row = tables.last("checkpoint", "rekeyed", until=min(anchors, default=length))
             if row is not None:
                 chain = Chain(self._seal)
                 chain.begin(row, tables.rows_at(chain.needed(row)))
@@ -494,14 +514,10 @@ class Store(ABC):
         """Everything from the last checkpoint on, or from the first record on; what was verified
         before must still be there.
         """
-        anchors = {s.seq: s.hash for s in self._seen if s is not None and s.seq}
-        if self._chain is not None and self._chain.length:
-            known = self._chain.tip
-            if anchors.setdefault(self._chain.length, known) != known:
-                raise broken("its head file does not belong to it")
+        anchors = self._anchors(self._seen)
         chain, self._approached = self._approached, None
         if chain is None or full or (whole and not chain.whole):
-            chain = self._new_chain(tables, whole, full)
+            chain = self._new_chain(tables, anchors, whole, full)
         version, begun = tables.version(), chain.length
         if tables.exist():
             for rows in rows_after(tables, begun):

@@ -11,6 +11,10 @@ STEP = 2048
 """Rows that are read at once."""
 
 
+LARGEST = 2**63 - 1
+"""Number of a record that is kept."""
+
+
 class Tables(Protocol):
     """The tables of a ledger, as one transaction sees them."""
 
@@ -40,8 +44,8 @@ class Tables(Protocol):
         """The rows of these numbers that there are, by number."""
         ...
 
-    def last(self, *acts: str) -> tuple[Any, ...] | None:
-        """The last row of one of these kinds."""
+    def last(self, *acts: str, until: int | None = None) -> tuple[Any, ...] | None:
+        """The last row of one of these kinds, of those up to a number."""
         ...
 
     def hash_of(self, seq: int) -> object:

@@ -15,6 +15,7 @@ import dpframe as dp
 from dpframe.accounting.normal import log_delta_normal
 from dpframe.accounting.trade_offs import pure_mu_squared
 from dpframe.charge import mu_squared_within, rho_within
+from dpframe.cli import main
 from dpframe.ledger.amounts import exact_amount, pure_epsilon_of_mu
 from tests.api.test_sessions import FRAME, Source
 
@@ -23,8 +24,8 @@ ROOM = mu_squared_within(WHOLE)
 GIVEN: dict[str, Any] = {"epsilon": 1, "delta": "1e-8"}
 
 
-def opened(ledger: Any = None, composition: Any = "gdp") -> dp.Session:
-    return dp.Session(**GIVEN, composition=composition, ledger=ledger)
+def opened(ledger: Any = None, composition: Any = "gdp", name: str | None = None) -> dp.Session:
+    return dp.Session(**GIVEN, composition=composition, ledger=ledger, name=name)
 
 
 def count(session: dp.Session, frame: Any = FRAME, mechanism: Any = "auto") -> dp.PrivateQuery:
@@ -144,29 +145,34 @@ def test_what_makes_no_sense_is_refused(make: Any, match: str) -> None:
         make()
 
 
-def test_a_ledger_keeps_the_room_and_the_composition(tmp_path: Path) -> None:
-    path = tmp_path / "budget.db"
-    count(opened(path)).collect(epsilon="0.1")
-    again = opened(path)
+def test_a_ledger_keeps_the_room_and_the_composition(place: Path | str) -> None:
+    count(opened(place)).collect(epsilon="0.1")
+    again = opened(place)
     assert again.spent == dp.GDP(pure_mu_squared(Fraction(1, 10)))
     assert again.budget == WHOLE
     for composition in ("sum", "zcdp"):
         with pytest.raises(dp.LedgerError, match='approximate DP, composition="gdp"'):
-            opened(path, composition)
-    other = tmp_path / "other.db"
-    opened(other, "zcdp")
+            opened(place, composition)
+    opened(place, "zcdp", "other")
     with pytest.raises(dp.LedgerError, match='approximate DP, composition="zcdp"'):
-        opened(other)
+        opened(place, name="other")
+
+
+def test_a_ledger_is_spent_to_the_end_and_no_further(place: Path | str) -> None:
+    """By several sessions, each of which would fit by itself."""
+    spend = {"rho": rho_within(WHOLE) / 3}
+    sessions = [opened(place) for _ in range(3)]
+    done = [fitting(session, **spend) for session in sessions]
+    assert sum(done) == fitting(opened(), **spend) > 0
+    assert len(sessions[0].history) == sum(done)
+    assert main(["ledger", "verify", "--ledger", str(place)]) == 0
 
 
 def test_a_grant_adds_what_the_new_whole_implies(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    place: Path | str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from dpframe.cli.main import main
-
-    path = tmp_path / "budget.db"
-    session = opened(path)
-    where = ["--ledger", str(path), "--name", "default"]
+    session = opened(place)
+    where = ["--ledger", str(place), "--name", "default"]
     grant = ["ledger", "grant", *where, "--epsilon", "0.5", "--by", "me", "--reason", "more"]
     assert main(grant) == 0
     assert session.remaining == dp.GDP(mu_squared_within(dp.ApproxDP("1.5", "1e-8")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import sys
 from fractions import Fraction
@@ -14,12 +15,13 @@ from typing import Any
 import pytest
 
 import dpframe as dp
-from dpframe.ledger import checkpoints, store
+from dpframe.ledger import checkpoints, places, store
 from dpframe.ledger.budgets import close, grant
 from dpframe.ledger.chain import Account, Chain
 from dpframe.ledger.checkpoints import state_of
 from dpframe.ledger.record import COLUMNS, Draft, Record, Seal
 from dpframe.ledger.reviewers import approve
+from dpframe.ledger.sqlite.store import SqliteStore
 from dpframe.ledger.stored import StoredLedger
 from tests.ledger.ledgers import TENTH, UNIT, Place, in_child, opened, sql, store_at, verify
 from tests.ledger.test_processes import killed_at
@@ -288,6 +290,36 @@ def test_records_since_a_checkpoint_cannot_be_dropped(place: Place, key: str | N
     if key is not None or isinstance(place, Path):
         with pytest.raises(dp.LedgerError, match=r"once had|its head was changed"):
             store_at(place, key).read()
+
+
+def test_checkpoints_of_a_copy_vouch_for_nothing_that_a_head_file_remembers(
+    tmp_path: Path, key: str | None
+) -> None:
+    """Also if the one record that it names is put into the copy."""
+    seal, pin = Seal(key), tmp_path / "pinned"
+    path, copy = tmp_path / "budget.db", tmp_path / "copy" / "budget.db"
+    copy.parent.mkdir()
+
+    def of(place: Path, pin: Path | None) -> StoredLedger:
+        places._USED.clear()  # as another process
+        return StoredLedger(SqliteStore(place, seal, pin=pin), "default", BUDGET)
+
+    of(path, pin).charge(TENTH, "f", UNIT)
+    for suffix in ("", ".head"):
+        shutil.copy(f"{path}{suffix}", f"{copy}{suffix}")
+    of(path, pin).charge(TENTH, "a", UNIT)
+    remembered = sql(path, "SELECT * FROM records ORDER BY seq DESC LIMIT 1")[0]
+    without = of(copy, None)
+    for _ in range(3 * EVERY):
+        without.charge(TENTH.of(0), "f", UNIT)
+    del without
+    with pytest.raises(dp.LedgerError, match="not the one that was there before"):
+        of(copy, pin)
+    marks = ", ".join("?" * len(remembered))
+    sql(copy, f"INSERT OR REPLACE INTO records VALUES ({marks})", *remembered)
+    of(copy, None)  # which has nothing to remember
+    with pytest.raises(dp.LedgerError, match="does not follow the one before it"):
+        of(copy, pin)
 
 
 # -- while others write -----------------------------------------------------------------------

@@ -18,6 +18,7 @@ import pytest
 import dpframe as dp
 from dpframe.ledger.place import store_at
 from dpframe.ledger.postgres import address
+from dpframe.ledger.postgres.tables import CREATED
 from tests.ledger.ledgers import TENTH, UNIT, filled, in_child, opened, sql, verify
 from tests.postgres import Server, forget_connections
 
@@ -57,6 +58,10 @@ def told(error: BaseException) -> str:
         ("postgresql:///b?host=/run/pg&user=ann&password=secret", "postgresql://%2Frun%2Fpg/b"),
         ("postgresql://db/b?sslpassword=secret", "postgresql://db/b"),
         ("postgresql://a,b:1/c%20d", "postgresql://a,b:,1/c%20d"),
+        ("postgresql://ann:secret@db", "postgresql://db/ann"),  # her own database
+        ("postgresql://db/b?hostaddr=10.0.0.1", "postgresql://db/b?hostaddr=10.0.0.1"),
+        ("postgresql:///b?hostaddr=10.0.0.1", "postgresql://10.0.0.1/b"),
+        ("postgresql://db/b?service=prod", "postgresql://db/b?service=prod"),
     ],
 )
 def test_an_address_is_shown_without_user_and_password(given: str, shown: str) -> None:
@@ -317,6 +322,33 @@ def test_without_a_head_file_only_running_processes_notice_an_older_copy(url: st
     dp.Session(epsilon=1, ledger=url)  # what docs/ledger.md says is not noticed
     with pytest.raises(dp.LedgerError, match=OLDER):
         _ = session.remaining
+
+
+@pytest.mark.parametrize("since", [0, 1])
+def test_what_is_put_back_goes_on_if_it_has_every_release(url: str, since: int) -> None:
+    """Processes that run since before know the last one; others are at another place then."""
+    ledger = opened(url)
+    ledger.charge(TENTH, "f")
+    kept = {
+        table: sql(url, f"SELECT * FROM dpframe_ledger.{table} ORDER BY 1")
+        for table in ("records", "head")
+    }
+    for _ in range(since):
+        ledger.charge(TENTH, "f")
+    sql(url, "DROP SCHEMA dpframe_ledger CASCADE")
+    sql(url, f"CREATE SCHEMA dpframe_ledger; {CREATED.decode()}")
+    for table, rows in kept.items():
+        for row in rows:
+            marks = ", ".join("?" * len(row))
+            sql(url, f"INSERT INTO dpframe_ledger.{table} VALUES ({marks})", *row)
+    if since:
+        with pytest.raises(dp.LedgerError, match="ends at record 3, and once had 4"):
+            ledger.charge(TENTH, "f")
+        return
+    ledger.charge(TENTH, "f")
+    opened(url).charge(TENTH, "f")
+    assert ledger.spent == dp.PureDP("0.3")
+    verify(url)
 
 
 def test_a_head_file_that_cannot_be_written_is_found_before_the_charge(

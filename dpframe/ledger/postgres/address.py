@@ -64,9 +64,13 @@ class Address:
 
 
 def _words(given: Mapping[str, str]) -> str:
+    """All of it that says which database it is: those that differ are never called the same."""
     host = quote(given.get("host", given.get("hostaddr", "")), safe=",:")
     port = f":{given['port']}" if "port" in given else ""
-    return f"postgresql://{host}{port}/{quote(given.get('dbname', ''), safe='')}"
+    name = given.get("dbname") or given.get("user", "")  # as libpq does
+    named = ("hostaddr", "service") if "host" in given else ("service",)
+    more = "&".join(f"{k}={quote(given[k], safe=',:')}" for k in named if k in given)
+    return f"postgresql://{host}{port}/{quote(name, safe='')}" + (f"?{more}" if more else "")
 
 
 def _unreadable() -> LedgerError:

@@ -14,6 +14,7 @@ import psycopg
 from dpframe.errors import LedgerError
 from dpframe.ledger.chain import broken, row_of
 from dpframe.ledger.record import COLUMNS, Head, Record
+from dpframe.ledger.tables import LARGEST
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -42,11 +43,10 @@ WHERE n.nspname = 'dpframe_ledger'"""
 rows are added. The server counts edits and deletions for its statistics, up to seconds late."""
 
 PLACE = b"""
-SELECT (SELECT oid::bigint FROM pg_catalog.pg_database
-        WHERE datname = pg_catalog.current_database()), c.oid::bigint
-FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = 'dpframe_ledger' AND c.relname = 'records'"""
-"""Equal for all addresses of one ledger; a copy on the same server has another."""
+SELECT (SELECT system_identifier FROM pg_catalog.pg_control_system()), oid::bigint
+FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()"""
+"""Equal for all addresses of one database, which has one ledger, also after that was put back; a
+copy in another one of the server has another place."""
 
 DESCRIBED = b"""
 WITH t AS (
@@ -83,6 +83,7 @@ DESCRIPTION = sorted(
     ]
 )
 """What is said of tables that nobody changed."""
+
 
 _ALL = f"SELECT {', '.join(COLUMNS)} FROM ONLY dpframe_ledger.records".encode()
 _INSERT = f"INSERT INTO dpframe_ledger.records VALUES ({', '.join(['%s'] * len(COLUMNS))})".encode()
@@ -121,9 +122,10 @@ class PostgresTables:
     def rows_at(self, numbers: Sequence[int]) -> list[tuple[Any, ...]]:
         return self._rows(_ALL + b" WHERE seq = ANY(%s) ORDER BY seq", (list(numbers),))
 
-    def last(self, *acts: str) -> tuple[Any, ...] | None:
-        wanted = _ALL + b" WHERE act = ANY(%s) ORDER BY seq DESC LIMIT 1"
-        found = self._rows(wanted, (list(acts),))
+    def last(self, *acts: str, until: int | None = None) -> tuple[Any, ...] | None:
+        until = LARGEST if until is None else min(until, LARGEST)
+        wanted = _ALL + b" WHERE act = ANY(%s) AND seq <= %s ORDER BY seq DESC LIMIT 1"
+        found = self._rows(wanted, (list(acts), until))
         return found[0] if found else None
 
     def hash_of(self, seq: int) -> object:

@@ -10,6 +10,7 @@ from typing import Any
 from dpframe.errors import LedgerError
 from dpframe.ledger.chain import broken, row_of
 from dpframe.ledger.record import COLUMNS, Head, Record
+from dpframe.ledger.tables import LARGEST
 
 APPLICATION = 0x64704C31
 """Marks the file as a ledger, for SQLite and ``file``."""
@@ -69,10 +70,11 @@ class SqliteTables:
             found += self._connection.execute(f"{_ALL} WHERE seq = ?", (number,)).fetchall()
         return found
 
-    def last(self, *acts: str) -> tuple[Any, ...] | None:
+    def last(self, *acts: str, until: int | None = None) -> tuple[Any, ...] | None:
         marks = ", ".join("?" * len(acts))
-        wanted = f"{_ALL} WHERE act IN ({marks}) ORDER BY seq DESC LIMIT 1"
-        found: tuple[Any, ...] | None = self._connection.execute(wanted, acts).fetchone()
+        given = (*acts, LARGEST if until is None else min(until, LARGEST))
+        wanted = f"{_ALL} WHERE act IN ({marks}) AND seq <= ? ORDER BY seq DESC LIMIT 1"
+        found: tuple[Any, ...] | None = self._connection.execute(wanted, given).fetchone()
         return found
 
     def hash_of(self, seq: int) -> object:
