@@ -75,19 +75,19 @@ def _zoned_constant(source: Literal, zone: str | None, ambiguous: Tree) -> Liter
     if zone is None:
         return Literal(wall, dtype)
     moment = wall.replace(tzinfo=zone_info(zone), fold=1 if ambiguous.value == "latest" else 0)
-    if ambiguous.value not in ("earliest", "latest") and not _is_plain(moment):
-        return None
-    return Literal(moment, dtype)
+    chosen = ambiguous.value in ("earliest", "latest")
+    return Literal(moment, dtype) if _exists(moment, chosen) else None
 
 
-def _is_plain(moment: datetime) -> bool:
-    """Whether a wall time exists in its zone, and once only."""
-    other = moment.replace(fold=1 - moment.fold)
+def _exists(moment: datetime, chosen: bool) -> bool:
+    """Whether a wall time is one in its zone, and only one unless it was `chosen` from two."""
     try:
         back = moment.astimezone(UTC).astimezone(moment.tzinfo)
-    except OverflowError:  # the other zone's year is none of Python's
-        return False
-    return moment.utcoffset() == other.utcoffset() and back.replace(fold=moment.fold) == moment
+    except OverflowError:  # it is one of Python's first or last, when no clock changed
+        return chosen
+    other = moment.replace(fold=1 - moment.fold)
+    is_one = chosen or moment.utcoffset() == other.utcoffset()
+    return is_one and back.replace(fold=moment.fold) == moment
 
 
 def _total(op: str) -> Handler:

@@ -46,6 +46,7 @@ MOMENTS = [
     datetime(1883, 11, 18, 12, 3),
     datetime(1970, 1, 1),
     datetime(2024, 3, 31, 2, 30),
+    datetime(2024, 10, 27, 2, 30),
     datetime(2262, 4, 12),
     datetime(9999, 1, 1),
     datetime(9999, 12, 31, 23, 59, 59, 999_999),
@@ -68,6 +69,13 @@ def constants() -> Iterator[tuple[str, Any]]:
                 f"{moment} in {zone}",
                 lambda v=moment, z=zone: pl.lit(v).dt.replace_time_zone(z),
             )
+            for choice in ("earliest", "latest"):
+                yield (
+                    f"{moment} in {zone} {choice}",
+                    lambda v=moment, z=zone, a=choice: pl.lit(v).dt.replace_time_zone(
+                        z, ambiguous=a, non_existent="null"
+                    ),
+                )
             yield (
                 f"{moment} to {zone}",
                 lambda v=moment, z=zone: pl.lit(v, pl.Datetime("us", "UTC")).dt.convert_time_zone(

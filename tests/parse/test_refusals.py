@@ -160,6 +160,11 @@ REFUSED = [
     ("d.dt.offset_by(s)", "dt.offset_by must be a constant"),
     ("u.dt.total_days(fractional=True)", "fractional=True"),
     ("d.dt.replace_time_zone('Europe/Paris', ambiguous='latest')", "latest"),
+    (
+        "pl.lit(datetime(2024, 3, 31, 2, 30)).dt.replace_time_zone('Europe/Paris', "
+        "ambiguous='latest', non_existent='null')",
+        "latest",
+    ),
     ("l.list.eval(pl.element() + 1)", "list.eval"),
     ("l.list.sort()", "list.sort"),
     ("l.list.unique()", "list.unique"),
