@@ -6,7 +6,7 @@ import math
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -32,6 +32,7 @@ from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.parse.dtypes import TIME_UNITS, read_dtype, read_zone
 from dpframe.parse.ipc import read_ipc
 from dpframe.rows.polars_dtypes import from_polars
+from dpframe.rows.zones import in_zone, since_epoch
 
 _EPOCH = datetime(1970, 1, 1)
 _INT64 = (-(2**63), 2**63 - 1)
@@ -220,7 +221,7 @@ def from_physical(value: int, dtype: DType) -> Literal:
 
 
 def _in_zone(moment: datetime, zone: str | None) -> datetime:
-    return moment if zone is None else moment.replace(tzinfo=UTC).astimezone(zone_info(zone))
+    return moment if zone is None else in_zone(moment, zone_info(zone))
 
 
 def zone_info(zone: str) -> ZoneInfo:
@@ -238,8 +239,7 @@ def to_physical(value: Scalar, dtype: DType) -> int | None:
     """A temporal constant in its physical units."""
     match value:
         case datetime():
-            since = value.replace(tzinfo=None) - _EPOCH - (value.utcoffset() or timedelta(0))
-            micros = since // timedelta(microseconds=1)
+            micros = since_epoch(value)
         case date():
             return (value - _EPOCH.date()).days
         case timedelta():

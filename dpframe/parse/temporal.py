@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
@@ -15,6 +15,7 @@ from dpframe.parse.build import Handler, Operand, integer, make, operand, simple
 from dpframe.parse.dtypes import TIME_UNITS, read_zone
 from dpframe.parse.literals import zone_info
 from dpframe.parse.strings import ambiguity
+from dpframe.rows.zones import is_shown
 
 _NANOSECONDS = (
     7 * 86_400 * 10**9,
@@ -74,20 +75,10 @@ def _zoned_constant(source: Literal, zone: str | None, ambiguous: Tree) -> Liter
     dtype = datetime_type(source.dtype.unit or "us", zone)
     if zone is None:
         return Literal(wall, dtype)
-    moment = wall.replace(tzinfo=zone_info(zone), fold=1 if ambiguous.value == "latest" else 0)
-    chosen = ambiguous.value in ("earliest", "latest")
-    return Literal(moment, dtype) if _exists(moment, chosen) else None
-
-
-def _exists(moment: datetime, chosen: bool) -> bool:
-    """Whether a wall time is one in its zone, and only one unless it was `chosen` from two."""
-    try:
-        back = moment.astimezone(UTC).astimezone(moment.tzinfo)
-    except OverflowError:  # it is one of Python's first or last, when no clock changed
-        return chosen
-    other = moment.replace(fold=1 - moment.fold)
-    is_one = chosen or moment.utcoffset() == other.utcoffset()
-    return is_one and back.replace(fold=moment.fold) == moment
+    choice = ambiguous.value
+    if not is_shown(wall, zone, str(choice) if choice in ("earliest", "latest") else None):
+        return None
+    return Literal(wall.replace(tzinfo=zone_info(zone), fold=int(choice == "latest")), dtype)
 
 
 def _total(op: str) -> Handler:

@@ -15,8 +15,9 @@ from dpframe.core.interval import EVERYTHING, Interval
 from dpframe.core.tree import Literal
 from dpframe.rows.operation import Namespace
 from dpframe.rows.polars_dtypes import to_polars
+from dpframe.rows.zones import since_epoch
 
-_EPOCH = datetime(1970, 1, 1)
+_EPOCH = date(1970, 1, 1)
 _MOST_DIGITS = 4_000
 
 
@@ -31,13 +32,12 @@ def physical(value: Scalar, dtype: DType) -> Fraction | None:
         case float():
             return Fraction(value) if math.isfinite(value) else None
         case datetime():
-            since = value.replace(tzinfo=None) - _EPOCH - (value.utcoffset() or timedelta(0))
-            micros = since // timedelta(microseconds=1)
+            micros = since_epoch(value)
             if dtype.name == "Date":
                 return Fraction(micros // 86_400_000_000)
             return Fraction(micros * dtype.units_per_second, 10**6)
         case date():
-            days = (value - _EPOCH.date()).days
+            days = (value - _EPOCH).days
             return Fraction(
                 days * (86_400 * dtype.units_per_second if dtype.name == "Datetime" else 1)
             )

@@ -289,6 +289,7 @@ KEYED = pl.LazyFrame(
         "d": pl.Date,
         "t": pl.Datetime("us"),
         "z": pl.Datetime("us", "Europe/Amsterdam"),
+        "y": pl.Datetime("us", "America/New_York"),
         "n": pl.Datetime("ns"),
         "m": pl.Decimal(10, 2),
         "l": pl.List(pl.Int64),
@@ -362,6 +363,7 @@ def test_each_key_is_there_once(by: Any, keys: Any, found: list[Any]) -> None:
         ("n", pl.Series([1001], dtype=pl.Datetime("ns")), "less exactly"),
         ("t", pl.Series([2**62], dtype=pl.Datetime("us")), "less exactly"),
         ("z", EDGES[1:].dt.convert_time_zone("Europe/Amsterdam"), "less exactly"),
+        ("y", EDGES[:1].dt.convert_time_zone("America/New_York"), "less exactly"),
         (
             "z",
             pl.Series([SUMMER, SUMMER + timedelta(hours=1)]).dt.convert_time_zone(
@@ -387,6 +389,21 @@ def test_the_hour_that_comes_twice_is_two_hours() -> None:
     for moment in moments:
         (part,) = session.partition(frame, "z", [moment]).values()
         assert part.dp_count().collect(epsilon=10**5).item() == 1
+
+
+def test_a_moment_of_the_first_year_is_a_key() -> None:
+    """Where the zone's year is still one of Python's, the moment is held exactly."""
+    first = EDGES[:1].dt.convert_time_zone("Europe/Amsterdam")
+    moments = pl.concat(
+        [first, first, first.dt.offset_by("1us"), pl.Series([None], dtype=first.dtype)]
+    )
+    frame = pl.DataFrame({"z": moments})
+    session = dp.Session(epsilon=10**7)
+    people = session.protect(frame, dp.Rows())
+    ((key, part),) = session.partition(people, "z", first).items()
+    assert key == first.item()
+    for equal in (part, people.filter(pl.col("z") == key), people.filter(pl.col("z").is_in(first))):
+        assert equal.dp_count().collect(epsilon=10**5).item() == 2
 
 
 def test_threads_on_many_parts() -> None:

@@ -1,0 +1,75 @@
+"""Constants in time zones, by the rules that Polars has for a zone.
+
+Python and Polars have time zone databases of their own. They differ about the clocks of long ago
+(by two minutes in Amsterdam before 1937), and about years to come where one of them is older.
+Polars takes a Python datetime for what the clocks of its zone show, so a constant is the moment at
+which they show that by its rules, and not by Python's.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import polars as pl
+
+from dpframe.rows.failures import FAILURES
+
+_EPOCH = datetime(1970, 1, 1)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def since_epoch(value: datetime) -> int:
+    """The microseconds from 1970-01-01 in UTC to a moment; one without a zone is in UTC."""
+    zone = getattr(value.tzinfo, "key", None)
+    if isinstance(zone, str) and zone != "UTC":
+        found = _in_zone(value.replace(tzinfo=None), zone, value.fold)
+        if found is not None:
+            return found
+    offset = value.utcoffset() or timedelta(0)
+    return (value.replace(tzinfo=None) - _EPOCH - offset) // _MICROSECOND
+
+
+def in_zone(moment: datetime, zone: ZoneInfo) -> datetime:
+    """What clocks in a zone show at a moment, which is given in UTC.
+
+    Raises
+    ------
+    OverflowError
+        When the year that they show is none of Python's.
+    """
+    if zone.key == "UTC":
+        return moment.replace(tzinfo=zone)
+    here = pl.Series([moment], dtype=pl.Datetime("us")).dt.replace_time_zone("UTC")
+    try:
+        clocks: datetime = (
+            here.dt.convert_time_zone(zone.key).dt.replace_time_zone(None).to_list()[0]
+        )
+    except FAILURES as error:
+        raise OverflowError from error
+    is_second = since_epoch(moment) != _in_zone(clocks, zone.key, 0)
+    return clocks.replace(tzinfo=zone, fold=int(is_second))
+
+
+def is_shown(wall: datetime, zone: str, choice: str | None) -> bool:
+    """Whether clocks in a zone ever show a time; only once, without a `choice` of two."""
+    found = pl.Series([wall], dtype=pl.Datetime("us")).dt.replace_time_zone(
+        zone,
+        ambiguous=choice or "null",  # type: ignore[arg-type]
+        non_existent="null",
+    )
+    return found.null_count() == 0
+
+
+def _in_zone(wall: datetime, zone: str, fold: int) -> int | None:
+    """The moment at which clocks in a zone show a time, first or again; None if they never do, or
+    Polars has no such zone.
+    """
+    try:
+        found = pl.Series([wall], dtype=pl.Datetime("us")).dt.replace_time_zone(
+            zone, ambiguous="latest" if fold else "earliest", non_existent="null"
+        )
+    except FAILURES:
+        return None
+    physical = found.to_physical().to_list()[0]
+    return None if physical is None else int(physical)
