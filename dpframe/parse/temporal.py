@@ -13,7 +13,7 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.parse import checks
 from dpframe.parse.build import Handler, Operand, integer, make, operand, simple, text
 from dpframe.parse.dtypes import TIME_UNITS, read_zone
-from dpframe.parse.literals import zone_info
+from dpframe.parse.literals import cast_literal, zone_info
 from dpframe.parse.strings import ambiguity
 from dpframe.rows.zones import is_shown
 
@@ -110,8 +110,15 @@ def _datetime(operands: Sequence[Operand], params: Any) -> Tree:
         raise UnsupportedOperation(
             "pl.datetime has a part out of range", remedy="write a date that exists"
         ) from None
-    dtype = datetime_type(TIME_UNITS[params["time_unit"]])
-    return _replace_time_zone((Literal(moment, dtype), ambiguous), [zone, "Raise"])
+    made = cast_literal(
+        Literal(moment, datetime_type()), datetime_type(TIME_UNITS[params["time_unit"]])
+    )
+    if made is None:
+        raise UnsupportedOperation(
+            "pl.datetime is out of range of nanoseconds",
+            remedy='write one between the years 1678 and 2261, or time_unit="us"',
+        )
+    return _replace_time_zone((made, ambiguous), [zone, "Raise"])
 
 
 def _duration(operands: Sequence[Operand], params: Any) -> Tree:

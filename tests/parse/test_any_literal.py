@@ -85,6 +85,12 @@ def constants() -> Iterator[tuple[str, Any]]:
         for unit in ("ms", "us", "ns"):
             yield f"{moment} in {unit}", lambda v=moment, u=unit: pl.lit(v).cast(pl.Datetime(u))
             yield f"{moment} of {unit}", lambda v=moment, u=unit: pl.lit(v, pl.Datetime(u))
+            yield (
+                f"{moment} made in {unit}",
+                lambda v=moment, u=unit: pl.datetime(
+                    v.year, v.month, v.day, v.hour, v.minute, microsecond=999_999, time_unit=u
+                ),
+            )
             yield f"{moment} unit {unit}", lambda v=moment, u=unit: pl.lit(v).dt.cast_time_unit(u)
     for span in (timedelta.min, timedelta.max, timedelta(0), timedelta(microseconds=-1)):
         yield f"{span!r}", lambda v=span: pl.lit(v)

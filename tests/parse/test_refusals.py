@@ -160,6 +160,7 @@ REFUSED = [
     ("d.dt.offset_by(s)", "dt.offset_by must be a constant"),
     ("u.dt.total_days(fractional=True)", "fractional=True"),
     ("d.dt.replace_time_zone('Europe/Paris', ambiguous='latest')", "latest"),
+    ("pl.datetime(9999, 1, 1, time_unit='ns')", "out of range of nanoseconds"),
     (
         "pl.lit(datetime(2024, 3, 31, 2, 30)).dt.replace_time_zone('Europe/Paris', "
         "ambiguous='latest', non_existent='null')",
