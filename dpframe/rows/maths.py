@@ -76,17 +76,30 @@ class Sign(RowOperation):
         return f"{args[0]}.sign()"
 
 
-class FloatFunction(RowOperation):
+class RealFunction(RowOperation):
+    """A function of one number as a Float64, by the engine's method of the same name."""
+
+    def apply(self, ns: Namespace, expression: pl.Expr, options: Options) -> pl.Expr:
+        """The engine's function."""
+        made: pl.Expr = getattr(expression, self.name)()
+        return made
+
+    def lower(
+        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
+    ) -> pl.Expr:
+        return self.apply(ns, widen_to_float(args[0], domains[0]), options)
+
+    def words(self, args: Sequence[str], options: Options) -> str:
+        return f"{args[0]}.{self.name}()"
+
+
+class FloatFunction(RealFunction):
     """A non-decreasing function of a Float64, undefined (NaN) below `starts`."""
 
     starts: Fraction | None = None
     least: Fraction | None = None
     """The smallest value that it takes, where it has one."""
     exactly_rounded: bool = False
-
-    @abstractmethod
-    def apply(self, ns: Namespace, expression: pl.Expr, options: Options) -> pl.Expr:
-        """The engine's function."""
 
     @abstractmethod
     def value(self, number: float, options: Options) -> float:
@@ -123,14 +136,6 @@ class FloatFunction(RowOperation):
 
         return image
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
-        return self.apply(ns, widen_to_float(args[0], domains[0]), options)
-
-    def words(self, args: Sequence[str], options: Options) -> str:
-        return f"{args[0]}.{self.name}()"
-
 
 class Sqrt(FloatFunction):
     name = "sqrt"
@@ -140,9 +145,6 @@ class Sqrt(FloatFunction):
     least = Fraction(0)
     exactly_rounded = True
 
-    def apply(self, ns: Namespace, expression: pl.Expr, options: Options) -> pl.Expr:
-        return expression.sqrt()
-
     def value(self, number: float, options: Options) -> float:
         return math.sqrt(number)
 
@@ -151,9 +153,6 @@ class Cbrt(FloatFunction):
     name = "cbrt"
     summary = "Cube root."
     examples = ('pl.col("i8").cbrt()', 'pl.col("f64").cbrt()')
-
-    def apply(self, ns: Namespace, expression: pl.Expr, options: Options) -> pl.Expr:
-        return expression.cbrt()
 
     def value(self, number: float, options: Options) -> float:
         return math.cbrt(number)
@@ -165,9 +164,6 @@ class Exp(FloatFunction):
     examples = ('pl.col("i8").exp()', 'pl.col("f64").exp()', 'pl.col("u32").exp()')
     least = Fraction(0)
 
-    def apply(self, ns: Namespace, expression: pl.Expr, options: Options) -> pl.Expr:
-        return expression.exp()
-
     def value(self, number: float, options: Options) -> float:
         return math.exp(number)
 
@@ -177,9 +173,6 @@ class Log1p(FloatFunction):
     summary = "Natural logarithm of 1 + x; minus infinity at -1, NaN below."
     examples = ('pl.col("u8").log1p()', 'pl.col("f64").log1p()', 'pl.col("i8").log1p()')
     starts = Fraction(-1)
-
-    def apply(self, ns: Namespace, expression: pl.Expr, options: Options) -> pl.Expr:
-        return expression.log1p()
 
     def value(self, number: float, options: Options) -> float:
         return math.log1p(number)

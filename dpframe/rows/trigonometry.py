@@ -8,7 +8,6 @@ What is not defined is NaN, as in Polars.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -20,7 +19,7 @@ from dpframe.core.dtypes import FLOAT64
 from dpframe.core.interval import EVERYTHING, ZERO, Interval, interval
 from dpframe.core.tree import Options
 from dpframe.rows.broadcast import unsigned_zero
-from dpframe.rows.maths import FloatFunction
+from dpframe.rows.maths import FloatFunction, RealFunction
 from dpframe.rows.operands import may_be_infinite, require_numbers, widen_to_float, widened_to_float
 from dpframe.rows.operation import Namespace, RowOperation
 
@@ -30,7 +29,7 @@ _SAFE = Fraction(2) ** 1000
 """Below this size no version of Polars overflows on the way to a finite result."""
 
 
-class Bounded(RowOperation):
+class Bounded(RealFunction):
     """A function whose values lie between two constants, whatever its operand."""
 
     image: Interval
@@ -38,10 +37,6 @@ class Bounded(RowOperation):
     """Where it is defined; NaN elsewhere."""
     finite: bool = False
     """Whether it is not defined at infinity."""
-
-    @abstractmethod
-    def apply(self, number: pl.Expr) -> pl.Expr:
-        """The engine's function."""
 
     def domain(self, args: Sequence[Domain], options: Options) -> Domain:
         require_numbers(self.name, args)
@@ -54,14 +49,6 @@ class Bounded(RowOperation):
             interval=self.image,
         )
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
-        return self.apply(widen_to_float(args[0], domains[0]))
-
-    def words(self, args: Sequence[str], options: Options) -> str:
-        return f"{args[0]}.{self.name}()"
-
 
 class Sin(Bounded):
     name = "sin"
@@ -69,9 +56,6 @@ class Sin(Bounded):
     examples = ('pl.col("i32").sin()', 'pl.col("f64").sin()')
     image = interval(-1, 1)
     finite = True
-
-    def apply(self, number: pl.Expr) -> pl.Expr:
-        return number.sin()
 
 
 class Cos(Bounded):
@@ -81,9 +65,6 @@ class Cos(Bounded):
     image = interval(-1, 1)
     finite = True
 
-    def apply(self, number: pl.Expr) -> pl.Expr:
-        return number.cos()
-
 
 class Tan(Bounded):
     name = "tan"
@@ -91,9 +72,6 @@ class Tan(Bounded):
     examples = ('pl.col("i8").tan()', 'pl.col("f64").tan()')
     image = EVERYTHING
     finite = True
-
-    def apply(self, number: pl.Expr) -> pl.Expr:
-        return number.tan()
 
 
 class Cot(Tan):
@@ -105,11 +83,8 @@ class Cot(Tan):
         found = super().domain(args, options)
         return found.with_null(found.nullable or widened_to_float(args[0]).interval.contains(0))
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
-        number = widen_to_float(args[0], domains[0])
-        known: pl.Expr = ns.when(number != 0).then(number.cot())
+    def apply(self, ns: Namespace, expression: pl.Expr, options: Options) -> pl.Expr:
+        known: pl.Expr = ns.when(expression != 0).then(expression.cot())
         return known
 
 
@@ -120,9 +95,6 @@ class ArcSin(Bounded):
     image = Interval(-_PI / 2, _PI / 2)
     operand = interval(-1, 1)
 
-    def apply(self, number: pl.Expr) -> pl.Expr:
-        return number.arcsin()
-
 
 class ArcCos(Bounded):
     name = "arccos"
@@ -131,18 +103,12 @@ class ArcCos(Bounded):
     image = Interval(Fraction(0), _PI)
     operand = interval(-1, 1)
 
-    def apply(self, number: pl.Expr) -> pl.Expr:
-        return number.arccos()
-
 
 class ArcTan(Bounded):
     name = "arctan"
     summary = "The angle from -pi/2 to pi/2 whose tangent it is."
     examples = ('pl.col("i64").arctan()', 'pl.col("f64").arctan()')
     image = Interval(-_PI / 2, _PI / 2)
-
-    def apply(self, number: pl.Expr) -> pl.Expr:
-        return number.arctan()
 
 
 class ArcTan2(RowOperation):
@@ -178,17 +144,11 @@ class TanH(Bounded):
     examples = ('pl.col("i8").tanh()', 'pl.col("f64").tanh()')
     image = interval(-1, 1)
 
-    def apply(self, number: pl.Expr) -> pl.Expr:
-        return number.tanh()
-
 
 class SinH(FloatFunction):
     name = "sinh"
     summary = "Hyperbolic sine."
     examples = ('pl.col("i8").sinh()', 'pl.col("f64").sinh()')
-
-    def apply(self, ns: Namespace, expression: pl.Expr, options: Options) -> pl.Expr:
-        return expression.sinh()
 
     def value(self, number: float, options: Options) -> float:
         return math.sinh(number)
@@ -207,9 +167,6 @@ class CosH(Bounded):
             return found
         hi = Interval(ZERO.lo, Fraction(math.cosh(float(most)))).widened(8).hi
         return replace(found, interval=Interval(Fraction(1), hi))
-
-    def apply(self, number: pl.Expr) -> pl.Expr:
-        return number.cosh()
 
 
 class _Inverse(Bounded):
@@ -231,9 +188,6 @@ class ArcSinH(_Inverse):
     examples = ('pl.col("i8").arcsinh()', 'pl.col("f64").arcsinh()')
     image = EVERYTHING
 
-    def apply(self, number: pl.Expr) -> pl.Expr:
-        return number.arcsinh()
-
 
 class ArcCosH(_Inverse):
     name = "arccosh"
@@ -241,9 +195,6 @@ class ArcCosH(_Inverse):
     examples = ('pl.col("u8").arccosh()', 'pl.col("f64").arccosh()')
     image = interval(0, None)
     operand = interval(1, None)
-
-    def apply(self, number: pl.Expr) -> pl.Expr:
-        return number.arccosh()
 
 
 class ArcTanH(Bounded):
@@ -253,11 +204,8 @@ class ArcTanH(Bounded):
     image = EVERYTHING
     operand = interval(-1, 1)
 
-    def apply(self, number: pl.Expr) -> pl.Expr:
-        return number.arctanh()
 
-
-class Scaled(RowOperation):
+class Scaled(RealFunction):
     """An angle in another unit: a product with a constant."""
 
     factor: float
@@ -269,13 +217,8 @@ class Scaled(RowOperation):
         known = (wide.interval * Interval(times, times)).as_float()
         return Domain(FLOAT64, nullable=wide.nullable, nan=args[0].nan, interval=known)
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
-        return widen_to_float(args[0], domains[0]) * self.factor
-
-    def words(self, args: Sequence[str], options: Options) -> str:
-        return f"{args[0]}.{self.name}()"
+    def apply(self, ns: Namespace, expression: pl.Expr, options: Options) -> pl.Expr:
+        return expression * self.factor
 
 
 class Degrees(Scaled):
