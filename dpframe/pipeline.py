@@ -14,7 +14,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -44,7 +44,6 @@ from dpframe.core.budget import GDP, Budget
 from dpframe.core.exact import Number
 from dpframe.core.tree import Named
 from dpframe.describe import described, entries_of
-from dpframe.describe.notes import domain_words
 from dpframe.errors import EngineError, LedgerError, UnsupportedOperation
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
@@ -89,7 +88,7 @@ class Prepared:
     @property
     def tables(self) -> list[Table]:
         """The exact tables that it needs, each once."""
-        return list(dict.fromkeys(t for use in self.parts for t in use.part.tables))
+        return _tables(self.parts)
 
     @property
     def laws(self) -> dict[tuple[Part, str], Law]:
@@ -399,17 +398,3 @@ def _weights(parts: Sequence[PlannedUse], by: str) -> tuple[list[Fraction], list
 def schema_of(relation: Relation) -> dict[str, Any]:
     """Names and Polars types of a frame's columns."""
     return polars_schema(relation.facts.columns)
-
-
-def explain_unit(relation: Relation) -> str:
-    """Whom a frame protects, and what is known of its columns, in words."""
-    lines = [f"{relation.name}: protects {relation.facts.unit.words()}"]
-    lines += [f"  {name}: {domain_words(found)}" for name, found in relation.facts.columns.items()]
-    return "\n".join(lines)
-
-
-def known_columns(relation: Relation) -> Iterator[tuple[str, str, str]]:
-    """Name and type of each column, and what else is known of it, in words."""
-    for name, found in relation.facts.columns.items():
-        dtype = str(found.dtype)
-        yield name, dtype, domain_words(found).removeprefix(dtype).removeprefix(", ")

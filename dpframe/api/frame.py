@@ -21,6 +21,7 @@ from dpframe.api.shortcuts import Shortcuts
 from dpframe.api.source import Source, Sources
 from dpframe.core.dtypes import DType
 from dpframe.core.tree import Column, Literal, Named, call
+from dpframe.describe import frame_words
 from dpframe.errors import DPFrameError, MissingKeys, UnknownColumn, UnsupportedOperation
 from dpframe.frames.binary import Binary, Concat, chain_of
 from dpframe.frames.explode import Explode
@@ -438,7 +439,7 @@ class PrivateFrame(Opaque, Shortcuts):
 
     def explain_unit(self) -> str:
         """Whom the session protects here, and what is known of the columns."""
-        return pipeline.explain_unit(self._relation)
+        return frame_words(self._relation)
 
     def __repr__(self) -> str:
         unit = self._relation.facts.unit.words()

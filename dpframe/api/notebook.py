@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from dpframe import pipeline
 from dpframe.aggregates.query import Query
 from dpframe.core.budget import Budget
 from dpframe.core.exact import nearest, show
+from dpframe.describe import known_columns
 from dpframe.errors import LedgerError
 from dpframe.explain.markup import (
     bar,
@@ -84,7 +84,7 @@ def _protected(relation: Relation) -> str:
 def _columns(relation: Relation) -> str:
     made = (
         row((named(name), code(dtype), quiet(known)))
-        for name, dtype, known in pipeline.known_columns(relation)
+        for name, dtype, known in known_columns(relation)
     )
     return table(("column", "type", "known without data"), made)
 

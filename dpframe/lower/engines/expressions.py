@@ -8,15 +8,14 @@ the types of its columns are known.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
-from dpframe.core.dtypes import BOOLEAN, INT64, STRING, DType
+from dpframe.core.dtypes import BOOLEAN, INT64, DType
 from dpframe.lower.engines import moments, numbers, texts
 from dpframe.lower.engines.casts import cast
-from dpframe.lower.engines.made import Made, Scope, hull, typed
+from dpframe.lower.engines.made import Made, Scope, typed
 from dpframe.lower.engines.search import Listed, chosen
 from dpframe.rows.polars_dtypes import from_polars
 
@@ -373,45 +372,3 @@ class Row:
             return Made(ns.nw.col(name), INT64, *ns.hash_limits, stage, is_plain=True)
 
         return Expression(ns, make, [n for f in fields for n in f.names])
-
-
-class When:
-    """A condition, on which it will depend which value is taken."""
-
-    __slots__ = ("_condition",)
-
-    def __init__(self, condition: Expression) -> None:
-        self._condition = condition
-
-    def then(self, value: Any) -> Then:
-        return Then(self._condition, value)
-
-
-class Then(Expression):
-    """A value where a condition holds, else null; until it is said what else."""
-
-    __slots__ = ("_condition", "_value")
-
-    def __init__(self, condition: Expression, value: Any) -> None:
-        ns = condition.ns
-        self._condition, self._value = condition, ns.lifted(value)
-        made = self._with(ns.lifted(None))
-        super().__init__(ns, made.make, made.names, made.reduces)
-
-    def otherwise(self, other: Any) -> Expression:
-        return self._with(self._condition.ns.lifted(other))
-
-    def _with(self, other: Expression) -> Expression:
-        def choose(scope: Scope, condition: Made, yes: Made, no: Made) -> Made:
-            yes, no = numbers.matched(scope, yes, no)
-            if condition.dtype != BOOLEAN:
-                condition = replace(cast(scope, condition, BOOLEAN))
-            made = scope.ns.nw.when(condition.expr).then(yes.expr).otherwise(no.expr)
-            result = typed(made, _text(yes, no), condition, yes, no)
-            return replace(result, **hull(yes, no))
-
-        return self._condition._then(choose, self._value, other)
-
-
-def _text(a: Made, b: Made) -> Any:
-    return STRING if a.dtype.is_text and a.dtype != b.dtype else a.dtype

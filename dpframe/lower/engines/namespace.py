@@ -14,7 +14,8 @@ import polars as pl
 from dpframe.core.dtypes import INT64, DType
 from dpframe.core.dtypes import NULL as NULL_TYPE
 from dpframe.errors import UnsupportedOperation
-from dpframe.lower.engines.expressions import Expression, Row, When, Windowed
+from dpframe.lower.engines.conditions import When
+from dpframe.lower.engines.expressions import Expression, Row, Windowed
 from dpframe.lower.engines.frames import Blueprint, EngineFrame, concatenated
 from dpframe.lower.engines.made import GroupScope, Made, Scope, hull, typed
 from dpframe.lower.engines.numbers import matched
