@@ -5,7 +5,8 @@ divisor is zero before it divides. Nested a few times, such forms double at each
 take time and memory exponential in the depth, in which they write, optimise and compute them.
 So an operand that would be repeated much becomes a column of its own in an earlier step, and the
 lowered expressions of a query are as many times as large as what the analyst wrote, whatever the
-nesting. Values are the same: what is read is a column of the results of the same row operations.
+nesting. Values are the same: what is read is a column of the results of the same row operations
+(docs/decisions/0015-operands-that-are-bound.md).
 """
 
 from __future__ import annotations
