@@ -118,7 +118,7 @@ def check_random_query(
     check_sensitivities(asked, data.draw(neighbours(unit, names_of(asked))))
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(units, expressions(), groupings, some_steps, st.data())
 def test_neighbours_of_random_queries(
     unit: Rows, dp_text: str, grouping: str, steps: list[str], data: st.DataObject
@@ -185,7 +185,7 @@ def check_without_facts(unit: Rows, grouping: str, data: st.DataObject, max_rows
     check_sensitivities(_with_false_facts(asked, unit), pair)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(units, groupings, st.data())
 def test_sensitivities_rest_on_no_fact(unit: Rows, grouping: str, data: st.DataObject) -> None:
     """Declared bounds and categories, and any other facts, are false of the data."""
@@ -354,7 +354,7 @@ def test_large_numbers_beside_fractions_equal_the_reference(text: str) -> None:
     check_reference(asked, frame.select(names_of(asked)))
 
 
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(expressions(), groupings, some_steps, st.data())
 def test_random_queries_equal_the_reference(
     dp_text: str, grouping: str, steps: list[str], data: st.DataObject

@@ -26,13 +26,13 @@ def check(frame: pl.DataFrame, nested: list[Tree], tight: bool) -> None:
     check_row_wise(frame, expressions, whole, singles=2)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(nested=SEVERAL, tight=st.booleans())
 def test_on_extremes(nested: list[Tree], tight: bool) -> None:
     check(NASTY, nested, tight)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(frame=frames(), nested=SEVERAL, tight=st.booleans())
 def test_on_random_frames(frame: pl.DataFrame, nested: list[Tree], tight: bool) -> None:
     check(frame, nested, tight)

@@ -28,6 +28,7 @@ from dpframe.core.units import Rows
 from dpframe.infer import parts_of
 from dpframe.mechanisms import NoisyThreshold, TruncatedGeometric
 from tests.laws import test_several_frames as several
+from tests.laws.amounts import examples
 from tests.laws.layouts import stored
 from tests.laws.neighbours import exact_tables, moved, query_of, tables_of, violation
 
@@ -106,7 +107,7 @@ def exact_tables_of(asked: Any, known: Any, data: Any, salt: int) -> Any:
     return counted
 
 
-@settings(max_examples=40)
+@examples(20, 150)
 @given(**people)  # type: ignore[arg-type]
 def test_an_individual_changes_few_groups_by_one(
     text: str, steps: list[str], by: str, drawn: Any, salt: int
@@ -136,7 +137,7 @@ def test_an_individual_changes_few_groups_by_one(
             check_numbers(asked, frames, limited, drawn, other, salt)
 
 
-@settings(max_examples=80)
+@examples(40, 250)
 @given(st.sampled_from(several.UNLIMITED), st.sampled_from(sorted(BY)), several.of_rows())
 def test_rows_change_few_groups_by_one(text: str, by: str, drawn: Any) -> None:
     units, one, other = drawn
@@ -465,7 +466,7 @@ def test_individuals_are_in_the_same_parts_at_every_release(groups: int) -> None
     assert session.spent == dp.PureDP(Fraction(groups, 10))
 
 
-@settings(max_examples=60)
+@examples(25, 200)
 @given(
     st.sampled_from([*several.LIMITED, *several.JOINS, *several.CONCATS]),
     st.lists(st.sampled_from(several.THEN), max_size=2),

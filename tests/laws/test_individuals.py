@@ -17,6 +17,7 @@ import dpframe as dp
 from dpframe.aggregates.part import Additive
 from dpframe.aggregates.query import Query
 from dpframe.infer import parts_of
+from tests.laws.amounts import examples
 from tests.laws.individuals import (
     BEST,
     GROUPINGS,
@@ -69,7 +70,7 @@ def check_random(
     return asked
 
 
-@settings(max_examples=250)
+@settings(max_examples=100)
 @given(st.sampled_from(TEXTS), groupings, chains, neighbours(), salts)
 def test_an_individual_moves_no_more_than_declared(
     text: str, grouping: str, steps: list[str], pair: Pair, salt: int
@@ -77,7 +78,7 @@ def test_an_individual_moves_no_more_than_declared(
     check_random(text, grouping, steps, pair, salt)
 
 
-@settings(max_examples=120)
+@examples(40, 400)
 @given(
     st.sampled_from(["dp.count()", *UNIT_TEXTS]),
     groupings,
@@ -99,7 +100,7 @@ def test_limits_steps_and_limits_again(
     check_random(text, grouping, [*before, *between, *after], pair, salt)
 
 
-@settings(max_examples=60)
+@examples(30, 200)
 @given(st.sampled_from(BEST), grouped, chains, neighbours(), salts)
 def test_the_best_group_moves_no_more_than_declared(
     text: str, grouping: str, steps: list[str], pair: Pair, salt: int
@@ -120,7 +121,7 @@ def test_an_individual_never_moves_more_than_declared(
 # ---------------------------------------------------------------- the same answer in any form
 
 
-@settings(max_examples=60)
+@examples(25, 200)
 @given(st.sampled_from(TEXTS), groupings, chains, neighbours(), salts, st.data())
 def test_form_and_engine_do_not_matter(
     text: str, grouping: str, steps: list[str], pair: Pair, salt: int, data: st.DataObject

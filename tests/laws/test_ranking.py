@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
@@ -26,6 +26,7 @@ from dpframe.frames.sampling import (
 )
 from dpframe.lower.engine import _OPTIMIZATIONS
 from dpframe.rows.polars_dtypes import from_polars
+from tests.laws.amounts import examples
 from tests.laws.layouts import stored
 
 BITS = [1, 2, 3, 5, 32]
@@ -87,7 +88,7 @@ CASE = {
 }
 
 
-@settings(max_examples=150)
+@examples(60, 600)
 @given(**CASE)
 def test_all_ways_keep_the_same(
     frame: Any, most: int, within: Any, salt: int, bits: int, engine: Any
@@ -99,7 +100,7 @@ def test_all_ways_keep_the_same(
             assert kept(way, frame, most, within, salt, **how) == reference
 
 
-@settings(max_examples=100)
+@examples(50, 300)
 @given(**CASE)
 def test_nobody_moves_the_rows_of_others(
     frame: Any, most: int, within: Any, salt: int, bits: int, engine: Any

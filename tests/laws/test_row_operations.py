@@ -55,7 +55,7 @@ def test_extremes(operation: RowOperation, tight: bool) -> None:
 
 
 @EVERY
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(frame=frames(min_rows=1), tight=st.booleans())
 def test_random_frames(operation: RowOperation, frame: pl.DataFrame, tight: bool) -> None:
     check(operation, frame, tight, singles=1)

@@ -25,6 +25,7 @@ from dpframe.frames.limits import GroupLimit, RowLimit
 from dpframe.infer import parts_of
 from dpframe.lower.engine import _OPTIMIZATIONS
 from dpframe.lower.tables import lower_rows
+from tests.laws.amounts import examples
 from tests.laws.individuals import frame_of
 from tests.laws.layouts import stored
 from tests.laws.neighbours import Engine, exact_tables, moved, query_of, violation
@@ -287,7 +288,7 @@ def test_all_chains_make_sense() -> None:
         Frames().frame("p", [step])
 
 
-@settings(max_examples=200)
+@examples(80, 400)
 @given(chains, then, tables(), salts, engines)
 def test_what_is_known_holds(
     text: str, steps: list[str], drawn: Tables, salt: int, engine: Engine
@@ -458,7 +459,7 @@ def check_people(
     assert counter(rest) == counter(whole.filter(pl.col(who) != 1))
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(**people)  # type: ignore[arg-type]
 def test_an_individual_of_several_frames_moves_no_more_than_declared(**drawn: Any) -> None:
     check_people(**drawn)
@@ -486,7 +487,7 @@ def of_rows(draw: st.DrawFn) -> tuple[dict[str, Rows], Tables, Tables]:
     return units, one, other
 
 
-@settings(max_examples=150)
+@examples(60, 600)
 @given(
     st.sampled_from(UNLIMITED),
     st.lists(st.sampled_from([s for s in THEN if "limit" not in s]), max_size=2),

@@ -6,6 +6,7 @@ Only from 1970 to 2090: before and after, Polars and Python know different rules
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import polars as pl
 import pytest
@@ -51,17 +52,26 @@ def test_parts_are_local(zone: str) -> None:
         assert_as_reference(f"dt_{part}", zoned(zone))
 
 
-@pytest.mark.parametrize("zone", ZONES)
-@pytest.mark.parametrize("every", ["15m", "1h", "2h", "12h", "1d", "2d", "1w", "1mo", "1q", "1y"])
+EVERY = ["15m", "1h", "2h", "12h", "1d", "2d", "1w", "1mo", "1q", "1y"]
+OFFSETS = ["1h", "-1h", "1d", "-1d", "1w", "1mo", "-1mo", "1y", "1d12h", "-1mo2d3h", "36h"]
+
+
+def pairs(lengths: list[str]) -> list[Any]:
+    """Zones with lengths: two zones for each of these at once, and the others in the slow run."""
+    return [
+        pytest.param(zone, length, marks=[] if (i + j) % 3 == 0 else pytest.mark.slow)
+        for i, zone in enumerate(ZONES)
+        for j, length in enumerate(lengths)
+    ]
+
+
+@pytest.mark.parametrize(("zone", "every"), pairs(EVERY))
 def test_boundaries_are_local(zone: str, every: str) -> None:
     assert_as_reference("dt_truncate", zoned(zone), every=every)
     assert_as_reference("dt_round", zoned(zone), every=every)
 
 
-@pytest.mark.parametrize("zone", ZONES)
-@pytest.mark.parametrize(
-    "by", ["1h", "-1h", "1d", "-1d", "1w", "1mo", "-1mo", "1y", "1d12h", "-1mo2d3h", "36h"]
-)
+@pytest.mark.parametrize(("zone", "by"), pairs(OFFSETS))
 def test_offsets(zone: str, by: str) -> None:
     assert_as_reference("dt_offset_by", zoned(zone), by=by)
 
