@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from dpframe.charge import budget_of, counted, counted_in
@@ -15,10 +16,8 @@ from dpframe.core.units import Identifier, Rows
 from dpframe.errors import InvalidBudget
 from dpframe.ledger import budgets, report
 from dpframe.ledger.amounts import exact_words
-from dpframe.ledger.bound import Bound
-from dpframe.ledger.chain import Account, Chain
+from dpframe.ledger.chain import Account
 from dpframe.ledger.place import DEFAULT_NAME, store_at
-from dpframe.ledger.record import Draft
 from dpframe.ledger.reviewers import renewals
 from dpframe.ledger.signatures import ApprovalKey
 from dpframe.ledger.standing import require_here
@@ -184,10 +183,7 @@ def _grant(parsed: Parsed) -> int:
     renewing = None
     if parsed.keep_approvals:
         key = ApprovalKey.from_environment()
-
-        def renewing(chain: Chain, bound: Bound) -> list[Draft]:
-            return renewals(chain, parsed.name, parsed.by, key, bound)
-
+        renewing = partial(renewals, name=parsed.name, by=parsed.by, key=key)
     made = budgets.grant(
         store, parsed.name, amounts, parsed.by, parsed.reason, counted_in, renewing
     )

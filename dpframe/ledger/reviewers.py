@@ -73,7 +73,7 @@ def approve(
 
 
 def renewals(
-    chain: Chain, name: str, by: str, key: ApprovalKey | None, bound: Bound
+    chain: Chain, bound: Bound, name: str, by: str, key: ApprovalKey | None
 ) -> list[Draft]:
     """The approvals of a budget that count now, again for another amount, with the runs that are
     left. They are recorded together with what changes the amount: between the two, what is left

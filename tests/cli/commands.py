@@ -6,14 +6,16 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pytest
 
 import dpframe as dp
+from dpframe import cli
 
 ROOT = Path(__file__).parents[2]
 PEOPLE = pl.DataFrame(
@@ -67,6 +69,15 @@ def dpframe(*arguments: object, at: Path, env: Mapping[str, str] | None = None) 
         timeout=60,
     )
     return Done(done.returncode, done.stdout, done.stderr)
+
+
+def in_process(arguments: Iterable[object], capsys: pytest.CaptureFixture[str]) -> Done:
+    """The command in this process: one of its own takes long to start."""
+    try:
+        code = cli.main([str(a) for a in arguments])
+    except SystemExit as stopped:
+        code = int(stopped.code or 0)
+    return Done(code, *capsys.readouterr())
 
 
 PYTHON_JOB = """

@@ -1,4 +1,7 @@
-"""Each command as a process of its own, with each exit code."""
+"""Each command with each exit code; what only a process shows, as a process of its own.
+
+The slow suite runs all of them so: a process takes a second to start.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -14,34 +19,67 @@ import pytest
 
 import dpframe as dp
 from dpframe.ledger.signatures import KEY_VARIABLE, new_pair
-from tests.cli.commands import COMMAND, dpframe, environment, plan_file, python_job, toml_job
-from tests.ledger.ledgers import opened, sql
+from tests.cli.commands import (
+    COMMAND,
+    Done,
+    Run,
+    dpframe,
+    environment,
+    in_process,
+    plan_file,
+    python_job,
+    toml_job,
+)
+from tests.ledger.ledgers import UNIT, opened, sql
 
 
-def test_a_plan_is_written_reviewed_signed_run_and_inspected(folder: Path) -> None:
+@pytest.fixture(params=["here", pytest.param("in its own process", marks=pytest.mark.slow)])
+def command(
+    request: pytest.FixtureRequest,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Run:
+    """Runs a command in the folder, with more variables in its environment."""
+    if request.param != "here":
+        return partial(dpframe, at=folder)
+
+    def done(*arguments: object, env: Mapping[str, str] | None = None) -> Done:
+        with monkeypatch.context() as patched:
+            patched.chdir(folder)
+            for name in [name for name in os.environ if name.startswith("DPFRAME_")]:
+                patched.delenv(name)
+            for name, value in (env or {}).items():
+                patched.setenv(name, value)
+            return in_process(arguments, capsys)
+
+    return done
+
+
+def test_a_plan_is_written_reviewed_signed_run_and_inspected(command: Run, folder: Path) -> None:
     """0 and 4: the whole way, with the reviewer's private key and the job's public one."""
     private, public = new_pair()
     job = {KEY_VARIABLE: public}
     python_job(folder, approval=True)
 
-    refused = dpframe("run", "job.py", at=folder, env=job)
+    refused = command("run", "job.py", env=job)
     assert (refused.code, refused.out) == (4, "")
     assert refused.said.startswith("PlanMismatch: the plan ")
 
-    written = dpframe("explain", "job.py", "--output", "plan.json", at=folder)
+    written = command("explain", "job.py", "--output", "plan.json")
     assert written.code == 0
     plan = dp.Plan.from_json(folder / "plan.json")
     assert written.out.endswith(f"\nfingerprint {plan.fingerprint}\n")
     assert plan.explain() in written.out
 
     arguments = ("approve", "plan.json", "--by", "Ann", "--ledger", "budget.db")
-    cannot = dpframe(*arguments, at=folder, env=job)
+    cannot = command(*arguments, env=job)
     assert cannot.code == 6
     assert "cannot sign" in cannot.err
-    unsigned = dpframe(*arguments, at=folder)
+    unsigned = command(*arguments)
     assert unsigned.code == 0
-    assert dpframe("run", "job.py", at=folder, env=job).code == 4
-    signed = dpframe(*arguments, at=folder, env={KEY_VARIABLE: private})
+    assert command("run", "job.py", env=job).code == 4
+    signed = command(*arguments, env={KEY_VARIABLE: private})
     assert signed.code == 0
     assert signed.out == (
         f"approved {plan.fingerprint}, signed, for budget 'default', by Ann\n"
@@ -50,7 +88,7 @@ def test_a_plan_is_written_reviewed_signed_run_and_inspected(folder: Path) -> No
         "  costs epsilon 0.25 each time it runs; the first plan that is approved for it\n"
     )
 
-    done = dpframe("run", "job.py", "--output", "result.parquet", "--json", at=folder, env=job)
+    done = command("run", "job.py", "--output", "result.parquet", "--json", env=job)
     assert done.code == 0
     assert done.json == {
         "fingerprint": plan.fingerprint,
@@ -58,12 +96,12 @@ def test_a_plan_is_written_reviewed_signed_run_and_inspected(folder: Path) -> No
         "output": "result.parquet",
     }
     assert pl.read_parquet(folder / "result.parquet")["sex"].to_list() == ["f", "m"]
-    shown = dpframe("inspect", "result.parquet", "--json", at=folder)
+    shown = command("inspect", "result.parquet", "--json")
     assert shown.code == 0
     assert (shown.json["unchanged"], shown.json["fingerprint"]) == (True, plan.fingerprint)
     assert dp.Plan.from_json(json.dumps(shown.json["plan"])).fingerprint == plan.fingerprint
 
-    kept = dpframe("ledger", "show", "--ledger", "budget.db", "--json", at=folder, env=job)
+    kept = command("ledger", "show", "--ledger", "budget.db", "--json", env=job)
     budget = kept.json["default"]
     assert [a["signature"] for a in budget["approvals"]] == ["unsigned", "signed"]
     assert [c["status"] for c in budget["charges"]] == ["released"]
@@ -72,7 +110,7 @@ def test_a_plan_is_written_reviewed_signed_run_and_inspected(folder: Path) -> No
 
 def test_over_budget_is_3_and_charges_nothing(folder: Path) -> None:
     toml_job(folder, epsilon="0.6")
-    assert dpframe("run", "job.toml", at=folder).code == 0
+    opened(folder / "budget.db").charge(dp.PureDP("0.6"), "f", UNIT)
     done = dpframe("run", "job.toml", "--output", "result.csv", "--json", at=folder)
     assert done.code == 3
     assert done.json["error"] == "BudgetExceeded"
@@ -85,44 +123,44 @@ def test_over_budget_is_3_and_charges_nothing(folder: Path) -> None:
     ]
 
 
-def test_diff_is_0_or_1(folder: Path) -> None:
+def test_diff_is_0_or_1(command: Run, folder: Path) -> None:
     plan_file(folder, "a.json")
     plan_file(folder, "b.json", "0.5")
-    same = dpframe("diff", "a.json", "a.json", at=folder)
+    same = command("diff", "a.json", "a.json")
     assert (same.code, same.out) == (0, "no difference\n")
-    other = dpframe("diff", "a.json", "b.json", at=folder)
+    other = command("diff", "a.json", "b.json")
     assert other.code == 1
     assert "epsilon of the plan 0.25 -> 0.5" in other.out
-    as_json = dpframe("diff", "a.json", "b.json", "--json", at=folder)
+    as_json = command("diff", "a.json", "b.json", "--json")
     assert as_json.code == 1
     assert as_json.json == {"same": False, "differences": other.out.splitlines()}
 
 
-def test_an_edited_plan_is_5(folder: Path) -> None:
+def test_an_edited_plan_is_5(command: Run, folder: Path) -> None:
     plan_file(folder)
     text = (folder / "plan.json").read_text().replace('"people"', '"nobody"')
     (folder / "plan.json").write_text(text)
-    done = dpframe("explain", "plan.json", at=folder)
+    done = command("explain", "plan.json")
     assert (done.code, done.out) == (5, "")
     assert done.said.startswith("PlanMismatch: the plan was edited or damaged")
 
 
-def test_what_is_no_command_is_2(folder: Path) -> None:
-    done = dpframe("burn", "people.parquet", at=folder)
+def test_what_is_no_command_is_2(command: Run, folder: Path) -> None:
+    done = command("burn", "people.parquet")
     assert done.code == 2
     assert "usage: dpframe" in done.err
 
 
-def test_a_ledger_that_does_not_verify_is_6(folder: Path) -> None:
+def test_a_ledger_that_does_not_verify_is_6(command: Run, folder: Path) -> None:
     python_job(folder)
     opened(folder / "budget.db")
     sql(folder / "budget.db", "UPDATE records SET main = '1000'")
-    done = dpframe("run", "job.py", at=folder)
+    done = command("run", "job.py")
     assert (done.code, done.out) == (6, "")
     assert done.said.startswith("LedgerError: the ledger does not verify: record 1 was changed")
 
 
-def test_an_engine_that_fails_is_6_without_its_text(folder: Path) -> None:
+def test_an_engine_that_fails_is_6_without_its_text(command: Run, folder: Path) -> None:
     """The data changes after its schema was read: a row is no number any more."""
     (folder / "people.csv").write_text("age\n" + "31\n" * 200 + "secretname\n")
     job = "import polars as pl\nimport dpframe as dp\n"
@@ -130,7 +168,7 @@ def test_an_engine_that_fails_is_6_without_its_text(folder: Path) -> None:
     job += 'scanned = pl.scan_csv("people.csv")\n'
     job += 'query = session.protect(scanned, unit=dp.Rows()).dp_sum("age", (0, 9))\n'
     (folder / "job.py").write_text(job + 'spend = {"epsilon": 0.5}\n')
-    done = dpframe("run", "job.py", at=folder)
+    done = command("run", "job.py")
     assert (done.code, done.out) == (6, "")
     assert done.said.startswith("EngineError: ")
     assert "secretname" not in done.err
@@ -146,10 +184,10 @@ def test_the_result_is_on_stdout_and_the_rest_on_stderr(folder: Path) -> None:
     assert done.said.startswith("released: cost epsilon 0.25, plan ")
 
 
-def test_python_and_toml_make_the_same_plan(folder: Path) -> None:
+def test_python_and_toml_make_the_same_plan(command: Run, folder: Path) -> None:
     plan = plan_file(folder)
     for job in (python_job(folder), toml_job(folder)):
-        done = dpframe("explain", job, "--json", at=folder)
+        done = command("explain", job, "--json")
         assert dp.Plan.from_json(done.out).fingerprint == plan.fingerprint
 
 
@@ -215,7 +253,9 @@ def test_a_reader_that_stops_is_no_failure_of_ours(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("as_json", [False, True])
-def test_a_result_that_cannot_be_written_is_printed(folder: Path, as_json: bool) -> None:
+def test_a_result_that_cannot_be_written_is_printed(
+    command: Run, folder: Path, as_json: bool
+) -> None:
     """It was charged, so it must not be lost: lists cannot be in CSV."""
     (folder / "job.py").write_text(
         "import dpframe as dp\n"
@@ -225,7 +265,7 @@ def test_a_result_that_cannot_be_written_is_printed(folder: Path, as_json: bool)
         'spend = {"epsilon": 0.5}\n'
         'output = "result.csv"\n'
     )
-    done = dpframe("run", "job.py", *["--json"] * as_json, at=folder)
+    done = command("run", "job.py", *["--json"] * as_json)
     assert done.code == 5
     found = done.json["result"] if as_json else done.json
     assert found[0].keys() == {"h", "n"}
