@@ -15,6 +15,17 @@ import pytest
 _FAST = "/dev/shm"
 
 
+@pytest.hookimpl(tryfirst=True)  # before the slow ones are left out
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A key and the kind of place have nothing to do with each other: what is tried with each is
+    tried on a server with a key, and without one in the slow suite.
+    """
+    for item in items:
+        found = getattr(getattr(item, "callspec", None), "params", {})
+        if found.get("place") == "postgresql" and found.get("key", "") is None:
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture
 def tmp_path() -> Iterator[Path]:
     place = tempfile.mkdtemp(dir=_FAST if os.access(_FAST, os.W_OK) else None)

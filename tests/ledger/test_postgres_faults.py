@@ -189,17 +189,27 @@ class Faulty(psycopg.Connection[Any]):
         raise Faulty.error.with_traceback(None)  # which would keep all ledgers alive
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+FAULTS = [
+    None,
+    psycopg.OperationalError("x"),
+    KeyboardInterrupt(),
+    psycopg.errors.DiskFull("x"),
+    MemoryError(),
+]
+
+
 @pytest.mark.parametrize(
-    "error",
+    ("error", "after"),
     [
-        None,
-        psycopg.OperationalError("x"),
-        pytest.param(KeyboardInterrupt(), marks=pytest.mark.slow),
-        pytest.param(psycopg.errors.DiskFull("x"), marks=pytest.mark.slow),
-        pytest.param(MemoryError(), marks=pytest.mark.slow),
+        pytest.param(
+            error,
+            after,
+            id=f"{type(error).__name__}-{'after' if after else 'before'}",
+            marks=[] if n == after else [pytest.mark.slow],
+        )
+        for n, error in enumerate(FAULTS)
+        for after in (False, True)
     ],
-    ids=lambda e: type(e).__name__,
 )
 def test_whichever_statement_fails_the_ledger_counts_what_was_let_through(
     url: str, monkeypatch: pytest.MonkeyPatch, error: BaseException | None, after: bool

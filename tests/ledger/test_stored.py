@@ -43,6 +43,9 @@ actions = st.lists(
 )
 
 
+@pytest.mark.parametrize(
+    "place", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True
+)
 @settings(suppress_health_check=[*HealthCheck])
 @given(taken=actions)
 def test_does_what_the_ledger_in_memory_does(taken: list[Any], place: Place) -> None:
