@@ -38,7 +38,7 @@ from dpframe.core.sensitivity import Contribution, ExactSensitivity, additive_se
 from dpframe.core.spread import Spread
 from dpframe.core.tree import Column, Literal, Tree, substitute
 from dpframe.errors import InvalidBounds, MissingKeys, UnsupportedOperation
-from dpframe.frames.limits import once_in_each
+from dpframe.frames.limits import once_in_each, rows_of_value
 from dpframe.rows.fold import domain, words
 from dpframe.rows.polars_dtypes import to_polars
 
@@ -107,20 +107,22 @@ class CategoryChoice(Selection):
 
     def score_range(self, scope: Scope) -> ScoreRange:
         """Rows in several groups are so many choices where each group has its own, and else m rows
-        of a group move its score one way and those of another group the other way. One individual
+        of a group move its score one way and those of another group the other way. The same holds
+        of candidates: with m rows for each at most, a range of m times the width. One individual
         moves each score by 0 or 1 where individuals are counted, and all of them one way: a range
         of 1 in each group, however many candidates it is counted for.
         """
         contribution = self.statistic.contribution(scope.facts)
         b, spread = contribution.magnitude, self.spread(scope)
-        rows, _, most = spread.tight
+        rows, groups, most = spread.tight
         if spread.changes:
             return ScoreRange.of_one(2 * most * b)
+        joined = replace(contribution, always=False)  # a candidate need not have the row
         if self.cells is None:
-            joined = replace(contribution, always=False)  # a group need not have the row
-            total = min(rows * b, most * joined.width)
-            return ScoreRange.of_one(total)
-        return ScoreRange(rows * b, spread.l2_squared * b * b, most * b)
+            return ScoreRange.of_one(min(rows * b, most * joined.width))
+        of_one = rows_of_value(scope.facts, scope.groups, self.cells.tree)
+        largest = most * b if of_one is None else min(most * b, of_one * joined.width)
+        return ScoreRange.of_groups(min(rows * b, groups * largest), largest)
 
     def ballots(self, counted: Sequence[CellCounts], first: int, end: int) -> Integers:
         if self.cells is None:  # one choice among all groups
@@ -224,7 +226,9 @@ class Argmax(Aggregate):
     A row belongs to one category and moves that score alone, by at most b; k rows move scores apart
     by at most k b, however they are divided. A row that changes takes b from one and gives b to
     another. With a frame of candidates a row adds to every score between lo and hi, or 0, so it
-    moves two of them apart by at most w = max(hi, 0) - min(lo, 0) in place of b. An individual is
+    moves two of them apart by at most w = max(hi, 0) - min(lo, 0) in place of b. Where a limit leaves
+    an individual m rows of each category at most, its score moves by at most m max(hi, 0) up or
+    m max(-lo, 0) down, so two of them move apart by at most m w. An individual is
     counted once for each candidate that one of its rows belongs to, and not for others, so adding
     it moves every score by 0 or 1, and removing it by 0 or -1: two of them by at most 1 apart. Why
     the mechanisms need no more than the range stands with them. Later choices are made after seeing

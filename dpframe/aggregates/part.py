@@ -253,6 +253,12 @@ class ScoreRange:
         """Where all of it may be in one group."""
         return cls(total, total * total, total)
 
+    @classmethod
+    def of_groups(cls, total: Fraction, largest: Fraction) -> ScoreRange:
+        """Where so much of it may be in one group: squares add up to most in as few as possible."""
+        full, left = divmod(total, largest) if largest else (0, Fraction(0))
+        return cls(total, full * largest**2 + left**2, largest)
+
     @property
     def groups(self) -> tuple[Fraction, ...]:
         """As many groups with the largest range as L1 allows, and one with what is left.

@@ -101,6 +101,17 @@ def once_in_each(facts: FrameFacts, groups: Groups | None, tree: Tree, values: i
     return Spread(most, most, 1)
 
 
+def rows_of_value(facts: FrameFacts, groups: Groups | None, tree: Tree) -> int | None:
+    """How many rows one individual may have in a group with one value of an expression, where a
+    limit by the columns that both determine says so.
+    """
+    named = [tree, *(n.tree for n in (() if groups is None else groups.by))]
+    plain = {found.name for found in named if isinstance(found, Column)}
+    return _least(
+        limit.n for limit in facts.limits if isinstance(limit, RowLimit) and limit.by <= plain
+    )
+
+
 def decided_by(number: int, facts: FrameFacts, groups: Groups | None) -> tuple[str, ...]:
     """What would not hold of one individual's rows in the groups without one of the limits.
 

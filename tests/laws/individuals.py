@@ -150,6 +150,8 @@ TEXTS = [
     'pl.col("y").dp_median((-3, 3))',
     'pl.col("e").dp_argmax()',
     'pl.col("e").dp_argmax(score=pl.col("x").dp_sum((-3, 7)), k=2)',
+    'pl.col("g").dp_argmax(candidates=["a", "b", None])',
+    'pl.col("g").dp_argmax(candidates=["a", "c"], score=pl.col("x").dp_sum((-3, 7)))',
     'pl.col("e").dp_argmax(score=pl.col("x").dp_n_unique())',
     'pl.col("e").dp_argmax(score=pl.col("id").dp_n_unique())',
     'pl.col("g").dp_argmax(candidates=["a", "c", None], score=pl.col("id").dp_n_unique(), k=2)',

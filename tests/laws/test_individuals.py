@@ -21,6 +21,7 @@ from tests.laws.amounts import examples
 from tests.laws.individuals import (
     BEST,
     GROUPINGS,
+    KEYS,
     LIMITS,
     STEPS,
     TEXTS,
@@ -33,7 +34,7 @@ from tests.laws.individuals import (
     reached,
     stepped,
 )
-from tests.laws.neighbours import Engine, Pair, exact_tables, same, vector
+from tests.laws.neighbours import Engine, Pair, exact_tables, moved, same, vector
 
 ENGINES: tuple[Engine, ...] = ("in-memory", "streaming")
 salts = st.integers(0, 2**64 - 1)
@@ -338,6 +339,53 @@ def test_the_range_of_scores_is_reached(text: str, largest: int) -> None:
     (found,) = reached(asked, [Pair(frame_of(OTHERS), frame_of(OTHERS + rows))])
     assert found.linf == use.sensitivity.linf == largest
     assert use.part.score_range(asked.scope).l1 == largest  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("limits", "grouping", "score", "ranges"),
+    [
+        ('f.limit_rows(3, by="g").limit_groups(2, by="g")', "f", None, (3,)),
+        ('f.limit_groups(2, by="g").limit_rows(3, by="g").limit_rows(4)', "f", None, (3,)),
+        ('f.limit_rows(3, by="g").limit_groups(2, by="g").limit_rows(2)', "f", None, (2,)),
+        ('f.limit_rows(3, by="c").limit_groups(2, by="c")', "f", None, (6,)),
+        ('f.limit_rows(3, by="g").limit_groups(2, by="g")', "f", (-3, 7), (30,)),
+        ('f.limit_rows(3, by="g").limit_groups(2, by="g")', "f", (-3, 2), (15,)),
+        (
+            'f.limit_rows(2, by=["g", "h"]).limit_groups(2, by="h").limit_rows(3, by="h")',
+            f'f.group_by("h", keys={KEYS["h"]})',
+            None,
+            (2, 2),
+        ),
+    ],
+)
+def test_rows_for_each_candidate_bound_the_range(
+    limits: str, grouping: str, score: tuple[int, int] | None, ranges: tuple[int, ...]
+) -> None:
+    """However many candidates an individual has rows of, all scores move one way; sums with values
+    of both signs move two of them apart.
+    """
+    by = "" if score is None else f', score=pl.col("x").dp_sum({score})'
+    asked = query([f'pl.col("g").dp_argmax(candidates=["a", "b", "c"]{by})'], grouping, [limits])
+    (use,) = parts_of(asked)
+    declared = use.part.score_range(asked.scope)  # type: ignore[attr-defined]
+    assert declared.groups == ranges
+    assert declared.l2_squared == sum(r * r for r in ranges)
+    reached_ranges = []
+    for first, second in ((7, 7), (7, -9), (-9, -9)):
+        rows = [
+            {"id": 1, "g": g, "x": x, "h": h, "c": "am"[(n + h) % 2], "y": float(n)}
+            for g, x in (("a", first), ("b", second))
+            for h in (0, 1)
+            for n in range(3)
+        ]
+        for some in (rows, rows[:6]):
+            frames = (frame_of(OTHERS), frame_of(OTHERS + some))
+            before, after = (exact_tables(asked, frame, salt=3) for frame in frames)
+            found = moved(use.part, before, after, asked.scope).ranges
+            assert sum(found) <= declared.l1
+            assert max(found) <= declared.linf
+            reached_ranges.append(tuple(sorted((r for r in found if r), reverse=True)))
+    assert ranges in reached_ranges
 
 
 def test_frames_without_others() -> None:
