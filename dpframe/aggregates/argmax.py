@@ -226,12 +226,12 @@ class Argmax(Aggregate):
     A row belongs to one category and moves that score alone, by at most b; k rows move scores apart
     by at most k b, however they are divided. A row that changes takes b from one and gives b to
     another. With a frame of candidates a row adds to every score between lo and hi, or 0, so it
-    moves two of them apart by at most w = max(hi, 0) - min(lo, 0) in place of b. Where a limit leaves
-    an individual m rows of each category at most, its score moves by at most m max(hi, 0) up or
-    m max(-lo, 0) down, so two of them move apart by at most m w. An individual is
-    counted once for each candidate that one of its rows belongs to, and not for others, so adding
-    it moves every score by 0 or 1, and removing it by 0 or -1: two of them by at most 1 apart. Why
-    the mechanisms need no more than the range stands with them. Later choices are made after seeing
+    moves two of them apart by at most w = max(hi, 0) - min(lo, 0) in place of b. Where limits leave
+    an individual m rows of each category at most, each score moves by at most m max(hi, 0) one way
+    or m max(-lo, 0) the other, so two of them move apart by at most m w. An individual is counted
+    once for each candidate that one of its rows belongs to, and not for others, so adding it moves
+    every score by 0 or 1, and removing it by 0 or -1: two of them by at most 1 apart. Why the
+    mechanisms need no more than the range stands with them. Later choices are made after seeing
     earlier ones, at a cost that was fixed before: costs add up, in epsilon or in rho, and pairs
     that dominate their privacy losses compose (Zhu, Dong & Wang 2022, Theorem 10).
     """

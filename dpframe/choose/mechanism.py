@@ -157,7 +157,7 @@ def _laplace(sensitivity: ExactSensitivity, share: Budget) -> Choice:
     law = DiscreteLaplace.for_pure(sensitivity.l1, share.main)
     cost = share.of(law.epsilon(sensitivity.l1))
     reason = (
-        "by L1, the least noise for pure DP"
+        "by L1; pure DP knows no Gaussian noise"
         if not share.slack
         else "by L1, less noise here than Gaussian by L2, and no delta"
     )
@@ -231,7 +231,7 @@ def _exponential(asked: Asked, score_range: tuple[Fraction, Fraction], share: Bu
     if isinstance(share, ZCDP):
         law = Exponential.for_zcdp(l2_squared, each)
         cost = _charged(share, asked.rounds * law.rho(l2_squared))
-        return Choice(law, cost, "the cheapest choice under zCDP")
+        return Choice(law, cost, "its bounded range costs little rho")
     law = Exponential.for_pure(l1, each)
     weighted = "a run of points with equal scores weighs as much as its length"
     return Choice(
