@@ -373,6 +373,7 @@ def _asked(use: PlannedUse, query: Query) -> Asked:
             part.weighted,
             ranges=found.groups,
             candidates=part.candidates,
+            shared=found.is_shared(part.spread(query.scope).touched),
         )
     if isinstance(part, KeySelection):
         touched = part.touched(query.scope)

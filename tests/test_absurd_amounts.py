@@ -256,6 +256,7 @@ EVENTS: dict[str, Callable[[Any], Any]] = {
     "Gaussian's sensitivity": lambda v: accounting.GaussianEvent(v, 1),
     "discrete Gaussian's sigma": lambda v: accounting.DiscreteGaussianEvent(1, v),
     "exponential": accounting.ExponentialEvent,
+    "shared exponential": accounting.SharedExponentialEvent,
     "permute and flip": accounting.PermuteAndFlipEvent,
     "response": lambda v: accounting.RandomizedResponseEvent(v, 2),
     "categories": lambda v: accounting.RandomizedResponseEvent(1, v),

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         LaplaceEvent,
         PermuteAndFlipEvent,
         RandomizedResponseEvent,
+        SharedExponentialEvent,
         ZCDPEvent,
     )
     from dpframe.accounting.export import to_dp_accounting
@@ -53,6 +54,7 @@ __all__ = [
     "PrivacyLossAccountant",
     "RandomizedResponseEvent",
     "RenyiAccountant",
+    "SharedExponentialEvent",
     "ZCDPAccountant",
     "ZCDPEvent",
     "best",

@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Final
 
+from dpframe.accounting.choices import together
 from dpframe.accounting.convolution import Composed, compose
 from dpframe.accounting.dots import Dots, dots, largest_loss, spacing, spread
 from dpframe.accounting.loss_laws import LossLaw, Normal, Translated
@@ -49,7 +50,7 @@ class Composition:
                 found[pair.law] += count
         if normal:
             found[Normal(normal)] += 1
-        self._laws = found
+        self._laws = together(found)
         self._failure = float_up(failure)
         self._log_factor = log_factor * (1.0 + 1e-9)
         self._hopeless = any(largest_loss(law) > _MOST_LOSS for law in found)
@@ -132,7 +133,7 @@ class Composition:
 
 
 def _is_atomic(law: LossLaw) -> bool:
-    return type(law).__name__ in ("Response", "SteppedLaplace", "SteppedNormal")
+    return type(law).__name__ in ("Response", "SteppedLaplace", "SteppedNormal", "Choices")
 
 
 def _common_step(steps: list[Fraction | None], least: float) -> Fraction | None:

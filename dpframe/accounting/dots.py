@@ -22,7 +22,9 @@ from typing import Final, TypeAlias, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.accounting.choices import choice_masses
 from dpframe.accounting.loss_laws import (
+    Choices,
     HalfLine,
     LossLaw,
     Normal,
@@ -56,6 +58,8 @@ def spacing(law: LossLaw) -> Fraction | None:
     match law:
         case Response() | HalfLine():
             return law.epsilon
+        case Choices():
+            return law.step
         case SteppedLaplace():
             return law.step if law.steps % 2 else 2 * law.step
         case SteppedNormal():
@@ -71,6 +75,8 @@ def largest_loss(law: LossLaw) -> float:
     match law:
         case Response() | HalfLine():
             return float_up(law.epsilon)
+        case Choices():
+            return float_up(law.step * (len(choice_masses(law)[0]) // 2))
         case SteppedLaplace():
             return float_up(law.step * law.steps)
         case SteppedNormal():
@@ -88,6 +94,8 @@ def spread(law: LossLaw) -> float:
             return math.sqrt(law.d_squared)
         case SteppedNormal():
             return math.sqrt(1 / law.sigma_squared)
+        case Choices():
+            return float(law.epsilon) * math.sqrt(law.times) / 2
         case _:
             return largest_loss(law)
 
@@ -99,6 +107,8 @@ def dots(law: LossLaw, h: Fraction) -> Dots:
             return _response(law, h)
         case HalfLine():
             return _half_line(law, h)
+        case Choices():
+            return _choices(law, h)
         case SteppedLaplace():
             return _stepped_laplace(law, h)
         case SteppedNormal():
@@ -116,6 +126,13 @@ def _response(law: Response, h: Fraction) -> Dots:
     if law.categories == 2:
         return _atoms(law.epsilon, np.array([-1, 1]), weights[[0, 2]], h)
     return _atoms(law.epsilon, np.array([-1, 0, 1]), weights, h)
+
+
+def _choices(law: Choices, h: Fraction) -> Dots:
+    masses, infinite = choice_masses(law)
+    reach = len(masses) // 2
+    made = _atoms(law.step, np.arange(-reach, reach + 1), masses, h)
+    return Dots(made.first, made.masses, infinite)
 
 
 def _stepped_laplace(law: SteppedLaplace, h: Fraction) -> Dots:

@@ -24,6 +24,7 @@ __all__ = [
     "LaplaceEvent",
     "PermuteAndFlipEvent",
     "RandomizedResponseEvent",
+    "SharedExponentialEvent",
     "ZCDPEvent",
 ]
 
@@ -207,6 +208,15 @@ class ExponentialEvent(Event):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class SharedExponentialEvent(ExponentialEvent):
+    """One of several choices whose ranges are known by their sum and their largest only.
+
+    The events of all of them, as unequal as both allow, cost no less than the choices do; but of
+    many equal ones no less is known than of each by itself, see `dpframe.accounting.choices`.
+    """
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class PermuteAndFlipEvent(Event):
     """A choice by permute-and-flip; of any purely epsilon-private mechanism it costs no less."""
 
@@ -264,6 +274,7 @@ AnyEvent: TypeAlias = (
     | GaussianEvent
     | DiscreteGaussianEvent
     | ExponentialEvent
+    | SharedExponentialEvent
     | PermuteAndFlipEvent
     | RandomizedResponseEvent
     | ApproxEvent
@@ -277,6 +288,7 @@ _KINDS: dict[str, type[AnyEvent]] = {
         GaussianEvent,
         DiscreteGaussianEvent,
         ExponentialEvent,
+        SharedExponentialEvent,
         PermuteAndFlipEvent,
         RandomizedResponseEvent,
         ApproxEvent,

@@ -64,6 +64,7 @@ from dpframe.accounting.events import (
     LaplaceEvent,
     PermuteAndFlipEvent,
     RandomizedResponseEvent,
+    SharedExponentialEvent,
     ZCDPEvent,
 )
 from dpframe.accounting.gaussian_delta import smoothing
@@ -71,6 +72,7 @@ from dpframe.core.exact import dyadic_up, exact
 
 __all__ = [
     "LARGEST_STEPPED",
+    "Choices",
     "HalfLine",
     "LossLaw",
     "Normal",
@@ -97,11 +99,12 @@ class HalfLine:
     """Losses in (-epsilon, epsilon) with a density proportional to exp(loss / 2).
 
     With `atoms` it is Laplace noise: half of the mass lies at epsilon, exp(-epsilon) / 2 at
-    -epsilon. Without, it is bounded range.
+    -epsilon. Without, it is bounded range; `alone` where several may not be taken together.
     """
 
     epsilon: Fraction
     atoms: bool
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,27 @@ class SteppedNormal:
     sigma_squared: Fraction
 
 
-LossLaw: TypeAlias = Response | HalfLine | SteppedLaplace | Normal | SteppedNormal
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """So many choices of bounded range epsilon together, see `dpframe.accounting.choices`."""
+
+    epsilon: Fraction
+    times: int
+
+    @property
+    def cells(self) -> int:
+        """Into how many steps the range is divided: the grid adds a few parts in 1000 to what many
+        choices cost, and less to that of few.
+        """
+        return min(128, max(16, 1 << (512 // self.times).bit_length() - 1))
+
+    @property
+    def step(self) -> Fraction:
+        """Of the grid."""
+        return self.epsilon / self.cells
+
+
+LossLaw: TypeAlias = Response | HalfLine | SteppedLaplace | Normal | SteppedNormal | Choices
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +196,8 @@ def translated(event: AnyEvent) -> Translated | None:
         case DiscreteGaussianEvent():
             return discrete_gaussian_pair(exact(event.sigma) ** 2, exact(event.sensitivity) ** 2)
         case ExponentialEvent():
-            return Translated(HalfLine(exact(event.epsilon), False))
+            alone = isinstance(event, SharedExponentialEvent)
+            return Translated(HalfLine(exact(event.epsilon), False, alone))
         case RandomizedResponseEvent():
             return Translated(Response(exact(event.epsilon), int(event.categories)))
         case PermuteAndFlipEvent() | ApproxEvent():

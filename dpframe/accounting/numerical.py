@@ -1,7 +1,7 @@
 """Privacy loss distributions, for events whose parameters are fixed.
 
-Exact for noise. For choices, of which only the range of losses is known, a pair is used that is the
-worst at every epsilon alone; many of them cost less by rho.
+Exact for noise. Of choices only the range of losses is known: those of one range are taken together
+(`dpframe.accounting.choices`), others by a pair that is the worst at every epsilon alone.
 """
 
 from __future__ import annotations

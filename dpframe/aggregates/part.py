@@ -268,6 +268,12 @@ class ScoreRange:
         """
         return concentrated(self.l1, self.linf)
 
+    def is_shared(self, touched: int) -> bool:
+        """Whether the ranges in so many groups may be others than those of `groups`, and then
+        neither each at most one of these nor parts of one of them.
+        """
+        return self.linf < self.l1 < touched * self.linf
+
 
 class Selection(Part):
     """A private choice among public candidates, in each group."""

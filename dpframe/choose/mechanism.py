@@ -70,6 +70,8 @@ class Asked:
         For selections: the range of score changes in each group, where they cost most.
     candidates
         For selections: how many there are.
+    shared
+        For selections: whether `ranges` stand for others, see `events_of`.
     """
 
     name: str
@@ -82,6 +84,7 @@ class Asked:
     keys: int | None = None
     ranges: tuple[Fraction, ...] = ()
     candidates: int = 2
+    shared: bool = False
 
     @property
     def choices(self) -> tuple[Fraction, ...]:

@@ -3,7 +3,8 @@
 The parts of a plan get shares of rho, and rho is the largest at which their privacy loss
 distributions, composed as `dpframe.accounting.PrivacyLossAccountant` composes them, keep epsilon at
 delta. Shares of rho only say how the noise is divided; what holds is the composed distribution.
-For noise it is no more than what zCDP implies and mostly less; for many choices it may be more.
+It is no more than what zCDP implies for noise, and for choices of one range; where choices have
+several ranges it may be more.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Final
 
 from dpframe.accounting.composition import Composition
 from dpframe.accounting.loss_laws import (
+    Choices,
     HalfLine,
     LossLaw,
     Normal,
@@ -127,7 +129,7 @@ def _law_scaled(law: LossLaw, factor: Fraction) -> LossLaw:
             return SteppedNormal(law.sigma_squared / factor)
         case SteppedLaplace():
             return replace(law, step=law.step * root)
-        case Response() | HalfLine():
+        case Response() | HalfLine() | Choices():
             return replace(law, epsilon=law.epsilon * root)
 
 
@@ -161,7 +163,8 @@ def _pairs_of(choice: Choice, asked: Asked, largest: Fraction) -> Iterable[Trans
         return [discrete_gaussian_pair(choice.law.sigma_squared, l2_squared, largest)]
     repeats = asked.rounds if asked.responses is None else asked.responses[1]
     repeats = repeats if asked.keys is None else asked.keys
-    return map(translated, events_of(choice.law, asked.sensitivity, asked.choices, repeats))
+    events = events_of(choice.law, asked.sensitivity, asked.choices, repeats, asked.shared)
+    return map(translated, events)
 
 
 def refined(chooser: Chooser, asked: Sequence[Asked]) -> Chooser:

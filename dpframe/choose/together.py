@@ -12,8 +12,8 @@ keep epsilon at delta, see `dpframe.choose.numerical`. Noise then grows with the
 of parts and not with the number, so this is for plans of many parts.
 
 *Through zCDP*: the parts share the largest rho that implies the whole (epsilon, delta) (Canonne,
-Kamath and Steinke 2020, Proposition 12). Mostly a little more noise, but less
-where many choices are made: rounds of one, or one in each of several groups.
+Kamath and Steinke 2020, Proposition 12). Mostly a little more noise, but known of every mechanism,
+and less where several parts make many choices each.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ from dpframe.errors import DPFrameError
 from dpframe.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
-    Exponential,
     NoisyThreshold,
     NoNoise,
     RandomizedResponse,
@@ -51,7 +50,6 @@ _LEAST_DELTA = Fraction(1, 10**280)
 _AT_BEST = Fraction(5, 4)
 """No mechanism at some rho costs less than Gaussian noise at a rho so many times smaller; if one
 does, a little noise is not saved."""
-_MANY_CHOICES = 32
 _MOST_EPSILON = Fraction(10**4)
 """Beyond these floats may not hold what the conversion computes; sums do not need it."""
 
@@ -134,21 +132,10 @@ def _beside(
         ways = [chooser]
         if any(map(can_be_refined, concentrated, asked)):
             ways.append(refined(chooser, asked))
-        if _is_for_rho(concentrated, asked):
-            return
         for way in ways:
             found = largest_within(way, asked, spend, best)
             if found is not None:
                 yield Together(found, spend, "numerical")
-
-
-def _is_for_rho(choices: Sequence[Choice], asked: Sequence[Asked]) -> bool:
-    """Whether all noise is that of so many choices that rho certainly counts less: from some
-    fifteen on.
-    """
-    made = [(c, a) for c, a in zip(choices, asked, strict=True) if not isinstance(c.law, NoNoise)]
-    many = sum(a.rounds * len(a.choices) for _, a in made) >= _MANY_CHOICES
-    return many and all(isinstance(c.law, Exponential) for c, _ in made)
 
 
 def _chooser(asked: Sequence[Asked], weights: Sequence[Fraction], keys: Fraction) -> Chooser:

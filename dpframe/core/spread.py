@@ -55,6 +55,14 @@ class Spread:
         return rows, min(groups, rows), min(per_group, rows)
 
     @property
+    def touched(self) -> int:
+        """In how many groups neighbours differ, at most: rows that change may leave one for
+        another.
+        """
+        _, groups, _ = self.tight
+        return 2 * groups if self.changes else groups
+
+    @property
     def l2_squared(self) -> int:
         """The largest sum of squares of numbers of rows per group: as many groups as possible with
         m rows, and one with what is left.

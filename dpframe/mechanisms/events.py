@@ -53,6 +53,7 @@ def events_of(
     sensitivity: ExactSensitivity,
     ranges: Sequence[Fraction] = (),
     repeats: int = 1,
+    shared: bool = False,
 ) -> tuple[AnyEvent, ...]:
     """Events that together cost as much as one release; roots are rounded towards more cost.
 
@@ -67,6 +68,9 @@ def events_of(
         the exponential mechanism is known by each of them, others by their sum.
     repeats
         How often the mechanism is used: rounds of a selection, reports or groups of a unit.
+    shared
+        Whether the ranges stand for others within their sum and maximum, see
+        `dpframe.aggregates.part.ScoreRange.is_shared`.
     """
     from dpframe.accounting import events as made  # few plans need them
 
@@ -87,7 +91,8 @@ def events_of(
             l2 = sqrt_up(sensitivity.l2_squared)
             event = made.DiscreteGaussianEvent(sqrt_down(law.sigma_squared), l2)
         case Exponential():
-            return tuple(made.ExponentialEvent(law.epsilon(r)) for r in ranges) * repeats
+            kind = made.SharedExponentialEvent if shared else made.ExponentialEvent
+            return tuple(kind(law.epsilon(r)) for r in ranges) * repeats
         case PermuteAndFlip() | ReportNoisyMax():
             # no theorem lets its groups be told apart: by one range they could be less alike
             event = made.PermuteAndFlipEvent(law.epsilon(sum(ranges, Fraction(0))))

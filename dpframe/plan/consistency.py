@@ -149,8 +149,7 @@ def _are_ranges(scores: ScoreRange, spread: Spread) -> bool:
     """Whether ranges may have this sum and sum of squares in so many groups; a row that changes may
     leave one group for another.
     """
-    _, groups, _ = spread.tight
-    most = 2 * groups if spread.changes else groups
+    most = spread.touched
     squared, largest = scores.l2_squared, scores.linf
     return (
         0 <= largest <= scores.l1 <= most * largest

@@ -140,8 +140,10 @@ class NoisyAggregate:
                 f"than the {_MOST_EVENTS} events that are listed",
                 remedy="count the cost of one with its law, times their number",
             )
-        ranges = () if self.scores is None else self.scores.groups
-        return events_of(self.law, self.exact, ranges, self.repeats)
+        if self.scores is None:
+            return events_of(self.law, self.exact, (), self.repeats)
+        shared = self.scores.is_shared(self.spread.touched)
+        return events_of(self.law, self.exact, self.scores.groups, self.repeats, shared)
 
 
 def scale_of(law: Law, step: Fraction) -> float:

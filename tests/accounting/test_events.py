@@ -20,6 +20,7 @@ EVENTS: list[AnyEvent] = [
     a.GaussianEvent(Decimal("1.5")),
     a.DiscreteGaussianEvent(10, 1.5),
     a.ExponentialEvent(0.1),
+    a.SharedExponentialEvent(0.1),
     a.PermuteAndFlipEvent(0.1),
     a.RandomizedResponseEvent(1, 5),
     a.ApproxEvent(1, 1e-8),

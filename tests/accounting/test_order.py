@@ -26,6 +26,7 @@ events = st.one_of(
     st.builds(a.GaussianEvent, scales.map(lambda s: s + 2)),
     st.builds(a.DiscreteGaussianEvent, scales.map(lambda s: s + 2), st.sampled_from([1, "1.5", 2])),
     st.builds(a.ExponentialEvent, epsilons),
+    st.builds(a.SharedExponentialEvent, epsilons),
     st.builds(a.PermuteAndFlipEvent, epsilons),
     st.builds(a.RandomizedResponseEvent, epsilons, st.integers(2, 20)),
     st.builds(a.ApproxEvent, epsilons, st.sampled_from([0, "1e-12", "1e-9"])),
