@@ -106,11 +106,9 @@ class CategoryChoice(Selection):
         )
 
     def score_range(self, scope: Scope) -> ScoreRange:
-        """Rows in several groups are so many choices where each group has its own, and else m rows
-        of a group move its score one way and those of another group the other way. The same holds
-        of candidates: with m rows for each at most, a range of m times the width. One individual
-        moves each score by 0 or 1 where individuals are counted, and all of them one way: a range
-        of 1 in each group, however many candidates it is counted for.
+        """Rows in several groups are so many choices where each group has its own; where groups are
+        the candidates, or a limit leaves m rows for each, they move scores apart by m times the
+        width at most. One individual moves numbers of individuals by 0 or 1, all of them one way.
         """
         contribution = self.statistic.contribution(scope.facts)
         b, spread = contribution.magnitude, self.spread(scope)

@@ -119,7 +119,7 @@ def strategy(rng: np.random.Generator, e: float, kinds: list[str]) -> Tree:
 @given(
     st.integers(0, 2**32), st.sampled_from([0.05, 0.6, 1.9]), st.permutations([0, 1, 2, 3, 4, 5])
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_no_strategy_tells_more(seed: int, e: float, order: list[int]) -> None:
     """In any order, beside a choice of another range and a report."""
     kinds = ["choice"] * 4 + ["other range", "report"]

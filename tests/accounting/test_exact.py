@@ -73,7 +73,7 @@ def pair_of(event: AnyEvent) -> exact.Pair:
     raise NotImplementedError
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(st.lists(events, min_size=1, max_size=3))
 def test_no_bound_is_below_the_exact_composition(drawn: list[AnyEvent]) -> None:
     assert_sound(drawn, exact.together(map(pair_of, drawn)), EPSILONS)
@@ -113,7 +113,7 @@ def test_a_vector_is_no_easier_to_tell_than_one_entry(
     assert_sound([a.DiscreteLaplaceEvent(scale, sum(moves))], spread, EPSILONS)
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(
     st.lists(st.tuples(st.integers(-3, 3), st.sampled_from([-1, 0, 1])), min_size=2, max_size=4),
     st.sampled_from([Fraction(1), Fraction(4), Fraction(20)]),

@@ -91,7 +91,7 @@ MIXED = [
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "1", "12"])
-@pytest.mark.parametrize("delta", ["1e-4", "1e-10"])
+@pytest.mark.parametrize("delta", [pytest.param("1e-4", marks=pytest.mark.slow), "1e-10"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_never_more_is_spent_than_asked(epsilon: str, delta: str, weighted: bool) -> None:
     """Counted again from the events, which know nothing of how the noise was found."""
