@@ -31,8 +31,9 @@ from dpframe.core.tree import Literal
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.parse.dtypes import TIME_UNITS, read_dtype, read_zone
 from dpframe.parse.ipc import read_ipc
+from dpframe.rows.literal import physical
 from dpframe.rows.polars_dtypes import from_polars
-from dpframe.rows.zones import in_zone, since_epoch
+from dpframe.rows.zones import in_zone
 
 _EPOCH = datetime(1970, 1, 1)
 _INT64 = (-(2**63), 2**63 - 1)
@@ -236,20 +237,11 @@ def zone_info(zone: str) -> ZoneInfo:
 
 
 def to_physical(value: Scalar, dtype: DType) -> int | None:
-    """A temporal constant in its physical units."""
-    match value:
-        case datetime():
-            micros = since_epoch(value)
-        case date():
-            return (value - _EPOCH.date()).days
-        case timedelta():
-            micros = value // timedelta(microseconds=1)
-        case time():
-            micros = ((value.hour * 60 + value.minute) * 60 + value.second) * 10**6
-            micros += value.microsecond
-        case _:
-            return None
-    return micros * dtype.units_per_second // 10**6
+    """A temporal constant in its physical units; None for any other."""
+    if not isinstance(value, (date, time, timedelta)):
+        return None
+    units = physical(value, dtype)
+    return None if units is None else math.floor(units)
 
 
 def cast_literal(literal: Literal, dtype: DType) -> Literal | None:

@@ -34,26 +34,27 @@ class _Padded(TextToText):
         return f"{options['length']}" + ("" if fill == " " else f", {quoted(fill)}")
 
 
-class PadStart(_Padded):
+class _Pad(_Padded):
+    """By the engine's method of the same name."""
+
+    def apply(self, ns: Namespace, text: pl.Expr, options: Options) -> pl.Expr:
+        filled = getattr(text.str, self.method.removeprefix("str."))
+        made: pl.Expr = filled(whole_option(options, "length"), text_option(options, "fill"))
+        return unordered(ns, made)
+
+
+class PadStart(_Pad):
     name = "str_pad_start"
     method = "str.pad_start"
     summary = "The text filled up at its start to a constant length, at most 1024."
     examples = ('pl.col("s").str.pad_start(5, "0")', 'pl.col("sb").str.pad_start(3)')
 
-    def apply(self, ns: Namespace, text: pl.Expr, options: Options) -> pl.Expr:
-        length, fill = whole_option(options, "length"), text_option(options, "fill")
-        return unordered(ns, text.str.pad_start(length, fill))
 
-
-class PadEnd(_Padded):
+class PadEnd(_Pad):
     name = "str_pad_end"
     method = "str.pad_end"
     summary = "The text filled up at its end to a constant length, at most 1024."
     examples = ('pl.col("s").str.pad_end(5, "é")', 'pl.col("e").cast(pl.String).str.pad_end(2)')
-
-    def apply(self, ns: Namespace, text: pl.Expr, options: Options) -> pl.Expr:
-        length, fill = whole_option(options, "length"), text_option(options, "fill")
-        return unordered(ns, text.str.pad_end(length, fill))
 
 
 class ZFill(_Padded):
