@@ -20,6 +20,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
@@ -57,13 +58,50 @@ def main() -> int:
     parser.add_argument("--most", type=float, default=40.0, help="of tests for one that survives")
     parser.add_argument("--deeper", action="store_true", help="try earlier survivors again")
     parser.add_argument("--again", action="store_true", help="measure anew which tests run what")
+    parser.add_argument("--names", type=Path, help="a file of mutants, to plant these only")
+    parser.add_argument("--tests", nargs="+", help="against these paths, with --names")
     asked = parser.parse_args()
+    if asked.names:
+        return _plant(asked.names.read_text(encoding="utf-8").splitlines(), asked.tests)
     if asked.again or not (FOLDER / "durations.xml").exists():
         measure(ROOT, FOLDER, asked.jobs)
     reached = read(ROOT, FOLDER)
     print("measured", summary(reached), flush=True)
     drawn = _drawn(asked.number, asked.seed, asked.only)
     return _report(_judged(drawn, reached, asked))
+
+
+def _plant(names: Sequence[str], tests: Sequence[str]) -> int:
+    """Plant the mutants of these names in turn, and see whether these tests notice them."""
+    wanted = [name.strip() for name in names if name.strip()]
+    files = dict.fromkeys(ROOT / name.split(" ")[0] for name in wanted)
+    found = {mutant.name: mutant for path in files for mutant in mutants_of(path, ROOT)}
+    bench = _Bench(_copy(FOLDER / f"copy-{os.getpid()}"))
+    survived = 0
+    try:
+        if bench.fails(tests, 120):
+            raise SystemExit("the tests fail without any mistake")
+        for name in wanted:
+            with _planted(found[name], bench.copy):
+                killed = bench.fails(tests, 120)
+            print("killed  " if killed else "survived", name, flush=True)
+            survived += not killed
+    finally:
+        shutil.rmtree(bench.copy)
+    return 1 if survived else 0
+
+
+@contextmanager
+def _planted(mutant: Mutant, copy: Path) -> Iterator[None]:
+    path = copy / mutant.path
+    true = path.read_text(encoding="utf-8")
+    path.write_text(mutant.applied(true), encoding="utf-8")
+    stamp = time.time_ns()
+    os.utime(path, ns=(stamp, stamp))
+    try:
+        yield
+    finally:
+        path.write_text(true, encoding="utf-8")
 
 
 def _drawn(number: int, seed: int, only: str) -> list[Mutant]:
@@ -161,20 +199,13 @@ def _verdict(mutant: Mutant, reached: Reached, bench: _Bench, first: float, most
     if not tests:
         return Verdict(mutant, "unreached", 0, 0.0)
     started = time.monotonic()
-    path = bench.copy / mutant.path
-    true = path.read_text(encoding="utf-8")
-    path.write_text(mutant.applied(true), encoding="utf-8")
-    stamp = time.time_ns()
-    os.utime(path, ns=(stamp, stamp))
-    try:
+    with _planted(mutant, bench.copy):
         few = _within(tests, reached, first)
         killed = bench.fails(few, first)
         if not killed and most and len(few) < len(tests):
             rest = _within(tests[len(few) :], reached, most)
             killed = bench.fails(rest, most)
             few = [*few, *rest]
-    finally:
-        path.write_text(true, encoding="utf-8")
     fate = "killed" if killed else "survived"
     return Verdict(mutant, fate, len(few), time.monotonic() - started)
 

@@ -21,7 +21,7 @@ import narwhals  # noqa: F401
 import numpy as np  # noqa: F401
 import polars as pl  # noqa: F401
 import pytest
-import scipy.stats  # noqa: F401
+import scipy.stats  # type: ignore[import-untyped]  # noqa: F401
 
 
 def main() -> None:
