@@ -62,6 +62,8 @@ class Aggregate(ABC):
     """The values that its `mechanism=` accepts; just ``"auto"`` where there is no choice."""
     monotone: ClassVar[bool] = False
     """Whether the result has one part and rises with it."""
+    clamps: ClassVar[bool] = False
+    """Whether it has `bounds` to which each value is clamped."""
     examples: ClassVar[tuple[str, ...]]
     """dp expressions over the laws' frame, as text."""
 

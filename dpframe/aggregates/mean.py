@@ -51,6 +51,7 @@ class Mean(Aggregate):
     """
 
     kind: ClassVar[str] = "mean"
+    clamps: ClassVar[bool] = True
     summary: ClassVar[str] = "mean of values clamped to bounds; nulls and NaN are skipped"
     examples: ClassVar[tuple[str, ...]] = (
         'pl.col("i64").dp_mean((17, 90))',
@@ -132,6 +133,7 @@ class Variance(Aggregate):
     """
 
     kind: ClassVar[str] = "var"
+    clamps: ClassVar[bool] = True
     summary: ClassVar[str] = "sample variance of values clamped to bounds"
     examples: ClassVar[tuple[str, ...]] = ('pl.col("f64").dp_var((-2, 3))',)
 

@@ -160,6 +160,7 @@ class Quantile(Aggregate):
     """
 
     kind: ClassVar[str] = "quantile"
+    clamps: ClassVar[bool] = True
     summary: ClassVar[str] = "one or several quantiles, among candidates or over bounds"
     mechanisms: ClassVar[tuple[str, ...]] = (
         "auto",

@@ -48,6 +48,7 @@ class Sum(Aggregate):
     """
 
     kind: ClassVar[str] = "sum"
+    clamps: ClassVar[bool] = True
     monotone: ClassVar[bool] = True
     summary: ClassVar[str] = "sum of values clamped to bounds; nulls and NaN add nothing"
     examples: ClassVar[tuple[str, ...]] = (

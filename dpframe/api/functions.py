@@ -6,7 +6,8 @@ these functions with the column given another way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 import polars as pl
@@ -485,3 +486,16 @@ def _ddof(ddof: int) -> int:
             remedy="write ddof=1",
         )
     return ddof
+
+
+BY_NAME: Mapping[str, Callable[..., pl.Expr]] = MappingProxyType(
+    {
+        function.__name__: function
+        for function in (
+            *(count, sum, mean, var, std, median, quantile),
+            *(n_unique, bounds, histogram, argmax),
+        )
+    }
+)
+"""Every function that makes a dp expression: expressions have it as method ``dp_...``, jobs in TOML
+as aggregate."""

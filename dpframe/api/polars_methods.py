@@ -28,17 +28,7 @@ from dpframe.rows.polars_dtypes import schema_from_polars
 from dpframe.sealed import sealed
 
 _EXPRESSIONS: dict[str, Callable[..., Any]] = {
-    "dp_count": functions.count,
-    "dp_sum": functions.sum,
-    "dp_mean": functions.mean,
-    "dp_var": functions.var,
-    "dp_std": functions.std,
-    "dp_median": functions.median,
-    "dp_quantile": functions.quantile,
-    "dp_n_unique": functions.n_unique,
-    "dp_bounds": functions.bounds,
-    "dp_histogram": functions.histogram,
-    "dp_argmax": functions.argmax,
+    f"dp_{name}": function for name, function in functions.BY_NAME.items()
 }
 
 

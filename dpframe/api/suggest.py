@@ -11,6 +11,7 @@ import polars as pl
 
 from dpframe import pipeline
 from dpframe.aggregates.query import Query
+from dpframe.aggregates.registry import BY_KIND
 from dpframe.api.expressions import output_of
 from dpframe.api.functions import bounds, histogram
 from dpframe.core.exact import Number, as_given, exact
@@ -25,8 +26,6 @@ _STEPS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
 _ROUND = tuple(int(step * 10**power) for power in range(1, 6) for step in _STEPS)
 _LIMITS = (*range(1, 10), *_ROUND, 10**6)
 """Limits that are suggested."""
-_CLAMPED = ("sum", "mean", "var", "std", "quantile", "median")
-"""Aggregates that have bounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +139,7 @@ def _clamped(asked: Query) -> dict[Extremes, str]:
     """The numbers that outputs clamp, each with the first output that does."""
     found: dict[Extremes, str] = {}
     for request in asked.requests:
-        if request.kind in _CLAMPED and request.tree is not None:
+        if BY_KIND[request.kind].clamps and request.tree is not None:
             dtype = domain(request.tree, asked.relation.facts.columns).dtype
             if dtype.is_numeric:
                 per_unit = request.parameters.get("per") == "unit"

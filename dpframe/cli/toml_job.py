@@ -71,18 +71,6 @@ _STEPS = ("with_columns", "filter", "limit_rows", "limit_groups", "group_by", "k
 T = TypeVar("T")
 _SESSION = set(signature(Session).parameters) - {"budget"}
 _GIVEN_AS_OF = {"column", "columns"}
-_AGGREGATES: Mapping[str, Callable[..., Any]] = {
-    "count": dp.count,
-    "sum": dp.sum,
-    "mean": dp.mean,
-    "var": dp.var,
-    "std": dp.std,
-    "median": dp.median,
-    "quantile": dp.quantile,
-    "n_unique": dp.n_unique,
-    "histogram": dp.histogram,
-    "argmax": dp.argmax,
-}
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -193,13 +181,13 @@ def _query(frame: PrivateFrame, given: dict[str, Any]) -> Any:
 
 
 def _output(name: str, given: object) -> Any:
-    if not isinstance(given, dict) or given.get("aggregate") not in list(_AGGREGATES):
-        known = ", ".join(_AGGREGATES)
+    if not isinstance(given, dict) or given.get("aggregate") not in list(dp.BY_NAME):
+        known = ", ".join(dp.BY_NAME)
         raise _WrongError(f"[query.outputs.{name}] needs an aggregate, one of {known}")
     options = {key: value for key, value in given.items() if key not in ("aggregate", "of")}
     if isinstance(options.get("bounds"), list):
         options["bounds"] = tuple(options["bounds"])
-    made = _AGGREGATES[given["aggregate"]]
+    made = dp.BY_NAME[given["aggregate"]]
     where = f"[query.outputs.{name}]"
     _only(options, set(signature(made).parameters) - _GIVEN_AS_OF, where)
     if "score" in options:

@@ -1,0 +1,48 @@
+"""No list of aggregates is kept by hand: entrances follow from the functions, and those from the
+registry.
+"""
+
+from __future__ import annotations
+
+from inspect import signature
+
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe.aggregates.registry import AGGREGATES, BY_KIND
+from dpframe.api.expressions import DPExpr, aggregate_of
+from dpframe.api.functions import BY_NAME
+from dpframe.parse.build import make
+from dpframe.rows.registry import OPERATIONS
+
+ARGUMENTS = {"sum": ((0, 1),), "quantile": (0.5,), "histogram": ((0, 1, 2),)}
+
+
+def kind_of(name: str) -> str:
+    made = BY_NAME[name]("x", *ARGUMENTS.get(name, ()))
+    assert isinstance(made, DPExpr)
+    return aggregate_of(made, "it").kind
+
+
+def test_every_aggregate_has_a_function_and_no_function_another() -> None:
+    assert {kind_of(name) for name in BY_NAME} == set(BY_KIND)
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_every_function_is_public_and_a_method(name: str) -> None:
+    assert getattr(dp, name) is BY_NAME[name]
+    assert name in dp.__all__
+    assert callable(getattr(pl.col("x"), f"dp_{name}"))
+
+
+def test_aggregates_that_clamp_are_those_with_bounds_of_values() -> None:
+    bounded = {kind_of(name) for name, f in BY_NAME.items() if "bounds" in signature(f).parameters}
+    others = {"count", "histogram", "argmax"}  # of individuals' rows, of edges, of a score
+    assert {a.kind for a in AGGREGATES if a.clamps} == bounded - others
+
+
+def test_an_operation_is_known_once_it_is_registered() -> None:
+    assert {make(operation.name).op for operation in OPERATIONS} == {o.name for o in OPERATIONS}
+    with pytest.raises(KeyError):
+        make("nothing")
