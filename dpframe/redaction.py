@@ -8,7 +8,13 @@ from __future__ import annotations
 
 import re
 
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://[^\s'\"<>]*")
+_URL = re.compile(
+    r"[A-Za-z][A-Za-z0-9+.\-]*://"
+    r"(?:(?=\S*[@?#])\S*?(?=['\"<>)\],.;:]*(?:\s|$))|[^\s'\"<>]*)"
+)
+"""A quotation mark ends an address, but may be part of a secret: where one may be, marks at the end
+of the word do.
+"""
 _HIDDEN = "..."
 
 

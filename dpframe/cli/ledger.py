@@ -119,7 +119,7 @@ def _add_readers(acts: Any) -> None:
         "--at-least",
         required=True,
         metavar="AMOUNT",
-        help="of epsilon, or of what the budget is added up in: rho, mu",
+        help="of epsilon, or of what the budget is added up in: rho, mu squared",
     )
     checked.add_argument("--delta", metavar="AMOUNT", help="the delta that must be left too")
     _json(checked)
