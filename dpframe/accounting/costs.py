@@ -101,4 +101,7 @@ def _on_integers(event: DiscreteGaussianEvent, delta: float, above: float) -> fl
         return delta_bound(variance, entries, wide, Fraction(epsilon)) <= delta
 
     near = min(above, normal_epsilon(float_up(shift_squared(event)), delta)) or above
-    return least_true(private, near * 0.999, near * 1.001, _SOUGHT)
+    low, high = near * 0.999, near * 1.001
+    while low > near / 2**10 and private(low):  # narrow noise loses in steps, far below its bound
+        low, high = 0.5 * low, low
+    return least_true(private, low, high, _SOUGHT)

@@ -64,8 +64,6 @@ def least_true(holds: Callable[[float], bool], low: float, high: float, near: fl
         low, high = high, 2.0 * high + 1e-300
         if high > 1e300:
             return math.inf
-    while low > 1e-300 and holds(low):
-        low, high = 0.5 * low, low
     while high - low > near * high:
         middle = 0.5 * (low + high)
         if not low < middle < high:
