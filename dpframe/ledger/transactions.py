@@ -1,0 +1,303 @@
+"""Transactions at one place, each of which sees a chain that is verified.
+
+The first use in a process verifies every record since the last checkpoint, in steps between which
+others may write. What is decided after that is decided by this verified copy and by new records,
+each of which must continue it. So a record that is edited behind the back of a running process
+gives nobody more budget; verifying everything again is about noticing it. That happens when the
+store says that something else than appending has happened, when the chain has doubled, and, from
+the last checkpoint on, every ten minutes where the store cannot be sure. A charge therefore takes
+the same time however long the chain is.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import ClassVar
+
+from dpframe.errors import DPFrameError, LedgerError
+from dpframe.ledger.chain import Chain, broken
+from dpframe.ledger.checkpoints import EVERY
+from dpframe.ledger.record import Head, Seal
+from dpframe.ledger.standing import unwitnessed
+from dpframe.ledger.tables import STEP, Tables, rows_after
+from dpframe.ledger.turns import Turn
+from dpframe.ledger.witness import Seen, Witness
+
+SHORT = 256
+"""A chain up to this long is verified as a whole whenever somebody else wrote to it."""
+
+PERIOD = 600.0
+"""Seconds after which a store that cannot be sure verifies again."""
+
+LISTED = 4 * EVERY
+"""A chain up to this long keeps each charge in memory; a longer one does when that is asked for."""
+
+
+class Transactions(ABC):
+    """Transactions at one place; safe between threads, forks and processes.
+
+    Parameters
+    ----------
+    seal
+        How records are hashed.
+    witnesses
+        Where the head is written down once more.
+    """
+
+    counts_appends: ClassVar[bool]
+    """Whether the version of the tables changes with every write of somebody else, so that an equal
+    one proves that there was none; or only with writes that no ledger makes."""
+
+    def __init__(self, seal: Seal, witnesses: tuple[Witness, ...]) -> None:
+        self._seal = seal
+        self._witnesses = witnesses
+        self._seen: list[Seen | None] = []
+        self._chain: Chain | None = None
+        self._approached: Chain | None = None  # verified in steps, up to some time ago
+        self._version: Hashable = None  # None: trust nothing until it is verified again
+        self._checked = 0  # length of the chain when all of it was last verified
+        self._checked_at = 0.0
+        self._claimed: str | None = None
+        self._promise: Head | None = None
+        self._hashes = False
+        self._process = os.getpid()
+
+    @property
+    def seal(self) -> Seal:
+        return self._seal
+
+    @property
+    def is_keyed(self) -> bool:
+        return self._seal.is_keyed
+
+    # -- what each store does -------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def where(self) -> str:
+        """The place, for people; never with a password."""
+
+    @property
+    @abstractmethod
+    def turn(self) -> Turn:
+        """That of its threads."""
+
+    @abstractmethod
+    def _explained(self) -> AbstractContextManager[None]:
+        """Turns failures of the place into a LedgerError."""
+
+    @abstractmethod
+    def _alone(self, writing: bool) -> AbstractContextManager[None]:
+        """Keeps other threads out, and other processes where a transaction does not."""
+
+    @abstractmethod
+    def _begin(self, writing: bool) -> Tables:
+        """Begin a transaction, which keeps other writers out if it is for writing."""
+
+    @abstractmethod
+    def _commit(self) -> None:
+        """Make what was written durable; raise if that is not certain."""
+
+    @abstractmethod
+    def _rollback(self) -> None:
+        """End a transaction, if there is one, whatever state it is in; never raises."""
+
+    @abstractmethod
+    def _leave(self) -> None:
+        """Forget the connection without touching it: it belongs to the parent process."""
+
+    @abstractmethod
+    def _claim(self, identity: str) -> None:
+        """Refuse a second place of one ledger, as far as it can be seen from here."""
+
+    # -- transactions ---------------------------------------------------------------------------
+
+    @contextmanager
+    def _transaction(
+        self, *, writing: bool, whole: bool = False, adopting: bool = False
+    ) -> Iterator[tuple[Tables, Chain]]:
+        # Before, lest they be ahead of what is then read.
+        self._seen = [None if adopting and w.required else w.read() for w in self._witnesses]
+        try:
+            tables = self._begun(writing)
+            chain = self._caught_up(tables, writing, whole)
+            self._require_seen(tables, chain, adopting)
+            if chain.identity not in (None, self._claimed) and chain.moved is None:
+                self._claim(str(chain.identity))
+                self._claimed = chain.identity
+            yield tables, chain
+            self._commit()
+        except BaseException as error:
+            if not isinstance(error, DPFrameError) or isinstance(error, LedgerError):
+                self._distrust()
+            self._rollback()
+            raise
+
+    def _distrust(self) -> None:
+        self._version = self._approached = None
+        for witness in self._witnesses:
+            witness.agreed = None
+
+    def _begun(self, writing: bool) -> Tables:
+        if self._process != os.getpid():
+            self._version, self._process = None, os.getpid()
+            self._leave()
+        return self._begin(writing)
+
+    @contextmanager
+    def _reading(self) -> Iterator[Tables]:
+        """A short transaction that verifies nothing."""
+        with self._alone(writing=False):
+            try:
+                yield self._begun(writing=False)
+                self._commit()
+            except BaseException:
+                self._rollback()
+                raise
+
+    # -- verification ---------------------------------------------------------------------------
+
+    def _refresh(self, whole: bool) -> None:
+        """Verify what is due in steps, so that nobody has to wait for it."""
+        chain = self._chain
+        known = chain is not None and self._version is not None and chain.length
+        if known and chain is not None:
+            doubled = self._has_doubled(chain.length)
+            if not doubled and not self._is_old() and (chain.whole or not whole):
+                return
+            self._version = None
+            self._approached = self._approach(whole or chain.whole, full=whole or doubled)
+        else:
+            self._approached = self._approach(whole, full=whole)
+
+    def _has_doubled(self, length: int) -> bool:
+        return length > SHORT and 2 * (length - self._checked) >= length
+
+    def _is_old(self) -> bool:
+        return not self.counts_appends and time.monotonic() - self._checked_at > PERIOD
+
+    def _approach(self, whole: bool, full: bool) -> Chain:
+        """The chain as it was a moment ago, but for less than a step."""
+        chain: Chain | None = None
+        anchors: dict[int, str] = {}
+        while True:
+            with self._reading() as tables:
+                if chain is None:
+                    anchors = self._anchors([witness.read() for witness in self._witnesses])
+                    chain = self._new_chain(tables, anchors, whole, full)
+                rows = tables.rows(chain.length, STEP) if tables.exist() else []
+            if len(rows) < STEP:
+                return chain
+            chain.read(rows, anchors)
+
+    def _anchors(self, seen: Sequence[Seen | None]) -> dict[int, str]:
+        """Hashes of records that must still be there: those of head files, and of the last one that
+        was verified here.
+        """
+        anchors = {s.seq: s.hash for s in seen if s is not None and s.seq}
+        if self._chain is not None and self._chain.length:
+            known = self._chain.tip
+            if anchors.setdefault(self._chain.length, known) != known:
+                raise broken("its head file does not belong to it")
+        return anchors
+
+    def _new_chain(
+        self, tables: Tables, anchors: Mapping[int, str], whole: bool, full: bool
+    ) -> Chain:
+        """A chain that begins at the last checkpoint, or at the first record.
+
+        What must still be there is verified only by records that lead from it to the head. So no
+        later checkpoint will do: that of a copy, which went on by itself, may vouch for others.
+        """
+        head = tables.head() if tables.exist() else None
+        length = 0 if head is None else head.seq
+        if length > EVERY and not (full or whole):
+            row = tables.last("checkpoint", "rekeyed", until=min(anchors, default=length))
+            if row is not None:
+                chain = Chain(self._seal)
+                chain.begin(row, tables.rows_at(chain.needed(row)))
+                return chain
+        listed = whole or length <= (EVERY if full else LISTED)
+        rekeyed = tables.last("rekeyed") if length else None
+        return Chain(
+            self._seal,
+            whole=listed,
+            rekeyed=rekeyed[0] if rekeyed else 0,
+            hashes=self._hashes or rekeyed is not None,
+        )
+
+    def _caught_up(self, tables: Tables, writing: bool, whole: bool) -> Chain:
+        """The chain with what was added since; verified as a whole where that is due, but not
+        because of its length or age while others have to wait.
+        """
+        chain = self._chain
+        if chain is None or self._version is None or not chain.length:
+            return self._read_all(tables, whole)
+        if whole and not chain.whole:
+            return self._read_all(tables, whole)
+        version, head = tables.version(), tables.head()
+        changed, moved = version != self._version, head != chain.head()
+        if changed and not (moved and self.counts_appends):
+            # Somebody has written, and not as a ledger does.
+            return self._read_all(tables, chain.whole, full=True)
+        if not moved and self.counts_appends:  # nobody has written
+            self._checked = chain.length
+            return chain
+        length = chain.length if head is None else head.seq
+        if moved and length <= SHORT:
+            return self._read_all(tables, whole)
+        if moved:
+            self._version = None  # until the new records are verified
+            for rows in rows_after(tables, chain.length):
+                chain.read(rows, {})
+            chain.require_head(head)
+            self._version = version
+        return chain
+
+    def _require_seen(self, tables: Tables, chain: Chain, adopting: bool) -> None:
+        """Refuse a chain that is not the one of its head files."""
+        for seen, witness in zip(self._seen, self._witnesses, strict=True):
+            if seen is None:
+                if witness.required and chain.length and not adopting:
+                    raise unwitnessed(chain, witness.path.name)
+                continue
+            if seen == witness.agreed:
+                continue
+            name = witness.path.name
+            if seen.seq > chain.length:
+                raise broken(f"it ends at record {chain.length}, and once had {seen.seq}")
+            if None not in (seen.identity, chain.identity) and seen.identity != chain.identity:
+                raise broken(f"its head file {name!r} is of another ledger")
+            found = chain.tip if seen.seq == chain.length else tables.hash_of(seen.seq)
+            if seen.seq and found != seen.hash:
+                raise broken(f"its head file {name!r} does not belong to it")
+            witness.agreed = seen
+
+    def _read_all(self, tables: Tables, whole: bool, *, full: bool = False) -> Chain:
+        """Everything from the last checkpoint on, or from the first record on; what was verified
+        before must still be there.
+        """
+        anchors = self._anchors(self._seen)
+        chain, self._approached = self._approached, None
+        if chain is None or full or (whole and not chain.whole):
+            chain = self._new_chain(tables, anchors, whole, full)
+        version, begun = tables.version(), chain.length
+        if tables.exist():
+            for rows in rows_after(tables, begun):
+                chain.read(rows, anchors)
+            head = tables.head()
+            if self._promise is None or chain.length or head != self._promise:
+                chain.require_head(head)
+        longest = max(anchors, default=0)
+        if chain.length < longest:
+            raise broken(f"it ends at record {chain.length}, and once had {longest}")
+        for seq, tip in anchors.items():
+            if seq <= begun and tables.hash_of(seq) != tip:
+                raise broken(f"record {seq} is not the one that was there before")
+        self._version, self._chain = version, chain
+        self._checked, self._checked_at = chain.length, time.monotonic()
+        return chain
