@@ -260,6 +260,7 @@ class ZCDP(Budget):
         return f"ZCDP(rho={show(self.main, 15)}{delta})"
 
 
+@all_sealed
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class GDP(Budget):
     """Gaussian differential privacy (Dong, Roth & Su 2022), counted in mu squared, which adds up.

@@ -22,7 +22,8 @@ __all__ = ["TruncatedGeometric"]
 
 _MOST: Final = 1 << 22
 """Groups of so many individuals would have to be told apart: more than is worth while."""
-_BITS: Final = 96
+_BITS: Final = 192
+"""Of exp(-epsilon), which is down to exp(-64) and must be known to many digits."""
 
 
 @dataclass(frozen=True, slots=True)

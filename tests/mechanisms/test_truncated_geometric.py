@@ -52,6 +52,7 @@ def test_neighbours_keep_a_group_about_as_often(epsilon: Fraction, delta: Fracti
 
 
 @given(epsilons, deltas)
+@example(Fraction(63), Fraction(1, 10**28))
 def test_groups_appear_as_often_as_they_may(epsilon: Fraction, delta: Fraction) -> None:
     table = _table(epsilon, delta)
     if epsilon > 64:  # counts as 64 there
