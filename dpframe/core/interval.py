@@ -111,9 +111,13 @@ class Interval:
         return Interval(Fraction(0), self.magnitude)
 
     def increasing(self, f: Callable[[Fraction], Fraction]) -> Interval:
-        """The image under a non-decreasing function; unbounded ends stay unbounded."""
-        return Interval(
-            None if self.lo is None else f(self.lo), None if self.hi is None else f(self.hi)
+        """The image under a non-decreasing function; unbounded ends stay unbounded. A function of
+        floats may turn round ends that are next to each other: then they change places.
+        """
+        lo = None if self.lo is None else f(self.lo)
+        hi = None if self.hi is None else f(self.hi)
+        return (
+            Interval(hi, lo) if lo is not None and hi is not None and hi < lo else Interval(lo, hi)
         )
 
     def as_float(self) -> Interval:

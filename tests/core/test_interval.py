@@ -132,3 +132,4 @@ def test_widened_ends_hold_the_neighbouring_floats(x: float, ulps: int) -> None:
 def test_increasing_maps_ends() -> None:
     assert interval(-2, 3).increasing(lambda x: x**3) == interval(-8, 27)
     assert interval(None, 3).increasing(lambda x: x + 1) == interval(None, 4)
+    assert interval(1, 2).increasing(lambda x: 5 - x) == interval(3, 4)  # rounding may do so
