@@ -105,7 +105,7 @@ def _room(pairs: Mapping[Translated, int], delta: float, epsilon: float, price: 
         excess = math.log(min(max(price, 1e-300), 1e300) / epsilon)
         if abs(excess) < _ENOUGH / 8:
             break
-        if last is not None and at != last[0]:
+        if last is not None:
             slope = min(2.0, max(0.2, (excess - last[1]) / (at - last[0])))
         last = at, excess
         at -= min(4.0, max(-4.0, excess / slope))

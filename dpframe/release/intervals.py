@@ -13,6 +13,7 @@ threshold hold less often than they say; plans with such groups warn of it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TypeAlias
@@ -30,7 +31,7 @@ from dpframe.aggregates.registry import BY_KIND
 from dpframe.aggregates.request import Request, Scope
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import FLOAT64
-from dpframe.core.exact import float_down, float_up
+from dpframe.core.exact import nearest
 from dpframe.core.interval import Interval
 from dpframe.core.tree import Tree
 from dpframe.mechanisms import AdditiveLaw, Law
@@ -160,7 +161,7 @@ def _factors(
 
 
 def _series(name: str, low: Floats, high: Floats) -> Ends:
-    """Ends rounded outwards, null where there are none."""
+    """Ends moved outwards by more than a few roundings, null where there are none."""
     margin = 2.0**-48
     ends = (low - np.abs(low) * margin, high + np.abs(high) * margin)
     lower, upper = (pl.Series(name, end, dtype=pl.Float64).fill_nan(None) for end in ends)
@@ -168,22 +169,25 @@ def _series(name: str, low: Floats, high: Floats) -> Ends:
 
 
 def _arithmetic(name: str, tree: Tree, ends: Mapping[str, Ends]) -> Ends | None:
-    """The ends of a formula, row by row, by the interval arithmetic of expressions."""
+    """The ends of a formula, row by row, by the interval arithmetic of expressions.
+
+    That rounds each step as it should be; engines may be off by a last digit, such as Polars, which
+    divides by a constant by multiplying with its reciprocal.
+    """
     if not all(end.dtype.is_numeric() for pair in ends.values() for end in pair):
         return None
     size = len(next(iter(ends.values()))[0])
     columns = {p: (low.to_list(), high.to_list()) for p, (low, high) in ends.items()}
-    lower: list[float | None] = []
-    upper: list[float | None] = []
+    lower, upper = list[float](), list[float]()
     for row in range(size):
         known = {
             p: Domain(FLOAT64, nullable=False, interval=_between(low[row], high[row]))
             for p, (low, high) in columns.items()
         }
         result = domain(tree, known).interval
-        lower.append(None if result.lo is None else float_down(result.lo))
-        upper.append(None if result.hi is None else float_up(result.hi))
-    return pl.Series(name, lower, dtype=pl.Float64), pl.Series(name, upper, dtype=pl.Float64)
+        lower.append(math.nan if result.lo is None else nearest(result.lo))
+        upper.append(math.nan if result.hi is None else nearest(result.hi))
+    return _series(name, np.array(lower), np.array(upper))
 
 
 def _between(low: float | int | None, high: float | int | None) -> Interval:

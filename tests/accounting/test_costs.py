@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import mpmath as mp
+import numpy as np
 import pytest
 
+from dpframe.accounting.advanced import AdvancedAccountant, ClosedFormAccountant
 from dpframe.accounting.costs import epsilon_at, zcdp_rho
-from dpframe.accounting.events import DiscreteGaussianEvent, GaussianEvent
+from dpframe.accounting.events import (
+    AnyEvent,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    GaussianEvent,
+    LaplaceEvent,
+)
+from dpframe.accounting.gaussian_delta import _log_ripple, delta_bound
+from dpframe.accounting.renyi import renyi_divergence
 from tests.accounting import exact_laws as exact
 
 
@@ -66,3 +77,55 @@ def test_epsilon_of_several_entries_is_theirs() -> None:
     pair = exact.together([moved(sigma, 1)] * 4)
     assert exact.delta(pair, found) <= 1e-6 * (1 + 1e-9)
     assert exact.delta(pair, found * 0.9) > 1e-6  # one entry may move by 2 as well
+
+
+@pytest.mark.parametrize("sigma", [Fraction(3, 10), Fraction(1, 2), Fraction(4, 5)])
+@pytest.mark.parametrize("moves", [(1,), (2,), (1, 1), (2, 1), (1, 1, 1), (3, 1, 1)], ids=str)
+def test_no_bound_on_delta_is_below_that_of_the_outputs(
+    sigma: Fraction, moves: tuple[int, ...]
+) -> None:
+    """Whether it is known that entries move by one, or only how far all do together."""
+    wide = Fraction(sum(move * move for move in moves))
+    pair = exact.together([moved(sigma, move) for move in moves])
+    for times in (Fraction(1, 4), Fraction(1), Fraction(3)):
+        epsilon = times * wide / (2 * sigma**2)
+        true = exact.delta(pair, epsilon)
+        for linf in (None, Fraction(max(moves))):
+            found = delta_bound(sigma**2, len(moves), wide, epsilon, linf)
+            assert found >= true * (1 - mp.mpf(10) ** -11)
+
+
+@pytest.mark.parametrize("entries", [2, 3, 9, 400])
+@pytest.mark.parametrize("sigma_squared", [Fraction(2, 5), Fraction(1)])
+def test_the_sum_of_noise_of_entries_is_as_near_to_one_noise_as_is_said(
+    entries: int, sigma_squared: Fraction
+) -> None:
+    """Poisson summation in 40 digits: how much each further entry may multiply ratios by."""
+    total = mp.mpf(0)
+    for k in range(1, entries):
+        rate = 2 * mp.pi**2 * exact.real(sigma_squared) * k / (k + 1)
+        t = 2 * mp.fsum(mp.exp(-rate * j * j) for j in range(1, 9))
+        total += mp.log((1 + t) / (1 - t))
+    assert total <= _log_ripple(entries, sigma_squared) <= total * mp.mpf("1.1")
+
+
+@pytest.mark.parametrize("kind", [AdvancedAccountant, ClosedFormAccountant])
+@pytest.mark.parametrize("large", ["599", "601", "800", "1e6"])
+def test_large_losses_beside_small_ones_have_a_cost(kind: type, large: str) -> None:
+    events: list[AnyEvent] = [LaplaceEvent("1", large), LaplaceEvent("1", "0.1")]
+    for listed in (events, events[::-1], events[:1]):
+        found = kind(listed).epsilon(1e-6)
+        assert found >= float(large) * 0.99
+        assert kind is AdvancedAccountant or math.isfinite(found)
+
+
+@pytest.mark.parametrize("scale", ["1/2", "3", "200"])
+def test_renyi_divergences_of_wide_moves_on_integers_are_covered(scale: str) -> None:
+    """Of more steps than are added up one by one."""
+    steps = 300
+    pair = exact.discrete_laplace(Fraction(scale), steps, 0)
+    orders = np.array([1.0001, 1.5, 7.0, 300.0])
+    found = renyi_divergence(DiscreteLaplaceEvent(Fraction(scale), steps), orders)
+    for order, bound in zip(map(mp.mpf, orders.tolist()), found.tolist(), strict=True):
+        true = mp.log(mp.fsum(p**order * q ** (1 - order) for p, q in pair)) / (order - 1)
+        assert true * (1 - mp.mpf(10) ** -12) <= bound <= true * mp.mpf("1.001") + 1 / mp.mpf(4)

@@ -9,7 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from dpframe.accounting.convolution import compose
+from dpframe.accounting.convolution import Composed, compose
 from dpframe.accounting.dots import Dots, dots
 from dpframe.accounting.loss_laws import Normal, Response, SteppedNormal
 from dpframe.accounting.tilting import View
@@ -70,3 +70,26 @@ def test_the_tail_of_discrete_gaussian_noise_is_kept(variance: Fraction) -> None
         ]
         beyond = mpmath.fsum(weights[reach + 1 :]) / (2 * mpmath.fsum(weights) - 1)
     assert made.infinite >= float(beyond) > 0
+
+
+@pytest.mark.parametrize("size", [1e-13, 0.01])
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 0.9])
+def test_no_error_of_tilted_masses_takes_delta_below_the_truth(size: float, epsilon: float) -> None:
+    """The worst one of a norm goes along the weights, where Cauchy and Schwarz are equal."""
+    losses = np.linspace(0.0, 1.0, 33)
+    weights = np.exp(1.0 - 3.0 * losses)
+    masses = np.full(33, size / 50)
+    found = Composed(losses, masses, size * weights, beyond=0.0, inflate=1.0).delta(epsilon)
+    along = weights * np.maximum(0.0, 1.0 - np.exp(epsilon - losses))
+    worst = size * along / np.sqrt((along * along).sum())
+    true = ((masses + worst * weights) * np.maximum(0.0, 1.0 - np.exp(epsilon - losses))).sum()
+    assert found >= min(1.0, true) * (1 - 1e-12) > 0
+
+
+@pytest.mark.parametrize("count", [1, 2, 40])
+def test_delta_is_raised_by_what_masses_may_lack(count: int) -> None:
+    """Those of each event, and their norms, are right to one part in 1e12."""
+    h = Fraction(1, 2)
+    view = View(theta=0.5, steep=1.0, low=-4.0, high=4.0, epsilon=2.0)
+    composed = compose([(dots(Response(Fraction(1)), h), count)], h, view, lowest=-8, n=16)
+    assert composed.inflate >= math.exp(2e-12 * count)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpframe.core.exact import exact, float_down, float_up, show, sqrt_down, sqrt_up
+from dpframe.core.exact import exact, float_down, float_up, nearest, show, sqrt_down, sqrt_up
 
 fractions = st.fractions()
 positive = st.fractions(min_value=Fraction(1, 10**40), max_value=10**40)
@@ -95,6 +95,7 @@ def test_floats_at_the_ends() -> None:
     assert (float_up(-tiny), float_down(-tiny)) == (0.0, -5e-324)
     assert (float_up(huge), float_down(huge)) == (math.inf, 1.7976931348623157e308)
     assert (float_up(-huge), float_down(-huge)) == (-1.7976931348623157e308, -math.inf)
+    assert [nearest(x) for x in (huge, -huge, tiny, -tiny)] == [math.inf, -math.inf, 0.0, 0.0]
 
 
 @given(positive, st.integers(8, 200))

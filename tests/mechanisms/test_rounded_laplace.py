@@ -46,6 +46,16 @@ def test_it_costs_what_the_noise_before_rounding_costs(scale: str) -> None:
     assert law.variance() >= DiscreteLaplace(law.scale).variance()
     assert law != DiscreteLaplace(law.scale)
     assert law.name == "discrete_laplace"
+    fine = law.fine
+    before = DiscreteLaplace(law.scale * fine)
+    for l1, l2_squared, linf in ((1, 1, 1), (3, 9, 3), (3, 3, 1), (12, 40, 5), (4, None, None)):
+        squared = None if l2_squared is None else Fraction(l2_squared)
+        largest = None if linf is None else Fraction(linf)
+        assert law.rho(Fraction(l1), squared, largest) == before.rho(
+            Fraction(l1 * fine),
+            None if squared is None else squared * fine * fine,
+            None if largest is None else largest * fine,
+        )
 
 
 @pytest.mark.parametrize("scale", SCALES[1:])

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpframe.core.tree import Tree
+from dpframe.core.dtypes import DType
+from dpframe.core.tree import Literal, Tree
 from dpframe.parse.reader import read
 from dpframe.release.formula import Ratio, Sum, ratio_of
 
@@ -71,6 +72,11 @@ def test_a_ratio_is_the_formula(formula: pl.Expr, x: int, y: int) -> None:
 )
 def test_other_formulas_are_none(formula: Any) -> None:
     assert ratio_of(tree_of(formula)) is None
+
+
+@pytest.mark.parametrize("value", [True, False, None, "3", "x"])
+def test_constants_that_are_no_numbers_are_no_formula(value: Any) -> None:
+    assert ratio_of(Literal(value, DType("String"))) is None
 
 
 def test_a_constant_has_no_factors() -> None:

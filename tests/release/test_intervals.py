@@ -6,10 +6,13 @@ from collections import Counter
 from datetime import date
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 import dpframe as dp
+from dpframe.parse.reader import read
+from dpframe.release.intervals import _arithmetic, _series
 from tests.plan.documents import plan_of
 
 FRAME = pl.DataFrame(
@@ -148,3 +151,29 @@ def test_plans_whose_groups_appear_by_a_released_number_warn_of_intervals(
 ) -> None:
     plan = plan_of(f"found_groups_{name}")
     assert any("intervals hold less often" in warning for warning in plan.warnings) == warned
+
+
+def test_results_of_formulas_lie_within_their_ends_as_engines_compute_them() -> None:
+    """Polars divides by a constant by multiplying with its reciprocal, which is off by a digit."""
+    p = pl.col("p")
+    lows = [1.0, -1.0, 0.1, -123.4, 0.0, 1e9]
+    highs = [2.0, -0.7, 0.2, 88.8, 1e-9, 1e9 + 1]
+    for formula in (p / 3, p / -7, p + 0.1, 0.7 - p, p * 0.3, p * p * p, (p + 0.1) * 7 - p / 3):
+        (named,) = read(formula, {"p": pl.Float64()}, what="agg")
+        found = _arithmetic("r", named.tree, {"p": (pl.Series(lows), pl.Series(highs))})
+        assert found is not None
+        frame = pl.DataFrame({"low": found[0], "high": found[1], "a": lows, "b": highs})
+        reached = [frame.select(p=pl.col(end)).select(r=formula)["r"] for end in ("a", "b")]
+        for low, high, *results in zip(*found, *reached, strict=True):
+            assert low <= min(results)
+            assert max(results) <= high
+
+
+def test_ends_are_moved_outwards_by_what_floats_may_lack_and_no_more() -> None:
+    low, high = np.array([-3.0, 1.0, 0.0, np.nan]), np.array([-2.0, 5.0, 0.0, np.nan])
+    lower, upper = _series("x", low, high)
+    assert lower.to_list()[3] is upper.to_list()[3] is None
+    for end, given_end, outwards in ((lower, low, -1), (upper, high, 1)):
+        moved = (end.to_numpy()[:3] - given_end[:3]) * outwards
+        assert (moved >= np.abs(given_end[:3]) * 2.0**-49).all()
+        assert (moved <= np.abs(given_end[:3]) * 2.0**-40).all()

@@ -62,3 +62,15 @@ def test_a_coin_without_a_gap_always_comes_up_and_one_with_a_huge_gap_never_does
 def test_one_of_what_is_counted_is_chosen() -> None:
     counts = np.array([[0, 3, 0], [1, 0, 0], [0, 0, 9]] * 100)
     assert _one_of_each(counts, OS).tolist() == [1, 0, 2] * 100
+
+
+def test_noise_beyond_int64_wins_in_its_own_row_and_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Place 4 is the second row's second column, and place 6 the third row's first."""
+
+    def drawn(scale: Fraction, n: int, source: object) -> tuple[np.ndarray, dict[int, int]]:
+        return np.zeros(n, np.int64), {4: 2**70, 6: -(2**70), 11: 2**64 + 1}
+
+    monkeypatch.setattr("dpframe.samplers.grouped.discrete_laplace_wide", drawn)
+    scores = np.array([[5, 0, 0], [5, 0, 0], [5, 4, 0], [5, 0, 0]], np.int64)
+    for _ in range(3):
+        assert report_noisy_max_each(scores, Fraction(1)).tolist() == [0, 1, 1, 2]

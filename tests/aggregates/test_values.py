@@ -1,0 +1,91 @@
+"""Values as numbers, at the limits of their types, and back again."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe.aggregates.cells import BinCells, PointCells, PositionCells
+from dpframe.aggregates.histogram import _bins_frame
+from dpframe.aggregates.quantile import _chosen
+from dpframe.aggregates.values import Value
+from dpframe.core.domain import domain_of_dtype
+from dpframe.core.dtypes import FLOAT64, INT64, DType
+from dpframe.core.tree import Column
+from dpframe.errors import DPFrameError
+
+WHOLE = Value(Column("x"), domain_of_dtype(INT64))
+REAL = Value(Column("x"), domain_of_dtype(FLOAT64))
+MOST, LEAST = 2**63 - 1, -(2**63)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values", "expected"),
+    [
+        (pl.Int128, [-(2**100), LEAST - 1, LEAST, -1, None, MOST, MOST + 1, 2**90],
+         [LEAST, LEAST, LEAST, -1, None, MOST, MOST, MOST]),
+        (pl.UInt64, [0, MOST, MOST + 1, 2**64 - 1, None], [0, MOST, MOST, MOST, None]),
+    ],
+)  # fmt: skip
+def test_numbers_that_int64_does_not_hold_are_moved_to_its_ends(
+    dtype: Any, values: list[int | None], expected: list[int | None]
+) -> None:
+    """Not to null, which would leave them out."""
+    value = Value(Column("x"), domain_of_dtype(DType(str(dtype))))
+    frame = pl.DataFrame({"x": pl.Series(values, dtype=dtype)})
+    assert frame.select(value.number(pl.col("x"), pl))["x"].to_list() == expected
+
+
+@pytest.mark.parametrize("base", [LEAST, -(2**60), 2**60, MOST - 2])
+def test_neighbouring_whole_candidates_are_told_apart_where_floats_are_not(base: int) -> None:
+    cells = PositionCells(WHOLE, (Fraction(base), Fraction(base + 1), Fraction(base + 2)))
+    frame = pl.DataFrame({"x": pl.Series([base, base + 1, base + 2], dtype=pl.Int64)})
+    found = frame.select(r=cells.row({"x": WHOLE.domain}, pl))["r"].to_list()
+    assert found == [1, 3, 5]
+
+
+def test_chosen_points_are_cut_to_whole_numbers_towards_zero() -> None:
+    cells = PointCells(WHOLE, Fraction(-5, 2), Fraction(3, 4), 8)
+    found = _chosen("x", list(range(8)), cells, INT64)
+    assert found.to_list() == [int(Fraction(-5, 2) + Fraction(3, 4) * i) for i in range(8)]
+
+
+@pytest.mark.parametrize("value", [WHOLE, REAL])
+def test_edges_of_bins_are_shown_as_they_are(value: Value) -> None:
+    halves = BinCells(value, (Fraction(0), Fraction(5, 2), Fraction(5)), True)
+    shown = _bins_frame("x", halves)
+    assert shown["lower"].to_list() == [0.0, 2.5, None]
+    assert shown["upper"].to_list() == [2.5, 5.0, None]
+    whole = _bins_frame("x", BinCells(value, (Fraction(0), Fraction(3), Fraction(5)), False))
+    assert whole["lower"].dtype == (pl.Int64 if value.is_whole else pl.Float64)
+
+
+@pytest.mark.parametrize("q", [1.000001, 1.5, 2, -0.1, [0.5, 1.25]])
+def test_quantiles_beyond_the_largest_are_refused(q: Any) -> None:
+    frame = dp.Session(epsilon=1).protect(pl.DataFrame({"x": [1.0]}), dp.Rows())
+    with pytest.raises(DPFrameError, match="between 0 and 1"):
+        frame.agg(pl.col("x").dp_quantile(q, (0, 1)))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("values", "bounds"),
+    [
+        ([1 + 0.45 * 2.0**-29] * 500, (0, 3)),
+        ([1 - 0.45 * 2.0**-29] * 500, (0, 3)),
+        ([512 * 99 + 200] * 500, (0, 2**40)),
+        ([-512 * 99 - 200] * 500, (-(2**40), 0)),
+    ],
+)
+def test_intervals_of_means_hold_them_however_values_were_rounded(
+    values: list[Any], bounds: Any
+) -> None:
+    """Each row may lie half a step from where it is counted, all of them on the same side."""
+    frame = dp.Session(epsilon=10**18).protect(pl.DataFrame({"x": values}), dp.Rows())
+    mean = pl.col("x").dp_mean(bounds)  # type: ignore[attr-defined]
+    released = frame.agg(mean).collect(epsilon=10**16, interval=0.95)
+    assert released["x_low"].item() <= values[0] <= released["x_high"].item()
+    assert released["x_high"].item() - released["x_low"].item() <= 1e-3 * bounds[1] + 2**12
