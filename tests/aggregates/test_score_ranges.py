@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -45,3 +47,47 @@ def test_the_range_of_scores_of_both_signs_is_declared_and_reached(
     width = 5 * contributions
     assert found == (2 * width if adjacency == "change-one" else width)
     assert declared == found
+
+
+CANDIDATES = [0, 10, 20]
+PLACES = [-1, 0, 5, 10, 15, 20, 25]
+
+
+def quantile_ranges(q: Fraction, add: int, take: int) -> Fraction:
+    """The largest range of what scores -|(1 - q) below - q above| change by, when so many rows of a
+    group come to one place or leave one, whatever others it has.
+    """
+    weights = np.array(
+        [[(q.denominator - q.numerator) * (x < c) - q.numerator * (x > c) for c in CANDIDATES]
+         for x in PLACES]
+    )  # fmt: skip
+    others = np.array(list(product([0, 5, 40], repeat=len(PLACES)))) @ weights
+    moves = [add * new - take * old for new in weights for old in weights]
+    changes = [np.abs(others) - np.abs(others + move) for move in moves]
+    return Fraction(max(int((c.max(axis=1) - c.min(axis=1)).max()) for c in changes), q.denominator)
+
+
+@pytest.mark.parametrize("q", ["0.5", "0.1", "0.75", "1", "0"])
+@pytest.mark.parametrize("contributions", [1, 3])
+@pytest.mark.parametrize("adjacency", ["add-remove", "change-one"])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_the_range_of_scores_of_quantiles_is_declared_and_reached(
+    q: str, contributions: int, adjacency: Any, grouped: bool
+) -> None:
+    unit = dp.Rows(adjacency, contributions=contributions)
+    frame = dp.Session(epsilon=1).protect(pl.LazyFrame(schema={"x": pl.Int64, "g": pl.Int64}), unit)
+    chosen = pl.col("x").dp_quantile(q, candidates=CANDIDATES)  # type: ignore[attr-defined]
+    asked = frame.group_by("g", keys=[1, 2]).agg(chosen) if grouped else frame.agg(chosen)
+    (release,) = asked.plan(epsilon=1).releases
+    assert release.scores is not None
+    declared = release.scores.linf * release.step
+    one = quantile_ranges(Fraction(q), contributions, 0)
+    if adjacency == "add-remove":
+        assert declared == (one if 0 < Fraction(q) < 1 else 2 * one)  # where no sign changes
+        assert release.scores.l1 * release.step == declared  # however rows are spread
+        return
+    changed = quantile_ranges(Fraction(q), contributions, contributions)
+    assert changed <= declared <= 2 * contributions
+    if grouped:  # rows may leave one group and come to another
+        assert release.scores.l1 * release.step >= 2 * one
+        assert release.scores.l2_squared * release.step**2 >= max(2 * one**2, changed**2)

@@ -126,6 +126,8 @@ class _Finder:
 
     def _inside(self, node: ast.AST, where: str) -> Iterator[Mutant]:
         for child in ast.iter_child_nodes(node):
+            if child is getattr(node, "annotation", None):
+                continue  # nothing evaluates it
             inner = where
             if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 if child.name in _SILENT:

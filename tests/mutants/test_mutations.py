@@ -18,6 +18,8 @@ LIMIT = 3
 class Counter:
     """Counts 1 + 1."""
 
+    rows: int | None = None
+
     def words(self) -> str:
         return "1 < 2" if 1 < 2 else ""
 
