@@ -107,8 +107,6 @@ def _field_names(selector: Node, node: Node, schema: Schema) -> list[str]:
     fields = _fields(node, schema)
     if fields is not None:
         return expand_selector(selector, fields)
-    if any(isinstance(part, str) and part == "Wildcard" for part in _parts(selector)):
-        raise _unknown_fields()
     return [name for part in _parts(selector) for name in _plain_names(part)]
 
 

@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from dpframe.core.dtypes import DType
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 
-_SPAN = re.compile(r"(-?)((?:[0-9]+(?:ns|us|µs|μs|ms|mo|[smhdwqy]))+)")
-_PART = re.compile(r"([0-9]+)(ns|us|µs|μs|ms|mo|[smhdwqy])")
+_SPAN = re.compile(r"(-?)((?:[0-9]+(?:ns|us|ms|mo|[smhdwqy]))+)")
+_PART = re.compile(r"([0-9]+)(ns|us|ms|mo|[smhdwqy])")
 _MONTHS = {"mo": 1, "q": 3, "y": 12}
 _NANOSECONDS = {
     "ns": 1,
     "us": 10**3,
-    "µs": 10**3,
-    "μs": 10**3,
     "ms": 10**6,
     "s": 10**9,
     "m": 60 * 10**9,

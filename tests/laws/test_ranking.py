@@ -142,6 +142,29 @@ def test_equal_hashes_are_told_apart_by_values(monkeypatch: pytest.MonkeyPatch) 
             assert mixed == ranked
 
 
+@pytest.mark.parametrize("bit", [0, 1, 30, 31, 32, 33, 62, 63])
+def test_owners_stay_apart_whose_hashes_differ_in_one_bit(
+    bit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hashes are columns here, so that they can be any."""
+    monkeypatch.setattr(
+        sampling, "row_hash", lambda ns, values, *_: ns.col("x" if "x" in values else "v")
+    )
+    first = 0x123456789ABCDEF0
+    frame = pl.DataFrame(
+        {
+            "u": [1, 2] * 20,
+            "v": [first, first ^ 2**bit] * 20,
+            "x": [n * 2**57 + n for n in range(1, 41)],
+        },
+        schema_overrides={"v": pl.UInt64, "x": pl.UInt64},
+    )
+    for most in (1, 5, 19):
+        ranked = kept(first_ranked, frame, most, ["u"], 1)
+        assert ranked.total() == 2 * most
+        assert kept(first_sorted, frame, most, ["u"], 1) == ranked
+
+
 @pytest.mark.parametrize("by", ['"u"', '["u", "g", "g"]'])
 def test_columns_may_be_named_twice(by: str) -> None:
     rows = pl.DataFrame({"u": [1, 1, 1, 2], "g": ["a", "a", "b", "a"]})

@@ -53,6 +53,20 @@ def test_not_durations(text: str) -> None:
         checks.duration(text)
 
 
+_DAY = 86_400 * 10**9
+_LENGTHS = {"us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3_600 * 10**9}
+_LENGTHS |= {"ns": 1, "d": _DAY, "w": 7 * _DAY, "mo": 30 * _DAY, "q": 91 * _DAY, "y": 365 * _DAY}
+
+
+@pytest.mark.parametrize("unit", _LENGTHS)
+def test_durations_are_as_long_in_every_unit(unit: str) -> None:
+    """About 10,000 years, give or take leap days."""
+    most = 10_000 * 365 * _DAY // _LENGTHS[unit]
+    assert checks.duration(f"{most * 49 // 50}{unit}")
+    with pytest.raises(UnsupportedOperation, match="longer than 10000 years"):
+        checks.duration(f"{most * 51 // 50}{unit}")
+
+
 @pytest.mark.parametrize("text", ["1d", "1h30m", "1y3mo", "2w", "15m"])
 def test_windows(text: str) -> None:
     assert checks.window(text) == text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import struct
 from typing import Any
 
 import polars as pl
@@ -61,3 +62,22 @@ def test_all_sizes() -> None:
     assert decode(b"\xda\x00\x02ab") == "ab"
     assert decode(b"\xca\x7f\x80\x00\x00") == math.inf
     assert decode(b"\xd3" + b"\xff" * 8) == -1
+
+
+@pytest.mark.parametrize("size", range(16))
+def test_short_maps_and_lists_of_each_size(size: int) -> None:
+    keys = [bytes((0xA1, ord("a") + i)) for i in range(size)]
+    assert decode(bytes((0x90 + size,)) + bytes(range(size))) == list(range(size))
+    written = bytes((0x80 + size,)) + b"".join(key + b"\x07" for key in keys)
+    assert decode(written) == {key[1:].decode(): 7 for key in keys}
+
+
+def test_numbers_of_each_width() -> None:
+    """The formats that the specification of MessagePack gives these bytes."""
+    formats = {0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q"}
+    formats |= {0xD0: ">b", 0xD1: ">h", 0xD2: ">i", 0xD3: ">q", 0xCA: ">f", 0xCB: ">d"}
+    for tag, layout in formats.items():
+        for number in (0, 100) if tag in range(0xCC, 0xD0) else (0, 100, -100):
+            assert decode(bytes((tag,)) + struct.pack(layout, number)) == number
+    for number in (*range(128), *range(-32, 0)):
+        assert decode(struct.pack(">b", number)) == number

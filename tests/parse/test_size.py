@@ -102,6 +102,7 @@ def test_what_is_measured_is_what_polars_writes(size: int) -> None:
         pl.col("s") == text,
         pl.col("s").is_in([text, "a" * size, "é"]),
         pl.col("x").is_in(list(range(10 * size))),
+        pl.col("s") == "{\n" * (3 * size),  # written in pieces that have no quotation mark
         grown(lambda e: e + text, 20, pl.col("s")),
     ):
         assert serialised(expression) == expression.meta.serialize(format="json")

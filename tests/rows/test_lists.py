@@ -90,6 +90,10 @@ def test_facts_of_elements_are_kept() -> None:
         (call("list_contains", X, Literal("1", STRING)), list_type(INT64)),
         (call("list_contains", X, Literal(1, INT64)), list_type(DType("UInt64"))),
         (call("list_contains", X, X), list_type(list_type(INT64))),
+        (call("concat_list", X), list_type(list_type(INT64))),
+        (call("concat_list", X), DType("Struct", fields=(("a", INT64),))),
+        (call("concat_list", X, Literal(1, INT64)), DType("Struct", fields=(("a", INT64),))),
+        (call("concat_list", X), DType("Null")),
     ],
 )
 def test_refusals(tree: Tree, dtype: DType) -> None:

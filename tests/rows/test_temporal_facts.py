@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import polars as pl
@@ -106,6 +106,19 @@ def test_counts_of_units() -> None:
     found = infer(call("dt_cast_time_unit", X, unit="ms"), facts)
     assert found.dtype == duration_type("ms")
     assert found.interval == interval(-90_000, 90_000)
+
+
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+def test_counts_of_units_have_exact_ends(unit: str) -> None:
+    """Those of the shortest and of the longest duration."""
+    spans = [timedelta(-400, 5), timedelta(0), timedelta(900, 7)]
+    frame = pl.DataFrame({"x": pl.Series(spans, dtype=pl.Duration(unit))})  # type: ignore[arg-type]
+    least, most = frame["x"].to_physical()[0], frame["x"].to_physical()[2]
+    facts = known(duration_type(unit), least, most)
+    for name in ("days", "hours", "minutes", "seconds", *("milli", "micro", "nano")):
+        tree = call(f"dt_total_{name}{'seconds' if name.endswith(('i', 'o')) else ''}", X)
+        found = evaluate(tree, frame, facts).to_list()
+        assert infer(tree, facts).interval == interval(found[0], found[2])
 
 
 def test_a_claim_that_is_wrong_does_no_harm() -> None:

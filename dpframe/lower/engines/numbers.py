@@ -272,9 +272,7 @@ def floor_divided(scope: Scope, a: Made, b: Made) -> Made:
     known = scope.ns.nw.when(b.expr != scope.ns.wide(0)).then(b.expr)
     divisor = scope.once(b.having(known, INT128))
     multiple = scope.once(typed(a.expr - a.expr % divisor.expr, INT128, a, divisor))
-    quotient = scope.ns.exact_quotient(scope, multiple, divisor)
-    wide = replace(quotient, lo=_LEAST, hi=2**63)  # the quotient by -1 of the least one wraps
-    return wrapped(scope, wide)
+    return wrapped(scope, scope.ns.exact_quotient(scope, multiple, divisor))
 
 
 def _divides(made: Made) -> bool:

@@ -1,0 +1,60 @@
+"""Keys as the columns that they are compared with: exactly, or not at all."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import polars as pl
+import pytest
+
+import dpframe as dp
+
+FRAME = pl.LazyFrame(
+    schema={
+        "day": pl.Date,
+        "milli": pl.Datetime("ms"),
+        "small": pl.Int8,
+        "few": pl.Enum(["a", "b"]),
+        "text": pl.String,
+    }
+)
+NOON = datetime(2024, 1, 2, 12)
+
+
+def grouped(column: str, keys: pl.Series) -> list[Any]:
+    people = dp.Session(epsilon=1).protect(FRAME, dp.Rows())
+    query = people.group_by(column, keys=pl.DataFrame({column: keys})).dp_count()._query
+    assert query.groups is not None
+    return query.groups.keys[column].to_list()
+
+
+@pytest.mark.parametrize(
+    ("column", "keys"),
+    [
+        ("milli", pl.Series([datetime(2024, 1, 2, 0, 0, 0, 5_000)], dtype=pl.Datetime("us"))),
+        ("milli", pl.Series([NOON], dtype=pl.Datetime("ns"))),
+        ("small", pl.Series([-128, 127, None], dtype=pl.Int64)),
+        ("few", pl.Series(["a", None], dtype=pl.String)),
+        ("text", pl.Series(["x", "y"], dtype=pl.Categorical)),
+    ],
+)
+def test_keys_of_other_types_are_taken_where_no_value_changes(column: str, keys: pl.Series) -> None:
+    assert grouped(column, keys) == keys.to_list()
+
+
+@pytest.mark.parametrize(
+    ("column", "keys"),
+    [
+        ("day", pl.Series([datetime(2024, 1, 2)], dtype=pl.Datetime("us"))),
+        ("milli", pl.Series([datetime(2024, 1, 2, 0, 0, 0, 5_001)], dtype=pl.Datetime("us"))),
+        ("small", pl.Series([128], dtype=pl.Int64)),
+        ("few", pl.Series(["c"], dtype=pl.String)),
+        ("small", pl.Series([1.0], dtype=pl.Float64)),
+        ("text", pl.Series([1], dtype=pl.Int64)),
+        ("day", pl.Series([1], dtype=pl.Int64)),
+    ],
+)
+def test_keys_that_would_become_others_are_refused(column: str, keys: pl.Series) -> None:
+    with pytest.raises(dp.MissingKeys, match=column):
+        grouped(column, keys)

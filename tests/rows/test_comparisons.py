@@ -1,0 +1,37 @@
+"""Comparisons with null, whatever the type of the other operand."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, time, timedelta
+
+import polars as pl
+import pytest
+
+from dpframe.core.dtypes import DType
+from dpframe.core.tree import Literal, call
+from tests.rows.running import X, evaluate
+
+NULL = Literal(None, DType("Null"))
+COLUMNS = [
+    pl.Series("x", [date(2024, 1, 1), None]),
+    pl.Series("x", [datetime(2024, 1, 1), None]),
+    pl.Series("x", [datetime(2024, 1, 1), None], dtype=pl.Datetime("ms", "Europe/Amsterdam")),
+    pl.Series("x", [time(12), None]),
+    pl.Series("x", [timedelta(1), None]),
+    pl.Series("x", [1, None]),
+    pl.Series("x", [0.5, None]),
+    pl.Series("x", ["a", None]),
+    pl.Series("x", [True, None]),
+]
+
+
+@pytest.mark.parametrize("column", COLUMNS, ids=lambda c: str(c.dtype))
+def test_null_can_be_compared_with_everything(column: pl.Series) -> None:
+    frame = pl.DataFrame({"x": column})
+    for operation in ("eq", "ne", "lt", "le", "gt", "ge"):
+        for operands in ((X, NULL), (NULL, X)):
+            assert evaluate(call(operation, *operands), frame).to_list() == [None, None]
+    assert evaluate(call("eq_missing", X, NULL), frame).to_list() == [False, True]
+    assert evaluate(call("ne_missing", NULL, X), frame).to_list() == [True, False]
+    between = call("is_between", X, NULL, NULL, closed="both")
+    assert evaluate(between, frame).to_list() == [None, None]

@@ -1,0 +1,149 @@
+"""What is inferred about numbers that lie within narrow intervals of every kind."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from typing import Any
+
+import polars as pl
+import pytest
+
+from dpframe.core.domain import Domain
+from dpframe.core.dtypes import FLOAT64, INT64
+from dpframe.core.interval import interval
+from dpframe.core.tree import Call, Column, Tree, call
+from dpframe.errors import DPFrameError, UnsupportedOperation
+from dpframe.rows.constants import constant
+from dpframe.rows.fold import domain
+from dpframe.rows.operands import INT128
+from tests.laws.checking import contradiction, expression, run
+from tests.laws.frames import tight_columns, values
+from tests.rows.running import X
+
+FLOATS = {
+    "between 0 and 1": [0.25, 0.5, 0.999],
+    "from 0 to 1": [0.0, 0.5, 1.0],
+    "from -1 to 1": [-1.0, 0.0, 0.5, 1.0],
+    "between -1 and 0": [-0.999, -0.5, -0.25],
+    "above 1": [1.001, 2.0, 1e9],
+    "below -1": [-1e9, -3.0, -1.5],
+    "of both signs": [-2.5, -0.5, 0.0, 0.5, 3.0],
+    "huge": [1e300, 1.7e308],
+    "tiny": [5e-324, 1e-310, 1e-9],
+    "infinite": [-math.inf, math.inf, 1.0],
+}
+WHOLE = {
+    "from -1 to 1": [-1, 0, 1],
+    "from 0": [0, 1],
+    "from -1": [-1, 0],
+    "above 1": [2, 3, 10],
+    "below -1": [-10, -3, -2],
+    "of both signs": [-3, 0, 7],
+    "large": [2**31, 2**62],
+    "all": [-(2**63), -1, 2**63 - 1],
+}
+POWERS = [0, 1, 2, 3, 63, 64, 65, 66, 67, 68, 69, 127, -1, -2, -3, 0.5, -0.5, 2.0, 3.0, -3.0]
+POWERS += [1e300, -1e300, 2001.0, -2001.0, 2000.0, -2000.0, -1075.5]
+
+
+def columns(pools: dict[str, list[Any]]) -> pl.DataFrame:
+    height = max(map(len, pools.values()))
+    return pl.DataFrame({n: [p[i % len(p)] for i in range(height)] for n, p in pools.items()})
+
+
+def check(frame: pl.DataFrame, trees: list[Tree]) -> None:
+    """Nothing that comes out contradicts what is inferred from the columns' least and largest."""
+    known = tight_columns(frame)
+    made = [expression(str(tree), tree, known) for tree in trees]
+    for checked, found in zip(made, run(frame, made), strict=True):
+        for value in values(found):
+            problem = contradiction(value, checked.domain)
+            assert problem is None, f"{checked.text}: {value!r} {problem} ({checked.domain})"
+
+
+@pytest.mark.parametrize("pools", [FLOATS, WHOLE], ids=["floats", "whole"])
+def test_powers(pools: dict[str, list[Any]]) -> None:
+    powers = [call("pow", Column(name), constant(p)) for name, p in product(pools, POWERS)]
+    check(columns(pools), [*powers])
+
+
+def test_a_new_value_may_be_nan() -> None:
+    old, nan = (0.5,), (math.nan,)
+    replaced = call("replace", X, old=old, new=nan)
+    strict = call("replace_strict", X, constant(1.0), old=old, new=nan)
+    check(pl.DataFrame({"x": [0.5, 1.0]}), [replaced, strict])
+    check(pl.DataFrame({"x": [0.5, math.nan]}), [replaced, strict])
+    without = call("replace", X, old=nan, new=old)
+    check(pl.DataFrame({"x": [0.5, math.nan]}), [without])
+    assert not domain(without, {"x": Domain(FLOAT64, nan=True)}).nan
+
+
+@pytest.mark.parametrize("name", ["min_horizontal", "max_horizontal"])
+def test_the_extreme_of_numbers_may_be_nan(name: str) -> None:
+    pools = {"a": [math.nan, 1.0, None], "b": [math.nan, 1.0], "c": [None, 1.0], "d": [1.0, 2.0]}
+    sides = [product([name], pools, pools)]
+    trees: list[Tree] = [call(n, Column(a), Column(b)) for side in sides for n, a, b in side]
+    frame = columns(pools)
+    check(frame.join(frame.select(pl.all().name.suffix("_")), how="cross"), trees)
+
+
+def ends(tree: Call, lo: int | None, hi: int | None) -> tuple[Any, Any]:
+    known = interval(lo, hi)
+    found = domain(tree, dict.fromkeys("xy", Domain(INT64, nullable=False, interval=known)))
+    return found.interval.lo, found.interval.hi
+
+
+def test_signs_are_known_as_well_as_they_can_be() -> None:
+    for lo, hi in [(-5, -1), (-5, 0), (-5, 5), (0, 0), (0, 5), (1, 5), (-1, 1)]:
+        signs = {(n > 0) - (n < 0) for n in range(lo, hi + 1)}
+        assert ends(call("sign", X), lo, hi) == (min(signs), max(signs))
+    assert ends(call("sign", X), None, None) == (-1, 1)
+
+
+def test_a_product_is_nan_only_where_infinity_meets_zero() -> None:
+    known = {"finite": interval(0, 2), "endless": interval(None, None), "above": interval(1, None)}
+    infinite, zero = {"endless", "above"}, {"endless", "finite"}
+    for one, other in product(known, known):
+        operands = {
+            name: Domain(FLOAT64, nullable=False, interval=known[kind])
+            for name, kind in (("x", one), ("y", other))
+        }
+        possible = any(a in infinite and b in zero for a, b in ((one, other), (other, one)))
+        assert domain(call("mul", X, Column("y")), operands).nan == possible, (one, other)
+
+
+def test_remainders_lie_between_zero_and_the_divisor() -> None:
+    rest = call("mod", X, Column("y"))
+    for lo, hi, least, most in [(-5.0, -3.0, -5, 0), (3.0, 5.0, 0, 5)]:
+        divisor = Domain(FLOAT64, nullable=False, interval=interval(lo, hi))
+        dividend = Domain(FLOAT64, nullable=False, interval=interval(-9.0, 9.0))
+        found = domain(rest, {"x": dividend, "y": divisor}).interval
+        assert found.bounded
+        assert least - 1e-9 < found.ends[0] <= least
+        assert most <= found.ends[1] < most + 1e-9
+
+
+def test_bits_of_numbers_without_a_sign_have_none() -> None:
+    for op, (lo, hi) in product(["and", "or", "xor"], [(0, 5), (1, 5), (0, 0), (3, 8), (0, None)]):
+        found = ends(call(op, X, Column("y")), lo, hi)
+        assert found[0] is not None
+        assert found[0] >= 0
+        assert hi is None or found[1] < 2 ** hi.bit_length()
+    assert ends(call("and", X, Column("y")), -3, 5) == (-8, 7)
+
+
+def test_whole_constants_have_the_first_type_that_holds_them() -> None:
+    for exponent, dtype in [(63, INT64), (127, INT128)]:
+        assert constant(2**exponent - 1).dtype == dtype
+        assert constant(-(2**exponent)).dtype == dtype
+    assert constant(2**63).dtype.name == "UInt64"
+    for number in (2**127, -(2**127) - 1):
+        with pytest.raises(UnsupportedOperation, match="128 bits"):
+            constant(number)
+
+
+@pytest.mark.parametrize("base", [0, 0.0, 1, -1, -0.5, math.nan, math.inf])
+def test_logarithms_have_finite_bases_above_zero(base: float) -> None:
+    with pytest.raises(DPFrameError, match="base"):
+        domain(call("log", X, base=base), {"x": Domain(FLOAT64)})
