@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import duckdb
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpframe.errors import UnsupportedOperation
 from dpframe.lower.engines.duckdb_engine import DuckDBEngine
 from dpframe.lower.engines.frames import EngineFrame
 from dpframe.lower.engines.numbers import summed_in_parts
@@ -95,6 +97,89 @@ def test_floats_are_known_to_lie_somewhere_at_all(connection: Any) -> None:
     assert [(made.columns[c].lo, made.columns[c].hi) for c in "yn"] == [(-99, 100), (-99, 100)]
 
 
+@pytest.mark.parametrize("end", [2.0**52 + 2, 2.0**60, 1e19, 1e24])
+def test_floats_that_may_be_large_are_not_rounded_as_small_ones(
+    connection: Any, end: float
+) -> None:
+    """Beyond 2**53 they stay as they are: some engines round to whole numbers of 64 bits."""
+    for lo, hi in ((-1.0, end), (-end, 1.0)):
+        made, found = computed(
+            connection,
+            pl.DataFrame({"x": [end, -end, 0.5, math.inf]}),
+            lambda frame, lo=lo, hi=hi: frame.with_columns(
+                frame.ns.col("x").clip(lo, hi).floor().alias("y")
+            ),
+        )
+        assert (made.columns["y"].lo, made.columns["y"].hi) == (None, None)
+        assert found["y"].to_list() == [
+            math.floor(min(max(x, lo), hi)) for x in (end, -end, 0.5, hi)
+        ]
+
+
+def test_a_choice_lies_between_the_ends_of_all_it_chooses_from(connection: Any) -> None:
+    frame = pl.DataFrame({"x": [-9.0, 0.5, 9.0, None], "b": [True, False, None, False]})
+    for one, other in (((-5.0, -1.0), (2.0, 3.0)), ((2.0, 3.0), (-5.0, -1.0)), ((-9, 9), (0, 1))):
+
+        def make(engine: EngineFrame, one: Any = one, other: Any = other) -> EngineFrame:
+            ns = engine.ns
+            x, y = ns.col("x").clip(*map(float, one)), ns.col("x").clip(*map(float, other))
+            chosen = ns.when(ns.col("b")).then(x).otherwise(y)
+            return engine.with_columns(
+                chosen.alias("chosen"),
+                ns.coalesce(x, y).alias("first"),
+                ns.coalesce(x, other[1]).alias("filled"),
+            )
+
+        made, found = computed(connection, frame, make)
+        least, most = min(one[0], other[0]), max(one[1], other[1])
+        for name in ("chosen", "first", "filled"):
+            known = made.columns[name]
+            assert known.lo == (min(one[0], other[1]) if name == "filled" else least)
+            assert known.hi == most
+            assert known.lo <= found[name].min()  # type: ignore[operator]
+            assert found[name].max() <= known.hi  # type: ignore[operator]
+
+
+PARTS = ("year", "month", "day", "hour", "minute", "second", "quarter", "ordinal_day", "weekday")
+
+
+def test_parts_of_moments_lie_between_their_ends(connection: Any) -> None:
+    """At both ends of each: the first and last moments of a leap year, and of other ones."""
+    moments = [
+        datetime(year, month, 1) + timedelta(microseconds=step)
+        for year in (1, 1969, 1970, 2000, 2023, 2024, 9999)
+        for month in range(1, 13)
+        for step in ((0, 1, 86_399_999_999) if year == 1 else (0, 1, -1))
+    ]
+    frame = pl.DataFrame({"t": moments})
+
+    def make(engine: EngineFrame) -> EngineFrame:
+        dt = engine.ns.col("t").dt
+        made = {name: getattr(dt, name)() for name in PARTS} | {"us": dt._part("microsecond")}
+        return engine.with_columns(*(value.alias(name) for name, value in made.items()))
+
+    made, found = computed(connection, frame, make)
+    for name in (*PARTS, "us"):
+        known = made.columns[name]
+        method = "microsecond" if name == "us" else name
+        assert (
+            found[name].to_list() == frame.select(getattr(pl.col("t").dt, method)())["t"].to_list()
+        )
+        assert known.lo is None or known.lo <= found[name].min()  # type: ignore[operator]
+        assert known.hi is None or found[name].max() <= known.hi  # type: ignore[operator]
+
+
+def test_days_are_counted_as_polars_counts_them(connection: Any) -> None:
+    """In every year, on days around the end of each month."""
+    days = pl.date_range(date(1, 1, 1), date(9999, 12, 31), "1mo", eager=True).alias("d")
+    shifted = [days, days.dt.offset_by("27d"), days.dt.month_end()]
+    frame = pl.DataFrame({"d": pl.concat(shifted)})
+    _, found = computed(
+        connection, frame, lambda f: f.with_columns(f.ns.col("d").to_physical().alias("n"))
+    )
+    assert found["n"].equals(found["d"].to_physical().cast(pl.Int64))
+
+
 @given(st.lists(st.tuples(st.integers(0, 2), WHOLE | st.none()), max_size=12))
 def test_sums_in_parts_are_sums_modulo_two_to_the_64(
     connection: Any, rows: list[tuple[int, int | None]]
@@ -113,3 +198,41 @@ def test_sums_in_parts_are_sums_modulo_two_to_the_64(
         assert every == (sum(values) + 2**63) % 2**64 - 2**63
         assert small == sum(clipped)
     assert found.height == len({g for g, _ in rows})
+
+
+@pytest.mark.parametrize("form", ["its own", "in parts"])
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        [2**63 - 1, 2**63 - 1, 5],
+        [-(2**63), -(2**63), -1],
+        [2**62, 2**62],
+        [-(2**63), 2**63 - 1],
+        [2**48] * 3,
+        [2**53 + 1, -(2**53), None],
+    ],
+)
+def test_sums_of_large_numbers_wrap(connection: Any, numbers: list[Any], form: str) -> None:
+    def make(frame: EngineFrame) -> EngineFrame:
+        if form == "in parts":
+            frame.ns.wrapped_sum = summed_in_parts  # type: ignore[method-assign]
+        return frame.group_by("g").agg(frame.ns.col("n").sum().alias("sum"))
+
+    schema = {"g": pl.Int64, "n": pl.Int64}
+    given_frame = pl.DataFrame([(0, n) for n in numbers], schema=schema, orient="row")
+    _, found = computed(connection, given_frame, make)
+    total = sum(n for n in numbers if n is not None)
+    assert found["sum"].to_list() == [(total + 2**63) % 2**64 - 2**63]
+
+
+def test_floats_have_no_sums(connection: Any) -> None:
+    """Their order would show; what is summed are whole numbers of steps."""
+    for clipped in (False, True):
+        with pytest.raises(UnsupportedOperation, match="sum"):
+            computed(
+                connection,
+                pl.DataFrame({"g": [1], "x": [0.5]}),
+                lambda frame, clipped=clipped: frame.group_by("g").agg(
+                    (frame.ns.col("x").clip(0.0, 1.0) if clipped else frame.ns.col("x")).sum()
+                ),
+            )

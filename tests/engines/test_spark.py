@@ -12,12 +12,14 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
 import pytest
 
 import dpframe as dp
+from dpframe.lower.engines.polars_engine import POLARS
 from tests.documentation import ROOT, beside_data, run_page
 from tests.engines.plans import FRAMES, PLANS, query
 from tests.engines.running import exact, on_polars, one_hash
@@ -236,3 +238,49 @@ def test_the_guide_runs_on_spark(session: Any) -> None:
         release = found["released"](found["frame"])
         assert release.plan.fingerprint == found["one"].plan.fingerprint
         assert release.frame["city"].to_list() == found["one"].frame["city"].to_list()
+
+
+# -------------------------------------------------------------------------- without a session
+
+
+def _engine(session: object) -> Any:
+    engine = pytest.importorskip("dpframe.lower.engines.spark_engine").SparkEngine
+    made = object.__new__(engine)
+    made._session, made._process = session, os.getpid()
+    return made
+
+
+def test_a_process_that_did_not_open_the_session_is_refused() -> None:
+    engine = _engine(object())
+    engine.require_process()
+    engine._process += 1
+    with pytest.raises(dp.EngineError, match="forked"):
+        engine.require_process()
+    with pytest.raises(dp.EngineError, match="nothing was charged"):
+        engine.empty(None, pl.Schema())
+
+
+def test_frames_are_joined_within_one_session() -> None:
+    one, other = object(), object()
+    assert _engine(one).shares(_engine(one))
+    assert not _engine(one).shares(_engine(other))
+    assert not _engine(one).shares(POLARS)
+
+
+def test_what_reading_files_quotes_is_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    spark_engine = pytest.importorskip("dpframe.lower.engines.spark_engine")
+    seen: list[bool] = []
+
+    class Reader:
+        def format(self, kind: str) -> Reader:
+            return self
+
+        def load(self, path: str) -> Reader:
+            seen.append(spark_engine._WITHHELD.get())
+            return self
+
+    active = SimpleNamespace(getActiveSession=lambda: SimpleNamespace(read=Reader()))
+    monkeypatch.setattr(spark_engine, "_sql", SimpleNamespace(SparkSession=active))
+    spark_engine.read("people.csv", "csv")
+    assert seen == [True]
+    assert not spark_engine._WITHHELD.get()

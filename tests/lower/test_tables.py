@@ -12,7 +12,10 @@ import pytest
 import dpframe as dp
 from dpframe.aggregates.part import CellCounts, Table
 from dpframe.aggregates.query import Query
+from dpframe.core.tree import Column
 from dpframe.lower import dry_run, lower_query, run
+from dpframe.lower.engines.polars_engine import PolarsEngine
+from dpframe.lower.tables import key_expression
 from tests.laws.neighbours import tables_of
 
 ROWS = pl.DataFrame(
@@ -204,3 +207,44 @@ def test_entries_of_one_group_and_cell_add_up() -> None:
     assert whole.dense(1, 1, 3).tolist() == [[0], [5]]
     first = CellCounts.of_groups(np.array([0, 0, 2]), np.array([0, 4, 1]), 3)
     assert first.dense(1).tolist() == [[4], [0], [1]]
+
+
+# ---------------------------------------------------------------------------------- rehearsals
+
+
+class _Odd(PolarsEngine):
+    """Answers, but not with the columns that it is asked for."""
+
+    def collect(self, frames: Any, *, rehearsed: bool = False) -> list[pl.DataFrame]:
+        return [found.drop("v0") for found in super().collect(frames, rehearsed=rehearsed)]
+
+
+def test_a_rehearsal_reads_the_answer_too() -> None:
+    query = asked(["dp.count()"], BY_G)
+    rehearse = (query.relation, query.groups, tables_of(query), ROWS.schema, ROWS.lazy())
+    dry_run(*rehearse)
+    with pytest.raises(dp.UnsupportedOperation, match="nothing was charged"):
+        dry_run(*rehearse, engine=_Odd("in-memory"))
+
+
+@pytest.mark.parametrize(
+    ("steps", "plain"),
+    [
+        ("f", True),
+        ('f.filter(pl.col("x") > 1)', True),
+        ('f.with_columns(h=pl.col("x"))', True),
+        ('f.with_columns(h=pl.col("x") + 1)', False),
+        ('f.select("x", "g", h=pl.col("x") + 1)', False),
+        ('f.join(pl.DataFrame({"g": ["a"], "h": [1]}), on="g")', False),
+        ('f.join(pl.DataFrame({"g": ["a"], "h": [1]}), on="g", how="left")', False),
+        ('f.join(pl.DataFrame({"g": ["a"]}), on="g", how="semi")', False),
+        ("f.concat(f)", False),
+    ],
+)
+def test_columns_are_grouped_as_they_are_only_where_they_are_the_source_s(
+    steps: str, plain: bool
+) -> None:
+    """Polars groups what it takes for sorted by runs, and is not always right after other steps."""
+    query = asked(["dp.count()"], 'f.group_by("g", keys=["a"])', steps)
+    found = key_expression(Column("g"), query.relation, pl)
+    assert found.meta.eq(pl.col("g")) == plain
