@@ -60,7 +60,7 @@ class Replace(RowOperation):
         self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
     ) -> pl.Expr:
         dtype = _result(domains[0]).dtype
-        otherwise = args[0] if dtype == domains[0].dtype else as_type(args[0], dtype)
+        otherwise = as_type(args[0], dtype)
         return _looked_up(ns, args[0], domains[0], options, dtype, otherwise)
 
     def words(self, args: Sequence[str], options: Options) -> str:

@@ -182,3 +182,17 @@ def test_words_are_what_the_analyst_writes() -> None:
         'col("x").str.slice(-2)',
         'concat_str(col("x"), col("x"), separator="-", ignore_nulls=True)',
     }
+
+
+def test_replacing_categories_gives_text() -> None:
+    """Also where nothing is replaced, and where all is."""
+    column = pl.Series("x", ["a", "b", None, "c"], dtype=pl.Categorical)
+    for old, new in (
+        (("a",), ("z",)),
+        (("?",), ("z",)),
+        ((None, "a", "b", "c"), ("n", "1", "2", "3")),
+    ):
+        found = evaluate(call("replace", X, old=old, new=new), pl.DataFrame({"x": column}))
+        assert found.dtype == pl.String
+        table = dict(zip(old, new, strict=True))
+        assert found.to_list() == [table.get(v, v) for v in column.to_list()]
