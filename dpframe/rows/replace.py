@@ -110,9 +110,10 @@ class ReplaceStrict(RowOperation):
 
     def words(self, args: Sequence[str], options: Options) -> str:
         old, new = _table(options)
+        target = _return_type(options)
         return (
             f"{args[0]}.replace_strict([{constant_words(old)}], [{constant_words(new)}], "
-            f"default={args[1]})"
+            f"default={args[1]}{'' if target is None else f', return_dtype={target}'})"
         )
 
 

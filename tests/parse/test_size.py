@@ -14,7 +14,14 @@ import pytest
 import dpframe as dp
 from dpframe.cli.main import main
 from dpframe.parse.reader import read
-from dpframe.parse.size import MAX_SQL, TooLargeError, require_short_sql, serialised, shown
+from dpframe.parse.size import (
+    MAX_DEPTH,
+    MAX_SQL,
+    TooLargeError,
+    require_short_sql,
+    serialised,
+    shown,
+)
 
 SCHEMA: dict[str, Any] = {"x": pl.Float64(), "s": pl.String(), "b": pl.Boolean()}
 X, B = pl.col("x"), pl.col("b")
@@ -52,6 +59,12 @@ def test_deep_expressions_are_refused(name: str, depth: int) -> None:
         return
     with pytest.raises(dp.UnsupportedOperation, match="nested more than"):
         read(expression, SCHEMA)
+
+
+@pytest.mark.parametrize("name", sorted(DEEP.keys() - {"choice"}))  # which repeats its operand
+def test_expressions_of_fewer_levels_are_read(name: str) -> None:
+    (named,) = read(DEEP[name](MAX_DEPTH - 10), SCHEMA)
+    assert named.tree
 
 
 def test_expressions_that_are_their_own_operands_are_refused() -> None:
