@@ -36,3 +36,12 @@ def test_uniform_numbers_stay_below_their_ends() -> None:
     assert ((drawn >= 0) & (drawn < ends)).all()
     for end in (2, 3, 5):
         assert set(drawn[ends == end].tolist()) == set(range(end))
+
+
+@pytest.mark.parametrize("bits", range(1, 63))
+def test_no_bit_below_the_highest_is_lost(bits: int) -> None:
+    """Of an end whose predecessor has one bit alone, so that all others come from that one."""
+    wanted = [(1 << bits) - 1, 0, *(1 << place for place in range(bits))]
+    source = Script(u64=wanted)
+    ends = np.full(len(wanted), (1 << bits) + 1, np.int64)
+    assert uniforms_below(ends, source).tolist() == wanted
