@@ -13,10 +13,14 @@ from dpframe.accounting.advanced import AdvancedAccountant, ClosedFormAccountant
 from dpframe.accounting.costs import epsilon_at, zcdp_rho
 from dpframe.accounting.events import (
     AnyEvent,
+    ApproxEvent,
     DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
+    ExponentialEvent,
     GaussianEvent,
     LaplaceEvent,
+    PermuteAndFlipEvent,
+    RandomizedResponseEvent,
 )
 from dpframe.accounting.gaussian_delta import _log_ripple, delta_bound
 from dpframe.accounting.renyi import renyi_divergence
@@ -129,3 +133,31 @@ def test_renyi_divergences_of_wide_moves_on_integers_are_covered(scale: str) -> 
     for order, bound in zip(map(mp.mpf, orders.tolist()), found.tolist(), strict=True):
         true = mp.log(mp.fsum(p**order * q ** (1 - order) for p, q in pair)) / (order - 1)
         assert true * (1 - mp.mpf(10) ** -12) <= bound <= true * mp.mpf("1.001") + 1 / mp.mpf(4)
+
+
+@pytest.mark.parametrize("e", ["0.01", "1", "5"])
+def test_rho_of_choices_and_of_pure_privacy(e: str) -> None:
+    """The largest divergence of any pair with such losses, which small losses reach."""
+    width = mp.mpf(e)
+    ranged = []
+    for i in range(1, 20):  # losses t and t - width
+        t = width * i / 20
+        p = (mp.exp(width) - mp.exp(t)) / (mp.exp(width) - 1)
+        ranged.append([(p, p * mp.exp(-t)), (1 - p, (1 - p) * mp.exp(width - t))])
+    either = [exact.response(Fraction(e), 2)]
+    for event, pairs in (
+        (ExponentialEvent(e), ranged),
+        (LaplaceEvent(1, e), either),
+        (PermuteAndFlipEvent(e), either),
+        (RandomizedResponseEvent(e), either),
+        (ApproxEvent(e, "1e-6"), either),
+    ):
+        rho = exact.real(zcdp_rho(event))
+        orders = (mp.mpf("1.0001"), mp.mpf(3), mp.mpf(40))
+        worst = max(
+            mp.log(mp.fsum(p**a * q ** (1 - a) for p, q in pair)) / (a - 1) / a
+            for pair in pairs
+            for a in orders
+        )
+        assert worst <= rho
+        assert worst >= rho * mp.mpf("0.99") or e != "0.01"

@@ -36,7 +36,10 @@ def of_laplace(e: Any) -> Curve:
 
 
 def of_bounded_range(e: Any) -> Curve:
-    return lambda x: (1 - mp.exp((x - e) / 2)) ** 2 / (1 - mp.exp(-e)) if x < e else mp.mpf(0)
+    def positive(x: Any) -> Any:
+        return (1 - mp.exp((x - e) / 2)) ** 2 / (1 - mp.exp(-e)) if x < e else mp.mpf(0)
+
+    return lambda x: positive(x) if x >= 0 else 1 - mp.exp(x) + mp.exp(x) * positive(-x)
 
 
 def of_normal(d: Any) -> Curve:
@@ -82,7 +85,7 @@ def test_delta_on_a_grid_is_never_below_the_exact_one(
 ) -> None:
     made = dots(law, h)
     top = min(largest_loss(law), 12.0)
-    for share in (-0.6, 0.0, 0.31, 0.5, 0.87, 0.999):
+    for share in (-2.3, -1.2, -0.6, 0.0, 0.31, 0.5, 0.87, 0.999):
         epsilon = mp.mpf(repr(share * top))
         assert delta_of(made, h, epsilon) >= curve(epsilon) * (1 - RIGHT_TO)
 
@@ -96,7 +99,7 @@ def test_delta_at_points_of_the_grid_is_the_exact_one(
         h = spacing(law) or h
     made = dots(law, h)
     steps = math.floor(law.epsilon / h) if isinstance(law, HalfLine) else len(made.masses) // 3
-    for k in (0, steps // 3, steps // 2):
+    for k in (-steps // 2, -1, 0, steps // 3, steps // 2):
         epsilon = k * exact.real(h)
         found, true = delta_of(made, h, epsilon), curve(epsilon)
         assert true * (1 - RIGHT_TO) <= found <= true * (1 + mp.mpf(10) ** -9) + mp.mpf(10) ** -18
