@@ -161,3 +161,10 @@ def test_rho_of_choices_and_of_pure_privacy(e: str) -> None:
         )
         assert worst <= rho
         assert worst >= rho * mp.mpf("0.99") or e != "0.01"
+
+
+@pytest.mark.parametrize("scale", ["3", "7", "0.3", "49/10", "1e-5"])
+def test_epsilon_of_pure_privacy_is_rounded_up(scale: str) -> None:
+    for event in (LaplaceEvent(scale, 1), DiscreteLaplaceEvent(scale, 1)):
+        true = 1 / Fraction(scale)
+        assert true <= Fraction(epsilon_at(event, 1e-6)) <= true * (1 + Fraction(1, 2**50))
