@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import dpframe as dp
-from dpframe.ledger import checkpoints, store
+from dpframe.ledger import checkpoints, transactions
 from dpframe.ledger.approvals import Requirement
 from dpframe.ledger.owners import move, rekey
 from dpframe.ledger.record import Seal
@@ -71,7 +71,7 @@ def test_a_rekeyed_ledger_goes_on_with_its_approvals(used: Place) -> None:
 
 def test_both_and_checkpoints(used: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoints, "EVERY", 4)
-    monkeypatch.setattr(store, "EVERY", 4)
+    monkeypatch.setattr(transactions, "EVERY", 4)
     other = tmp_path / "elsewhere.db"
     rekey(store_at(used), Seal.of(KEY), "Bob")
     ledger = opened(used, key=KEY)

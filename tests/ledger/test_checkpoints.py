@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import dpframe as dp
-from dpframe.ledger import checkpoints, places, store
+from dpframe.ledger import checkpoints, places, transactions
 from dpframe.ledger.budgets import close, grant
 from dpframe.ledger.chain import Account, Chain
 from dpframe.ledger.checkpoints import state_of
@@ -34,10 +34,10 @@ BUDGET = dp.PureDP(10)
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoints, "EVERY", EVERY)
-    monkeypatch.setattr(store, "EVERY", EVERY)
-    monkeypatch.setattr(store, "LISTED", EVERY)
-    monkeypatch.setattr(store, "STEP", 7)
-    monkeypatch.setattr(store, "SHORT", 5)
+    monkeypatch.setattr(transactions, "EVERY", EVERY)
+    monkeypatch.setattr(transactions, "LISTED", EVERY)
+    monkeypatch.setattr(transactions, "STEP", 7)
+    monkeypatch.setattr(transactions, "SHORT", 5)
 
 
 @pytest.fixture(params=[None, KEY], ids=["unkeyed", "keyed"])
