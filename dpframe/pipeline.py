@@ -148,11 +148,12 @@ def ask(
     require_threads()
     taken = () if groups is None else groups.names
     query = Query(relation, groups, read_outputs(specs, relation.facts.columns, taken))
-    for use in parts_of(query):  # refusals come when the query is built
+    parts = parts_of(query)  # refusals come when the query is built
+    for use in parts:
         _require_room(use, query)
     check_post(query)
     if place is not None:
-        place.require_runs(relation, groups, _tables(parts_of(query)))
+        place.require_runs(relation, groups, _tables(parts))
     return query
 
 

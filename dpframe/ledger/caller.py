@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 
 JOB_VARIABLE, RUN_VARIABLE = "DPFRAME_JOB", "DPFRAME_RUN_ID"
 """Environment variables in which a scheduler may name the job and this run of it."""
@@ -110,11 +111,15 @@ def this_caller() -> Caller:
 
 def _user() -> str | None:
     """The account that the process has, whatever its environment says."""
-    try:
-        import pwd
-    except ImportError:  # Windows
+    if sys.platform == "win32":
         return os.environ.get("USERNAME")
-    number = os.geteuid()
+    return _account(os.geteuid())
+
+
+@lru_cache(maxsize=8)
+def _account(number: int) -> str:
+    import pwd
+
     try:
         return pwd.getpwuid(number).pw_name
     except KeyError:  # as in containers

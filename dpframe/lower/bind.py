@@ -11,7 +11,6 @@ nesting. Values are the same: what is read is a column of the results of the sam
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -19,6 +18,7 @@ from typing import TypeVar
 import polars as pl
 
 from dpframe.core.domain import Columns, Domain, columns
+from dpframe.core.fields import fields_of
 from dpframe.core.tree import Call, Column, Literal, Named, Tree
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.sampling import unused
@@ -166,10 +166,9 @@ def _trees(value: object) -> list[Tree]:
             return [value]
         case tuple() | list():
             return [tree for item in value for tree in _trees(item)]
-        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            return [tree for name in _holding(value) for tree in _trees(getattr(value, name))]
         case _:
-            return []
+            holding = _holding(value)
+            return [tree for name in holding for tree in _trees(getattr(value, name))]
 
 
 def _replaced(value: T, made: dict[Tree, Tree]) -> T:
@@ -179,14 +178,12 @@ def _replaced(value: T, made: dict[Tree, Tree]) -> T:
             return made.get(value, value)  # type: ignore[return-value]
         case tuple() | list():
             return type(value)(_replaced(item, made) for item in value)
-        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            found = {name: _replaced(getattr(value, name), made) for name in _holding(value)}
-            return replace(value, **found)
         case _:
-            return value
+            holding = _holding(value)
+            found = {name: _replaced(getattr(value, name), made) for name in holding}
+            return replace(value, **found) if found else value  # type: ignore[type-var]
 
 
 def _holding(value: object) -> list[str]:
-    """The fields that may hold expressions."""
-    assert dataclasses.is_dataclass(value)
-    return [f.name for f in dataclasses.fields(value) if f.name not in _NO_TREES]
+    """The fields that may hold expressions; none where it is no dataclass."""
+    return [f.name for f in fields_of(value) or () if f.name not in _NO_TREES]

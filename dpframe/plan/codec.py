@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from dpframe.aggregates.error_rules import MeanError, NoErrorBound, PartError, VarianceError
 from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget, PureDP
+from dpframe.core.fields import fields_of
 from dpframe.core.units import Identifier, Rows
 from dpframe.errors import DPFrameError
 from dpframe.mechanisms import (
@@ -79,11 +80,12 @@ def encode(value: Any) -> Any:
             value.currency: str(value.main),
             "delta": str(value.slack),
         }
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        name = type(value).__name__
-        kind = {"kind": name} if name in KINDS else {}
-        return kind | {f.name: encode(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    return value
+    fields = fields_of(value)
+    if fields is None:
+        return value
+    name = type(value).__name__
+    kind = {"kind": name} if name in KINDS else {}
+    return kind | {field.name: encode(getattr(value, field.name)) for field in fields}
 
 
 def decode(hint: Any, data: Any, where: str) -> Any:

@@ -6,7 +6,6 @@ the process, on the machine or on the version of Polars.
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
 from collections.abc import Mapping
 from decimal import Decimal
@@ -15,6 +14,7 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
+from dpframe.core.fields import fields_of
 from dpframe.frames.binary import Binary, frames_of
 from dpframe.frames.public import digest
 from dpframe.frames.relation import Relation
@@ -34,6 +34,8 @@ def definition(value: object) -> Json:
     TypeError
         For a type that plans do not have.
     """
+    if fields_of(value) is not None:
+        return _fields(value)
     match value:
         case None | bool() | str():
             return value
@@ -61,8 +63,6 @@ def definition(value: object) -> Json:
                 "rows": value.height,
                 "columns": [*value.columns],
             }
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return _fields(value)
     raise TypeError(f"plans have no {type(value).__name__}")
 
 
@@ -100,7 +100,7 @@ def _fields(value: Any) -> dict[str, Json]:
     """The fields that tell values apart, with the type's name."""
     kind = "step" if issubclass(type(value), Step) else "type"
     found: dict[str, Json] = {kind: type(value).__name__}
-    for field in dataclasses.fields(value):
+    for field in fields_of(value) or ():
         if field.repr:
             content = getattr(value, field.name)
             if content is not None:

@@ -1,0 +1,18 @@
+"""The fields of dataclasses, remembered by type: plans are walked by them many times."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cache
+from typing import Any
+
+
+def fields_of(value: object) -> tuple[dataclasses.Field[Any], ...] | None:
+    """The fields of a dataclass's instance, in order; None for any other value."""
+    kind: type = type(value)
+    return _fields(kind)
+
+
+@cache
+def _fields(kind: type) -> tuple[dataclasses.Field[Any], ...] | None:
+    return dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else None
