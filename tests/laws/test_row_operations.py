@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -20,13 +22,18 @@ from tests.laws.frames import frames, nasty_frame, tight_columns, wide_columns
 from tests.laws.reference_adapter import ALL, check_reference
 
 EVERY = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda o: o.name)
+GROUPS = [OPERATIONS[start::16] for start in range(16)]
+"""Operations that share their generated frames: to make and store these costs most of the time."""
 EMPTY = nasty_frame(0)
 NASTY = nasty_frame()
 
 
-def check(operation: RowOperation, frame: pl.DataFrame, tight: bool, singles: int) -> None:
+def check(
+    operations: Sequence[RowOperation], frame: pl.DataFrame, tight: bool, singles: int
+) -> None:
     columns = tight_columns(frame) if tight else wide_columns(frame)
-    expressions = [expression(text, tree_of(text), columns) for text in operation.examples]
+    texts = [text for operation in operations for text in operation.examples]
+    expressions = [expression(text, tree_of(text), columns) for text in texts]
     whole = check_engines(frame, expressions)
     check_row_wise(frame, expressions, whole, singles=singles)
     check_reference(frame, columns, expressions, whole)
@@ -48,7 +55,7 @@ def test_every_operation_has_a_reference() -> None:
 @EVERY
 @pytest.mark.parametrize("tight", [False, True], ids=["wide", "tight"])
 def test_extremes(operation: RowOperation, tight: bool) -> None:
-    check(operation, NASTY, tight, singles=16)
+    check([operation], NASTY, tight, singles=16)
     columns = wide_columns(EMPTY)
     check_engines(EMPTY, [expression(t, tree_of(t), columns) for t in operation.examples])
 
@@ -57,12 +64,14 @@ def test_extremes(operation: RowOperation, tight: bool) -> None:
 @settings(max_examples=8)
 @given(frame=frames(min_rows=1), tight=st.booleans())
 def test_random_frames(operation: RowOperation, frame: pl.DataFrame, tight: bool) -> None:
-    check(operation, frame, tight, singles=1)
+    check([operation], frame, tight, singles=1)
 
 
 @pytest.mark.slow
-@EVERY
+@pytest.mark.parametrize("operations", GROUPS, ids=lambda group: f"{group[0].name} and others")
 @settings(max_examples=500)
 @given(frame=frames(), tight=st.booleans())
-def test_many_random_frames(operation: RowOperation, frame: pl.DataFrame, tight: bool) -> None:
-    check(operation, frame, tight, singles=2)
+def test_many_random_frames(
+    operations: Sequence[RowOperation], frame: pl.DataFrame, tight: bool
+) -> None:
+    check(operations, frame, tight, singles=2)
