@@ -93,6 +93,7 @@ def test_signatures_are_those_of_the_standard() -> None:
         "   ",
         "hmac:",
         "hmac:short",
+        "hmac:" + "x" * 15,
         "hmac:" + " " * 20 + "x",
         "a long secret without its scheme",
         PUBLIC.partition(":")[2],

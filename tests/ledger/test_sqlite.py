@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
@@ -48,3 +50,21 @@ def test_damage_that_no_query_meets_is_found_by_verification(tmp_path: Path) -> 
     assert opened(path).spent == TENTH
     with pytest.raises(dp.LedgerError, match="the file is damaged"):
         verify(path)
+
+
+def test_a_commit_waits_for_those_who_read(tmp_path: Path) -> None:
+    """Such as a backup of the file by SQLite's own means."""
+    path = tmp_path / "budget.db"
+    ledger = opened(path)
+    ledger.charge(TENTH, "f")
+    reader = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+    reader.execute("BEGIN")
+    assert reader.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+    later = threading.Timer(0.3, reader.execute, ["COMMIT"])
+    later.start()
+    try:
+        ledger.charge(TENTH, "g")
+    finally:
+        later.join()
+        reader.close()
+    assert opened(path).spent == dp.PureDP("0.2")
