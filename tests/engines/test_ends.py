@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from dpframe.errors import UnsupportedOperation
 from dpframe.lower.engines.duckdb_engine import DuckDBEngine
-from dpframe.lower.engines.frames import EngineFrame
+from dpframe.lower.engines.frames import EngineFrame, concatenated
+from dpframe.lower.engines.made import GroupScope, Made
 from dpframe.lower.engines.numbers import summed_in_parts
 
 FLOATS = st.floats(width=64) | st.sampled_from(
@@ -140,6 +141,20 @@ def test_a_choice_lies_between_the_ends_of_all_it_chooses_from(connection: Any) 
             assert found[name].max() <= known.hi  # type: ignore[operator]
 
 
+@pytest.mark.parametrize("turn", range(3))
+def test_rows_of_several_frames_lie_between_the_ends_of_all(connection: Any, turn: int) -> None:
+    ends = [(-5, -1), (2, 3), (-2, 9)]
+    ends = ends[turn:] + ends[:turn]
+
+    def make(frame: EngineFrame) -> EngineFrame:
+        parts = [frame.with_columns(frame.ns.col("x").clip(*e).alias("y")) for e in ends]
+        return concatenated(frame.ns, parts)
+
+    made, found = computed(connection, pl.DataFrame({"x": [-100, 0, 100]}), make)
+    assert (made.columns["y"].lo, made.columns["y"].hi) == (-5, 9)
+    assert (found["y"].min(), found["y"].max(), found.height) == (-5, 9, 9)
+
+
 PARTS = ("year", "month", "day", "hour", "minute", "second", "quarter", "ordinal_day", "weekday")
 
 
@@ -223,6 +238,27 @@ def test_sums_of_large_numbers_wrap(connection: Any, numbers: list[Any], form: s
     _, found = computed(connection, given_frame, make)
     total = sum(n for n in numbers if n is not None)
     assert found["sum"].to_list() == [(total + 2**63) % 2**64 - 2**63]
+
+
+@pytest.mark.parametrize("k", [30, 31, 32, 40, 62])
+def test_sums_are_plain_only_where_four_billion_rows_cannot_overflow(
+    connection: Any, k: int
+) -> None:
+    for ends in ((-(2**k), 0), (0, 2**k)):
+        careful: list[Made] = []
+
+        def make(frame: EngineFrame, ends: Any = ends, careful: Any = careful) -> EngineFrame:
+            def sums(scope: GroupScope, rows: Made) -> Made:
+                careful.append(rows)
+                return summed_in_parts(scope, rows)
+
+            frame.ns.wrapped_sum = sums  # type: ignore[method-assign]
+            return frame.group_by("g").agg(frame.ns.col("n").clip(*ends).sum().alias("sum"))
+
+        schema = {"g": pl.Int64, "n": pl.Int64}
+        _, found = computed(connection, pl.DataFrame([(0, ends[0])], schema, orient="row"), make)
+        assert found["sum"].to_list() == [ends[0]]
+        assert bool(careful) == (2**k * (2**32 - 1) >= 2**63)
 
 
 def test_floats_have_no_sums(connection: Any) -> None:

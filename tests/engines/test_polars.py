@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
+from dpframe.lower.engines.polars_engine import _optimizations
 from tests.engines.plans import PLANS
 from tests.engines.running import on_polars, one_hash
 
@@ -95,6 +96,23 @@ def test_a_function_that_fails_releases_nothing_and_says_nothing() -> None:
     assert session.history["status"].to_list() == ["failed"]
     with pytest.raises(dp.EngineError):
         query.collect(epsilon=0.5, engine=lambda frame: frame)  # type: ignore[arg-type,return-value]
+
+
+@pytest.mark.parametrize(
+    ("version", "shares"),
+    [
+        ("1.32.0", False),
+        ("1.35.2", False),
+        ("1.36.0", True),
+        ("1.36.0-beta.1", True),
+        ("2.0", True),
+    ],
+)
+def test_constants_are_shared_where_polars_does_that_right(
+    version: str, shares: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pl, "__version__", version)
+    assert _optimizations().comm_subexpr_elim is shares
 
 
 @pytest.mark.parametrize("mode", ["duckdb", "spark", "fast", 7])

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.core.units import Rows
+from dpframe.frames.part import Part
 from tests.laws.frames import frames
 from tests.laws.neighbours import UNITS, Pair, exact_tables, neighbours, query_of, tables_of
 
@@ -152,8 +153,11 @@ def test_no_part_is_looked_for_in_the_wrong_half(by: pl.Expr) -> None:
     for people in (
         session.protect(frame, dp.Rows()),
         session.protect(frame, dp.Rows()).with_columns(k=by),
+        session.protect(frame, dp.Rows()).with_columns(k=by).filter(pl.col("k").is_not_null()),
     ):
         parts = session.partition(people, by if "k" not in people else "k", keys)
+        steps = [part._relation.steps[-1][0] for part in parts.values()]
+        assert all(isinstance(step, Part) and step.computed for step in steps)
         sizes = [counted(part.dp_count(), frame)[0] for part in parts.values()]
         shuffled = pl.DataFrame({n: pl.Series(frame[n].to_list()) for n in frame.columns})
         wanted = [shuffled.filter(by == key).height for key in parts]

@@ -206,6 +206,11 @@ REFUSED = [
     ("pl.struct(a.shift())", "shift"),
     ("pl.col('a', 'b').sum()", "sum"),
     ("cs.numeric().cum_sum()", "cum_sum"),
+    ("pl.col('a', 'b') + pl.col('a', 'b', 'x')", "selections of 2 and 3 columns"),
+    (
+        "pl.when(pl.col('p', 'q')).then(pl.col('a', 'b', 'x')).otherwise(cs.by_index(*range(4)))",
+        "selections of 2 and 3 columns",
+    ),
 ]
 
 

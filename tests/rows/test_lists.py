@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -80,6 +81,11 @@ def test_facts_of_elements_are_kept() -> None:
     assert fold.domain(call("list_get", X, index=3), known).nullable
     found = fold.domain(call("list_contains", X, Literal(1, INT64)), known)
     assert not found.nullable
+    for width, nullable in ((None, True), (0, True), (3, False)):
+        dtype = list_type(INT64) if width is None else replace(array, width=width)
+        known = {"x": replace(inside, dtype=dtype)}
+        for extreme in ("list_min", "list_max"):
+            assert fold.domain(call(extreme, X), known) == replace(element, nullable=nullable)
 
 
 @pytest.mark.parametrize(
