@@ -92,6 +92,32 @@ def test_every_event_can_be_exported() -> None:
         a.to_dp_accounting([a.ApproxEvent("0.1", "1e-9")])
 
 
+def test_exported_parameters_are_rounded_towards_more_loss() -> None:
+    pytest.importorskip("dp_accounting")
+    for scale in (Fraction(n, d) for n in (7, 11, 50) for d in (3, 9, 13)):
+        listed: list[AnyEvent] = [
+            a.LaplaceEvent(scale, "0.7"),
+            a.GaussianEvent(scale, "0.7"),
+            a.DiscreteLaplaceEvent(scale, 3),
+            a.DiscreteGaussianEvent(scale),
+            a.ExponentialEvent(scale),
+        ]
+        laplace, normal, discrete, wide, chosen = a.to_dp_accounting(listed).events
+        noise = scale / Fraction("0.7")
+        assert near(laplace.noise_multiplier, noise) <= 0
+        assert near(normal.noise_multiplier, noise) <= 0
+        assert near(discrete.noise_parameter, 1 / scale) >= 0
+        assert near(wide.rho, 1 / (2 * scale**2)) >= 0
+        assert near(chosen.noise_parameter, scale) >= 0
+
+
+def near(found: float, true: Fraction) -> Fraction:
+    """How much more it is, relatively: less than floats need."""
+    more = Fraction(found) / true - 1
+    assert abs(more) < Fraction(1, 2**50)
+    return more
+
+
 def test_pure_events_cost_there_what_they_cost_here() -> None:
     library = pytest.importorskip("dp_accounting")
     events: list[AnyEvent] = [a.PermuteAndFlipEvent("0.1")] * 100

@@ -16,6 +16,7 @@ from dpframe.accounting.advanced import SplitAccountant
 from dpframe.accounting.basic import needing_delta
 from dpframe.accounting.comparison import ACCOUNTANTS
 from dpframe.accounting.events import AnyEvent
+from dpframe.accounting.loss_laws import HalfLine, translated
 from dpframe.errors import UnsupportedOperation
 from tests.accounting import exact_laws as exact
 
@@ -208,3 +209,34 @@ def test_several_laplaces(e: str, count: int) -> None:
         true = sum_of_laplaces(mp.mpf(e), count, epsilon)
         found = accountant.delta(float(epsilon))
         assert true * (1 - mp.mpf(10) ** -12) <= found <= true * (1 + mp.mpf(10) ** -5)
+
+
+@pytest.mark.parametrize("scale", ["3", "7000/3", "1e6", "9999999"])
+@pytest.mark.parametrize("steps", [257, 1000, 10**6 + 1])
+def test_many_steps_of_laplace_noise_are_continuous_ones_rounded_up(scale: str, steps: int) -> None:
+    found = translated(a.DiscreteLaplaceEvent(scale, steps))
+    assert found is not None
+    assert isinstance(found.law, HalfLine)
+    step = 1 / Fraction(scale)
+    least = steps * step + step**2 / 4
+    assert least <= found.law.epsilon <= least * (1 + Fraction(1, 2**38))
+
+
+def test_the_distance_of_normals_is_rounded_up() -> None:
+    for count in range(1, 30):
+        mu = Fraction(a.GaussianDPAccountant([a.GaussianEvent(3)] * count).mu) ** 2
+        assert Fraction(count, 9) <= mu <= Fraction(count, 9) * (1 + Fraction(1, 2**48))
+
+
+@pytest.mark.parametrize("kind", ACCOUNTANTS, ids=lambda k: k.method)
+@pytest.mark.parametrize(("sigma", "sensitivity"), [(60, "1.5"), (60, 3), (900, 3), (90000, 300)])
+def test_noise_on_a_fine_grid_costs_what_continuous_noise_does(
+    kind: Any, sigma: int, sensitivity: int | str
+) -> None:
+    costs = []
+    for event in (a.GaussianEvent, a.DiscreteGaussianEvent):
+        try:
+            costs.append(kind([event(sigma, sensitivity)] * 5).epsilon(1e-6))
+        except UnsupportedOperation:
+            return
+    assert costs[1] == pytest.approx(costs[0], rel=0.01)

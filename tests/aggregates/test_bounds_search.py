@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ import polars as pl
 import pytest
 
 import dpframe as dp
+from dpframe.aggregates.cells import BinCells
+from dpframe.aggregates.registry import BY_KIND
 
 
 def found(values: Any, epsilon: float = 0.2, **unit: Any) -> Any:
@@ -33,6 +36,23 @@ def test_they_hold_what_is_there(values: list[Any], expected: list[float]) -> No
     answers = [found(values) for _ in range(20)]
     same = [answer is not None and answer.to_list() == expected for answer in answers]
     assert sum(same) >= 14  # 95% each
+
+
+@pytest.mark.parametrize("dtype", [pl.Float64, pl.Int64])
+def test_edges_are_powers_of_two_in_their_order(dtype: Any) -> None:
+    frame = dp.Session(epsilon=1).protect(pl.LazyFrame(schema={"x": dtype}), dp.Rows())
+    query = frame.dp_bounds("x")._query
+    (request,) = query.outputs[0].requests.values()
+    (use,) = BY_KIND["bounds"].uses(request, query.scope)
+    cells = use.part.tables[0].cells
+    assert isinstance(cells, BinCells)
+    above = [edge for edge in cells.edges if edge > 0]
+    least, most = (0, 63) if dtype == pl.Int64 else (-30, 100)
+    expected = [Fraction(2) ** k for k in range(least, most + 1)]
+    expected[-1] -= dtype == pl.Int64
+    assert above == expected
+    whole_end = [-(2**63)] if dtype == pl.Int64 else [-(2**100)]
+    assert list(cells.edges) == [*whole_end, *(-e for e in above[-2::-1]), 0, *above]
 
 
 def test_few_values_drown() -> None:

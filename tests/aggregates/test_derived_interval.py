@@ -14,6 +14,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.aggregates.joint_noise import Independent
+from dpframe.aggregates.mean import _down, _up
 from dpframe.aggregates.ratio_interval import ratio_ends, sum_reach
 from dpframe.mechanisms import DiscreteGaussian, DiscreteLaplace
 from tests.aggregates.cases import KINDS, Case, Data, Floats
@@ -123,6 +124,14 @@ def test_empty_groups_have_intervals() -> None:
         assert high[0] - low[0] < high[1] - low[1]
     assert found["r_low"][0] is not None
     assert found["r_low"][1] is None or found["r_low"][1] <= found["r_high"][1]
+
+
+def test_ends_are_rounded_outwards() -> None:
+    values = np.array([-3e9, -0.1, 1 / 3, 7.0, 1e300])
+    assert (_down(values) < values).all()
+    assert (values < _up(values)).all()
+    assert np.allclose(_down(values), values, rtol=1e-14, atol=0)
+    assert np.allclose(_up(values), values, rtol=1e-14, atol=0)
 
 
 # ------------------------------------------------------------------------------- sums and ratios

@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
+from dpframe.aggregates.part import ScoreRange
 
 AT = [-1, 1]
 SCORED = dp.argmax(
@@ -91,3 +92,20 @@ def test_the_range_of_scores_of_quantiles_is_declared_and_reached(
     if grouped:  # rows may leave one group and come to another
         assert release.scores.l1 * release.step >= 2 * one
         assert release.scores.l2_squared * release.step**2 >= max(2 * one**2, changed**2)
+
+
+@pytest.mark.parametrize("total", range(1, 6))
+@pytest.mark.parametrize("largest", range(1, 5))
+def test_ranges_that_are_spread_over_groups_add_up_to_no_more(total: int, largest: int) -> None:
+    """All ways of spreading them, in halves."""
+    unit = Fraction(1, 2)
+    spread = [d for d in product(range(largest + 1), repeat=5) if sum(d) <= total]
+    found = ScoreRange.of_groups(total * unit, largest * unit)
+    assert found.l1 == total * unit
+    assert found.linf == largest * unit
+    assert found.l2_squared == max(sum(d * d for d in move) for move in spread) * unit**2
+    assert sum(found.groups) == total * unit
+
+
+def test_no_range_at_all() -> None:
+    assert ScoreRange.of_groups(Fraction(0), Fraction(0)).l2_squared == 0

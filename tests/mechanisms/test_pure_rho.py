@@ -11,7 +11,7 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpframe.mechanisms import DiscreteLaplace, RandomizedResponse, RoundedLaplace
@@ -100,6 +100,8 @@ def test_a_vector_of_counts_costs_as_many_times_what_one_does() -> None:
 
 
 @settings(max_examples=40, deadline=None)
+@example(Fraction(3), 20)
+@example(Fraction(8), 1000)
 @given(
     st.fractions("1/100", 9, max_denominator=100),
     st.sampled_from([2, 3, 6, 7, 8, 12, 40, 1000]),

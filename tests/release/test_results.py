@@ -46,6 +46,21 @@ def test_a_failing_rehearsal_charges_nothing(monkeypatch: pytest.MonkeyPatch) ->
     assert session.history.is_empty()
 
 
+def test_a_rehearsal_of_arithmetic_tries_numbers_of_both_signs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried: list[int] = []
+
+    def seen(query: Any, values: Any, *rest: Any) -> pl.DataFrame:
+        tried.extend(int(v.flat[0]) for v in values.values())
+        return assemble(query, values, *rest)
+
+    monkeypatch.setattr("dpframe.release.results.assemble", seen)
+    asked((dp.count() * 2).alias("r")).collect(epsilon=1)
+    assert min(tried) < 0 < max(tried)
+    assert 0 in tried
+
+
 @pytest.mark.parametrize(
     "post",
     [
