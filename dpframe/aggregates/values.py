@@ -201,7 +201,7 @@ def as_series(name: str, numbers: Any, dtype: DType) -> pl.Series:
         whole = series.round(0).cast(pl.Int64, strict=False)
         if dtype.name == "Date":
             return whole.cast(pl.Int32, strict=False).cast(pl.Date)
-        return whole.cast(to_polars(dtype))
+        return whole.cast(to_polars(dtype), strict=False)
     return series
 
 
@@ -241,7 +241,7 @@ def _in_calendar(number: Fraction, dtype: DType) -> bool:
     """Whether Python has a value for so many units: years end with 9999 there, not in Polars."""
     seconds = number * 86_400 if dtype.name == "Date" else number / dtype.units_per_second
     first, last = (-_LONGEST, _LONGEST) if dtype.name == "Duration" else _CALENDAR
-    return first <= seconds <= last
+    return first <= seconds <= last and abs(number) < 1 << 63
 
 
 def unit_words(dtype: DType) -> str:

@@ -97,9 +97,13 @@ def float_down(value: Fraction) -> float:
 
 def decimal_up(value: Fraction) -> float:
     """The smallest float that prints as a number which is not below `value`."""
-    nearest = float_up(value)
-    below = math.nextafter(nearest, -math.inf)
-    return below if math.isfinite(below) and exact(below) >= value else nearest
+    found = float_up(value)
+    below = math.nextafter(found, -math.inf)
+    if math.isfinite(below) and exact(below) >= value:
+        return below
+    if math.isfinite(found) and exact(found) < value:  # it is not below, but what it prints as is
+        return math.nextafter(found, math.inf)
+    return found
 
 
 def digits_up(value: Fraction, digits: int = 17) -> Fraction:

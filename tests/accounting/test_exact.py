@@ -16,7 +16,7 @@ from dpframe.accounting.advanced import SplitAccountant
 from dpframe.accounting.basic import needing_delta
 from dpframe.accounting.comparison import ACCOUNTANTS
 from dpframe.accounting.events import AnyEvent
-from dpframe.accounting.loss_laws import HalfLine, translated
+from dpframe.accounting.loss_laws import HalfLine, smoothed_distance, translated
 from dpframe.errors import UnsupportedOperation
 from tests.accounting import exact_laws as exact
 
@@ -226,6 +226,25 @@ def test_the_distance_of_normals_is_rounded_up() -> None:
     for count in range(1, 30):
         mu = Fraction(a.GaussianDPAccountant([a.GaussianEvent(3)] * count).mu) ** 2
         assert Fraction(count, 9) <= mu <= Fraction(count, 9) * (1 + Fraction(1, 2**48))
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.builds(a.GaussianEvent, small, small),
+            st.builds(a.DiscreteGaussianEvent, small.map(lambda s: s + 3), st.integers(1, 3)),
+        ),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_squared_distances_and_factors_add_up(drawn: list[AnyEvent]) -> None:
+    found, factor = a.GaussianDPAccountant(drawn)._squared_and_factor()
+    each = [smoothed_distance(event) for event in drawn]  # type: ignore[arg-type]
+    squared = sum((d[0] for d in each if d is not None), Fraction(0))
+    factors = sum(Fraction(d[1]) for d in each if d is not None)
+    assert squared <= Fraction(found) <= squared * (1 + Fraction(1, 2**50))
+    assert factors <= Fraction(factor) <= factors * (1 + Fraction(1, 10**8))
 
 
 @pytest.mark.parametrize("kind", ACCOUNTANTS, ids=lambda k: k.method)

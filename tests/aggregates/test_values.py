@@ -12,7 +12,7 @@ import dpframe as dp
 from dpframe.aggregates.cells import BinCells, PointCells, PositionCells
 from dpframe.aggregates.histogram import _bins_frame
 from dpframe.aggregates.quantile import _chosen
-from dpframe.aggregates.values import Value
+from dpframe.aggregates.values import Value, as_series, show_value, whole_series
 from dpframe.core.domain import domain_of_dtype
 from dpframe.core.dtypes import FLOAT64, INT64, DType
 from dpframe.core.tree import Column
@@ -89,3 +89,46 @@ def test_intervals_of_means_hold_them_however_values_were_rounded(
     released = frame.agg(mean).collect(epsilon=10**16, interval=0.95)
     assert released["x_low"].item() <= values[0] <= released["x_high"].item()
     assert released["x_high"].item() - released["x_low"].item() <= 1e-3 * bounds[1] + 2**12
+
+
+TEMPORAL = [
+    DType("Date"),
+    DType("Time"),
+    *(DType(name, unit) for name in ("Datetime", "Duration") for unit in ("ms", "us", "ns")),
+]
+
+
+@pytest.mark.parametrize("dtype", TEMPORAL, ids=str)
+def test_numbers_that_a_temporal_type_does_not_hold_are_null_and_no_failure(
+    dtype: DType,
+) -> None:
+    beyond = [1e300, -1e300, float("nan"), float("inf"), 1e19, -1e19]
+    assert as_series("x", [*beyond, 1.0], dtype).is_null().to_list() == [True] * 6 + [False]
+    if dtype.name == "Time":
+        assert as_series("x", [-1.0, 86_400e9], dtype).null_count() == 2
+    if dtype.name == "Date":  # of 32 bits
+        assert as_series("x", [-1e12, 2.0**31], dtype).null_count() == 2
+    found = whole_series("x", [2**62, -(2**62), 7], dtype)
+    assert found.null_count() == (2 if dtype.name in ("Date", "Time") else 0)
+
+
+@pytest.mark.parametrize("dtype", TEMPORAL, ids=str)
+@pytest.mark.parametrize("power", [*range(0, 40, 3), 62, 63, 64])
+def test_numbers_are_shown_as_what_python_holds_or_in_units(dtype: DType, power: int) -> None:
+    for number in (10**power, -(10**power), 2**power, -(2**power)):
+        shown = show_value(Fraction(number), dtype)
+        assert shown != "None"
+        if abs(number) <= 1000:
+            assert not shown.endswith("seconds")
+        if abs(number) >= 10**24 and dtype.name != "Time":
+            assert shown.endswith("days" if dtype.name == "Date" else "seconds")
+
+
+def test_times_are_shown_within_the_day() -> None:
+    assert show_value(Fraction(-5), DType("Time")) == "00:00:00"
+    assert show_value(Fraction(10**20), DType("Time")) == "23:59:59.999999"
+    assert show_value(Fraction(10**7), DType("Date")) == "10000000 days"
+    assert show_value(Fraction(10**7), DType("Duration", "ms")) == "2:46:40"
+    assert show_value(Fraction(86_400_000 * 10**7), DType("Duration", "ms")).startswith(
+        "10000000 d"
+    )

@@ -12,7 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpframe.core.exact import exact, float_down, float_up, nearest, show, sqrt_down, sqrt_up
+from dpframe.core.exact import (
+    decimal_up,
+    digits_down,
+    digits_up,
+    dyadic_down,
+    dyadic_up,
+    exact,
+    float_down,
+    float_up,
+    nearest,
+    show,
+    sqrt_down,
+    sqrt_up,
+)
 
 fractions = st.fractions()
 positive = st.fractions(min_value=Fraction(1, 10**40), max_value=10**40)
@@ -96,6 +109,31 @@ def test_floats_at_the_ends() -> None:
     assert (float_up(huge), float_down(huge)) == (math.inf, 1.7976931348623157e308)
     assert (float_up(-huge), float_down(-huge)) == (-1.7976931348623157e308, -math.inf)
     assert [nearest(x) for x in (huge, -huge, tiny, -tiny)] == [math.inf, -math.inf, 0.0, 0.0]
+
+
+@given(st.one_of(fractions, st.floats(allow_nan=False, allow_infinity=False).map(exact)))
+def test_decimal_up_is_the_least_float_that_is_written_as_no_less(x: Fraction) -> None:
+    up = decimal_up(x)
+    assert exact(up) >= x
+    assert exact(math.nextafter(up, -math.inf)) < x
+
+
+@given(fractions, st.integers(1, 30))
+def test_decimals_are_rounded_one_way_in_so_many_digits(x: Fraction, digits: int) -> None:
+    up, down = digits_up(x, digits), digits_down(x, digits)
+    assert down <= x <= up
+    assert up - down <= abs(x) / Fraction(10) ** (digits - 1)
+    for rounded in (up, down):
+        assert digits_up(rounded, digits) == digits_down(rounded, digits) == rounded
+
+
+@given(positive, st.integers(2, 100))
+def test_dyadic_numbers_are_rounded_one_way_and_little(x: Fraction, bits: int) -> None:
+    up, down = dyadic_up(x, bits), dyadic_down(x, bits)
+    assert down <= x <= up
+    assert up - down <= x / 2 ** (bits - 1)
+    for rounded in (up, down):
+        assert rounded.denominator & (rounded.denominator - 1) == 0
 
 
 @given(positive, st.integers(8, 200))

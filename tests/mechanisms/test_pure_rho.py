@@ -114,6 +114,20 @@ def test_responses_cost_the_largest_slope(epsilon: Fraction, categories: int) ->
     assert rho <= max(most, mean_loss(*pair)) * 1.01
 
 
+@pytest.mark.parametrize("epsilon", ["1e-9", "1/3", "5", "100", "999999", "1000001/3", "4e7/3"])
+@pytest.mark.parametrize("categories", [2, 3, 5])
+def test_rho_is_rounded_up(epsilon: str, categories: int) -> None:
+    """The mean loss, in 200 digits; beyond them is nothing to be seen of a huge one."""
+    numerator, _, denominator = epsilon.partition("/")
+    e = Fraction(numerator) / Fraction(denominator or 1)
+    with mp.workdps(200):
+        x = mp.mpf(e.numerator) / e.denominator
+        mean = x * (1 - mp.exp(-x)) / (1 + (categories - 1) * mp.exp(-x))
+        found = response_rho(e, categories)
+        over = mp.mpf(found.numerator) / found.denominator / mean - 1
+        assert -(mp.mpf(10) ** -180) <= over <= mp.mpf("1e-15")
+
+
 @settings(max_examples=30, deadline=None)
 @given(
     st.fractions("1/1000", 40, max_denominator=1000),
