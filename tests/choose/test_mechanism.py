@@ -73,7 +73,7 @@ def test_additive_noise_costs_what_is_charged(found: ExactSensitivity, share: Bu
         case DiscreteGaussian(), dp.ApproxDP():
             assert choice.cost == share
             # the bound is itself rounded up, by a few parts in 10**11
-            found_delta = law.delta(share.main, found.l0, found.l2_squared)
+            found_delta = law.delta(share.main, found.l0, found.l2_squared, found.linf)
             assert found_delta <= float(share.slack) * (1 + 1e-9)
         case _:
             raise AssertionError(f"{law} for {share}")
