@@ -213,6 +213,11 @@ def has_gaps(dtype: DType) -> bool:
     return dtype.zone not in (None, "UTC")
 
 
-def may_be_off(dtype: DType) -> int:
-    """By how much the order of local times may differ from the order of instants."""
-    return physical_units(dtype, 2 * DAY) if has_gaps(dtype) else 0
+def may_be_off(dtype: DType, step: int) -> int:
+    """By how much a later instant may come to an earlier result, of a function that does not
+    decrease in local time and moves that in steps of so many seconds at most.
+
+    Clocks are set back by a day at most. Over a boundary, they are where the step before begins;
+    and results are instants again, which differ from local times by a day at most.
+    """
+    return physical_units(dtype, 2 * DAY + step) if has_gaps(dtype) else 0

@@ -95,7 +95,7 @@ class _MonthEnd(RowOperation):
             operand,
             lambda value: self.lower(pl, [value], [operand], options),
             calendar(dtype),
-            slack + may_be_off(dtype),
+            slack + may_be_off(dtype, _LONGEST_MONTH),
         )
 
     def lower(

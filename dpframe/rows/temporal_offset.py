@@ -13,6 +13,7 @@ from dpframe.rows.operation import Namespace, RowOperation
 from dpframe.rows.options import quoted, text_option
 from dpframe.rows.spans import Span, require_resolution, span
 from dpframe.rows.temporal import (
+    DAY,
     Limits,
     calendar,
     guarded,
@@ -24,6 +25,9 @@ from dpframe.rows.temporal import (
     require_type,
 )
 from dpframe.rows.temporal_local import moved_locally
+
+_SHORTER = 3 * DAY
+"""A month is so much shorter than another at most: over it two days may come farther apart."""
 
 
 class OffsetBy(RowOperation):
@@ -54,7 +58,7 @@ class OffsetBy(RowOperation):
             operand,
             lambda value: self.lower(pl, [value], [operand], options),
             calendar(dtype),
-            may_be_off(dtype),
+            may_be_off(dtype, _SHORTER if by.months else 0),
         )
 
     def lower(

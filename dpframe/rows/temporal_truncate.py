@@ -41,7 +41,7 @@ class _ToBoundary(RowOperation):
             operand,
             lambda value: self.lower(pl, [value], [operand], options),
             calendar(dtype),
-            may_be_off(dtype),
+            may_be_off(dtype, every.seconds),
         )
 
     def lower(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime, timedelta
+from fractions import Fraction
 from typing import Any
 
 import polars as pl
@@ -204,3 +205,43 @@ def test_literals_are_moved_too() -> None:
     tree = call("dt_year", call("dt_offset_by", X, by="1y"))
     frame = pl.DataFrame({"x": [date(2020, 2, 29)]})
     assert evaluate(tree, frame).to_list() == [2021]
+
+
+SET_BACK = [
+    ("America/Juneau", datetime(1867, 10, 18, 23, 30)),
+    ("Pacific/Apia", datetime(1892, 7, 5, 11, 30)),
+    ("America/Creston", datetime(1944, 1, 1, 6, 1)),
+    ("Pacific/Kwajalein", datetime(1969, 9, 30, 13)),
+    ("America/St_Johns", datetime(2009, 11, 1, 2, 31)),
+]
+"""Zones whose clocks were set back beyond midnight, some by a day, and when that was in UTC."""
+MOVES: list[tuple[str, dict[str, Any]]] = [
+    *(
+        ("dt_truncate", {"every": every})
+        for every in ("1h", "1d", "49h", "100h", "3d", "1w", "1mo")
+    ),
+    *(("dt_round", {"every": every}) for every in ("1h", "1d", "49h", "100h", "3d", "1w", "1mo")),
+    *(("dt_offset_by", {"by": by}) for by in ("1d", "-1mo", "1mo", "-30h", "1w")),
+    *((op, {}) for op in ("dt_month_start", "dt_month_end")),
+]
+
+
+@pytest.mark.parametrize(("zone", "moment"), SET_BACK, ids=lambda v: str(v)[:17])
+@pytest.mark.parametrize(("op", "options"), MOVES, ids=str)
+def test_moves_of_local_time_stay_inside_where_clocks_are_set_back(
+    zone: str, moment: datetime, op: str, options: dict[str, Any]
+) -> None:
+    """An instant that is later may come to an earlier boundary, on the calendar of the place."""
+    dtype = datetime_type("us", zone)
+    at = micros(moment.year, moment.month, moment.day) + 10**6 * (
+        moment.hour * 3_600 + moment.minute * 60
+    )
+    near = [at + 30 * 60 * 10**6 * step for step in range(-60, 61)] + [at - 1, at + 1, at - 10**6]
+    moved = fold.lower(call(op, X, **options), known(dtype, min(near), max(near)))
+    frame = pl.DataFrame({"x": pl.Series(sorted(near)).cast(pl.Datetime("us", zone))})
+    results = frame.select("x", y=moved).select(pl.all().to_physical()).drop_nulls()
+    for cut in (at - 10**6, at, at + 1_800 * 10**6, at + 86_400 * 10**6):
+        for lo, hi in ((min(near), cut), (cut, max(near))):
+            found = infer(call(op, X, **options), known(dtype, lo, hi)).interval
+            inside = results.filter(pl.col("x").is_between(lo, hi))["y"]
+            assert all(found.contains(Fraction(value)) for value in (inside.min(), inside.max()))
