@@ -34,6 +34,8 @@ def relation() -> Any:
         lambda ns: ns.col("small") < 300,
         lambda ns: ns.col("small").clip(-129, 5),
         lambda ns: ns.col("whole") + 2**63,
+        lambda ns: ns.col("whole") + ns.col("real"),
+        lambda ns: ns.col("real") < ns.col("whole"),
         lambda ns: ns.col("whole").clip(0.5, 2),
         lambda ns: ns.col("whole") / 2,
         lambda ns: ns.col("real") // 2,

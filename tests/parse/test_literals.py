@@ -14,9 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpframe.core.dtypes import DType, duration_type
 from dpframe.core.tree import Call, Literal
 from dpframe.errors import UnsupportedOperation
 from dpframe.parse.functions import interval_labels
+from dpframe.parse.literals import from_physical, to_physical
 from dpframe.parse.reader import read
 from dpframe.rows.polars_dtypes import to_polars
 
@@ -164,3 +166,16 @@ def test_labels_that_cut_makes_up(breaks: list[float], left_closed: bool) -> Non
         used = set(values.cut(breaks, left_closed=left_closed).cast(pl.String))
     assert used <= set(interval_labels(ends, left_closed))
     assert len(used) == len(breaks) + 1
+
+
+@pytest.mark.parametrize("number", [-(2**63), 2**63 - 1])
+def test_durations_have_the_ends_of_their_type(number: int) -> None:
+    """And times of day those of a day."""
+    beyond = number - 1 if number < 0 else number + 1
+    micros = duration_type("us")
+    assert to_physical(from_physical(number, micros).value, micros) == number
+    day = 86_400 * 10**9
+    assert from_physical(day - 1_000 if number > 0 else 0, DType("Time")).value is not None
+    for units, dtype in ((beyond, micros), (day if number > 0 else -1_000, DType("Time"))):
+        with pytest.raises(UnsupportedOperation, match="out of range"):
+            from_physical(units, dtype)
