@@ -67,12 +67,17 @@ __all__ = [
 
 _INFLATE: Final = 1.0 + 1e-10
 """Floats here are right to 1e-12."""
+_LARGE: Final = 650
+"""Beyond it tails leave floats."""
+_HUGE: Final = 10**6
 _BY_CORNERS: Final = 400
 """Up to this variance."""
 
 
 def pure_mu_squared(epsilon: Fraction) -> Fraction:
     """Of any purely private mechanism."""
+    if epsilon > _HUGE:  # the tail beyond x is at most exp(-x**2 / 2) / 2
+        return digits_up(8 * epsilon, 14)
     return _squared(2.0 * _normal_at(epsilon))
 
 
@@ -83,9 +88,9 @@ def bounded_range_mu_squared(epsilon: Fraction) -> Fraction:
 
 def response_mu_squared(epsilon: Fraction, categories: int) -> Fraction:
     """Of one report by randomised response."""
-    if categories == 2:
+    if categories == 2 or epsilon > _LARGE:
         return pure_mu_squared(epsilon)
-    shrunk = math.exp(-min(float(epsilon), 700.0))
+    shrunk = math.exp(-float(epsilon))
     total = 1.0 + (categories - 1) * shrunk  # n exp(-e)
     # alpha = 1 / n and beta = (k - 1) / n
     alpha, beta = shrunk / total, (categories - 1) * shrunk / total
@@ -124,7 +129,7 @@ def _squared(mu: float) -> Fraction:
 
 def _normal_at(epsilon: Fraction) -> float:
     """z(exp(e) / (1 + exp(e)))."""
-    e = float(min(epsilon, Fraction(10**6)))
+    e = float(epsilon)
     return _centred(0.5 * math.tanh(0.5 * e), -e - math.log1p(math.exp(-e)))
 
 
@@ -144,7 +149,7 @@ def _centred(x: float, log_tail: float) -> float:
     y = math.sqrt(2.0 * math.pi) * x
     if y < 0.03:
         return y * (1.0 + y * y * (1.0 / 6.0 + 0.06 * y * y))
-    if log_tail < -650.0:  # the tail is at most exp(-z**2 / 2) / 2
+    if log_tail < -_LARGE:  # the tail is at most exp(-z**2 / 2) / 2
         return math.sqrt(2.0 * (-log_tail - math.log(2.0)))
     return _below(math.exp(log_tail))
 

@@ -87,6 +87,27 @@ def test_responses(epsilon: str, categories: int) -> None:
     assert_covers(response_mu_squared(Fraction(epsilon), categories), exact)
 
 
+@pytest.mark.parametrize("epsilon", ["640", "660", "689", "701", "3000", "999999", "2e6", "1e30"])
+@pytest.mark.parametrize("categories", [2, 3, 1000])
+def test_huge_losses_cost_as_much_as_they_tell(epsilon: str, categories: int) -> None:
+    """The tail beyond x is phi(x) / x at most, and as good as that; by logarithms alone."""
+    e = mp.mpf(epsilon)
+
+    def beyond(log_tail: Any) -> Any:
+        x = mp.sqrt(-2 * log_tail)
+        for _ in range(9):
+            x = mp.sqrt(-2 * (log_tail + mp.log(2 * mp.pi) / 2 + mp.log(x)))
+        return x
+
+    exact = beyond(-e) + beyond(-e + mp.log(categories - 1))
+    found = response_mu_squared(Fraction(epsilon), categories)
+    assert_covers(found, exact * (1 - 3 / e), 0.02 if e < 1000 else 0.01)
+    assert found <= pure_mu_squared(Fraction(epsilon))
+    assert_covers(
+        bounded_range_mu_squared(2 * Fraction(epsilon)), 2 * beyond(-e) * (1 - 3 / e), 0.02
+    )
+
+
 @pytest.mark.parametrize("width", ["0.1", "1", "5"])
 def test_bounded_range(width: str) -> None:
     """Losses t and t - width, at all t; the middle is the worst."""

@@ -66,6 +66,12 @@ def test_intervals_of_few_values_hold_them(kind: str, count: int) -> None:
         check(case, Data(count, mean, spread), 3000, seed, None)
 
 
+@pytest.mark.parametrize("kind", ["var", "std"])
+def test_intervals_of_few_values_far_apart_hold_them_with_little_noise(kind: str) -> None:
+    """With a divisor of N - 1 their variance is twice what it is with N."""
+    check(Case(kind, (0, 100), {"rho": 100}), Data(2, 0.0, 1.0), 3000, 1, None)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 3, 5, 10, 20, 50, 100, 200, 500, 2000, 10**6])
 @pytest.mark.parametrize("name", SPENDS)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 import dpframe as dp
+from dpframe.aggregates.aggregate import shifted
 from dpframe.aggregates.cells import BinCells, PointCells, PositionCells
 from dpframe.aggregates.histogram import _bins_frame
 from dpframe.aggregates.quantile import _chosen
@@ -132,3 +134,14 @@ def test_times_are_shown_within_the_day() -> None:
     assert show_value(Fraction(86_400_000 * 10**7), DType("Duration", "ms")).startswith(
         "10000000 d"
     )
+
+
+@pytest.mark.parametrize("by", [0, 1, -1, 2**40, -(2**40), MOST, -MOST, 2**70, -(2**70)])
+def test_moved_integers_stay_at_the_limits(by: int) -> None:
+    values = [0, 5, -5, 2**62, -(2**62), MOST - 1, MOST, 1 - MOST, -MOST]
+    moved = shifted(np.array(values, np.int64), by).tolist()
+    step = max(-MOST, min(MOST, by))
+    for value, found in zip(values, moved, strict=True):
+        exact = value + step
+        assert found == exact if abs(exact) <= MOST else abs(found) >= MOST
+        assert (found > 0) == (exact > 0)

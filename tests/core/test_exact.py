@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dpframe.core.exact import (
@@ -111,6 +111,7 @@ def test_floats_at_the_ends() -> None:
     assert [nearest(x) for x in (huge, -huge, tiny, -tiny)] == [math.inf, -math.inf, 0.0, 0.0]
 
 
+@example(Fraction(85, 120043))  # the next float above it is written as less
 @given(st.one_of(fractions, st.floats(allow_nan=False, allow_infinity=False).map(exact)))
 def test_decimal_up_is_the_least_float_that_is_written_as_no_less(x: Fraction) -> None:
     up = decimal_up(x)
