@@ -118,7 +118,7 @@ class ListSlice(RowOperation):
         return as_list(args[0], domains[0]).list.slice(offset, length)
 
     def words(self, args: Sequence[str], options: Options) -> str:
-        offset, length = _slice(options)
+        offset, length = options["offset"], options.get("length")
         return f"{args[0]}.list.slice({offset}{'' if length is None else f', {length}'})"
 
 

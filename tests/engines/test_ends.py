@@ -155,6 +155,43 @@ def test_rows_of_several_frames_lie_between_the_ends_of_all(connection: Any, tur
     assert (found["y"].min(), found["y"].max(), found.height) == (-5, 9, 9)
 
 
+def test_rows_of_a_value_are_counted_between_their_ends(connection: Any) -> None:
+    def make(frame: EngineFrame) -> EngineFrame:
+        g, x = frame.ns.col("g"), frame.ns.col("x")
+        return frame.with_columns(
+            frame.ns.len().over([g]).alias("rows"), x.cum_count().over([g], [x]).alias("place")
+        )
+
+    frame = pl.DataFrame({"g": [1, 1, 1, 2], "x": [7, 5, 6, 9]})
+    made, found = computed(connection, frame, make)
+    assert found.sort("x")["rows"].to_list() == [3, 3, 3, 1]
+    assert found.sort("x")["place"].to_list() == [1, 2, 3, 1]
+    for name in ("rows", "place"):
+        known = made.columns[name]
+        assert known.lo is not None
+        assert known.hi is not None
+        assert known.lo <= found[name].min()  # type: ignore[operator]
+        assert known.hi >= 2**31
+
+
+def test_what_stands_for_listed_values_lies_between_their_ends(connection: Any) -> None:
+    old = pl.Series([1, 2, 3])
+    for new, default, ends in (
+        ([4, -7, 300], None, (-7, 300)),
+        ([4, 5, 6], -9, (-9, 6)),
+        ([4, None, 5], 70, (4, 70)),
+    ):
+
+        def make(frame: EngineFrame, new: Any = new, default: Any = default) -> EngineFrame:
+            x = frame.ns.col("x")
+            made = x.replace_strict(old, new, default=default, return_dtype=pl.Int64)
+            return frame.with_columns(made.alias("y"))
+
+        made, found = computed(connection, pl.DataFrame({"x": [3, 2, 1, 0, None]}), make)
+        assert found["y"].to_list() == [*reversed(new), default, default]
+        assert (made.columns["y"].lo, made.columns["y"].hi) == ends
+
+
 PARTS = ("year", "month", "day", "hour", "minute", "second", "quarter", "ordinal_day", "weekday")
 
 

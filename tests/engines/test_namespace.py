@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import duckdb
@@ -45,6 +46,16 @@ def test_there_is_no_such_form(relation: Any, ask: Callable[[Any], Any]) -> None
     engine = DuckDBEngine(relation)
     with pytest.raises(UnsupportedOperation, match="DuckDB"):
         engine.frame(relation).select(ask(engine.ns).alias("x"))
+
+
+def test_public_frames_have_columns_that_the_engine_compares(relation: Any) -> None:
+    people = dp.Session(epsilon=1).protect(relation, dp.Rows())
+    public = pl.DataFrame({"whole": [1], "made": [Decimal("1.5")]})
+    with pytest.raises(UnsupportedOperation, match="Decimal"):
+        people.join(public, on="whole").dp_count().plan(epsilon=1)
+    with pytest.raises(UnsupportedOperation, match="Decimal"):
+        DuckDBEngine(relation).ns.public(public)
+    assert people.join(public.drop("made"), on="whole").dp_count().plan(epsilon=1)
 
 
 def test_columns_that_a_step_does_not_use_may_be_of_any_type(relation: Any) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -183,6 +184,26 @@ def test_a_process_tries_whether_polars_answers() -> None:
     forked.require_threads()
     assert forked._Threads.work is True
     forked._Threads.work = before
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda people: people.group_by("x", keys=[1]),
+        lambda people: people.session.partition(people, "x", [1]),
+        lambda people: people.session.protect(pl.DataFrame({"x": [1]}), dp.Rows()),
+        lambda people: people.dp_count().collect(epsilon=0.1),
+    ],
+    ids=["group", "divide", "protect", "collect"],
+)
+def test_whatever_uses_polars_is_refused_where_it_would_hang(
+    act: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people = dp.Session(epsilon=1).protect(pl.DataFrame({"x": [1]}), dp.Rows())
+    monkeypatch.setattr(forked._Threads, "work", False)
+    with pytest.raises(dp.EngineError, match="forked"):
+        act(people)
+    assert people.session.spent.epsilon == 0
 
 
 def test_whoever_waits_in_vain_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -403,6 +403,7 @@ STRINGS: list[tuple[str, Tree]] = [
     ("s.str.starts_with('x')", call("str_starts_with", S, prefix="x")),
     ("s.str.ends_with('x')", call("str_ends_with", S, suffix="x")),
     ("s.str.slice(1)", call("str_slice", S, offset=1, length=None)),
+    ("s.str.slice(2, 0)", call("str_slice", S, offset=2, length=0)),
     ("s.str.slice(-2, 1)", call("str_slice", S, offset=-2, length=1)),
     ("s.str.head(2)", call("str_head", S, n=2)),
     ("s.str.tail(-2)", call("str_tail", S, n=-2)),

@@ -75,9 +75,13 @@ def test_keys_that_would_become_others_are_refused(column: str, keys: pl.Series)
         ("text", {"text": ["x"], "small": [1]}, "not grouped by"),
         (["text", "small"], ["x"], "cover all grouping columns"),
         (["text", "small"], [("x", 1), ("x",)], "cover all grouping columns"),
-        (["text", "small"], {"text": ["x", "y"], "small": [1, 2]}, "more than 3"),
-        ("small", [1, 2, 3, 4], "more than 3"),
-        ("small", {"small": [1, 2, 3, 4]}, "more than 3"),
+        (
+            ["text", "small"],
+            {"text": ["x", "y"], "small": [1, 2]},
+            "product of the keys has more than 3",
+        ),
+        ("small", [1, 2, 3, 4], "there are more than 3 keys"),
+        ("small", {"small": [1, 2, 3, 4]}, "product of the keys has more than 3"),
     ],
 )
 def test_what_are_no_keys(by: Any, keys: Any, what: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,8 +18,9 @@ from dpframe.core.dtypes import DType, duration_type
 from dpframe.core.tree import Call, Literal
 from dpframe.errors import UnsupportedOperation
 from dpframe.parse.functions import interval_labels
-from dpframe.parse.literals import from_physical, to_physical
+from dpframe.parse.literals import cast_literal, from_physical, to_physical
 from dpframe.parse.reader import read
+from dpframe.rows.constants import constant
 from dpframe.rows.polars_dtypes import to_polars
 
 PARIS = ZoneInfo("Europe/Paris")
@@ -179,3 +180,12 @@ def test_durations_have_the_ends_of_their_type(number: int) -> None:
     for units, dtype in ((beyond, micros), (day if number > 0 else -1_000, DType("Time"))):
         with pytest.raises(UnsupportedOperation, match="out of range"):
             from_physical(units, dtype)
+
+
+def test_decimals_have_as_many_digits_as_their_type() -> None:
+    price = DType("Decimal", precision=10, scale=2)
+    for most in (10**8 - 1, Decimal("99999999.99"), -Decimal("99999999.99")):
+        made = cast_literal(Literal(most, constant(most).dtype), price)
+        assert made == Literal(Decimal(most).quantize(Decimal("0.01")), price)
+    for beyond in (10**8, -(10**8), Decimal("1e8"), Decimal("0.001")):
+        assert cast_literal(Literal(beyond, constant(beyond).dtype), price) is None

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from dpframe.core.domain import domain_of_dtype
-from dpframe.core.dtypes import INT64
-from dpframe.core.tree import call
+from dpframe.core.dtypes import INT64, STRING, DType
+from dpframe.core.tree import Column, call
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows import fold
 from dpframe.rows.fold import operation
@@ -31,3 +31,16 @@ def test_what_goes_wrong_is_a_refusal_that_says_nothing_more(
         (fold.domain if method == "domain" else fold.lower)(tree, known)
     assert "secret" not in str(caught.value)
     assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize("op", ["coalesce", "when", "min_horizontal"])
+def test_categories_of_two_columns_meet_as_text(op: str) -> None:
+    """Each numbers its categories for itself."""
+    known = {name: domain_of_dtype(DType("Categorical")) for name in "xy"}
+    known["b"] = domain_of_dtype(DType("Boolean"))
+    operands = [Column("b"), X, Column("y")] if op == "when" else [X, Column("y")]
+    if op == "min_horizontal":
+        with pytest.raises(UnsupportedOperation, match="order"):
+            fold.domain(call(op, *operands), known)
+    else:
+        assert fold.domain(call(op, *operands), known).dtype == STRING

@@ -106,6 +106,19 @@ def test_refusals(tree: Tree, dtype: DType) -> None:
     assert isinstance(refusal(tree, x=dtype), DPFrameError)
 
 
+def test_slices_are_taken_anywhere_within_32_bits() -> None:
+    for offset, length in ((0, 2), (100, 5), (-100, None), (1 - 2**31, 2**31 - 1), (2**31 - 1, 0)):
+        tree = call("list_slice", X, offset=offset, length=length)
+        found = evaluate(tree, pl.DataFrame({"x": INTEGERS})).to_list()
+        for items, some in zip(INTEGERS.to_list(), found, strict=True):
+            start = offset if offset >= 0 or items is None else len(items) + offset
+            end = 2**40 if length is None else max(0, start + length)
+            assert some == (None if items is None else items[max(0, start) : end])
+    for offset, length in ((-(2**31), None), (0, 2**31), (0, -1)):
+        tree = call("list_slice", X, offset=offset, length=length)
+        assert isinstance(refusal(tree, x=list_type(INT64)), DPFrameError)
+
+
 def test_null_elements_only() -> None:
     column: Any = pl.Series("x", [[None], [], None], dtype=pl.List(pl.Null))
     frame = pl.DataFrame({"x": column})

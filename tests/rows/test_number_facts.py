@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -10,7 +11,7 @@ import polars as pl
 import pytest
 
 from dpframe.core.domain import Domain
-from dpframe.core.dtypes import FLOAT64, INT64
+from dpframe.core.dtypes import FLOAT64, INT64, DType
 from dpframe.core.interval import interval
 from dpframe.core.tree import Call, Column, Tree, call
 from dpframe.errors import DPFrameError, UnsupportedOperation
@@ -53,8 +54,13 @@ def columns(pools: dict[str, list[Any]]) -> pl.DataFrame:
 
 
 def check(frame: pl.DataFrame, trees: list[Tree]) -> None:
-    """Nothing that comes out contradicts what is inferred from the columns' least and largest."""
-    known = tight_columns(frame)
+    """Nothing that comes out contradicts what is inferred from the columns' least and largest,
+    and from there being no null.
+    """
+    known = {
+        name: replace(found, nullable=bool(frame[name].null_count()))
+        for name, found in tight_columns(frame).items()
+    }
     made = [expression(str(tree), tree, known) for tree in trees]
     for checked, found in zip(made, run(frame, made), strict=True):
         for value in values(found):
@@ -66,6 +72,18 @@ def check(frame: pl.DataFrame, trees: list[Tree]) -> None:
 def test_powers(pools: dict[str, list[Any]]) -> None:
     powers = [call("pow", Column(name), constant(p)) for name, p in product(pools, POWERS)]
     check(columns(pools), [*powers])
+
+
+@pytest.mark.parametrize("pools", [FLOATS, WHOLE], ids=["floats", "whole"])
+def test_powers_of_columns(pools: dict[str, list[Any]]) -> None:
+    frame = columns(pools)
+    check(frame, [call("pow", Column(a), Column(b)) for a, b in product(pools, pools)])
+
+
+def test_unsigned_numbers_that_are_claimed_to_be_negative_may_be_any() -> None:
+    claimed = Domain(DType("UInt8"), nullable=False, interval=interval(-5, -1))
+    for op in ("abs", "neg", "sign"):
+        assert domain(call(op, X), {"x": claimed}).dtype == INT64
 
 
 def test_a_new_value_may_be_nan() -> None:

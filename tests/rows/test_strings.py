@@ -160,8 +160,12 @@ def test_patterns_that_do_not_compile_are_refused(pattern: str) -> None:
         call("str_contains", X, pattern=pattern, literal=False),
         call("str_extract", X, pattern=pattern, group=0),
         call("str_replace", X, pattern=pattern, value="$0", literal=False, n=-1),
+        call("str_find", X, pattern=pattern, literal=False),
+        call("str_count_matches", X, pattern=pattern, literal=False),
     ):
         assert isinstance(refusal(tree, x=STRING), InvalidBounds)
+    for op in ("str_contains", "str_find", "str_count_matches"):
+        assert_as_reference(op, COLUMN, pattern=pattern, literal=True)
 
 
 def test_groups_that_do_not_exist_are_refused() -> None:
