@@ -118,8 +118,9 @@ class ListSlice(RowOperation):
         return as_list(args[0], domains[0]).list.slice(offset, length)
 
     def words(self, args: Sequence[str], options: Options) -> str:
-        offset, length = options["offset"], options.get("length")
-        return f"{args[0]}.list.slice({offset}{'' if length is None else f', {length}'})"
+        length = options.get("length")
+        count = "" if length is None else f", {length!r}"
+        return f"{args[0]}.list.slice({options['offset']!r}{count})"
 
 
 def _slice(options: Options) -> tuple[int, int | None]:

@@ -13,6 +13,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.cli.main import main
+from dpframe.parse import reader
 from dpframe.parse.reader import read
 from dpframe.parse.size import (
     MAX_DEPTH,
@@ -178,3 +179,13 @@ def test_lists_in_sql_may_be_long() -> None:
     require_short_sql(f"x in ({numbers}, 1.5)")  # which Polars 1.32 does not read
     with pytest.raises(dp.UnsupportedOperation, match="words"):
         require_short_sql("x in (" + ", ".join(["y"] * (MAX_SQL + 1)) + ")")
+
+
+def test_wide_expressions_have_as_many_nodes_as_are_allowed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reader, "MAX_NODES", 100)
+    assert read(pl.sum_horizontal([X] * 90), SCHEMA)
+    with pytest.raises(dp.DPFrameError, match="parts"):
+        read(pl.sum_horizontal([X] * 110), SCHEMA)
+    assert len(read(pl.sum_horizontal([X] * 90), SCHEMA)) == 1  # each is counted for itself

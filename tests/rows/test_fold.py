@@ -9,7 +9,7 @@ import pytest
 
 from dpframe.core.domain import domain_of_dtype
 from dpframe.core.dtypes import INT64, STRING, DType
-from dpframe.core.tree import Column, call
+from dpframe.core.tree import Column, Literal, call
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows import fold
 from dpframe.rows.fold import operation
@@ -44,3 +44,12 @@ def test_categories_of_two_columns_meet_as_text(op: str) -> None:
             fold.domain(call(op, *operands), known)
     else:
         assert fold.domain(call(op, *operands), known).dtype == STRING
+
+
+def test_a_flag_beside_whole_numbers_is_one_of_them() -> None:
+    known = {"x": domain_of_dtype(DType("Int8"))}
+    for value in (True, False):
+        tree = call("coalesce", X, Literal(value, DType("Boolean")))
+        assert fold.domain(tree, known).dtype == INT64
+    assert fold.domain(call("coalesce", X, Literal(1, INT64)), known).dtype == DType("Int8")
+    assert fold.domain(call("coalesce", X, Literal(300, INT64)), known).dtype == INT64

@@ -165,3 +165,34 @@ def test_whole_constants_have_the_first_type_that_holds_them() -> None:
 def test_logarithms_have_finite_bases_above_zero(base: float) -> None:
     with pytest.raises(DPFrameError, match="base"):
         domain(call("log", X, base=base), {"x": Domain(FLOAT64)})
+
+
+def test_powers_of_columns_are_those_of_each_row() -> None:
+    frame = pl.DataFrame({"a": [2, 3, 4, 5], "b": [3, 1, 2, 4], "x": [0.5, 2.0, 3.0, 4.0]})
+    known = {name: replace(d, nullable=False) for name, d in tight_columns(frame).items()}
+    for one, other in product("abx", "abx"):
+        tree = call("pow", Column(one), Column(other))
+        (found,) = run(frame, [expression(str(tree), tree, known)])
+        pairs = zip(frame[one], frame[other], strict=True)
+        assert found.to_list() == pytest.approx([float(a) ** float(b) for a, b in pairs], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "op", ["floor", "ceil", "abs", "sign", "neg", "sqrt", "cbrt", "exp", "log1p"]
+)
+@pytest.mark.parametrize("pools", [FLOATS, WHOLE], ids=["floats", "whole"])
+def test_functions_of_one_number(pools: dict[str, list[Any]], op: str) -> None:
+    check(columns(pools), [call(op, Column(name)) for name in pools])
+
+
+@pytest.mark.parametrize("decimals", [0, 1, 2])
+def test_rounding(decimals: int) -> None:
+    trees = [call("round", Column(name), decimals=decimals) for name in FLOATS]
+    check(columns(FLOATS), list(trees))
+
+
+def test_inverses_are_known_where_nothing_overflows_on_the_way() -> None:
+    for op in ("arcsinh", "arccosh"):
+        for most, known in ((1, True), (10**6, True), (10**305, False)):
+            reals = Domain(FLOAT64, nullable=False, interval=interval(1, most))
+            assert (domain(call(op, X), {"x": reals}).interval.hi is not None) == known, (op, most)

@@ -12,7 +12,7 @@ import pytest
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import DATE, INT64, STRING, TIME, DType, datetime_type, duration_type
 from dpframe.core.interval import EVERYTHING, Interval, interval
-from dpframe.core.tree import Call, call
+from dpframe.core.tree import Call, Literal, call
 from dpframe.errors import DPFrameError, InvalidBounds
 from dpframe.rows import fold
 from tests.rows.running import X, evaluate, refusal
@@ -245,3 +245,29 @@ def test_moves_of_local_time_stay_inside_where_clocks_are_set_back(
             found = infer(call(op, X, **options), known(dtype, lo, hi)).interval
             inside = results.filter(pl.col("x").is_between(lo, hi))["y"]
             assert all(found.contains(Fraction(value)) for value in (inside.min(), inside.max()))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "added", "subtracted"),
+    [
+        (duration_type("ms"), duration_type("ms"), duration_type("ms")),
+        (datetime_type("ms"), datetime_type("ms"), datetime_type("ms")),
+        (DATE, DATE, DATE),
+        (TIME, None, duration_type("ns")),
+    ],
+    ids=str,
+)
+def test_a_null_has_the_type_that_makes_a_sum(
+    dtype: DType, added: DType | None, subtracted: DType
+) -> None:
+    null, facts = Literal(None, DType("Null")), {"x": Domain(dtype, nullable=False)}
+    assert infer(call("sub", X, null), facts).dtype == subtracted
+    if added is None:
+        assert isinstance(refusal(call("add", X, null), x=dtype), DPFrameError)
+    else:
+        assert infer(call("add", X, null), facts).dtype == added
+        assert infer(call("add", null, X), facts).dtype == added
+    if dtype in (TIME, subtracted) and dtype.name != "Date" and dtype.name != "Datetime":
+        assert infer(call("sub", null, X), facts).dtype == subtracted
+    else:
+        assert isinstance(refusal(call("sub", null, X), x=dtype), DPFrameError)
