@@ -15,6 +15,7 @@ import pytest
 import dpframe as dp
 from dpframe.aggregates.joint_noise import Independent
 from dpframe.aggregates.mean import _down, _up
+from dpframe.aggregates.mean_interval import _fieller
 from dpframe.aggregates.ratio_interval import ratio_ends, sum_reach
 from dpframe.mechanisms import DiscreteGaussian, DiscreteLaplace
 from tests.aggregates.cases import KINDS, Case, Data, Floats
@@ -130,6 +131,27 @@ def test_empty_groups_have_intervals() -> None:
         assert high[0] - low[0] < high[1] - low[1]
     assert found["r_low"][0] is not None
     assert found["r_low"][1] is None or found["r_low"][1] <= found["r_high"][1]
+
+
+def test_means_are_those_that_noise_of_their_cell_explains() -> None:
+    """All m with |total - m count| <= q of their cell, among many; counts of 0 and below too."""
+    knots, reach = np.linspace(-2.0, 2.0, 5), np.array([3.0, 1.0, 1.0, 3.0])
+    tried = np.linspace(-2.0, 2.0, 4001)
+    q = np.maximum(
+        reach[np.clip(np.searchsorted(knots, tried, "left") - 1, 0, 3)],
+        reach[np.clip(np.searchsorted(knots, tried, "right") - 1, 0, 3)],
+    )
+    pairs = [(t, n) for t in np.arange(-5.0, 5.5, 0.5) for n in (-3.0, -1.0, 0.0, 1.0, 2.0, 40.0)]
+    total, count = np.array(pairs).T
+    low, high = _fieller(total, count, knots, reach)
+    for t, n, least, most in zip(total, count, low, high, strict=True):
+        held = tried[np.abs(t - tried * n) <= q]
+        assert np.isnan(least) == np.isnan(most)
+        if held.size:
+            assert least == pytest.approx(held.min(), abs=1.1e-3)
+            assert most == pytest.approx(held.max(), abs=1.1e-3)
+        else:
+            assert np.isnan(least) or most - least < 1.1e-3
 
 
 def test_ends_are_rounded_outwards() -> None:

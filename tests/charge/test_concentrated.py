@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -11,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.accounting.zcdp import epsilon_of_rho, log_delta_zcdp
+from dpframe.accounting import zcdp
+from dpframe.accounting.zcdp import epsilon_of_rho, largest_rho, log_delta_zcdp
 from dpframe.charge import accuracy_within, counted, rho_within, spend_within
 
 LEFT = dp.ZCDP("0.01")
@@ -28,6 +30,18 @@ def test_rho_implies_the_budget_and_hardly_any_more_does(epsilon: Fraction, digi
     assert epsilon_of_rho(rho, delta) <= float(epsilon) + 1e-10 * (1 + float(epsilon))
     assert epsilon_of_rho(rho * Fraction(10001, 10000), delta) > float(epsilon)
     assert least_epsilon(rho, digits) <= mpmath.mpf(epsilon.numerator) / epsilon.denominator
+
+
+@pytest.mark.parametrize(("epsilon", "digits"), [("0.01", 8), ("1", 6), ("7/3", 30), ("40", 12)])
+def test_rho_is_too_small_by_a_hair_before_it_is_rounded(
+    epsilon: str, digits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zcdp, "_BITS", 200)
+    price, log_delta = Fraction(epsilon), math.nextafter(-digits * math.log(10), -math.inf)
+    rho = largest_rho(price, log_delta)
+    exact = mpmath.mpf(price.numerator) / price.denominator
+    assert least_epsilon(rho, digits) <= exact
+    assert least_epsilon(rho * (1 + Fraction(1, 10**9)), digits) > exact
 
 
 def least_epsilon(rho: Fraction, digits: int) -> mpmath.mpf:
