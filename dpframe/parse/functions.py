@@ -94,7 +94,7 @@ def _as_day(value: date) -> date:
 
 def _is_in(operands: Sequence[Operand], params: Any) -> Tree:
     source, given = operands
-    nulls_equal = bool(params["nulls_equal"]) if isinstance(params, Mapping) else False
+    nulls_equal = bool(params["nulls_equal"])
     if not isinstance(given, Values):
         return _is_in_list(source, given, nulls_equal)
     return make("is_in", source, values=_as_set(given.values), nulls_equal=nulls_equal)

@@ -14,7 +14,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import dpframe as dp
+from dpframe.core.domain import columns, domain_of_dtype
+from dpframe.core.dtypes import INT64
+from dpframe.core.tree import Column, Named
 from dpframe.core.units import Rows
+from dpframe.frames.facts import FrameFacts
 from dpframe.frames.part import Part
 from tests.laws.frames import frames
 from tests.laws.neighbours import UNITS, Pair, exact_tables, neighbours, query_of, tables_of
@@ -163,3 +167,13 @@ def test_no_part_is_looked_for_in_the_wrong_half(by: pl.Expr) -> None:
         wanted = [shuffled.filter(by == key).height for key in parts]
         assert sum(sizes) == frame.height
         assert sizes == wanted
+
+
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+def test_what_was_computed_is_never_taken_for_sorted(engine: Any) -> None:
+    """Where a step marked a column so that is not."""
+    frame = pl.DataFrame({"a": [3, 1, 2] * 50}).with_columns(pl.col("a").set_sorted())
+    facts = FrameFacts(columns({"a": domain_of_dtype(INT64)}), Rows())
+    for key in (1, 2, 3):
+        part = Part((Named("a", Column("a")),), (key,), computed=True)
+        assert part.lower(frame.lazy(), facts, pl, salt=0).collect(engine=engine).height == 50

@@ -171,3 +171,11 @@ def test_columns_may_be_named_twice(by: str) -> None:
     people = dp.Session(epsilon=9).protect(rows, "u")
     limited = eval(f"people.limit_rows(1, by={by}).limit_rows(3)", {"people": people})
     assert limited.dp_count().collect(epsilon=1).columns == ["len"]
+
+
+@pytest.mark.parametrize("other", [None, 2])
+def test_two_individuals_with_a_row_each_keep_both(other: int | None) -> None:
+    """Also where they alone share bits, and one of them has no name."""
+    frame = pl.DataFrame({"u": [1, other], "x": [7, 8]})
+    for salt in range(16):
+        assert kept(first_sorted, frame, 1, ["u"], salt, bits=1).total() == 2

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing.process
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -213,3 +215,12 @@ def test_whoever_waits_in_vain_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(dp.EngineError, match="spawn"):
         forked.require_threads()
     assert forked._Threads.work is False
+
+
+@pytest.mark.parametrize(("parent", "known"), [(None, True), (object(), None)], ids=["not", "is"])
+def test_a_process_that_may_have_been_forked_before_is_found_out(
+    parent: object, known: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(multiprocessing.process, "parent_process", lambda: parent)
+    monkeypatch.setattr(os, "register_at_fork", lambda **_: None)
+    assert runpy.run_path(forked.__file__)["_Threads"].work is known

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import polars as pl
@@ -12,6 +13,7 @@ from dpframe.core.dtypes import INT64, STRING, DType
 from dpframe.core.tree import Column, Literal, call
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows import fold
+from dpframe.rows.constants import constant
 from dpframe.rows.fold import operation
 from tests.rows.running import X
 
@@ -53,3 +55,11 @@ def test_a_flag_beside_whole_numbers_is_one_of_them() -> None:
         assert fold.domain(tree, known).dtype == INT64
     assert fold.domain(call("coalesce", X, Literal(1, INT64)), known).dtype == DType("Int8")
     assert fold.domain(call("coalesce", X, Literal(300, INT64)), known).dtype == INT64
+
+
+@pytest.mark.parametrize(
+    "text", ["9" * 38, "-" + "9" * 38, "0." + "1" * 38, "1" * 19 + "." + "2" * 19]
+)
+def test_constants_of_38_digits_are_exact(text: str) -> None:
+    made = constant(Decimal(text))
+    assert pl.select(fold.lower(made, {})).item() == Decimal(text)

@@ -15,6 +15,7 @@ from dpframe.core.dtypes import FLOAT64, INT64, DType
 from dpframe.core.interval import interval
 from dpframe.core.tree import Call, Column, Tree, call
 from dpframe.errors import DPFrameError, UnsupportedOperation
+from dpframe.parse.reader import read
 from dpframe.rows.constants import constant
 from dpframe.rows.fold import domain
 from dpframe.rows.operands import INT128
@@ -196,3 +197,21 @@ def test_inverses_are_known_where_nothing_overflows_on_the_way() -> None:
         for most, known in ((1, True), (10**6, True), (10**305, False)):
             reals = Domain(FLOAT64, nullable=False, interval=interval(1, most))
             assert (domain(call(op, X), {"x": reals}).interval.hi is not None) == known, (op, most)
+
+
+def test_bounds_that_are_missing_do_not_clip() -> None:
+    frame = pl.DataFrame(
+        {
+            "x": [0, 10, 0, 10, 4],
+            "lo": [5, 6, None, 5, 5],
+            "hi": [7, None, 8, 7, 7],
+            "l": [5, 6, 6, 5, 5],
+            "h": [7, 7, 8, 7, 7],
+            "f": [5.5, math.nan, 6.5, 5.0, 6.0],
+        }
+    )
+    x = pl.col("x")
+    made = [x.clip(lo, hi) for lo in ("lo", "l", "f", None) for hi in ("hi", "h", "f", None)]
+    trees = [named.tree for e in made for named in read(e, dict(frame.schema))]
+    assert len(trees) == 16
+    check(frame, trees)

@@ -19,6 +19,7 @@ import dpframe as dp
 from dpframe.lower.text import TextFiles, text_files
 from dpframe.lower.text import lines as lines_module
 from dpframe.lower.text.lines import LONGEST, lines_of
+from dpframe.lower.text.names import dtype_of
 from tests.api.exactly import ENOUGH, exactly
 
 SCHEMA: dict[str, Any] = {
@@ -467,3 +468,11 @@ def test_reviewers_are_warned_of_scanned_text(
     assert bool(found) == warned
     assert ("scanned from a text file" in plan.explain()) == warned
     assert all(w.startswith("people: ") for w in found)
+
+
+def test_decimals_have_from_1_to_38_digits() -> None:
+    for digits, scale in ((1, 0), (1, 1), (38, 38), (38, 0)):
+        assert dtype_of("x", f"Decimal({digits}, {scale})") == pl.Decimal(digits, scale)
+    for digits, scale in ((0, 0), (39, 0), (2, 3)):
+        with pytest.raises(dp.UnsupportedOperation, match="no type"):
+            dtype_of("x", f"Decimal({digits}, {scale})")
