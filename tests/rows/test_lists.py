@@ -16,7 +16,7 @@ from dpframe.core.tree import Column, Literal, Tree, call
 from dpframe.errors import DPFrameError
 from dpframe.rows import fold
 from tests.laws.reference_text_time import REFERENCES
-from tests.rows.running import X, assert_as_reference, evaluate, refusal
+from tests.rows.running import X, assert_as_reference, evaluate, facts, refusal
 
 NAN = float("nan")
 INTEGERS = pl.Series("x", [[1, None], [], None, [2], [1, 2, 3], [None]], dtype=pl.List(pl.Int64))
@@ -123,3 +123,24 @@ def test_null_elements_only() -> None:
     column: Any = pl.Series("x", [[None], [], None], dtype=pl.List(pl.Null))
     frame = pl.DataFrame({"x": column})
     assert evaluate(call("list_len", X), frame).to_list() == [1, 0, None]
+
+
+@pytest.mark.parametrize("dtype", [pl.Int64, pl.Float64], ids=str)
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+def test_items_are_found_in_columns_of_several_pieces(dtype: Any, engine: Any) -> None:
+    """Older versions of Polars take some lists for others there."""
+    lists: list[Any] = [[1, None], None, [2], [], [3, 1], [None]]
+    items = [1, 2, None, 1, 1, None]
+    for cut in range(1, 6):
+        parts = [pl.Series("x", part, pl.List(dtype)) for part in (lists[:cut], lists[cut:])]
+        column = pl.concat(parts, rechunk=False)
+        frame = pl.DataFrame({"x": column, "y": pl.Series(items, dtype=dtype)})
+        for item in (1, 2, None, X):
+            tree = call("list_contains", X, Column("y") if item is X else Literal(item, INT64))
+            lowered = fold.lower(tree, facts(frame)).alias("found")
+            found = frame.lazy().select(lowered).collect(engine=engine)["found"]
+            wanted = [
+                None if one is None else (other if item is X else item) in one
+                for one, other in zip(lists, items, strict=True)
+            ]
+            assert found.to_list() == wanted, (cut, item)
