@@ -11,7 +11,7 @@ import pytest
 
 from dpframe.samplers import cells as module
 from dpframe.samplers import discrete_gaussian, discrete_laplace
-from dpframe.samplers.cells import MAX_SCALE, MIN_SCALE, Cells, _gaussian, _laplace, wrap
+from dpframe.samplers.cells import Cells, _gaussian, _laplace, wrap
 
 from .scripted import Script
 
@@ -202,8 +202,8 @@ def test_values_wrap_and_never_saturate() -> None:
 @pytest.mark.parametrize(
     ("draw", "least", "most"),
     [
-        (discrete_laplace, MIN_SCALE, MAX_SCALE),
-        (discrete_gaussian, MIN_SCALE**2, MAX_SCALE**2),
+        (discrete_laplace, Fraction(1, 2**10), Fraction(2**56)),
+        (discrete_gaussian, Fraction(1, 2**20), Fraction(2**112)),
     ],
 )
 def test_range_of_parameters(draw, least: Fraction, most: Fraction) -> None:  # type: ignore[no-untyped-def]

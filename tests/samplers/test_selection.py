@@ -99,6 +99,8 @@ def test_what_cannot_be_selected_from_is_refused(select) -> None:  # type: ignor
     for scale in (Fraction(1, 1025), Fraction((1 << 62) + 1)):
         with pytest.raises(ValueError, match="range"):
             select(int64(1, 2), scale)
+    for scale in (Fraction(1, 1024), Fraction(1 << 62)):
+        assert select(int64(1, 1 << 40), scale) in (0, 1)
 
 
 def _agrees(counts: np.ndarray, law: list[float]) -> None:
