@@ -211,6 +211,39 @@ def test_several_laplaces(e: str, count: int) -> None:
         assert true * (1 - mp.mpf(10) ** -12) <= found <= true * (1 + mp.mpf(10) ** -5)
 
 
+def test_choices_beside_continuous_noise_cost_more_than_either() -> None:
+    chosen: list[AnyEvent] = [a.ExponentialEvent("0.3")] * 5
+    noise: list[AnyEvent] = [a.GaussianEvent(5)]
+    apart = [a.PrivacyLossAccountant(events) for events in (chosen, noise)]
+    for events in (chosen + noise, noise + chosen):
+        both = a.PrivacyLossAccountant(events)
+        assert both.epsilon(1e-6) > max(one.epsilon(1e-6) for one in apart) * 1.1
+        assert both.delta(1.0) > max(one.delta(1.0) for one in apart) * 1.1
+
+
+@pytest.mark.parametrize("sigma", [Fraction(1, 2), Fraction(3)])
+@pytest.mark.parametrize("loss", [Fraction(1, 10), Fraction(1)])
+def test_continuous_noise_beside_responses(sigma: Fraction, loss: Fraction) -> None:
+    """Given what the responses tell, the noise has the rest of epsilon to tell."""
+    noise, response = a.GaussianEvent(sigma), a.RandomizedResponseEvent(loss)
+    shift = 2 / exact.real(sigma)
+
+    def true(epsilon: float) -> Any:
+        return mp.fsum(
+            p * exact.gaussian_delta(shift, exact.real(epsilon) - mp.log(p / q))
+            for p, q in exact.response(loss, 2)
+        )
+
+    for events in ([noise] * 4 + [response], [response] + [noise] * 4):
+        accountant = a.PrivacyLossAccountant(events)
+        delta = accountant.delta(0.7)
+        assert true(0.7) * (1 - TINY) <= delta
+        assert delta <= true(0.7) * (1 + mp.mpf(10) ** -4) + mp.mpf(10) ** -15
+        epsilon = accountant.epsilon(1e-5)
+        assert true(epsilon) <= exact.real(1e-5)
+        assert true(epsilon * 0.999 - 1e-4) > exact.real(1e-5)
+
+
 @pytest.mark.parametrize("scale", ["3", "7000/3", "1e6", "9999999"])
 @pytest.mark.parametrize("steps", [257, 1000, 10**6 + 1])
 def test_many_steps_of_laplace_noise_are_continuous_ones_rounded_up(scale: str, steps: int) -> None:
