@@ -62,3 +62,15 @@ def test_a_log_that_cannot_be_written_changes_nothing(
 ) -> None:
     monkeypatch.setenv("DPFRAME_ENGINE_LOG", str(tmp_path / "no" / "folder.log"))
     run()
+
+
+@pytest.mark.parametrize("name", ["SQLQueryContextLogger", "DataFrameQueryContextLogger"])
+def test_what_pyspark_logs_of_a_query_is_withheld_and_nothing_else(name: str) -> None:
+    logs = pytest.importorskip("pyspark.logger")
+    spark = pytest.importorskip("dpframe.lower.engines.spark_engine")
+    logger = logs.PySparkLogger.getLogger(name)
+    record = logging.LogRecord(name, logging.ERROR, "x.py", 1, SECRET, None, None)
+    assert logger.filter(record)
+    with spark._withheld():
+        assert not logger.filter(record)
+    assert logger.filter(record)
