@@ -88,9 +88,10 @@ def test_no_bound_is_below_the_exact_composition(drawn: list[AnyEvent]) -> None:
         (a.DiscreteGaussianEvent(2), exact.discrete_gaussian(Fraction(2), 24), 4),
         (a.DiscreteGaussianEvent(Fraction(1, 3)), exact.discrete_gaussian(Fraction(1, 3), 6), 6),
         (a.RandomizedResponseEvent("0.3", 4), exact.response(Fraction(3, 10), 4), 10),
+        (a.RandomizedResponseEvent("0.5", 3), exact.response(Fraction(1, 2), 3), 8),
         (a.ApproxEvent("0.3", "1e-9"), exact.approx(Fraction(3, 10), Fraction(1, 10**9)), 5),
     ],
-    ids=["laplace", "laplace 3", "gaussian", "small gaussian", "response", "approx"],
+    ids=["laplace", "laplace 3", "gaussian", "small gaussian", "response", "response 3", "approx"],
 )
 def test_the_privacy_loss_distribution_of_discrete_noise_is_exact(
     event: AnyEvent, pair: exact.Pair, count: int
