@@ -8,6 +8,8 @@ from itertools import product
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dpframe.errors import InvalidBounds, InvalidBudget
 from dpframe.mechanisms import Exponential, PermuteAndFlip
@@ -159,3 +161,12 @@ def test_limits(kind) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(ValueError, match="NoNoise"):
         kind.for_pure(Fraction(0), one)
     assert hash(kind(one)) == hash(kind(Fraction(1)))
+
+
+@given(
+    st.fractions("1/1000", 10**6, max_denominator=1000),
+    st.fractions("1/10000", 100, max_denominator=10000),
+)
+def test_the_sharpest_exponential_choice_costs_just_its_rho(wide: Fraction, rho: Fraction) -> None:
+    found = Exponential.for_zcdp(wide, rho).rho(wide)
+    assert rho * (1 - Fraction(1, 2**60)) <= found <= rho
