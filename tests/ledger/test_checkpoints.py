@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import dpframe as dp
-from dpframe.ledger import checkpoints, places, transactions
+from dpframe.ledger import checkpoints, places, report, transactions
 from dpframe.ledger.budgets import close, grant
 from dpframe.ledger.chain import Account, Chain
 from dpframe.ledger.checkpoints import state_of
@@ -404,3 +404,13 @@ def test_a_running_process_notices_another_history_before_a_checkpoint(place: Pl
         with pytest.raises(dp.LedgerError, match="does not verify"):
             ledger.charge(TENTH, "f", UNIT)
     assert opened(place, BUDGET).spent == TENTH  # only a key prevents that
+
+
+def test_what_people_read_has_every_charge(place: Place, key: str | None) -> None:
+    """A new process begins at a checkpoint, and lists all that came before it too."""
+    used(place, key)
+    shown = [line for line in report.show(store_at(place, key), None) if "  plan " in line]
+    charges = [line for line in shown if "  approved  " not in line]
+    kept = report.record(store_at(place, key), None).values()
+    listed = [charge for budget in kept if budget["opened"] for charge in budget["charges"]]
+    assert len(charges) == len(listed) == 40 + 3  # of each round, and of approved runs

@@ -68,3 +68,19 @@ def test_a_commit_waits_for_those_who_read(tmp_path: Path) -> None:
         later.join()
         reader.close()
     assert opened(path).spent == dp.PureDP("0.2")
+
+
+def test_a_charge_waits_for_another_writer(tmp_path: Path) -> None:
+    """Such as somebody who compacts the file, and knows nothing of the ledger's own lock."""
+    path = tmp_path / "budget.db"
+    ledger = opened(path)
+    writer = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+    writer.execute("BEGIN IMMEDIATE")
+    later = threading.Timer(0.3, writer.execute, ["ROLLBACK"])
+    later.start()
+    try:
+        ledger.charge(TENTH, "f")
+    finally:
+        later.join()
+        writer.close()
+    assert opened(path).spent == TENTH
