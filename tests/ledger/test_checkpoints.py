@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import dpframe as dp
-from dpframe.ledger import checkpoints, places, report, transactions
+from dpframe.ledger import checkpoints, places, report, tables, transactions
 from dpframe.ledger.budgets import close, grant
 from dpframe.ledger.chain import Account, Chain
 from dpframe.ledger.checkpoints import state_of
@@ -37,6 +37,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transactions, "EVERY", EVERY)
     monkeypatch.setattr(transactions, "LISTED", EVERY)
     monkeypatch.setattr(transactions, "STEP", 7)
+    monkeypatch.setattr(tables, "STEP", 7)
     monkeypatch.setattr(transactions, "SHORT", 5)
 
 
@@ -414,3 +415,16 @@ def test_what_people_read_has_every_charge(place: Place, key: str | None) -> Non
     kept = report.record(store_at(place, key), None).values()
     listed = [charge for budget in kept if budget["opened"] for charge in budget["charges"]]
     assert len(charges) == len(listed) == 40 + 3  # of each round, and of approved runs
+
+
+def test_who_uses_a_ledger_reads_on_in_steps(place: Place, key: str | None) -> None:
+    """However much others added to it."""
+    used(place, key)
+    mine, other = opened(place, BUDGET, name="plain", key=key), opened(place, name="new", key=key)
+    spent = mine.spent
+    for n in range(4 * tables.STEP):
+        other.charge(dp.PureDP(Fraction(1, 100)), f"{n % 10}" * 64, UNIT)
+    mine.charge(TENTH, "f" * 64, UNIT)
+    assert mine.spent == spent + TENTH
+    assert opened(place, name="new", key=key).spent == other.spent == dp.PureDP(Fraction(28, 100))
+    verify(place, key)
