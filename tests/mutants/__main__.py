@@ -59,32 +59,42 @@ def main() -> int:
     parser.add_argument("--deeper", action="store_true", help="try earlier survivors again")
     parser.add_argument("--again", action="store_true", help="measure anew which tests run what")
     parser.add_argument("--names", type=Path, help="a file of mutants, to plant these only")
-    parser.add_argument("--tests", nargs="+", help="against these paths, with --names")
+    parser.add_argument("--tests", nargs="+", help="with --names, against these paths")
     asked = parser.parse_args()
-    if asked.names:
-        return _plant(asked.names.read_text(encoding="utf-8").splitlines(), asked.tests)
+    named = [] if asked.names is None else _named(asked.names)
+    if named and asked.tests:
+        return _plant(named, asked.tests)
     if asked.again or not (FOLDER / "durations.xml").exists():
         measure(ROOT, FOLDER, asked.jobs)
     reached = read(ROOT, FOLDER)
     print("measured", summary(reached), flush=True)
-    drawn = _drawn(asked.number, asked.seed, asked.only)
+    drawn = named or _drawn(asked.number, asked.seed, asked.only)
     return _report(_judged(drawn, reached, asked))
 
 
-def _plant(names: Sequence[str], tests: Sequence[str]) -> int:
-    """Plant the mutants of these names in turn, and see whether these tests notice them."""
-    wanted = [name.strip() for name in names if name.strip()]
-    files = dict.fromkeys(ROOT / name.split(" ")[0] for name in wanted)
-    found = {mutant.name: mutant for path in files for mutant in mutants_of(path, ROOT)}
+def _named(file: Path) -> list[Mutant]:
+    """The mutants that a file names, one on each line; those that exist no more are said."""
+    wanted = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
+    files = dict.fromkeys(ROOT / name.split(" ")[0] for name in wanted if name)
+    there = [path for path in files if path.exists()]
+    found = {mutant.name: mutant for path in there for mutant in mutants_of(path, ROOT)}
+    for name in wanted:
+        if name and name not in found:
+            print("gone    ", name, flush=True)
+    return [found[name] for name in wanted if name in found]
+
+
+def _plant(wanted: Sequence[Mutant], tests: Sequence[str]) -> int:
+    """Plant these mutants in turn, and see whether these tests notice them."""
     bench = _Bench(_copy(FOLDER / f"copy-{os.getpid()}"))
     survived = 0
     try:
         if bench.fails(tests, 120):
             raise SystemExit("the tests fail without any mistake")
-        for name in wanted:
-            with _planted(found[name], bench.copy):
+        for mutant in wanted:
+            with _planted(mutant, bench.copy):
                 killed = bench.fails(tests, 120)
-            print("killed  " if killed else "survived", name, flush=True)
+            print("killed  " if killed else "survived", mutant.name, flush=True)
             survived += not killed
     finally:
         shutil.rmtree(bench.copy)
@@ -120,7 +130,7 @@ def _files() -> Iterator[Path]:
 def _judged(drawn: Sequence[Mutant], reached: Reached, asked: argparse.Namespace) -> list[Verdict]:
     """All verdicts; those of an earlier run that was stopped are kept."""
     log = FOLDER / "verdicts.jsonl"
-    known = _known(log)
+    known = {} if asked.names else _known(log)
     if asked.deeper:
         known = {name: row for name, row in known.items() if row[0] == "killed"}
     benches: SimpleQueue[_Bench] = SimpleQueue()
