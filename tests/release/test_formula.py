@@ -67,6 +67,9 @@ def test_a_ratio_is_the_formula(formula: pl.Expr, x: int, y: int) -> None:
         A / 0,
         A.round(),
         pl.lit("x") + A.cast(str),
+        A.sqrt() + B,
+        B - A.sqrt(),
+        A.sqrt() / (B / A),
     ],
     ids=str,
 )
