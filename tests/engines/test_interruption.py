@@ -9,15 +9,17 @@ import sys
 import time
 from importlib.metadata import version
 from pathlib import Path
+from threading import Event
 
 import polars as pl
 import pytest
 
 import dpframe as dp
+from dpframe.lower.engines import duckdb_engine
 
 _ROOT = Path(__file__).parents[2]
 _SLOW = """
-import sys, threading
+import sys
 import polars as pl, dpframe as dp
 ledger, engine, ready = sys.argv[1:]
 session = dp.Session(epsilon=1, ledger=ledger)
@@ -42,7 +44,6 @@ except dp.EngineError:
 except KeyboardInterrupt:
     print("interrupted")
 if engine == "duckdb":  # the connection is free
-    assert not [t for t in threading.enumerate() if "duckdb" in t.name]
     rows = dp.Session(epsilon=1).protect(connection.sql("SELECT 1 AS x"), dp.Rows())
     rows.dp_count().collect(epsilon=0.25)
 """
@@ -75,6 +76,31 @@ def test_an_interrupted_run_keeps_its_charge(engine: str, tmp_path: Path) -> Non
     assert process.returncode == 0
     assert _statuses(ledger) == ["failed"]
     _runs_again(ledger, "failed")
+
+
+def test_a_query_that_missed_an_interruption_is_told_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever interrupts a query that has not begun yet is not heard."""
+    told: list[int] = []
+    stopped = Event()
+
+    class Interrupted(Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            if not told:
+                told.append(0)
+                raise KeyboardInterrupt
+            return super().wait(timeout)
+
+    def interrupt() -> None:
+        told.append(len(told))
+        if len(told) > 3:
+            stopped.set()
+
+    monkeypatch.setattr(duckdb_engine, "Event", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        duckdb_engine._waited(lambda: stopped.wait(60), interrupt)
+    assert stopped.is_set()
 
 
 def _skip_cross_joins(engine: str) -> None:

@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from glob import glob
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
+from time import monotonic
 from typing import Any
 from uuid import uuid4
 
@@ -228,21 +229,25 @@ def _waited(work: Callable[[], Any], interrupt: Callable[[], None]) -> Any:
     whoever waits here does. The query is stopped then, so that the connection can be used again.
     """
     done: list[tuple[bool, Any]] = []
+    ended = Event()  # an interrupted join takes the thread for ended in some versions of Python
 
     def run() -> None:
         try:
             done.append((True, work()))
         except BaseException as error:
             done.append((False, error))
+        finally:
+            ended.set()
 
-    thread = Thread(target=run, name="dpframe duckdb", daemon=True)
-    thread.start()
+    Thread(target=run, name="dpframe duckdb", daemon=True).start()
     try:
-        while thread.is_alive():
-            thread.join(0.1)
+        while not ended.wait(0.1):
+            pass
     except BaseException:
-        interrupt()
-        thread.join(_PATIENCE)
+        end = monotonic() + _PATIENCE
+        while not ended.is_set() and monotonic() < end:
+            interrupt()  # again: DuckDB forgets one that comes before a query has begun
+            ended.wait(0.1)
         raise
     ((succeeded, result),) = done
     if not succeeded:
