@@ -13,6 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import polars as pl
@@ -211,9 +212,16 @@ def test_whatever_uses_polars_is_refused_where_it_would_hang(
 def test_whoever_waits_in_vain_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forked._Threads, "work", None)
     monkeypatch.setattr(forked, "_PATIENCE", 0.0)
-    monkeypatch.setattr(pl, "LazyFrame", lambda _: time.sleep(60))
+    tried = Event()
+
+    def never(_: object) -> None:
+        tried.wait(60)
+        raise SystemExit  # ends the thread in silence
+
+    monkeypatch.setattr(pl, "LazyFrame", never)
     with pytest.raises(dp.EngineError, match="spawn"):
         forked.require_threads()
+    tried.set()
     assert forked._Threads.work is False
 
 
