@@ -178,6 +178,20 @@ def test_powers_of_columns_are_those_of_each_row() -> None:
         assert found.to_list() == pytest.approx([float(a) ** float(b) for a, b in pairs], rel=1e-12)
 
 
+def test_zero_has_no_sign_before_it_is_raised() -> None:
+    """One over it lies above, where the facts say so."""
+    frame = pl.DataFrame(
+        {"base": [0.0, -0.0, 0.0, -0.0, 0.0], "power": [-1.0, -3.0, 3.0, -2.0, 0.0]}
+    )
+    known = {
+        name: replace(d, nullable=False, nan=False) for name, d in tight_columns(frame).items()
+    }
+    tree = call("pow", Column("base"), Column("power"))
+    (found,) = run(frame, [expression(str(tree), tree, known)])
+    assert found.to_list() == [math.inf, math.inf, 0.0, math.inf, 1.0]
+    assert [contradiction(value, domain(tree, known)) for value in found.to_list()] == [None] * 5
+
+
 @pytest.mark.parametrize(
     "op", ["floor", "ceil", "abs", "sign", "neg", "sqrt", "cbrt", "exp", "log1p"]
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from dpframe.core.dtypes import STRING
 from dpframe.core.tree import Column, call
 from dpframe.errors import DPFrameError
 from dpframe.rows.fold import domain, lower
@@ -61,6 +62,7 @@ def test_a_format_has_a_length() -> None:
     columns = wide_columns(COLUMNS["date"].to_frame())
     with pytest.raises(DPFrameError, match="longer than"):
         domain(call("dt_to_string", Column("x"), format="x" * 257), columns)
+    assert domain(call("dt_to_string", Column("x"), format="x" * 256), columns).dtype == STRING
     with pytest.raises(DPFrameError, match="of a Duration"):
         domain(
             call("dt_to_string", Column("x"), format="iso"),
