@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import polars as pl
@@ -217,7 +218,7 @@ def batches(trees: Iterator[Tree], number: int) -> Iterator[list[Tree]]:
     """So many trees, some at a time."""
     left = number
     while left > 0:
-        batch = [tree for tree, _ in zip(trees, range(min(BATCH, left)), strict=False)]
+        batch = list(islice(trees, min(BATCH, left)))
         if not batch:
             return
         left -= len(batch)
