@@ -51,7 +51,8 @@ def _contradictions(plan: Plan) -> Iterator[str]:
     if len({*names}) != len(names):
         yield "outputs"
     for i, output in enumerate(plan.outputs):
-        if not all(0 <= number < len(plan.releases) for number in output.releases):
+        known = all(0 <= number < len(plan.releases) for number in output.releases)
+        if not (known and output.releases):
             yield f"outputs[{i}].releases"
     for i, release in enumerate(plan.releases):
         for what in _of_release(release):

@@ -76,6 +76,15 @@ def test_many_forged_documents_are_refused_or_shown(name: str) -> None:
     assert taken > 100
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_an_output_of_nothing_is_refused(name: str) -> None:
+    """It would have no error, or one of no release."""
+    found = json.loads(plan_of(name).to_json())
+    made = with_value(found, ("plan", "outputs", 0, "releases"), [])
+    with pytest.raises(dp.PlanMismatch, match="outputs"):
+        dp.Plan.from_json(json.dumps(with_digest(with_fingerprint(made))))
+
+
 @pytest.mark.parametrize("name", ["grouped", "found_groups", "responses", "noisy_max"])
 def test_a_contribution_of_nothing_is_refused_or_shown(name: str) -> None:
     """Spreads of zero rows, which other numbers are divided by."""
