@@ -75,9 +75,13 @@ def sql(place: Place, statement: str, *values: Any) -> list[tuple[Any, ...]]:
 
 
 def fresh(place: Place, number: int) -> Place:
-    """Another place of the same kind, with nothing in it."""
+    """Another place of the same kind, with nothing in it: a folder of its own, for ledgers look at
+    those beside them.
+    """
     if isinstance(place, Path):
-        return place.with_name(f"{number}.db")
+        folder = place.parent / f"{number}"
+        folder.mkdir()
+        return folder / place.name
     sql(place, "DROP SCHEMA IF EXISTS dpframe_ledger CASCADE")
     return place
 
