@@ -24,10 +24,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.aggregates.aggregate import Noisy
+from dpframe.aggregates.bound import Noisy
 from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.part import Additive, CellCounts, Part, Responses, Selection, Table
 from dpframe.aggregates.query import Query
+from dpframe.aggregates.request import Scope
 from dpframe.aggregates.spec import OutputSpec
 from dpframe.choose import (
     Asked,
@@ -146,8 +147,8 @@ def ask(
     `place` is where it will run, if that is known; its data are not needed.
     """
     require_threads()
-    taken = () if groups is None else groups.names
-    query = Query(relation, groups, read_outputs(specs, relation.facts.columns, taken))
+    outputs = read_outputs(specs, Scope(relation.facts, groups))
+    query = Query(relation, groups, outputs)
     parts = parts_of(query)  # refusals come when the query is built
     for use in parts:
         _require_room(use, query)

@@ -10,9 +10,11 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 
-from dpframe.aggregates.aggregate import Aggregate, Noisy, Use
+from dpframe.aggregates.aggregate import Aggregate
+from dpframe.aggregates.bound import BoundAggregate, Clamp, Noisy, Use
 from dpframe.aggregates.cells import CategoryCells
-from dpframe.aggregates.histogram import known_categories, listed_categories
+from dpframe.aggregates.count import Count, DistinctValues
+from dpframe.aggregates.histogram import known_categories, listed_categories, stored_as
 from dpframe.aggregates.impact import choice_impact
 from dpframe.aggregates.part import (
     CellCounts,
@@ -23,24 +25,26 @@ from dpframe.aggregates.part import (
 )
 from dpframe.aggregates.per_unit import is_per_unit
 from dpframe.aggregates.request import Request, Scope
+from dpframe.aggregates.shapes import BestGroups, OneChoice, Ranks, Shape, ranks
 from dpframe.aggregates.statistics import (
-    DistinctCount,
     DistinctIndividuals,
     GridSum,
     RowCount,
     Statistic,
-    ValueCount,
 )
+from dpframe.aggregates.sum import Sum, grid_sum
 from dpframe.aggregates.values import bounds_of, numeric_value, show_value
 from dpframe.core.exact import as_given
 from dpframe.core.grid import grid_for
 from dpframe.core.sensitivity import Contribution, ExactSensitivity, additive_sensitivity
 from dpframe.core.spread import Spread
-from dpframe.core.tree import Column, Literal, Tree, substitute
+from dpframe.core.tree import Column, Literal, substitute
 from dpframe.errors import InvalidBounds, MissingKeys, UnsupportedOperation
 from dpframe.frames.limits import once_in_each, rows_of_value
 from dpframe.rows.fold import domain, words
-from dpframe.rows.polars_dtypes import to_polars
+
+_SCORES = {scoring.kind: scoring for scoring in (Count(), Sum(), DistinctValues())}
+"""Aggregates that can score candidates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +209,48 @@ def _top(winners: int) -> str:
     return "the best" if winners == 1 else f"the {winners} best"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundArgmax(BoundAggregate):
+    """Winners, by their codes.
+
+    Parameters
+    ----------
+    winners
+        How many.
+    names
+        The candidates by code; None where they are groups.
+    looks
+        The shape of the result.
+    scored
+        What the score clamps.
+    """
+
+    winners: int
+    names: pl.Series | None
+    looks: Shape
+    scored: tuple[Clamp, ...]
+
+    @property
+    def shape(self) -> Shape:
+        return self.looks
+
+    @property
+    def clamps(self) -> tuple[Clamp, ...]:
+        return self.scored
+
+    @property
+    def note(self) -> str:
+        candidates = self.request.parameters.get("candidates")
+        out = "only the winner comes out, not its score"
+        if self.winners > 1:
+            out = f"only the {self.winners} winners come out, in order, not their scores"
+        return f"{out}; {_shown(candidates)}" if isinstance(candidates, pl.DataFrame) else out
+
+    def combine(self, values: Sequence[Noisy]) -> pl.Series:
+        codes = pl.Series(self.name, values[0].reshape(-1), dtype=pl.Int64)
+        return codes if self.names is None else self.names.gather(codes).alias(self.name)
+
+
 class Argmax(Aggregate):
     """The candidate with the highest score, chosen privately; only its identity comes out.
 
@@ -249,51 +295,44 @@ class Argmax(Aggregate):
         'pl.col("e").dp_argmax(score=pl.col("u8") * 2, k=2)',
     )
 
-    def uses(self, request: Request, scope: Scope) -> tuple[Use, ...]:
+    def bind(self, request: Request, scope: Scope) -> BoundArgmax:
         winners = int(request.parameters.get("k", 1))
+        part, names, shape = self._choice(request, scope, winners)
+        _check_winners(winners, part.candidates, request)
+        # each of several rounds has its part of the cost, and errs by so much more
+        use = Use(part, "argmax", choice_impact(part.candidates) * part.rounds**2)
+        return BoundArgmax(request, (use,), winners, names, shape, _score_clamps(request, scope))
+
+    def _choice(
+        self, request: Request, scope: Scope, winners: int
+    ) -> tuple[CategoryChoice | ScoredChoice, pl.Series | None, Shape]:
+        """The choice, the candidates in their order, unless they are groups, and the shape."""
+        shape = Ranks(ranks(winners)) if winners > 1 else OneChoice()
         candidates = request.parameters.get("candidates")
         if isinstance(candidates, pl.DataFrame):
             statistics = _candidate_scores(request, scope, candidates)
-            _check_winners(winners, len(statistics), request)
-            return _use(ScoredChoice(statistics, winners))
+            return ScoredChoice(statistics, winners), candidates.to_series(0), shape
         statistic = _score(request, scope)
         if request.parameters.get("best_group"):
-            assert scope.groups is not None
-            if scope.groups.discovered:
-                raise MissingKeys(
-                    "the best group is chosen among public keys, and nobody listed any",
-                    where=f"{scope.groups.words()}.dp_argmax()",
-                    remedy="list them: group_by(..., keys=[...])",
-                )
-            _check_winners(winners, scope.groups.size, request)
-            return _use(CategoryChoice(statistic, None, scope.groups.size, winners))
+            size = _listed_groups(scope)
+            part = CategoryChoice(statistic, None, size, winners)
+            return part, None, BestGroups(ranks(winners))
         cells = _categories(request, scope)
-        _check_winners(winners, cells.size, request)
-        return _use(CategoryChoice(statistic, cells, cells.size, winners))
+        stored = stored_as(domain(cells.tree, scope.facts.columns).dtype)
+        names = pl.Series(cells.categories, dtype=stored)
+        return CategoryChoice(statistic, cells, cells.size, winners), names, shape
 
-    def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
-        codes = values[0].reshape(-1)
-        if request.parameters.get("best_group"):
-            return pl.Series(request.name, codes, dtype=pl.Int64)
-        candidates = request.parameters.get("candidates")
-        if isinstance(candidates, pl.DataFrame):
-            return candidates[candidates.columns[0]].gather(codes.tolist()).alias(request.name)
-        cells = _categories(request, scope)
-        dtype = domain(cells.tree, scope.facts.columns).dtype
-        stored = pl.String if dtype.name == "Categorical" else to_polars(dtype)
-        return pl.Series(request.name, [cells.categories[c] for c in codes.tolist()], dtype=stored)
 
-    def note(self, request: Request, scope: Scope) -> str:
-        winners = int(request.parameters.get("k", 1))
-        candidates = request.parameters.get("candidates")
-        out = "only the winner comes out, not its score"
-        if winners > 1:
-            out = f"only the {winners} winners come out, in order, not their scores"
-        return f"{out}; {_shown(candidates)}" if isinstance(candidates, pl.DataFrame) else out
-
-    def expand(self, request: Request, scope: Scope) -> pl.DataFrame | None:
-        winners = int(request.parameters.get("k", 1))
-        return pl.DataFrame({"rank": list(range(1, winners + 1))}) if winners > 1 else None
+def _listed_groups(scope: Scope) -> int:
+    """How many groups there are to choose among."""
+    assert scope.groups is not None
+    if scope.groups.discovered:
+        raise MissingKeys(
+            "the best group is chosen among public keys, and nobody listed any",
+            where=f"{scope.groups.words()}.dp_argmax()",
+            remedy="list them: group_by(..., keys=[...])",
+        )
+    return scope.groups.size
 
 
 def _categories(request: Request, scope: Scope) -> CategoryCells:
@@ -320,7 +359,8 @@ def _score(request: Request, scope: Scope) -> Statistic:
         case Request() as inner:
             return _aggregate_score(inner, scope)
         case tree:
-            return _sum_of(tree, None, scope)
+            value = numeric_value(tree, domain(tree, scope.facts.columns), "sum")
+            return grid_sum(value, bounds_of(value, None, "sum"))
 
 
 def _aggregate_score(inner: Request, scope: Scope) -> Statistic:
@@ -330,31 +370,21 @@ def _aggregate_score(inner: Request, scope: Scope) -> Statistic:
             where="dp_argmax(score=...)",
             remedy='leave out per="unit"; limit_rows bounds what one individual adds to a score',
         )
-    if inner.kind == "count":
-        return RowCount() if inner.tree is None else ValueCount(inner.tree)
-    if inner.kind == "sum" and inner.tree is not None:
-        return _sum_of(inner.tree, inner.parameters.get("bounds"), scope)
-    if inner.kind == "n_unique" and inner.tree is not None:
-        who = scope.facts.identifier
-        is_who = who is not None and inner.tree == Column(who)
-        return DistinctIndividuals(inner.tree) if is_who else DistinctCount(inner.tree)
-    raise UnsupportedOperation(
-        f"a {inner.kind} cannot score candidates: its sensitivity is not that of a sum over rows",
-        where="dp_argmax(score=...)",
-        remedy="score by dp.count(), .dp_sum(bounds), .dp_n_unique() or a row-wise expression",
-    )
+    scoring = _SCORES.get(inner.kind)
+    if scoring is None:
+        raise UnsupportedOperation(
+            f"a {inner.kind} cannot score candidates: its sensitivity is not that of a sum over "
+            "rows",
+            where="dp_argmax(score=...)",
+            remedy="score by dp.count(), .dp_sum(bounds), .dp_n_unique() or a row-wise expression",
+        )
+    return scoring.score(inner, scope)
 
 
-def _sum_of(tree: Tree, bounds: object, scope: Scope) -> GridSum:
-    value = numeric_value(tree, domain(tree, scope.facts.columns), "sum")
-    lo, hi = bounds_of(value, bounds, "sum")
-    whole = value.is_whole and lo.denominator == 1 and hi.denominator == 1
-    return GridSum(value, grid_for(lo, hi, centred=False, integers=whole))
-
-
-def _use(part: CategoryChoice | ScoredChoice) -> tuple[Use, ...]:
-    """Each of several rounds has its part of the cost, and errs by so much more."""
-    return (Use(part, "argmax", choice_impact(part.candidates) * part.rounds**2),)
+def _score_clamps(request: Request, scope: Scope) -> tuple[Clamp, ...]:
+    """What an aggregate clamps that scores categories."""
+    inner = request.score
+    return _SCORES[inner.kind].bind(inner, scope).clamps if isinstance(inner, Request) else ()
 
 
 def _candidate_scores(

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 import polars as pl
 
-from dpframe.aggregates.aggregate import Aggregate, Noisy, Use
+from dpframe.aggregates.aggregate import Aggregate
+from dpframe.aggregates.bound import BoundAggregate, Noisy, Use
 from dpframe.aggregates.cells import BinCells
 from dpframe.aggregates.error_rules import ErrorRule, NoErrorBound
 from dpframe.aggregates.part import Additive, Table
 from dpframe.aggregates.request import Request, Scope
+from dpframe.aggregates.shapes import Listed, Shape
 from dpframe.aggregates.statistics import RowCount
 from dpframe.aggregates.values import Value, numeric_value
 from dpframe.errors import UnsupportedOperation
@@ -23,6 +26,48 @@ from dpframe.rows.fold import domain, words
 _SMALLEST, _LARGEST = -30, 100
 """Powers of two between which floats are told apart."""
 _MISS = 0.05
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundBounds(BoundAggregate):
+    """The outer edges of bins with more than noise in them.
+
+    Parameters
+    ----------
+    cells
+        The bins.
+    """
+
+    cells: BinCells
+
+    @property
+    def shape(self) -> Shape:
+        return Listed(("lower", "upper"))
+
+    @property
+    def note(self) -> str:
+        return "the outer edges of the bins that have more than noise in them; null if none has"
+
+    @property
+    def error(self) -> ErrorRule:
+        return NoErrorBound(
+            f"how far {self.name!r} is from the exact bounds depends on the data",
+            "ask a release for the error of its counts",
+        )
+
+    def combine(self, values: Sequence[Noisy]) -> pl.Series:
+        whole, edges = self.cells.value.is_whole, self.cells.edges
+        counts = values[0].reshape(-1, self.cells.size)
+        least = _above_noise(counts)
+        found: list[list[int] | list[float] | None] = []
+        for row in counts:
+            full = np.flatnonzero(row > least)
+            if not full.size:
+                found.append(None)
+                continue
+            lo, hi = edges[int(full[0])], edges[int(full[-1]) + 1]
+            found.append([int(lo), int(hi)] if whole else [float(lo), float(hi)])
+        return pl.Series(self.name, found, dtype=pl.List(pl.Int64 if whole else pl.Float64))
 
 
 class Bounds(Aggregate):
@@ -50,43 +95,21 @@ class Bounds(Aggregate):
     summary: ClassVar[str] = "powers of two between which nearly all values lie"
     examples: ClassVar[tuple[str, ...]] = ('pl.col("i64").dp_bounds()', 'pl.col("f64").dp_bounds()')
 
-    def uses(self, request: Request, scope: Scope) -> tuple[Use, ...]:
-        return (Use(Additive(Table(RowCount(), self._cells(request, scope))), "bounds"),)
+    def bind(self, request: Request, scope: Scope) -> BoundBounds:
+        cells = _cells(request, scope)
+        return BoundBounds(request, (Use(Additive(Table(RowCount(), cells)), "bounds"),), cells)
 
-    def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
-        cells = self._cells(request, scope)
-        whole = cells.value.is_whole
-        counts = values[0].reshape(-1, cells.size)
-        least = _above_noise(counts)
-        found: list[list[int] | list[float] | None] = []
-        for row in counts:
-            full = np.flatnonzero(row > least)
-            if not full.size:
-                found.append(None)
-                continue
-            lo, hi = cells.edges[int(full[0])], cells.edges[int(full[-1]) + 1]
-            found.append([int(lo), int(hi)] if whole else [float(lo), float(hi)])
-        return pl.Series(request.name, found, dtype=pl.List(pl.Int64 if whole else pl.Float64))
 
-    def note(self, request: Request, scope: Scope) -> str:
-        return "the outer edges of the bins that have more than noise in them; null if none has"
-
-    def error(self, request: Request, scope: Scope) -> ErrorRule:
-        return NoErrorBound(
-            f"how far {request.name!r} is from the exact bounds depends on the data",
-            "ask a release for the error of its counts",
+def _cells(request: Request, scope: Scope) -> BinCells:
+    assert request.tree is not None
+    value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), "bounds")
+    if value.domain.dtype.is_temporal or value.domain.dtype.is_boolean:
+        raise UnsupportedOperation(
+            f"bounds of values of type {value.domain.dtype} are not sought",
+            where=f"{words(value.tree)}.dp_bounds()",
+            remedy="give the range in which the values could lie",
         )
-
-    def _cells(self, request: Request, scope: Scope) -> BinCells:
-        assert request.tree is not None
-        value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), "bounds")
-        if value.domain.dtype.is_temporal or value.domain.dtype.is_boolean:
-            raise UnsupportedOperation(
-                f"bounds of values of type {value.domain.dtype} are not sought",
-                where=f"{words(value.tree)}.dp_bounds()",
-                remedy="give the range in which the values could lie",
-            )
-        return BinCells(value, _edges(value))
+    return BinCells(value, _edges(value))
 
 
 def _edges(value: Value) -> tuple[Fraction, ...]:

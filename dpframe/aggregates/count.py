@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import polars as pl
 
-from dpframe.aggregates.aggregate import Aggregate, Noisy, Use
+from dpframe.aggregates.aggregate import Aggregate
+from dpframe.aggregates.bound import BoundAggregate, Noisy, Use
 from dpframe.aggregates.part import COUNT, Additive, Table
 from dpframe.aggregates.per_unit import is_per_unit
 from dpframe.aggregates.request import Request, Scope
-from dpframe.aggregates.statistics import DistinctCount, ValueCount
+from dpframe.aggregates.statistics import (
+    DistinctCount,
+    DistinctIndividuals,
+    RowCount,
+    Statistic,
+    ValueCount,
+)
 from dpframe.aggregates.unit_statistics import UnitCount, UnitRows
 from dpframe.core.domain import Columns
 from dpframe.core.exact import as_given
@@ -50,6 +58,32 @@ def sign_note(request: Request) -> str:
     return "unbiased; noise may make results negative"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundCount(BoundAggregate):
+    """A noisy count, which is the result."""
+
+    monotone: ClassVar[bool] = True
+
+    @property
+    def is_plain_number(self) -> bool:
+        return not self.request.parameters.get("nonnegative")
+
+    @property
+    def note(self) -> str:
+        return sign_note(self.request)
+
+    def combine(self, values: Sequence[Noisy]) -> pl.Series:
+        return signed(values[0], self.request)
+
+    def plain(self, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
+        if self.request.kind != "count" or self.request.parameters.get("per") != "unit":
+            return ()
+        return (pl.len() if column is None else column.count(),)
+
+    def of_plain(self, numbers: Sequence[pl.Series]) -> pl.Series:
+        return numbers[0].cast(pl.Int64).alias(self.name)
+
+
 class Count(Aggregate):
     """The number of rows, or of values of an expression that are neither null nor NaN.
 
@@ -70,13 +104,15 @@ class Count(Aggregate):
     """
 
     kind: ClassVar[str] = "count"
-    monotone: ClassVar[bool] = True
     summary: ClassVar[str] = "number of rows, or of values that are neither null nor NaN"
     examples: ClassVar[tuple[str, ...]] = ("dp.count()", 'pl.col("i64").dp_count()')
 
-    def uses(self, request: Request, scope: Scope) -> tuple[Use, ...]:
+    def bind(self, request: Request, scope: Scope) -> BoundCount:
+        return BoundCount(request, (Use(self._part(request, scope), "count"),))
+
+    def _part(self, request: Request, scope: Scope) -> Additive:
         if is_per_unit(request, scope):
-            return (Use(Additive(Table(UnitRows(_most(request), request.tree))), "count"),)
+            return Additive(Table(UnitRows(_most(request), request.tree)))
         if request.parameters.get("bounds") is not None:
             if request.parameters.get("per") is None:
                 raise InvalidBounds(
@@ -85,19 +121,10 @@ class Count(Aggregate):
                     remedy='write dp.count(per="unit", bounds=(0, 10)), or leave out the bounds',
                 )
             _most(request)  # a row is one individual here, and counts once
-        part = COUNT if request.tree is None else count_of(request.tree, scope.facts.columns)
-        return (Use(part, "count"),)
+        return COUNT if request.tree is None else count_of(request.tree, scope.facts.columns)
 
-    def plain(self, request: Request, scope: Scope, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
-        if request.parameters.get("per") != "unit":
-            return ()
-        return (pl.len() if column is None else column.count(),)
-
-    def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
-        return signed(values[0], request)
-
-    def note(self, request: Request, scope: Scope) -> str:
-        return sign_note(request)
+    def score(self, request: Request, scope: Scope) -> Statistic:
+        return RowCount() if request.tree is None else ValueCount(request.tree)
 
 
 def _most(request: Request) -> int:
@@ -133,11 +160,10 @@ class DistinctValues(Aggregate):
     """
 
     kind: ClassVar[str] = "n_unique"
-    monotone: ClassVar[bool] = True
     summary: ClassVar[str] = "number of distinct values, nulls and NaN not counted"
     examples: ClassVar[tuple[str, ...]] = ('pl.col("s").dp_n_unique()',)
 
-    def uses(self, request: Request, scope: Scope) -> tuple[Use, ...]:
+    def bind(self, request: Request, scope: Scope) -> BoundCount:
         assert request.tree is not None
         dtype = domain(request.tree, scope.facts.columns).dtype
         if dtype.is_nested or not dtype.is_known:
@@ -146,13 +172,16 @@ class DistinctValues(Aggregate):
                 where=words(request.tree),
                 remedy="take a field or an element of it first",
             )
-        who = scope.facts.identifier
-        if who is not None and request.tree == Column(who):
-            return (Use(units_with(None), "n_unique"),)
-        return (Use(Additive(Table(DistinctCount(request.tree))), "n_unique"),)
+        if _is_identifier(request.tree, scope):
+            return BoundCount(request, (Use(units_with(None), "n_unique"),))
+        return BoundCount(request, (Use(Additive(Table(DistinctCount(request.tree))), "n_unique"),))
 
-    def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
-        return signed(values[0], request)
+    def score(self, request: Request, scope: Scope) -> Statistic:
+        assert request.tree is not None
+        of_units = _is_identifier(request.tree, scope)
+        return DistinctIndividuals(request.tree) if of_units else DistinctCount(request.tree)
 
-    def note(self, request: Request, scope: Scope) -> str:
-        return sign_note(request)
+
+def _is_identifier(tree: Tree, scope: Scope) -> bool:
+    who = scope.facts.identifier
+    return who is not None and tree == Column(who)

@@ -5,26 +5,58 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import polars as pl
 
-from dpframe.aggregates.aggregate import Aggregate, Noisy, Use
+from dpframe.aggregates.aggregate import Aggregate
+from dpframe.aggregates.bound import BoundAggregate, Noisy, Use
 from dpframe.aggregates.cells import BinCells, CategoryCells
 from dpframe.aggregates.count import sign_note, signed
-from dpframe.aggregates.part import Additive, Responses, Table
+from dpframe.aggregates.part import Additive, Part, Responses, Table
 from dpframe.aggregates.request import Request, Scope
+from dpframe.aggregates.shapes import Counts, Shape
 from dpframe.aggregates.statistics import RowCount
 from dpframe.aggregates.values import bounds_of, number_of, numeric_value, scalar_of
 from dpframe.core.domain import Domain, Scalar
+from dpframe.core.dtypes import DType
 from dpframe.core.exact import as_given, nearest, show
 from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds, MissingKeys, UnsupportedOperation
 from dpframe.rows.fold import domain, words
 from dpframe.rows.listed import listed
 from dpframe.rows.polars_dtypes import to_polars
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundHistogram(BoundAggregate):
+    """Noisy counts of cells.
+
+    Parameters
+    ----------
+    cells
+        The categories or bins.
+    listed
+        Them as public columns, with a row each.
+    """
+
+    cells: CategoryCells | BinCells
+    listed: pl.DataFrame
+
+    monotone: ClassVar[bool] = True
+
+    @property
+    def shape(self) -> Shape:
+        return Counts(self.listed)
+
+    @property
+    def note(self) -> str:
+        return f"counts: {sign_note(self.request)}"
+
+    def combine(self, values: Sequence[Noisy]) -> pl.Series:
+        return signed(values[0][:, : self.cells.size], self.request)
 
 
 class Histogram(Aggregate):
@@ -59,7 +91,6 @@ class Histogram(Aggregate):
         "discrete_gaussian",
         "randomized_response",
     )
-    monotone: ClassVar[bool] = True
     summary: ClassVar[str] = "rows per category or bin"
     examples: ClassVar[tuple[str, ...]] = (
         'pl.col("e").dp_histogram()',
@@ -69,52 +100,39 @@ class Histogram(Aggregate):
         'pl.col("i64").dp_histogram(4, bounds=(0, 100))',
     )
 
-    def uses(self, request: Request, scope: Scope) -> tuple[Use, ...]:
-        cells = self._cells(request, scope)
-        if request.mechanism != "randomized_response":
-            return (Use(Additive(Table(RowCount(), cells)), "histogram"),)
-        _require_responses(request, scope)
-        return (Use(Responses(Table(RowCount(), replace(cells, other=True))), "histogram"),)
+    def bind(self, request: Request, scope: Scope) -> BoundHistogram:
+        cells = _cells(request, scope)
+        part: Part = Additive(Table(RowCount(), cells))
+        if request.mechanism == "randomized_response":
+            _require_responses(request, scope)
+            part = Responses(Table(RowCount(), replace(cells, other=True)))
+        return BoundHistogram(
+            request, (Use(part, "histogram"),), cells, _listed(request, cells, scope)
+        )
 
-    def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
-        listed = values[0][:, : self._cells(request, scope).size]
-        return signed(listed, request).alias("count")
 
-    def note(self, request: Request, scope: Scope) -> str:
-        return f"counts: {sign_note(request)}"
-
-    def expand(self, request: Request, scope: Scope) -> pl.DataFrame | None:
-        cells = self._cells(request, scope)
-        if isinstance(cells, CategoryCells):
-            dtype = domain(cells.tree, scope.facts.columns).dtype
-            listed = [*cells.categories, *([None] if cells.other else [])]
-            stored = pl.String if dtype.name == "Categorical" else to_polars(dtype)
-            return pl.DataFrame({request.name: pl.Series(request.name, listed, dtype=stored)})
-        assert isinstance(cells, BinCells)
-        return _bins_frame(request.name, cells)
-
-    def _cells(self, request: Request, scope: Scope) -> CategoryCells | BinCells:
-        assert request.tree is not None
-        found = domain(request.tree, scope.facts.columns)
-        bins = request.parameters.get("bins")
-        other = bool(request.parameters.get("other", False))
-        if bins is None and request.parameters.get("bounds") is None:
-            return CategoryCells(request.tree, known_categories(request.tree, found), other)
-        numeric = found.dtype.is_numeric or found.dtype.is_temporal
-        if bins is None or (isinstance(bins, int) and not isinstance(bins, bool)):
-            return _equal_bins(request, found, 10 if bins is None else bins, other)
-        where = f"{words(request.tree)}.dp_histogram(...)"
-        if isinstance(bins, str) or not isinstance(bins, Iterable):
-            raise InvalidBounds(
-                f"bins must be a number or a list, not {as_given(bins)}",
-                where=where,
-                remedy="write for example bins=[0, 10, 20], or bins=10 with known bounds",
-            )
-        if numeric:
-            value = numeric_value(request.tree, found, "histogram")
-            edges = tuple(number_of(e, found.dtype, where) for e in bins)
-            return BinCells(value, _increasing(edges, where), other)
-        return CategoryCells(request.tree, listed_categories(list(bins), found, where), other)
+def _cells(request: Request, scope: Scope) -> CategoryCells | BinCells:
+    assert request.tree is not None
+    found = domain(request.tree, scope.facts.columns)
+    bins = request.parameters.get("bins")
+    other = bool(request.parameters.get("other", False))
+    if bins is None and request.parameters.get("bounds") is None:
+        return CategoryCells(request.tree, known_categories(request.tree, found), other)
+    numeric = found.dtype.is_numeric or found.dtype.is_temporal
+    if bins is None or (isinstance(bins, int) and not isinstance(bins, bool)):
+        return _equal_bins(request, found, 10 if bins is None else bins, other)
+    where = f"{words(request.tree)}.dp_histogram(...)"
+    if isinstance(bins, str) or not isinstance(bins, Iterable):
+        raise InvalidBounds(
+            f"bins must be a number or a list, not {as_given(bins)}",
+            where=where,
+            remedy="write for example bins=[0, 10, 20], or bins=10 with known bounds",
+        )
+    if numeric:
+        value = numeric_value(request.tree, found, "histogram")
+        edges = tuple(number_of(e, found.dtype, where) for e in bins)
+        return BinCells(value, _increasing(edges, where), other)
+    return CategoryCells(request.tree, listed_categories(list(bins), found, where), other)
 
 
 def _require_responses(request: Request, scope: Scope) -> None:
@@ -211,6 +229,20 @@ def _increasing(edges: tuple[Fraction, ...], where: str) -> tuple[Fraction, ...]
             remedy="write for example bins=[0, 10, 20]",
         )
     return edges
+
+
+def _listed(request: Request, cells: CategoryCells | BinCells, scope: Scope) -> pl.DataFrame:
+    """Categories or bins as public columns."""
+    if isinstance(cells, BinCells):
+        return _bins_frame(request.name, cells)
+    listed = [*cells.categories, *([None] if cells.other else [])]
+    stored = stored_as(domain(cells.tree, scope.facts.columns).dtype)
+    return pl.DataFrame({request.name: pl.Series(request.name, listed, dtype=stored)})
+
+
+def stored_as(dtype: DType) -> Any:
+    """The type of released categories: Categorical is what a process made it, so they are text."""
+    return pl.String if dtype.name == "Categorical" else to_polars(dtype)
 
 
 def _bins_frame(name: str, cells: BinCells) -> pl.DataFrame:

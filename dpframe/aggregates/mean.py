@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
@@ -10,7 +11,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.aggregates.aggregate import Aggregate, Noisy, Use
+from dpframe.aggregates.aggregate import Aggregate
+from dpframe.aggregates.bound import BoundAggregate, Clamp, Noisy, Use
 from dpframe.aggregates.count import count_of, units_with
 from dpframe.aggregates.error_rules import ErrorRule, MeanError, VarianceError
 from dpframe.aggregates.joint_noise import JointNoise
@@ -18,7 +20,8 @@ from dpframe.aggregates.mean_interval import mean_ends
 from dpframe.aggregates.part import Additive, Table
 from dpframe.aggregates.per_unit import is_per_unit, total_of
 from dpframe.aggregates.request import Request, Scope
-from dpframe.aggregates.statistics import GridSum, SquareSum, Statistic
+from dpframe.aggregates.statistics import GridSum, SquareSum
+from dpframe.aggregates.sum import clamp_of
 from dpframe.aggregates.values import Value, as_series, bounds_of, numeric_value, show_value
 from dpframe.aggregates.variance_interval import variance_ends
 from dpframe.core.exact import show
@@ -27,6 +30,95 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.rows.fold import domain, words
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Centred(BoundAggregate):
+    """What is made of sums around the middle of bounds, and a count.
+
+    Parameters
+    ----------
+    value, bounds, grid
+        The values as numbers, what they are clamped to, and the grid of their distances from the
+        middle of the bounds.
+    is_of_totals
+        Whether values are totals of individuals.
+    """
+
+    value: Value
+    bounds: tuple[Fraction, Fraction]
+    grid: Grid
+    of_totals: bool
+
+    @property
+    def is_of_totals(self) -> bool:
+        return self.of_totals
+
+    @property
+    def clamps(self) -> tuple[Clamp, ...]:
+        return (clamp_of(self.request, self.value, self.bounds),)
+
+    @property
+    def width(self) -> Fraction:
+        """Of the bounds."""
+        return self.bounds[1] - self.bounds[0]
+
+    @property
+    def middle(self) -> Fraction:
+        """Of the bounds."""
+        return (self.bounds[0] + self.bounds[1]) / 2
+
+    @property
+    def bias(self) -> Fraction:
+        """How far rounding to the grid moves a mean at most."""
+        exact = self.value.is_whole and self.grid.is_exact
+        return Fraction(0) if exact else self.grid.bias_per_row
+
+    def of_plain(self, numbers: Sequence[pl.Series]) -> pl.Series:
+        return as_series(self.name, numbers[0], self.value.domain.dtype)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundMean(_Centred):
+    """The middle of the bounds, and a centred sum over a count."""
+
+    @property
+    def note(self) -> str:
+        dtype, centre = self.value.domain.dtype, self.grid.centre
+        lo, hi = (show_value(end, dtype) for end in self.bounds)
+        return (
+            f"{f'{show_value(centre, dtype)} + ' if centre else ''}sum / count, "
+            f"clamped to [{lo}, {hi}]; null where the noisy count is below 1"
+        )
+
+    @property
+    def error(self) -> ErrorRule:
+        return MeanError(self.width, self.middle)
+
+    def plain(self, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
+        return () if column is None else (column.mean(),)
+
+    def combine(self, values: Sequence[Noisy]) -> pl.Series:
+        return as_series(self.name, self._mean(values), self.value.domain.dtype)
+
+    def _mean(self, values: Sequence[Noisy]) -> Floats:
+        offset, _ = _ratio(values[0], values[1], self.grid.step)
+        lo, hi = map(float, self.bounds)
+        mean: Floats = np.clip(offset + float(self.grid.centre), lo, hi)
+        return mean
+
+    def interval(
+        self, values: Sequence[Noisy], noise: JointNoise, level: Fraction
+    ) -> tuple[pl.Series, pl.Series]:
+        dtype, half = self.value.domain.dtype, float(self.width) / 2
+        total, count = (part.reshape(-1).astype(np.float64) for part in values)
+        low, high = mean_ends(total * float(self.grid.step), count, noise, half, 1 - level)
+        centre, bias = float(self.grid.centre), float(self.bias)
+        low, high = centre + low - bias, centre + high + bias
+        low, high = _holding(low, high, self._mean(values), *map(float, self.bounds))
+        if dtype.is_temporal:  # which are whole
+            low, high = np.floor(low), np.ceil(high)
+        return as_series(self.name, low, dtype), as_series(self.name, high, dtype)
 
 
 class Mean(Aggregate):
@@ -51,7 +143,6 @@ class Mean(Aggregate):
     """
 
     kind: ClassVar[str] = "mean"
-    clamps: ClassVar[bool] = True
     summary: ClassVar[str] = "mean of values clamped to bounds; nulls and NaN are skipped"
     examples: ClassVar[tuple[str, ...]] = (
         'pl.col("i64").dp_mean((17, 90))',
@@ -59,55 +150,86 @@ class Mean(Aggregate):
         'pl.col("d").dp_mean((date(2000, 1, 1), date(2030, 1, 1)))',
     )
 
-    def uses(self, request: Request, scope: Scope) -> tuple[Use, ...]:
-        value, centred, _ = _centred(request, scope, "mean")
+    def bind(self, request: Request, scope: Scope) -> BoundMean:
+        value, bounds, grid = _centred(request, scope)
+        of_totals = is_per_unit(request, scope, value.domain.dtype)
+        total = Additive(Table(total_of(GridSum(value, grid), of_totals)))
+        count = _count(request, scope, of_totals)
+        uses = Use(total, "mean.sum"), Use(count, "mean.count")
+        return BoundMean(request, uses, value, bounds, grid, of_totals)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundVariance(_Centred):
+    """A variance, or its root, from a sum of squares, a sum and a count.
+
+    Parameters
+    ----------
+    squares
+        The grid of squared distances from the middle of the bounds.
+    ddof
+        What the sum of squares is divided by, less than the count.
+    root
+        Whether it is the standard deviation.
+    """
+
+    squares: Grid
+    ddof: int
+    root: bool
+
+    @property
+    def note(self) -> str:
+        what = "root of the variance" if self.root else "variance"
+        lo, hi = map(show, self.bounds)
         return (
-            Use(Additive(Table(_total(request, scope, GridSum(value, centred)))), "mean.sum"),
-            Use(_count(request, scope), "mean.count"),
+            f"{what} (ddof {self.ddof}) from sum of squares, sum and count, clamped to what values "
+            f"in [{lo}, {hi}] allow; null where the noisy count is below {self.ddof + 1}"
         )
 
-    def plain(self, request: Request, scope: Scope, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
-        return () if column is None else (column.mean(),)
+    @property
+    def error(self) -> ErrorRule:
+        return VarianceError(self.width, self.middle, self.ddof, self.root)
 
-    def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
-        value, centred, (lo, hi) = _centred(request, scope, "mean")
-        offset, _ = _ratio(values[0], values[1], centred.step)
-        mean = np.clip(offset + float(centred.centre), float(lo), float(hi))
-        return as_series(request.name, mean, value.domain.dtype)
+    def plain(self, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
+        if column is None:
+            return ()
+        return (column.std(self.ddof) if self.root else column.var(self.ddof),)
+
+    def combine(self, values: Sequence[Noisy]) -> pl.Series:
+        variance = self._variance(values)
+        found = np.sqrt(variance) if self.root else variance
+        return pl.Series(self.name, found).fill_nan(None)
 
     def interval(
-        self,
-        request: Request,
-        scope: Scope,
-        values: Sequence[Noisy],
-        noise: JointNoise,
-        level: Fraction,
+        self, values: Sequence[Noisy], noise: JointNoise, level: Fraction
     ) -> tuple[pl.Series, pl.Series]:
-        value, centred, (lo, hi) = _centred(request, scope, "mean")
-        dtype, half = value.domain.dtype, float(hi - lo) / 2
-        total, count = (part.reshape(-1).astype(np.float64) for part in values)
-        low, high = mean_ends(total * float(centred.step), count, noise, half, 1 - level)
-        bias = 0.0 if value.is_whole and centred.is_exact else float(centred.bias_per_row)
-        low, high = float(centred.centre) + low - bias, float(centred.centre) + high + bias
-        released = _ratio(values[0], values[1], centred.step)[0] + float(centred.centre)
-        released = np.clip(released, float(lo), float(hi))
-        low, high = _holding(low, high, released, float(lo), float(hi))
-        if dtype.is_temporal:  # which are whole
-            low, high = np.floor(low), np.ceil(high)
-        return as_series(request.name, low, dtype), as_series(request.name, high, dtype)
+        low, high = self._variance_range(values, noise, 1 - level)
+        if self.root:
+            low, high = _down(np.sqrt(low)), _up(np.sqrt(high))
+        return pl.Series(self.name, low), pl.Series(self.name, high)
 
-    def note(self, request: Request, scope: Scope) -> str:
-        value, centred, (lo, hi) = _centred(request, scope, "mean")
-        dtype = value.domain.dtype
-        centre = f"{show_value(centred.centre, dtype)} + " if centred.centre else ""
-        return (
-            f"{centre}sum / count, clamped to [{show_value(lo, dtype)}, {show_value(hi, dtype)}]; "
-            "null where the noisy count is below 1"
-        )
+    def _variance_range(
+        self, values: Sequence[Noisy], noise: JointNoise, miss: Fraction
+    ) -> tuple[Floats, Floats]:
+        half, ddof = float(self.width) / 2, self.ddof
+        square, total, count = (part.reshape(-1).astype(np.float64) for part in values)
+        second = square * float(self.squares.step) + float(self.squares.centre) * count
+        parts = (second, total * float(self.grid.step), count)
+        low, high = variance_ends(parts, noise, half, ddof, miss)
+        moved = 2 * half * float(self.bias)  # by a first moment that is off, squared
+        bias = float(self.squares.bias_per_row) + moved
+        low, high = low - bias * (ddof + 1), high + bias * (ddof + 1)
+        return _holding(low, high, self._variance(values), 0.0, half * half * (ddof + 1))
 
-    def error(self, request: Request, scope: Scope) -> ErrorRule:
-        _, _, (lo, hi) = _centred(request, scope, "mean")
-        return MeanError(hi - lo, (lo + hi) / 2)
+    def _variance(self, values: Sequence[Noisy]) -> Floats:
+        second, count = _ratio(values[0], values[2], self.squares.step)
+        first, _ = _ratio(values[1], values[2], self.grid.step)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            bessel = np.where(count > self.ddof, count / (count - self.ddof), np.nan)
+        largest = float(self.width**2 / 4)
+        plain = second + float(self.squares.centre) - first * first
+        clamped: Floats = np.clip(plain, 0.0, largest) * bessel
+        return clamped
 
 
 class Variance(Aggregate):
@@ -133,93 +255,28 @@ class Variance(Aggregate):
     """
 
     kind: ClassVar[str] = "var"
-    clamps: ClassVar[bool] = True
     summary: ClassVar[str] = "sample variance of values clamped to bounds"
     examples: ClassVar[tuple[str, ...]] = ('pl.col("f64").dp_var((-2, 3))',)
 
-    def uses(self, request: Request, scope: Scope) -> tuple[Use, ...]:
-        value, centred, _ = _centred(request, scope, self.kind)
+    def bind(self, request: Request, scope: Scope) -> BoundVariance:
+        value, bounds, grid = _centred(request, scope)
         if value.domain.dtype.is_temporal:
             raise UnsupportedOperation(
                 f"a {self.kind} of values of type {value.domain.dtype} has no meaning",
                 where=words(value.tree),
                 remedy="convert it to a number first, for example with .dt.total_seconds()",
             )
-        squares = _square_grid(centred)
-        return (
-            Use(
-                Additive(Table(_total(request, scope, SquareSum(value, centred, squares)))),
-                "var.sum_of_squares",
-                Fraction(1, 4),
-            ),
-            Use(Additive(Table(_total(request, scope, GridSum(value, centred)))), "var.sum"),
-            Use(_count(request, scope), "var.count", Fraction(1, 4)),
+        of_totals = is_per_unit(request, scope, value.domain.dtype)
+        squares = _square_grid(grid)
+        square = Additive(Table(total_of(SquareSum(value, grid, squares), of_totals)))
+        total = Additive(Table(total_of(GridSum(value, grid), of_totals)))
+        uses = (
+            Use(square, "var.sum_of_squares", Fraction(1, 4)),
+            Use(total, "var.sum"),
+            Use(_count(request, scope, of_totals), "var.count", Fraction(1, 4)),
         )
-
-    def plain(self, request: Request, scope: Scope, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
-        return () if column is None else (column.var(int(request.parameters.get("ddof", 1))),)
-
-    def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
-        return pl.Series(request.name, self._variance(request, scope, values)).fill_nan(None)
-
-    def note(self, request: Request, scope: Scope) -> str:
-        _, _, (lo, hi) = _centred(request, scope, self.kind)
-        root = "root of the variance" if self.kind == "std" else "variance"
-        ddof = int(request.parameters.get("ddof", 1))
-        return (
-            f"{root} (ddof {ddof}) from sum of squares, sum and count, clamped to what values in "
-            f"[{show(lo)}, {show(hi)}] allow; null where the noisy count is below {ddof + 1}"
-        )
-
-    def interval(
-        self,
-        request: Request,
-        scope: Scope,
-        values: Sequence[Noisy],
-        noise: JointNoise,
-        level: Fraction,
-    ) -> tuple[pl.Series, pl.Series]:
-        low, high = self._variance_range(request, scope, values, noise, 1 - level)
-        return pl.Series(request.name, low), pl.Series(request.name, high)
-
-    def _variance_range(
-        self,
-        request: Request,
-        scope: Scope,
-        values: Sequence[Noisy],
-        noise: JointNoise,
-        miss: Fraction,
-    ) -> tuple[Floats, Floats]:
-        value, centred, (lo, hi) = _centred(request, scope, self.kind)
-        squares, half = _square_grid(centred), float(hi - lo) / 2
-        ddof = int(request.parameters.get("ddof", 1))
-        square, total, count = (part.reshape(-1).astype(np.float64) for part in values)
-        second = square * float(squares.step) + float(squares.centre) * count
-        parts = (second, total * float(centred.step), count)
-        low, high = variance_ends(parts, noise, half, ddof, miss)
-        exact = value.is_whole and centred.is_exact
-        bias = float(squares.bias_per_row) + (0 if exact else half * float(centred.step))
-        low, high = low - bias * (ddof + 1), high + bias * (ddof + 1)
-        released = self._variance(request, scope, values)
-        return _holding(low, high, released, 0.0, half * half * (ddof + 1))
-
-    def _variance(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> Floats:
-        _, centred, (lo, hi) = _centred(request, scope, self.kind)
-        squares = _square_grid(centred)
-        second, count = _ratio(values[0], values[2], squares.step)
-        first, _ = _ratio(values[1], values[2], centred.step)
-        ddof = int(request.parameters.get("ddof", 1))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            bessel = np.where(count > ddof, count / (count - ddof), np.nan)
-        largest = float((hi - lo) ** 2 / 4)
-        plain = second + float(squares.centre) - first * first
-        clamped: Floats = np.clip(plain, 0.0, largest) * bessel
-        return clamped
-
-    def error(self, request: Request, scope: Scope) -> ErrorRule:
-        _, _, (lo, hi) = _centred(request, scope, self.kind)
-        ddof = int(request.parameters.get("ddof", 1))
-        return VarianceError(hi - lo, (lo + hi) / 2, ddof, self.kind == "std")
+        ddof, root = int(request.parameters.get("ddof", 1)), self.kind == "std"
+        return BoundVariance(request, uses, value, bounds, grid, of_totals, squares, ddof, root)
 
 
 class StandardDeviation(Variance):
@@ -238,48 +295,20 @@ class StandardDeviation(Variance):
     summary: ClassVar[str] = "sample standard deviation of values clamped to bounds"
     examples: ClassVar[tuple[str, ...]] = ('pl.col("i64").dp_std((0, 100))',)
 
-    def plain(self, request: Request, scope: Scope, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
-        return () if column is None else (column.std(int(request.parameters.get("ddof", 1))),)
 
-    def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
-        root = np.sqrt(self._variance(request, scope, values))
-        return pl.Series(request.name, root).fill_nan(None)
-
-    def interval(
-        self,
-        request: Request,
-        scope: Scope,
-        values: Sequence[Noisy],
-        noise: JointNoise,
-        level: Fraction,
-    ) -> tuple[pl.Series, pl.Series]:
-        low, high = self._variance_range(request, scope, values, noise, 1 - level)
-        return (
-            pl.Series(request.name, _down(np.sqrt(low))),
-            pl.Series(request.name, _up(np.sqrt(high))),
-        )
-
-
-def _centred(
-    request: Request, scope: Scope, aggregate: str
-) -> tuple[Value, Grid, tuple[Fraction, Fraction]]:
-    """The value, its grid around the middle of the bounds, and the bounds."""
+def _centred(request: Request, scope: Scope) -> tuple[Value, tuple[Fraction, Fraction], Grid]:
+    """The value, its bounds, and the grid around their middle."""
     assert request.tree is not None
-    value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), aggregate)
-    lo, hi = bounds_of(value, request.parameters.get("bounds"), aggregate, distinct=True)
+    value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), request.kind)
+    lo, hi = bounds_of(value, request.parameters.get("bounds"), request.kind, distinct=True)
     whole = value.is_whole and lo.denominator == 1 and hi.denominator == 1
-    return value, grid_for(lo, hi, centred=True, integers=whole), (lo, hi)
+    return value, (lo, hi), grid_for(lo, hi, centred=True, integers=whole)
 
 
-def _total(request: Request, scope: Scope, statistic: GridSum | SquareSum) -> Statistic:
-    """Over rows, or over the totals of individuals."""
-    return total_of(statistic, is_per_unit(request, scope, statistic.value.domain.dtype))
-
-
-def _count(request: Request, scope: Scope) -> Additive:
+def _count(request: Request, scope: Scope, of_totals: bool) -> Additive:
     """Of values, or of individuals that have one."""
     assert request.tree is not None
-    if is_per_unit(request, scope):
+    if of_totals:
         found = domain(request.tree, scope.facts.columns)
         return units_with(request.tree if found.nullable or found.nan else None)
     return count_of(request.tree, scope.facts.columns)

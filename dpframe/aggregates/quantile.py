@@ -11,14 +11,17 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 
-from dpframe.aggregates.aggregate import Aggregate, Noisy, Use
+from dpframe.aggregates.aggregate import Aggregate
+from dpframe.aggregates.bound import BoundAggregate, Clamp, Noisy, Use
 from dpframe.aggregates.cells import PointCells, PositionCells
 from dpframe.aggregates.impact import choice_impact
 from dpframe.aggregates.part import CellCounts, Runs, ScoreRange, Selection, Table
 from dpframe.aggregates.request import Request, Scope
+from dpframe.aggregates.shapes import ONE, Listed, Shape
 from dpframe.aggregates.statistics import RowCount
 from dpframe.aggregates.values import (
     Value,
+    as_series,
     bounds_of,
     number_of,
     numeric_value,
@@ -137,6 +140,71 @@ class QuantileChoice(Selection):
         return f"{show(self.q)}-quantile of {self.cells.words()}; {self.cells.rest}; {score}"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundQuantile(BoundAggregate):
+    """Chosen values, one for each quantile.
+
+    Parameters
+    ----------
+    value, cells
+        The values as numbers, and the candidates.
+    quantiles
+        Which are chosen.
+    bounds
+        What values are clamped to; None among listed candidates.
+    """
+
+    value: Value
+    cells: PointCells | PositionCells
+    quantiles: tuple[Fraction, ...]
+    bounds: tuple[Fraction, Fraction] | None
+
+    @property
+    def is_list(self) -> bool:
+        """Whether a list was asked for, be it of one."""
+        return isinstance(self.request.parameters["q"], tuple)
+
+    @property
+    def shape(self) -> Shape:
+        if not self.is_list:
+            return ONE
+        return Listed(tuple(f"q={q}" for q in self.request.parameters["q"]))
+
+    @property
+    def clamps(self) -> tuple[Clamp, ...]:
+        if self.bounds is None:
+            return ()
+        return (Clamp(self.value.tree, self.bounds, biases=False),)
+
+    @property
+    def note(self) -> str:
+        return "the chosen values, as a list" if self.is_list else "the chosen value"
+
+    def combine(self, values: Sequence[Noisy]) -> pl.Series:
+        dtype = self.value.domain.dtype
+        return self._result(
+            [
+                _chosen(f"q{i}", codes.reshape(-1).tolist(), self.cells, dtype)
+                for i, codes in enumerate(values)
+            ]
+        )
+
+    def plain(self, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
+        if column is None:
+            return ()
+        return tuple(_best_scored(column, q, self.value.is_whole) for q in self.quantiles)
+
+    def of_plain(self, numbers: Sequence[pl.Series]) -> pl.Series:
+        dtype = self.value.domain.dtype
+        return self._result([as_series(f"{i}", column, dtype) for i, column in enumerate(numbers)])
+
+    def _result(self, columns: Sequence[pl.Series]) -> pl.Series:
+        if not self.is_list:
+            return columns[0].alias(self.name)
+        lists = pl.concat_list(pl.all()).alias(self.name)
+        return pl.DataFrame(columns).select(lists).to_series()
+
+
 class Quantile(Aggregate):
     """One or several quantiles, each a private choice among candidates or all points of the bounds.
 
@@ -160,7 +228,6 @@ class Quantile(Aggregate):
     """
 
     kind: ClassVar[str] = "quantile"
-    clamps: ClassVar[bool] = True
     summary: ClassVar[str] = "one or several quantiles, among candidates or over bounds"
     mechanisms: ClassVar[tuple[str, ...]] = (
         "auto",
@@ -174,56 +241,39 @@ class Quantile(Aggregate):
         'pl.col("f64").dp_quantile(0.9, candidates=[-1.0, 0.0, 0.5, 2.0])',
     )
 
-    def uses(self, request: Request, scope: Scope) -> tuple[Use, ...]:
-        value, cells = self._cells(request, scope)
-        parts = [QuantileChoice(cells, q) for q in _quantiles(request, value)]
-        return tuple(Use(part, "quantile", choice_impact(part.candidates)) for part in parts)
+    def bind(self, request: Request, scope: Scope) -> BoundQuantile:
+        value, cells, bounds = _cells(request, scope)
+        quantiles = _quantiles(request, value)
+        parts = [QuantileChoice(cells, q) for q in quantiles]
+        uses = tuple(Use(part, "quantile", choice_impact(part.candidates)) for part in parts)
+        return BoundQuantile(request, uses, value, cells, quantiles, bounds)
 
-    def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
-        value, cells = self._cells(request, scope)
-        columns = [
-            _chosen(f"q{i}", codes.reshape(-1).tolist(), cells, value.domain.dtype)
-            for i, codes in enumerate(values)
-        ]
-        if not isinstance(request.parameters["q"], tuple):
-            return columns[0].alias(request.name)
-        return (
-            pl.DataFrame(columns).select(pl.concat_list(pl.all()).alias(request.name)).to_series()
-        )
 
-    def plain(self, request: Request, scope: Scope, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
-        if column is None:
-            return ()
-        assert request.tree is not None
-        value = Value(request.tree, domain(request.tree, scope.facts.columns))
-        return tuple(_best_scored(column, q, value.is_whole) for q in _quantiles(request, value))
-
-    def note(self, request: Request, scope: Scope) -> str:
-        several = isinstance(request.parameters["q"], tuple)
-        return "the chosen values, as a list" if several else "the chosen value"
-
-    def _cells(self, request: Request, scope: Scope) -> tuple[Value, PointCells | PositionCells]:
-        assert request.tree is not None
-        written = request.parameters.get("written", "quantile")
-        value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), written)
-        candidates = request.parameters.get("candidates")
-        if candidates is not None:
-            return value, PositionCells(value, _listed(candidates, value))
-        lo, hi = bounds_of(value, request.parameters.get("bounds"), written, distinct=True)
-        if value.is_whole:  # values are clamped, and a result must fit Int64
-            lo, hi = max(lo, Fraction(-(2**63))), min(hi, Fraction(2**63 - 1))
-            if lo >= hi:
-                raise InvalidBounds(
-                    f"no value of type {value.domain.dtype} lies within the bounds",
-                    where=f"{words(value.tree)}.dp_{written}(...)",
-                    remedy="give the range in which the values really lie",
-                )
-        width = hi - lo
-        whole = value.is_whole and lo.denominator == 1 and hi.denominator == 1
-        if whole:
-            step = Fraction(-(-int(width + 1) // POINTS))
-            return value, PointCells(value, lo, step, int(width // step) + 1)
-        return value, PointCells(value, lo, width / (POINTS - 1), POINTS)
+def _cells(
+    request: Request, scope: Scope
+) -> tuple[Value, PointCells | PositionCells, tuple[Fraction, Fraction] | None]:
+    """The value, the candidates, and the bounds where all points within are candidates."""
+    assert request.tree is not None
+    written = request.parameters.get("written", "quantile")
+    value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), written)
+    candidates = request.parameters.get("candidates")
+    if candidates is not None:
+        return value, PositionCells(value, _listed(candidates, value)), None
+    lo, hi = bounds_of(value, request.parameters.get("bounds"), written, distinct=True)
+    if value.is_whole:  # values are clamped, and a result must fit Int64
+        lo, hi = max(lo, Fraction(-(2**63))), min(hi, Fraction(2**63 - 1))
+        if lo >= hi:
+            raise InvalidBounds(
+                f"no value of type {value.domain.dtype} lies within the bounds",
+                where=f"{words(value.tree)}.dp_{written}(...)",
+                remedy="give the range in which the values really lie",
+            )
+    width = hi - lo
+    whole = value.is_whole and lo.denominator == 1 and hi.denominator == 1
+    if whole:
+        step = Fraction(-(-int(width + 1) // POINTS))
+        return value, PointCells(value, lo, step, int(width // step) + 1), (lo, hi)
+    return value, PointCells(value, lo, width / (POINTS - 1), POINTS), (lo, hi)
 
 
 def _best_scored(column: pl.Expr, q: Fraction, whole: bool) -> pl.Expr:

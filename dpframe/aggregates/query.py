@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from dpframe.aggregates.bound import BoundAggregate
 from dpframe.aggregates.request import Request, Scope
 from dpframe.core.tree import Tree
 from dpframe.frames.groups import Groups
@@ -21,8 +22,8 @@ class Output:
     ----------
     name
         Its name.
-    requests
-        The aggregates it is made of, by placeholder.
+    aggregates
+        What it is made of, by placeholder.
     post
         Post-processing over the placeholders, or None.
     words
@@ -32,15 +33,26 @@ class Output:
     """
 
     name: str
-    requests: Mapping[str, Request]
+    aggregates: Mapping[str, BoundAggregate]
     post: pl.Expr | None
     words: str
     post_tree: Tree | None = None
 
+    @property
+    def only(self) -> BoundAggregate | None:
+        """The aggregate that it is, where nothing is computed from the result."""
+        if self.post is not None or len(self.aggregates) != 1:
+            return None
+        return next(iter(self.aggregates.values()))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Query:
-    """Everything that is asked of one frame at once. Holds no data."""
+    """Everything that is asked of one frame at once. Holds no data.
+
+    Its groups may be replaced by others with keys of the same columns, as those that were found:
+    nothing but the choice of the best groups, whose keys are listed, rests on which they are.
+    """
 
     relation: Relation
     groups: Groups | None
@@ -51,5 +63,14 @@ class Query:
         return Scope(self.relation.facts, self.groups)
 
     @property
+    def aggregates(self) -> tuple[BoundAggregate, ...]:
+        return tuple(a for output in self.outputs for a in output.aggregates.values())
+
+    @property
     def requests(self) -> tuple[Request, ...]:
-        return tuple(r for output in self.outputs for r in output.requests.values())
+        return tuple(aggregate.request for aggregate in self.aggregates)
+
+    @property
+    def chooses_groups(self) -> bool:
+        """Whether the result is groups, and nothing of the others comes out."""
+        return any(aggregate.shape.chooses_groups for aggregate in self.aggregates)

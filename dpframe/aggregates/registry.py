@@ -1,4 +1,4 @@
-"""All aggregates."""
+"""All aggregates, and how what is asked for is bound to them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from types import MappingProxyType
 
 from dpframe.aggregates.aggregate import Aggregate
 from dpframe.aggregates.argmax import Argmax
+from dpframe.aggregates.bound import BoundAggregate
 from dpframe.aggregates.bounds_search import Bounds
 from dpframe.aggregates.count import Count, DistinctValues
 from dpframe.aggregates.histogram import Histogram
 from dpframe.aggregates.mean import Mean, StandardDeviation, Variance
 from dpframe.aggregates.quantile import Quantile
+from dpframe.aggregates.request import Request, Scope
 from dpframe.aggregates.sum import Sum
+from dpframe.errors import DPFrameError, UnsupportedOperation
 
 AGGREGATES: tuple[Aggregate, ...] = (
     Count(),
@@ -27,3 +30,25 @@ AGGREGATES: tuple[Aggregate, ...] = (
 )
 
 BY_KIND = MappingProxyType({aggregate.kind: aggregate for aggregate in AGGREGATES})
+
+
+def bind(request: Request, scope: Scope) -> BoundAggregate:
+    """What was asked for, as an aggregate of a frame.
+
+    Raises
+    ------
+    DPFrameError
+        When it is refused, before any data is touched.
+    """
+    aggregate = BY_KIND[request.kind]
+    if request.mechanism not in aggregate.mechanisms:
+        known = ", ".join(repr(m) for m in aggregate.mechanisms)
+        raise UnsupportedOperation(
+            f"mechanism {request.mechanism!r} does not release a {request.kind}",
+            where=f"{request.name}: dp_{request.kind}(mechanism={request.mechanism!r})",
+            remedy=f"use one of {known}",
+        )
+    try:
+        return aggregate.bind(request, scope)
+    except DPFrameError as error:
+        raise error.at(request.name) from None

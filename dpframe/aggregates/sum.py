@@ -3,23 +3,74 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 import polars as pl
 
-from dpframe.aggregates.aggregate import Aggregate, Noisy, Use
+from dpframe.aggregates.aggregate import Aggregate
+from dpframe.aggregates.bound import BoundAggregate, Clamp, Noisy, Use
 from dpframe.aggregates.count import sign_note
 from dpframe.aggregates.part import Additive, Table
-from dpframe.aggregates.per_unit import is_per_unit, rows_of, total_of
+from dpframe.aggregates.per_unit import is_per_unit, total_of
 from dpframe.aggregates.request import Request, Scope
-from dpframe.aggregates.statistics import GridSum
-from dpframe.aggregates.values import as_series, bounds_of, numeric_value, whole_series
-from dpframe.core.grid import grid_for
+from dpframe.aggregates.statistics import GridSum, Statistic
+from dpframe.aggregates.values import Value, as_series, bounds_of, numeric_value, whole_series
+from dpframe.core.grid import Grid, grid_for
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.fold import domain, words
 
 _INT64 = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundSum(BoundAggregate):
+    """A sum of clamped values on a grid.
+
+    Parameters
+    ----------
+    value, bounds, grid
+        The values as numbers, what they are clamped to, and the grid of what is summed.
+    """
+
+    value: Value
+    bounds: tuple[Fraction, Fraction]
+    grid: Grid
+
+    monotone: ClassVar[bool] = True
+
+    @property
+    def is_plain_number(self) -> bool:
+        temporal = self.value.domain.dtype.is_temporal
+        return not temporal and not self.request.parameters.get("nonnegative")
+
+    @property
+    def clamps(self) -> tuple[Clamp, ...]:
+        return (clamp_of(self.request, self.value, self.bounds),)
+
+    @property
+    def note(self) -> str:
+        return sign_note(self.request)
+
+    def combine(self, values: Sequence[Noisy]) -> pl.Series:
+        noisy = values[0].reshape(-1)
+        if self.request.parameters.get("nonnegative"):
+            noisy = np.maximum(noisy, 0)
+        dtype, step = self.value.domain.dtype, self.grid.step
+        if self.value.is_whole and step.denominator == 1:
+            if step == 1:
+                return whole_series(self.name, noisy, dtype)
+            whole = [max(-_INT64, min(_INT64, v * int(step))) for v in noisy.tolist()]
+            return whole_series(self.name, whole, dtype)
+        return as_series(self.name, noisy.astype(np.float64) * float(step), dtype)
+
+    def plain(self, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
+        return () if column is None else (column.sum(),)
+
+    def of_plain(self, numbers: Sequence[pl.Series]) -> pl.Series:
+        return as_series(self.name, numbers[0], self.value.domain.dtype)
 
 
 class Sum(Aggregate):
@@ -48,8 +99,6 @@ class Sum(Aggregate):
     """
 
     kind: ClassVar[str] = "sum"
-    clamps: ClassVar[bool] = True
-    monotone: ClassVar[bool] = True
     summary: ClassVar[str] = "sum of values clamped to bounds; nulls and NaN add nothing"
     examples: ClassVar[tuple[str, ...]] = (
         'pl.col("i64").dp_sum((-5, 10))',
@@ -59,7 +108,7 @@ class Sum(Aggregate):
         'pl.col("i64").dp_sum((-(2**40), 2**62))',
     )
 
-    def uses(self, request: Request, scope: Scope) -> tuple[Use, ...]:
+    def bind(self, request: Request, scope: Scope) -> BoundSum:
         assert request.tree is not None
         value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), "sum")
         dtype = value.domain.dtype
@@ -70,31 +119,24 @@ class Sum(Aggregate):
                 remedy="sum durations or numbers, or take .dp_mean() of it",
             )
         per_unit = is_per_unit(request, scope, dtype)
-        lo, hi = bounds_of(value, request.parameters.get("bounds"), "sum")
-        whole = value.is_whole and lo.denominator == 1 and hi.denominator == 1
-        grid = grid_for(lo, hi, centred=False, integers=whole)
-        return (Use(Additive(Table(total_of(GridSum(value, grid), per_unit))), "sum"),)
+        bounds = bounds_of(value, request.parameters.get("bounds"), "sum")
+        statistic = grid_sum(value, bounds)
+        use = Use(Additive(Table(total_of(statistic, per_unit))), "sum")
+        return BoundSum(request, (use,), value, bounds, statistic.grid)
 
-    def plain(self, request: Request, scope: Scope, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
-        return () if column is None else (column.sum(),)
+    def score(self, request: Request, scope: Scope) -> Statistic:
+        assert request.tree is not None
+        value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), "sum")
+        return grid_sum(value, bounds_of(value, request.parameters.get("bounds"), "sum"))
 
-    def note(self, request: Request, scope: Scope) -> str:
-        return sign_note(request)
 
-    def combine(self, request: Request, scope: Scope, values: Sequence[Noisy]) -> pl.Series:
-        part = self.uses(request, scope)[0].part
-        assert isinstance(part, Additive)
-        statistic = rows_of(part.table.statistic)
-        assert isinstance(statistic, GridSum)
-        noisy = values[0].reshape(-1)
-        if request.parameters.get("nonnegative"):
-            noisy = np.maximum(noisy, 0)
-        dtype = statistic.value.domain.dtype
-        step = statistic.step
-        if statistic.value.is_whole and step.denominator == 1:
-            if step == 1:
-                return whole_series(request.name, noisy, dtype)
-            whole = [max(-_INT64, min(_INT64, v * int(step))) for v in noisy.tolist()]
-            return whole_series(request.name, whole, dtype)
-        numbers = noisy.astype(np.float64) * float(step)
-        return as_series(request.name, numbers, dtype)
+def grid_sum(value: Value, bounds: tuple[Fraction, Fraction]) -> GridSum:
+    """The sum of values clamped to bounds, whole where both are."""
+    lo, hi = bounds
+    whole = value.is_whole and lo.denominator == 1 and hi.denominator == 1
+    return GridSum(value, grid_for(lo, hi, centred=False, integers=whole))
+
+
+def clamp_of(request: Request, value: Value, bounds: tuple[Fraction, Fraction]) -> Clamp:
+    """What is clamped, where `per=` says whether rows or totals are."""
+    return Clamp(value.tree, bounds, request.parameters.get("per") == "unit")

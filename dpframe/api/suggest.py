@@ -11,7 +11,6 @@ import polars as pl
 
 from dpframe import pipeline
 from dpframe.aggregates.query import Query
-from dpframe.aggregates.registry import BY_KIND
 from dpframe.api.expressions import output_of
 from dpframe.api.functions import bounds, histogram
 from dpframe.core.exact import Number, as_given, exact
@@ -138,12 +137,12 @@ def counting(asked: Query, *, with_bounds: bool = True) -> Sought:
 def _clamped(asked: Query) -> dict[Extremes, str]:
     """The numbers that outputs clamp, each with the first output that does."""
     found: dict[Extremes, str] = {}
-    for request in asked.requests:
-        if BY_KIND[request.kind].clamps and request.tree is not None:
-            dtype = domain(request.tree, asked.relation.facts.columns).dtype
-            if dtype.is_numeric:
-                per_unit = request.parameters.get("per") == "unit"
-                found.setdefault(Extremes(request.tree, per_unit), request.name)
+    columns = asked.relation.facts.columns
+    for aggregate in asked.aggregates:
+        for clamp in aggregate.clamps:
+            is_number = domain(clamp.tree, columns).dtype.is_numeric
+            if is_number and not aggregate.shape.is_choice:
+                found.setdefault(Extremes(clamp.tree, clamp.per_unit), aggregate.name)
     return found
 
 

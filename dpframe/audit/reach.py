@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpframe.aggregates.aggregate import Noisy
+from dpframe.aggregates.bound import Noisy
 from dpframe.aggregates.part import CellCounts, Part, Runs, Selection, Table
 from dpframe.aggregates.query import Query
 from dpframe.core.exact import sqrt_up

@@ -7,11 +7,11 @@ from fractions import Fraction
 
 import polars as pl
 
+from dpframe.aggregates.bound import PartKey
 from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.part import Additive, Part, Responses, Selection
 from dpframe.aggregates.query import Output, Query
-from dpframe.aggregates.registry import BY_KIND
-from dpframe.aggregates.request import UNKNOWN, Scope
+from dpframe.aggregates.request import UNKNOWN
 from dpframe.aggregates.statistics import GridSum, SquareSum
 from dpframe.aggregates.unit_statistics import UnitTotal
 from dpframe.choose import Choice, Together
@@ -75,7 +75,7 @@ def described(
         keys=None if listed is None else listed.listed(),
         keys_digest=None if groups is None else _digest(groups),
         grouped_by=None if groups is None else definition(groups.by),
-        best_group=any(request.parameters.get("best_group") for request in query.requests),
+        best_group=query.chooses_groups,
         releases=releases,
         outputs=_outputs(query, parts, releases),
         cost=together.cost,
@@ -144,30 +144,28 @@ def _outputs(
     numbers = {(use.part, use.mechanism): i for i, use in enumerate(parts)}
     notes = notes_for(query, releases)
     return tuple(
-        _output(output, note, query.scope, numbers)
-        for output, note in zip(query.outputs, notes, strict=True)
+        _output(output, note, numbers) for output, note in zip(query.outputs, notes, strict=True)
     )
 
 
-def _output(
-    output: Output, note: str, scope: Scope, numbers: Mapping[tuple[Part, str], int]
-) -> PlanOutput:
+def _output(output: Output, note: str, numbers: Mapping[PartKey, int]) -> PlanOutput:
     used: dict[int, None] = {}
     contents: list[object] = []  # with all that words may leave out
-    for request in output.requests.values():
-        for use in BY_KIND[request.kind].uses(request, scope):
-            used[numbers[use.part, request.mechanism]] = None
-            contents.append(use.part)
-        contents += [v for v in request.parameters.values() if isinstance(v, pl.DataFrame)]
+    for aggregate in output.aggregates.values():
+        for key in aggregate.keys:
+            used[numbers[key]] = None
+            contents.append(key[0])
+        given = aggregate.request.parameters.values()
+        contents += [value for value in given if isinstance(value, pl.DataFrame)]
     if output.post_tree is not None:
-        places = {name: Column(str(i)) for i, name in enumerate(output.requests)}
+        places = {name: Column(str(i)) for i, name in enumerate(output.aggregates)}
         contents.append(substitute(output.post_tree, places))
     return PlanOutput(
         output.name,
         output.words,
         note,
         releases=tuple(used),
-        error=error_rule(output, scope),
+        error=error_rule(output),
         definition=definition(contents),
     )
 

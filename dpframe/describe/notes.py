@@ -10,13 +10,12 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from fractions import Fraction
 
+from dpframe.aggregates.bound import Clamp
 from dpframe.aggregates.error_rules import ErrorRule, NoErrorBound
 from dpframe.aggregates.query import Output, Query
-from dpframe.aggregates.registry import BY_KIND
-from dpframe.aggregates.request import Request, Scope
-from dpframe.aggregates.values import Value, bounds_of
+from dpframe.aggregates.request import Request
 from dpframe.core.budget import Budget
-from dpframe.core.domain import Domain, Scalar, domain_of_dtype
+from dpframe.core.domain import Columns, Domain, Scalar, domain_of_dtype
 from dpframe.core.dtypes import DType
 from dpframe.core.exact import show
 from dpframe.core.interval import EVERYTHING
@@ -36,7 +35,6 @@ from dpframe.rows.literal import literal_words
 
 _FEW = 6
 _IDLE = "decides nothing here: what holds without it is as tight"
-_CLAMPING = ("sum", "mean", "var", "std")
 _EPOCH = datetime(1970, 1, 1)
 
 
@@ -184,21 +182,17 @@ def _note(output: Output, query: Query, releases: Sequence[NoisyAggregate]) -> s
     used = [r for r in releases if output.name in r.users]
     if all(release.mechanism == "none" for release in used):
         return "exact: no individual can change it"
-    if output.post is not None or len(output.requests) != 1:
-        return "arithmetic of noisy results"
-    (request,) = output.requests.values()
-    return BY_KIND[request.kind].note(request, query.scope)
+    return "arithmetic of noisy results" if output.only is None else output.only.note
 
 
-def error_rule(output: Output, scope: Scope) -> ErrorRule:
+def error_rule(output: Output) -> ErrorRule:
     """How a bound on an output's error follows from bounds on the errors of its releases."""
-    if output.post is not None or len(output.requests) != 1:
+    if output.only is None:
         return NoErrorBound(
             f"the error of {output.name!r}, {output.words}, depends on the data",
             "ask for the accuracy of its parts, or simulate it on public data",
         )
-    (request,) = output.requests.values()
-    return BY_KIND[request.kind].error(request, scope)
+    return output.only.error
 
 
 def other_units(query: Query) -> tuple[str, ...]:
@@ -240,7 +234,9 @@ def warnings_for(query: Query, releases: Sequence[NoisyAggregate], cost: Budget)
             "individuals with more, which biases results "
             "towards those with few; nothing tells how many rows are dropped"
         )
-    clamped = dict.fromkeys(what for request in query.requests for what in _clamped(request, query))
+    columns = query.relation.facts.columns
+    clamps = [clamp for aggregate in query.aggregates for clamp in aggregate.clamps]
+    clamped = dict.fromkeys(what for clamp in clamps for what in _clamped(clamp, columns))
     if clamped:
         verb = "is" if len(clamped) == 1 else "are"
         found.append(
@@ -257,20 +253,12 @@ def warnings_for(query: Query, releases: Sequence[NoisyAggregate], cost: Budget)
     return tuple(found)
 
 
-def _clamped(request: Request, query: Query) -> Iterator[str]:
-    """What an aggregate clamps although nothing says that it lies within the bounds."""
-    if isinstance(request.score, Request):
-        yield from _clamped(request.score, query)
-    columns = query.relation.facts.columns
-    if request.kind not in _CLAMPING or request.tree is None:
+def _clamped(clamp: Clamp, columns: Columns) -> Iterator[str]:
+    """What is clamped although nothing says that it lies within the bounds."""
+    if not clamp.biases:
         return
-    if any(name not in columns for name in column_names(request.tree)):
-        return  # of public candidates
-    found, given = domain(request.tree, columns), request.parameters.get("bounds")
-    if request.parameters.get("per") == "unit":
-        yield f"each individual's total of {words(request.tree)}"
-    elif given is not None:
-        lo, hi = bounds_of(Value(request.tree, found), given, request.kind)
-        known = found.bounds
-        if known is None or known[0] < lo or hi < known[1]:
-            yield words(request.tree)
+    known = domain(clamp.tree, columns).bounds
+    if clamp.per_unit:
+        yield f"each individual's total of {words(clamp.tree)}"
+    elif known is None or known[0] < clamp.bounds[0] or clamp.bounds[1] < known[1]:
+        yield words(clamp.tree)

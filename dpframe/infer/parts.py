@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpframe.aggregates.aggregate import Use
+from dpframe.aggregates.bound import PartKey, Use
 from dpframe.aggregates.keys import key_selection
 from dpframe.aggregates.part import Part
 from dpframe.aggregates.query import Query
-from dpframe.aggregates.registry import BY_KIND
-from dpframe.aggregates.request import Request, Scope
+from dpframe.aggregates.request import Request
 from dpframe.core.sensitivity import ExactSensitivity
-from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.frames.groups import Groups
 
 
@@ -60,16 +58,15 @@ def parts_of(query: Query) -> tuple[PlannedUse, ...]:
 
     Raises
     ------
-    DPFrameError
-        When an aggregate is refused, before any data is touched.
+    UnboundedSensitivity
+        When nothing limits what one individual contributes.
     """
     scope = query.scope
-    collected: dict[tuple[Part, str], list[tuple[Request, Use]]] = {}
-    demands: list[tuple[Request, list[tuple[Part, str]]]] = []
-    for request in query.requests:
-        keys = []
-        for use in _uses(request, scope):
-            key = (use.part, request.mechanism)
+    collected: dict[PartKey, list[tuple[Request, Use]]] = {}
+    demands: list[tuple[Request, list[PartKey]]] = []
+    for aggregate in query.aggregates:
+        request, keys = aggregate.request, list[PartKey]()
+        for use, key in zip(aggregate.uses, aggregate.keys, strict=True):
             collected.setdefault(key, []).append((request, use))
             keys.append(key)
         demands.append((request, list(dict.fromkeys(keys))))
@@ -103,26 +100,11 @@ def _keys(query: Query, groups: Groups) -> PlannedUse:
     return PlannedUse(part, groups.names[0], "keys", "auto", sensitivity, weight, users)
 
 
-def _uses(request: Request, scope: Scope) -> tuple[Use, ...]:
-    aggregate = BY_KIND[request.kind]
-    if request.mechanism not in aggregate.mechanisms:
-        known = ", ".join(repr(m) for m in aggregate.mechanisms)
-        raise UnsupportedOperation(
-            f"mechanism {request.mechanism!r} does not release a {request.kind}",
-            where=f"{request.name}: dp_{request.kind}(mechanism={request.mechanism!r})",
-            remedy=f"use one of {known}",
-        )
-    try:
-        return aggregate.uses(request, scope)
-    except DPFrameError as error:
-        raise error.at(request.name) from None
-
-
 def _weights(
-    demands: list[tuple[Request, list[tuple[Part, str]]]], free: set[tuple[Part, str]]
-) -> dict[tuple[Part, str], Fraction]:
+    demands: list[tuple[Request, list[PartKey]]], free: set[PartKey]
+) -> dict[PartKey, Fraction]:
     """Relative costs; outputs with fewer parts first, because they have nothing to choose."""
-    weights: dict[tuple[Part, str], Fraction] = {}
+    weights: dict[PartKey, Fraction] = {}
     for request, keys in sorted(demands, key=lambda demand: len(demand[1])):
         paying = [key for key in keys if key not in free]
         share = request.weight / len(paying) if paying else Fraction(0)

@@ -10,9 +10,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from dpframe.aggregates.per_unit import is_per_unit
-from dpframe.aggregates.registry import BY_KIND
-from dpframe.aggregates.request import Request, Scope
+from dpframe.aggregates.bound import BoundAggregate
 from dpframe.aggregates.values import Value
 from dpframe.core.tree import Tree
 from dpframe.frames.groups import Groups
@@ -25,9 +23,9 @@ from dpframe.lower.tables import Sources, group_columns, key_expression, lower_r
 from dpframe.rows.fold import domain, lower
 
 
-def has_plain(request: Request, scope: Scope) -> bool:
+def has_plain(aggregate: BoundAggregate) -> bool:
     """Whether the aggregate has bounds, so that the exact tables are not the plain result."""
-    return bool(_expressions(request, scope, None if request.tree is None else "x"))
+    return bool(_expressions(aggregate, None if aggregate.request.tree is None else "x"))
 
 
 def found_keys(relation: Relation, groups: Groups, source: Sources) -> pl.DataFrame:
@@ -43,9 +41,12 @@ def found_keys(relation: Relation, groups: Groups, source: Sources) -> pl.DataFr
 
 
 def run_plain(
-    relation: Relation, groups: Groups | None, requests: Sequence[Request], source: Sources
+    relation: Relation,
+    groups: Groups | None,
+    aggregates: Sequence[BoundAggregate],
+    source: Sources,
 ) -> list[tuple[pl.Series, ...]]:
-    """The plain result of each request, by number of the public key: one column of physical
+    """The plain result of each aggregate, by number of the public key: one column of physical
     numbers, or several that make a list.
 
     Raises
@@ -53,21 +54,21 @@ def run_plain(
     EngineError
         When the engine fails.
     """
-    scope = Scope(relation.facts, groups)
     names = [] if groups is None else group_columns(groups)
-    totals = [_of_totals(request, scope) for request in requests]
-    rows = _rows(relation, groups, requests, source, whose=any(totals))
-    made: list[tuple[pl.Series, ...]] = [()] * len(requests)
+    totals = [aggregate.is_of_totals for aggregate in aggregates]
+    trees = [aggregate.request.tree for aggregate in aggregates]
+    rows = _rows(relation, groups, trees, source, whose=any(totals))
+    made: list[tuple[pl.Series, ...]] = [()] * len(aggregates)
     for of_totals in (False, True):
         chosen = [i for i, found in enumerate(totals) if found is of_totals]
         if not chosen:
             continue
-        columns = {i: f"r{i}" for i in chosen if requests[i].tree is not None}
+        columns = {i: f"r{i}" for i in chosen if trees[i] is not None}
         values = _totals(rows, [*names, UNIT], list(columns.values())) if of_totals else rows
         plain = [
             (i, j, expression)
             for i in chosen
-            for j, expression in enumerate(_expressions(requests[i], scope, columns.get(i)))
+            for j, expression in enumerate(_expressions(aggregates[i], columns.get(i)))
         ]
         named = [expression.alias(f"v{i}_{j}") for i, j, expression in plain]
         reduced = values.group_by(names).agg(*named) if names else values.select(*named)
@@ -80,29 +81,21 @@ def run_plain(
     return made
 
 
-def _expressions(request: Request, scope: Scope, column: str | None) -> tuple[pl.Expr, ...]:
-    values = None if column is None else pl.col(column)
-    return BY_KIND[request.kind].plain(request, scope, values)
-
-
-def _of_totals(request: Request, scope: Scope) -> bool:
-    """Whether the result is one of totals of individuals; the sum of all totals is that of rows."""
-    if request.tree is None or request.kind in ("count", "sum"):
-        return False
-    return is_per_unit(request, scope, domain(request.tree, scope.facts.columns).dtype)
+def _expressions(aggregate: BoundAggregate, column: str | None) -> tuple[pl.Expr, ...]:
+    return aggregate.plain(None if column is None else pl.col(column))
 
 
 def _rows(
     relation: Relation,
     groups: Groups | None,
-    requests: Sequence[Request],
+    values: Sequence[Tree | None],
     source: Sources,
     whose: bool = False,
 ) -> pl.LazyFrame:
-    """The frame after all steps: keys, whose row it is, and the value of each request."""
+    """The frame after all steps: keys, whose row it is, and the values of aggregates."""
     by = () if groups is None else groups.by
     names = [] if groups is None else group_columns(groups)
-    trees = tuple(request.tree for request in requests)
+    trees = tuple(values)
     frame = lower_rows(relation, source, pl, 0)
     frame, (by, trees), facts = bind_facts(frame, (by, trees), relation.facts, pl)
     relation = replace(relation, facts=facts)

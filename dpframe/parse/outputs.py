@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
 from dpframe.aggregates.query import Output
-from dpframe.aggregates.request import Request
+from dpframe.aggregates.registry import bind
+from dpframe.aggregates.request import Request, Scope
 from dpframe.aggregates.spec import AggregateSpec, OutputSpec
 from dpframe.core.domain import Columns, Domain
 from dpframe.core.dtypes import FLOAT64
@@ -26,32 +28,27 @@ def polars_schema(columns: Columns) -> dict[str, Any]:
     return {n: to_polars(d.dtype) if d.dtype.is_known else pl.Object() for n, d in columns.items()}
 
 
-def read_outputs(
-    specs: Iterable[OutputSpec], columns: Columns, taken: Iterable[str] = ()
-) -> tuple[Output, ...]:
+def read_outputs(specs: Iterable[OutputSpec], scope: Scope) -> tuple[Output, ...]:
     """The outputs of a query, several where an expression names several columns.
 
     Parameters
     ----------
     specs
         What was asked for, in order.
-    columns
-        The frame's columns.
-    taken
-        Names of group columns.
+    scope
+        Of which frame, and in which groups.
 
     Raises
     ------
     DPFrameError
         When an expression is refused, or two outputs have one name.
     """
-    schema = polars_schema(columns)
-    outputs = [output for spec in specs for output in _expand(spec, schema)]
+    outputs = [output for spec in specs for output in _expand(spec, scope)]
     if not outputs:
         raise UnsupportedOperation(
             "nothing is asked for", remedy="pass at least one dp expression, such as dp.count()"
         )
-    seen = set(taken)
+    seen = set(() if scope.groups is None else scope.groups.names)
     for output in outputs:
         if output.name in seen:
             raise UnsupportedOperation(
@@ -63,8 +60,9 @@ def read_outputs(
     return tuple(outputs)
 
 
-def _expand(spec: OutputSpec, schema: Mapping[str, Any]) -> list[Output]:
+def _expand(spec: OutputSpec, scope: Scope) -> list[Output]:
     """One output per column that the expression names."""
+    schema = polars_schema(scope.facts.columns)
     requests = {p: _requests(a, schema) for p, a in spec.aggregates.items()}
     if not all(requests.values()):
         raise UnsupportedOperation(
@@ -92,8 +90,8 @@ def _expand(spec: OutputSpec, schema: Mapping[str, Any]) -> list[Output]:
         chosen = {p: found[i] if len(found) == width else found[0] for p, found in requests.items()}
         said = {p: text for p, (_, text) in chosen.items()}
         name = spec.alias if spec.alias is not None else next(iter(chosen.values()))[0].name
-        renamed = {p: _named(request, name) for p, (request, _) in chosen.items()}
-        outputs.append(Output(name, renamed, spec.post, _fill(spec.words, said), post_tree))
+        bound = {p: bind(_named(r, name), scope) for p, (r, _) in chosen.items()}
+        outputs.append(Output(name, bound, spec.post, _fill(spec.words, said), post_tree))
     return outputs
 
 
@@ -119,15 +117,7 @@ def _fill(template: str, said: Mapping[str, str]) -> str:
 
 
 def _named(request: Request, name: str) -> Request:
-    return Request(
-        request.kind,
-        name,
-        request.tree,
-        request.parameters,
-        request.weight,
-        request.mechanism,
-        request.score,
-    )
+    return request if request.name == name else replace(request, name=name)
 
 
 def _requests(spec: AggregateSpec, schema: Mapping[str, Any]) -> list[tuple[Request, str]]:

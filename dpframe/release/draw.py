@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from dpframe.aggregates.aggregate import Noisy
+from dpframe.aggregates.bound import Noisy
 from dpframe.aggregates.part import (
     Additive,
     CellCounts,

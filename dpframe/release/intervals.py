@@ -22,13 +22,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.aggregates.aggregate import Noisy
+from dpframe.aggregates.bound import BoundAggregate, Noisy, PartKey
 from dpframe.aggregates.joint_noise import Independent, JointNoise
-from dpframe.aggregates.part import Part
 from dpframe.aggregates.query import Output
 from dpframe.aggregates.ratio_interval import ratio_ends, sum_reach
-from dpframe.aggregates.registry import BY_KIND
-from dpframe.aggregates.request import Request, Scope
+from dpframe.aggregates.shapes import Ends
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import FLOAT64
 from dpframe.core.exact import nearest
@@ -38,9 +36,7 @@ from dpframe.mechanisms import AdditiveLaw, Law
 from dpframe.release.formula import Ratio, Sum, ratio_of
 from dpframe.rows.fold import domain
 
-Ends: TypeAlias = "tuple[pl.Series, pl.Series]"
-Key: TypeAlias = "tuple[Part, str]"
-Laws: TypeAlias = "Mapping[Key, Law]"
+Laws: TypeAlias = "Mapping[PartKey, Law]"
 Floats: TypeAlias = "NDArray[np.float64]"
 
 _TOGETHER = 3
@@ -49,8 +45,7 @@ _TOGETHER = 3
 
 def interval_of(
     output: Output,
-    scope: Scope,
-    noisy: Mapping[Key, Noisy],
+    noisy: Mapping[PartKey, Noisy],
     laws: Laws,
     confidence: Fraction,
 ) -> Ends | None:
@@ -58,15 +53,15 @@ def interval_of(
 
     Ends of arithmetic are null where nothing is known.
     """
-    keys = {p: _keys(request, scope) for p, request in output.requests.items()}
+    keys = {p: aggregate.keys for p, aggregate in output.aggregates.items()}
     if not all(isinstance(laws.get(key), AdditiveLaw) for used in keys.values() for key in used):
         return None  # the error of a selection is one of its score
     if output.post is not None and output.post_tree is not None:
-        whole = _whole(output, scope, keys, noisy, laws, confidence)
+        whole = _whole(output, keys, noisy, laws, confidence)
         if whole is not None:
             return whole
     level = 1 - (1 - confidence) / len(set(keys.values()))
-    found = {p: _request(r, scope, noisy, laws, level) for p, r in output.requests.items()}
+    found = {p: _aggregate(a, noisy, laws, level) for p, a in output.aggregates.items()}
     if output.post is None:
         return next(iter(found.values()))
     ends = {placeholder: pair for placeholder, pair in found.items() if pair is not None}
@@ -75,13 +70,7 @@ def interval_of(
     return _arithmetic(output.name, output.post_tree, ends)
 
 
-def _keys(request: Request, scope: Scope) -> tuple[Key, ...]:
-    """The parts of a request, in order."""
-    uses = BY_KIND[request.kind].uses(request, scope)
-    return tuple((use.part, request.mechanism) for use in uses)
-
-
-def _noise_of(keys: Sequence[Key], laws: Laws) -> JointNoise:
+def _noise_of(keys: Sequence[PartKey], laws: Laws) -> JointNoise:
     """The joint law of the noise of parts."""
     parts = []
     for key in keys:
@@ -91,23 +80,17 @@ def _noise_of(keys: Sequence[Key], laws: Laws) -> JointNoise:
     return Independent(tuple(parts))
 
 
-def _request(
-    request: Request,
-    scope: Scope,
-    noisy: Mapping[Key, Noisy],
-    laws: Laws,
-    level: Fraction,
+def _aggregate(
+    aggregate: BoundAggregate, noisy: Mapping[PartKey, Noisy], laws: Laws, level: Fraction
 ) -> Ends | None:
-    keys = _keys(request, scope)
-    values = [noisy[key] for key in keys]
-    return BY_KIND[request.kind].interval(request, scope, values, _noise_of(keys, laws), level)
+    values = [noisy[key] for key in aggregate.keys]
+    return aggregate.interval(values, _noise_of(aggregate.keys, laws), level)
 
 
 def _whole(
     output: Output,
-    scope: Scope,
-    keys: Mapping[str, tuple[Key, ...]],
-    noisy: Mapping[Key, Noisy],
+    keys: Mapping[str, tuple[PartKey, ...]],
+    noisy: Mapping[PartKey, Noisy],
     laws: Laws,
     confidence: Fraction,
 ) -> Ends | None:
@@ -117,7 +100,7 @@ def _whole(
     parts = tuple(dict.fromkeys(key for used in keys.values() for key in used))
     if ratio is None or len(parts) > _TOGETHER:
         return None
-    if not all(_is_plain(request, scope) for request in output.requests.values()):
+    if not all(aggregate.is_plain_number for aggregate in output.aggregates.values()):
         return None
     places = {p: parts.index(used[0]) for p, used in keys.items()}
     noise, miss = _noise_of(parts, laws), float(1 - confidence)
@@ -130,14 +113,6 @@ def _whole(
         return _series(output.name, above / scale - reach, above / scale + reach)
     low, high = ratio_ends(above, _sum(ratio.below, places, values), noise, factors, miss)
     return _series(output.name, low, high)
-
-
-def _is_plain(request: Request, scope: Scope) -> bool:
-    """Whether a result is the number of its part as it is."""
-    tree = request.tree if request.kind == "sum" else None
-    if tree is not None and domain(tree, scope.facts.columns).dtype.is_temporal:
-        return False
-    return BY_KIND[request.kind].monotone and not request.parameters.get("nonnegative")
 
 
 def _sum(form: Sum, places: Mapping[str, int], values: Sequence[Floats]) -> Floats:

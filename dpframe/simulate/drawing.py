@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe import pipeline
-from dpframe.aggregates.aggregate import Noisy
+from dpframe.aggregates.bound import Noisy
 from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.part import CellCounts, Part, Table
 from dpframe.aggregates.query import Query
+from dpframe.aggregates.shapes import Column
 from dpframe.frames.relation import Relation
 from dpframe.lower import Sources, found_keys
 from dpframe.mechanisms import Law
-from dpframe.release import Ballots, Column, draw, output_column, request_column, without_noise
+from dpframe.release import Ballots, aggregate_column, draw, output_column, without_noise
 
 Counted = Mapping[Table, CellCounts]
 NoisyParts = dict[tuple[Part, str], Noisy]
@@ -59,11 +60,7 @@ def columns_of(query: Query, noisy: NoisyParts) -> list[Column]:
     return [
         output_column(
             output,
-            {p: request_column(r, query.scope, noisy) for p, r in output.requests.items()},
+            {p: aggregate_column(a, noisy) for p, a in output.aggregates.items()},
         )
         for output in query.outputs
     ]
-
-
-def is_best_group(query: Query) -> bool:
-    return any(request.parameters.get("best_group") for request in query.requests)

@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.aggregates.query import Output, Query
-from dpframe.release import Column
+from dpframe.aggregates.shapes import Column
 
 Floats = NDArray[np.float64]
 _SECONDS = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9}
@@ -43,22 +43,14 @@ class Entries:
 
 def entries_of(output: Output, column: Column) -> Entries:
     """What an output releases, from one result of it."""
-    request = next(iter(output.requests.values())) if output.post is None else None
-    dtype = column.values.dtype
+    dtype, shape = column.values.dtype, column.shape
     inner = dtype.inner if isinstance(dtype, pl.List) else dtype
-    choices = request is not None and request.kind == "argmax"
-    choices = choices or not (inner.is_numeric() or inner.is_temporal() or inner == pl.Boolean)
-    if column.expanded is not None:
-        listed = column.expanded.to_series(0).cast(pl.String)
-        return Entries(output.name, tuple(listed.fill_null("null").to_list()), choices)
-    if not isinstance(dtype, pl.List):
-        return Entries(output.name, None, choices)
-    if request is not None and request.kind == "quantile":
-        return Entries(output.name, tuple(f"q={q}" for q in request.parameters["q"]), choices)
-    if request is not None and request.kind == "bounds":
-        return Entries(output.name, ("lower", "upper"), choices)
-    most = column.values.list.len().max()
-    return Entries(output.name, tuple(str(i) for i in range(int(str(most or 0)))), choices)
+    numeric = inner.is_numeric() or inner.is_temporal() or inner == pl.Boolean
+    choices, labels = shape.is_choice or not numeric, shape.labels
+    if labels is None and isinstance(dtype, pl.List):
+        most = column.values.list.len().max()
+        labels = tuple(str(i) for i in range(int(str(most or 0))))
+    return Entries(output.name, labels, choices)
 
 
 def numbers_in(column: Column, entries: Entries) -> Floats:
@@ -68,10 +60,7 @@ def numbers_in(column: Column, entries: Entries) -> Floats:
 
 def choices_in(column: Column, entries: Entries, query: Query) -> NDArray[np.object_]:
     """Choices as text, one per group and entry; None for none."""
-    (request, *_) = (
-        r for o in query.outputs for r in o.requests.values() if o.name == entries.name
-    )
-    if request.parameters.get("best_group"):
+    if column.shape.chooses_groups:
         assert query.groups is not None
         chosen = [_key(query.groups.keys.row(code)) for code in column.values.to_list()]
         return np.array([chosen], dtype=np.object_)
@@ -83,7 +72,7 @@ def _series(column: Column, entries: Entries) -> Sequence[pl.Series]:
     """One column per entry."""
     if entries.labels is None:
         return [column.values]
-    if column.expanded is not None:
+    if column.shape.is_table:
         rows = len(entries.labels)
         return [column.values.gather_every(rows, i) for i in range(rows)]
     return [column.values.list.get(i, null_on_oob=True) for i in range(len(entries.labels))]

@@ -6,27 +6,22 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from dpframe import pipeline
 from dpframe.aggregates.query import Query
-from dpframe.aggregates.registry import BY_KIND
-from dpframe.aggregates.request import Request
-from dpframe.aggregates.values import as_series
+from dpframe.aggregates.shapes import Column
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.relation import Relation
 from dpframe.frames.without_limits import has_limits, without_limits
 from dpframe.lower import Sources, has_plain, run_plain
 from dpframe.lower import run as run_exact
 from dpframe.progress import Progress, progress
-from dpframe.release import Ballots, Column, output_column, request_column, without_noise
-from dpframe.rows.fold import domain
+from dpframe.release import Ballots, aggregate_column, output_column, without_noise
 from dpframe.simulate.drawing import (
     Counted,
     columns_of,
     draw_parts,
-    is_best_group,
     noiseless,
     with_all_groups,
 )
@@ -83,50 +78,32 @@ def _simulated(
         Outcome(e, plain[i], array, np.stack([arrays[i] for arrays in drawn]))
         for i, (e, array) in enumerate(zip(entries, _arrays(exact, entries, query), strict=True))
     ]
-    keys = None if query.groups is None or is_best_group(query) else query.groups.keys
+    keys = None if query.groups is None or query.chooses_groups else query.groups.keys
     return simulation_of(prepared.plan, runs, keys, outcomes)
 
 
 def _plain(query: Query, free: Relation, source: Sources, counted: Counted) -> list[Column]:
     """The results of plain Polars: without bounds and limits, and without noise."""
-    scope = query.scope
-    bounded = [r for r in query.requests if has_plain(r, scope)]
-    others = [r for r in query.requests if not has_plain(r, scope)]
-    parts = {(u.part, r.mechanism) for r in others for u in BY_KIND[r.kind].uses(r, scope)}
+    bounded = [a for a in query.aggregates if has_plain(a)]
+    parts = {key for a in query.aggregates if not has_plain(a) for key in a.keys}
     if parts and has_limits(query.relation):
         tables = list(dict.fromkeys(t for part, _ in parts for t in part.tables))
         counted = run_exact(free, query.groups, tables, source)
-    noisy = {key: without_noise(key[0], counted, scope) for key in parts}
-    found = dict(
-        zip(map(id, bounded), run_plain(free, query.groups, bounded, source), strict=True)
-        if bounded
-        else ()
-    )
+    noisy = {key: without_noise(key[0], counted, query.scope) for key in parts}
+    numbers = run_plain(free, query.groups, bounded, source) if bounded else []
+    found = {
+        id(a): Column(a.of_plain(made), a.shape) for a, made in zip(bounded, numbers, strict=True)
+    }
     return [
         output_column(
             output,
             {
-                placeholder: _typed(request, query, found[id(request)])
-                if id(request) in found
-                else request_column(request, scope, noisy)
-                for placeholder, request in output.requests.items()
+                placeholder: found.get(id(a)) or aggregate_column(a, noisy)
+                for placeholder, a in output.aggregates.items()
             },
         )
         for output in query.outputs
     ]
-
-
-def _typed(request: Request, query: Query, numbers: Sequence[pl.Series]) -> Column:
-    """Physical numbers as the type that such a result has."""
-    assert request.tree is not None or request.kind == "count"
-    if request.tree is None or request.kind == "count":
-        return Column(numbers[0].cast(pl.Int64).alias(request.name), None)
-    dtype = domain(request.tree, query.relation.facts.columns).dtype
-    made = [as_series(f"{i}", column, dtype) for i, column in enumerate(numbers)]
-    if not isinstance(request.parameters.get("q"), tuple):
-        return Column(made[0].alias(request.name), None)
-    listed = pl.DataFrame(made).select(pl.concat_list(pl.all()).alias(request.name))
-    return Column(listed.to_series(), None)
 
 
 def _arrays(
@@ -145,7 +122,7 @@ def _where(kept: NDArray[np.bool_], array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _size(query: Query) -> int:
-    return 1 if query.groups is None or is_best_group(query) else query.groups.size
+    return 1 if query.groups is None or query.chooses_groups else query.groups.size
 
 
 def _require_room(results: int, runs: int) -> None:

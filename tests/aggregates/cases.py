@@ -16,9 +16,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 import dpframe as dp
-from dpframe.aggregates.aggregate import Aggregate, Noisy
+from dpframe.aggregates.bound import Noisy
 from dpframe.aggregates.query import Query
-from dpframe.aggregates.registry import BY_KIND
 from dpframe.mechanisms import AdditiveLaw, DiscreteGaussian, DiscreteLaplace, NoNoise
 from tests.samplers.seeded import Seeded
 
@@ -94,12 +93,8 @@ class Case:
         self.kind, self.bounds = kind, bounds
         self.plan = asked.plan(**spend)
         self.query: Query = asked._query
-        (self.request,) = self.query.requests
+        (self.aggregate,) = self.query.aggregates
         self.ddof = int(options.get("ddof", 1)) if kind != "mean" else 0
-
-    @property
-    def aggregate(self) -> Aggregate:
-        return BY_KIND[self.kind]
 
     @property
     def half(self) -> float:
@@ -147,7 +142,7 @@ class Case:
 
     def released(self, noisy: Sequence[Noisy]) -> Floats:
         """The results, NaN for null."""
-        found = self.aggregate.combine(self.request, self.query.scope, noisy)
+        found = self.aggregate.combine(noisy)
         return found.cast(pl.Float64).fill_null(math.nan).to_numpy()
 
     def errors(self, data: Data, runs: int, seed: int) -> Floats:

@@ -38,7 +38,7 @@ def row(case: Case, count: int) -> tuple[str, ...]:
     middle = Data(count, 0.3, 0.4)
     noisy = case.noisy(middle, RUNS, 99)
     law = Independent(tuple(case.laws))
-    ends = case.aggregate.interval(case.request, case.query.scope, noisy, law, Fraction(95, 100))
+    ends = case.aggregate.interval(noisy, law, Fraction(95, 100))
     assert ends is not None
     low, high = (end.to_numpy() for end in ends)
     truth = case.truth(middle)

@@ -30,7 +30,7 @@ def ends(case: Case, data: Data, runs: int, seed: int) -> tuple[Floats, Floats, 
     """Results and both ends; NaN for null."""
     noisy = case.noisy(data, runs, seed)
     noise = Independent(tuple(case.laws))
-    found = case.aggregate.interval(case.request, case.query.scope, noisy, noise, LEVEL)
+    found = case.aggregate.interval(noisy, noise, LEVEL)
     assert found is not None
     low, high = (end.cast(pl.Float64).to_numpy() for end in found)
     return case.released(noisy), low, high

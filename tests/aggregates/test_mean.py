@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 import dpframe as dp
 from dpframe.aggregates.part import Additive
 from dpframe.aggregates.query import Query
-from dpframe.aggregates.registry import BY_KIND
 from dpframe.lower import run
 from tests.laws.neighbours import tables_of
 
@@ -35,17 +34,17 @@ def asked(text: str, frame: pl.DataFrame) -> Query:
 def parts(query: Query, frame: pl.DataFrame) -> list[NDArray[np.int64]]:
     """The exact integers of the parts of the query's one output."""
     counted = run(query.relation, query.groups, tables_of(query), frame.lazy())
-    (request,) = query.requests
+    (aggregate,) = query.aggregates
     found = []
-    for use in BY_KIND[request.kind].uses(request, query.scope):
+    for use in aggregate.uses:
         assert isinstance(use.part, Additive)
         found.append(counted[use.part.table].dense(1))
     return found
 
 
 def result(query: Query, values: Sequence[NDArray[np.int64]]) -> Any:
-    (request,) = query.requests
-    return BY_KIND[request.kind].combine(request, query.scope, values).item()
+    (aggregate,) = query.aggregates
+    return aggregate.combine(values).item()
 
 
 def of_values(text: str, values: Sequence[float | None], noise: Sequence[int] = ()) -> Any:

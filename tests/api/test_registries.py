@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.aggregates.registry import AGGREGATES, BY_KIND
+from dpframe.aggregates.registry import BY_KIND
 from dpframe.api.expressions import DPExpr, aggregate_of
 from dpframe.api.functions import BY_NAME
 from dpframe.parse.build import make
@@ -39,7 +39,15 @@ def test_every_function_is_public_and_a_method(name: str) -> None:
 def test_aggregates_that_clamp_are_those_with_bounds_of_values() -> None:
     bounded = {kind_of(name) for name, f in BY_NAME.items() if "bounds" in signature(f).parameters}
     others = {"count", "histogram", "argmax"}  # of individuals' rows, of edges, of a score
-    assert {a.kind for a in AGGREGATES if a.clamps} == bounded - others
+    frame = pl.LazyFrame(schema={"x": pl.Float64})
+    people = dp.Session(epsilon=1).protect(frame, dp.Rows(), bounds={"x": (0, 1)})
+    asked = [
+        people.agg(f("x", *ARGUMENTS.get(name, ())))
+        for name, f in BY_NAME.items()
+        if kind_of(name) != "argmax"
+    ]
+    found = [aggregate for query in asked for aggregate in query._query.aggregates]
+    assert {a.request.kind for a in found if a.clamps} == bounded - others
 
 
 def test_an_operation_is_known_once_it_is_registered() -> None:

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 from dpframe.aggregates.aggregate import Aggregate
 from dpframe.aggregates.query import Query
-from dpframe.aggregates.registry import AGGREGATES, BY_KIND
+from dpframe.aggregates.registry import AGGREGATES, BY_KIND, bind
+from dpframe.aggregates.request import Scope
 from dpframe.core.domain import columns
 from dpframe.core.interval import Interval
 from dpframe.core.units import Rows
@@ -212,7 +213,13 @@ def _with_false_facts(asked: Query, unit: Rows) -> Query:
         )
         for name, found in before.items()
     }
-    return Query(Relation.of("data", FrameFacts(columns(table), unit)), asked.groups, asked.outputs)
+    relation = Relation.of("data", FrameFacts(columns(table), unit))
+    scope = Scope(relation.facts, asked.groups)
+    outputs = [
+        replace(o, aggregates={p: bind(a.request, scope) for p, a in o.aggregates.items()})
+        for o in asked.outputs
+    ]
+    return Query(relation, asked.groups, tuple(outputs))
 
 
 # -------------------------------------------------------------------------------- the law fails

@@ -1,0 +1,185 @@
+"""An aggregate of one frame: what was asked for is read and checked once, and answers everything.
+
+Whatever needs to know something of a query's aggregates asks these objects: which noisy parts they
+need, how a result follows from them, what it looks like, its interval, its words and its error.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.aggregates.error_rules import ErrorRule, PartError
+from dpframe.aggregates.joint_noise import JointNoise
+from dpframe.aggregates.part import Part
+from dpframe.aggregates.request import Request
+from dpframe.aggregates.shapes import ONE, Shape
+from dpframe.core.tree import Tree
+
+Noisy = NDArray[np.int64]
+PartKey = tuple[Part, str]
+"""A part, and the mechanism that was asked for: two requests share what has one key."""
+_INT64 = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Use:
+    """A part as one output uses it.
+
+    Parameters
+    ----------
+    part
+        The vector.
+    role
+        What the plan calls it there.
+    impact
+        The square of the part's effect on the output's relative error: what one typical error of
+        the part does to the output, relative to what all rows together can make it, where a count's
+        is 1. Only the split of a plan's cost rests on it.
+    """
+
+    part: Part
+    role: str
+    impact: Fraction = Fraction(1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clamp:
+    """Values that are clamped to bounds.
+
+    Parameters
+    ----------
+    tree
+        Each row's value.
+    bounds
+        The bounds.
+    per_unit
+        Whether totals of individuals are clamped to them, and not rows.
+    biases
+        Whether values outside move the result at all; they move no quantile within the bounds.
+    """
+
+    tree: Tree
+    bounds: tuple[Fraction, Fraction]
+    per_unit: bool = False
+    biases: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundAggregate(ABC):
+    """One dp aggregate, bound to the frame it is asked of.
+
+    Everything after the parts is post-processing and costs nothing.
+
+    Parameters
+    ----------
+    request
+        What was asked for.
+    uses
+        The noisy parts that it needs, in the order in which `combine` takes them.
+    """
+
+    request: Request
+    uses: tuple[Use, ...]
+
+    monotone: ClassVar[bool] = False
+    """Whether the result has one part and rises with it."""
+
+    @property
+    def name(self) -> str:
+        """The output column that it is first used in."""
+        return self.request.name
+
+    @property
+    def keys(self) -> tuple[PartKey, ...]:
+        """What its noisy numbers are found by, in the order of its parts."""
+        return tuple((use.part, self.request.mechanism) for use in self.uses)
+
+    @property
+    def shape(self) -> Shape:
+        """How its result stands in a frame."""
+        return ONE
+
+    @property
+    def is_plain_number(self) -> bool:
+        """Whether the result is the number of its one part as it is, in the part's units."""
+        return False
+
+    @property
+    def clamps(self) -> tuple[Clamp, ...]:
+        """What is clamped to bounds."""
+        return ()
+
+    @property
+    def note(self) -> str:
+        """How the result comes from the noisy parts, in a plan; empty where that goes without
+        saying.
+        """
+        return ""
+
+    @property
+    def error(self) -> ErrorRule:
+        """How a bound on the result's error follows from bounds on those of its parts."""
+        return PartError()
+
+    @abstractmethod
+    def combine(self, values: Sequence[Noisy]) -> pl.Series:
+        """The result, one row per group, from the noisy integers of its parts.
+
+        Parts with cells come as arrays of shape (groups, cells), selections as (groups, rounds).
+        Where the shape has several rows per group, so has the result.
+        """
+
+    def interval(
+        self, values: Sequence[Noisy], noise: JointNoise, level: Fraction
+    ) -> tuple[pl.Series, pl.Series] | None:
+        """Where the exact result lies with probability `level`, given the joint law of the noise of
+        the parts; None for a result that is no number. Post-processing: it depends on the noisy
+        integers alone.
+        """
+        if not self.monotone:
+            return None
+        (noisy,) = values
+        most = noise.reach(0, level)
+        return self.combine([shifted(noisy, -most)]), self.combine([shifted(noisy, most)])
+
+    def plain(self, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
+        """The same of public data as plain Polars has it, without bounds: what a simulation
+        compares with.
+
+        Parameters
+        ----------
+        column
+            Its values as numbers, null where there are none; of totals where `is_of_totals`. None
+            for rows.
+
+        Returns
+        -------
+        tuple of polars.Expr
+            One, or those of a list. None at all where the exact tables have no bounds, so that they
+            make the plain result.
+        """
+        return ()
+
+    @property
+    def is_of_totals(self) -> bool:
+        """Whether the plain result is one of totals of individuals, not of rows."""
+        return False
+
+    def of_plain(self, numbers: Sequence[pl.Series]) -> pl.Series:
+        """The result from the physical numbers that the plain expressions gave."""
+        raise NotImplementedError(self.request.kind)  # for those that have plain expressions
+
+
+def shifted(values: Noisy, by: int) -> Noisy:
+    """Integers moved by a constant, and held at the limits of Int64."""
+    moved = values + np.int64(max(-_INT64, min(_INT64, by)))
+    over = (moved < values) if by > 0 else (moved > values)
+    return np.where(over, np.int64(_INT64 if by > 0 else -_INT64), moved)
