@@ -19,7 +19,6 @@ from dpframe.aggregates.impact import choice_impact
 from dpframe.aggregates.part import (
     CellCounts,
     Integers,
-    ScoreRange,
     Selection,
     Table,
 )
@@ -36,6 +35,7 @@ from dpframe.aggregates.sum import Sum, grid_sum
 from dpframe.aggregates.values import bounds_of, numeric_value, show_value
 from dpframe.core.exact import as_given
 from dpframe.core.grid import grid_for
+from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import Contribution, ExactSensitivity, additive_sensitivity
 from dpframe.core.spread import Spread
 from dpframe.core.tree import Column, Literal, substitute

@@ -15,7 +15,7 @@ from dpframe.aggregates.aggregate import Aggregate
 from dpframe.aggregates.bound import BoundAggregate, Clamp, Noisy, Use
 from dpframe.aggregates.cells import PointCells, PositionCells
 from dpframe.aggregates.impact import choice_impact
-from dpframe.aggregates.part import CellCounts, Runs, ScoreRange, Selection, Table
+from dpframe.aggregates.part import CellCounts, Runs, Selection, Table
 from dpframe.aggregates.request import Request, Scope
 from dpframe.aggregates.shapes import ONE, Listed, Shape
 from dpframe.aggregates.statistics import RowCount
@@ -29,6 +29,7 @@ from dpframe.aggregates.values import (
 )
 from dpframe.core.dtypes import DType
 from dpframe.core.exact import as_given, exact, show
+from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import Contribution, ExactSensitivity, additive_sensitivity
 from dpframe.errors import InvalidBounds
 from dpframe.rows.fold import domain, words

@@ -11,16 +11,7 @@ from dpframe.choose.together import Together
 from dpframe.core.budget import ZCDP
 from dpframe.core.exact import digits_up
 from dpframe.errors import UnsupportedOperation
-from dpframe.mechanisms import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Exponential,
-    Law,
-    NoNoise,
-    PermuteAndFlip,
-    RandomizedResponse,
-    ReportNoisyMax,
-)
+from dpframe.mechanisms import Law
 
 
 def in_rho(asked: Sequence[Asked], together: Together) -> Together:
@@ -46,23 +37,10 @@ def in_rho(asked: Sequence[Asked], together: Together) -> Together:
 
 
 def _rho(asked: Asked, law: Law) -> Fraction:
-    match law:
-        case NoNoise():
-            return Fraction(0)
-        case DiscreteLaplace():
-            exact = asked.sensitivity
-            return law.rho(exact.l1, exact.l2_squared, exact.linf)
-        case DiscreteGaussian():
-            return law.rho(asked.sensitivity.l2_squared)
-        case RandomizedResponse() if asked.responses is not None:
-            return law.rho(asked.responses[1])
-        case Exponential() if asked.score_range is not None:
-            return asked.rounds * law.rho(asked.score_range[1])
-        case PermuteAndFlip() | ReportNoisyMax() if asked.score_range is not None:
-            return asked.rounds * law.rho(asked.score_range[0])
-        case _:  # a choice of groups fails with its delta
-            raise UnsupportedOperation(
-                f"the cost of {law.name} in rho is not known",
-                where=asked.name,
-                remedy='run it in a session without composition="zcdp"',
-            )
+    if law.failure(asked.exposure):  # as a choice of groups
+        raise UnsupportedOperation(
+            f"the cost of {law.name} in rho is not known",
+            where=asked.name,
+            remedy='run it in a session without composition="zcdp"',
+        )
+    return law.rho_cost(asked.exposure)

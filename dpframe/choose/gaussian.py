@@ -12,7 +12,6 @@ from dpframe.core.budget import GDP
 from dpframe.core.exact import digits_up
 from dpframe.errors import UnsupportedOperation
 from dpframe.mechanisms import Law
-from dpframe.mechanisms.gaussian_cost import mu_squared_of
 
 
 def in_mu(asked: Sequence[Asked], together: Together) -> Together:
@@ -35,8 +34,7 @@ def in_mu(asked: Sequence[Asked], together: Together) -> Together:
 
 
 def _mu_squared(asked: Asked, law: Law) -> Fraction:
-    repeats = asked.rounds if asked.responses is None else asked.responses[1]
-    found = mu_squared_of(law, asked.sensitivity, asked.choices, repeats)
+    found = law.mu_squared_cost(asked.exposure)
     if found is None:
         raise UnsupportedOperation(
             f"the cost of {law.name} in Gaussian differential privacy is not known",

@@ -10,9 +10,11 @@ from dpframe.core.exact import sqrt_down
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.errors import MissingKeys, UnsupportedOperation
 from dpframe.mechanisms import (
+    AdditiveMechanism,
     DiscreteGaussian,
     DiscreteLaplace,
     Exponential,
+    Exposure,
     Law,
     NoNoise,
     PermuteAndFlip,
@@ -71,7 +73,7 @@ class Asked:
     candidates
         For selections: how many there are.
     shared
-        For selections: whether `ranges` stand for others, see `events_of`.
+        For selections: whether `ranges` stand for others, see `Exposure`.
     """
 
     name: str
@@ -94,6 +96,14 @@ class Asked:
         if self.ranges or self.score_range is None:
             return self.ranges
         return (self.score_range[0],)
+
+    @property
+    def exposure(self) -> Exposure:
+        """What one individual can do to it."""
+        l1, l2_squared = self.score_range or (Fraction(0), Fraction(0))
+        repeats = self.rounds if self.responses is None else self.responses[1]
+        repeats = repeats if self.keys is None else self.keys
+        return Exposure(self.sensitivity, repeats, self.choices, l1, l2_squared, self.shared)
 
 
 def choose(asked: Asked, share: Budget) -> Choice:
@@ -145,9 +155,8 @@ def _is_little(sensitivity: ExactSensitivity, share: Budget) -> bool:
 
 
 def _variance(choice: Choice) -> float:
-    law = choice.law
-    assert isinstance(law, (DiscreteLaplace, DiscreteGaussian))
-    return law.variance()
+    assert isinstance(choice.law, AdditiveMechanism)
+    return choice.law.variance()
 
 
 def _laplace(sensitivity: ExactSensitivity, share: Budget) -> Choice:

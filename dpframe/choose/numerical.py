@@ -33,7 +33,7 @@ from dpframe.choose.mechanism import Asked, Choice
 from dpframe.core.budget import ApproxDP
 from dpframe.core.exact import dyadic_down, float_down
 from dpframe.mechanisms import DiscreteGaussian, DiscreteLaplace, RoundedLaplace
-from dpframe.mechanisms.events import events_of, unit_moves
+from dpframe.mechanisms.discrete_gaussian import unit_moves
 
 __all__ = ["Chooser", "can_be_refined", "largest_within", "refined"]
 
@@ -161,10 +161,7 @@ def _pairs_of(choice: Choice, asked: Asked, largest: Fraction) -> Iterable[Trans
         if ones > 1 and choice.law.sigma_squared <= largest:
             return [discrete_gaussian_pair(choice.law.sigma_squared, Fraction(1), largest)] * ones
         return [discrete_gaussian_pair(choice.law.sigma_squared, l2_squared, largest)]
-    repeats = asked.rounds if asked.responses is None else asked.responses[1]
-    repeats = repeats if asked.keys is None else asked.keys
-    events = events_of(choice.law, asked.sensitivity, asked.choices, repeats, asked.shared)
-    return map(translated, events)
+    return map(translated, choice.law.events(asked.exposure))
 
 
 def refined(chooser: Chooser, asked: Sequence[Asked]) -> Chooser:

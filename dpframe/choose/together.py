@@ -34,15 +34,6 @@ from dpframe.choose.split import split
 from dpframe.core.budget import ZCDP, ApproxDP, Budget
 from dpframe.core.exact import float_down
 from dpframe.errors import DPFrameError
-from dpframe.mechanisms import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    NoisyThreshold,
-    NoNoise,
-    RandomizedResponse,
-    SelectionLaw,
-    TruncatedGeometric,
-)
 
 Composition: TypeAlias = Literal["sum", "numerical", "zcdp"]
 
@@ -177,26 +168,4 @@ def _by_sums(asked: Sequence[Asked], weights: Sequence[Fraction], spend: Budget)
 
 def _noise_of(choices: Iterable[Choice], asked: Iterable[Asked]) -> float:
     """The sum of the logarithms of the parts' noise: less is less by a factor on average."""
-    return sum(_log_noise(choice, a) for choice, a in zip(choices, asked, strict=True))
-
-
-def _log_noise(choice: Choice, asked: Asked) -> float:
-    match choice.law:
-        case NoNoise():
-            return 0.0
-        case DiscreteLaplace() | DiscreteGaussian() as law:
-            return math.log(max(law.variance(), 5e-324)) / 2
-        case RandomizedResponse() as law:
-            return -math.log(law.truthful)
-        case (
-            TruncatedGeometric() | NoisyThreshold() as law
-        ):  # a group appears from about this size on
-            return math.log(law.size_at(Fraction(1, 2)))
-        case law:  # a choice: how far below the best it may be, 95% of the time
-            scales = _scales_below(type(law)(Fraction(1)), max(2, asked.candidates))
-            return math.log(law.scale.numerator) - math.log(law.scale.denominator) + scales
-
-
-@lru_cache(maxsize=1024)
-def _scales_below(law: SelectionLaw, candidates: int) -> float:
-    return math.log(law.accuracy(Fraction(95, 100), candidates))
+    return sum(c.law.log_noise(a.candidates) for c, a in zip(choices, asked, strict=True))

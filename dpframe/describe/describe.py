@@ -30,7 +30,7 @@ from dpframe.frames.groups import Groups
 from dpframe.frames.public import digest
 from dpframe.frames.step import Step
 from dpframe.infer import PlannedUse
-from dpframe.plan import NoisyAggregate, Plan, PlanOutput, PlanStep, scale_of
+from dpframe.plan import NoisyAggregate, Plan, PlanOutput, PlanStep
 from dpframe.plan.definition import definition, steps_of
 
 
@@ -107,7 +107,7 @@ def _noisy_aggregate(use: PlannedUse, choice: Choice, query: Query) -> NoisyAggr
         aggregate=use.role,
         sensitivity=use.sensitivity.scaled(step).public(),
         mechanism=law.name,
-        scale=scale_of(law, step),
+        scale=law.shown_scale(step),
         cost=choice.cost,
         law=law,
         step=step,

@@ -3,6 +3,13 @@
 from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpframe.mechanisms.discrete_laplace import DiscreteLaplace
 from dpframe.mechanisms.exponential import Exponential
+from dpframe.mechanisms.mechanism import (
+    AdditiveMechanism,
+    Exposure,
+    KeyMechanism,
+    Mechanism,
+    SelectionMechanism,
+)
 from dpframe.mechanisms.noisy_threshold import NoisyThreshold
 from dpframe.mechanisms.none import NoNoise
 from dpframe.mechanisms.permute_and_flip import PermuteAndFlip
@@ -21,11 +28,15 @@ Law = AdditiveLaw | SelectionLaw | RandomizedResponse | KeyLaw
 
 __all__ = [
     "AdditiveLaw",
+    "AdditiveMechanism",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "Exponential",
+    "Exposure",
     "KeyLaw",
+    "KeyMechanism",
     "Law",
+    "Mechanism",
     "NoNoise",
     "NoisyThreshold",
     "PermuteAndFlip",
@@ -33,5 +44,6 @@ __all__ = [
     "ReportNoisyMax",
     "RoundedLaplace",
     "SelectionLaw",
+    "SelectionMechanism",
     "TruncatedGeometric",
 ]

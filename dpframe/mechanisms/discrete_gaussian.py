@@ -6,16 +6,18 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.accounting.gaussian_delta import delta_bound, variance_for
-from dpframe.core.exact import show
+from dpframe.core.exact import show, sqrt_down, sqrt_up
+from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.errors import InvalidBudget
 from dpframe.mechanisms.confidence import DIGITS, miss_per_cell
 from dpframe.mechanisms.gaussian_tail import least_covering
+from dpframe.mechanisms.mechanism import AdditiveMechanism, Exposure, log_deviation
 from dpframe.mechanisms.normal_tail import gaussian_above
 from dpframe.mechanisms.rounding import (
     in_range,
@@ -26,11 +28,14 @@ from dpframe.mechanisms.rounding import (
 from dpframe.samplers import OS, BitSource, discrete_gaussian
 from dpframe.samplers.cells import MAX_SCALE, MIN_SCALE
 
+if TYPE_CHECKING:
+    from dpframe.accounting.events import AnyEvent
+
 __all__ = ["DiscreteGaussian"]
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteGaussian:
+class DiscreteGaussian(AdditiveMechanism):
     """Noise with P(x) proportional to exp(-x**2 / (2 sigma_squared)) on the integers.
 
     Added to every entry of an integer vector whose L2 sensitivity is `l2`, it is
@@ -52,6 +57,7 @@ class DiscreteGaussian:
 
     sigma_squared: Fraction
     name: ClassVar[str] = "discrete_gaussian"
+    label: ClassVar[str] = "discrete Gaussian, sigma"
 
     def __post_init__(self) -> None:
         low, high = MIN_SCALE**2, MAX_SCALE**2
@@ -154,6 +160,49 @@ class DiscreteGaussian:
         price = positive_budget(epsilon, "epsilon")
         return delta_bound(self.sigma_squared, l0, wide, price, linf)
 
+    @property
+    def scale(self) -> Fraction:
+        """Sigma, rounded up."""
+        return sqrt_up(self.sigma_squared)
+
+    def shown_scale(self, step: Fraction) -> float:
+        """Sigma, nearest."""
+        return float(self.scale * step)
+
+    def epsilon_cost(self, exposure: Exposure) -> None:
+        """Gaussian noise has no epsilon without a delta."""
+        return
+
+    def delta_at(self, epsilon: Fraction, exposure: Exposure) -> Fraction:
+        """Of its exact curve, a little rounded up."""
+        norms = exposure.sensitivity
+        l0 = math.floor(norms.l0)
+        return Fraction(self.delta(epsilon, l0, norms.l2_squared, norms.linf))
+
+    def rho_cost(self, exposure: Exposure) -> Fraction:
+        """By L2."""
+        return self.rho(exposure.sensitivity.l2_squared)
+
+    def mu_squared_cost(self, exposure: Exposure) -> Fraction:
+        """By L2."""
+        from dpframe.accounting.trade_offs import discrete_gaussian_mu_squared
+
+        return discrete_gaussian_mu_squared(self.sigma_squared, exposure.sensitivity.l2_squared)
+
+    def events(self, exposure: Exposure) -> tuple[AnyEvent, ...]:
+        """One by L2, or one for each of a few entries that move by 1 each."""
+        from dpframe.accounting.events import DiscreteGaussianEvent
+
+        sigma, ones = sqrt_down(self.sigma_squared), unit_moves(exposure.sensitivity)
+        if ones > 1:
+            return (DiscreteGaussianEvent(sigma),) * ones * exposure.repeats
+        l2 = sqrt_up(exposure.sensitivity.l2_squared)
+        return (DiscreteGaussianEvent(sigma, l2),) * exposure.repeats
+
+    def log_noise(self, candidates: int) -> float:
+        """Of the deviation."""
+        return log_deviation(self.variance())
+
     def variance(self) -> float:
         """The variance, in grid steps squared: just below sigma**2 (CKS 2020, Corollary 9).
 
@@ -194,3 +243,14 @@ class DiscreteGaussian:
     def draw(self, n: int, source: BitSource | None = None) -> NDArray[np.int64]:
         """`n` independent draws, exact given ideal bits; modulo 2**64. `source` is for tests."""
         return discrete_gaussian(self.sigma_squared, n, OS if source is None else source)
+
+
+_MOST_ONES: Final = 256
+
+
+def unit_moves(sensitivity: ExactSensitivity) -> int:
+    """How many entries move by 1 each, where none moves farther and there are not very many: each
+    is then known better than their vector. 0 otherwise.
+    """
+    ones = min(sensitivity.l0, math.floor(sensitivity.l2_squared))
+    return ones if sensitivity.linf <= 1 and ones <= _MOST_ONES else 0

@@ -6,12 +6,13 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.mechanisms.confidence import DIGITS, miss_per_cell
+from dpframe.mechanisms.mechanism import AdditiveMechanism, Exposure, log_deviation
 from dpframe.mechanisms.pure_rho import laplace_rho, laplace_scale
 from dpframe.mechanisms.rounding import (
     in_range,
@@ -22,11 +23,14 @@ from dpframe.mechanisms.rounding import (
 from dpframe.samplers import OS, BitSource, discrete_laplace
 from dpframe.samplers.cells import MAX_SCALE, MIN_SCALE
 
+if TYPE_CHECKING:
+    from dpframe.accounting.events import AnyEvent
+
 __all__ = ["DiscreteLaplace"]
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteLaplace:
+class DiscreteLaplace(AdditiveMechanism):
     """Noise with P(x) proportional to exp(-|x| / scale) on the integers.
 
     Added to every entry of an integer vector whose L1 sensitivity is `l1`, it is
@@ -47,8 +51,11 @@ class DiscreteLaplace:
         When the scale is not an exact number above 0.
     """
 
-    scale: Fraction
+    scale: Fraction  # pyright: ignore[reportIncompatibleVariableOverride]
     name: ClassVar[str] = "discrete_laplace"
+    label: ClassVar[str] = "discrete Laplace, scale"
+    fine: ClassVar[int] = 1
+    """How many steps of the noise make one of the values."""
 
     def __post_init__(self) -> None:
         scale = in_range(self.scale, MIN_SCALE, MAX_SCALE, "the scale of discrete Laplace noise")
@@ -89,6 +96,34 @@ class DiscreteLaplace:
             In grid steps; where a norm is not known L1 bounds it.
         """
         return laplace_rho(self.scale, nonnegative(l1, "l1"), l2_squared, linf)
+
+    def epsilon_cost(self, exposure: Exposure) -> Fraction:
+        """By L1."""
+        return self.epsilon(exposure.sensitivity.l1)
+
+    def rho_cost(self, exposure: Exposure) -> Fraction:
+        """By all norms."""
+        norms = exposure.sensitivity
+        return self.rho(norms.l1, norms.l2_squared, norms.linf)
+
+    def mu_squared_cost(self, exposure: Exposure) -> Fraction:
+        """By L1 and Linf."""
+        from dpframe.accounting.trade_offs import laplace_mu_squared  # few sessions need it
+
+        norms = exposure.sensitivity
+        l1, linf = (Fraction(self.fine * math.ceil(norm)) for norm in (norms.l1, norms.linf))
+        return laplace_mu_squared(self.scale * self.fine, l1, linf)
+
+    def events(self, exposure: Exposure) -> tuple[AnyEvent, ...]:
+        """One, of the steps of the noise that L1 has."""
+        from dpframe.accounting.events import DiscreteLaplaceEvent
+
+        steps = math.ceil(exposure.sensitivity.l1) * self.fine
+        return (DiscreteLaplaceEvent(self.scale * self.fine, steps),) * exposure.repeats
+
+    def log_noise(self, candidates: int) -> float:
+        """Of the deviation."""
+        return log_deviation(self.variance())
 
     def variance(self) -> float:
         """2 q / (1 - q)**2 with q = exp(-1 / scale), in grid steps squared; nearest float."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.core.exact import float_up, sqrt_up
 from dpframe.mechanisms.confidence import DIGITS, miss
+from dpframe.mechanisms.mechanism import Exposure
 from dpframe.mechanisms.peeling import peel
 from dpframe.mechanisms.rounding import (
     nonnegative,
@@ -27,6 +28,9 @@ from dpframe.samplers import (
     exponential_mechanism_runs,
     uniforms_below,
 )
+
+if TYPE_CHECKING:
+    from dpframe.accounting.events import AnyEvent
 
 __all__ = ["Exponential"]
 
@@ -44,6 +48,7 @@ class Exponential(ScaledSelection):
     """
 
     name: ClassVar[str] = "exponential"
+    label: ClassVar[str] = "exponential mechanism, scale"
 
     @classmethod
     def for_zcdp(cls, range_l2_squared: Fraction, rho: Fraction) -> Self:
@@ -66,6 +71,24 @@ class Exponential(ScaledSelection):
         (eta**2 / 8)-zCDP (Cesar and Rogers 2021; Dong, Durfee and Rogers 2020).
         """
         return nonnegative(range_l2_squared, "range_l2_squared") / (8 * self.scale**2)
+
+    def rho_cost(self, exposure: Exposure) -> Fraction:
+        """By the sum of squared ranges, in each round."""
+        return exposure.repeats * self.rho(exposure.range_l2_squared)
+
+    def mu_squared_cost(self, exposure: Exposure) -> Fraction:
+        """Of each range by itself, in each round."""
+        from dpframe.accounting.trade_offs import bounded_range_mu_squared  # few sessions need it
+
+        each = (bounded_range_mu_squared(self.epsilon(r)) for r in exposure.ranges)
+        return exposure.repeats * sum(each, Fraction(0))
+
+    def events(self, exposure: Exposure) -> tuple[AnyEvent, ...]:
+        """One for each range, in each round."""
+        from dpframe.accounting.events import ExponentialEvent, SharedExponentialEvent
+
+        kind = SharedExponentialEvent if exposure.shared else ExponentialEvent
+        return tuple(kind(self.epsilon(r)) for r in exposure.ranges) * exposure.repeats
 
     def accuracy(self, confidence: float | Fraction, candidates: int) -> float:
         """With this confidence the chosen score is within so much of the best one; rounded up.

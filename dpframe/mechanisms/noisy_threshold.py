@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +12,20 @@ from numpy.typing import NDArray
 from dpframe.core.exact import exact
 from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpframe.mechanisms.discrete_laplace import DiscreteLaplace
+from dpframe.mechanisms.mechanism import Exposure, KeyMechanism
 from dpframe.mechanisms.rounding import positive_budget
+
+if TYPE_CHECKING:
+    from dpframe.accounting.events import AnyEvent
 
 __all__ = ["NoisyThreshold"]
 
+_NEXT_TO_NOTHING: Final = Fraction(1, 10**60)
+"""The least epsilon of an event, for what costs none."""
+
 
 @dataclass(frozen=True, slots=True)
-class NoisyThreshold:
+class NoisyThreshold(KeyMechanism):
     """A group appears when its noisy number of rows or individuals reaches a threshold.
 
     The noise is that of a number which is released, so it costs no epsilon. It hides a group only
@@ -63,6 +70,20 @@ class NoisyThreshold:
     def scale(self) -> Fraction:
         """0: there is no noise beside that of the number."""
         return Fraction(0)
+
+    def epsilon_cost(self, exposure: Exposure) -> Fraction:
+        """0: the number is paid for."""
+        return Fraction(0)
+
+    def rho_cost(self, exposure: Exposure) -> Fraction:
+        """0: the number is paid for."""
+        return Fraction(0)
+
+    def events(self, exposure: Exposure) -> tuple[AnyEvent, ...]:
+        """One for each group."""
+        from dpframe.accounting.events import ApproxEvent
+
+        return (ApproxEvent(_NEXT_TO_NOTHING, self.row_delta),) * exposure.repeats
 
     def delta(self, groups: int) -> Fraction:
         """The delta of so many groups: at most the sum (union bound)."""

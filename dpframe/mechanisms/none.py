@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.mechanisms.mechanism import AdditiveMechanism, Exposure
 from dpframe.samplers import BitSource
+
+if TYPE_CHECKING:
+    from dpframe.accounting.events import AnyEvent
 
 __all__ = ["NoNoise"]
 
 
 @dataclass(frozen=True, slots=True)
-class NoNoise:
+class NoNoise(AdditiveMechanism):
     """Release a number as it is: right only when its sensitivity is exactly 0.
 
     The cost is 0 under every privacy measure, because neighbouring data give the same number.
@@ -35,6 +39,30 @@ class NoNoise:
     def rho(self) -> Fraction:
         """0."""
         return Fraction(0)
+
+    def shown_scale(self, step: Fraction) -> float:
+        """0."""
+        return 0.0
+
+    def epsilon_cost(self, exposure: Exposure) -> Fraction:
+        """0."""
+        return Fraction(0)
+
+    def rho_cost(self, exposure: Exposure) -> Fraction:
+        """0."""
+        return Fraction(0)
+
+    def mu_squared_cost(self, exposure: Exposure) -> Fraction:
+        """0."""
+        return Fraction(0)
+
+    def events(self, exposure: Exposure) -> tuple[AnyEvent, ...]:
+        """None at all."""
+        return ()
+
+    def log_noise(self, candidates: int) -> float:
+        """0, as if it were one step: what costs nothing changes no choice."""
+        return 0.0
 
     def variance(self) -> float:
         """0."""

@@ -5,23 +5,27 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.core.exact import dyadic_down, float_up, sqrt_down
 from dpframe.mechanisms.confidence import miss
+from dpframe.mechanisms.mechanism import Exposure, Mechanism
 from dpframe.mechanisms.pure_rho import response_rho
 from dpframe.mechanisms.response_error import asymptotic_error, worst_error
 from dpframe.mechanisms.rounding import positive_budget
 from dpframe.samplers import OS, BitSource, randomized_responses, uniform_words
 
+if TYPE_CHECKING:
+    from dpframe.accounting.events import AnyEvent
+
 __all__ = ["RandomizedResponse"]
 
 
 @dataclass(frozen=True, slots=True)
-class RandomizedResponse:
+class RandomizedResponse(Mechanism):
     """Each row reports its category, or any one at random; the counts of reports are debiased.
 
     A report is any category with probabilities that differ by a factor of exp(epsilon) at most,
@@ -40,6 +44,7 @@ class RandomizedResponse:
     row_epsilon: Fraction
     categories: int
     name: ClassVar[str] = "randomized_response"
+    label: ClassVar[str] = "randomised response, scale"
 
     def __post_init__(self) -> None:
         positive_budget(self.row_epsilon, "row_epsilon")
@@ -77,6 +82,35 @@ class RandomizedResponse:
         """g, about: how often a report is the truth rather than any category at random."""
         rest = math.exp(-float(self.row_epsilon))
         return -math.expm1(-float(self.row_epsilon)) / (1 + (self.categories - 1) * rest)
+
+    def epsilon_cost(self, exposure: Exposure) -> Fraction:
+        """Of so many reports."""
+        return self.epsilon(exposure.repeats)
+
+    def rho_cost(self, exposure: Exposure) -> Fraction:
+        """Of so many reports."""
+        return self.rho(exposure.repeats)
+
+    def mu_squared_cost(self, exposure: Exposure) -> Fraction:
+        """Of so many reports."""
+        from dpframe.accounting.trade_offs import response_mu_squared  # few sessions need it
+
+        return exposure.repeats * response_mu_squared(self.row_epsilon, self.categories)
+
+    def events(self, exposure: Exposure) -> tuple[AnyEvent, ...]:
+        """One for each report."""
+        from dpframe.accounting.events import RandomizedResponseEvent
+
+        event = RandomizedResponseEvent(self.row_epsilon, self.categories)
+        return (event,) * exposure.repeats
+
+    def log_noise(self, candidates: int) -> float:
+        """Of how much more there is to tell than the truth."""
+        return -math.log(self.truthful)
+
+    def least_repeats(self, rows: int, groups: int) -> int:
+        """Each row reports."""
+        return max(1, rows)
 
     def epsilon(self, rows: int) -> Fraction:
         """The cost of changing so many rows, exactly."""

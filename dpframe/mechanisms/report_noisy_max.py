@@ -34,6 +34,7 @@ class ReportNoisyMax(ScaledSelection):
     """
 
     name: ClassVar[str] = "report_noisy_max"
+    label: ClassVar[str] = "report noisy max, scale"
     least: ClassVar[Fraction] = MIN_SCALE
     largest: ClassVar[Fraction] = MAX_SCALE
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Self
+from functools import lru_cache
+from typing import TYPE_CHECKING, ClassVar, Self
 
+from dpframe.mechanisms.mechanism import Exposure, SelectionMechanism
 from dpframe.mechanisms.rounding import (
     in_range,
     nonnegative,
@@ -14,11 +17,14 @@ from dpframe.mechanisms.rounding import (
 )
 from dpframe.samplers.selection import MAX_SELECTION_SCALE, MIN_SELECTION_SCALE
 
+if TYPE_CHECKING:
+    from dpframe.accounting.events import AnyEvent
+
 __all__ = ["ScaledSelection"]
 
 
 @dataclass(frozen=True, slots=True)
-class ScaledSelection:
+class ScaledSelection(SelectionMechanism):
     """A private choice whose pure cost is the range of score changes over its scale.
 
     Sensitivity enters as the *range* of score changes: the largest minus the smallest change of any
@@ -38,7 +44,7 @@ class ScaledSelection:
         When the scale is not an exact number above 0.
     """
 
-    scale: Fraction
+    scale: Fraction  # pyright: ignore[reportIncompatibleVariableOverride]
     least: ClassVar[Fraction] = MIN_SELECTION_SCALE
     largest: ClassVar[Fraction] = MAX_SELECTION_SCALE
 
@@ -60,6 +66,40 @@ class ScaledSelection:
         wide = positive_sensitivity(range_l1, "range_l1")
         return cls(wide / positive_budget(epsilon, "epsilon"))
 
+    def epsilon_cost(self, exposure: Exposure) -> Fraction:
+        """By the sum of ranges over groups, in each round."""
+        return exposure.repeats * self.epsilon(exposure.range_l1)
+
+    def rho_cost(self, exposure: Exposure) -> Fraction:
+        """That of a purely private mechanism, epsilon**2 / 2, in each round."""
+        return exposure.repeats * self.epsilon(exposure.range_l1) ** 2 / 2
+
+    def mu_squared_cost(self, exposure: Exposure) -> Fraction:
+        """That of a purely private mechanism, in each round."""
+        from dpframe.accounting.trade_offs import pure_mu_squared  # few sessions need it
+
+        whole = sum(exposure.ranges, Fraction(0))
+        return exposure.repeats * pure_mu_squared(self.epsilon(whole))
+
+    def events(self, exposure: Exposure) -> tuple[AnyEvent, ...]:
+        """One for each round: no theorem lets groups be told apart, as by one range they could be
+        less alike.
+        """
+        from dpframe.accounting.events import PermuteAndFlipEvent
+
+        whole = sum(exposure.ranges, Fraction(0))
+        return (PermuteAndFlipEvent(self.epsilon(whole)),) * exposure.repeats
+
+    def log_noise(self, candidates: int) -> float:
+        """Of how far below the best the choice may be, 95% of the time."""
+        scales = _scales_below(type(self)(Fraction(1)), max(2, candidates))
+        return math.log(self.scale.numerator) - math.log(self.scale.denominator) + scales
+
     def epsilon(self, range_l1: Fraction) -> Fraction:
         """The pure cost, range / scale, exactly."""
         return nonnegative(range_l1, "range_l1") / self.scale
+
+
+@lru_cache(maxsize=1024)
+def _scales_below(law: ScaledSelection, candidates: int) -> float:
+    return math.log(law.accuracy(Fraction(95, 100), candidates))

@@ -6,17 +6,21 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.core.exact import exact
 from dpframe.errors import InvalidBudget
+from dpframe.mechanisms.mechanism import Exposure, KeyMechanism
 from dpframe.mechanisms.rounding import positive_budget
 from dpframe.samplers import OS, BitSource
 from dpframe.samplers.coins import ONE, coins
 from dpframe.samplers.exponential import bracket_exp
+
+if TYPE_CHECKING:
+    from dpframe.accounting.events import AnyEvent
 
 __all__ = ["TruncatedGeometric"]
 
@@ -27,7 +31,7 @@ _BITS: Final = 192
 
 
 @dataclass(frozen=True, slots=True)
-class TruncatedGeometric:
+class TruncatedGeometric(KeyMechanism):
     """A group with n individuals appears with probability p(n), the largest that is private:
 
         p(0) = 0,  p(n + 1) = min(exp(epsilon) p(n) + delta,
@@ -72,6 +76,20 @@ class TruncatedGeometric:
     def scale(self) -> Fraction:
         """Of the geometric noise that it amounts to."""
         return 1 / self.row_epsilon
+
+    def epsilon_cost(self, exposure: Exposure) -> Fraction:
+        """Of so many groups."""
+        return self.epsilon(exposure.repeats)
+
+    def rho_cost(self, exposure: Exposure) -> Fraction:
+        """Of so many groups."""
+        return self.rho(exposure.repeats)
+
+    def events(self, exposure: Exposure) -> tuple[AnyEvent, ...]:
+        """One for each group."""
+        from dpframe.accounting.events import ApproxEvent
+
+        return (ApproxEvent(self.row_epsilon, self.row_delta),) * exposure.repeats
 
     def epsilon(self, groups: int) -> Fraction:
         """What an individual in so many groups costs."""

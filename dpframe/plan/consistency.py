@@ -7,22 +7,20 @@ its noise was not made for, or a mechanism that its law is not.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dpframe.aggregates.part import ScoreRange
 from dpframe.core.budget import GDP, ZCDP, ApproxDP
+from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.core.spread import Spread
 from dpframe.errors import DPFrameError
 from dpframe.mechanisms import (
     KeyLaw,
     NoisyThreshold,
-    RandomizedResponse,
     SelectionLaw,
-    TruncatedGeometric,
 )
-from dpframe.mechanisms.events import events_of
-from dpframe.plan.noisy_aggregate import NoisyAggregate, scale_of
+from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.stated_costs import understated
 
 if TYPE_CHECKING:
@@ -108,7 +106,7 @@ def _of_release(release: NoisyAggregate) -> Iterator[str]:
     law, spread = release.law, release.spread
     if release.mechanism != law.name:
         yield "mechanism"
-    if release.step <= 0 or release.scale != scale_of(law, release.step):
+    if release.step <= 0 or release.scale != law.shown_scale(release.step):
         yield "scale"
     exact = release.exact
     if not _are_norms(exact):
@@ -126,10 +124,11 @@ def _of_release(release: NoisyAggregate) -> Iterator[str]:
     if release.scores is not None and not _are_ranges(release.scores, spread):
         yield "scores"
     else:
-        events_of(law, exact, () if release.scores is None else release.scores.groups)
+        law.events(replace(release.exposure, repeats=1))
     if release.entries < 0 or release.bias < 0:
         yield "entries"
-    if release.repeats < _least_repeats(release):
+    rows, groups, _ = spread.tight
+    if release.repeats < law.least_repeats(rows, groups):
         yield "repeats"
 
 
@@ -157,15 +156,3 @@ def _are_ranges(scores: ScoreRange, spread: Spread) -> bool:
         and largest**2 <= squared <= scores.l1 * largest
         and squared <= scores.l1**2 <= most * squared
     )
-
-
-def _least_repeats(release: NoisyAggregate) -> int:
-    """How often one individual meets the mechanism at least."""
-    rows, groups, _ = release.spread.tight
-    match release.law:
-        case RandomizedResponse():  # each row reports
-            return max(1, rows)
-        case TruncatedGeometric() | NoisyThreshold():
-            return max(1, groups)
-        case _:
-            return 1

@@ -8,7 +8,7 @@ from fractions import Fraction
 from dpframe.aggregates.error_rules import ErrorRule, MeanError, NoErrorBound, VarianceError
 from dpframe.aggregates.joint_noise import Independent, JointNoise
 from dpframe.errors import PlanMismatch
-from dpframe.mechanisms import DiscreteGaussian, DiscreteLaplace, NoNoise, RandomizedResponse
+from dpframe.mechanisms import AdditiveMechanism, RandomizedResponse
 from dpframe.plan.noisy_aggregate import NoisyAggregate, needs_count
 
 __all__ = ["error_of", "noise_of"]
@@ -67,7 +67,7 @@ def noise_of(used: Sequence[NoisyAggregate]) -> JointNoise:
     """
     parts = []
     for release in used:
-        if not isinstance(release.law, DiscreteLaplace | DiscreteGaussian | NoNoise):
+        if not isinstance(release.law, AdditiveMechanism):
             raise _no_such_parts()
         parts.append((release.law, release.step))
     return Independent(tuple(parts))

@@ -6,21 +6,19 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from dpframe.accounting.events import AnyEvent
-from dpframe.aggregates.part import ScoreRange
 from dpframe.core.budget import Budget
-from dpframe.core.exact import Number, as_given, exact, float_up, sqrt_up
+from dpframe.core.exact import Number, as_given, exact
+from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import ExactSensitivity, Sensitivity
 from dpframe.core.spread import Spread
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.mechanisms import (
-    DiscreteGaussian,
-    KeyLaw,
+    AdditiveMechanism,
+    Exposure,
+    KeyMechanism,
     Law,
-    NoNoise,
-    RandomizedResponse,
-    SelectionLaw,
+    SelectionMechanism,
 )
-from dpframe.mechanisms.events import events_of
 
 _MOST_EVENTS = 10**6
 
@@ -113,15 +111,15 @@ class NoisyAggregate:
             When the confidence does not lie between 0 and 1.
         """
         level = confidence_of(confidence)
-        if isinstance(self.law, SelectionLaw):
+        if isinstance(self.law, SelectionMechanism):
             assert self.candidates is not None
             if simultaneous:  # the union bound over groups and rounds
                 level = 1 - (1 - level) / max(1, self.entries)
             return float(self.law.accuracy(level, self.candidates)) * float(self.step)
-        if isinstance(self.law, RandomizedResponse):
-            raise needs_count(self.name)
-        if isinstance(self.law, KeyLaw):
+        if isinstance(self.law, KeyMechanism):
             return float(self.law.size_at(level))
+        if not isinstance(self.law, AdditiveMechanism):
+            raise needs_count(self.name)
         cells = self.entries if simultaneous else 1
         return float(self.law.quantile(level, max(1, cells)) * self.step)
 
@@ -140,21 +138,16 @@ class NoisyAggregate:
                 f"than the {_MOST_EVENTS} events that are listed",
                 remedy="count the cost of one with its law, times their number",
             )
+        return self.law.events(self.exposure)
+
+    @property
+    def exposure(self) -> Exposure:
+        """What one individual can do to it."""
         if self.scores is None:
-            return events_of(self.law, self.exact, (), self.repeats)
-        shared = self.scores.is_shared(self.spread.touched)
-        return events_of(self.law, self.exact, self.scores.groups, self.repeats, shared)
-
-
-def scale_of(law: Law, step: Fraction) -> float:
-    """The scale that people read, in the value's units: rounded up, but for sigma."""
-    match law:
-        case NoNoise():
-            return 0.0
-        case DiscreteGaussian(sigma_squared):
-            return float(sqrt_up(sigma_squared) * step)
-        case _:
-            return float_up(law.scale * step)
+            return Exposure(self.exact, self.repeats)
+        scores, shared = self.scores, self.scores.is_shared(self.spread.touched)
+        norms = scores.l1, scores.l2_squared
+        return Exposure(self.exact, self.repeats, scores.groups, *norms, shared)
 
 
 def needs_count(name: str) -> UnsupportedOperation:

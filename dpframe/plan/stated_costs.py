@@ -11,22 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 from dpframe.core.budget import GDP, ZCDP
 from dpframe.core.exact import float_down, float_up
-from dpframe.mechanisms import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Exponential,
-    NoisyThreshold,
-    NoNoise,
-    PermuteAndFlip,
-    RandomizedResponse,
-    ReportNoisyMax,
-    TruncatedGeometric,
-)
-from dpframe.mechanisms.gaussian_cost import mu_squared_of
 
 if TYPE_CHECKING:
     from dpframe.core.budget import Budget
@@ -50,18 +38,18 @@ def understated(plan: Plan) -> Iterator[str]:
 
 def _is_enough(release: NoisyAggregate) -> bool:
     """Whether the stated cost of a release covers its mechanism."""
-    cost, law, exact = release.cost, release.law, release.exact
+    cost, law, exposure = release.cost, release.law, release.exposure
+    failure = law.failure(exposure)
     if isinstance(cost, ZCDP):
-        return _rho(release) <= cost.main and _slack(release) <= cost.slack
+        return law.rho_cost(exposure) <= cost.main and failure <= cost.slack
     if isinstance(cost, GDP):
-        scores = release.scores
-        ranges = () if scores is None else scores.groups
-        squared = mu_squared_of(law, exact, ranges, release.repeats)
+        squared = law.mu_squared_cost(exposure)
         return squared is not None and squared <= cost.main * (1 + _ROUNDING)
-    if isinstance(law, DiscreteGaussian):
-        delta = law.delta(cost.main, math.floor(exact.l0), exact.l2_squared, exact.linf)
-        return bool(cost.slack) and Fraction(delta) <= cost.slack * (1 + _ROUNDING)
-    return _epsilon(release) <= cost.main and _slack(release) <= cost.slack
+    epsilon = law.epsilon_cost(exposure)
+    if epsilon is not None:
+        return epsilon <= cost.main and failure <= cost.slack
+    delta = law.delta_at(cost.main, exposure)
+    return bool(cost.slack) and delta <= cost.slack * (1 + _ROUNDING)
 
 
 def _is_enough_for_all(plan: Plan) -> bool:
@@ -93,52 +81,3 @@ def _composed(plan: Plan) -> float:
     rho = sum((release.cost.main for release in plan.releases), Fraction(0))
     slack = plan.cost.slack - sum((release.cost.slack for release in plan.releases), Fraction(0))
     return epsilon_of_rho(Fraction(float_up(rho)), float_down(slack))
-
-
-def _epsilon(release: NoisyAggregate) -> Fraction:
-    """What the mechanism costs of epsilon."""
-    law, scores = release.law, release.scores
-    match law:
-        case NoNoise() | NoisyThreshold():
-            return Fraction(0)
-        case DiscreteLaplace():
-            return law.epsilon(release.exact.l1)
-        case RandomizedResponse() | TruncatedGeometric():
-            return law.epsilon(release.repeats)
-        case Exponential() | PermuteAndFlip() | ReportNoisyMax():
-            assert scores is not None
-            return release.repeats * law.epsilon(scores.l1)
-        case DiscreteGaussian():
-            raise AssertionError("Gaussian noise has no epsilon without a delta")
-        case _:
-            assert_never(law)
-
-
-def _rho(release: NoisyAggregate) -> Fraction:
-    """What the mechanism costs of rho."""
-    law, scores = release.law, release.scores
-    match law:
-        case NoNoise() | NoisyThreshold():
-            return Fraction(0)
-        case DiscreteLaplace():
-            exact = release.exact
-            return law.rho(exact.l1, exact.l2_squared, exact.linf)
-        case DiscreteGaussian():
-            return law.rho(release.exact.l2_squared)
-        case RandomizedResponse() | TruncatedGeometric():
-            return law.rho(release.repeats)
-        case Exponential():
-            assert scores is not None
-            return release.repeats * law.rho(scores.l2_squared)
-        case PermuteAndFlip() | ReportNoisyMax():
-            assert scores is not None
-            return release.repeats * law.rho(scores.l1)
-        case _:
-            assert_never(law)
-
-
-def _slack(release: NoisyAggregate) -> Fraction:
-    """The probability with which the mechanism may fail altogether."""
-    if isinstance(release.law, (TruncatedGeometric, NoisyThreshold)):
-        return release.law.delta(release.repeats)
-    return Fraction(0)

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.aggregates.part import ScoreRange
+from dpframe.core.score_range import ScoreRange
 
 AT = [-1, 1]
 SCORED = dp.argmax(

@@ -107,9 +107,7 @@ def test_never_more_is_spent_than_asked(epsilon: str, delta: str, weighted: bool
 
 
 def counted(choice: Choice, asked: Asked) -> tuple[accounting.Event, ...]:
-    from dpframe.mechanisms.events import events_of
-
-    return events_of(choice.law, asked.sensitivity, asked.choices, asked.rounds)
+    return choice.law.events(asked.exposure)
 
 
 @pytest.mark.parametrize("parts", [20, 60, 300])

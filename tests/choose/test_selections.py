@@ -16,7 +16,6 @@ from dpframe.choose.together import Together
 from dpframe.core.budget import Budget
 from dpframe.core.sensitivity import ExactSensitivity, concentrated
 from dpframe.mechanisms import Exponential, PermuteAndFlip, SelectionLaw
-from dpframe.mechanisms.events import events_of
 
 ONE = ExactSensitivity(1, Fraction(1), Fraction(1), Fraction(1))
 
@@ -47,7 +46,7 @@ def test_many_choices_need_much_less_noise_than_sums_of_epsilon(
     asked, found = chosen(**{what: number})
     assert number / scale(found) >= less
     assert dp.ApproxDP(1, "1e-6").covers(found.cost)
-    events = events_of(found.choices[0].law, asked.sensitivity, asked.choices, asked.rounds)
+    events = found.choices[0].law.events(asked.exposure)
     assert accounting.best(events, "1e-6").epsilon <= 1 + 1e-6
 
 
@@ -67,7 +66,7 @@ def test_what_is_asked_for_by_name_is_composed_too() -> None:
         asked, found = chosen(rounds=100, mechanism=name)
         assert found.choices[0].law.name == name
         assert scale(found) < 50
-        events = events_of(found.choices[0].law, asked.sensitivity, asked.choices, asked.rounds)
+        events = found.choices[0].law.events(asked.exposure)
         assert accounting.best(events, "1e-6").epsilon <= 1 + 1e-6
 
 

@@ -22,9 +22,9 @@ import dpframe.frames.limit_rows
 import dpframe.frames.limits
 import dpframe.lower.tables
 from dpframe.aggregates.argmax import CategoryChoice
-from dpframe.aggregates.part import ScoreRange
 from dpframe.aggregates.request import Scope
 from dpframe.aggregates.unit_statistics import UnitCount, UnitRows, UnitTotal
+from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import additive_sensitivity
 from dpframe.core.spread import Spread
 from dpframe.core.tree import Column

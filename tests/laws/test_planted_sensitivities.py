@@ -20,9 +20,9 @@ import dpframe.aggregates.part
 import dpframe.aggregates.quantile
 from dpframe.aggregates import statistics
 from dpframe.aggregates.argmax import CategoryChoice, ScoredChoice
-from dpframe.aggregates.part import ScoreRange
 from dpframe.aggregates.quantile import QuantileChoice
 from dpframe.aggregates.statistics import DistinctCount, GridSum, RowCount, SquareSum, ValueCount
+from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import (
     NO_SENSITIVITY,
     Contribution,

@@ -9,9 +9,7 @@ import pytest
 
 from dpframe.accounting.costs import zcdp_rho
 from dpframe.core.sensitivity import ExactSensitivity
-from dpframe.mechanisms import DiscreteGaussian, DiscreteLaplace, RoundedLaplace
-from dpframe.mechanisms.events import events_of
-from dpframe.mechanisms.gaussian_cost import mu_squared_of
+from dpframe.mechanisms import DiscreteGaussian, DiscreteLaplace, Exposure, RoundedLaplace
 
 LAWS = [DiscreteLaplace(Fraction(10)), RoundedLaplace(Fraction(10)), DiscreteGaussian(Fraction(90))]
 SIZES = [Fraction(n, 4) for n in range(1, 17)]
@@ -29,13 +27,13 @@ def test_moves_between_whole_numbers_cost_at_least_those_below_them(
     """Integers move by whole steps: by less than one that is still one."""
     by_events, by_mu = [], []
     for size in SIZES[3:]:
-        by_events.append(sum(zcdp_rho(event) for event in events_of(law, moved_by(size))))
-        mu_squared = mu_squared_of(law, moved_by(size))
+        by_events.append(sum(zcdp_rho(event) for event in law.events(Exposure(moved_by(size)))))
+        mu_squared = law.mu_squared_cost(Exposure(moved_by(size)))
         assert mu_squared is not None
         by_mu.append(mu_squared)
         if isinstance(law, DiscreteLaplace):
             assert by_events[-1] >= (size / law.scale) ** 2 / 2
-            assert by_mu[-1] == mu_squared_of(law, moved_by(Fraction(-(-size // 1))))
+            assert by_mu[-1] == law.mu_squared_cost(Exposure(moved_by(Fraction(-(-size // 1)))))
         else:
             assert by_events[-1] >= size * size / 180
             assert by_mu[-1] >= size * size / 90
@@ -48,5 +46,5 @@ def test_moves_between_whole_numbers_cost_at_least_those_below_them(
 def test_less_than_a_step_counts_as_one(size: Fraction) -> None:
     one = moved_by(Fraction(1))
     for law in LAWS[:2]:
-        assert events_of(law, moved_by(size)) == events_of(law, one)
-        assert mu_squared_of(law, moved_by(size)) == mu_squared_of(law, one)
+        assert law.events(Exposure(moved_by(size))) == law.events(Exposure(one))
+        assert law.mu_squared_cost(Exposure(moved_by(size))) == law.mu_squared_cost(Exposure(one))

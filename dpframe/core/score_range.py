@@ -1,0 +1,59 @@
+"""How far one individual can move scores apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpframe.core.sensitivity import concentrated
+
+__all__ = ["ScoreRange"]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRange:
+    """How much one individual can change scores *relative to each other*.
+
+    A selection compares scores, so what counts in a group is the range R of the score changes,
+    their maximum less their minimum over candidates (at most twice the score's sensitivity, and
+    just that where all scores move the same way).
+
+    Parameters
+    ----------
+    l1
+        The largest sum of ranges over groups.
+    l2_squared
+        The largest sum of squared ranges over groups.
+    linf
+        The largest range in one group.
+    """
+
+    l1: Fraction
+    l2_squared: Fraction
+    linf: Fraction
+
+    @classmethod
+    def of_one(cls, total: Fraction) -> ScoreRange:
+        """Where all of it may be in one group."""
+        return cls(total, total * total, total)
+
+    @classmethod
+    def of_groups(cls, total: Fraction, largest: Fraction) -> ScoreRange:
+        """Where so much of it may be in one group: squares add up to most in as few as possible."""
+        full, left = divmod(total, largest) if largest else (0, Fraction(0))
+        return cls(total, full * largest**2 + left**2, largest)
+
+    @property
+    def groups(self) -> tuple[Fraction, ...]:
+        """As many groups with the largest range as L1 allows, and one with what is left.
+
+        Choices in these groups cost no less than in any others within L1 and Linf, see
+        `dpframe.accounting.loss_laws`.
+        """
+        return concentrated(self.l1, self.linf)
+
+    def is_shared(self, touched: int) -> bool:
+        """Whether the ranges in so many groups may be others than those of `groups`, and then
+        neither each at most one of these nor parts of one of them.
+        """
+        return self.linf < self.l1 < touched * self.linf

@@ -1,0 +1,188 @@
+"""What every mechanism knows of itself: its cost in each measure, what it counts as, its error.
+
+Whoever needs one of these asks the mechanism; nothing else tells mechanisms apart.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.core.exact import float_up
+from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.samplers import BitSource
+
+if TYPE_CHECKING:
+    from dpframe.accounting.events import AnyEvent
+
+__all__ = [
+    "AdditiveMechanism",
+    "Exposure",
+    "KeyMechanism",
+    "Mechanism",
+    "SelectionMechanism",
+    "log_deviation",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Exposure:
+    """What one individual can do to what a mechanism releases.
+
+    Parameters
+    ----------
+    sensitivity
+        Of what noise is added to, in steps.
+    repeats
+        How often the individual meets the mechanism: rounds of a selection, rows that report on
+        their own, groups that may appear; else once.
+    ranges
+        For selections: the ranges of score changes, one for each group that the individual touches.
+    range_l1, range_l2_squared
+        For selections: the largest sum, and sum of squares, of these ranges.
+    shared
+        Whether the ranges stand for others within their sum and maximum, see
+        `dpframe.core.score_range.ScoreRange.is_shared`.
+    """
+
+    sensitivity: ExactSensitivity
+    repeats: int = 1
+    ranges: tuple[Fraction, ...] = ()
+    range_l1: Fraction = Fraction(0)
+    range_l2_squared: Fraction = Fraction(0)
+    shared: bool = False
+
+
+class Mechanism(ABC):
+    """A random function of exact numbers, with all that is known of it."""
+
+    __slots__ = ()
+
+    name: ClassVar[str]
+    """What plans and `mechanism=` call it."""
+    label: ClassVar[str] = ""
+    """What people call it, before its scale."""
+
+    @property
+    @abstractmethod
+    def scale(self) -> Fraction:
+        """Of its noise, in steps; 0 where there is none."""
+
+    def shown_scale(self, step: Fraction) -> float:
+        """The scale that people read, in the value's units: rounded up."""
+        return float_up(self.scale * step)
+
+    @abstractmethod
+    def epsilon_cost(self, exposure: Exposure) -> Fraction | None:
+        """What it costs of epsilon, apart from `failure`; None where it has no epsilon without a
+        delta.
+        """
+
+    @abstractmethod
+    def rho_cost(self, exposure: Exposure) -> Fraction:
+        """What it costs of rho, apart from `failure`, rounded up."""
+
+    @abstractmethod
+    def mu_squared_cost(self, exposure: Exposure) -> Fraction | None:
+        """The square of mu, which adds up; never too small (see `dpframe.accounting.trade_offs`).
+        None where no mu holds.
+        """
+
+    def failure(self, exposure: Exposure) -> Fraction:
+        """The probability with which it may fail altogether."""
+        return Fraction(0)
+
+    def delta_at(self, epsilon: Fraction, exposure: Exposure) -> Fraction:
+        """The least delta known at an epsilon, of what has no epsilon without one."""
+        raise NotImplementedError(self.name)
+
+    @abstractmethod
+    def events(self, exposure: Exposure) -> tuple[AnyEvent, ...]:
+        """Events that together cost as much; roots are rounded towards more cost."""
+
+    @abstractmethod
+    def log_noise(self, candidates: int) -> float:
+        """The logarithm of about how far off its results are; only choices rest on it."""
+
+    def least_repeats(self, rows: int, groups: int) -> int:
+        """How often one individual with so many rows in so many groups meets it at least."""
+        return 1
+
+
+class AdditiveMechanism(Mechanism):
+    """Noise, or none, that is added to numbers."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def variance(self) -> float:
+        """In steps squared."""
+
+    @abstractmethod
+    def quantile(self, confidence: float | Fraction, cells: int = 1) -> int:
+        """The smallest a with P(max of |noise| over `cells` draws <= a) >= confidence."""
+
+    @abstractmethod
+    def above(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """P(noise > x) for each x, in steps."""
+
+    @abstractmethod
+    def draw(self, n: int, source: BitSource | None = None) -> NDArray[np.int64]:
+        """`n` independent draws, modulo 2**64. `source` is for tests."""
+
+
+def log_deviation(variance: float) -> float:
+    """The logarithm of a standard deviation, which may be nearly 0."""
+    return math.log(max(variance, 5e-324)) / 2
+
+
+class SelectionMechanism(Mechanism):
+    """A private choice among candidates with scores."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def accuracy(self, confidence: float | Fraction, candidates: int) -> float:
+        """With this confidence the chosen score is within so much of the best one; rounded up."""
+
+    @abstractmethod
+    def select_each(
+        self, scores: NDArray[np.int64], source: BitSource | None = None
+    ) -> NDArray[np.int64]:
+        """The index of one candidate per row of `scores`, each choice on its own."""
+
+
+class KeyMechanism(Mechanism):
+    """A rule by which groups appear."""
+
+    __slots__ = ()
+
+    def mu_squared_cost(self, exposure: Exposure) -> None:
+        """None: it fails with its delta, and then no mu holds."""
+        return
+
+    def failure(self, exposure: Exposure) -> Fraction:
+        """Its delta in so many groups."""
+        return self.delta(exposure.repeats)
+
+    def log_noise(self, candidates: int) -> float:
+        """Of the size from which a group is as likely to appear as not."""
+        return math.log(self.size_at(Fraction(1, 2)))
+
+    def least_repeats(self, rows: int, groups: int) -> int:
+        """Each group may appear."""
+        return max(1, groups)
+
+    @abstractmethod
+    def size_at(self, chance: Fraction | float) -> int:
+        """The least number of individuals with which a group appears with such a chance."""
+
+    @abstractmethod
+    def delta(self, groups: int) -> Fraction:
+        """The delta of so many groups: at most the sum (union bound)."""
