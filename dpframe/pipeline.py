@@ -54,7 +54,7 @@ from dpframe.ledger.bound import StatedBudget
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import Share
 from dpframe.lower import Place, mark_used, require_threads
-from dpframe.mechanisms import KeyLaw, Law
+from dpframe.mechanisms import KeyMechanism, Law
 from dpframe.parse.groups import MOST_GROUPS, read_groups
 from dpframe.parse.outputs import polars_schema, read_outputs
 from dpframe.parse.parts import read_parts
@@ -336,7 +336,7 @@ def chooser_of(laws: Mapping[tuple[Part, str], Law]) -> KeyChoice | None:
     """How groups are chosen, where nobody listed them."""
     for (part, _), law in laws.items():
         if isinstance(part, KeySelection):
-            assert isinstance(law, KeyLaw)
+            assert isinstance(law, KeyMechanism)
             return KeyChoice(part, law)
     return None
 

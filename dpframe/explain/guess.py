@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dpframe.core.exact import as_given, show
 from dpframe.errors import InvalidBounds
-from dpframe.mechanisms import KeyLaw, RandomizedResponse
+from dpframe.mechanisms import KeyMechanism, RandomizedResponse
 
 if TYPE_CHECKING:
     from dpframe.plan import NoisyAggregate, Plan
@@ -51,7 +51,7 @@ def warnings_at(plan: Plan, size: int) -> Iterator[str]:
 def _large_error(release: NoisyAggregate, size: int) -> Iterator[str]:
     what = f"{release.name} [{release.aggregate}]"
     law = release.law
-    if isinstance(law, KeyLaw):
+    if isinstance(law, KeyMechanism):
         if release.accuracy() > size:
             yield (
                 f"{what}: a group of {size} individuals may well be missing: only one of "

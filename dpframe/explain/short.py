@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dpframe.explain.guess import about
-from dpframe.mechanisms import KeyLaw, RandomizedResponse
+from dpframe.mechanisms import KeyMechanism
 
 if TYPE_CHECKING:
     from dpframe.plan import NoisyAggregate, Plan
-
-_NAMES = {"laplace": "Laplace", "gaussian": "Gaussian", "randomized": "randomised"}
 
 
 def outputs(plan: Plan) -> tuple[tuple[str, str], ...]:
@@ -20,20 +18,17 @@ def outputs(plan: Plan) -> tuple[tuple[str, str], ...]:
 
 def mechanism(release: NoisyAggregate) -> str:
     """Its mechanism as people write it."""
-    if release.mechanism == "none":
-        return "exact"
-    if isinstance(release.law, KeyLaw):
-        return "selection of groups"
-    return " ".join(_NAMES.get(word, word) for word in release.mechanism.split("_"))
+    return release.law.label
 
 
 def error(release: NoisyAggregate) -> str:
     """How far off it may be, with 95% confidence."""
     if release.mechanism == "none":
         return ""
-    if isinstance(release.law, RandomizedResponse):
-        return f"± {about(release.law.error_per_root(0.95))} √rows"
+    per_root = release.law.error_per_root(0.95)
+    if per_root is not None:
+        return f"± {about(per_root)} √rows"
     found = about(release.accuracy())
-    if isinstance(release.law, KeyLaw):
+    if isinstance(release.law, KeyMechanism):
         return f"groups of {found}"
     return f"{found} below best" if release.candidates is not None else f"± {found}"

@@ -10,21 +10,13 @@ from typing import TYPE_CHECKING
 from dpframe.core.exact import show, sqrt_up
 from dpframe.core.units import Identifier
 from dpframe.explain.guess import about, warnings_at
-from dpframe.mechanisms import KeyLaw, NoisyThreshold, RandomizedResponse
+from dpframe.mechanisms import KeyMechanism
 
 if TYPE_CHECKING:
     from dpframe.core.budget import Budget
     from dpframe.ledger.parts import Share
     from dpframe.plan import NoisyAggregate, Plan
 
-_LAWS = {
-    "discrete_laplace": "discrete Laplace, scale",
-    "discrete_gaussian": "discrete Gaussian, sigma",
-    "exponential": "exponential mechanism, scale",
-    "permute_and_flip": "permute-and-flip, scale",
-    "report_noisy_max": "report noisy max, scale",
-    "randomized_response": "randomised response, scale",
-}
 _COMPOSED = {
     "numerical": "and their privacy loss distributions together keep this (Zhu, Dong and Wang "
     "2022, Theorem 10): less noise here than by adding up epsilons",
@@ -98,7 +90,7 @@ def _groups(plan: Plan) -> Item:
     if plan.best_group:
         return Item(plan.grouping, (f"keys: {plan.keys}", "rows with anything else are dropped"))
     if plan.keys is None:
-        (law, *_) = (r.law for r in plan.releases if isinstance(r.law, KeyLaw))
+        (law, *_) = (r.law for r in plan.releases if isinstance(r.law, KeyMechanism))
         half, sure = law.size_at(Fraction(1, 2)), law.size_at(Fraction(95, 100))
         return Item(
             plan.grouping,
@@ -133,10 +125,8 @@ def _release(plan: Plan, release: NoisyAggregate, whole: Fraction) -> Item:
         head += f" (shared by {', '.join(release.users)})"
     if release.mechanism == "none":
         return Item(head, (f"released exactly, at no cost; {release.reason}",))
-    if isinstance(release.law, KeyLaw):
-        law = f"truncated geometric rule: {release.reason}"
-        if isinstance(release.law, NoisyThreshold):
-            law = f"noisy number of at least {release.law.threshold}: {release.reason}"
+    if isinstance(release.law, KeyMechanism):
+        law = f"{release.law.rule}: {release.reason}"
         return Item(head, (_sensitivity(plan, release), law, _cost(release, whole)))
     lines = [_sensitivity(plan, release), _noise(release), _error(release), _cost(release, whole)]
     return Item(head, tuple(lines))
@@ -149,7 +139,7 @@ def _sensitivity(plan: Plan, release: NoisyAggregate) -> str:
     one = show(s.linf / max(k, 1))
     rows = "one row" if k == 1 else f"each of {k} rows"
     what = "it" if release.entries == 1 else f"one of {release.entries} numbers"
-    if isinstance(release.law, KeyLaw):
+    if isinstance(release.law, KeyMechanism):
         why = _groups_words(plan, groups)
     elif isinstance(plan.unit, Identifier):
         why = f"{_rows_words(total, groups, k, release.entries > 1)}, each moves "
@@ -204,12 +194,9 @@ def _apart(release: NoisyAggregate) -> str:
 
 
 def _noise(release: NoisyAggregate) -> str:
-    law = f"{_LAWS[release.mechanism]} {show(release.scale)}"
-    if isinstance(release.law, RandomizedResponse):
-        law += (
-            f", each row reports the truth {release.law.truthful:.3g} of the time and otherwise "
-            f"any of {release.law.categories} categories"
-        )
+    law = f"{release.law.label}, {release.law.scale_label} {show(release.scale)}"
+    if details := release.law.details():
+        law += f", {details}"
     elif release.scores is None:
         law += f", in steps of {show(release.step)}"
         law += ", to which each value is rounded (half a step at most)" if release.bias else ""
@@ -219,11 +206,12 @@ def _noise(release: NoisyAggregate) -> str:
 
 
 def _error(release: NoisyAggregate) -> str:
-    if isinstance(release.law, RandomizedResponse):
-        one = about(release.law.error_per_root(0.95))
-        all_ = about(release.law.error_per_root(0.95, release.entries))
+    per_root = release.law.error_per_root(0.95)
+    if per_root is not None:
+        all_ = about(release.law.error_per_root(0.95, release.entries) or per_root)
         return (
-            f"95%: within about {one} times the root of the number of rows; within {all_} times "
+            f"95%: within about {about(per_root)} times the root of the number of rows; "
+            f"within {all_} times "
             f"for all {release.entries} at once"
         )
     one = about(release.accuracy(0.95))

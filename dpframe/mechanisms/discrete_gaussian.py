@@ -57,7 +57,8 @@ class DiscreteGaussian(AdditiveMechanism):
 
     sigma_squared: Fraction
     name: ClassVar[str] = "discrete_gaussian"
-    label: ClassVar[str] = "discrete Gaussian, sigma"
+    label: ClassVar[str] = "discrete Gaussian"
+    scale_label: ClassVar[str] = "sigma"
 
     def __post_init__(self) -> None:
         low, high = MIN_SCALE**2, MAX_SCALE**2
@@ -160,14 +161,9 @@ class DiscreteGaussian(AdditiveMechanism):
         price = positive_budget(epsilon, "epsilon")
         return delta_bound(self.sigma_squared, l0, wide, price, linf)
 
-    @property
-    def scale(self) -> Fraction:
-        """Sigma, rounded up."""
-        return sqrt_up(self.sigma_squared)
-
     def shown_scale(self, step: Fraction) -> float:
         """Sigma, nearest."""
-        return float(self.scale * step)
+        return float(sqrt_up(self.sigma_squared) * step)
 
     def epsilon_cost(self, exposure: Exposure) -> None:
         """Gaussian noise has no epsilon without a delta."""

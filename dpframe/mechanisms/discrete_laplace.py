@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.core.exact import float_up
 from dpframe.mechanisms.confidence import DIGITS, miss_per_cell
 from dpframe.mechanisms.mechanism import AdditiveMechanism, Exposure, log_deviation
 from dpframe.mechanisms.pure_rho import laplace_rho, laplace_scale
@@ -51,9 +52,9 @@ class DiscreteLaplace(AdditiveMechanism):
         When the scale is not an exact number above 0.
     """
 
-    scale: Fraction  # pyright: ignore[reportIncompatibleVariableOverride]
+    scale: Fraction
     name: ClassVar[str] = "discrete_laplace"
-    label: ClassVar[str] = "discrete Laplace, scale"
+    label: ClassVar[str] = "discrete Laplace"
     fine: ClassVar[int] = 1
     """How many steps of the noise make one of the values."""
 
@@ -96,6 +97,10 @@ class DiscreteLaplace(AdditiveMechanism):
             In grid steps; where a norm is not known L1 bounds it.
         """
         return laplace_rho(self.scale, nonnegative(l1, "l1"), l2_squared, linf)
+
+    def shown_scale(self, step: Fraction) -> float:
+        """Rounded up."""
+        return float_up(self.scale * step)
 
     def epsilon_cost(self, exposure: Exposure) -> Fraction:
         """By L1."""

@@ -48,7 +48,7 @@ class Exponential(ScaledSelection):
     """
 
     name: ClassVar[str] = "exponential"
-    label: ClassVar[str] = "exponential mechanism, scale"
+    label: ClassVar[str] = "exponential mechanism"
 
     @classmethod
     def for_zcdp(cls, range_l2_squared: Fraction, rho: Fraction) -> Self:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.core.exact import float_up
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.samplers import BitSource
 
@@ -66,17 +65,14 @@ class Mechanism(ABC):
 
     name: ClassVar[str]
     """What plans and `mechanism=` call it."""
-    label: ClassVar[str] = ""
-    """What people call it, before its scale."""
+    label: ClassVar[str]
+    """What people call it."""
+    scale_label: ClassVar[str] = "scale"
+    """What people call its scale."""
 
-    @property
     @abstractmethod
-    def scale(self) -> Fraction:
-        """Of its noise, in steps; 0 where there is none."""
-
     def shown_scale(self, step: Fraction) -> float:
-        """The scale that people read, in the value's units: rounded up."""
-        return float_up(self.scale * step)
+        """The scale that people read, in the value's units; 0 where there is no noise."""
 
     @abstractmethod
     def epsilon_cost(self, exposure: Exposure) -> Fraction | None:
@@ -109,6 +105,16 @@ class Mechanism(ABC):
     @abstractmethod
     def log_noise(self, candidates: int) -> float:
         """The logarithm of about how far off its results are; only choices rest on it."""
+
+    def error_per_root(self, confidence: float | Fraction, cells: int = 1) -> float | None:
+        """The error in multiples of the root of the number of rows, where it grows with that; else
+        None.
+        """
+        return None
+
+    def details(self) -> str:
+        """What plans say of it beside its scale; empty where that is all."""
+        return ""
 
     def least_repeats(self, rows: int, groups: int) -> int:
         """How often one individual with so many rows in so many groups meets it at least."""
@@ -162,6 +168,12 @@ class KeyMechanism(Mechanism):
     """A rule by which groups appear."""
 
     __slots__ = ()
+    label: ClassVar[str] = "selection of groups"
+
+    @property
+    @abstractmethod
+    def rule(self) -> str:
+        """The rule, for plans."""
 
     def mu_squared_cost(self, exposure: Exposure) -> None:
         """None: it fails with its delta, and then no mu holds."""
@@ -182,6 +194,12 @@ class KeyMechanism(Mechanism):
     @abstractmethod
     def size_at(self, chance: Fraction | float) -> int:
         """The least number of individuals with which a group appears with such a chance."""
+
+    @abstractmethod
+    def keep(
+        self, numbers: NDArray[np.int64], /, source: BitSource | None = None
+    ) -> NDArray[np.bool_]:
+        """Whether groups with such numbers appear. `source` is for tests."""
 
     @abstractmethod
     def delta(self, groups: int) -> Fraction:

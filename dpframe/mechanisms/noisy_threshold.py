@@ -14,6 +14,7 @@ from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpframe.mechanisms.discrete_laplace import DiscreteLaplace
 from dpframe.mechanisms.mechanism import Exposure, KeyMechanism
 from dpframe.mechanisms.rounding import positive_budget
+from dpframe.samplers import BitSource
 
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
@@ -71,6 +72,15 @@ class NoisyThreshold(KeyMechanism):
         """0: there is no noise beside that of the number."""
         return Fraction(0)
 
+    def shown_scale(self, step: Fraction) -> float:
+        """0: there is no noise beside that of the number."""
+        return 0.0
+
+    @property
+    def rule(self) -> str:
+        """Its threshold."""
+        return f"noisy number of at least {self.threshold}"
+
     def epsilon_cost(self, exposure: Exposure) -> Fraction:
         """0: the number is paid for."""
         return Fraction(0)
@@ -94,6 +104,6 @@ class NoisyThreshold(KeyMechanism):
         wanted = 2 * exact(chance) - 1
         return self.threshold if wanted <= 0 else self.threshold + self.noise.quantile(wanted)
 
-    def keep(self, noisy: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether groups with such noisy numbers appear."""
+    def keep(self, noisy: NDArray[np.int64], source: BitSource | None = None) -> NDArray[np.bool_]:
+        """Whether groups with such noisy numbers appear; nothing more is drawn."""
         return np.asarray(noisy >= self.threshold)

@@ -26,6 +26,7 @@ class NoNoise(AdditiveMechanism):
     """
 
     name: ClassVar[str] = "none"
+    label: ClassVar[str] = "exact"
 
     @property
     def scale(self) -> Fraction:

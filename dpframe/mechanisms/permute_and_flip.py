@@ -34,7 +34,7 @@ class PermuteAndFlip(ScaledSelection):
     """
 
     name: ClassVar[str] = "permute_and_flip"
-    label: ClassVar[str] = "permute-and-flip, scale"
+    label: ClassVar[str] = "permute-and-flip"
 
     def rho(self, range_l1: Fraction) -> Fraction:
         """The zCDP cost, epsilon**2 / 2 (Bun and Steinke 2016, Prop. 1.4).

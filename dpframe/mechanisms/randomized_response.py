@@ -44,7 +44,7 @@ class RandomizedResponse(Mechanism):
     row_epsilon: Fraction
     categories: int
     name: ClassVar[str] = "randomized_response"
-    label: ClassVar[str] = "randomised response, scale"
+    label: ClassVar[str] = "randomised response"
 
     def __post_init__(self) -> None:
         positive_budget(self.row_epsilon, "row_epsilon")
@@ -83,6 +83,10 @@ class RandomizedResponse(Mechanism):
         rest = math.exp(-float(self.row_epsilon))
         return -math.expm1(-float(self.row_epsilon)) / (1 + (self.categories - 1) * rest)
 
+    def shown_scale(self, step: Fraction) -> float:
+        """Rounded up."""
+        return float_up(self.scale * step)
+
     def epsilon_cost(self, exposure: Exposure) -> Fraction:
         """Of so many reports."""
         return self.epsilon(exposure.repeats)
@@ -107,6 +111,13 @@ class RandomizedResponse(Mechanism):
     def log_noise(self, candidates: int) -> float:
         """Of how much more there is to tell than the truth."""
         return -math.log(self.truthful)
+
+    def details(self) -> str:
+        """How often it tells the truth."""
+        return (
+            f"each row reports the truth {self.truthful:.3g} of the time and otherwise any of "
+            f"{self.categories} categories"
+        )
 
     def least_repeats(self, rows: int, groups: int) -> int:
         """Each row reports."""

@@ -34,7 +34,7 @@ class ReportNoisyMax(ScaledSelection):
     """
 
     name: ClassVar[str] = "report_noisy_max"
-    label: ClassVar[str] = "report noisy max, scale"
+    label: ClassVar[str] = "report noisy max"
     least: ClassVar[Fraction] = MIN_SCALE
     largest: ClassVar[Fraction] = MAX_SCALE
 

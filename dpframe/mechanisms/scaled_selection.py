@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Self
 
+from dpframe.core.exact import float_up
 from dpframe.mechanisms.mechanism import Exposure, SelectionMechanism
 from dpframe.mechanisms.rounding import (
     in_range,
@@ -44,7 +45,7 @@ class ScaledSelection(SelectionMechanism):
         When the scale is not an exact number above 0.
     """
 
-    scale: Fraction  # pyright: ignore[reportIncompatibleVariableOverride]
+    scale: Fraction
     least: ClassVar[Fraction] = MIN_SELECTION_SCALE
     largest: ClassVar[Fraction] = MAX_SELECTION_SCALE
 
@@ -65,6 +66,10 @@ class ScaledSelection(SelectionMechanism):
         """
         wide = positive_sensitivity(range_l1, "range_l1")
         return cls(wide / positive_budget(epsilon, "epsilon"))
+
+    def shown_scale(self, step: Fraction) -> float:
+        """Rounded up."""
+        return float_up(self.scale * step)
 
     def epsilon_cost(self, exposure: Exposure) -> Fraction:
         """By the sum of ranges over groups, in each round."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.core.exact import exact
+from dpframe.core.exact import exact, float_up
 from dpframe.errors import InvalidBudget
 from dpframe.mechanisms.mechanism import Exposure, KeyMechanism
 from dpframe.mechanisms.rounding import positive_budget
@@ -76,6 +76,15 @@ class TruncatedGeometric(KeyMechanism):
     def scale(self) -> Fraction:
         """Of the geometric noise that it amounts to."""
         return 1 / self.row_epsilon
+
+    def shown_scale(self, step: Fraction) -> float:
+        """Rounded up."""
+        return float_up(self.scale * step)
+
+    @property
+    def rule(self) -> str:
+        """Its name."""
+        return "truncated geometric rule"
 
     def epsilon_cost(self, exposure: Exposure) -> Fraction:
         """Of so many groups."""

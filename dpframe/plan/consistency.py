@@ -16,9 +16,9 @@ from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.core.spread import Spread
 from dpframe.errors import DPFrameError
 from dpframe.mechanisms import (
-    KeyLaw,
+    KeyMechanism,
     NoisyThreshold,
-    SelectionLaw,
+    SelectionMechanism,
 )
 from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.stated_costs import understated
@@ -55,7 +55,8 @@ def _contradictions(plan: Plan) -> Iterator[str]:
     for i, release in enumerate(plan.releases):
         for what in _of_release(release):
             yield f"releases[{i}].{what}"
-        if not isinstance(release.law, KeyLaw) and not {release.name, *release.users} <= {*names}:
+        users = {release.name, *release.users}
+        if not isinstance(release.law, KeyMechanism) and not users <= {*names}:
             yield f"releases[{i}].users"
         if isinstance(release.law, NoisyThreshold) and not _hides(release.law, plan):
             yield f"releases[{i}].law"
@@ -80,7 +81,7 @@ def _of_groups(plan: Plan) -> Iterator[str]:
         yield "grouping"
     if (plan.keys is None) != (plan.groups is None) or (plan.keys is not None and not grouped):
         yield "keys"
-    chosen = any(isinstance(release.law, KeyLaw) for release in plan.releases)
+    chosen = any(isinstance(release.law, KeyMechanism) for release in plan.releases)
     if chosen != (grouped and plan.keys is None):
         yield "groups"
     if plan.best_group and plan.keys is None:
@@ -116,7 +117,7 @@ def _of_release(release: NoisyAggregate) -> Iterator[str]:
     bounds = (spread.rows, spread.groups, spread.per_group)
     if not spread.is_bounded or any(bound is not None and bound < 0 for bound in bounds):
         yield "spread"
-    chooses = isinstance(law, SelectionLaw)
+    chooses = isinstance(law, SelectionMechanism)
     if (release.candidates is not None) != chooses or (release.scores is not None) != chooses:
         yield "candidates"
     if release.candidates is not None and release.candidates < 1:

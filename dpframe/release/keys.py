@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.part import Table
-from dpframe.mechanisms import KeyLaw, NoisyThreshold
+from dpframe.mechanisms import KeyMechanism, NoisyThreshold
 
 __all__ = ["KeyChoice"]
 
@@ -29,7 +29,7 @@ class KeyChoice:
     """
 
     part: KeySelection
-    law: KeyLaw
+    law: KeyMechanism
 
     @property
     def table(self) -> Table:
