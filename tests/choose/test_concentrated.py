@@ -10,9 +10,15 @@ import pytest
 
 import dpframe as dp
 from dpframe.choose import Asked, choose_together, in_rho
+from dpframe.choose.mechanism import Choice
 from dpframe.choose.together import Together
 from dpframe.core.sensitivity import ExactSensitivity
-from dpframe.mechanisms import DiscreteGaussian
+from dpframe.mechanisms import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    NoisyThreshold,
+    TruncatedGeometric,
+)
 from dpframe.mechanisms.pure_rho import laplace_rho, response_rho
 
 WIDE = ExactSensitivity(3, Fraction(6), Fraction(14), Fraction(3))
@@ -107,17 +113,20 @@ def test_a_spend_of_rho_is_what_it_was() -> None:
     assert in_rho(asked, before) is before
 
 
-def test_a_mechanism_whose_rho_is_not_known_is_refused() -> None:
-    """As one would be that fails altogether with some probability."""
-
-    class Fails:
-        name = "truncated"
-
-    asked = Asked("s", WIDE)
-    (choice,) = choose_together([asked], [Fraction(1)], dp.ApproxDP(1, "1e-8")).choices
-    unknown: Any = Fails()
-    made = type(choice)(unknown, choice.cost, choice.reason)
-    with pytest.raises(dp.UnsupportedOperation, match="truncated in rho is not known"):
+@pytest.mark.parametrize(
+    "law",
+    [
+        TruncatedGeometric(Fraction(1), Fraction(1, 10**8)),
+        NoisyThreshold(DiscreteLaplace(Fraction(1)), 20, Fraction(1, 10**8)),
+    ],
+    ids=lambda law: law.name,
+)
+def test_a_mechanism_that_fails_with_some_probability_is_refused(
+    law: TruncatedGeometric | NoisyThreshold,
+) -> None:
+    asked = Asked("s", WIDE, keys=3)
+    made = Choice(law, dp.ApproxDP(1, "1e-8"), "")
+    with pytest.raises(dp.UnsupportedOperation, match=f"{law.name} in rho is not known"):
         in_rho([asked], Together((made,), dp.ApproxDP(1, "1e-8"), "sum"))
 
 
