@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Final
@@ -26,14 +26,11 @@ from dpframe.accounting.loss_laws import (
     SteppedLaplace,
     SteppedNormal,
     Translated,
-    discrete_gaussian_pair,
-    translated,
 )
 from dpframe.choose.mechanism import Asked, Choice
 from dpframe.core.budget import ApproxDP
 from dpframe.core.exact import dyadic_down, float_down
-from dpframe.mechanisms import DiscreteGaussian, DiscreteLaplace, RoundedLaplace
-from dpframe.mechanisms.discrete_gaussian import unit_moves
+from dpframe.mechanisms import DiscreteLaplace, RoundedLaplace
 
 __all__ = ["Chooser", "can_be_refined", "largest_within", "refined"]
 
@@ -146,22 +143,11 @@ def _pairs_stepped(
 ) -> Counter[Translated] | None:
     pairs: Counter[Translated] = Counter()
     for choice, what in zip(choices, asked, strict=True):
-        for pair in _pairs_of(choice, what, largest):
+        for pair in choice.law.pairs(what.exposure, largest):
             if pair is None:
                 return None
             pairs[pair] += 1
     return pairs
-
-
-def _pairs_of(choice: Choice, asked: Asked, largest: Fraction) -> Iterable[Translated | None]:
-    """Pairs that dominate a mechanism, one for each time that it is used."""
-    if isinstance(choice.law, DiscreteGaussian):
-        l2_squared = asked.sensitivity.l2_squared
-        ones = unit_moves(asked.sensitivity)
-        if ones > 1 and choice.law.sigma_squared <= largest:
-            return [discrete_gaussian_pair(choice.law.sigma_squared, Fraction(1), largest)] * ones
-        return [discrete_gaussian_pair(choice.law.sigma_squared, l2_squared, largest)]
-    return map(translated, choice.law.events(asked.exposure))
 
 
 def refined(chooser: Chooser, asked: Sequence[Asked]) -> Chooser:

@@ -27,7 +27,7 @@ from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.limits import decided_by
 from dpframe.frames.per_individual import PerIndividual
-from dpframe.mechanisms import NoisyThreshold
+from dpframe.mechanisms import KeyMechanism
 from dpframe.plan import NoisyAggregate
 from dpframe.plan.definition import definition
 from dpframe.rows.fold import domain, words
@@ -245,7 +245,8 @@ def warnings_for(query: Query, releases: Sequence[NoisyAggregate], cost: Budget)
         )
     if query.groups is not None and query.groups.discovered:
         found.append("groups of few individuals are left out, also from whatever is added up later")
-    if any(isinstance(release.law, NoisyThreshold) for release in releases):
+    laws = [release.law for release in releases]
+    if any(isinstance(law, KeyMechanism) and law.biases_numbers for law in laws):
         found.append(
             "groups appear where a released number is large, so numbers of those near the "
             "threshold are too large on average, and their intervals hold less often than they say"

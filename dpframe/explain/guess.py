@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dpframe.core.exact import as_given, show
 from dpframe.errors import InvalidBounds
-from dpframe.mechanisms import KeyMechanism, RandomizedResponse
+from dpframe.mechanisms import KeyMechanism, ReportMechanism
 
 if TYPE_CHECKING:
     from dpframe.plan import NoisyAggregate, Plan
@@ -58,9 +58,10 @@ def _large_error(release: NoisyAggregate, size: int) -> Iterator[str]:
                 f"{show(release.accuracy())} appears with 95%"
             )
         return
-    responses = isinstance(law, RandomizedResponse)
-    most = size * (1.0 if responses else release.sensitivity.linf)
-    error = law.error(0.95, size) if isinstance(law, RandomizedResponse) else release.accuracy()
+    if isinstance(law, ReportMechanism):
+        most, error = float(size), law.error(0.95, size)
+    else:
+        most, error = size * release.sensitivity.linf, release.accuracy()
     if error <= most * _TOO_MUCH:
         return
     found = f"the noise may be {about(error)} (95%)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dpframe.explain.guess import about
-from dpframe.mechanisms import KeyMechanism
+from dpframe.mechanisms import KeyMechanism, ReportMechanism
 
 if TYPE_CHECKING:
     from dpframe.plan import NoisyAggregate, Plan
@@ -25,9 +25,8 @@ def error(release: NoisyAggregate) -> str:
     """How far off it may be, with 95% confidence."""
     if release.mechanism == "none":
         return ""
-    per_root = release.law.error_per_root(0.95)
-    if per_root is not None:
-        return f"± {about(per_root)} √rows"
+    if isinstance(release.law, ReportMechanism):
+        return f"± {about(release.law.error_per_root(0.95))} √rows"
     found = about(release.accuracy())
     if isinstance(release.law, KeyMechanism):
         return f"groups of {found}"

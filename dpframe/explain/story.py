@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dpframe.core.exact import show, sqrt_up
 from dpframe.core.units import Identifier
 from dpframe.explain.guess import about, warnings_at
-from dpframe.mechanisms import KeyMechanism
+from dpframe.mechanisms import KeyMechanism, ReportMechanism
 
 if TYPE_CHECKING:
     from dpframe.core.budget import Budget
@@ -206,11 +206,11 @@ def _noise(release: NoisyAggregate) -> str:
 
 
 def _error(release: NoisyAggregate) -> str:
-    per_root = release.law.error_per_root(0.95)
-    if per_root is not None:
-        all_ = about(release.law.error_per_root(0.95, release.entries) or per_root)
+    if isinstance(release.law, ReportMechanism):
+        one = about(release.law.error_per_root(0.95))
+        all_ = about(release.law.error_per_root(0.95, release.entries))
         return (
-            f"95%: within about {about(per_root)} times the root of the number of rows; "
+            f"95%: within about {one} times the root of the number of rows; "
             f"within {all_} times "
             f"for all {release.entries} at once"
         )

@@ -8,6 +8,7 @@ from dpframe.mechanisms.mechanism import (
     Exposure,
     KeyMechanism,
     Mechanism,
+    ReportMechanism,
     SelectionMechanism,
 )
 from dpframe.mechanisms.noisy_threshold import NoisyThreshold
@@ -41,6 +42,7 @@ __all__ = [
     "NoisyThreshold",
     "PermuteAndFlip",
     "RandomizedResponse",
+    "ReportMechanism",
     "ReportNoisyMax",
     "RoundedLaplace",
     "SelectionLaw",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -30,6 +31,7 @@ from dpframe.samplers.cells import MAX_SCALE, MIN_SCALE
 
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
+    from dpframe.accounting.loss_laws import Translated
 
 __all__ = ["DiscreteGaussian"]
 
@@ -194,6 +196,16 @@ class DiscreteGaussian(AdditiveMechanism):
             return (DiscreteGaussianEvent(sigma),) * ones * exposure.repeats
         l2 = sqrt_up(exposure.sensitivity.l2_squared)
         return (DiscreteGaussianEvent(sigma, l2),) * exposure.repeats
+
+    def pairs(self, exposure: Exposure, largest_stepped: Fraction) -> Iterable[Translated | None]:
+        """Of its steps, or smoothed: one by L2, or one for each of a few entries that move by 1."""
+        from dpframe.accounting.loss_laws import discrete_gaussian_pair
+
+        ones = unit_moves(exposure.sensitivity)
+        each = ones > 1 and self.sigma_squared <= largest_stepped
+        l2_squared = Fraction(1) if each else exposure.sensitivity.l2_squared
+        pair = discrete_gaussian_pair(self.sigma_squared, l2_squared, largest_stepped)
+        return [pair] * (ones if each else 1)
 
     def log_noise(self, candidates: int) -> float:
         """Of the deviation."""

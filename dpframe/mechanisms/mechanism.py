@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
@@ -19,12 +20,14 @@ from dpframe.samplers import BitSource
 
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
+    from dpframe.accounting.loss_laws import Translated
 
 __all__ = [
     "AdditiveMechanism",
     "Exposure",
     "KeyMechanism",
     "Mechanism",
+    "ReportMechanism",
     "SelectionMechanism",
     "log_deviation",
 ]
@@ -69,6 +72,8 @@ class Mechanism(ABC):
     """What people call it."""
     scale_label: ClassVar[str] = "scale"
     """What people call its scale."""
+    is_exact: ClassVar[bool] = False
+    """Whether it leaves everything as it is."""
 
     @abstractmethod
     def shown_scale(self, step: Fraction) -> float:
@@ -102,15 +107,24 @@ class Mechanism(ABC):
     def events(self, exposure: Exposure) -> tuple[AnyEvent, ...]:
         """Events that together cost as much; roots are rounded towards more cost."""
 
+    def pairs(self, exposure: Exposure, largest_stepped: Fraction) -> Iterable[Translated | None]:
+        """Pairs of privacy losses that dominate it, one for each time that it is used; None for one
+        that is not known.
+
+        Parameters
+        ----------
+        exposure
+            What one individual can do to it.
+        largest_stepped
+            The variance beyond which Gaussian noise is smoothed, so that all of it is one law.
+        """
+        from dpframe.accounting.loss_laws import translated
+
+        return map(translated, self.events(exposure))
+
     @abstractmethod
     def log_noise(self, candidates: int) -> float:
         """The logarithm of about how far off its results are; only choices rest on it."""
-
-    def error_per_root(self, confidence: float | Fraction, cells: int = 1) -> float | None:
-        """The error in multiples of the root of the number of rows, where it grows with that; else
-        None.
-        """
-        return None
 
     def details(self) -> str:
         """What plans say of it beside its scale; empty where that is all."""
@@ -163,12 +177,58 @@ class SelectionMechanism(Mechanism):
     ) -> NDArray[np.int64]:
         """The index of one candidate per row of `scores`, each choice on its own."""
 
+    @abstractmethod
+    def select_top(self, scores: NDArray[np.int64], k: int) -> list[int]:
+        """`k` different candidates in order of selection; costs k times one selection."""
+
+    def select_points(
+        self,
+        scores: NDArray[np.int64],
+        weights: NDArray[np.int64],
+        sizes: NDArray[np.int64],
+        source: BitSource | None = None,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """A point per group of a union of runs, of mechanisms that choose among weighted
+        candidates.
+        """
+        raise NotImplementedError(self.name)
+
+
+class ReportMechanism(Mechanism):
+    """Rows that report on their own, each at random; what is released are debiased counts."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def draw(self, counts: NDArray[np.int64], source: BitSource | None = None) -> NDArray[np.int64]:
+        """Unbiased whole estimates of the counts. `source` is for tests."""
+
+    @abstractmethod
+    def error(self, confidence: float | Fraction, rows: float, cells: int = 1) -> float:
+        """With this confidence a count is off by no more than this, of so many rows."""
+
+    @abstractmethod
+    def error_per_root(self, confidence: float | Fraction, cells: int = 1) -> float:
+        """The error in multiples of the root of the number of rows, where these are many."""
+
 
 class KeyMechanism(Mechanism):
     """A rule by which groups appear."""
 
     __slots__ = ()
     label: ClassVar[str] = "selection of groups"
+    biases_numbers: ClassVar[bool] = False
+    """Whether groups appear by released numbers, which are then too large on average."""
+
+    def noise_of_number(self) -> AdditiveMechanism | None:
+        """The noise of the released number by which groups appear, if they do by one."""
+        return None
+
+    def is_hidden_by(self, laws: Iterable[tuple[Mechanism, Fraction]]) -> bool:
+        """Whether a group with one individual alone is hidden as often as this says, where these
+        are the other mechanisms, each with the most that one individual adds to a number.
+        """
+        return True
 
     @property
     @abstractmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Final, Self
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from dpframe.core.exact import exact
 from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpframe.mechanisms.discrete_laplace import DiscreteLaplace
-from dpframe.mechanisms.mechanism import Exposure, KeyMechanism
+from dpframe.mechanisms.mechanism import Exposure, KeyMechanism, Mechanism
 from dpframe.mechanisms.rounding import positive_budget
 from dpframe.samplers import BitSource
 
@@ -48,6 +49,7 @@ class NoisyThreshold(KeyMechanism):
     threshold: int
     row_delta: Fraction
     name: ClassVar[str] = "noisy_threshold"
+    biases_numbers: ClassVar[bool] = True
 
     @classmethod
     def for_delta(
@@ -80,6 +82,19 @@ class NoisyThreshold(KeyMechanism):
     def rule(self) -> str:
         """Its threshold."""
         return f"noisy number of at least {self.threshold}"
+
+    def noise_of_number(self) -> DiscreteLaplace | DiscreteGaussian:
+        """The noise of the number."""
+        return self.noise
+
+    def is_hidden_by(self, laws: Iterable[tuple[Mechanism, Fraction]]) -> bool:
+        """Whether such a number is there, of which one individual adds so little."""
+        return any(
+            law == self.noise
+            and self.threshold
+            >= NoisyThreshold.for_delta(self.noise, int(most), self.row_delta).threshold
+            for law, most in laws
+        )
 
     def epsilon_cost(self, exposure: Exposure) -> Fraction:
         """0: the number is paid for."""

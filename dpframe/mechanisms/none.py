@@ -27,6 +27,7 @@ class NoNoise(AdditiveMechanism):
 
     name: ClassVar[str] = "none"
     label: ClassVar[str] = "exact"
+    is_exact: ClassVar[bool] = True
 
     @property
     def scale(self) -> Fraction:

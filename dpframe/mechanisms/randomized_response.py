@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpframe.core.exact import dyadic_down, float_up, sqrt_down
 from dpframe.mechanisms.confidence import miss
-from dpframe.mechanisms.mechanism import Exposure, Mechanism
+from dpframe.mechanisms.mechanism import Exposure, ReportMechanism
 from dpframe.mechanisms.pure_rho import response_rho
 from dpframe.mechanisms.response_error import asymptotic_error, worst_error
 from dpframe.mechanisms.rounding import positive_budget
@@ -25,7 +25,7 @@ __all__ = ["RandomizedResponse"]
 
 
 @dataclass(frozen=True, slots=True)
-class RandomizedResponse(Mechanism):
+class RandomizedResponse(ReportMechanism):
     """Each row reports its category, or any one at random; the counts of reports are debiased.
 
     A report is any category with probabilities that differ by a factor of exp(epsilon) at most,

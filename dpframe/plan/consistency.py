@@ -17,7 +17,6 @@ from dpframe.core.spread import Spread
 from dpframe.errors import DPFrameError
 from dpframe.mechanisms import (
     KeyMechanism,
-    NoisyThreshold,
     SelectionMechanism,
 )
 from dpframe.plan.noisy_aggregate import NoisyAggregate
@@ -58,21 +57,10 @@ def _contradictions(plan: Plan) -> Iterator[str]:
         users = {release.name, *release.users}
         if not isinstance(release.law, KeyMechanism) and not users <= {*names}:
             yield f"releases[{i}].users"
-        if isinstance(release.law, NoisyThreshold) and not _hides(release.law, plan):
+        others = ((other.law, other.exact.linf) for other in plan.releases)
+        if isinstance(release.law, KeyMechanism) and not release.law.is_hidden_by(others):
             yield f"releases[{i}].law"
     yield from understated(plan)
-
-
-def _hides(law: NoisyThreshold, plan: Plan) -> bool:
-    """Whether a group with one individual alone is hidden by the noise of a number that is there,
-    as often as the law says.
-    """
-    return any(
-        release.law == law.noise
-        and law.threshold
-        >= NoisyThreshold.for_delta(law.noise, int(release.exact.linf), law.row_delta).threshold
-        for release in plan.releases
-    )
 
 
 def _of_groups(plan: Plan) -> Iterator[str]:

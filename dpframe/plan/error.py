@@ -8,7 +8,7 @@ from fractions import Fraction
 from dpframe.aggregates.error_rules import ErrorRule, MeanError, NoErrorBound, VarianceError
 from dpframe.aggregates.joint_noise import Independent, JointNoise
 from dpframe.errors import PlanMismatch
-from dpframe.mechanisms import AdditiveMechanism, RandomizedResponse
+from dpframe.mechanisms import AdditiveMechanism, ReportMechanism
 from dpframe.plan.noisy_aggregate import NoisyAggregate, needs_count
 
 __all__ = ["error_of", "noise_of"]
@@ -50,7 +50,7 @@ def error_of(
         case _:
             pass
     level = 1 - (1 - level) / max(1, len(used))
-    if len(used) == 1 and isinstance(used[0].law, RandomizedResponse):
+    if len(used) == 1 and isinstance(used[0].law, ReportMechanism):
         if count is None:
             raise needs_count(used[0].name)
         return used[0].law.error(level, count, used[0].entries if simultaneous else 1)

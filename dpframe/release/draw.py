@@ -21,15 +21,11 @@ from dpframe.aggregates.part import (
 from dpframe.aggregates.request import Scope
 from dpframe.errors import DPFrameError
 from dpframe.mechanisms import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Exponential,
+    AdditiveMechanism,
     Law,
     NoNoise,
-    PermuteAndFlip,
-    RandomizedResponse,
-    ReportNoisyMax,
-    SelectionLaw,
+    ReportMechanism,
+    SelectionMechanism,
 )
 
 _AT_ONCE = 1 << 20
@@ -82,17 +78,17 @@ def draw(
     """
     tables = [counted[table] for table in part.tables]
     match part, law:
-        case Additive(), DiscreteLaplace() | DiscreteGaussian() | NoNoise():
+        case Additive(), AdditiveMechanism():
             cells = part.table.cells
             exact = tables[0].dense(1 if cells is None else cells.size)
             noisy = law.draw(exact.size).reshape(exact.shape)
             noisy += exact
             return noisy
-        case Selection(), Exponential() | PermuteAndFlip() | ReportNoisyMax():
+        case Selection(), SelectionMechanism():
             return _select(part, law, tables, scope, ballots or Ballots(room=0))
-        case Responses(), RandomizedResponse():
+        case Responses(), ReportMechanism():
             return law.draw(tables[0].dense(part.categories)[0]).reshape(1, -1)
-        case Selection(), NoNoise():
+        case Selection(), _ if law.is_exact:
             return _best(part, tables, scope)
         case _:
             raise DPFrameError(f"a {type(law).__name__} cannot release {part.words()}")
@@ -106,13 +102,12 @@ def without_noise(part: Part, counted: Mapping[Table, CellCounts], scope: Scope)
 
 
 def _select(
-    part: Selection, law: SelectionLaw, tables: list[CellCounts], scope: Scope, box: Ballots
+    part: Selection, law: SelectionMechanism, tables: list[CellCounts], scope: Scope, box: Ballots
 ) -> Noisy:
     codes = np.empty((part.entries(scope), part.rounds), dtype=np.int64)
     for first, end in _spans(part, tables, codes.shape[0]):
         ballots = box.of(part, tables, first, end)
         if isinstance(ballots, Runs):
-            assert isinstance(law, Exponential)
             run, point = law.select_points(ballots.scores, ballots.weights, ballots.sizes)
             codes[first:end, 0] = ballots.starts[run] + point
         elif part.rounds == 1:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.part import Table
-from dpframe.mechanisms import KeyMechanism, NoisyThreshold
+from dpframe.mechanisms import KeyMechanism
 
 __all__ = ["KeyChoice"]
 
@@ -38,7 +38,8 @@ class KeyChoice:
 
     def keep(self, counts: Numbers) -> tuple[NDArray[np.bool_], Numbers | None]:
         """Whether groups with such numbers appear, and the noisy numbers where these decide."""
-        if isinstance(self.law, NoisyThreshold):
-            noisy = counts + self.law.noise.draw(counts.size)
+        noise = self.law.noise_of_number()
+        if noise is not None:
+            noisy = counts + noise.draw(counts.size)
             return self.law.keep(noisy), noisy
         return self.law.keep(self.part.individuals(counts)), None
