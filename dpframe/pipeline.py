@@ -26,13 +26,11 @@ from numpy.typing import NDArray
 
 from dpframe.aggregates.bound import Noisy
 from dpframe.aggregates.keys import KeySelection
-from dpframe.aggregates.part import Additive, CellCounts, Part, Responses, Selection, Table
+from dpframe.aggregates.part import Additive, CellCounts, Part, Table
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.request import Scope
 from dpframe.aggregates.spec import OutputSpec
 from dpframe.choose import (
-    Asked,
-    Choice,
     Split,
     Together,
     choose_together,
@@ -54,7 +52,7 @@ from dpframe.ledger.bound import StatedBudget
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import Share
 from dpframe.lower import Place, mark_used, require_threads
-from dpframe.mechanisms import KeyMechanism, Law
+from dpframe.mechanisms import Choice, KeyMechanism, Mechanism, MechanismTask
 from dpframe.parse.groups import MOST_GROUPS, read_groups
 from dpframe.parse.outputs import polars_schema, read_outputs
 from dpframe.parse.parts import read_parts
@@ -92,7 +90,7 @@ class Prepared:
         return _tables(self.parts)
 
     @property
-    def laws(self) -> dict[tuple[Part, str], Law]:
+    def laws(self) -> dict[tuple[Part, str], Mechanism]:
         """The mechanism of each part."""
         return {
             (use.part, use.mechanism): choice.law
@@ -203,7 +201,7 @@ def plan(
     parts = parts_of(query)
     by = "weights" if any(request.weight != 1 for request in query.requests) else split
     weights, rho_weights = _weights(parts, by)
-    asked = [_asked(use, query) for use in parts]
+    asked = [use.part.task(use.name, use.sensitivity, use.mechanism, query.scope) for use in parts]
     together = _together(query, parts, asked, weights, spend, rho_weights)
     allowed = together.cost
     if charged_in is not None:
@@ -278,7 +276,7 @@ def _released(
     prepared: Prepared,
     place: Place,
     tables: list[Table],
-    laws: Mapping[tuple[Part, str], Law],
+    laws: Mapping[tuple[Part, str], Mechanism],
     confidence: Fraction | None,
     shown: Progress,
 ) -> pl.DataFrame | EngineError | type[BaseException]:
@@ -303,7 +301,7 @@ def _released(
 def _together(
     query: Query,
     parts: Sequence[PlannedUse],
-    asked: Sequence[Asked],
+    asked: Sequence[MechanismTask],
     weights: Sequence[Fraction],
     spend: Budget,
     rho_weights: Sequence[Fraction],
@@ -322,7 +320,7 @@ def _number_of(keys: Part, parts: Sequence[Part]) -> int | None:
 
 
 def _counted(
-    query: Query, place: Place, tables: list[Table], laws: Mapping[tuple[Part, str], Law]
+    query: Query, place: Place, tables: list[Table], laws: Mapping[tuple[Part, str], Mechanism]
 ) -> tuple[dict[Table, CellCounts], Query, dict[tuple[Part, str], Noisy]]:
     """The exact tables, the query with the groups that appear, and what is noisy already."""
     chooser = chooser_of(laws)
@@ -332,7 +330,7 @@ def _counted(
     return counted, replace(query, groups=groups), drawn_with_groups(laws, chosen)
 
 
-def chooser_of(laws: Mapping[tuple[Part, str], Law]) -> KeyChoice | None:
+def chooser_of(laws: Mapping[tuple[Part, str], Mechanism]) -> KeyChoice | None:
     """How groups are chosen, where nobody listed them."""
     for (part, _), law in laws.items():
         if isinstance(part, KeySelection):
@@ -342,7 +340,7 @@ def chooser_of(laws: Mapping[tuple[Part, str], Law]) -> KeyChoice | None:
 
 
 def drawn_with_groups(
-    laws: Mapping[tuple[Part, str], Law], noisy: NDArray[np.int64] | None
+    laws: Mapping[tuple[Part, str], Mechanism], noisy: NDArray[np.int64] | None
 ) -> dict[tuple[Part, str], Noisy]:
     """The numbers that groups were chosen by: they are released as they were then."""
     if noisy is None:
@@ -360,30 +358,6 @@ def _with_some_key(query: Query) -> Query:
         return query
     none = {name: [None] for name in groups.keys.columns}
     return replace(query, groups=groups.found(pl.DataFrame(none, schema=groups.keys.schema)))
-
-
-def _asked(use: PlannedUse, query: Query) -> Asked:
-    part = use.part
-    if isinstance(part, Selection):
-        found = part.score_range(query.scope)
-        return Asked(
-            use.name,
-            use.sensitivity,
-            use.mechanism,
-            (found.l1, found.l2_squared),
-            part.rounds,
-            part.weighted,
-            ranges=found.groups,
-            candidates=part.candidates,
-            shared=found.is_shared(part.spread(query.scope).touched),
-        )
-    if isinstance(part, KeySelection):
-        touched = part.touched(query.scope)
-        return Asked(use.name, use.sensitivity, use.mechanism, keys=touched)
-    if isinstance(part, Responses):
-        responses = (part.categories, query.scope.spread.tight[0])
-        return Asked(use.name, use.sensitivity, use.mechanism, responses=responses)
-    return Asked(use.name, use.sensitivity, use.mechanism)
 
 
 def _weights(parts: Sequence[PlannedUse], by: str) -> tuple[list[Fraction], list[Fraction]]:

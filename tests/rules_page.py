@@ -11,7 +11,7 @@ import inspect
 import pkgutil
 import re
 from collections.abc import Iterator
-from typing import Any, get_args
+from typing import Any
 
 from dpframe import frames, mechanisms
 from dpframe.aggregates.keys import KeySelection
@@ -94,7 +94,7 @@ def aggregates() -> str:
 
 def laws() -> tuple[type[Any], ...]:
     """All mechanisms."""
-    return (*get_args(mechanisms.Law), mechanisms.RoundedLaplace)
+    return mechanisms.MECHANISMS
 
 
 def noise() -> str:

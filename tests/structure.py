@@ -92,10 +92,18 @@ def _mechanisms_known(trees: Mapping[Path, ast.Module]) -> dict[str, str]:
         for path, tree in trees.items()
         if path.parent.name == "mechanisms"
         for node in tree.body
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+        if isinstance(node, ast.ClassDef) and _has_name(node)
     }
     ladders = [path for path, tree in trees.items() if _told_apart(tree) & concrete]
     return {"modules that tell concrete mechanisms apart": str(len(ladders))}
+
+
+def _has_name(node: ast.ClassDef) -> bool:
+    """Whether plans can name a mechanism: it is not what several have in common."""
+    return any(
+        isinstance(line, ast.AnnAssign) and ast.unparse(line.target) == "name" and line.value
+        for line in node.body
+    )
 
 
 def _told_apart(tree: ast.Module) -> set[str]:

@@ -21,7 +21,7 @@ from typing import Final, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.mechanisms import AdditiveLaw
+from dpframe.mechanisms import AdditiveMechanism
 
 __all__ = ["Independent", "JointNoise", "Slices"]
 
@@ -106,7 +106,7 @@ class Independent:
         The law of each part in steps, and what a step is.
     """
 
-    parts: tuple[tuple[AdditiveLaw, Fraction], ...]
+    parts: tuple[tuple[AdditiveMechanism, Fraction], ...]
 
     @property
     def even(self) -> bool:
@@ -127,7 +127,7 @@ class Independent:
 
 @lru_cache(maxsize=256)
 def _independent(
-    parts: tuple[tuple[AdditiveLaw, Fraction], ...], miss: float, pull: tuple[float, ...]
+    parts: tuple[tuple[AdditiveMechanism, Fraction], ...], miss: float, pull: tuple[float, ...]
 ) -> Slices:
     (first, step), *rest = parts
     unit = float(step)
@@ -149,7 +149,7 @@ def _independent(
     )
 
 
-def _knots(law: AdditiveLaw, miss: float, width: float) -> tuple[Floats, Floats]:
+def _knots(law: AdditiveMechanism, miss: float, width: float) -> tuple[Floats, Floats]:
     """Points in steps, and masses: the law itself where it has few atoms.
 
     Else what lies between two points goes to both so that its mean stays. That spreads the noise a

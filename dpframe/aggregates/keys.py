@@ -15,6 +15,7 @@ from dpframe.core.sensitivity import Contribution, ExactSensitivity, additive_se
 from dpframe.core.spread import Spread
 from dpframe.core.units import Identifier
 from dpframe.frames.limits import touched
+from dpframe.mechanisms import KeyTask
 
 __all__ = ["KeySelection", "key_selection"]
 
@@ -76,6 +77,11 @@ class KeySelection(Part):
 
     def entries(self, scope: Scope) -> int:
         return 1
+
+    def task(
+        self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: Scope
+    ) -> KeyTask:
+        return KeyTask(name, sensitivity, self.touched(scope))
 
     def individuals(self, counts: Integers) -> Integers:
         """How many individuals there are at least."""

@@ -16,6 +16,7 @@ from dpframe.aggregates.statistics import RowCount, Statistic
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import ExactSensitivity, additive_sensitivity
 from dpframe.core.spread import Spread
+from dpframe.mechanisms import AdditiveTask, MechanismTask, ResponseTask, SelectionTask
 
 Integers = NDArray[np.int64]
 
@@ -151,6 +152,24 @@ class Part(ABC):
         """How many numbers, or selections, are released."""
 
     @abstractmethod
+    def task(
+        self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: Scope
+    ) -> MechanismTask:
+        """What a mechanism must do to release it.
+
+        Parameters
+        ----------
+        name
+            The output, for messages.
+        sensitivity
+            As `sensitivity` says.
+        mechanism
+            What was asked for: ``"auto"`` or a name.
+        scope
+            Where it is asked.
+        """
+
+    @abstractmethod
     def words(self) -> str:
         """What it holds, in a plan."""
 
@@ -185,6 +204,11 @@ class Additive(Part):
     def entries(self, scope: Scope) -> int:
         groups = 1 if scope.entries is None else scope.entries
         return groups * (1 if self.table.cells is None else self.table.cells.size)
+
+    def task(
+        self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: Scope
+    ) -> AdditiveTask:
+        return AdditiveTask(name, sensitivity, mechanism)
 
     def words(self) -> str:
         return self.table.words()
@@ -222,6 +246,11 @@ class Responses(Part):
 
     def entries(self, scope: Scope) -> int:
         return self.categories
+
+    def task(
+        self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: Scope
+    ) -> ResponseTask:
+        return ResponseTask(name, sensitivity, self.categories, scope.spread.tight[0])
 
     def words(self) -> str:
         return f"responses of every row: {self.table.words()}"
@@ -261,6 +290,21 @@ class Selection(Part):
 
     def entries(self, scope: Scope) -> int:
         return 1 if scope.entries is None else scope.entries
+
+    def task(
+        self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: Scope
+    ) -> SelectionTask:
+        found = self.score_range(scope)
+        return SelectionTask(
+            name,
+            sensitivity,
+            found,
+            mechanism,
+            self.rounds,
+            self.weighted,
+            self.candidates,
+            found.is_shared(self.spread(scope).touched),
+        )
 
 
 COUNT = Additive(Table(RowCount()))

@@ -2,14 +2,12 @@
 
 from dpframe.choose.concentrated import in_rho
 from dpframe.choose.gaussian import in_mu
-from dpframe.choose.mechanism import Asked, Choice, choose
+from dpframe.choose.mechanism import choose
 from dpframe.choose.split import Split, least_error_weights, split
 from dpframe.choose.thresholds import choose_with_keys
 from dpframe.choose.together import Together, choose_together
 
 __all__ = [
-    "Asked",
-    "Choice",
     "Split",
     "Together",
     "choose",

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from dpframe.choose.mechanism import Asked
 from dpframe.choose.together import Together
 from dpframe.core.budget import ZCDP
 from dpframe.core.exact import digits_up
 from dpframe.errors import UnsupportedOperation
-from dpframe.mechanisms import Law
+from dpframe.mechanisms import Mechanism, MechanismTask
 
 
-def in_rho(asked: Sequence[Asked], together: Together) -> Together:
+def in_rho(asked: Sequence[MechanismTask], together: Together) -> Together:
     """The same mechanisms with the same noise, at their costs in rho instead of (epsilon, delta).
 
     Costs in rho add up (Bun and Steinke 2016, Lemma 1.7). The sum is rounded up to 17 digits. No
@@ -36,7 +35,7 @@ def in_rho(asked: Sequence[Asked], together: Together) -> Together:
     return Together(choices, ZCDP(digits_up(total)), "sum")
 
 
-def _rho(asked: Asked, law: Law) -> Fraction:
+def _rho(asked: MechanismTask, law: Mechanism) -> Fraction:
     if law.failure(asked.exposure):  # as a choice of groups
         raise UnsupportedOperation(
             f"the cost of {law.name} in rho is not known",

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from dpframe.choose.mechanism import Asked
 from dpframe.choose.together import Together
 from dpframe.core.budget import GDP
 from dpframe.core.exact import digits_up
 from dpframe.errors import UnsupportedOperation
-from dpframe.mechanisms import Law
+from dpframe.mechanisms import Mechanism, MechanismTask
 
 
-def in_mu(asked: Sequence[Asked], together: Together) -> Together:
+def in_mu(asked: Sequence[MechanismTask], together: Together) -> Together:
     """The same mechanisms with the same noise, at their costs in mu**2.
 
     Squares of mu add up (Dong, Roth and Su 2022, Corollary 3.3). The sum is rounded up to 17
@@ -33,7 +32,7 @@ def in_mu(asked: Sequence[Asked], together: Together) -> Together:
     return Together(choices, GDP(digits_up(total)), "sum")
 
 
-def _mu_squared(asked: Asked, law: Law) -> Fraction:
+def _mu_squared(asked: MechanismTask, law: Mechanism) -> Fraction:
     found = law.mu_squared_cost(asked.exposure)
     if found is None:
         raise UnsupportedOperation(

@@ -27,12 +27,11 @@ from dpframe.accounting.loss_laws import (
     SteppedNormal,
     Translated,
 )
-from dpframe.choose.mechanism import Asked, Choice
 from dpframe.core.budget import ApproxDP
 from dpframe.core.exact import dyadic_down, float_down
-from dpframe.mechanisms import DiscreteLaplace, RoundedLaplace
+from dpframe.mechanisms import REFINED, AdditiveTask, Choice, MechanismTask
 
-__all__ = ["Chooser", "can_be_refined", "largest_within", "refined"]
+__all__ = ["Chooser", "finer", "largest_within", "refined"]
 
 Chooser = Callable[[Fraction], "tuple[Choice, ...]"]
 
@@ -47,12 +46,10 @@ _LARGEST_STEPPED: Final = Fraction(2**14)
 """Smoothing larger variances costs a ten-thousandth of them, and makes them one law."""
 _MANY: Final = 8
 _LARGEST_STEPPED_OF_MANY: Final = Fraction(2**6)
-_FEW_STEPS: Final = 16
-"""Vectors that move by more steps than this have losses as finely spread as a finer grid gives."""
 
 
 def largest_within(
-    chooser: Chooser, asked: Sequence[Asked], spend: ApproxDP, start: Fraction
+    chooser: Chooser, asked: Sequence[MechanismTask], spend: ApproxDP, start: Fraction
 ) -> tuple[Choice, ...] | None:
     """The choices at about the largest rho that keeps the spend.
 
@@ -130,7 +127,7 @@ def _law_scaled(law: LossLaw, factor: Fraction) -> LossLaw:
             return replace(law, epsilon=law.epsilon * root)
 
 
-def _pairs(choices: Sequence[Choice], asked: Sequence[Asked]) -> Counter[Translated] | None:
+def _pairs(choices: Sequence[Choice], asked: Sequence[MechanismTask]) -> Counter[Translated] | None:
     """Pairs that dominate the mechanisms; None where one is not known."""
     found = _pairs_stepped(choices, asked, _LARGEST_STEPPED)
     if found is not None and len(found) > _MANY:
@@ -139,7 +136,7 @@ def _pairs(choices: Sequence[Choice], asked: Sequence[Asked]) -> Counter[Transla
 
 
 def _pairs_stepped(
-    choices: Sequence[Choice], asked: Sequence[Asked], largest: Fraction
+    choices: Sequence[Choice], asked: Sequence[MechanismTask], largest: Fraction
 ) -> Counter[Translated] | None:
     pairs: Counter[Translated] = Counter()
     for choice, what in zip(choices, asked, strict=True):
@@ -150,24 +147,24 @@ def _pairs_stepped(
     return pairs
 
 
-def refined(chooser: Chooser, asked: Sequence[Asked]) -> Chooser:
-    """The same choices, with Laplace noise on few steps drawn on a finer grid and rounded."""
+def refined(chooser: Chooser, asked: Sequence[MechanismTask]) -> Chooser:
+    """The same choices, with finer noise where there is any."""
 
-    def finer(rho: Fraction) -> tuple[Choice, ...]:
-        return tuple(
-            _finer(choice) if can_be_refined(choice, what) else choice
-            for choice, what in zip(chooser(rho), asked, strict=True)
-        )
+    def made(rho: Fraction) -> tuple[Choice, ...]:
+        found = zip(chooser(rho), asked, strict=True)
+        return tuple(finer(choice, what) or choice for choice, what in found)
 
-    return finer
+    return made
 
 
-def can_be_refined(choice: Choice, asked: Asked) -> bool:
-    """Whether finer Laplace noise would have losses that its steps do not have."""
-    return type(choice.law) is DiscreteLaplace and asked.sensitivity.l1 <= _FEW_STEPS
-
-
-def _finer(choice: Choice) -> Choice:
-    assert isinstance(choice.law, DiscreteLaplace)
-    finer = f"drawn on {RoundedLaplace.fine} times finer steps and rounded"
-    return replace(choice, law=RoundedLaplace(choice.law.scale), reason=f"{choice.reason}; {finer}")
+def finer(choice: Choice, asked: MechanismTask) -> Choice | None:
+    """The same noise drawn on a finer grid, where that has losses which its own steps do not have
+    and many of them together cost less; None where there is none.
+    """
+    if not isinstance(asked, AdditiveTask):
+        return None
+    for kind in REFINED:
+        law = kind.refining(choice.law, asked)
+        if law is not None:
+            return replace(choice, law=law, reason=f"{choice.reason}; {kind.refinement}")
+    return None

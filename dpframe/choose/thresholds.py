@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from dpframe.choose.mechanism import Asked, Choice
 from dpframe.choose.together import Together, choose_together
 from dpframe.core.budget import ZCDP, ApproxDP, Budget
 from dpframe.errors import DPFrameError
 from dpframe.mechanisms import (
-    DiscreteGaussian,
-    DiscreteLaplace,
+    AdditiveMechanism,
+    Choice,
+    KeyMechanism,
+    KeyTask,
+    MechanismTask,
     NoisyThreshold,
-    TruncatedGeometric,
 )
 
 _HALF = Fraction(1, 2)
 
 
 def choose_with_keys(
-    asked: Sequence[Asked],
+    asked: Sequence[MechanismTask],
     weights: Sequence[Fraction],
     spend: Budget,
     rho_weights: Sequence[Fraction],
@@ -48,7 +49,7 @@ def choose_with_keys(
     if number is None or not spend.slack:
         return apart
     own = apart.choices[0].law
-    assert isinstance(own, TruncatedGeometric)
+    assert isinstance(own, KeyMechanism)
     best, least = apart, own.size_at(_HALF) + 1
     for share in (Fraction(1), _HALF):
         found = _by_number(asked, weights, spend, rho_weights, number, share)
@@ -58,7 +59,7 @@ def choose_with_keys(
 
 
 def _by_number(
-    asked: Sequence[Asked],
+    asked: Sequence[MechanismTask],
     weights: Sequence[Fraction],
     spend: Budget,
     rho_weights: Sequence[Fraction],
@@ -66,8 +67,8 @@ def _by_number(
     share: Fraction,
 ) -> tuple[Together, int] | None:
     """The mechanisms when so much of delta goes to the threshold, and the threshold."""
-    keys = asked[0].keys
-    assert keys is not None
+    assert isinstance(asked[0], KeyTask)
+    keys = asked[0].groups
     slack = spend.slack * share
     try:
         rest = choose_together(
@@ -76,7 +77,7 @@ def _by_number(
     except DPFrameError:  # Gaussian noise that was asked for and has no delta left
         return None
     noise = rest.choices[number - 1].law
-    if not isinstance(noise, (DiscreteLaplace, DiscreteGaussian)):
+    if not isinstance(noise, AdditiveMechanism) or noise.is_exact:
         return None
     law = NoisyThreshold.for_delta(noise, int(asked[number].sensitivity.linf), slack / keys)
     measure = ZCDP if isinstance(spend, ZCDP) or rest.composition != "sum" else ApproxDP

@@ -28,12 +28,13 @@ from typing import Literal, TypeAlias
 
 from dpframe.accounting.gaussian_delta import largest_shift
 from dpframe.accounting.zcdp import largest_rho
-from dpframe.choose.mechanism import Asked, Choice, choose
-from dpframe.choose.numerical import Chooser, can_be_refined, largest_within, refined
+from dpframe.choose.mechanism import choose
+from dpframe.choose.numerical import Chooser, finer, largest_within, refined
 from dpframe.choose.split import split
 from dpframe.core.budget import ZCDP, ApproxDP, Budget
 from dpframe.core.exact import float_down
 from dpframe.errors import DPFrameError
+from dpframe.mechanisms import Choice, KeyTask, MechanismTask, SelectionTask
 
 Composition: TypeAlias = Literal["sum", "numerical", "zcdp"]
 
@@ -65,7 +66,7 @@ class Together:
 
 
 def choose_together(
-    asked: Sequence[Asked],
+    asked: Sequence[MechanismTask],
     weights: Sequence[Fraction],
     spend: Budget,
     rho_weights: Sequence[Fraction] | None = None,
@@ -94,19 +95,19 @@ def choose_together(
         return summed
     if sum(1 for weight in weights if weight) < 2 and not any(map(_repeats, asked)):
         return summed
-    keys = spend.slack / 2 if any(a.keys for a in asked) else Fraction(0)
+    keys = spend.slack / 2 if any(isinstance(a, KeyTask) for a in asked) else Fraction(0)
     chooser = _chooser(asked, concentrated, keys)
     ways = [summed, *_beside(chooser, asked, spend, keys, _noise_of(summed.choices, asked))]
     return min(ways, key=lambda way: _noise_of(way.choices, asked))
 
 
-def _repeats(asked: Asked) -> bool:
+def _repeats(asked: MechanismTask) -> bool:
     """Whether a part is several choices, whose costs may be composed."""
-    return asked.score_range is not None and asked.rounds * len(asked.choices) > 1
+    return isinstance(asked, SelectionTask) and asked.rounds * len(asked.score_range.groups) > 1
 
 
 def _beside(
-    chooser: Chooser, asked: Sequence[Asked], spend: ApproxDP, keys: Fraction, summed: float
+    chooser: Chooser, asked: Sequence[MechanismTask], spend: ApproxDP, keys: Fraction, summed: float
 ) -> Iterator[Together]:
     """Ways that share rho, where they may have less noise than sums; `keys` of the delta is for the
     choice of groups.
@@ -121,7 +122,7 @@ def _beside(
         concentrated = chooser(rho)
         yield Together(concentrated, spend, "zcdp")
         ways = [chooser]
-        if any(map(can_be_refined, concentrated, asked)):
+        if any(map(finer, concentrated, asked)):
             ways.append(refined(chooser, asked))
         for way in ways:
             found = largest_within(way, asked, spend, best)
@@ -129,7 +130,9 @@ def _beside(
                 yield Together(found, spend, "numerical")
 
 
-def _chooser(asked: Sequence[Asked], weights: Sequence[Fraction], keys: Fraction) -> Chooser:
+def _chooser(
+    asked: Sequence[MechanismTask], weights: Sequence[Fraction], keys: Fraction
+) -> Chooser:
     """Mechanisms at shares of rho, with so much delta for a choice of groups; like parts are chosen
     once.
     """
@@ -140,7 +143,7 @@ def _chooser(asked: Sequence[Asked], weights: Sequence[Fraction], keys: Fraction
     @lru_cache(maxsize=16)
     def at(rho: Fraction) -> tuple[Choice, ...]:
         made = {
-            kind: choose(a, ZCDP(rho * kind[1] / total, keys if a.keys else 0))
+            kind: choose(a, ZCDP(rho * kind[1] / total, keys if isinstance(a, KeyTask) else 0))
             for kind, a in first.items()
         }
         return tuple(made[kind] for kind in kinds)
@@ -148,7 +151,9 @@ def _chooser(asked: Sequence[Asked], weights: Sequence[Fraction], keys: Fraction
     return at
 
 
-def _by_sums(asked: Sequence[Asked], weights: Sequence[Fraction], spend: Budget) -> Together:
+def _by_sums(
+    asked: Sequence[MechanismTask], weights: Sequence[Fraction], spend: Budget
+) -> Together:
     """Equal shares per weight; delta goes to the parts that use it."""
     shares = split(spend, weights)
     choices = tuple(choose(a, s) for a, s in zip(asked, shares, strict=True))
@@ -166,6 +171,6 @@ def _by_sums(asked: Sequence[Asked], weights: Sequence[Fraction], spend: Budget)
     return Together(choices, cost, "sum")
 
 
-def _noise_of(choices: Iterable[Choice], asked: Iterable[Asked]) -> float:
+def _noise_of(choices: Iterable[Choice], asked: Iterable[MechanismTask]) -> float:
     """The sum of the logarithms of the parts' noise: less is less by a factor on average."""
-    return sum(c.law.log_noise(a.candidates) for c, a in zip(choices, asked, strict=True))
+    return sum(c.law.log_noise(a.alternatives) for c, a in zip(choices, asked, strict=True))

@@ -14,7 +14,7 @@ from dpframe.aggregates.query import Output, Query
 from dpframe.aggregates.request import UNKNOWN
 from dpframe.aggregates.statistics import GridSum, SquareSum
 from dpframe.aggregates.unit_statistics import UnitTotal
-from dpframe.choose import Choice, Together
+from dpframe.choose import Together
 from dpframe.core.budget import Budget
 from dpframe.core.tree import Column, substitute
 from dpframe.describe.notes import (
@@ -30,6 +30,7 @@ from dpframe.frames.groups import Groups
 from dpframe.frames.public import digest
 from dpframe.frames.step import Step
 from dpframe.infer import PlannedUse
+from dpframe.mechanisms import Choice
 from dpframe.plan import NoisyAggregate, Plan, PlanOutput, PlanStep
 from dpframe.plan.definition import definition, steps_of
 

@@ -3,9 +3,10 @@
 from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpframe.mechanisms.discrete_laplace import DiscreteLaplace
 from dpframe.mechanisms.exponential import Exponential
+from dpframe.mechanisms.exposure import Exposure
 from dpframe.mechanisms.mechanism import (
     AdditiveMechanism,
-    Exposure,
+    Choice,
     KeyMechanism,
     Mechanism,
     ReportMechanism,
@@ -17,35 +18,62 @@ from dpframe.mechanisms.permute_and_flip import PermuteAndFlip
 from dpframe.mechanisms.randomized_response import RandomizedResponse
 from dpframe.mechanisms.report_noisy_max import ReportNoisyMax
 from dpframe.mechanisms.rounded_laplace import RoundedLaplace
+from dpframe.mechanisms.tasks import (
+    AdditiveTask,
+    KeyTask,
+    MechanismTask,
+    ResponseTask,
+    SelectionTask,
+)
 from dpframe.mechanisms.truncated_geometric import TruncatedGeometric
 
-SelectionLaw = Exponential | PermuteAndFlip | ReportNoisyMax
-"""Mechanisms that choose a candidate."""
-AdditiveLaw = DiscreteLaplace | DiscreteGaussian | NoNoise
-"""Mechanisms that add noise, or none, to numbers."""
-KeyLaw = TruncatedGeometric | NoisyThreshold
+ADDITIVE: tuple[type[AdditiveMechanism], ...] = (DiscreteGaussian, DiscreteLaplace)
+"""Noise, of which the least is chosen; the first where two have as little."""
+REFINED: tuple[type[AdditiveMechanism], ...] = (RoundedLaplace,)
+"""Noise that takes the place of other noise in plans of many numbers."""
+SELECTIONS: tuple[type[SelectionMechanism], ...] = (PermuteAndFlip, Exponential, ReportNoisyMax)
+"""Choices, of which the first that is preferred for a task is taken."""
+REPORTS: tuple[type[ReportMechanism], ...] = (RandomizedResponse,)
+"""Reports of rows."""
+KEYS: tuple[type[KeyMechanism], ...] = (TruncatedGeometric, NoisyThreshold)
 """Rules by which groups appear."""
-Law = AdditiveLaw | SelectionLaw | RandomizedResponse | KeyLaw
+MECHANISMS: tuple[type[Mechanism], ...] = (
+    NoNoise,
+    *ADDITIVE,
+    *REFINED,
+    *SELECTIONS,
+    *REPORTS,
+    *KEYS,
+)
+"""All mechanisms."""
 
 __all__ = [
-    "AdditiveLaw",
+    "ADDITIVE",
+    "KEYS",
+    "MECHANISMS",
+    "REFINED",
+    "REPORTS",
+    "SELECTIONS",
     "AdditiveMechanism",
+    "AdditiveTask",
+    "Choice",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "Exponential",
     "Exposure",
-    "KeyLaw",
     "KeyMechanism",
-    "Law",
+    "KeyTask",
     "Mechanism",
+    "MechanismTask",
     "NoNoise",
     "NoisyThreshold",
     "PermuteAndFlip",
     "RandomizedResponse",
     "ReportMechanism",
     "ReportNoisyMax",
+    "ResponseTask",
     "RoundedLaplace",
-    "SelectionLaw",
     "SelectionMechanism",
+    "SelectionTask",
     "TruncatedGeometric",
 ]

@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.accounting.gaussian_delta import delta_bound, variance_for
+from dpframe.core.budget import ZCDP, ApproxDP, Budget
 from dpframe.core.exact import show, sqrt_down, sqrt_up
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.errors import InvalidBudget
 from dpframe.mechanisms.confidence import DIGITS, miss_per_cell
+from dpframe.mechanisms.exposure import Exposure
 from dpframe.mechanisms.gaussian_tail import least_covering
-from dpframe.mechanisms.mechanism import AdditiveMechanism, Exposure, log_deviation
+from dpframe.mechanisms.mechanism import AdditiveMechanism, Choice, charged, log_deviation
 from dpframe.mechanisms.normal_tail import gaussian_above
 from dpframe.mechanisms.rounding import (
     in_range,
@@ -26,6 +28,7 @@ from dpframe.mechanisms.rounding import (
     positive_budget,
     positive_sensitivity,
 )
+from dpframe.mechanisms.tasks import AdditiveTask
 from dpframe.samplers import OS, BitSource, discrete_gaussian
 from dpframe.samplers.cells import MAX_SCALE, MIN_SCALE
 
@@ -60,6 +63,11 @@ class DiscreteGaussian(AdditiveMechanism):
     sigma_squared: Fraction
     name: ClassVar[str] = "discrete_gaussian"
     label: ClassVar[str] = "discrete Gaussian"
+    norm: ClassVar[str] = "by L2"
+    unavailable: ClassVar[tuple[str, str]] = (
+        "Gaussian noise has no pure epsilon, so it needs a delta or zCDP",
+        "use mechanism='discrete_laplace', or spend a delta or rho",
+    )
     scale_label: ClassVar[str] = "sigma"
 
     def __post_init__(self) -> None:
@@ -72,6 +80,31 @@ class DiscreteGaussian(AdditiveMechanism):
         """The least noise that is rho-zCDP: sigma**2 = l2**2 / (2 rho), exactly."""
         wide = positive_sensitivity(l2_squared, "l2_squared")
         return cls(wide / (2 * positive_budget(rho, "rho")))
+
+    @classmethod
+    def fitted(cls, task: AdditiveTask, share: Budget) -> Choice | None:
+        """Noise by L2, where the measure knows it."""
+        moved = task.sensitivity
+        match share:
+            case ZCDP():
+                law = cls.for_zcdp(moved.l2_squared, share.main)
+                cost = charged(share, law.rho(moved.l2_squared))
+            case ApproxDP() if share.slack:
+                law = cls.for_approx(
+                    moved.l0, moved.l2_squared, share.main, share.slack, moved.linf
+                )
+                cost = share
+            case _:
+                return None
+        return Choice(law, cost, "by L2, less noise here than Laplace by L1")
+
+    @classmethod
+    def is_surely_least(cls, task: AdditiveTask, share: Budget) -> bool:
+        """Whether so little rho is spent on each entry that Laplace noise certainly errs more: an
+        entry that moves by x scales costs x - 1 + exp(-x), which is above x**2 / 4 up to 1.6.
+        """
+        moved = task.sensitivity
+        return isinstance(share, ZCDP) and share.main * moved.linf <= moved.l1
 
     @classmethod
     def for_approx(

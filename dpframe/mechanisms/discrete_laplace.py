@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.core.budget import ZCDP, Budget
 from dpframe.core.exact import float_up
 from dpframe.mechanisms.confidence import DIGITS, miss_per_cell
-from dpframe.mechanisms.mechanism import AdditiveMechanism, Exposure, log_deviation
+from dpframe.mechanisms.exposure import Exposure
+from dpframe.mechanisms.mechanism import AdditiveMechanism, Choice, charged, log_deviation
 from dpframe.mechanisms.pure_rho import laplace_rho, laplace_scale
 from dpframe.mechanisms.rounding import (
     in_range,
@@ -21,6 +23,7 @@ from dpframe.mechanisms.rounding import (
     positive_budget,
     positive_sensitivity,
 )
+from dpframe.mechanisms.tasks import AdditiveTask
 from dpframe.samplers import OS, BitSource, discrete_laplace
 from dpframe.samplers.cells import MAX_SCALE, MIN_SCALE
 
@@ -55,6 +58,7 @@ class DiscreteLaplace(AdditiveMechanism):
     scale: Fraction
     name: ClassVar[str] = "discrete_laplace"
     label: ClassVar[str] = "discrete Laplace"
+    norm: ClassVar[str] = "by L1"
     fine: ClassVar[int] = 1
     """How many steps of the noise make one of the values."""
 
@@ -78,6 +82,23 @@ class DiscreteLaplace(AdditiveMechanism):
         """The least noise that costs rho at most, see `rho`; its scale is rounded up."""
         l1, rho = positive_sensitivity(l1, "l1"), positive_budget(rho, "rho")
         return cls(laplace_scale(l1, l2_squared, linf, rho))
+
+    @classmethod
+    def fitted(cls, task: AdditiveTask, share: Budget) -> Choice:
+        """Noise by L1, which spends no delta."""
+        moved = task.sensitivity
+        if isinstance(share, ZCDP):
+            norms = moved.l2_squared, moved.linf
+            law = cls.for_zcdp(moved.l1, share.main, *norms)
+            cost = charged(share, law.rho(moved.l1, *norms))
+            return Choice(law, cost, "by L1, less noise here than Gaussian by L2")
+        law = cls.for_pure(moved.l1, share.main)
+        reason = (
+            "by L1; pure DP knows no Gaussian noise"
+            if not share.slack
+            else "by L1, less noise here than Gaussian by L2, and no delta"
+        )
+        return Choice(law, share.of(law.epsilon(moved.l1)), reason)
 
     def epsilon(self, l1: Fraction) -> Fraction:
         """The pure cost of releasing a vector of this L1 sensitivity: l1 / scale, exactly."""

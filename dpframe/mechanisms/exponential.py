@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.core.budget import ZCDP, Budget
 from dpframe.core.exact import float_up, sqrt_up
+from dpframe.core.score_range import ScoreRange
 from dpframe.mechanisms.confidence import DIGITS, miss
-from dpframe.mechanisms.mechanism import Exposure
+from dpframe.mechanisms.exposure import Exposure
 from dpframe.mechanisms.peeling import peel
 from dpframe.mechanisms.rounding import (
     nonnegative,
@@ -20,6 +22,7 @@ from dpframe.mechanisms.rounding import (
     positive_sensitivity,
 )
 from dpframe.mechanisms.scaled_selection import ScaledSelection
+from dpframe.mechanisms.tasks import SelectionTask
 from dpframe.samplers import (
     OS,
     BitSource,
@@ -49,6 +52,26 @@ class Exponential(ScaledSelection):
 
     name: ClassVar[str] = "exponential"
     label: ClassVar[str] = "exponential mechanism"
+
+    draws_points: ClassVar[bool] = True
+
+    @classmethod
+    def for_rho(cls, moved: ScoreRange, rho: Fraction) -> Self:
+        """By the sum of squared ranges."""
+        return cls.for_zcdp(moved.l2_squared, rho)
+
+    @classmethod
+    def is_preferred(cls, task: SelectionTask, share: Budget) -> bool:
+        """In zCDP, and where candidates stand for several points."""
+        return task.weighted or isinstance(share, ZCDP)
+
+    @classmethod
+    def reason(cls, task: SelectionTask, share: Budget) -> str:
+        """Why it chooses, for plans."""
+        if isinstance(share, ZCDP):
+            return "its bounded range costs little rho"
+        weighted = "a run of points with equal scores weighs as much as its length"
+        return weighted if task.weighted else "as asked"
 
     @classmethod
     def for_zcdp(cls, range_l2_squared: Fraction, rho: Fraction) -> Self:

@@ -10,12 +10,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.core.budget import Budget
+from dpframe.mechanisms.exposure import Exposure
+from dpframe.mechanisms.tasks import AdditiveTask, KeyTask, ResponseTask, SelectionTask
 from dpframe.samplers import BitSource
 
 if TYPE_CHECKING:
@@ -24,41 +26,42 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AdditiveMechanism",
-    "Exposure",
+    "Choice",
     "KeyMechanism",
     "Mechanism",
     "ReportMechanism",
     "SelectionMechanism",
+    "charged",
     "log_deviation",
 ]
 
+_ROUNDING = Fraction(1, 2**36)
+
 
 @dataclass(frozen=True, slots=True)
-class Exposure:
-    """What one individual can do to what a mechanism releases.
+class Choice:
+    """A mechanism, what it costs, and why it was chosen.
 
     Parameters
     ----------
-    sensitivity
-        Of what noise is added to, in steps.
-    repeats
-        How often the individual meets the mechanism: rounds of a selection, rows that report on
-        their own, groups that may appear; else once.
-    ranges
-        For selections: the ranges of score changes, one for each group that the individual touches.
-    range_l1, range_l2_squared
-        For selections: the largest sum, and sum of squares, of these ranges.
-    shared
-        Whether the ranges stand for others within their sum and maximum, see
-        `dpframe.core.score_range.ScoreRange.is_shared`.
+    law
+        The mechanism with its scale, in integer steps.
+    cost
+        What it charges, never more than its share.
+    reason
+        Why, for the plan.
     """
 
-    sensitivity: ExactSensitivity
-    repeats: int = 1
-    ranges: tuple[Fraction, ...] = ()
-    range_l1: Fraction = Fraction(0)
-    range_l2_squared: Fraction = Fraction(0)
-    shared: bool = False
+    law: Mechanism
+    cost: Budget
+    reason: str
+
+
+def charged(share: Budget, used: Fraction) -> Budget:
+    """What a mechanism costs: its share, or what it uses where its scale was raised to the least
+    one. A scale that was only rounded up in its last bits charges the whole share.
+    """
+    return share.of(share.main if used > share.main * (1 - _ROUNDING) else used)
 
 
 class Mechanism(ABC):
@@ -139,6 +142,28 @@ class AdditiveMechanism(Mechanism):
     """Noise, or none, that is added to numbers."""
 
     __slots__ = ()
+    norm: ClassVar[str] = ""
+    """The norm of the change that it covers, for plans."""
+    unavailable: ClassVar[tuple[str, str]] = ("", "")
+    """What is missing where a measure does not know it, and what to do."""
+
+    @classmethod
+    def fitted(cls, task: AdditiveTask, share: Budget) -> Choice | None:
+        """The least noise that the share pays for; None where the measure knows none."""
+        return None
+
+    @classmethod
+    def is_surely_least(cls, task: AdditiveTask, share: Budget) -> bool:
+        """Whether all other mechanisms certainly err more, so that none need be tried."""
+        return False
+
+    refinement: ClassVar[str] = ""
+    """How it is finer than the noise whose place it takes, for plans."""
+
+    @classmethod
+    def refining(cls, law: Mechanism, task: AdditiveTask) -> Self | None:
+        """Noise that is as wide as another mechanism's, where many together cost less by it."""
+        return None
 
     @abstractmethod
     def variance(self) -> float:
@@ -166,6 +191,18 @@ class SelectionMechanism(Mechanism):
     """A private choice among candidates with scores."""
 
     __slots__ = ()
+    draws_points: ClassVar[bool] = False
+    """Whether it chooses among candidates that stand for several points."""
+
+    @classmethod
+    @abstractmethod
+    def fitted(cls, task: SelectionTask, share: Budget) -> Choice:
+        """The sharpest choice that the share pays for."""
+
+    @classmethod
+    def is_preferred(cls, task: SelectionTask, share: Budget) -> bool:
+        """Whether it chooses where no mechanism was asked for."""
+        return False
 
     @abstractmethod
     def accuracy(self, confidence: float | Fraction, candidates: int) -> float:
@@ -199,6 +236,11 @@ class ReportMechanism(Mechanism):
 
     __slots__ = ()
 
+    @classmethod
+    @abstractmethod
+    def fitted(cls, task: ResponseTask, share: Budget) -> Choice:
+        """The most truthful reports that the share pays for."""
+
     @abstractmethod
     def draw(self, counts: NDArray[np.int64], source: BitSource | None = None) -> NDArray[np.int64]:
         """Unbiased whole estimates of the counts. `source` is for tests."""
@@ -219,6 +261,11 @@ class KeyMechanism(Mechanism):
     label: ClassVar[str] = "selection of groups"
     biases_numbers: ClassVar[bool] = False
     """Whether groups appear by released numbers, which are then too large on average."""
+
+    @classmethod
+    def fitted(cls, task: KeyTask, share: Budget) -> Choice | None:
+        """The rule by which most groups appear; None for one that rests on a released number."""
+        return None
 
     def noise_of_number(self) -> AdditiveMechanism | None:
         """The noise of the released number by which groups appear, if they do by one."""

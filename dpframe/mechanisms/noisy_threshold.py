@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.core.exact import exact
-from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
-from dpframe.mechanisms.discrete_laplace import DiscreteLaplace
-from dpframe.mechanisms.mechanism import Exposure, KeyMechanism, Mechanism
+from dpframe.mechanisms.exposure import Exposure
+from dpframe.mechanisms.mechanism import AdditiveMechanism, KeyMechanism, Mechanism
 from dpframe.mechanisms.rounding import positive_budget
 from dpframe.samplers import BitSource
 
@@ -43,18 +42,25 @@ class NoisyThreshold(KeyMechanism):
         The least noisy number with which a group appears.
     row_delta
         p, the probability with which it appears although one individual is alone in it.
+
+    Raises
+    ------
+    ValueError
+        When the number has no noise.
     """
 
-    noise: DiscreteLaplace | DiscreteGaussian
+    noise: AdditiveMechanism
     threshold: int
     row_delta: Fraction
     name: ClassVar[str] = "noisy_threshold"
     biases_numbers: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        if self.noise.is_exact:
+            raise ValueError("a threshold needs noise")
+
     @classmethod
-    def for_delta(
-        cls, noise: DiscreteLaplace | DiscreteGaussian, most: int, delta: Fraction
-    ) -> Self:
+    def for_delta(cls, noise: AdditiveMechanism, most: int, delta: Fraction) -> Self:
         """The least threshold: most + a + 1, where the noise exceeds a with probability delta.
 
         Parameters
@@ -83,7 +89,7 @@ class NoisyThreshold(KeyMechanism):
         """Its threshold."""
         return f"noisy number of at least {self.threshold}"
 
-    def noise_of_number(self) -> DiscreteLaplace | DiscreteGaussian:
+    def noise_of_number(self) -> AdditiveMechanism:
         """The noise of the number."""
         return self.noise
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.mechanisms.mechanism import AdditiveMechanism, Exposure
+from dpframe.mechanisms.exposure import Exposure
+from dpframe.mechanisms.mechanism import AdditiveMechanism
 from dpframe.samplers import BitSource
 
 if TYPE_CHECKING:

@@ -10,10 +10,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.core.budget import ZCDP, Budget
 from dpframe.core.exact import float_up
 from dpframe.mechanisms.confidence import DIGITS, miss
 from dpframe.mechanisms.peeling import peel
 from dpframe.mechanisms.scaled_selection import ScaledSelection
+from dpframe.mechanisms.tasks import SelectionTask
 from dpframe.samplers import OS, BitSource, permute_and_flip, permute_and_flip_each
 
 __all__ = ["PermuteAndFlip"]
@@ -35,6 +37,17 @@ class PermuteAndFlip(ScaledSelection):
 
     name: ClassVar[str] = "permute_and_flip"
     label: ClassVar[str] = "permute-and-flip"
+
+    @classmethod
+    def is_preferred(cls, task: SelectionTask, share: Budget) -> bool:
+        """Where epsilon is shared and each candidate is one point."""
+        return not task.weighted and not isinstance(share, ZCDP)
+
+    @classmethod
+    def reason(cls, task: SelectionTask, share: Budget) -> str:
+        """Why it chooses, for plans."""
+        auto = task.mechanism == "auto" and not isinstance(share, ZCDP)
+        return "never worse than the exponential mechanism" if auto else "as asked"
 
     def rho(self, range_l1: Fraction) -> Fraction:
         """The zCDP cost, epsilon**2 / 2 (Bun and Steinke 2016, Prop. 1.4).

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.core.budget import ZCDP, Budget
 from dpframe.core.exact import dyadic_down, float_up, sqrt_down
 from dpframe.mechanisms.confidence import miss
-from dpframe.mechanisms.mechanism import Exposure, ReportMechanism
+from dpframe.mechanisms.exposure import Exposure
+from dpframe.mechanisms.mechanism import Choice, ReportMechanism, charged
 from dpframe.mechanisms.pure_rho import response_rho
 from dpframe.mechanisms.response_error import asymptotic_error, worst_error
 from dpframe.mechanisms.rounding import positive_budget
+from dpframe.mechanisms.tasks import ResponseTask
 from dpframe.samplers import OS, BitSource, randomized_responses, uniform_words
 
 if TYPE_CHECKING:
@@ -50,6 +53,15 @@ class RandomizedResponse(ReportMechanism):
         positive_budget(self.row_epsilon, "row_epsilon")
         if self.categories < 2:
             raise ValueError("randomised response needs at least two categories")
+
+    @classmethod
+    def fitted(cls, task: ResponseTask, share: Budget) -> Choice:
+        """Each row of an individual at an equal part of the cost."""
+        if isinstance(share, ZCDP):
+            law = cls.for_zcdp(task.rows, share.main, task.categories)
+            return Choice(law, charged(share, law.rho(task.rows)), "as asked")
+        law = cls.for_pure(task.rows, share.main, task.categories)
+        return Choice(law, share.of(law.epsilon(task.rows)), "as asked")
 
     @classmethod
     def for_pure(cls, rows: int, epsilon: Fraction, categories: int) -> Self:

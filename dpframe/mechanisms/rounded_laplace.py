@@ -6,21 +6,25 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.mechanisms.confidence import DIGITS, miss_per_cell
 from dpframe.mechanisms.discrete_laplace import DiscreteLaplace, two_sided_tail
+from dpframe.mechanisms.mechanism import Mechanism
 from dpframe.mechanisms.pure_rho import laplace_rho
 from dpframe.mechanisms.rounding import in_range, nonnegative
+from dpframe.mechanisms.tasks import AdditiveTask
 from dpframe.samplers import OS, BitSource
 from dpframe.samplers.cells import MAX_SCALE, MIN_SCALE, discrete_laplace_wide, wrap
 
 __all__ = ["RoundedLaplace"]
 
 _FINE: Final = 1025
+_FEW_STEPS: Final = 16
+"""Vectors that move by more steps than this have losses as finely spread as a finer grid gives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,14 @@ class RoundedLaplace(DiscreteLaplace):
     """
 
     fine: ClassVar[int] = _FINE
+    refinement: ClassVar[str] = f"drawn on {_FINE} times finer steps and rounded"
+
+    @classmethod
+    def refining(cls, law: Mechanism, task: AdditiveTask) -> Self | None:
+        """In place of discrete Laplace noise on few steps, which has losses that they do not."""
+        if type(law) is DiscreteLaplace and task.sensitivity.l1 <= _FEW_STEPS:
+            return cls(law.scale)
+        return None
 
     def __post_init__(self) -> None:
         largest = Fraction(1 << (MAX_SCALE.numerator.bit_length() - 1 - _FINE.bit_length()))

@@ -8,14 +8,18 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from dpframe.core.exact import float_up
-from dpframe.mechanisms.mechanism import Exposure, SelectionMechanism
+from dpframe.core.budget import ZCDP, Budget
+from dpframe.core.exact import float_up, sqrt_down
+from dpframe.core.score_range import ScoreRange
+from dpframe.mechanisms.exposure import Exposure
+from dpframe.mechanisms.mechanism import Choice, SelectionMechanism, charged
 from dpframe.mechanisms.rounding import (
     in_range,
     nonnegative,
     positive_budget,
     positive_sensitivity,
 )
+from dpframe.mechanisms.tasks import SelectionTask
 from dpframe.samplers.selection import MAX_SELECTION_SCALE, MIN_SELECTION_SCALE
 
 if TYPE_CHECKING:
@@ -66,6 +70,28 @@ class ScaledSelection(SelectionMechanism):
         """
         wide = positive_sensitivity(range_l1, "range_l1")
         return cls(wide / positive_budget(epsilon, "epsilon"))
+
+    @classmethod
+    def fitted(cls, task: SelectionTask, share: Budget) -> Choice:
+        """Each round at an equal part of the cost."""
+        each = share.main / task.rounds
+        if isinstance(share, ZCDP):
+            law = cls.for_rho(task.score_range, each)
+            cost = charged(share, law.rho_cost(task.exposure))
+        else:
+            law = cls.for_pure(task.score_range.l1, each)
+            cost = share.of(law.epsilon_cost(task.exposure))
+        return Choice(law, cost, cls.reason(task, share))
+
+    @classmethod
+    def for_rho(cls, moved: ScoreRange, rho: Fraction) -> Self:
+        """By the epsilon whose square over two is at most rho."""
+        return cls.for_pure(moved.l1, sqrt_down(2 * rho))
+
+    @classmethod
+    def reason(cls, task: SelectionTask, share: Budget) -> str:
+        """Why it chooses, for plans."""
+        return "as asked"
 
     def shown_scale(self, step: Fraction) -> float:
         """Rounded up."""

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.core.exact import exact, float_up
-from dpframe.errors import InvalidBudget
-from dpframe.mechanisms.mechanism import Exposure, KeyMechanism
+from dpframe.core.budget import ZCDP, Budget
+from dpframe.core.exact import exact, float_up, sqrt_down
+from dpframe.errors import InvalidBudget, MissingKeys
+from dpframe.mechanisms.exposure import Exposure
+from dpframe.mechanisms.mechanism import Choice, KeyMechanism
 from dpframe.mechanisms.rounding import positive_budget
+from dpframe.mechanisms.tasks import KeyTask
 from dpframe.samplers import OS, BitSource
 from dpframe.samplers.coins import ONE, coins
 from dpframe.samplers.exponential import bracket_exp
@@ -71,6 +74,21 @@ class TruncatedGeometric(KeyMechanism):
                 "so little epsilon or delta is spent on which groups appear that hardly any would",
                 remedy="spend more, limit the groups of an individual, or list the keys",
             )
+
+    @classmethod
+    def fitted(cls, task: KeyTask, share: Budget) -> Choice:
+        """Each group of an individual at an equal part of epsilon or rho, and of delta."""
+        if not share.slack:
+            raise MissingKeys(
+                "groups that nobody listed are only found with a delta",
+                remedy="spend a delta, for example delta=1e-8, or list the groups with keys=[...]",
+            )
+        groups, reason = task.groups, "the rule by which most groups appear"
+        if isinstance(share, ZCDP):
+            law = cls(sqrt_down(2 * share.main / groups), share.slack / groups)
+            return Choice(law, share.of(law.rho(groups), law.delta(groups)), reason)
+        law = cls(share.main / groups, share.slack / groups)
+        return Choice(law, share.of(law.epsilon(groups), law.delta(groups)), reason)
 
     @property
     def scale(self) -> Fraction:

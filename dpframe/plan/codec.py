@@ -20,34 +20,14 @@ from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.fields import fields_of
 from dpframe.core.units import Identifier, Rows
 from dpframe.errors import DPFrameError
-from dpframe.mechanisms import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Exponential,
-    NoisyThreshold,
-    NoNoise,
-    PermuteAndFlip,
-    RandomizedResponse,
-    ReportNoisyMax,
-    RoundedLaplace,
-    TruncatedGeometric,
-)
+from dpframe.mechanisms import MECHANISMS
 
 KINDS: dict[str, type] = {
     kind.__name__: kind
     for kind in (
         Rows,
         Identifier,
-        NoNoise,
-        DiscreteLaplace,
-        RoundedLaplace,
-        DiscreteGaussian,
-        Exponential,
-        PermuteAndFlip,
-        ReportNoisyMax,
-        RandomizedResponse,
-        TruncatedGeometric,
-        NoisyThreshold,
+        *MECHANISMS,
         PartError,
         MeanError,
         VarianceError,
@@ -115,6 +95,8 @@ def decode(hint: Any, data: Any, where: str) -> Any:
         return data
     if isinstance(hint, type) and issubclass(hint, Budget):
         return _budget(data, where)
+    if isinstance(hint, type) and not dataclasses.is_dataclass(hint):  # what several types are
+        return _decode_kind((hint,), data, where)
     return _decode_fields(hint, data, where)
 
 
@@ -122,15 +104,20 @@ def _decode_one_of(hints: tuple[Any, ...], data: Any, where: str) -> Any:
     if data is None and types.NoneType in hints:
         return None
     if isinstance(data, dict) and "kind" in data:
-        kind = KINDS.get(data["kind"]) if isinstance(data["kind"], str) else None
-        if kind is None or not any(_admits(hint, kind) for hint in hints):
-            raise Malformed(f"{where}.kind")
-        rest = {name: item for name, item in data.items() if name != "kind"}
-        return _decode_fields(kind, rest, where)
+        return _decode_kind(hints, data, where)
     plain = [hint for hint in hints if hint is not types.NoneType]
     if len(plain) != 1:
         raise Malformed(where)
     return decode(plain[0], data, where)
+
+
+def _decode_kind(hints: tuple[Any, ...], data: Any, where: str) -> Any:
+    """What says which of several types it is."""
+    name = data.get("kind") if isinstance(data, dict) else None
+    kind = KINDS.get(name) if isinstance(name, str) else None
+    if kind is None or not any(_admits(hint, kind) for hint in hints):
+        raise Malformed(f"{where}.kind")
+    return _decode_fields(kind, {n: item for n, item in data.items() if n != "kind"}, where)
 
 
 def _admits(hint: Any, kind: type) -> bool:

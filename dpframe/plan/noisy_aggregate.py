@@ -16,7 +16,7 @@ from dpframe.mechanisms import (
     AdditiveMechanism,
     Exposure,
     KeyMechanism,
-    Law,
+    Mechanism,
     SelectionMechanism,
 )
 
@@ -74,7 +74,7 @@ class NoisyAggregate:
     mechanism: str
     scale: float
     cost: Budget
-    law: Law = field(repr=False)
+    law: Mechanism = field(repr=False)
     step: Fraction = field(repr=False)
     exact: ExactSensitivity = field(repr=False)
     entries: int = field(repr=False)

@@ -22,7 +22,7 @@ from dpframe.aggregates.request import Scope
 from dpframe.errors import DPFrameError
 from dpframe.mechanisms import (
     AdditiveMechanism,
-    Law,
+    Mechanism,
     NoNoise,
     ReportMechanism,
     SelectionMechanism,
@@ -57,7 +57,7 @@ class Ballots:
 
 def draw(
     part: Part,
-    law: Law,
+    law: Mechanism,
     counted: Mapping[Table, CellCounts],
     scope: Scope,
     ballots: Ballots | None = None,

@@ -32,11 +32,11 @@ from dpframe.core.dtypes import FLOAT64
 from dpframe.core.exact import nearest
 from dpframe.core.interval import Interval
 from dpframe.core.tree import Tree
-from dpframe.mechanisms import AdditiveLaw, Law
+from dpframe.mechanisms import AdditiveMechanism, Mechanism
 from dpframe.release.formula import Ratio, Sum, ratio_of
 from dpframe.rows.fold import domain
 
-Laws: TypeAlias = "Mapping[PartKey, Law]"
+Laws: TypeAlias = "Mapping[PartKey, Mechanism]"
 Floats: TypeAlias = "NDArray[np.float64]"
 
 _TOGETHER = 3
@@ -54,7 +54,9 @@ def interval_of(
     Ends of arithmetic are null where nothing is known.
     """
     keys = {p: aggregate.keys for p, aggregate in output.aggregates.items()}
-    if not all(isinstance(laws.get(key), AdditiveLaw) for used in keys.values() for key in used):
+    if not all(
+        isinstance(laws.get(key), AdditiveMechanism) for used in keys.values() for key in used
+    ):
         return None  # the error of a selection is one of its score
     if output.post is not None and output.post_tree is not None:
         whole = _whole(output, keys, noisy, laws, confidence)
@@ -75,7 +77,7 @@ def _noise_of(keys: Sequence[PartKey], laws: Laws) -> JointNoise:
     parts = []
     for key in keys:
         law = laws[key]
-        assert isinstance(law, AdditiveLaw)
+        assert isinstance(law, AdditiveMechanism)
         parts.append((law, key[0].step))
     return Independent(tuple(parts))
 

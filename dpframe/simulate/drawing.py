@@ -16,7 +16,7 @@ from dpframe.aggregates.query import Query
 from dpframe.aggregates.shapes import Column
 from dpframe.frames.relation import Relation
 from dpframe.lower import Sources, found_keys
-from dpframe.mechanisms import Law
+from dpframe.mechanisms import Mechanism
 from dpframe.release import Ballots, aggregate_column, draw, output_column, without_noise
 
 Counted = Mapping[Table, CellCounts]
@@ -30,7 +30,9 @@ def with_all_groups(query: Query, free: Relation, source: Sources) -> Query:
     return replace(query, groups=query.groups.found(found_keys(free, query.groups, source)))
 
 
-def noiseless(query: Query, laws: Mapping[tuple[Part, str], Law], counted: Counted) -> NoisyParts:
+def noiseless(
+    query: Query, laws: Mapping[tuple[Part, str], Mechanism], counted: Counted
+) -> NoisyParts:
     return {
         key: without_noise(key[0], counted, query.scope)
         for key in laws
@@ -39,7 +41,7 @@ def noiseless(query: Query, laws: Mapping[tuple[Part, str], Law], counted: Count
 
 
 def draw_parts(
-    query: Query, laws: Mapping[tuple[Part, str], Law], counted: Counted, ballots: Ballots
+    query: Query, laws: Mapping[tuple[Part, str], Mechanism], counted: Counted, ballots: Ballots
 ) -> tuple[NoisyParts, NDArray[np.bool_] | None]:
     """Noisy integers of all parts, and which groups appear where they are to be found."""
     noisy: NoisyParts = {}

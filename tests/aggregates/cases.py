@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 import dpframe as dp
 from dpframe.aggregates.bound import Noisy
 from dpframe.aggregates.query import Query
-from dpframe.mechanisms import AdditiveLaw, DiscreteGaussian, DiscreteLaplace, NoNoise
+from dpframe.mechanisms import AdditiveMechanism, DiscreteGaussian, DiscreteLaplace, NoNoise
 from tests.samplers.seeded import Seeded
 
 KINDS = ("mean", "var", "std")
@@ -101,9 +101,9 @@ class Case:
         return (self.bounds[1] - self.bounds[0]) / 2
 
     @cached_property
-    def laws(self) -> list[tuple[AdditiveLaw, Fraction]]:
+    def laws(self) -> list[tuple[AdditiveMechanism, Fraction]]:
         """In the order of the aggregate's parts."""
-        found: list[tuple[AdditiveLaw, Fraction]] = []
+        found: list[tuple[AdditiveMechanism, Fraction]] = []
         (output,) = self.plan.outputs
         for number in output.releases:
             release = self.plan.releases[number]

@@ -9,14 +9,20 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.choose import Asked, choose_together, in_rho
-from dpframe.choose.mechanism import Choice
+from dpframe.choose import choose_together, in_rho
 from dpframe.choose.together import Together
+from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.mechanisms import (
+    AdditiveTask,
+    Choice,
     DiscreteGaussian,
     DiscreteLaplace,
+    KeyTask,
+    MechanismTask,
     NoisyThreshold,
+    ResponseTask,
+    SelectionTask,
     TruncatedGeometric,
 )
 from dpframe.mechanisms.pure_rho import laplace_rho, response_rho
@@ -24,7 +30,7 @@ from dpframe.mechanisms.pure_rho import laplace_rho, response_rho
 WIDE = ExactSensitivity(3, Fraction(6), Fraction(14), Fraction(3))
 
 
-def rho_of(asked: Asked, spend: Any) -> tuple[Any, Fraction]:
+def rho_of(asked: MechanismTask, spend: Any) -> tuple[Any, Fraction]:
     found = in_rho([asked], choose_together([asked], [Fraction(1)], spend))
     assert found.composition == "sum"
     assert isinstance(found.cost, dp.ZCDP)
@@ -34,7 +40,7 @@ def rho_of(asked: Asked, spend: Any) -> tuple[Any, Fraction]:
 @pytest.mark.parametrize("mechanism", ["auto", "discrete_laplace"])
 def test_laplace_noise_costs_by_how_much_entries_move(mechanism: str) -> None:
     """Two entries that move by 3, which is less than by L1 alone."""
-    law, rho = rho_of(Asked("s", WIDE, mechanism), dp.ApproxDP("0.3", 0))
+    law, rho = rho_of(AdditiveTask("s", WIDE, mechanism), dp.ApproxDP("0.3", 0))
     assert law.scale == 20
     exact = laplace_rho(Fraction(20), Fraction(6), Fraction(14), Fraction(3))
     assert 0 <= rho - exact < exact / 10**15
@@ -42,7 +48,7 @@ def test_laplace_noise_costs_by_how_much_entries_move(mechanism: str) -> None:
 
 
 def test_gaussian_noise_costs_by_its_variance_and_no_delta() -> None:
-    asked = [Asked("s", WIDE, "discrete_gaussian")]
+    asked = [AdditiveTask("s", WIDE, "discrete_gaussian")]
     found = in_rho(asked, choose_together(asked, [Fraction(1)], dp.ApproxDP("0.3", "1e-9")))
     law, rho = found.choices[0].law, found.cost.main
     assert isinstance(law, DiscreteGaussian)
@@ -60,31 +66,33 @@ def test_gaussian_noise_costs_by_its_variance_and_no_delta() -> None:
     ],
 )
 def test_selections_cost_as_their_range_says(mechanism: str, squared: int, rho: Fraction) -> None:
-    asked = Asked("w", WIDE, mechanism, (Fraction(4), Fraction(squared)))
+    asked = SelectionTask(
+        "w", WIDE, ScoreRange(Fraction(4), Fraction(squared), Fraction(4)), mechanism
+    )
     law, found = rho_of(asked, dp.ApproxDP("0.05", 0))
     assert law.scale == 80
     assert found == rho
 
 
 def test_each_round_of_a_selection_costs() -> None:
-    once = Asked("w", WIDE, "permute_and_flip", (Fraction(4), Fraction(16)))
-    thrice = Asked("w", WIDE, "permute_and_flip", (Fraction(4), Fraction(16)), rounds=3)
+    once = SelectionTask("w", WIDE, ScoreRange.of_one(Fraction(4)), "permute_and_flip")
+    thrice = SelectionTask("w", WIDE, ScoreRange.of_one(Fraction(4)), "permute_and_flip", rounds=3)
     assert rho_of(thrice, dp.ApproxDP("0.3", 0))[1] == 3 * rho_of(once, dp.ApproxDP("0.1", 0))[1]
 
 
 @pytest.mark.parametrize("mechanism", ["exponential", "permute_and_flip", "report_noisy_max"])
 def test_each_round_costs_whatever_chooses(mechanism: str) -> None:
     """Noise of the same scale: seven rounds cost seven times what one does."""
-    ranges = (Fraction(4), Fraction(16))
-    once = rho_of(Asked("w", WIDE, mechanism, ranges), dp.ApproxDP("0.1", 0))
-    often = rho_of(Asked("w", WIDE, mechanism, ranges, rounds=7), dp.ApproxDP("0.7", 0))
+    ranges = ScoreRange.of_one(Fraction(4))
+    once = rho_of(SelectionTask("w", WIDE, ranges, mechanism), dp.ApproxDP("0.1", 0))
+    often = rho_of(SelectionTask("w", WIDE, ranges, mechanism, rounds=7), dp.ApproxDP("0.7", 0))
     assert often[0] == once[0]
     assert 0 <= often[1] - 7 * once[1] < once[1] / 10**14
 
 
 @pytest.mark.parametrize("rows", [1, 4])
 def test_randomised_response_costs_its_rho_for_each_row(rows: int) -> None:
-    asked = Asked("h", WIDE, "randomized_response", responses=(3, rows))
+    asked = ResponseTask("h", WIDE, 3, rows)
     law, rho = rho_of(asked, dp.ApproxDP("0.3", 0))
     assert 0 <= rho - rows * response_rho(law.row_epsilon, 3) < rho / 10**16
     assert rho < law.epsilon(rows) ** 2 / (2 * rows)
@@ -92,11 +100,11 @@ def test_randomised_response_costs_its_rho_for_each_row(rows: int) -> None:
 
 def test_what_is_public_costs_nothing() -> None:
     zero = ExactSensitivity(0, Fraction(0), Fraction(0), Fraction(0))
-    assert rho_of(Asked("n", zero), dp.ApproxDP(1, 0))[1] == 0
+    assert rho_of(AdditiveTask("n", zero), dp.ApproxDP(1, 0))[1] == 0
 
 
 def test_parts_add_up_and_noise_is_as_without() -> None:
-    asked = [Asked(f"c{i}", WIDE) for i in range(40)]
+    asked = [AdditiveTask(f"c{i}", WIDE) for i in range(40)]
     spend = dp.ApproxDP(1, "1e-8")
     for n in (1, 3, 40):
         before = choose_together(asked[:n], [Fraction(1)] * n, spend)
@@ -108,7 +116,10 @@ def test_parts_add_up_and_noise_is_as_without() -> None:
 
 
 def test_a_spend_of_rho_is_what_it_was() -> None:
-    asked = [Asked("s", WIDE), Asked("w", WIDE, "auto", (Fraction(4), Fraction(16)))]
+    asked = [
+        AdditiveTask("s", WIDE),
+        SelectionTask("w", WIDE, ScoreRange.of_one(Fraction(4)), "auto"),
+    ]
     before = choose_together(asked, [Fraction(1), Fraction(2)], dp.ZCDP("0.01"))
     assert in_rho(asked, before) is before
 
@@ -124,7 +135,7 @@ def test_a_spend_of_rho_is_what_it_was() -> None:
 def test_a_mechanism_that_fails_with_some_probability_is_refused(
     law: TruncatedGeometric | NoisyThreshold,
 ) -> None:
-    asked = Asked("s", WIDE, keys=3)
+    asked = KeyTask("s", WIDE, 3)
     made = Choice(law, dp.ApproxDP(1, "1e-8"), "")
     with pytest.raises(dp.UnsupportedOperation, match=f"{law.name} in rho is not known"):
         in_rho([asked], Together((made,), dp.ApproxDP(1, "1e-8"), "sum"))

@@ -12,17 +12,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.choose import Choice, choose
-from dpframe.choose.mechanism import Asked
+from dpframe.choose import choose
 from dpframe.core.budget import Budget
+from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import NO_SENSITIVITY, ExactSensitivity
 from dpframe.mechanisms import (
+    AdditiveTask,
+    Choice,
     DiscreteGaussian,
     DiscreteLaplace,
     Exponential,
     NoNoise,
     PermuteAndFlip,
     ReportNoisyMax,
+    SelectionTask,
 )
 
 BIT = Fraction(1, 2**36)
@@ -59,7 +62,7 @@ def pays(charged: Fraction, used: Fraction) -> bool:
 @settings(max_examples=max(200, settings().max_examples))
 @given(sensitivities(), spends)
 def test_additive_noise_costs_what_is_charged(found: ExactSensitivity, share: Budget) -> None:
-    choice = choose(Asked("o", found), share)
+    choice = choose(AdditiveTask("o", found), share)
     assert share.covers(choice.cost)
     law = choice.law
     match law, share:
@@ -91,9 +94,9 @@ def test_additive_noise_costs_what_is_charged(found: ExactSensitivity, share: Bu
 def test_selections_cost_what_is_charged(
     reach: int, groups: int, rounds: int, weighted: bool, mechanism: str, share: Budget
 ) -> None:
-    ranges = (Fraction(groups * reach), Fraction(groups * reach * reach))
-    sensitivity = ExactSensitivity(1, ranges[0], ranges[1], Fraction(reach))
-    asked = Asked("o", sensitivity, mechanism, ranges, rounds, weighted)
+    moved = ScoreRange.of_groups(Fraction(groups * reach), Fraction(reach))
+    sensitivity = ExactSensitivity(1, moved.l1, moved.l2_squared, Fraction(reach))
+    asked = SelectionTask("o", sensitivity, moved, mechanism, rounds, weighted)
     if weighted and mechanism not in ("auto", "exponential"):
         with pytest.raises(dp.UnsupportedOperation):
             choose(asked, share)
@@ -103,11 +106,11 @@ def test_selections_cost_what_is_charged(
     assert share.covers(choice.cost)
     assert choice.cost.slack == 0
     assert isinstance(law, (Exponential, PermuteAndFlip, ReportNoisyMax))
-    pure = ranges[0] / law.scale
+    pure = moved.l1 / law.scale
     if not isinstance(share, dp.ZCDP):
         assert choice.cost.main == rounds * pure
     elif isinstance(law, Exponential):
-        assert pays(choice.cost.main, rounds * ranges[1] / (8 * law.scale**2))
+        assert pays(choice.cost.main, rounds * moved.l2_squared / (8 * law.scale**2))
     else:
         assert pays(choice.cost.main, rounds * pure**2 / 2)
 
@@ -118,11 +121,11 @@ def test_selections_cost_what_is_charged(
 @settings(max_examples=max(100, settings().max_examples))
 @given(sensitivities(), spends)
 def test_the_least_error_is_chosen(found: ExactSensitivity, share: Budget) -> None:
-    chosen = choose(Asked("o", found), share)
+    chosen = choose(AdditiveTask("o", found), share)
     others = []
     for mechanism in ("discrete_laplace", "discrete_gaussian"):
         try:
-            others.append(choose(Asked("o", found, mechanism), share))
+            others.append(choose(AdditiveTask("o", found, mechanism), share))
         except dp.UnsupportedOperation:
             assert isinstance(share, dp.PureDP)
             assert mechanism == "discrete_gaussian"
@@ -147,13 +150,13 @@ def _variance(choice: Choice) -> float:
     ],
 )
 def test_what_is_chosen_for_counts(share: Budget, k: int, kind: type) -> None:
-    assert type(choose(Asked("o", count(k)), share).law) is kind
+    assert type(choose(AdditiveTask("o", count(k)), share).law) is kind
 
 
 def test_which_choice_is_made_of_candidates() -> None:
-    ranges = (Fraction(1), Fraction(1))
-    plain = Asked("o", count(), "auto", ranges)
-    points = Asked("o", count(), "auto", ranges, weighted=True)
+    moved = ScoreRange.of_one(Fraction(1))
+    plain = SelectionTask("o", count(), moved)
+    points = SelectionTask("o", count(), moved, weighted=True)
     for share in (dp.PureDP(1), dp.ApproxDP(1, "1e-8")):
         assert type(choose(plain, share).law) is PermuteAndFlip
         assert type(choose(points, share).law) is Exponential
@@ -163,7 +166,7 @@ def test_which_choice_is_made_of_candidates() -> None:
 
 @pytest.mark.parametrize("share", [dp.PureDP(1), dp.ApproxDP(1, "1e-8"), dp.ZCDP(1)], ids=str)
 def test_what_no_one_can_change_is_free(share: Budget) -> None:
-    choice = choose(Asked("o", NO_SENSITIVITY), share)
+    choice = choose(AdditiveTask("o", NO_SENSITIVITY), share)
     assert type(choice.law) is NoNoise
     assert choice.cost.is_zero
     assert type(choice.cost) is type(share)
@@ -171,7 +174,7 @@ def test_what_no_one_can_change_is_free(share: Budget) -> None:
 
 @pytest.mark.parametrize("share", [dp.PureDP(10**9), dp.ApproxDP(10**9, "1e-8"), dp.ZCDP(10**12)])
 def test_a_scale_that_is_raised_to_the_least_one_charges_what_it_uses(share: Budget) -> None:
-    choice = choose(Asked("o", count(), "discrete_laplace"), share)
+    choice = choose(AdditiveTask("o", count(), "discrete_laplace"), share)
     assert isinstance(choice.law, DiscreteLaplace)
     assert choice.law.scale == Fraction(1, 2**10)
     # of rho the whole epsilon, where nearly all losses are the largest
@@ -182,21 +185,21 @@ def test_a_scale_that_is_raised_to_the_least_one_charges_what_it_uses(share: Bud
 @pytest.mark.parametrize("share", [dp.PureDP("1e-30"), dp.ZCDP("1e-60")], ids=str)
 def test_more_noise_than_can_be_drawn_is_refused(share: Budget) -> None:
     with pytest.raises(dp.InvalidBudget, match="epsilon"):
-        choose(Asked("o", count()), share)
+        choose(AdditiveTask("o", count()), share)
 
 
 def test_gaussian_noise_has_no_pure_epsilon() -> None:
     with pytest.raises(dp.UnsupportedOperation, match="delta or zCDP"):
-        choose(Asked("o", count(), "discrete_gaussian"), dp.PureDP(1))
+        choose(AdditiveTask("o", count(), "discrete_gaussian"), dp.PureDP(1))
 
 
 def test_a_reason_is_given() -> None:
     for share in (dp.PureDP(1), dp.ApproxDP(1, "1e-8"), dp.ZCDP(1)):
         for asked in (
-            Asked("o", count()),
-            Asked("o", count(9)),
-            Asked("o", NO_SENSITIVITY),
-            Asked("o", count(), "auto", (Fraction(1), Fraction(1))),
-            Asked("o", count(), "exponential", (Fraction(1), Fraction(1))),
+            AdditiveTask("o", count()),
+            AdditiveTask("o", count(9)),
+            AdditiveTask("o", NO_SENSITIVITY),
+            SelectionTask("o", count(), ScoreRange.of_one(Fraction(1)), "auto"),
+            SelectionTask("o", count(), ScoreRange.of_one(Fraction(1)), "exponential"),
         ):
             assert choose(asked, share).reason

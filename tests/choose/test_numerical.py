@@ -12,26 +12,34 @@ import pytest
 
 import dpframe as dp
 from dpframe import accounting
-from dpframe.choose import Asked, choose_together
-from dpframe.choose.mechanism import Choice, choose
+from dpframe.choose import choose, choose_together
 from dpframe.choose.numerical import largest_within, refined
+from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import ExactSensitivity
-from dpframe.mechanisms import DiscreteGaussian, DiscreteLaplace, RoundedLaplace
+from dpframe.mechanisms import (
+    AdditiveTask,
+    Choice,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    MechanismTask,
+    RoundedLaplace,
+    SelectionTask,
+)
 
 
 def moved(steps: int) -> ExactSensitivity:
     return ExactSensitivity(1, Fraction(steps), Fraction(steps**2), Fraction(steps))
 
 
-def counts(n: int, mechanism: str = "auto") -> list[Asked]:
-    return [Asked(f"c{i}", moved(1), mechanism) for i in range(n)]
+def counts(n: int, mechanism: str = "auto") -> list[MechanismTask]:
+    return [AdditiveTask(f"c{i}", moved(1), mechanism) for i in range(n)]
 
 
-def equally(asked: Sequence[Asked], spend: dp.ApproxDP):  # type: ignore[no-untyped-def]
+def equally(asked: Sequence[MechanismTask], spend: dp.ApproxDP):  # type: ignore[no-untyped-def]
     return choose_together(asked, [Fraction(1)] * len(asked), spend)
 
 
-def shared(asked: Sequence[Asked]):  # type: ignore[no-untyped-def]
+def shared(asked: Sequence[MechanismTask]):  # type: ignore[no-untyped-def]
     def at(rho: Fraction) -> tuple[Choice, ...]:
         return tuple(choose(a, dp.ZCDP(rho / len(asked))) for a in asked)
 
@@ -64,7 +72,7 @@ def test_noise_on_a_fine_grid_is_chosen_when_it_pays() -> None:
 
 def test_a_hundred_float_sums_have_losses_between() -> None:
     steps = 2**30 + 7
-    asked = [Asked(f"s{i}", moved(steps), "discrete_laplace") for i in range(100)]
+    asked = [AdditiveTask(f"s{i}", moved(steps), "discrete_laplace") for i in range(100)]
     law = equally(asked, dp.ApproxDP("4.6927", "1e-6")).choices[0].law
     assert type(law) is DiscreteLaplace
     assert float(law.scale / steps) == pytest.approx(10, rel=2e-5)
@@ -84,9 +92,9 @@ def test_few_laplace_counts_are_not_refined() -> None:
 MIXED = [
     *counts(20),
     *counts(10, "discrete_laplace"),
-    *[Asked(f"s{i}", moved(2**20 + i)) for i in range(10)],
-    *[Asked(f"a{i}", moved(1), "auto", (Fraction(1), Fraction(1)), 2) for i in range(5)],
-    Asked("vector", ExactSensitivity(2, Fraction(2), Fraction(2), Fraction(1))),
+    *[AdditiveTask(f"s{i}", moved(2**20 + i)) for i in range(10)],
+    *[SelectionTask(f"a{i}", moved(1), ScoreRange.of_one(Fraction(1)), rounds=2) for i in range(5)],
+    AdditiveTask("vector", ExactSensitivity(2, Fraction(2), Fraction(2), Fraction(1))),
 ]
 
 
@@ -106,7 +114,7 @@ def test_never_more_is_spent_than_asked(epsilon: str, delta: str, weighted: bool
     assert least.epsilon <= float(epsilon) * (1 + 1e-3)  # unlike roundings; see the next test
 
 
-def counted(choice: Choice, asked: Asked) -> tuple[accounting.Event, ...]:
+def counted(choice: Choice, asked: MechanismTask) -> tuple[accounting.Event, ...]:
     return choice.law.events(asked.exposure)
 
 

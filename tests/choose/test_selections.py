@@ -11,28 +11,28 @@ import pytest
 import dpframe as dp
 from dpframe import accounting
 from dpframe.accounting import ExponentialEvent, SharedExponentialEvent
-from dpframe.choose import Asked, choose_together
+from dpframe.choose import choose_together
 from dpframe.choose.together import Together
 from dpframe.core.budget import Budget
+from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import ExactSensitivity, concentrated
-from dpframe.mechanisms import Exponential, PermuteAndFlip, SelectionLaw
+from dpframe.mechanisms import Exponential, PermuteAndFlip, SelectionMechanism, SelectionTask
 
 ONE = ExactSensitivity(1, Fraction(1), Fraction(1), Fraction(1))
 
 
 def chosen(
     rounds: int = 1, groups: int = 1, spend: Budget | None = None, mechanism: str = "auto"
-) -> tuple[Asked, Together]:
+) -> tuple[SelectionTask, Together]:
     g = Fraction(groups)
-    asked = Asked(
-        "w", ONE, mechanism, (g, g), rounds, ranges=(Fraction(1),) * groups, candidates=100
-    )
+    moved = ScoreRange.of_groups(g, Fraction(1))
+    asked = SelectionTask("w", ONE, moved, mechanism, rounds, candidates=100)
     return asked, choose_together([asked], [Fraction(1)], spend or dp.ApproxDP(1, "1e-6"))
 
 
 def scale(found: Together) -> Fraction:
     law = found.choices[0].law
-    assert isinstance(law, SelectionLaw)
+    assert isinstance(law, SelectionMechanism)
     return law.scale
 
 

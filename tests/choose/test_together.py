@@ -8,15 +8,16 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.choose import Asked, choose_together
+from dpframe.choose import choose_together
 from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.mechanisms import AdditiveTask
 
 ONE = ExactSensitivity(1, Fraction(1), Fraction(1), Fraction(1))
 SPEND = dp.ApproxDP(1, "1e-8")
 
 
 def together(parts: int, spend: dp.PureDP | dp.ApproxDP | dp.ZCDP = SPEND, mechanism: str = "auto"):  # type: ignore[no-untyped-def]
-    asked = [Asked(f"c{i}", ONE, mechanism) for i in range(parts)]
+    asked = [AdditiveTask(f"c{i}", ONE, mechanism) for i in range(parts)]
     return choose_together(asked, [Fraction(1)] * parts, spend)
 
 
@@ -46,7 +47,7 @@ def test_without_a_delta_and_in_other_measures_costs_add_up() -> None:
 
 
 def test_weights_share_rho() -> None:
-    asked = [Asked(f"c{i}", ONE) for i in range(40)]
+    asked = [AdditiveTask(f"c{i}", ONE) for i in range(40)]
     weights = [Fraction(4 if i == 0 else 1) for i in range(40)]
     found = choose_together(asked, weights, SPEND)
     first, second = (choice.cost.main for choice in found.choices[:2])
@@ -61,7 +62,7 @@ def test_a_mechanism_that_was_asked_for_is_kept() -> None:
 
 def test_what_costs_nothing_stays_free() -> None:
     none = ExactSensitivity(0, Fraction(0), Fraction(0), Fraction(0))
-    asked = [Asked("free", none), *(Asked(f"c{i}", ONE) for i in range(50))]
+    asked = [AdditiveTask("free", none), *(AdditiveTask(f"c{i}", ONE) for i in range(50))]
     found = choose_together(asked, [Fraction(0)] + [Fraction(1)] * 50, SPEND)
     assert found.composition == "numerical"
     assert found.choices[0].cost.is_zero

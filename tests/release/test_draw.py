@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import dpframe as dp
 from dpframe.aggregates.part import Runs
-from dpframe.mechanisms import Exponential, Law, NoNoise, PermuteAndFlip, ReportNoisyMax
+from dpframe.mechanisms import Exponential, Mechanism, NoNoise, PermuteAndFlip, ReportNoisyMax
 from dpframe.release import Ballots, draw
 from tests.laws.neighbours import ballots, exact_tables, parts_of, query_of
 
@@ -29,7 +29,7 @@ SURE = Fraction(1, 1 << 10)
 AT_ONCE = pytest.mark.parametrize("at_once", [1, 30, 200, 10**6])
 
 
-def drawn(name: str, law: Law) -> tuple[NDArray[np.int64], list[list[set[int]]]]:
+def drawn(name: str, law: Mechanism) -> tuple[NDArray[np.int64], list[list[set[int]]]]:
     """The codes of each group, and the codes that are best, second best, ..., by its ballot."""
     private = dp.Session(epsilon=1).protect(FRAME, dp.Rows())
     query = query_of(private.group_by("g", keys=range(GROUPS)).agg(ASKED[name]))
@@ -66,7 +66,7 @@ def test_without_noise_a_best_code_of_each_group_comes_out(
 @pytest.mark.parametrize("law", [Exponential(SURE), PermuteAndFlip(SURE), ReportNoisyMax(SURE)])
 @pytest.mark.parametrize("name", ASKED)
 def test_at_a_small_scale_a_best_code_of_each_group_is_chosen(
-    name: str, law: Law, at_once: int, monkeypatch: pytest.MonkeyPatch
+    name: str, law: Mechanism, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Scores differ by 1 at least, which is 1024 scales."""
     if name == "points" and not isinstance(law, Exponential):

@@ -1,0 +1,151 @@
+"""What a mechanism is wanted for: one kind of task for each kind of mechanism."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpframe.core.score_range import ScoreRange
+from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.mechanisms.exposure import Exposure
+
+__all__ = ["AdditiveTask", "KeyTask", "MechanismTask", "ResponseTask", "SelectionTask"]
+
+
+@dataclass(frozen=True, slots=True)
+class AdditiveTask:
+    """Numbers to which noise is added.
+
+    Parameters
+    ----------
+    name
+        The output, for messages.
+    sensitivity
+        In integer steps.
+    mechanism
+        ``"auto"`` or a mechanism's name.
+    """
+
+    name: str
+    sensitivity: ExactSensitivity
+    mechanism: str = "auto"
+
+    @property
+    def exposure(self) -> Exposure:
+        """What one individual can do to it."""
+        return Exposure(self.sensitivity)
+
+    @property
+    def alternatives(self) -> int:
+        """Among how many outcomes it chooses: it does not."""
+        return 1
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionTask:
+    """Private choices among candidates.
+
+    Parameters
+    ----------
+    name
+        The output, for messages.
+    sensitivity
+        Of the scores, in integer steps.
+    score_range
+        How far one individual moves scores apart.
+    mechanism
+        ``"auto"`` or a mechanism's name.
+    rounds
+        How many winners are chosen, each at an equal part of the cost.
+    weighted
+        Whether candidates stand for several points.
+    candidates
+        How many there are.
+    shared
+        Whether the ranges of `score_range` stand for others, see `Exposure`.
+    """
+
+    name: str
+    sensitivity: ExactSensitivity
+    score_range: ScoreRange
+    mechanism: str = "auto"
+    rounds: int = 1
+    weighted: bool = False
+    candidates: int = 2
+    shared: bool = False
+
+    @property
+    def exposure(self) -> Exposure:
+        """What one individual can do to it."""
+        moved = self.score_range
+        return Exposure(
+            self.sensitivity, self.rounds, moved.groups, moved.l1, moved.l2_squared, self.shared
+        )
+
+    @property
+    def alternatives(self) -> int:
+        """Among how many outcomes it chooses."""
+        return self.candidates
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseTask:
+    """Rows that report on their own.
+
+    Parameters
+    ----------
+    name
+        The output, for messages.
+    sensitivity
+        Of the counts, in integer steps.
+    categories
+        How many reports there are.
+    rows
+        How many rows are of one individual.
+    """
+
+    name: str
+    sensitivity: ExactSensitivity
+    categories: int
+    rows: int = 1
+
+    @property
+    def exposure(self) -> Exposure:
+        """What one individual can do to it."""
+        return Exposure(self.sensitivity, self.rows)
+
+    @property
+    def alternatives(self) -> int:
+        """Among how many outcomes it chooses: it does not."""
+        return 1
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTask:
+    """A choice of groups.
+
+    Parameters
+    ----------
+    name
+        The output, for messages.
+    sensitivity
+        Of the numbers of individuals, in integer steps.
+    groups
+        In how many groups an individual may be.
+    """
+
+    name: str
+    sensitivity: ExactSensitivity
+    groups: int
+
+    @property
+    def exposure(self) -> Exposure:
+        """What one individual can do to it."""
+        return Exposure(self.sensitivity, self.groups)
+
+    @property
+    def alternatives(self) -> int:
+        """Among how many outcomes it chooses: it does not."""
+        return 1
+
+
+MechanismTask = AdditiveTask | SelectionTask | ResponseTask | KeyTask
