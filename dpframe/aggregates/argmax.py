@@ -40,7 +40,7 @@ from dpframe.core.sensitivity import Contribution, ExactSensitivity, additive_se
 from dpframe.core.spread import Spread
 from dpframe.core.tree import Column, Literal, substitute
 from dpframe.errors import InvalidBounds, MissingKeys, UnsupportedOperation
-from dpframe.frames.limits import once_in_each, rows_of_value
+from dpframe.frames.contributions import once_in_each, rows_of_value
 from dpframe.rows.fold import domain, words
 
 _SCORES = {scoring.kind: scoring for scoring in (Count(), Sum(), DistinctValues())}

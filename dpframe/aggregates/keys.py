@@ -14,7 +14,7 @@ from dpframe.aggregates.unit_statistics import UnitCount
 from dpframe.core.sensitivity import Contribution, ExactSensitivity, additive_sensitivity
 from dpframe.core.spread import Spread
 from dpframe.core.units import Identifier
-from dpframe.frames.limits import touched
+from dpframe.frames.contributions import touched
 from dpframe.mechanisms import KeyTask
 
 __all__ = ["KeySelection", "key_selection"]

@@ -9,9 +9,9 @@ from typing import Any
 
 from dpframe.core.spread import Spread
 from dpframe.core.tree import Tree
+from dpframe.frames.contributions import spread_of, unlimited
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.groups import Groups
-from dpframe.frames.limits import spread_of, unlimited
 
 
 @dataclass(frozen=True, slots=True, eq=False)

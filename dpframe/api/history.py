@@ -8,7 +8,7 @@ import polars as pl
 
 from dpframe.core.budget import GDP, Budget
 from dpframe.core.exact import nearest
-from dpframe.ledger.ledger import Entry
+from dpframe.ledger.entry import Entry
 
 
 def history_of(entries: Sequence[Entry], measure: type[Budget]) -> pl.DataFrame:

@@ -15,8 +15,8 @@ from dpframe.core.budget import amount
 from dpframe.core.units import Identifier, Rows
 from dpframe.errors import InvalidBudget
 from dpframe.ledger import budgets, report
+from dpframe.ledger.account import Account
 from dpframe.ledger.amounts import exact_words
-from dpframe.ledger.chain import Account
 from dpframe.ledger.place import DEFAULT_NAME, store_at
 from dpframe.ledger.reviewers import renewals
 from dpframe.ledger.signatures import ApprovalKey
@@ -204,7 +204,7 @@ def _told(parsed: Parsed, account: Account) -> int:
 
 def _check(parsed: Parsed) -> int:
     chain = store_at(parsed.ledger, create=False).read()
-    require_here(chain)  # nothing of it is left here
+    require_here(chain.moved)  # nothing of it is left here
     account = chain.account(parsed.name)
     left = account.remaining
     wanted = amount(parsed.at_least, "--at-least"), amount(parsed.delta or 0, "--delta")

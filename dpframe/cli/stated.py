@@ -5,9 +5,9 @@ from __future__ import annotations
 from dpframe.charge import counted
 from dpframe.core.budget import GDP, ZCDP
 from dpframe.errors import LedgerError, PlanMismatch
+from dpframe.ledger.account import Account
 from dpframe.ledger.bound import Bound, StatedBudget
 from dpframe.ledger.budgets import open_budget, require_open
-from dpframe.ledger.chain import Account
 from dpframe.ledger.place import DEFAULT_NAME
 from dpframe.ledger.record import Draft
 from dpframe.ledger.store import Store

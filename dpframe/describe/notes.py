@@ -22,10 +22,10 @@ from dpframe.core.interval import EVERYTHING
 from dpframe.core.tree import Literal, Tree, column_names
 from dpframe.core.units import Rows
 from dpframe.frames.binary import Binary, frames_of
+from dpframe.frames.contributions import decided_by
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.limit_rows import LimitRows
-from dpframe.frames.limits import decided_by
 from dpframe.frames.per_individual import PerIndividual
 from dpframe.mechanisms import KeyMechanism
 from dpframe.plan import NoisyAggregate

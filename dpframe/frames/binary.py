@@ -13,9 +13,10 @@ from dpframe.core.domain import Domain, columns, domain_of_dtype
 from dpframe.core.dtypes import STRING
 from dpframe.core.units import Identifier, Rows
 from dpframe.errors import UnsupportedOperation
+from dpframe.frames.contributions import spread_of
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.joins import added_names, joined, require_same_types
-from dpframe.frames.limits import GroupLimit, Limit, RowLimit, renamed, spread_of
+from dpframe.frames.limits import GroupLimit, Limit, RowLimit, renamed
 from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
 from dpframe.rows.operation import Namespace

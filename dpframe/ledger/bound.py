@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpframe.core.budget import Budget
+from dpframe.ledger.account import Account
 from dpframe.ledger.amounts import exact_words
 from dpframe.ledger.record import MEASURES
-
-if TYPE_CHECKING:
-    from dpframe.ledger.chain import Account
 
 
 @dataclass(frozen=True, slots=True)

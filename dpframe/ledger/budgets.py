@@ -10,9 +10,10 @@ from dpframe.core.budget import ApproxDP, Budget, PureDP, amount
 from dpframe.core.exact import Number
 from dpframe.core.visible import visible
 from dpframe.errors import BudgetExceeded, InvalidBudget, LedgerError
+from dpframe.ledger.account import Account
 from dpframe.ledger.amounts import exact_words
 from dpframe.ledger.bound import Bound
-from dpframe.ledger.chain import Account, Chain
+from dpframe.ledger.chain import Chain
 from dpframe.ledger.names import require_new
 from dpframe.ledger.opening import NewBudget, tell
 from dpframe.ledger.record import Draft, short_text

@@ -6,17 +6,17 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, get_args
 
-from dpframe.core.budget import ApproxDP, Budget
 from dpframe.errors import InvalidBudget, LedgerError
+from dpframe.ledger.account import Account
 from dpframe.ledger.approvals import Approval, read_approval
 from dpframe.ledger.bound import Bound
 from dpframe.ledger.caller import read_caller
 from dpframe.ledger.checkpoints import SUMMED, kept_numbers, restore, state_of
-from dpframe.ledger.ledger import Entry
+from dpframe.ledger.entry import Entry
 from dpframe.ledger.record import (
     ABOUT_THE_LEDGER,
     COLUMNS,
@@ -39,37 +39,6 @@ RESTORE = (
 def broken(what: str) -> LedgerError:
     """The refusal of a ledger that does not verify."""
     return LedgerError(f"the ledger does not verify: {what}", remedy=RESTORE)
-
-
-@dataclass(slots=True)
-class Account:
-    """One budget of a ledger, as far as its records have been read."""
-
-    name: str
-    budget: Budget
-    totals: list[Budget]
-    """The budget when it was opened and after each grant, as sessions give it."""
-    grants: list[Record]
-    """Its opening and all grants."""
-    spent: Budget
-    within: ApproxDP | None = None
-    """The (epsilon, delta) that the budget, then an amount of rho, was taken to imply."""
-    unit: str | None = None
-    closed: Record | None = None
-    """What ended it; nothing is charged or granted after that."""
-    charges: int = 0
-    """How many there are."""
-    open: set[int] = field(default_factory=set)
-    """Numbers of the charges that are not settled yet."""
-    entries: dict[int, Entry] = field(default_factory=dict)
-    """All charges, if the chain is whole; otherwise none."""
-
-    @property
-    def remaining(self) -> Budget:
-        """What may still be spent: nothing once it is closed."""
-        if self.closed is not None:
-            return self.budget.of(self.budget.main * 0)
-        return self.budget - self.spent
 
 
 class Chain:

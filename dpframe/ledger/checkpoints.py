@@ -15,12 +15,11 @@ import json
 from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from dpframe.ledger.account import Account
+from dpframe.ledger.approvals import Approval
 from dpframe.ledger.record import Record, Seal
-
-if TYPE_CHECKING:
-    from dpframe.ledger.chain import Chain
 
 EVERY = 1024
 """Records between two checkpoints, at least."""
@@ -29,13 +28,29 @@ SUMMED = frozenset({"charged", "released", "failed", "checkpoint", "rekeyed"})
 """Kinds of records of which a checkpoint has the sums."""
 
 
-def is_due(chain: Chain) -> bool:
+class Summed(Protocol):
+    """Records that were read in order, and what they add up to (see `dpframe.ledger.chain`)."""
+
+    seal: Seal
+    whole: bool
+    length: int
+    checkpoint: int
+    kept: list[Record]
+    accounts: dict[str, Account]
+    approvals: dict[str, list[Approval]]
+
+    def extend(self, record: Record) -> None:
+        """Append a record whose hash is known to be right."""
+        ...
+
+
+def is_due(chain: Summed) -> bool:
     """Whether to write one; less often where it is long, so that they take little room."""
     since = chain.length - chain.checkpoint
     return since >= EVERY and since >= len(chain.kept) + len(chain.accounts)
 
 
-def state_of(chain: Chain, seal: Seal) -> str:
+def state_of(chain: Summed, seal: Seal) -> str:
     """What the records so far add up to, in one form only."""
     spent = {
         account.name: [
@@ -68,7 +83,7 @@ def kept_numbers(checkpoint: Record) -> list[int]:
     return [int(number) for number, _ in _state(checkpoint)["kept"]]
 
 
-def restore(chain: Chain, checkpoint: Record, rows: Iterable[tuple[Any, ...]]) -> None:
+def restore(chain: Summed, checkpoint: Record, rows: Iterable[tuple[Any, ...]]) -> None:
     """Bring an empty chain to a checkpoint whose hash is right, with the rows that it refers to.
 
     Raises

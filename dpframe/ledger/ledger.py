@@ -3,48 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Protocol
 
 from dpframe.core.budget import ApproxDP, Budget
-from dpframe.ledger.caller import NOBODY, Caller
-
-if TYPE_CHECKING:
-    from dpframe.ledger.approvals import Approval, Requirement
-    from dpframe.ledger.bound import Bound
-
-Status = Literal["charged", "released", "failed"]
-Settled = Literal["released", "failed"]
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One spend.
-
-    Parameters
-    ----------
-    number
-        Of the charge in its ledger; they rise, and need not be consecutive.
-    time
-        When it was charged, UTC.
-    fingerprint
-        Of the plan.
-    cost
-        What was charged.
-    status
-        ``"charged"`` until the release is done, then ``"released"`` or ``"failed"``; a failure
-        keeps its charge.
-    caller
-        Who was charged.
-    """
-
-    number: int
-    time: datetime
-    fingerprint: str
-    cost: Budget
-    status: Status
-    caller: Caller = NOBODY
+from dpframe.ledger.approvals import Approval, Requirement
+from dpframe.ledger.bound import Bound
+from dpframe.ledger.entry import Entry, Settled
 
 
 class Ledger(Protocol):

@@ -13,7 +13,7 @@ from dpframe.ledger.amounts import over_budget
 from dpframe.ledger.approvals import Requirement
 from dpframe.ledger.bound import Bound
 from dpframe.ledger.caller import this_caller
-from dpframe.ledger.ledger import Entry, Settled
+from dpframe.ledger.entry import Entry, Settled
 
 
 class MemoryLedger:

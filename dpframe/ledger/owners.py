@@ -121,12 +121,12 @@ def _promised(chain: Chain, destination: Store) -> str:
             remedy="check the place; record something in it first, such as a grant",
         )
     if chain.moved is not None and chain.moved.why != destination.where:
-        require_here(chain)
+        require_here(chain.moved)
     found = destination.promised_to(chain.identity)
     if chain.moved is None:
         return found or destination.promise(chain.identity)
     if found is None or found != chain.moved.fingerprint:
-        require_here(chain)  # all of it was moved
+        require_here(chain.moved)  # all of it was moved
     return str(found)
 
 

@@ -35,7 +35,8 @@ from dpframe.ledger.amounts import over_budget
 from dpframe.ledger.approvals import Approval, Requirement
 from dpframe.ledger.bound import Bound
 from dpframe.ledger.caller import this_caller
-from dpframe.ledger.ledger import Entry, Ledger, Settled
+from dpframe.ledger.entry import Entry, Settled
+from dpframe.ledger.ledger import Ledger
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from dpframe.core.budget import Budget
+from dpframe.ledger.account import Account
 from dpframe.ledger.amounts import exact_words
 from dpframe.ledger.approvals import Approval, signed
-from dpframe.ledger.chain import Account, Chain
-from dpframe.ledger.ledger import Entry
+from dpframe.ledger.chain import Chain
+from dpframe.ledger.entry import Entry
 from dpframe.ledger.record import COLUMNS, Record
 from dpframe.ledger.signatures import ApprovalKey
 from dpframe.ledger.store import Store

@@ -93,7 +93,7 @@ class Store(Transactions):
             if not adopting:
                 self._refresh(False)  # before others have to wait for it
             with self.writing(adopting=adopting) as (tables, chain, added):
-                require_here(chain)
+                require_here(chain.moved)
                 made = draft(chain)
                 if made is not None:
                     drafts = [made] if isinstance(made, Draft) else made
@@ -163,7 +163,7 @@ class Store(Transactions):
             try:
                 self._approached = self._approach(whole=False, full=True)
                 with self.writing(seal=seal) as (_, chain, added):
-                    require_here(chain)
+                    require_here(chain.moved)
                     if chain.hashed != chain.length:
                         raise LedgerError("the ledger is in use by another thread")
                     for witness in self._witnesses:

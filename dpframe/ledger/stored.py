@@ -6,13 +6,14 @@ from fractions import Fraction
 
 from dpframe.core.budget import GDP, ApproxDP, Budget
 from dpframe.errors import LedgerError
+from dpframe.ledger.account import Account
 from dpframe.ledger.amounts import exact_words, over_budget
 from dpframe.ledger.approvals import Approval, Requirement
 from dpframe.ledger.bound import Bound
 from dpframe.ledger.budgets import missing, open_budget, require_open
 from dpframe.ledger.caller import this_caller
-from dpframe.ledger.chain import Account, Chain, broken
-from dpframe.ledger.ledger import Entry, Settled
+from dpframe.ledger.chain import Chain, broken
+from dpframe.ledger.entry import Entry, Settled
 from dpframe.ledger.memory import other_unit
 from dpframe.ledger.names import require_distinct
 from dpframe.ledger.record import Draft, plain_text

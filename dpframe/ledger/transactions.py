@@ -263,7 +263,7 @@ class Transactions(ABC):
         for seen, witness in zip(self._seen, self._witnesses, strict=True):
             if seen is None:
                 if witness.required and chain.length and not adopting:
-                    raise unwitnessed(chain, witness.path.name)
+                    raise unwitnessed(chain.length, witness.path.name)
                 continue
             if seen == witness.agreed:
                 continue

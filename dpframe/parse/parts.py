@@ -10,8 +10,8 @@ import polars as pl
 
 from dpframe.core.tree import Column
 from dpframe.errors import DPFrameError, UnsupportedOperation
+from dpframe.frames.contributions import touched
 from dpframe.frames.groups import Groups
-from dpframe.frames.limits import touched
 from dpframe.frames.part import Part, key_type
 from dpframe.frames.relation import Relation
 from dpframe.mechanisms.salt import fresh_salt

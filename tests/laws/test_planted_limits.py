@@ -19,7 +19,6 @@ import dpframe.aggregates.request
 import dpframe.frames.facts
 import dpframe.frames.limit_groups
 import dpframe.frames.limit_rows
-import dpframe.frames.limits
 import dpframe.lower.tables
 from dpframe.aggregates.argmax import CategoryChoice
 from dpframe.aggregates.request import Scope
@@ -28,8 +27,9 @@ from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import additive_sensitivity
 from dpframe.core.spread import Spread
 from dpframe.core.tree import Column
+from dpframe.frames.contributions import spread_of
 from dpframe.frames.limit_groups import LimitGroups
-from dpframe.frames.limits import GroupLimit, RowLimit, spread_of
+from dpframe.frames.limits import GroupLimit, RowLimit
 from dpframe.frames.sampling import comparable, keep_first
 from tests.laws.individuals import KEYS, POOLS, check_limits, frame_of, query
 from tests.laws.neighbours import Pair

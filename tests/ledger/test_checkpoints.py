@@ -16,8 +16,9 @@ import pytest
 
 import dpframe as dp
 from dpframe.ledger import checkpoints, places, report, tables, transactions
+from dpframe.ledger.account import Account
 from dpframe.ledger.budgets import close, grant
-from dpframe.ledger.chain import Account, Chain
+from dpframe.ledger.chain import Chain
 from dpframe.ledger.checkpoints import state_of
 from dpframe.ledger.record import COLUMNS, Draft, Record, Seal
 from dpframe.ledger.reviewers import approve

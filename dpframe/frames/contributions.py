@@ -1,0 +1,168 @@
+"""What one individual contributes to a group-by, from the limits in force."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from dpframe.core.spread import Spread
+from dpframe.core.tree import Column, Tree, column_names
+from dpframe.core.units import Identifier
+from dpframe.errors import UnboundedSensitivity
+from dpframe.frames.facts import FrameFacts
+from dpframe.frames.groups import Groups
+from dpframe.frames.limits import GroupLimit, Limit, RowLimit
+
+__all__ = ["decided_by", "once_in_each", "rows_of_value", "spread_of", "touched", "unlimited"]
+
+
+def spread_of(facts: FrameFacts, groups: Groups | None) -> Spread:
+    """How the rows of one individual may lie among the groups, from the limits in force.
+
+    Rows in all: a limit without columns; or n for each value of B, where a limit on groups bounds
+    the values of columns among which B is. Groups: the number of keys; a limit on groups of columns
+    that determine the key. Rows per group: a limit by columns that the key determines.
+    """
+    if not isinstance(facts.unit, Identifier):
+        return Spread.of_rows(facts.unit, facts.copies)
+    rows = _least(_rows(limit, facts.limits) for limit in facts.limits)
+    if groups is None:
+        return Spread(rows, 1, rows)
+    plain = {n.tree.name for n in groups.by if isinstance(n.tree, Column)}
+    used = {name for n in groups.by for name in column_names(n.tree)}
+    listed = [] if groups.discovered else [groups.size]
+    known = (
+        limit.n for limit in facts.limits if isinstance(limit, GroupLimit) and used <= limit.by
+    )
+    per_group = _least(
+        limit.n for limit in facts.limits if isinstance(limit, RowLimit) and limit.by <= plain
+    )
+    return Spread(rows, _least([*listed, *known]), per_group)
+
+
+def once_in_each(facts: FrameFacts, groups: Groups | None, tree: Tree, values: int) -> Spread:
+    """In how many pairs of a group and a value of an expression one individual may be, at most, and
+    once in each: no more than rows, groups and values allow, or a limit on the pairs themselves.
+
+    Parameters
+    ----------
+    tree
+        The expression, of which so many `values` are listed.
+
+    Raises
+    ------
+    UnboundedSensitivity
+        When the individual may be in any number of groups.
+    """
+    found = replace(spread_of(facts, groups), per_group=1)
+    if not found.is_bounded:
+        raise unlimited(facts, groups, found)
+    of_values = set(column_names(tree))
+    of_pairs = of_values | {
+        name for n in (() if groups is None else groups.by) for name in column_names(n.tree)
+    }
+    limits = [limit for limit in facts.limits if isinstance(limit, GroupLimit)]
+    listed = _least([values, *(limit.n for limit in limits if of_values <= limit.by)])
+    assert listed is not None
+    pairs = found.tight[1] * listed
+    known = _least(limit.n for limit in limits if of_pairs <= limit.by)
+    most = min(n for n in (pairs, known, spread_of(facts, groups).rows) if n is not None)
+    return Spread(most, most, 1)
+
+
+def rows_of_value(facts: FrameFacts, groups: Groups | None, tree: Tree) -> int | None:
+    """How many rows one individual may have in a group with one value of an expression, where a
+    limit by the columns that both determine says so.
+    """
+    named = [tree, *(n.tree for n in (() if groups is None else groups.by))]
+    plain = {found.name for found in named if isinstance(found, Column)}
+    return _least(
+        limit.n for limit in facts.limits if isinstance(limit, RowLimit) and limit.by <= plain
+    )
+
+
+def decided_by(number: int, facts: FrameFacts, groups: Groups | None) -> tuple[str, ...]:
+    """What would not hold of one individual's rows in the groups without one of the limits.
+
+    Parameters
+    ----------
+    number
+        Which of the limits in force.
+    """
+    others = (*facts.limits[:number], *facts.limits[number + 1 :])
+    found = _bounds(spread_of(facts, groups))
+    looser = _bounds(spread_of(replace(facts, limits=others), groups))
+    named = (("row", ""), ("group", ""), ("row", " in each group"))[: 1 if groups is None else 3]
+    return tuple(
+        f"at most {least} {noun}{'' if least == 1 else 's'}{where}"
+        for (noun, where), least, most in zip(named, found, looser, strict=False)
+        if least is not None and (most is None or least < most)
+    )
+
+
+def _bounds(spread: Spread) -> tuple[int | None, int | None, int | None]:
+    return spread.tight if spread.is_bounded else (spread.rows, spread.groups, spread.per_group)
+
+
+def touched(facts: FrameFacts, groups: Groups) -> int:
+    """In how many groups neighbouring frames differ, at most.
+
+    Those that an individual's rows are in; twice as many where rows change, for each may leave a
+    group for another.
+
+    Raises
+    ------
+    UnboundedSensitivity
+        When nothing limits them.
+    """
+    found = replace(spread_of(facts, groups), per_group=1)
+    if not found.is_bounded:
+        raise unlimited(facts, groups, found)
+    _, in_groups, _ = found.tight
+    most = 2 * in_groups if found.changes else in_groups
+    return most if groups.discovered else min(most, groups.size)
+
+
+_PER_UNIT = 'or in a sum or count per="unit", which clamps totals and needs no limit of rows'
+
+
+def unlimited(facts: FrameFacts, groups: Groups | None, found: Spread) -> UnboundedSensitivity:
+    """The refusal of an aggregate that one individual could change by any amount."""
+    who = facts.identifier
+    if groups is None:
+        return UnboundedSensitivity(
+            f"one individual ({who!r}) may have any number of rows",
+            remedy=f"add .limit_rows(10) before it, {_PER_UNIT}, or count individuals with "
+            f'pl.col("{who}").dp_n_unique()',
+        )
+    used = sorted({name for n in groups.by for name in column_names(n.tree)})
+    by = f"by=[{', '.join(repr(name) for name in used)}]"
+    plain = all(isinstance(n.tree, Column) for n in groups.by)
+    missing, remedies = [], []
+    if found.groups is None:
+        missing.append("be in any number of groups")
+        remedies.append(f".limit_groups(5, {by})")
+    if found.per_group is None:
+        missing.append("have any number of rows in each group")
+        remedies.append(f".limit_rows(3, {by})" if plain else ".limit_rows(10)")
+    return UnboundedSensitivity(
+        f"one individual ({who!r}) may {' and '.join(missing)}",
+        where=groups.words(),
+        remedy=f"add {' and '.join(remedies)} before it"
+        + (f", {_PER_UNIT}" if found.per_group is None else ""),
+    )
+
+
+def _rows(limit: Limit, limits: Sequence[Limit]) -> int | None:
+    if isinstance(limit, GroupLimit):
+        return None
+    if not limit.by:
+        return limit.n
+    values = _least(
+        other.n for other in limits if isinstance(other, GroupLimit) and limit.by <= other.by
+    )
+    return None if values is None else limit.n * values
+
+
+def _least(numbers: Iterable[int | None]) -> int | None:
+    return min((n for n in numbers if n is not None), default=None)
