@@ -43,7 +43,8 @@ from dpframe.errors import (
     UnsupportedOperation,
 )
 from dpframe.parse.key_sets import Keys, keys
-from dpframe.plan import NoisyAggregate, Plan, PlanStep
+from dpframe.plan import NoisyAggregate, PlanStep
+from dpframe.report import Plan
 from dpframe.simulate import Simulation
 
 _register()

@@ -57,9 +57,10 @@ from dpframe.parse.groups import MOST_GROUPS, read_groups
 from dpframe.parse.outputs import polars_schema, read_outputs
 from dpframe.parse.parts import read_parts
 from dpframe.parse.reader import read
-from dpframe.plan import Plan, confidence_of
+from dpframe.plan import confidence_of
 from dpframe.progress import Progress, progress
 from dpframe.release import KeyChoice, assemble, check_post, draw, rehearse
+from dpframe.report import Plan
 from dpframe.rows.failures import FAILURES
 
 

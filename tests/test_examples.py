@@ -11,7 +11,7 @@ from types import ModuleType
 import polars as pl
 import pytest
 
-from dpframe.plan import Plan
+from dpframe.report import Plan
 from tests.documentation import ROOT
 
 FOLDER = ROOT / "examples"

@@ -10,7 +10,7 @@ from dpframe.ledger.approvals import Approval, Requirement, valid
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.place import DEFAULT_NAME
 from dpframe.ledger.signatures import KEY_VARIABLE
-from dpframe.plan import Plan
+from dpframe.report import Plan
 
 _MOST = 20
 """Lines of a difference that a message shows."""

@@ -22,7 +22,7 @@ import polars as pl
 
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.frames.public import digest
-from dpframe.plan import Plan
+from dpframe.report import Plan
 from dpframe.rows.failures import FAILURES
 
 _KEY = "dpframe"

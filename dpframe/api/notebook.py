@@ -31,7 +31,7 @@ from dpframe.explain.markup import (
 from dpframe.explain.visible import shortened
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
-from dpframe.plan import Plan
+from dpframe.report import Plan
 
 if TYPE_CHECKING:
     from dpframe.api.session import Session

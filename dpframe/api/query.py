@@ -23,7 +23,7 @@ from dpframe.core.exact import Number, as_given
 from dpframe.errors import InvalidBudget, UnsupportedOperation
 from dpframe.explain import Format
 from dpframe.lower.engines.polars_engine import PolarsMode
-from dpframe.plan import Plan
+from dpframe.report import Plan
 from dpframe.sealed import all_sealed
 from dpframe.simulate import Simulation, simulate
 from dpframe.simulate.runs import MOST_RUNS

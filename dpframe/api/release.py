@@ -12,8 +12,8 @@ import polars as pl
 from dpframe.api.files import destination, write
 from dpframe.api.notebook import release_html
 from dpframe.core.budget import Budget
-from dpframe.plan import Plan
 from dpframe.plots import plot_release
+from dpframe.report import Plan
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -32,8 +32,8 @@ from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import Partition, PartLedger
 from dpframe.ledger.place import DEFAULT_NAME, open_ledger
 from dpframe.ledger.signatures import ApprovalKey
-from dpframe.plan import Plan
 from dpframe.plots import plot_budget
+from dpframe.report import Plan
 from dpframe.sealed import all_sealed
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dpframe.errors import DPFrameError, UnsupportedOperation
-from dpframe.plan import Plan
+from dpframe.report import Plan
 
 
 class BadInput(DPFrameError):

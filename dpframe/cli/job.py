@@ -20,7 +20,7 @@ from dpframe.audit import Audit
 from dpframe.cli.input import BadInput, require_file
 from dpframe.cli.toml_job import read_toml
 from dpframe.errors import DPFrameError, UnsupportedOperation
-from dpframe.plan import Plan
+from dpframe.report import Plan
 from dpframe.rows.failures import FAILURES
 
 _NEEDS = "a job is a Python file that defines `query` and `spend`, such as spend = {'epsilon': 0.5}"

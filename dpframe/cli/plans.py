@@ -21,7 +21,7 @@ from dpframe.ledger.bound import Bound
 from dpframe.ledger.place import DEFAULT_NAME, store_at
 from dpframe.ledger.reviewers import Terms, approve, approver, revoke
 from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey, new_pair
-from dpframe.plan import Plan
+from dpframe.report import Plan
 
 FORMATS = ("text", "markdown", "html", "mermaid")
 _ARGUMENTS = {"plan": "PLAN.json", "by": "--by WHO", "ledger": "--ledger WHERE"}

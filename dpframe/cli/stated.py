@@ -11,7 +11,7 @@ from dpframe.ledger.budgets import open_budget, require_open
 from dpframe.ledger.place import DEFAULT_NAME
 from dpframe.ledger.record import Draft
 from dpframe.ledger.store import Store
-from dpframe.plan import Plan
+from dpframe.report import Plan
 
 _COMPOSITIONS = {ZCDP.measure: "zcdp", GDP.measure: "gdp"}
 """How a budget is composed that is counted in another measure than it was given in."""

@@ -31,8 +31,9 @@ from dpframe.frames.public import digest
 from dpframe.frames.step import Step
 from dpframe.infer import PlannedUse
 from dpframe.mechanisms import Choice
-from dpframe.plan import NoisyAggregate, Plan, PlanOutput, PlanStep
+from dpframe.plan import NoisyAggregate, PlanOutput, PlanStep
 from dpframe.plan.definition import definition, steps_of
+from dpframe.report import Plan
 
 
 def described(

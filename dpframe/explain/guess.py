@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from dpframe.core.exact import as_given, show
 from dpframe.errors import InvalidBounds
 from dpframe.mechanisms import KeyMechanism, ReportMechanism
-
-if TYPE_CHECKING:
-    from dpframe.plan import NoisyAggregate, Plan
+from dpframe.plan import NoisyAggregate, PlanData
 
 _TOO_MUCH = Fraction(1, 10)
 
@@ -35,7 +32,7 @@ def size_of(size: object) -> int:
     )
 
 
-def warnings_at(plan: Plan, size: int) -> Iterator[str]:
+def warnings_at(plan: PlanData, size: int) -> Iterator[str]:
     """What to look at twice if each group, or the whole without groups, has so many individuals."""
     individuals = size * (plan.groups or 1)
     if plan.cost.slack > Fraction(1, individuals):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
+from dpframe.core.budget import Budget
 from dpframe.core.exact import nearest, show
 from dpframe.explain.markup import (
     bar,
@@ -25,10 +25,7 @@ from dpframe.explain.markup import (
 )
 from dpframe.explain.short import error, mechanism, outputs
 from dpframe.explain.story import Item, Section, amounts
-
-if TYPE_CHECKING:
-    from dpframe.core.budget import Budget
-    from dpframe.plan import NoisyAggregate, Plan
+from dpframe.plan import NoisyAggregate, PlanData
 
 _HEADS = ("release", "L0", "L1", "L2", "Linf", "mechanism", "scale", "95% error", "cost", "")
 _OVER = {1: ("sensitivity", 4)}
@@ -36,7 +33,7 @@ _NUMBERS = (1, 2, 3, 4, 6, 7, 8)
 _PEOPLE = {"laplace": "Laplace", "gaussian": "Gaussian"}
 
 
-def html(plan: Plan, sections: tuple[Section, ...]) -> str:
+def html(plan: PlanData, sections: tuple[Section, ...]) -> str:
     """The plan as a fragment of a page, with what to look at twice first.
 
     Parameters
@@ -53,7 +50,7 @@ def html(plan: Plan, sections: tuple[Section, ...]) -> str:
     return fragment(*pieces)
 
 
-def _section(plan: Plan, section: Section) -> str:
+def _section(plan: PlanData, section: Section) -> str:
     match section.title:
         case "releases":
             return _releases(plan, section)
@@ -82,13 +79,13 @@ def _opens(item: Item) -> str:
     return opening(code(item.head), listed(line(detail) for detail in item.details))
 
 
-def _outputs(plan: Plan, section: Section) -> Iterator[str]:
+def _outputs(plan: PlanData, section: Section) -> Iterator[str]:
     for (name, words), item in zip(outputs(plan), section.items, strict=True):
         notes = "".join(f"<br>{quiet(detail)}" for detail in item.details)
         yield row((named(name), code(words) + notes))
 
 
-def _releases(plan: Plan, section: Section) -> str:
+def _releases(plan: PlanData, section: Section) -> str:
     whole = sum((release.cost.main for release in plan.releases), Fraction(0))
     rows = []
     for number, (release, item) in enumerate(zip(plan.releases, section.items, strict=True), 1):
@@ -122,7 +119,7 @@ def _details(item: Item) -> str:
     return opening(line(contents), listed(line(detail) for detail in item.details))
 
 
-def _budget(plan: Plan, section: Section) -> str:
+def _budget(plan: PlanData, section: Section) -> str:
     drawn = ""
     if plan.remaining is not None:
         drawn = _drawn(plan.remaining.main, plan.cost.main, plan.remaining.covers(plan.cost))

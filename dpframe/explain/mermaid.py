@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from dpframe.core.exact import show
 from dpframe.explain.short import error, mechanism, outputs
 from dpframe.explain.story import amounts
 from dpframe.explain.visible import shortened, visible
-
-if TYPE_CHECKING:
-    from dpframe.plan import NoisyAggregate, Plan
+from dpframe.plan import NoisyAggregate, PlanData
 
 _LONGEST = 120
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .,:=+/'()[]_")
 _MARKS = re.compile("([$°ﬂ¶])(?=[$°ß])")
 
 
-def mermaid(plan: Plan) -> str:
+def mermaid(plan: PlanData) -> str:
     """From private rows through releases to outputs; only releases cross the line.
 
     Long operations are shortened: the diagram shows the way, the other formats say everything.
@@ -27,7 +24,7 @@ def mermaid(plan: Plan) -> str:
     return "\n".join(_lines(plan))
 
 
-def _lines(plan: Plan) -> Iterator[str]:
+def _lines(plan: PlanData) -> Iterator[str]:
     yield from ("---", f'title: "{amounts(plan.cost)} in all"', "---", "flowchart TD")
     yield '  subgraph private["private rows, which never come out"]'
     last = "source"

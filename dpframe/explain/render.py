@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from dpframe.errors import UnsupportedOperation
 from dpframe.explain.guess import size_of
@@ -11,14 +11,12 @@ from dpframe.explain.markdown import markdown
 from dpframe.explain.mermaid import mermaid
 from dpframe.explain.story import story
 from dpframe.explain.text import text
-
-if TYPE_CHECKING:
-    from dpframe.plan import Plan
+from dpframe.plan import PlanData
 
 Format: TypeAlias = Literal["text", "markdown", "html", "mermaid"]
 
 
-def render(plan: Plan, format: str, size: int | None = None) -> str:
+def render(plan: PlanData, format: str, size: int | None = None) -> str:
     """The plan in one of the formats.
 
     Parameters

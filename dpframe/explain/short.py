@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from dpframe.explain.guess import about
 from dpframe.mechanisms import KeyMechanism, ReportMechanism
-
-if TYPE_CHECKING:
-    from dpframe.plan import NoisyAggregate, Plan
+from dpframe.plan import NoisyAggregate, PlanData
 
 
-def outputs(plan: Plan) -> tuple[tuple[str, str], ...]:
+def outputs(plan: PlanData) -> tuple[tuple[str, str], ...]:
     """Name and formula of each output."""
     return tuple((output.name, output.words) for output in plan.outputs)
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
+from dpframe.core.budget import Budget
 from dpframe.core.exact import show, sqrt_up
 from dpframe.core.units import Identifier
 from dpframe.explain.guess import about, warnings_at
+from dpframe.ledger.parts import Share
 from dpframe.mechanisms import KeyMechanism, ReportMechanism
-
-if TYPE_CHECKING:
-    from dpframe.core.budget import Budget
-    from dpframe.ledger.parts import Share
-    from dpframe.plan import NoisyAggregate, Plan
+from dpframe.plan import NoisyAggregate, PlanData
 
 _COMPOSED = {
     "numerical": "and their privacy loss distributions together keep this (Zhu, Dong and Wang "
@@ -52,7 +49,7 @@ class Section:
             yield f"{number}. " if self.numbered else "", item
 
 
-def story(plan: Plan, size: int | None = None) -> tuple[Section, ...]:
+def story(plan: PlanData, size: int | None = None) -> tuple[Section, ...]:
     """The sections of a plan, in the order in which a reviewer asks.
 
     With a guess of the individuals in each group, its warnings are among the others.
@@ -79,13 +76,13 @@ def story(plan: Plan, size: int | None = None) -> tuple[Section, ...]:
     return tuple(sections)
 
 
-def _protected(plan: Plan) -> Item:
+def _protected(plan: PlanData) -> Item:
     """Whom the plan protects, in each of its frames."""
     declared = tuple(f"declared by the data owner, not checked: {d}" for d in plan.declared)
     return Item(f"{plan.source}: {plan.unit.words()}", (*plan.others, *declared))
 
 
-def _groups(plan: Plan) -> Item:
+def _groups(plan: PlanData) -> Item:
     assert plan.grouping is not None
     if plan.best_group:
         return Item(plan.grouping, (f"keys: {plan.keys}", "rows with anything else are dropped"))
@@ -107,19 +104,19 @@ def _groups(plan: Plan) -> Item:
     return Item(plan.grouping, (f"keys: {plan.keys}", drops))
 
 
-def _outputs(plan: Plan) -> tuple[Item, ...]:
+def _outputs(plan: PlanData) -> tuple[Item, ...]:
     return tuple(
         Item(f"{output.name} = {output.words}", (output.note,) if output.note else ())
         for output in plan.outputs
     )
 
 
-def _releases(plan: Plan) -> tuple[Item, ...]:
+def _releases(plan: PlanData) -> tuple[Item, ...]:
     whole = sum((r.cost.main for r in plan.releases), Fraction(0))
     return tuple(_release(plan, release, whole) for release in plan.releases)
 
 
-def _release(plan: Plan, release: NoisyAggregate, whole: Fraction) -> Item:
+def _release(plan: PlanData, release: NoisyAggregate, whole: Fraction) -> Item:
     head = f"{release.name} [{release.aggregate}]: {release.contents}"
     if len(release.users) > 1:
         head += f" (shared by {', '.join(release.users)})"
@@ -132,7 +129,7 @@ def _release(plan: Plan, release: NoisyAggregate, whole: Fraction) -> Item:
     return Item(head, tuple(lines))
 
 
-def _sensitivity(plan: Plan, release: NoisyAggregate) -> str:
+def _sensitivity(plan: PlanData, release: NoisyAggregate) -> str:
     """The norms, and why they are what they are."""
     s = release.sensitivity
     total, groups, k = release.spread.tight
@@ -159,7 +156,7 @@ def _sensitivity(plan: Plan, release: NoisyAggregate) -> str:
     return f"sensitivity{of} {norms}: {why}"
 
 
-def _groups_words(plan: Plan, groups: int) -> str:
+def _groups_words(plan: PlanData, groups: int) -> str:
     """In how many groups one individual changes the number of individuals."""
     if isinstance(plan.unit, Identifier):
         return f"{_rows_words(groups, groups, 1, True)}, each moves it by at most 1"
@@ -233,7 +230,7 @@ def _cost(release: NoisyAggregate, whole: Fraction) -> str:
     return f"cost {amounts(release.cost)}, {share:.0%} of the plan"
 
 
-def _budget(plan: Plan) -> tuple[Item, ...]:
+def _budget(plan: PlanData) -> tuple[Item, ...]:
     asked = "" if plan.cost == plan.requested else f", of {amounts(plan.requested)} allowed"
     together: tuple[str, ...] = ()
     if plan.composition != "sum":

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from dpframe.core.budget import GDP, ZCDP, ApproxDP
 from dpframe.core.score_range import ScoreRange
@@ -19,17 +18,15 @@ from dpframe.mechanisms import (
     KeyMechanism,
     SelectionMechanism,
 )
+from dpframe.plan.data import PlanData
 from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.stated_costs import understated
-
-if TYPE_CHECKING:
-    from dpframe.plan.plan import Plan
 
 COMPOSITIONS = ("sum", "numerical", "zcdp")
 SPLITS = ("least error", "equal", "weights")
 
 
-def contradiction(plan: Plan) -> str | None:
+def contradiction(plan: PlanData) -> str | None:
     """The first thing that does not follow from the rest of the plan, if any."""
     try:
         return next(_contradictions(plan), None)
@@ -37,7 +34,7 @@ def contradiction(plan: Plan) -> str | None:
         return "its numbers"
 
 
-def _contradictions(plan: Plan) -> Iterator[str]:
+def _contradictions(plan: PlanData) -> Iterator[str]:
     if plan.composition not in COMPOSITIONS:
         yield "composition"
     if plan.split not in SPLITS:
@@ -63,7 +60,7 @@ def _contradictions(plan: Plan) -> Iterator[str]:
     yield from understated(plan)
 
 
-def _of_groups(plan: Plan) -> Iterator[str]:
+def _of_groups(plan: PlanData) -> Iterator[str]:
     grouped = plan.grouping is not None
     if (plan.keys_digest is not None) != grouped or (plan.grouped_by is not None) != grouped:
         yield "grouping"
@@ -76,7 +73,7 @@ def _of_groups(plan: Plan) -> Iterator[str]:
         yield "best_group"
 
 
-def _of_session(plan: Plan) -> Iterator[str]:
+def _of_session(plan: PlanData) -> Iterator[str]:
     """What is said of the session, which no fingerprint covers."""
     cost, requested, share = plan.cost, plan.requested, plan.share
     apart = isinstance(cost, (ZCDP, GDP)) and isinstance(requested, ApproxDP)

@@ -13,13 +13,11 @@ import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpframe.errors import PlanMismatch, UnsupportedOperation
 from dpframe.plan.codec import Malformed, decode, encode
-
-if TYPE_CHECKING:
-    from dpframe.plan.plan import Plan
+from dpframe.plan.data import PlanData
 
 SCHEMA_VERSION = 1
 _WHERE = "Plan.from_json(...)"
@@ -28,17 +26,17 @@ _OF_SESSION = ("requested", "remaining", "share", "budget")
 _PARTS = {"schema_version", "fingerprint", "digest", "plan", "session"}
 
 
-def fingerprint(plan: Plan) -> str:
+def fingerprint(plan: PlanData) -> str:
     """The digest of all that matters to privacy and all that a reviewer reads of it."""
     return _fingerprint(_contents(plan))
 
 
-def to_json(plan: Plan, indent: int | None) -> str:
+def to_json(plan: PlanData, indent: int | None) -> str:
     """The document of a plan."""
     return _written(document_of(plan), indent)
 
 
-def document_of(plan: Plan) -> dict[str, Any]:
+def document_of(plan: PlanData) -> dict[str, Any]:
     """The document as Python has it."""
     contents = _contents(plan)
     document: dict[str, Any] = {
@@ -144,7 +142,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _contents(plan: Plan) -> dict[str, Any]:
+def _contents(plan: PlanData) -> dict[str, Any]:
     names = (name for name in plan.__dataclass_fields__ if name not in _OF_SESSION)
     return {name: encode(getattr(plan, name)) for name in names}
 

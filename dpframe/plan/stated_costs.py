@@ -11,15 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
-from dpframe.core.budget import GDP, ZCDP
+from dpframe.core.budget import GDP, ZCDP, Budget
 from dpframe.core.exact import float_down, float_up
-
-if TYPE_CHECKING:
-    from dpframe.core.budget import Budget
-    from dpframe.plan.noisy_aggregate import NoisyAggregate
-    from dpframe.plan.plan import Plan
+from dpframe.plan.data import PlanData
+from dpframe.plan.noisy_aggregate import NoisyAggregate
 
 _ROUNDING = Fraction(1, 10**9)
 """What floats may differ by between machines."""
@@ -27,7 +23,7 @@ _MOST_REPEATS = 10**6
 """Of how many uses of a mechanism losses are composed: no plan has as many."""
 
 
-def understated(plan: Plan) -> Iterator[str]:
+def understated(plan: PlanData) -> Iterator[str]:
     """The costs that are below those of the mechanisms, by where they stand in the plan."""
     for i, release in enumerate(plan.releases):
         if not _is_enough(release):
@@ -52,7 +48,7 @@ def _is_enough(release: NoisyAggregate) -> bool:
     return bool(cost.slack) and delta <= cost.slack * (1 + _ROUNDING)
 
 
-def _is_enough_for_all(plan: Plan) -> bool:
+def _is_enough_for_all(plan: PlanData) -> bool:
     """Whether the cost of the plan covers those of its releases, composed as it says."""
     costs = [release.cost for release in plan.releases]
     if plan.composition == "sum":
@@ -69,7 +65,7 @@ def _sums(costs: list[Budget], whole: Budget) -> bool:
     return main <= whole.main and sum((cost.slack for cost in costs), Fraction(0)) <= whole.slack
 
 
-def _composed(plan: Plan) -> float:
+def _composed(plan: PlanData) -> float:
     """The epsilon of all releases together at the plan's delta."""
     from dpframe.accounting.numerical import PrivacyLossAccountant
     from dpframe.accounting.zcdp import epsilon_of_rho

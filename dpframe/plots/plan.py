@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpframe.core.exact import Number, as_given
 from dpframe.errors import InvalidBounds, UnknownColumn, UnsupportedOperation
+from dpframe.plan import PlanData
 from dpframe.plots.style import BAR, MARK, WIDTH, altair, data, finished, only_first, plain, shown
 from dpframe.rows.suggest import did_you_mean
-
-if TYPE_CHECKING:
-    from dpframe.plan import Plan
 
 _MOST = 20
 
 
 def plot_plan(
-    plan: Plan, guess: Mapping[str, float] | None, count: float | None, confidence: Number
+    plan: PlanData, guess: Mapping[str, float] | None, count: float | None, confidence: Number
 ) -> Any:
     """One row per output: a guess of its value, and how far a release may be from it."""
     guesses = _checked(plan, {} if guess is None else guess)
@@ -88,7 +86,7 @@ def _row(name: str, guess: float | None, error: float) -> dict[str, Any]:
     }
 
 
-def _checked(plan: Plan, guess: Mapping[str, float]) -> Mapping[str, float]:
+def _checked(plan: PlanData, guess: Mapping[str, float]) -> Mapping[str, float]:
     names = [output.name for output in plan.outputs]
     for name, value in guess.items():
         if name not in names:
@@ -106,11 +104,11 @@ def _checked(plan: Plan, guess: Mapping[str, float]) -> Mapping[str, float]:
     return guess
 
 
-def _count_among(plan: Plan, guesses: Mapping[str, float]) -> float | None:
+def _count_among(plan: PlanData, guesses: Mapping[str, float]) -> float | None:
     """The guess of a count of rows, which says how many values means have."""
     counts = (r.name for r in plan.releases if r.aggregate == "count")
     return next((guesses[name] for name in counts if name in guesses), None)
 
 
-def _is_selection(plan: Plan, name: str) -> bool:
+def _is_selection(plan: PlanData, name: str) -> bool:
     return any(r.candidates is not None for r in plan.releases if name in r.users)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from dpframe.errors import DPFrameError, UnsupportedOperation
+from dpframe.plan import PlanData
 from dpframe.plots.style import (
     BAR,
     MARK,
@@ -22,9 +23,6 @@ from dpframe.plots.style import (
     panels,
     plain,
 )
-
-if TYPE_CHECKING:
-    from dpframe.plan import Plan
 
 _MOST_OUTPUTS = 12
 _MOST_FACETS = 12
@@ -55,7 +53,7 @@ class _Bars:
     value: str
 
 
-def plot_release(frame: pl.DataFrame, plan: Plan, most: int) -> Any:
+def plot_release(frame: pl.DataFrame, plan: PlanData, most: int) -> Any:
     """One panel per output that is a number or a histogram."""
     bars, notes = [], []
     for name in [output.name for output in plan.outputs[:_MOST_OUTPUTS]]:
@@ -88,13 +86,13 @@ def plot_release(frame: pl.DataFrame, plan: Plan, most: int) -> Any:
     return finished(panels(charts), title, list(dict.fromkeys(notes)))
 
 
-def _no_interval(name: str, plan: Plan) -> str:
+def _no_interval(name: str, plan: PlanData) -> str:
     if any(r.candidates is not None for r in plan.releases if name in r.users):
         return f"{name} is chosen, and has no interval"
     return f"no interval of {name} is known: collect it with interval=0.95"
 
 
-def _bars_of(name: str, frame: pl.DataFrame, plan: Plan) -> _Bars | None:
+def _bars_of(name: str, frame: pl.DataFrame, plan: PlanData) -> _Bars | None:
     outputs = {output.name for output in plan.outputs}
     ends = {f"{output}_{end}" for output in outputs for end in ("low", "high")}
     if len(outputs) == 1 and "count" in frame.columns and _kinds(name, plan) == {"histogram"}:
@@ -119,7 +117,7 @@ def _bars_of(name: str, frame: pl.DataFrame, plan: Plan) -> _Bars | None:
     return _Bars(name, rows, ", ".join(keys), what)
 
 
-def _histogram(name: str, table: pl.DataFrame, keys: list[str], plan: Plan) -> _Bars:
+def _histogram(name: str, table: pl.DataFrame, keys: list[str], plan: PlanData) -> _Bars:
     rows = _with_ends(table, name, "count", plan).select(
         pl.col(name).cast(pl.String).fill_null("other or null").alias("bar"),
         _label(keys),
@@ -135,7 +133,7 @@ def _is_axis(table: pl.DataFrame, column: str) -> bool:
     return column in table.columns and table.schema[column].is_numeric()
 
 
-def _with_ends(frame: pl.DataFrame, name: str, column: str, plan: Plan) -> pl.DataFrame:
+def _with_ends(frame: pl.DataFrame, name: str, column: str, plan: PlanData) -> pl.DataFrame:
     """The ends of intervals: those that were asked for, or what the plan says of one number."""
     if f"{column}_low" in frame.columns and frame.schema[f"{column}_low"].is_numeric():
         low, high = pl.col(f"{column}_low"), pl.col(f"{column}_high")
@@ -154,7 +152,7 @@ def _with_ends(frame: pl.DataFrame, name: str, column: str, plan: Plan) -> pl.Da
     return frame.with_columns((value - error).alias("low"), (value + error).alias("high"))
 
 
-def _kinds(name: str, plan: Plan) -> set[str]:
+def _kinds(name: str, plan: PlanData) -> set[str]:
     return {r.aggregate for r in plan.releases if name in r.users}
 
 

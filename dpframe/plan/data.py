@@ -1,37 +1,28 @@
-"""The plan of a query, for programs and for reviewers. A pure document: it holds no data and does
-not refer to the query that it was made from.
+"""The plan of a query: a pure document, which holds no data and does not refer to the query that it
+was made from.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from dpframe.accounting.events import AnyEvent
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number
 from dpframe.core.units import Unit
 from dpframe.errors import UnknownColumn
-from dpframe.explain import Format, render, visible
 from dpframe.ledger.bound import StatedBudget
 from dpframe.ledger.parts import Share
-from dpframe.plan import document
-from dpframe.plan.codec import hints_of
-from dpframe.plan.consistency import contradiction
 from dpframe.plan.definition import Json
-from dpframe.plan.difference import differences
 from dpframe.plan.error import error_of
 from dpframe.plan.noisy_aggregate import NoisyAggregate, confidence_of
 from dpframe.plan.pieces import PlanOutput, PlanStep
-from dpframe.plots import plot_plan
 from dpframe.rows.suggest import did_you_mean
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
-    """What a query will do, what it costs, and why that is safe. No data was read to make it.
+class PlanData:
+    """What a query will do, what it costs, and why that is safe, as data.
 
     Parameters
     ----------
@@ -106,71 +97,6 @@ class Plan:
     share: Share | None = None
     budget: StatedBudget | None = None
 
-    def explain(self, format: Format = "text", *, size: int | None = None) -> str:
-        """The plan for a reviewer.
-
-        Parameters
-        ----------
-        format
-            ``"text"`` or ``"markdown"``; ``"html"``, a fragment of a page with a style of its own
-            and no scripts; ``"mermaid"``, a flowchart.
-        size
-            A public guess of how many individuals each group has; how many there are, where nothing
-            is grouped. The plan then also warns of noise above a tenth of what so many can change,
-            and of a delta above one over their number. Guess before you look at the data.
-
-        Raises
-        ------
-        UnsupportedOperation
-            For another format.
-        InvalidBounds
-            For a guess that is not a positive whole number.
-        """
-        return render(self, format, size)
-
-    def __repr__(self) -> str:
-        number = "1 release" if len(self.releases) == 1 else f"{len(self.releases)} releases"
-        return f"<Plan for {self.source!r}: {number} for {self.cost.words()}; see .explain()>"
-
-    def _repr_html_(self) -> str:
-        return self.explain("html")
-
-    def plot(
-        self,
-        guess: Mapping[str, float] | None = None,
-        *,
-        count: float | None = None,
-        confidence: Number = 0.95,
-    ) -> Any:
-        """The error that each output will have, as an Altair chart. No data is read: values are
-        what the caller guesses from public knowledge.
-
-        Parameters
-        ----------
-        guess
-            A guess of outputs, such as ``{"n": 1000}``; the error bar lies around it, or around 0.
-        count
-            A public guess of the number of values in a group, on which errors of means and
-            variances depend; if left out, the guess of a count among the outputs.
-        confidence
-            Between 0 and 1.
-
-        Raises
-        ------
-        UnsupportedOperation
-            When Altair is not installed, or no output has an error in its own units.
-        UnknownColumn
-            When a guess names no output.
-        """
-        return plot_plan(self, guess, count, confidence)
-
-    @property
-    def fingerprint(self) -> str:
-        """A digest of everything in the plan that matters to privacy, or that a reviewer reads of
-        it; not of what remains of a budget.
-        """
-        return document.fingerprint(self)
-
     @property
     def events(self) -> tuple[AnyEvent, ...]:
         """What the plan does, for `dpframe.accounting`: one event per release and round.
@@ -180,70 +106,6 @@ class Plan:
         privacy loss.
         """
         return tuple(event for release in self.releases for event in release.events)
-
-    def to_json(self, indent: int | None = 2) -> str:
-        """The plan as a document that a reviewer can keep, sign and compare.
-
-        Exact numbers are text such as ``"1/3"``. It holds what the analyst wrote, constants
-        included, and no private data. Its form is `docs/plan.schema.json`.
-
-        Parameters
-        ----------
-        indent
-            Spaces by which levels are indented; None writes one line.
-        """
-        return document.to_json(self, indent)
-
-    @classmethod
-    def from_json(cls, text: str | bytes | os.PathLike[str]) -> Plan:
-        """The plan that a document holds; it explains itself and counts its cost as before.
-
-        Parameters
-        ----------
-        text
-            The JSON, or the path of a file with it.
-
-        Raises
-        ------
-        UnsupportedOperation
-            When it is not the document of a plan, or one of another version.
-        PlanMismatch
-            When it was edited since it was written, or what follows from the rest does not: a cost
-            below that of the mechanisms, say, which are counted again.
-        """
-        try:
-            return cls._read(text)
-        except RecursionError:  # nothing is nested so deeply
-            raise document.no_plan() from None
-
-    @classmethod
-    def _read(cls, text: object) -> Plan:
-        fields, whole = document.from_json(text, hints_of(Plan))
-        plan = cls(**fields)
-        wrong = contradiction(plan)
-        if wrong is None and document.canonical(document.document_of(plan)) != whole:
-            wrong = "the fingerprint"
-        if wrong is not None:
-            raise document.edited(f"{wrong} does not follow from the rest")
-        return plan
-
-    def diff(self, other: Plan) -> str:
-        """What is different in another plan, in words, a line each; empty where nothing is.
-
-        What remains of budgets is not compared.
-
-        Examples
-        --------
-        >>> import polars as pl, dpframe as dp
-        >>> session = dp.Session(epsilon=1)
-        >>> people = session.protect(pl.DataFrame({"age": [31, 64]}), unit=dp.Rows())
-        >>> query = people.filter(pl.col("age") >= 40).dp_count()
-        >>> print(people.dp_count().plan(epsilon="0.1").diff(query.plan(epsilon="0.5")))
-        filter on `age` added: filter(col("age") >= 40)
-        epsilon of `len` 0.1 -> 0.5
-        epsilon of the plan 0.1 -> 0.5
-        """
-        return "\n".join(visible(line) for line in differences(self, other))
 
     def accuracy(
         self,

@@ -6,30 +6,29 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from difflib import SequenceMatcher
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from dpframe.core.budget import Budget
 from dpframe.core.exact import show
 from dpframe.explain import quoted
+from dpframe.plan.data import PlanData
 from dpframe.plan.definition import Json
+from dpframe.plan.document import fingerprint
+from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.pieces import PlanStep
-
-if TYPE_CHECKING:
-    from dpframe.core.budget import Budget
-    from dpframe.plan.noisy_aggregate import NoisyAggregate
-    from dpframe.plan.plan import Plan
 
 _BEHIND = "in what its words leave out"
 
 
-def differences(before: Plan, after: Plan) -> Iterator[str]:
+def differences(before: PlanData, after: PlanData) -> Iterator[str]:
     """One line for each change from one plan to the other."""
     found = list(_differences(before, after))
     yield from found
-    if not found and before.fingerprint != after.fingerprint:
+    if not found and fingerprint(before) != fingerprint(after):
         yield "the plans differ in what is not told here, such as the reason of a mechanism"
 
 
-def _differences(before: Plan, after: Plan) -> Iterator[str]:
+def _differences(before: PlanData, after: PlanData) -> Iterator[str]:
     yield from _changed("frame", before.source, after.source)
     yield from _changed("protects", before.unit.words(), after.unit.words())
     yield from _items("also protects", before.others, after.others)
@@ -45,7 +44,7 @@ def _differences(before: Plan, after: Plan) -> Iterator[str]:
     yield from _items("look twice:", _untold(before, after), _untold(after, before))
 
 
-def _untold(plan: Plan, other: Plan) -> list[str]:
+def _untold(plan: PlanData, other: PlanData) -> list[str]:
     """The warnings that do not follow from a step that is told to have changed."""
     told = {step.words for step in plan.steps} - {step.words for step in other.steps}
     return [w for w in plan.warnings if not any(words in w for words in told)]
@@ -153,7 +152,7 @@ def _columns(found: Json) -> Iterator[str]:
 # -- groups, outputs, releases --------------------------------------------------------------------
 
 
-def _groups(before: Plan, after: Plan) -> Iterator[str]:
+def _groups(before: PlanData, after: PlanData) -> Iterator[str]:
     if before.grouping is None or after.grouping is None:
         if after.grouping is not None:
             yield f"groups added: {after.grouping}"
@@ -171,11 +170,11 @@ def _groups(before: Plan, after: Plan) -> Iterator[str]:
         yield "the best group is chosen" if after.best_group else "all groups are released"
 
 
-def _keys(plan: Plan) -> str:
+def _keys(plan: PlanData) -> str:
     return "chosen privately" if plan.groups is None else f"{plan.groups} ({plan.keys})"
 
 
-def _outputs(before: Plan, after: Plan) -> Iterator[tuple[str, str]]:
+def _outputs(before: PlanData, after: PlanData) -> Iterator[tuple[str, str]]:
     """The names of outputs with what changed of them."""
     one, other = ({o.name: o for o in plan.outputs} for plan in (before, after))
     for name in one:
@@ -192,7 +191,7 @@ def _outputs(before: Plan, after: Plan) -> Iterator[tuple[str, str]]:
             yield name, f"output {quoted(name)} changed {_BEHIND}: {output.words}"
 
 
-def _releases(before: Plan, after: Plan, told: Collection[str]) -> Iterator[str]:
+def _releases(before: PlanData, after: PlanData, told: Collection[str]) -> Iterator[str]:
     """Costs by output; sensitivities and mechanisms by release. Of outputs that were told of, what
     follows from that is left out.
     """
@@ -212,7 +211,7 @@ def _releases(before: Plan, after: Plan, told: Collection[str]) -> Iterator[str]
             yield f"{_named(release)} is no longer released: {release.contents}"
 
 
-def _numbered(plan: Plan) -> dict[tuple[str, str, int], NoisyAggregate]:
+def _numbered(plan: PlanData) -> dict[tuple[str, str, int], NoisyAggregate]:
     """Releases by name, and by number among those of one name: a quantile has one for each q."""
     seen: Counter[tuple[str, str]] = Counter()
     found = {}
@@ -223,7 +222,7 @@ def _numbered(plan: Plan) -> dict[tuple[str, str, int], NoisyAggregate]:
     return found
 
 
-def _costs(plan: Plan) -> dict[str, Budget]:
+def _costs(plan: PlanData) -> dict[str, Budget]:
     found: dict[str, Any] = {}
     for release in plan.releases:
         old = found.get(release.name)

@@ -1,0 +1,201 @@
+"""The plan of a query, for programs and for reviewers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dpframe.core.exact import Number
+from dpframe.explain import Format, render, visible
+from dpframe.plan import PlanData, document
+from dpframe.plan.codec import hints_of
+from dpframe.plan.consistency import contradiction
+from dpframe.plots import plot_plan
+from dpframe.report.difference import differences
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan(PlanData):
+    """What a query will do, what it costs, and why that is safe. No data was read to make it.
+
+    Parameters
+    ----------
+    source
+        The name of the protected frame.
+    unit
+        Who is protected.
+    steps
+        The frame operations, in order.
+    grouping
+        The group-by and where its keys come from, or None.
+    groups, keys
+        How many keys there are, and the first ones; None without a group-by, and where the groups
+        that appear are chosen privately.
+    keys_digest
+        Of all keys, whatever the form they were given in.
+    grouped_by
+        The grouping expressions in full.
+    best_group
+        Whether the best of the groups is chosen, and nothing released of the others.
+    releases
+        One entry for each noisy vector or private selection.
+    outputs
+        What the result holds, and how it comes from the releases.
+    others
+        Whom the other frames protect that this one is brought together with.
+    declared
+        What the data owner declared of the columns that the query uses.
+    cost
+        What the plan charges: in the measure of `requested`, or as rho in a session that adds up
+        rho.
+    composition
+        How the costs of the releases make that: ``"sum"``; ``"numerical"`` where they are amounts
+        of rho and the privacy loss distributions together keep it; ``"zcdp"`` where the sum of
+        these amounts implies it.
+    split
+        How the cost is divided among the releases: ``"least error"`` for the least sum of the
+        outputs' squared relative errors, ``"equal"`` or ``"weights"`` by outputs.
+    requested
+        What was asked for; the cost is never more.
+    remaining
+        The session's budget before the plan, or None for a query without a session.
+    warnings
+        What a reviewer should look at twice.
+    share
+        Of a plan on one of several disjoint parts: what the session of the whole frame would be
+        charged when the plan was made. `cost` and `remaining` are the part's.
+    budget
+        The budget that the plan is to be charged to, as it was when the plan was made; None for a
+        query without a session.
+    """
+
+    def explain(self, format: Format = "text", *, size: int | None = None) -> str:
+        """The plan for a reviewer.
+
+        Parameters
+        ----------
+        format
+            ``"text"`` or ``"markdown"``; ``"html"``, a fragment of a page with a style of its own
+            and no scripts; ``"mermaid"``, a flowchart.
+        size
+            A public guess of how many individuals each group has; how many there are, where nothing
+            is grouped. The plan then also warns of noise above a tenth of what so many can change,
+            and of a delta above one over their number. Guess before you look at the data.
+
+        Raises
+        ------
+        UnsupportedOperation
+            For another format.
+        InvalidBounds
+            For a guess that is not a positive whole number.
+        """
+        return render(self, format, size)
+
+    def __repr__(self) -> str:
+        number = "1 release" if len(self.releases) == 1 else f"{len(self.releases)} releases"
+        return f"<Plan for {self.source!r}: {number} for {self.cost.words()}; see .explain()>"
+
+    def _repr_html_(self) -> str:
+        return self.explain("html")
+
+    def plot(
+        self,
+        guess: Mapping[str, float] | None = None,
+        *,
+        count: float | None = None,
+        confidence: Number = 0.95,
+    ) -> Any:
+        """The error that each output will have, as an Altair chart. No data is read: values are
+        what the caller guesses from public knowledge.
+
+        Parameters
+        ----------
+        guess
+            A guess of outputs, such as ``{"n": 1000}``; the error bar lies around it, or around 0.
+        count
+            A public guess of the number of values in a group, on which errors of means and
+            variances depend; if left out, the guess of a count among the outputs.
+        confidence
+            Between 0 and 1.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When Altair is not installed, or no output has an error in its own units.
+        UnknownColumn
+            When a guess names no output.
+        """
+        return plot_plan(self, guess, count, confidence)
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of everything in the plan that matters to privacy, or that a reviewer reads of
+        it; not of what remains of a budget.
+        """
+        return document.fingerprint(self)
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """The plan as a document that a reviewer can keep, sign and compare.
+
+        Exact numbers are text such as ``"1/3"``. It holds what the analyst wrote, constants
+        included, and no private data. Its form is `docs/plan.schema.json`.
+
+        Parameters
+        ----------
+        indent
+            Spaces by which levels are indented; None writes one line.
+        """
+        return document.to_json(self, indent)
+
+    @classmethod
+    def from_json(cls, text: str | bytes | os.PathLike[str]) -> Plan:
+        """The plan that a document holds; it explains itself and counts its cost as before.
+
+        Parameters
+        ----------
+        text
+            The JSON, or the path of a file with it.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When it is not the document of a plan, or one of another version.
+        PlanMismatch
+            When it was edited since it was written, or what follows from the rest does not: a cost
+            below that of the mechanisms, say, which are counted again.
+        """
+        try:
+            return cls._read(text)
+        except RecursionError:  # nothing is nested so deeply
+            raise document.no_plan() from None
+
+    @classmethod
+    def _read(cls, text: object) -> Plan:
+        fields, whole = document.from_json(text, hints_of(PlanData))
+        plan = cls(**fields)
+        wrong = contradiction(plan)
+        if wrong is None and document.canonical(document.document_of(plan)) != whole:
+            wrong = "the fingerprint"
+        if wrong is not None:
+            raise document.edited(f"{wrong} does not follow from the rest")
+        return plan
+
+    def diff(self, other: Plan) -> str:
+        """What is different in another plan, in words, a line each; empty where nothing is.
+
+        What remains of budgets is not compared.
+
+        Examples
+        --------
+        >>> import polars as pl, dpframe as dp
+        >>> session = dp.Session(epsilon=1)
+        >>> people = session.protect(pl.DataFrame({"age": [31, 64]}), unit=dp.Rows())
+        >>> query = people.filter(pl.col("age") >= 40).dp_count()
+        >>> print(people.dp_count().plan(epsilon="0.1").diff(query.plan(epsilon="0.5")))
+        filter on `age` added: filter(col("age") >= 40)
+        epsilon of `len` 0.1 -> 0.5
+        epsilon of the plan 0.1 -> 0.5
+        """
+        return "\n".join(visible(line) for line in differences(self, other))
