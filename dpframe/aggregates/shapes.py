@@ -163,7 +163,8 @@ class Counts(_Table):
     """A count for each category or bin; lists are of structs."""
 
     def names(self, output: str) -> list[str]:
-        return [*self.beside.columns, "count"]
+        edges = ("lower", "upper") if self.beside.width > 1 else ()
+        return [output, *edges, "count"]
 
     def _items(self, column: Column, groups: Groups | None) -> pl.Series:
         return self._tiled(groups).with_columns(column.values.alias("count")).to_struct()

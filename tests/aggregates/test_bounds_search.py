@@ -11,7 +11,6 @@ import pytest
 
 import dpframe as dp
 from dpframe.aggregates.cells import BinCells
-from dpframe.aggregates.registry import BY_KIND
 
 
 def found(values: Any, epsilon: float = 0.2, **unit: Any) -> Any:
@@ -42,8 +41,8 @@ def test_they_hold_what_is_there(values: list[Any], expected: list[float]) -> No
 def test_edges_are_powers_of_two_in_their_order(dtype: Any) -> None:
     frame = dp.Session(epsilon=1).protect(pl.LazyFrame(schema={"x": dtype}), dp.Rows())
     query = frame.dp_bounds("x")._query
-    (request,) = query.outputs[0].requests.values()
-    (use,) = BY_KIND["bounds"].uses(request, query.scope)
+    assert query.outputs[0].only is not None
+    (use,) = query.outputs[0].only.uses
     cells = use.part.tables[0].cells
     assert isinstance(cells, BinCells)
     above = [edge for edge in cells.edges if edge > 0]
