@@ -21,7 +21,7 @@ from dpframe.mechanisms.rounding import (
     positive_budget,
     positive_sensitivity,
 )
-from dpframe.mechanisms.scaled_selection import ScaledSelection
+from dpframe.mechanisms.scaled_selection import ScaledSelection, required_ranges
 from dpframe.mechanisms.tasks import SelectionTask
 from dpframe.samplers import (
     OS,
@@ -97,13 +97,13 @@ class Exponential(ScaledSelection):
 
     def rho_cost(self, exposure: Exposure) -> Fraction:
         """By the sum of squared ranges, in each round."""
-        return exposure.repeats * self.rho(exposure.range_l2_squared)
+        return exposure.repeats * self.rho(required_ranges(exposure).range_l2_squared)
 
     def mu_squared_cost(self, exposure: Exposure) -> Fraction:
         """Of each range by itself, in each round."""
         from dpframe.accounting.trade_offs import bounded_range_mu_squared  # few sessions need it
 
-        each = (bounded_range_mu_squared(self.epsilon(r)) for r in exposure.ranges)
+        each = (bounded_range_mu_squared(self.epsilon(r)) for r in required_ranges(exposure).ranges)
         return exposure.repeats * sum(each, Fraction(0))
 
     def events(self, exposure: Exposure) -> tuple[AnyEvent, ...]:
@@ -111,7 +111,8 @@ class Exponential(ScaledSelection):
         from dpframe.accounting.events import ExponentialEvent, SharedExponentialEvent
 
         kind = SharedExponentialEvent if exposure.shared else ExponentialEvent
-        return tuple(kind(self.epsilon(r)) for r in exposure.ranges) * exposure.repeats
+        ranges = required_ranges(exposure).ranges
+        return tuple(kind(self.epsilon(r)) for r in ranges) * exposure.repeats
 
     def accuracy(self, confidence: float | Fraction, candidates: int) -> float:
         """With this confidence the chosen score is within so much of the best one; rounded up.

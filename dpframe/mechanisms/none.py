@@ -49,18 +49,22 @@ class NoNoise(AdditiveMechanism):
 
     def epsilon_cost(self, exposure: Exposure) -> Fraction:
         """0."""
+        _require_public(exposure)
         return Fraction(0)
 
     def rho_cost(self, exposure: Exposure) -> Fraction:
         """0."""
+        _require_public(exposure)
         return Fraction(0)
 
     def mu_squared_cost(self, exposure: Exposure) -> Fraction:
         """0."""
+        _require_public(exposure)
         return Fraction(0)
 
     def events(self, exposure: Exposure) -> tuple[AnyEvent, ...]:
         """None at all."""
+        _require_public(exposure)
         return ()
 
     def log_noise(self, candidates: int) -> float:
@@ -82,3 +86,9 @@ class NoNoise(AdditiveMechanism):
     def draw(self, n: int, source: BitSource | None = None) -> NDArray[np.int64]:
         """`n` zeros."""
         return np.zeros(n, np.int64)
+
+
+def _require_public(exposure: Exposure) -> None:
+    """Refuse to say a cost of what individuals can change: there is none that is enough."""
+    if not exposure.sensitivity.is_zero:
+        raise ValueError("a number that individuals can change is not released without noise")

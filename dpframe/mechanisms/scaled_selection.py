@@ -25,7 +25,7 @@ from dpframe.samplers.selection import MAX_SELECTION_SCALE, MIN_SELECTION_SCALE
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
 
-__all__ = ["ScaledSelection"]
+__all__ = ["ScaledSelection", "required_ranges"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +99,17 @@ class ScaledSelection(SelectionMechanism):
 
     def epsilon_cost(self, exposure: Exposure) -> Fraction:
         """By the sum of ranges over groups, in each round."""
-        return exposure.repeats * self.epsilon(exposure.range_l1)
+        return exposure.repeats * self.epsilon(required_ranges(exposure).range_l1)
 
     def rho_cost(self, exposure: Exposure) -> Fraction:
         """That of a purely private mechanism, epsilon**2 / 2, in each round."""
-        return exposure.repeats * self.epsilon(exposure.range_l1) ** 2 / 2
+        return exposure.repeats * self.epsilon(required_ranges(exposure).range_l1) ** 2 / 2
 
     def mu_squared_cost(self, exposure: Exposure) -> Fraction:
         """That of a purely private mechanism, in each round."""
         from dpframe.accounting.trade_offs import pure_mu_squared  # few sessions need it
 
-        whole = sum(exposure.ranges, Fraction(0))
+        whole = sum(required_ranges(exposure).ranges, Fraction(0))
         return exposure.repeats * pure_mu_squared(self.epsilon(whole))
 
     def events(self, exposure: Exposure) -> tuple[AnyEvent, ...]:
@@ -118,7 +118,7 @@ class ScaledSelection(SelectionMechanism):
         """
         from dpframe.accounting.events import PermuteAndFlipEvent
 
-        whole = sum(exposure.ranges, Fraction(0))
+        whole = sum(required_ranges(exposure).ranges, Fraction(0))
         return (PermuteAndFlipEvent(self.epsilon(whole)),) * exposure.repeats
 
     def log_noise(self, candidates: int) -> float:
@@ -134,3 +134,10 @@ class ScaledSelection(SelectionMechanism):
 @lru_cache(maxsize=1024)
 def _scales_below(law: ScaledSelection, candidates: int) -> float:
     return math.log(law.accuracy(Fraction(95, 100), candidates))
+
+
+def required_ranges(exposure: Exposure) -> Exposure:
+    """What says how far scores move apart: without that a choice would seem to cost nothing."""
+    if not exposure.ranges:
+        raise ValueError("the range of score changes is not known")
+    return exposure

@@ -15,6 +15,7 @@ from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.core.spread import Spread
 from dpframe.errors import DPFrameError
 from dpframe.mechanisms import (
+    AdditiveMechanism,
     KeyMechanism,
     SelectionMechanism,
 )
@@ -114,7 +115,8 @@ def _of_release(release: NoisyAggregate) -> Iterator[str]:
     if release.entries < 0 or release.bias < 0:
         yield "entries"
     rows, groups, _ = spread.tight
-    if release.repeats < law.least_repeats(rows, groups):
+    once = isinstance(law, AdditiveMechanism)  # its cost is that of one vector
+    if release.repeats < law.least_repeats(rows, groups) or (once and release.repeats != 1):
         yield "repeats"
 
 

@@ -85,6 +85,29 @@ def test_an_output_of_nothing_is_refused(name: str) -> None:
         dp.Plan.from_json(json.dumps(with_digest(with_fingerprint(made))))
 
 
+@pytest.mark.parametrize("name", ["grouped", "zcdp_session", "found_groups", "arithmetic"])
+def test_nothing_that_individuals_change_is_said_to_be_exact(name: str) -> None:
+    seen = 0
+    for i, release in enumerate(json.loads(plan_of(name).to_json())["plan"]["releases"]):
+        if release["law"]["kind"] not in ("DiscreteLaplace", "DiscreteGaussian"):
+            continue
+        found = json.loads(plan_of(name).to_json())
+        exact = {"law": {"kind": "NoNoise"}, "mechanism": "none", "scale": 0.0}
+        found["plan"]["releases"][i] |= exact
+        with pytest.raises(dp.PlanMismatch, match="does not follow"):
+            dp.Plan.from_json(json.dumps(with_digest(with_fingerprint(found))))
+        seen += 1
+    assert seen
+
+
+def test_noise_is_added_once() -> None:
+    """Its cost is that of one vector, however often it is said to be met."""
+    found = json.loads(plan_of("grouped").to_json())
+    found = with_value(found, ("plan", "releases", 0, "repeats"), 2)
+    with pytest.raises(dp.PlanMismatch, match="repeats"):
+        dp.Plan.from_json(json.dumps(with_digest(with_fingerprint(found))))
+
+
 @pytest.mark.parametrize("name", ["grouped", "found_groups", "responses", "noisy_max"])
 def test_a_contribution_of_nothing_is_refused_or_shown(name: str) -> None:
     """Spreads of zero rows, which other numbers are divided by."""
