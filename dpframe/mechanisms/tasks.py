@@ -11,8 +11,19 @@ from dpframe.mechanisms.exposure import Exposure
 __all__ = ["AdditiveTask", "KeyTask", "MechanismTask", "ResponseTask", "SelectionTask"]
 
 
+class _Task:
+    """What tasks have in common."""
+
+    __slots__ = ()
+
+    @property
+    def alternatives(self) -> int:
+        """Among how many outcomes is chosen; 1 where nothing is."""
+        return 1
+
+
 @dataclass(frozen=True, slots=True)
-class AdditiveTask:
+class AdditiveTask(_Task):
     """Numbers to which noise is added.
 
     Parameters
@@ -34,14 +45,9 @@ class AdditiveTask:
         """What one individual can do to it."""
         return Exposure(self.sensitivity)
 
-    @property
-    def alternatives(self) -> int:
-        """Among how many outcomes it chooses: it does not."""
-        return 1
-
 
 @dataclass(frozen=True, slots=True)
-class SelectionTask:
+class SelectionTask(_Task):
     """Private choices among candidates.
 
     Parameters
@@ -83,12 +89,12 @@ class SelectionTask:
 
     @property
     def alternatives(self) -> int:
-        """Among how many outcomes it chooses."""
+        """How many candidates there are."""
         return self.candidates
 
 
 @dataclass(frozen=True, slots=True)
-class ResponseTask:
+class ResponseTask(_Task):
     """Rows that report on their own.
 
     Parameters
@@ -113,14 +119,9 @@ class ResponseTask:
         """What one individual can do to it."""
         return Exposure(self.sensitivity, self.rows)
 
-    @property
-    def alternatives(self) -> int:
-        """Among how many outcomes it chooses: it does not."""
-        return 1
-
 
 @dataclass(frozen=True, slots=True)
-class KeyTask:
+class KeyTask(_Task):
     """A choice of groups.
 
     Parameters
@@ -141,11 +142,6 @@ class KeyTask:
     def exposure(self) -> Exposure:
         """What one individual can do to it."""
         return Exposure(self.sensitivity, self.groups)
-
-    @property
-    def alternatives(self) -> int:
-        """Among how many outcomes it chooses: it does not."""
-        return 1
 
 
 MechanismTask = AdditiveTask | SelectionTask | ResponseTask | KeyTask

@@ -22,58 +22,7 @@ from dpframe.rows.suggest import did_you_mean
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanData:
-    """What a query will do, what it costs, and why that is safe, as data.
-
-    Parameters
-    ----------
-    source
-        The name of the protected frame.
-    unit
-        Who is protected.
-    steps
-        The frame operations, in order.
-    grouping
-        The group-by and where its keys come from, or None.
-    groups, keys
-        How many keys there are, and the first ones; None without a group-by, and where the groups
-        that appear are chosen privately.
-    keys_digest
-        Of all keys, whatever the form they were given in.
-    grouped_by
-        The grouping expressions in full.
-    best_group
-        Whether the best of the groups is chosen, and nothing released of the others.
-    releases
-        One entry for each noisy vector or private selection.
-    outputs
-        What the result holds, and how it comes from the releases.
-    others
-        Whom the other frames protect that this one is brought together with.
-    declared
-        What the data owner declared of the columns that the query uses.
-    cost
-        What the plan charges: in the measure of `requested`, or as rho in a session that adds up
-        rho.
-    composition
-        How the costs of the releases make that: ``"sum"``; ``"numerical"`` where they are amounts
-        of rho and the privacy loss distributions together keep it; ``"zcdp"`` where the sum of
-        these amounts implies it.
-    split
-        How the cost is divided among the releases: ``"least error"`` for the least sum of the
-        outputs' squared relative errors, ``"equal"`` or ``"weights"`` by outputs.
-    requested
-        What was asked for; the cost is never more.
-    remaining
-        The session's budget before the plan, or None for a query without a session.
-    warnings
-        What a reviewer should look at twice.
-    share
-        Of a plan on one of several disjoint parts: what the session of the whole frame would be
-        charged when the plan was made. `cost` and `remaining` are the part's.
-    budget
-        The budget that the plan is to be charged to, as it was when the plan was made; None for a
-        query without a session.
-    """
+    """The fields of a plan, and what follows from them; `dpframe.report.Plan` says what each is."""
 
     source: str
     unit: Unit
