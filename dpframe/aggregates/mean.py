@@ -41,7 +41,7 @@ class _Centred(BoundAggregate):
     value, bounds, grid
         The values as numbers, what they are clamped to, and the grid of their distances from the
         middle of the bounds.
-    is_of_totals
+    of_totals
         Whether values are totals of individuals.
     """
 
