@@ -17,7 +17,7 @@ import pytest
 import dpframe as dp
 from dpframe.cli.input import BadInput, NotWritten
 
-_OPTIONAL = ("dpframe.ledger.postgres", "dpframe.lower.engines", "dpframe.plots")
+_OPTIONAL = ("dpframe.ledger.postgres", "dpframe.lower.engines", "dpframe.report.plots")
 
 
 def _subclasses(kind: type[dp.DPFrameError]) -> list[type[dp.DPFrameError]]:

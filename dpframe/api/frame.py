@@ -14,14 +14,12 @@ from dpframe.api.expressions import DPExpr
 from dpframe.api.functions import count
 from dpframe.api.group_by import PrivateGroupBy, asked_of
 from dpframe.api.joins import private_join, public_join
-from dpframe.api.notebook import frame_html
 from dpframe.api.opaque import FRAME_HINTS, RAW, Opaque
 from dpframe.api.query import PrivateQuery
 from dpframe.api.shortcuts import Shortcuts
 from dpframe.api.source import Source, Sources
 from dpframe.core.dtypes import DType
 from dpframe.core.tree import Column, Literal, Named, call
-from dpframe.describe import frame_words
 from dpframe.errors import DPFrameError, MissingKeys, UnknownColumn, UnsupportedOperation
 from dpframe.frames.binary import Binary, Concat, chain_of
 from dpframe.frames.explode import Explode
@@ -32,6 +30,8 @@ from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
 from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
+from dpframe.report.columns import frame_words
+from dpframe.report.notebook import frame_html
 from dpframe.rows.polars_dtypes import from_polars
 from dpframe.rows.suggest import did_you_mean
 from dpframe.sealed import all_sealed

@@ -11,13 +11,13 @@ from dpframe import pipeline
 from dpframe.api.arguments import flat
 from dpframe.api.expressions import DPExpr, output_of
 from dpframe.api.functions import argmax
-from dpframe.api.notebook import groups_html
 from dpframe.api.opaque import GROUP_HINTS, Opaque
 from dpframe.api.query import PrivateQuery
 from dpframe.api.shortcuts import Shortcuts
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.frames.groups import Groups
 from dpframe.parse.size import shown
+from dpframe.report.notebook import groups_html
 from dpframe.sealed import all_sealed
 
 if TYPE_CHECKING:

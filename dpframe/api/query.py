@@ -9,7 +9,6 @@ import polars as pl
 
 from dpframe import pipeline
 from dpframe.aggregates.query import Query
-from dpframe.api.notebook import query_html
 from dpframe.api.opaque import Opaque
 from dpframe.api.public import stand_ins
 from dpframe.api.release import Release
@@ -21,9 +20,9 @@ from dpframe.choose import Split
 from dpframe.core.budget import ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.exact import Number, as_given
 from dpframe.errors import InvalidBudget, UnsupportedOperation
-from dpframe.explain import Format
 from dpframe.lower.engines.polars_engine import PolarsMode
-from dpframe.report import Plan
+from dpframe.report import Format, Plan
+from dpframe.report.notebook import query_html
 from dpframe.sealed import all_sealed
 from dpframe.simulate import Simulation, simulate
 from dpframe.simulate.runs import MOST_RUNS

@@ -10,10 +10,10 @@ from typing import Any
 import polars as pl
 
 from dpframe.api.files import destination, write
-from dpframe.api.notebook import release_html
 from dpframe.core.budget import Budget
-from dpframe.plots import plot_release
 from dpframe.report import Plan
+from dpframe.report.notebook import release_html
+from dpframe.report.plots import plot_release
 
 
 @dataclass(frozen=True, slots=True, eq=False)

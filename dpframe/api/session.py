@@ -13,7 +13,6 @@ from dpframe.api.approval import require_approved
 from dpframe.api.declared import declared
 from dpframe.api.frame import PrivateFrame, divided
 from dpframe.api.history import history_of
-from dpframe.api.notebook import session_html
 from dpframe.api.query import PrivateQuery, parts, prepare
 from dpframe.api.release import Release
 from dpframe.api.source import protected_source
@@ -32,8 +31,9 @@ from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import Partition, PartLedger
 from dpframe.ledger.place import DEFAULT_NAME, open_ledger
 from dpframe.ledger.signatures import ApprovalKey
-from dpframe.plots import plot_budget
 from dpframe.report import Plan
+from dpframe.report.notebook import session_html
+from dpframe.report.plots import plot_budget
 from dpframe.sealed import all_sealed
 
 

@@ -20,9 +20,9 @@ from dpframe.audit.outcomes import outcomes, runs_at_once
 from dpframe.core.budget import GDP, ZCDP, Budget
 from dpframe.core.exact import Number, as_given, exact, float_up, nearest
 from dpframe.errors import UnsupportedOperation
-from dpframe.plots import plot_audit
 from dpframe.progress import progress
 from dpframe.report import Plan
+from dpframe.report.plots import plot_audit
 
 FEWEST_RUNS, MOST_RUNS = 100, 1_000_000
 _PILOTS = {True: (24, 1_000), False: (8, 200)}

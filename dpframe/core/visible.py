@@ -9,3 +9,14 @@ def visible(text: str) -> str:
     such as ``\\\\n`` or ``\\\\u202e``.
     """
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def quoted(name: str) -> str:
+    """A name between back quotes, which end where it does."""
+    escaped = name.replace("\\", "\\\\").replace("`", "\\`")
+    return f"`{escaped}`"
+
+
+def shortened(text: str, length: int) -> str:
+    """The first characters of a long text, with dots where something was left out."""
+    return text if len(text) <= length else text[: length - 3] + "..."

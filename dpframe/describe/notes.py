@@ -1,13 +1,10 @@
-"""What a plan says about itself: what is known of columns, how results come about, what to look at
-twice.
+"""What a plan says about itself: what limits decide, what was declared, how results come about,
+what to look at twice.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
 from fractions import Fraction
 
 from dpframe.aggregates.bound import Clamp
@@ -15,11 +12,9 @@ from dpframe.aggregates.error_rules import ErrorRule, NoErrorBound
 from dpframe.aggregates.query import Output, Query
 from dpframe.aggregates.request import Request
 from dpframe.core.budget import Budget
-from dpframe.core.domain import Columns, Domain, Scalar, domain_of_dtype
-from dpframe.core.dtypes import DType
+from dpframe.core.domain import Columns, Domain, domain_of_dtype
 from dpframe.core.exact import show
-from dpframe.core.interval import EVERYTHING
-from dpframe.core.tree import Literal, Tree, column_names
+from dpframe.core.tree import Tree, column_names
 from dpframe.core.units import Rows
 from dpframe.frames.binary import Binary, frames_of
 from dpframe.frames.contributions import decided_by
@@ -29,13 +24,10 @@ from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.per_individual import PerIndividual
 from dpframe.mechanisms import KeyMechanism
 from dpframe.plan import NoisyAggregate
-from dpframe.plan.definition import definition
+from dpframe.report.columns import domain_words, limits_words
 from dpframe.rows.fold import domain, words
-from dpframe.rows.literal import literal_words
 
-_FEW = 6
 _IDLE = "decides nothing here: what holds without it is as tight"
-_EPOCH = datetime(1970, 1, 1)
 
 
 def learned_words(before: FrameFacts, after: FrameFacts) -> tuple[str, ...]:
@@ -85,7 +77,7 @@ def declared_words(query: Query) -> tuple[str, ...]:
 def _declared(source: FrameFacts) -> Iterator[tuple[str, str]]:
     for name, found in source.columns.items():
         if found != _undeclared(found, name == source.identifier):
-            yield name, _limits_words(found, declared=True)
+            yield name, limits_words(found, declared=True)
 
 
 def _undeclared(found: Domain, is_identifier: bool) -> Domain:
@@ -109,68 +101,6 @@ def _request_trees(request: Request) -> Iterator[Tree]:
         yield from _request_trees(request.score)
     elif request.score is not None:
         yield request.score
-
-
-def domain_words(domain: Domain) -> str:
-    """The facts about a column on one line."""
-    limits = _limits_words(domain)
-    return f"{domain.dtype}, {limits}" if limits else str(domain.dtype)
-
-
-def _limits_words(domain: Domain, *, declared: bool = False) -> str:
-    parts = []
-    interval, dtype = domain.interval, domain.dtype
-    if interval != EVERYTHING and dtype.is_ordered and not dtype.is_boolean:
-        parts.append(_interval_words(interval.lo, interval.hi, dtype))
-    listed = domain.categories
-    if listed is not None and not dtype.is_boolean and not (declared and dtype.name == "Enum"):
-        shown = ", ".join(literal_words(Literal(c, dtype)) for c in listed[:_FEW])
-        parts.append(f"one of {shown}{_others(listed, in_full=declared)}")
-    if not domain.nullable:
-        parts.append("not null")
-    if dtype.is_float and not domain.nan:
-        parts.append("not NaN")
-    return ", ".join(parts)
-
-
-def _others(listed: Sequence[Scalar], *, in_full: bool) -> str:
-    """How many categories are not shown; in full, which ones, as far as fingerprints need it."""
-    if len(listed) <= _FEW:
-        return ""
-    more = f" and {len(listed) - _FEW} more"
-    if not in_full:  # it follows from what was declared, and from the steps
-        return more
-    text = json.dumps(definition(listed), ensure_ascii=True)
-    return f"{more} (all of SHA-256 {hashlib.sha256(text.encode()).hexdigest()})"
-
-
-def _interval_words(lo: Fraction | None, hi: Fraction | None, dtype: DType) -> str:
-    if lo is None or hi is None:
-        end, side = (hi, "at most") if lo is None else (lo, "at least")
-        return "any value" if end is None else f"{side} {_end_words(end, dtype)}"
-    return f"in [{_end_words(lo, dtype)}, {_end_words(hi, dtype)}]"
-
-
-def _end_words(end: Fraction, dtype: DType) -> str:
-    """An end of an interval as people write values of the type."""
-    try:
-        match dtype.name:
-            case "Date":
-                return (_EPOCH + timedelta(days=int(end))).date().isoformat()
-            case "Datetime":
-                zone = "Z" if dtype.zone else ""
-                return f"{_EPOCH + _span(end, dtype)}{zone}"
-            case "Duration":
-                return str(_span(end, dtype))
-            case "Time":
-                return str((_EPOCH + timedelta(microseconds=int(end / 1000))).time())
-    except (OverflowError, ValueError):
-        return f"{show(end)} units"
-    return show(end)
-
-
-def _span(end: Fraction, dtype: DType) -> timedelta:
-    return timedelta(microseconds=int(end * 10**6 / dtype.units_per_second))
 
 
 def notes_for(query: Query, releases: Sequence[NoisyAggregate]) -> tuple[str, ...]:

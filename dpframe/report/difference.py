@@ -10,7 +10,7 @@ from typing import Any
 
 from dpframe.core.budget import Budget
 from dpframe.core.exact import show
-from dpframe.explain import quoted
+from dpframe.core.visible import quoted
 from dpframe.plan.data import PlanData
 from dpframe.plan.definition import Json
 from dpframe.plan.document import fingerprint

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpframe.core.exact import Number
-from dpframe.explain import Format, render, visible
+from dpframe.core.visible import visible
 from dpframe.plan import PlanData, document
 from dpframe.plan.codec import hints_of
 from dpframe.plan.consistency import contradiction
-from dpframe.plots import plot_plan
 from dpframe.report.difference import differences
+from dpframe.report.plots import plot_plan
+from dpframe.report.render import Format, render
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.plots import plot_simulation
 from dpframe.report import Plan
+from dpframe.report.plots import plot_simulation
 from dpframe.simulate.entries import Entries
 
 _RESULTS = (

@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from tests.explain.test_html import HOSTILE
 from tests.golden.queries import SECRET, unreadable
 from tests.html_reader import Reader
+from tests.report.test_html import HOSTILE
 
 DATA = pl.DataFrame(
     {

@@ -13,7 +13,7 @@ import pytest
 import dpframe as dp
 from dpframe.api.files import require_result
 from dpframe.cli.main import main
-from dpframe.explain.render import Format
+from dpframe.report.render import Format
 from tests.plan.documents import plan_of
 from tests.plan.edits import paths, with_digest, with_fingerprint, with_value
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from dpframe.errors import UnsupportedOperation
-from dpframe.explain.guess import size_of
-from dpframe.explain.html import html
-from dpframe.explain.markdown import markdown
-from dpframe.explain.mermaid import mermaid
-from dpframe.explain.story import story
-from dpframe.explain.text import text
 from dpframe.plan import PlanData
+from dpframe.report.group_size import size_of
+from dpframe.report.html import html
+from dpframe.report.markdown import markdown
+from dpframe.report.mermaid import mermaid
+from dpframe.report.story import story
+from dpframe.report.text import text
 
 Format: TypeAlias = Literal["text", "markdown", "html", "mermaid"]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dpframe.explain.guess import about
 from dpframe.mechanisms import KeyMechanism, ReportMechanism
 from dpframe.plan import NoisyAggregate, PlanData
+from dpframe.report.group_size import about
 
 
 def outputs(plan: PlanData) -> tuple[tuple[str, str], ...]:

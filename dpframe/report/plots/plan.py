@@ -8,7 +8,17 @@ from typing import Any
 from dpframe.core.exact import Number, as_given
 from dpframe.errors import InvalidBounds, UnknownColumn, UnsupportedOperation
 from dpframe.plan import PlanData
-from dpframe.plots.style import BAR, MARK, WIDTH, altair, data, finished, only_first, plain, shown
+from dpframe.report.plots.theme import (
+    BAR,
+    MARK,
+    WIDTH,
+    altair,
+    data,
+    finished,
+    only_first,
+    plain,
+    shown,
+)
 from dpframe.rows.suggest import did_you_mean
 
 _MOST = 20

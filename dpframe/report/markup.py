@@ -5,8 +5,8 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Mapping
 
-from dpframe.explain.style import STYLE
-from dpframe.explain.visible import visible
+from dpframe.core.visible import visible
+from dpframe.report.stylesheet import STYLE
 
 
 def escaped(text: str) -> str:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import polars as pl
 
 from dpframe.aggregates.query import Query
 from dpframe.core.budget import Budget
 from dpframe.core.exact import nearest, show
-from dpframe.describe import known_columns
+from dpframe.core.visible import shortened
 from dpframe.errors import LedgerError
-from dpframe.explain.markup import (
+from dpframe.frames.groups import Groups
+from dpframe.frames.relation import Relation
+from dpframe.report.columns import known_columns
+from dpframe.report.markup import (
     bar,
     code,
     escaped,
@@ -28,17 +31,24 @@ from dpframe.explain.markup import (
     table,
     title,
 )
-from dpframe.explain.visible import shortened
-from dpframe.frames.groups import Groups
-from dpframe.frames.relation import Relation
-from dpframe.report import Plan
-
-if TYPE_CHECKING:
-    from dpframe.api.session import Session
+from dpframe.report.plan import Plan
 
 _ROWS = 20
 _CHARGES = 5
 _LONGEST = 200
+
+
+class Account(Protocol):
+    """What a session has, has spent, and was charged for. Each may raise `LedgerError`."""
+
+    @property
+    def budget(self) -> Budget: ...
+    @property
+    def spent(self) -> Budget: ...
+    @property
+    def remaining(self) -> Budget: ...
+    @property
+    def history(self) -> pl.DataFrame: ...
 
 
 def frame_html(relation: Relation) -> str:
@@ -94,7 +104,7 @@ def _steps(relation: Relation) -> tuple[str, ...]:
     return (title("rows"), numbered(words)) if words else ()
 
 
-def session_html(session: Session, name: str | None, where: str) -> str:
+def session_html(session: Account, name: str | None, where: str) -> str:
     """A session: what is spent and what is left, and the last charges."""
     first = head("Session", name or "", where)
     try:
@@ -103,7 +113,7 @@ def session_html(session: Session, name: str | None, where: str) -> str:
         return fragment(first, f'<div class="dpf-warn" role="note">{line(error.what)}</div>')
 
 
-def _account(session: Session) -> Iterable[str]:
+def _account(session: Account) -> Iterable[str]:
     spent, left = session.spent, session.remaining
     whole = spent + left
     share = nearest(spent.main / whole.main) if whole.main else 0.0

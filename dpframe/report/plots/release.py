@@ -10,7 +10,7 @@ import polars as pl
 
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.plan import PlanData
-from dpframe.plots.style import (
+from dpframe.report.plots.theme import (
     BAR,
     MARK,
     ROW,

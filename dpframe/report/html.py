@@ -7,7 +7,9 @@ from fractions import Fraction
 
 from dpframe.core.budget import Budget
 from dpframe.core.exact import nearest, show
-from dpframe.explain.markup import (
+from dpframe.plan import NoisyAggregate, PlanData
+from dpframe.report.labels import error, mechanism, outputs
+from dpframe.report.markup import (
     bar,
     code,
     escaped,
@@ -23,9 +25,7 @@ from dpframe.explain.markup import (
     table,
     title,
 )
-from dpframe.explain.short import error, mechanism, outputs
-from dpframe.explain.story import Item, Section, amounts
-from dpframe.plan import NoisyAggregate, PlanData
+from dpframe.report.story import Item, Section, amounts
 
 _HEADS = ("release", "L0", "L1", "L2", "Linf", "mechanism", "scale", "95% error", "cost", "")
 _OVER = {1: ("sensitivity", 4)}

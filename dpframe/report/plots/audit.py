@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.plots.style import BAR, INK, MARK, WIDTH, altair, data, finished, shown
+from dpframe.report.plots.theme import BAR, INK, MARK, WIDTH, altair, data, finished, shown
 
 
 def plot_audit(curve: pl.DataFrame, claimed: float, proved: float, delta: float, runs: int) -> Any:

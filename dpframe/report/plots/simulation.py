@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from dpframe.errors import UnsupportedOperation
-from dpframe.plots.style import (
+from dpframe.report.plots.theme import (
     BAR,
     INK,
     MARK,

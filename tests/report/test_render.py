@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.explain.story import story
+from dpframe.report.story import story
 
 ROWS = pl.LazyFrame(schema={"age": pl.Int64, "income": pl.Float64, "region": pl.String})
 

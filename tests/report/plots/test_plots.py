@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.plots import style
+from dpframe.report.plots import theme
 from tests.simulate.frames import public, trapped
 
 PUBLIC = public()
@@ -148,15 +148,15 @@ def test_charts_are_readable_on_light_and_dark(chart: Callable[[], Any]) -> None
     spec = spec_of(chart())
     assert spec["background"] == "transparent"
     for part in ("axis", "legend", "header"):
-        assert spec["config"][part]["labelColor"] == style.INK
-    assert spec["title"]["color"] == spec["title"]["subtitleColor"] == style.INK
+        assert spec["config"][part]["labelColor"] == theme.INK
+    assert spec["title"]["color"] == spec["title"]["subtitleColor"] == theme.INK
 
 
-@pytest.mark.parametrize("colour", [style.INK, style.BAR, style.MARK])
+@pytest.mark.parametrize("colour", [theme.INK, theme.BAR, theme.MARK])
 @pytest.mark.parametrize("behind", ["#ffffff", "#1e1e1e", "#111111"])
 def test_colours_stand_out(colour: str, behind: str) -> None:
     light, dark = sorted((_luminance(colour), _luminance(behind)), reverse=True)
-    assert (light + 0.05) / (dark + 0.05) > (3.9 if colour == style.INK else 2.6)
+    assert (light + 0.05) / (dark + 0.05) > (3.9 if colour == theme.INK else 2.6)
 
 
 def _luminance(colour: str) -> float:
@@ -240,7 +240,7 @@ def test_a_session_of_rho_is_shown_in_rho() -> None:
 
 
 def test_thousands_of_charges_are_thinned() -> None:
-    from dpframe.plots import plot_budget
+    from dpframe.report.plots import plot_budget
 
     size = 20_000
     history = pl.DataFrame(

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 
 from dpframe.core.exact import show
-from dpframe.explain.short import error, mechanism, outputs
-from dpframe.explain.story import amounts
-from dpframe.explain.visible import shortened, visible
+from dpframe.core.visible import shortened, visible
 from dpframe.plan import NoisyAggregate, PlanData
+from dpframe.report.labels import error, mechanism, outputs
+from dpframe.report.story import amounts
 
 _LONGEST = 120
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .,:=+/'()[]_")

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from dpframe.core.exact import show
-from dpframe.plots.style import BAR, INK, MARK, WIDTH, altair, data, finished, shown
+from dpframe.report.plots.theme import BAR, INK, MARK, WIDTH, altair, data, finished, shown
 
 _MOST = 1000
 

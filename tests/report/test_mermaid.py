@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.explain.visible import visible
+from dpframe.core.visible import visible
 from tests.golden.queries import QUERIES, SECRET, Golden
 
 each = pytest.mark.parametrize("golden", QUERIES, ids=lambda golden: golden.name)

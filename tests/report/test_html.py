@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.explain.story import story
-from dpframe.explain.style import STYLE
-from dpframe.explain.visible import visible
+from dpframe.core.visible import visible
+from dpframe.report.story import story
+from dpframe.report.stylesheet import STYLE
 from tests.golden.queries import QUERIES, SECRET, Golden
 from tests.html_reader import Reader
 

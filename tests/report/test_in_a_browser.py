@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.explain.test_html import HOSTILE, named
+from tests.report.test_html import HOSTILE, named
 from tests.screenshots import browser, page, run
 
 ATTACK = "<script>document.title='ran'</script><img src=x onerror=\"document.title='ran'\">"

@@ -9,10 +9,10 @@ from fractions import Fraction
 from dpframe.core.budget import Budget
 from dpframe.core.exact import show, sqrt_up
 from dpframe.core.units import Identifier
-from dpframe.explain.guess import about, warnings_at
 from dpframe.ledger.parts import Share
 from dpframe.mechanisms import KeyMechanism, ReportMechanism
 from dpframe.plan import NoisyAggregate, PlanData
+from dpframe.report.group_size import about, warnings_at
 
 _COMPOSED = {
     "numerical": "and their privacy loss distributions together keep this (Zhu, Dong and Wang "

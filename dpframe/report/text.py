@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from dpframe.explain.story import Section
-from dpframe.explain.visible import visible
+from dpframe.core.visible import visible
+from dpframe.report.story import Section
 
 
 def text(sections: Iterable[Section]) -> str:
