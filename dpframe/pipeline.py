@@ -51,7 +51,7 @@ from dpframe.ledger.approvals import Requirement
 from dpframe.ledger.bound import StatedBudget
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import Share
-from dpframe.lower import Place, mark_used, require_threads
+from dpframe.lower import Execution, mark_used, require_threads
 from dpframe.mechanisms import Choice, KeyMechanism, Mechanism, MechanismTask
 from dpframe.parse.groups import MOST_GROUPS, read_groups
 from dpframe.parse.outputs import polars_schema, read_outputs
@@ -139,11 +139,11 @@ def ask(
     relation: Relation,
     groups: Groups | None,
     specs: Iterable[OutputSpec],
-    place: Place | None = None,
+    execution: Execution | None = None,
 ) -> Query:
     """A query, read and checked as far as that is possible without knowing what it may cost.
 
-    `place` is where it will run, if that is known; its data are not needed.
+    `execution` is where it will run, if that is known; its data are not needed.
     """
     require_threads()
     outputs = read_outputs(specs, Scope(relation.facts, groups))
@@ -152,8 +152,8 @@ def ask(
     for use in parts:
         _require_room(use, query)
     check_post(query)
-    if place is not None:
-        place.require_runs(relation, groups, _tables(parts))
+    if execution is not None:
+        execution.require_runs(relation, groups, _tables(parts))
     return query
 
 
@@ -223,7 +223,7 @@ def stating(prepared: Prepared, budget: StatedBudget) -> Prepared:
 
 def run(
     prepared: Prepared,
-    place: Place,
+    execution: Execution,
     ledger: Ledger,
     interval: Number | None = None,
     approval: Requirement | None = None,
@@ -247,8 +247,8 @@ def run(
     mark_used()
     query = prepared.query
     tables = prepared.tables
-    place.rehearse(query.relation, query.groups, tables)
-    place.require_same_columns()
+    execution.rehearse(query.relation, query.groups, tables)
+    execution.require_same_columns()
     confidence = None if interval is None else confidence_of(interval, "interval")
     laws = prepared.laws
     rehearse(_with_some_key(query), laws, confidence)
@@ -256,7 +256,7 @@ def run(
     with progress() as shown:
         shown.stage("charging the budget")
         entry = ledger.charge(prepared.plan.cost, prepared.plan.fingerprint, unit, approval)
-        result = _released(prepared, place, tables, laws, confidence, shown)
+        result = _released(prepared, execution, tables, laws, confidence, shown)
     if isinstance(result, pl.DataFrame):
         ledger.settle(entry, "released")  # if this fails, nothing comes out
         return result
@@ -275,7 +275,7 @@ def run(
 
 def _released(
     prepared: Prepared,
-    place: Place,
+    execution: Execution,
     tables: list[Table],
     laws: Mapping[tuple[Part, str], Mechanism],
     confidence: Fraction | None,
@@ -287,7 +287,7 @@ def _released(
     query = prepared.query
     try:
         shown.stage("reading the data")
-        counted, query, noisy = _counted(query, place, tables, laws)
+        counted, query, noisy = _counted(query, execution, tables, laws)
         shown.stage("adding noise")
         for (part, asked), law in laws.items():
             if not isinstance(part, KeySelection) and (part, asked) not in noisy:
@@ -321,13 +321,16 @@ def _number_of(keys: Part, parts: Sequence[Part]) -> int | None:
 
 
 def _counted(
-    query: Query, place: Place, tables: list[Table], laws: Mapping[tuple[Part, str], Mechanism]
+    query: Query,
+    execution: Execution,
+    tables: list[Table],
+    laws: Mapping[tuple[Part, str], Mechanism],
 ) -> tuple[dict[Table, CellCounts], Query, dict[tuple[Part, str], Noisy]]:
     """The exact tables, the query with the groups that appear, and what is noisy already."""
     chooser = chooser_of(laws)
     if query.groups is None or chooser is None:
-        return place.run(query.relation, query.groups, tables), query, {}
-    counted, groups, chosen = place.run_choosing(query.relation, query.groups, tables, chooser)
+        return execution.run(query.relation, query.groups, tables), query, {}
+    counted, groups, chosen = execution.run_choosing(query.relation, query.groups, tables, chooser)
     return counted, replace(query, groups=groups), drawn_with_groups(laws, chosen)
 
 

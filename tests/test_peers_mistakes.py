@@ -18,7 +18,7 @@ from polars.io.plugins import register_io_source
 
 import dpframe as dp
 from dpframe.aggregates.statistics import GridSum
-from dpframe.lower.engine import _OPTIMIZATIONS
+from dpframe.lower.engines.polars_engine import OPTIMIZATIONS
 
 QUIET = 10**9
 """An epsilon at which noise on whole numbers is 0."""
@@ -175,7 +175,7 @@ def after_steps(private: Any, source: pl.DataFrame) -> pl.DataFrame:
     lazy = source.lazy()
     for step, before in private._relation.steps:
         lazy = step.lower(lazy, before, pl, salt=0)
-    return lazy.collect(optimizations=_OPTIMIZATIONS)
+    return lazy.collect(optimizations=OPTIMIZATIONS)
 
 
 LIMITS: dict[Any, list[int]] = {

@@ -100,8 +100,8 @@ def asked_of(
                 remedy=_instead(frame, expression),
             )
         specs.append(output_of(expression, alias))
-    place = frame._source.blueprint(frame._relation.token)
-    query = pipeline.ask(frame._relation, groups, specs, place)
+    execution = frame._source.blueprint(frame._relation.token)
+    query = pipeline.ask(frame._relation, groups, specs, execution)
     return PrivateQuery(query, frame._source, frame._session)
 
 

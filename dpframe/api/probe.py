@@ -28,7 +28,7 @@ from dpframe.frames.facts import protected_facts
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.relation import Relation
 from dpframe.infer import parts_of
-from dpframe.lower import Place
+from dpframe.lower import Execution
 from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.polars_engine import POLARS
 from dpframe.rows.failures import FAILURES
@@ -111,7 +111,7 @@ def _tables(engine: Engine, data: Any) -> list[Any]:
     query = _query()
     tables = list(dict.fromkeys(table for use in parts_of(query) for table in use.part.tables))
     token = query.relation.token
-    found = Place(engine, {token: data}, {token: _rows().schema}).run(
+    found = Execution(engine, {token: data}, {token: _rows().schema}).run(
         query.relation, query.groups, tables
     )
     return [_plain(found[table]) for table in tables]

@@ -379,13 +379,13 @@ class Session:
         payer = self._payer(_owner(query))
         prepared = payer._prepared(query, Spend(epsilon, delta, rho, accuracy, split))
         asked, source, _ = parts(query)
-        place = source.opened(asked.relation.token, engine)
+        execution = source.opened(asked.relation.token, engine)
         needed = None
         if payer._needs_approval:
             needed = Requirement(ApprovalKey.from_environment())
             name = payer._name or DEFAULT_NAME
             require_approved(prepared.plan, payer._ledger, name, needed)
-        result = pipeline.run(prepared, place, payer._ledger, interval, needed)
+        result = pipeline.run(prepared, execution, payer._ledger, interval, needed)
         self._unit = prepared.query.relation.facts.unit
         return Release(result, prepared.plan, prepared.plan.cost)
 

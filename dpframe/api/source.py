@@ -15,7 +15,7 @@ from dpframe.api.probe import require_equal
 from dpframe.api.readers import from_delta, from_files
 from dpframe.api.text_scans import ALL_TEXT, remarks_of
 from dpframe.errors import DPFrameError, EngineError, UnsupportedOperation
-from dpframe.lower import Place, require_threads
+from dpframe.lower import Execution, require_threads
 from dpframe.lower.engines.choice import ENGINES, native_engine, of_one, placed
 from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
@@ -55,13 +55,13 @@ class Source:
             remedy="see frame.collect_schema() for the reason",
         )
 
-    def opened(self, token: int, engine: object = "auto") -> Place:
+    def opened(self, token: int, engine: object = "auto") -> Execution:
         """Where queries run, for the pipeline."""
-        return Place(_asked(self.engine, engine), {token: self._data}, self.schemas(token))
+        return Execution(_asked(self.engine, engine), {token: self._data}, self.schemas(token))
 
-    def blueprint(self, token: int) -> Place:
+    def blueprint(self, token: int) -> Execution:
         """Where queries will run, without the data."""
-        return Place(self.engine, {}, self.schemas(token))
+        return Execution(self.engine, {}, self.schemas(token))
 
     def schemas(self, token: int) -> dict[int, pl.Schema]:
         """Its schema."""
@@ -99,17 +99,17 @@ class Sources:
                 self._sources[token] = part
         self.engine = of_one([source.engine for source in self._sources.values()])
 
-    def opened(self, token: int, engine: object = "auto") -> Place:
+    def opened(self, token: int, engine: object = "auto") -> Execution:
         """Where queries run, for the pipeline."""
-        return Place(
+        return Execution(
             _asked(self.engine, engine),
             {t: s._data for t, s in self._sources.items()},
             self.schemas(token),
         )
 
-    def blueprint(self, token: int) -> Place:
+    def blueprint(self, token: int) -> Execution:
         """Where queries will run, without the data."""
-        return Place(self.engine, {}, self.schemas(token))
+        return Execution(self.engine, {}, self.schemas(token))
 
     def schemas(self, token: int) -> dict[int, pl.Schema]:
         """Their schemas."""

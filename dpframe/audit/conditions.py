@@ -12,7 +12,7 @@ from dpframe.audit.people import Frames
 from dpframe.core.tree import Call, Tree
 from dpframe.frames.filter import Filter
 from dpframe.frames.relation import Relation
-from dpframe.lower import run
+from dpframe.lower import Execution
 
 _ROWS = Table(RowCount())
 
@@ -39,12 +39,13 @@ class Conditions:
         found = sum(_rows(relation, frames) > 0 for relation in self._alone)
         if self._groups is None or self._groups.discovered:
             return found
-        counted = run(self._free, self._groups, [_ROWS], frames)
+        counted = Execution.of_public(frames).run(self._free, self._groups, [_ROWS])
         return found + int(bool(counted[_ROWS].values.any()))
 
 
 def _rows(relation: Relation, frames: Frames) -> int:
-    return int(run(relation, None, [_ROWS], frames)[_ROWS].values.sum())
+    counted = Execution.of_public(frames).run(relation, None, [_ROWS])
+    return int(counted[_ROWS].values.sum())
 
 
 def _alone(relation: Relation) -> Iterator[Relation]:

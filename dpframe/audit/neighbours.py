@@ -12,7 +12,7 @@ from dpframe.aggregates.query import Query
 from dpframe.audit.conditions import Conditions
 from dpframe.audit.people import Frames, People, Person
 from dpframe.audit.reach import Counted, Reach, reach_of
-from dpframe.lower import found_keys, run
+from dpframe.lower import Execution, found_keys
 
 _SALT = 1
 """No secret is needed where nothing is private."""
@@ -139,7 +139,9 @@ def _placed(
     query = _with_groups(prepared.query, one, other)
     tables = prepared.tables
     relation = replace(query.relation, salt=_SALT)
-    counted = [run(relation, query.groups, tables, frames) for frames in (one, other)]
+    counted = [
+        Execution.of_public(frames).run(relation, query.groups, tables) for frames in (one, other)
+    ]
     reach = tuple(reach_of(prepared.parts, query, *counted))
     return Neighbours(query, (counted[0], counted[1]), reach, _words(people, pair, beside))
 

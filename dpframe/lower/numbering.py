@@ -42,7 +42,7 @@ def _among_whole_numbers(keys: pl.DataFrame, given: pl.Series) -> NDArray[np.int
     whole = listed.dtype in (pl.Int64, pl.Int32, pl.Int16, pl.Int8, pl.UInt8, pl.UInt16, pl.UInt32)
     if not whole or given.dtype != listed.dtype or not len(listed) or listed.null_count():
         return None
-    if not len(given):  # a dry run
+    if not len(given):  # a rehearsal
         return np.empty(0, dtype=np.int64)
     numbers = listed.to_numpy().astype(np.int64, copy=False)
     lo, hi = int(numbers.min()), int(numbers.max())

@@ -16,7 +16,8 @@ from dpframe.core.tree import Tree
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
 from dpframe.lower.bind import bind_facts
-from dpframe.lower.engine import collected
+from dpframe.lower.engines.polars_engine import POLARS
+from dpframe.lower.execution import withhold_failure
 from dpframe.lower.numbering import numbered
 from dpframe.lower.pairs import UNIT
 from dpframe.lower.tables import Sources, group_columns, key_expression, lower_rows, unit_expression
@@ -32,7 +33,7 @@ def found_keys(relation: Relation, groups: Groups, source: Sources) -> pl.DataFr
     """All keys that a public frame has, sorted."""
     names = group_columns(groups)
     rows = _rows(relation, groups, (), source).select(names).unique()
-    (found,) = collected([rows])
+    (found,) = _collect([rows])
     typed = found.select(
         pl.col(name).cast(dtype) for name, dtype in zip(names, groups.keys.dtypes, strict=True)
     )
@@ -72,13 +73,17 @@ def run_plain(
         ]
         named = [expression.alias(f"v{i}_{j}") for i, j, expression in plain]
         reduced = values.group_by(names).agg(*named) if names else values.select(*named)
-        result, empty = collected([reduced, rows.clear().select(*named)])
+        result, empty = _collect([reduced, rows.clear().select(*named)])
         placed = _placed(result, groups, names)
         for i, j, _ in plain:
             none = empty[f"v{i}_{j}"].item()
             column = placed[f"v{i}_{j}"]
             made[i] = (*made[i], column if none is None else column.fill_null(none))
     return made
+
+
+def _collect(frames: Sequence[pl.LazyFrame]) -> list[pl.DataFrame]:
+    return withhold_failure(lambda: POLARS.collect(frames))
 
 
 def _expressions(aggregate: BoundAggregate, column: str | None) -> tuple[pl.Expr, ...]:

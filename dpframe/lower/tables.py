@@ -29,8 +29,10 @@ from dpframe.rows.fold import domain, lower
 from dpframe.rows.grouped import grouped, grouped_type
 from dpframe.rows.operation import Namespace
 
-Sources: TypeAlias = "pl.LazyFrame | Mapping[int, pl.LazyFrame]"
-"""The protected frame, or several, by the token of each."""
+Frames: TypeAlias = "Mapping[int, pl.LazyFrame]"
+"""Protected frames, or public ones in their place, by the token of each."""
+Sources: TypeAlias = "pl.LazyFrame | Frames"
+"""The same, or the only frame that a query has."""
 
 _CELL = "cell"
 

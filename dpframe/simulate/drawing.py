@@ -15,7 +15,7 @@ from dpframe.aggregates.part import CellCounts, Part, Table
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.shapes import Column
 from dpframe.frames.relation import Relation
-from dpframe.lower import Sources, found_keys
+from dpframe.lower import Frames, found_keys
 from dpframe.mechanisms import Mechanism
 from dpframe.release import Ballots, aggregate_column, draw, output_column, without_noise
 
@@ -23,11 +23,11 @@ Counted = Mapping[Table, CellCounts]
 NoisyParts = dict[tuple[Part, str], Noisy]
 
 
-def with_all_groups(query: Query, free: Relation, source: Sources) -> Query:
+def with_all_groups(query: Query, free: Relation, frames: Frames) -> Query:
     """The query with every group of the public frame, where groups are to be found."""
     if query.groups is None or not query.groups.discovered:
         return query
-    return replace(query, groups=query.groups.found(found_keys(free, query.groups, source)))
+    return replace(query, groups=query.groups.found(found_keys(free, query.groups, frames)))
 
 
 def noiseless(

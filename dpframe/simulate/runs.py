@@ -14,8 +14,7 @@ from dpframe.aggregates.shapes import Column
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.relation import Relation
 from dpframe.frames.without_limits import has_limits, without_limits
-from dpframe.lower import Sources, has_plain, run_plain
-from dpframe.lower import run as run_exact
+from dpframe.lower import Execution, Frames, has_plain, run_plain
 from dpframe.progress import Progress, progress
 from dpframe.release import Ballots, aggregate_column, output_column, without_noise
 from dpframe.simulate.drawing import (
@@ -34,14 +33,14 @@ MOST_RESULTS = 20_000_000
 """So many results of all runs together fit in memory."""
 
 
-def simulate(prepared: pipeline.Prepared, source: Sources, runs: int) -> Simulation:
+def simulate(prepared: pipeline.Prepared, frames: Frames, runs: int) -> Simulation:
     """Draw the results of a plan on public data, again and again.
 
     Parameters
     ----------
     prepared
         The plan and what is needed to run it.
-    source
+    frames
         Public frames of the schemas that the plan was made for.
     runs
         How often noise is drawn.
@@ -55,19 +54,20 @@ def simulate(prepared: pipeline.Prepared, source: Sources, runs: int) -> Simulat
     """
     with progress() as shown:
         shown.stage("reading public data")
-        return _simulated(prepared, source, runs, shown)
+        return _simulated(prepared, frames, runs, shown)
 
 
 def _simulated(
-    prepared: pipeline.Prepared, source: Sources, runs: int, shown: Progress
+    prepared: pipeline.Prepared, frames: Frames, runs: int, shown: Progress
 ) -> Simulation:
     free = without_limits(prepared.query.relation)
-    query = with_all_groups(prepared.query, free, source)
-    counted = run_exact(query.relation, query.groups, prepared.tables, source)
+    query = with_all_groups(prepared.query, free, frames)
+    execution = Execution.of_public(frames)
+    counted = execution.run(query.relation, query.groups, prepared.tables)
     exact = columns_of(query, noiseless(query, prepared.laws, counted))
     entries = [entries_of(o, c) for o, c in zip(query.outputs, exact, strict=True)]
     _require_room(sum(e.size for e in entries) * _size(query), runs)
-    plain = _arrays(_plain(query, free, source, counted), entries, query)
+    plain = _arrays(_plain(query, free, frames, counted), entries, query)
     drawn, ballots = [], Ballots()
     for run in range(runs):
         shown.stage(f"simulating, run {run + 1} of {runs}")
@@ -82,15 +82,15 @@ def _simulated(
     return simulation_of(prepared.plan, runs, keys, outcomes)
 
 
-def _plain(query: Query, free: Relation, source: Sources, counted: Counted) -> list[Column]:
+def _plain(query: Query, free: Relation, frames: Frames, counted: Counted) -> list[Column]:
     """The results of plain Polars: without bounds and limits, and without noise."""
     bounded = [a for a in query.aggregates if has_plain(a)]
     parts = {key for a in query.aggregates if not has_plain(a) for key in a.keys}
     if parts and has_limits(query.relation):
         tables = list(dict.fromkeys(t for part, _ in parts for t in part.tables))
-        counted = run_exact(free, query.groups, tables, source)
+        counted = Execution.of_public(frames).run(free, query.groups, tables)
     noisy = {key: without_noise(key[0], counted, query.scope) for key in parts}
-    numbers = run_plain(free, query.groups, bounded, source) if bounded else []
+    numbers = run_plain(free, query.groups, bounded, frames) if bounded else []
     found = {
         id(a): Column(a.of_plain(made), a.shape) for a, made in zip(bounded, numbers, strict=True)
     }

@@ -33,7 +33,7 @@ from dpframe.core.domain import Columns
 from dpframe.core.grid import Grid
 from dpframe.core.tree import Tree
 from dpframe.infer import parts_of
-from dpframe.lower.engine import _OPTIMIZATIONS
+from dpframe.lower.engines.polars_engine import OPTIMIZATIONS
 from dpframe.rows.fold import domain, lower
 from dpframe.rows.literal import physical
 from tests.laws.frames import values
@@ -51,7 +51,7 @@ def after_steps(query: Query, frame: pl.DataFrame) -> pl.DataFrame:
     lazy = frame.lazy()
     for step, before in query.relation.steps:
         lazy = step.lower(lazy, before, pl, salt=0)
-    return lazy.collect(optimizations=_OPTIMIZATIONS)
+    return lazy.collect(optimizations=OPTIMIZATIONS)
 
 
 def evaluate(tree: Tree, columns: Columns, frame: pl.DataFrame) -> list[Any]:

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 import dpframe as dp
 from dpframe.aggregates.part import Additive
 from dpframe.aggregates.query import Query
-from dpframe.lower import run
-from tests.laws.neighbours import tables_of
+from tests.laws.neighbours import run
 
 LO, HI = -2, 6
 KINDS = ["mean", "var", "std"]
@@ -33,7 +32,7 @@ def asked(text: str, frame: pl.DataFrame) -> Query:
 
 def parts(query: Query, frame: pl.DataFrame) -> list[NDArray[np.int64]]:
     """The exact integers of the parts of the query's one output."""
-    counted = run(query.relation, query.groups, tables_of(query), frame.lazy())
+    counted = run(query, frame.lazy())
     (aggregate,) = query.aggregates
     found = []
     for use in aggregate.uses:

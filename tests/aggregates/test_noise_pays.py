@@ -21,7 +21,7 @@ import dpframe as dp
 from dpframe import accounting, pipeline
 from dpframe.aggregates.registry import AGGREGATES
 from dpframe.core.budget import Budget
-from dpframe.lower import Place
+from dpframe.lower import Execution
 from dpframe.lower.engines.polars_engine import POLARS
 from dpframe.mechanisms import (
     DiscreteGaussian,
@@ -256,8 +256,8 @@ def test_the_planned_laws_are_those_drawn_from(
     session = dp.Session(share)
     prepared = pipeline.plan(asked, share, None)
     token = asked.relation.token
-    place = Place(POLARS, {token: frame.lazy()}, {token: frame.schema})
-    pipeline.run(prepared, place, session._ledger)
+    execution = Execution(POLARS, {token: frame.lazy()}, {token: frame.schema})
+    pipeline.run(prepared, execution, session._ledger)
     planned: Counter[object] = Counter()
     for release in prepared.plan.releases:
         planned[release.law] += release.entries

@@ -201,14 +201,14 @@ def test_each_collect_reads_once() -> None:
 # -- failures ---------------------------------------------------------------------------------
 
 
-def test_a_failed_dry_run_charges_and_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_rehearsal_charges_and_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object) -> None:
         raise dp.UnsupportedOperation("not lowered")
 
     source = Source()
     session = dp.Session(epsilon=1)
     query = session.protect(source.frame, dp.Rows()).dp_count()
-    monkeypatch.setattr(lower.place, "dry_run", refused)
+    monkeypatch.setattr(lower.Execution, "rehearse", refused)
     with pytest.raises(dp.UnsupportedOperation, match="not lowered"):
         query.collect(epsilon=0.5)
     assert session.history.is_empty()
@@ -225,7 +225,7 @@ def test_an_engine_that_refuses_the_query_is_found_before_the_charge(
     source = Source()
     session = dp.Session(epsilon=1)
     query = session.protect(source.frame, dp.Rows()).dp_count()
-    monkeypatch.setattr(lower.engine, "lower_query", refused)
+    monkeypatch.setattr(lower.execution, "lower_query", refused)
     with pytest.raises(dp.UnsupportedOperation, match="nothing was charged") as caught:
         query.collect(epsilon=0.5)
     assert "internal words" not in str(caught.value)

@@ -193,19 +193,19 @@ def test_python_and_toml_make_the_same_plan(command: Run, folder: Path) -> None:
 
 SLOW = """
 import pathlib, time, polars as pl, dpframe as dp
-from dpframe.lower import Place
+from dpframe.lower import Execution
 
 session = dp.Session(epsilon=1, ledger="budget.db")
 query = session.protect("people.parquet", unit=dp.Rows()).dp_count()
 spend = {"epsilon": 0.5}
-running = Place.run
+running = Execution.run
 
 def slow(*arguments):
     pathlib.Path("charged").touch()
     time.sleep(30)
     return running(*arguments)
 
-Place.run = slow
+Execution.run = slow
 """
 
 

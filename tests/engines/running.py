@@ -15,7 +15,7 @@ from dpframe.aggregates.part import CellCounts, Table
 from dpframe.aggregates.query import Query
 from dpframe.core.dtypes import DType
 from dpframe.frames import sampling
-from dpframe.lower import Place
+from dpframe.lower import Execution
 from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.polars_engine import PolarsEngine
 from tests.engines.plans import FRAMES, PLANS, query
@@ -53,15 +53,15 @@ class _All:
 def exact(asked: Query, tokens: Mapping[int, str], engine: Engine, data: Mapping[str, Any]) -> Any:
     """The exact tables as plain lists, and the keys that were found."""
     schemas = {token: FRAMES[name].schema for token, name in tokens.items()}
-    place = Place(engine, {token: data[name] for token, name in tokens.items()}, schemas)
+    execution = Execution(engine, {token: data[name] for token, name in tokens.items()}, schemas)
     tables = tables_of(asked)
-    place.require_runs(asked.relation, asked.groups, tables)
+    execution.require_runs(asked.relation, asked.groups, tables)
     if engine.name != "spark":  # where building takes seconds each time
-        place.rehearse(asked.relation, asked.groups, tables)
+        execution.rehearse(asked.relation, asked.groups, tables)
     if asked.groups is None or not asked.groups.discovered:
-        return _plain(place.run(asked.relation, asked.groups, tables), tables)
+        return _plain(execution.run(asked.relation, asked.groups, tables), tables)
     chooser = _All(tables[0])
-    counted, groups, _ = place.run_choosing(asked.relation, asked.groups, tables, chooser)
+    counted, groups, _ = execution.run_choosing(asked.relation, asked.groups, tables, chooser)
     return [_plain(counted, tables), groups.keys.rows()]
 
 

@@ -30,8 +30,8 @@ from dpframe.api.query import PrivateQuery, parts
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.core.units import Rows
 from dpframe.infer import parts_of
-from dpframe.lower import Sources, lower_query
-from dpframe.lower.engine import _OPTIMIZATIONS
+from dpframe.lower import Execution, Sources, lower_query
+from dpframe.lower.engines.polars_engine import OPTIMIZATIONS
 from dpframe.lower.tables import count_cells
 from tests.laws.frames import frames
 from tests.laws.layouts import stored
@@ -94,6 +94,12 @@ def tables_of(query: Query) -> list[Table]:
     return list(dict.fromkeys(t for use in parts_of(query) for t in use.part.tables))
 
 
+def run(query: Query, frame: pl.LazyFrame) -> dict[Table, CellCounts]:
+    """The exact tables as the pipeline computes them."""
+    execution = Execution.of_public({query.relation.token: frame})
+    return execution.run(query.relation, query.groups, tables_of(query))
+
+
 def exact_tables(
     query: Query,
     frame: pl.DataFrame | Mapping[int, pl.DataFrame],
@@ -113,7 +119,7 @@ def exact_tables(
         else {token: stored(found).lazy() for token, found in frame.items()}
     )
     for lowered in lower_query(query.relation, query.groups, tables, source, salt=salt):
-        result = lowered.frame.collect(engine=engine, optimizations=_OPTIMIZATIONS)
+        result = lowered.frame.collect(engine=engine, optimizations=OPTIMIZATIONS)
         for statistic, cells in zip(
             lowered.statistics, count_cells(lowered, result, query.groups), strict=True
         ):

@@ -27,7 +27,6 @@ from dpframe.core.units import Rows
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.relation import Relation
 from dpframe.infer import parts_of
-from dpframe.lower import run
 from dpframe.rows.fold import domain
 from tests.aggregates.reference import check_reference
 from tests.laws.frames import frames, nasty_frame
@@ -40,8 +39,8 @@ from tests.laws.neighbours import (
     exact_tables,
     moved,
     neighbours,
+    run,
     same,
-    tables_of,
     violation,
 )
 from tests.laws.queries import (
@@ -292,7 +291,7 @@ def check_orders(asked: Query, frame: pl.DataFrame, order: Sequence[int], cut: i
     chunked = pl.concat([frame[:cut], frame[cut:]], rechunk=False)
     assert same(plain, exact_tables(asked, chunked))
     assert same(plain, exact_tables(asked, frame, engine="streaming"))
-    assert same(plain, run(asked.relation, asked.groups, tables_of(asked), stored(frame).lazy()))
+    assert same(plain, run(asked, stored(frame).lazy()))
 
 
 @EVERY

@@ -440,7 +440,8 @@ def who_is_in(part: Any, frame: pl.DataFrame, ids: list[int]) -> set[int]:
     asked = query_of(part.group_by("id", keys=ids).agg(n=pl.col("id").dp_n_unique()))
     prepared = pipeline.plan(asked, dp.PureDP(1), None)
     (table,) = {t for use in prepared.parts for t in use.part.tables}
-    found = lower.run(asked.relation, asked.groups, [table], stored(frame).lazy())[table].values
+    execution = lower.Execution.of_public({asked.relation.token: stored(frame).lazy()})
+    found = execution.run(asked.relation, asked.groups, [table])[table].values
     return {i for i, n in zip(ids, found.tolist(), strict=True) if n}
 
 

@@ -38,7 +38,7 @@ from dpframe.frames.refine import refine
 from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
 from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
-from dpframe.lower.engine import _OPTIMIZATIONS
+from dpframe.lower.engines.polars_engine import OPTIMIZATIONS
 from dpframe.rows.polars_dtypes import to_polars
 from tests.laws.checking import contradiction, tree_of
 from tests.laws.frames import (
@@ -179,9 +179,7 @@ def accepted_tree(text: str, columns: Columns) -> Tree | None:
 
 def lowered(step: Step, columns: Columns, frame: pl.DataFrame) -> pl.DataFrame:
     before = FrameFacts(columns, UNIT)
-    return step.lower(stored(frame).lazy(), before, pl, salt=0).collect(
-        optimizations=_OPTIMIZATIONS
-    )
+    return step.lower(stored(frame).lazy(), before, pl, salt=0).collect(optimizations=OPTIMIZATIONS)
 
 
 def rows_of(frame: pl.DataFrame) -> list[str]:
@@ -601,7 +599,7 @@ def through(verb: str) -> pl.DataFrame:
     lazy = PLAIN.lazy()
     for step, before in made._relation.steps:
         lazy = step.lower(lazy, before, pl, salt=0)
-    result = lazy.collect(optimizations=_OPTIMIZATIONS)
+    result = lazy.collect(optimizations=OPTIMIZATIONS)
     assert dict(result.schema) == dict(made.schema)
     for name, found in made._relation.facts.columns.items():
         assert all(contradiction(v, found) is None for v in values(result[name]))

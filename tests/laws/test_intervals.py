@@ -20,7 +20,7 @@ import dpframe as dp
 from dpframe.aggregates.part import COUNT, Additive
 from dpframe.errors import DPFrameError
 from dpframe.infer import parts_of
-from dpframe.lower.engine import _OPTIMIZATIONS
+from dpframe.lower.engines.polars_engine import OPTIMIZATIONS
 from dpframe.rows.polars_dtypes import to_polars
 from tests.laws.checking import contradiction
 from tests.laws.frames import frames, nasty_frame, number, values
@@ -77,7 +77,7 @@ def after(chain: Sequence[str], frame: pl.DataFrame) -> tuple[Any, pl.DataFrame]
     lazy = stored(frame).lazy()
     for step, before in private._relation.steps:
         lazy = step.lower(lazy, before, pl, salt=0)
-    return private, lazy.collect(optimizations=_OPTIMIZATIONS)
+    return private, lazy.collect(optimizations=OPTIMIZATIONS)
 
 
 def check_facts(chain: Sequence[str], frame: pl.DataFrame) -> None:

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpframe as dp
-import dpframe.lower.engine as lower_engine
 from dpframe.frames.sampling import comparable
-from dpframe.lower.engine import _OPTIMIZATIONS
+from dpframe.lower import execution
+from dpframe.lower.engines.polars_engine import OPTIMIZATIONS
 from dpframe.lower.tables import lower_rows
 from dpframe.rows.polars_dtypes import from_polars
 from tests.laws.individuals import LIMITS, NAMES, POOLS, STEPS, frame_of, stepped
@@ -35,7 +35,7 @@ def limited(
     private: Any = dp.Session(epsilon=1).protect(frame, "id")
     relation = stepped(steps, private)._relation
     lazy = lower_rows(relation, stored(frame).lazy(), pl, salt)
-    return lazy.collect(engine=engine, optimizations=_OPTIMIZATIONS)
+    return lazy.collect(engine=engine, optimizations=OPTIMIZATIONS)
 
 
 def plain(frame: pl.DataFrame) -> list[Row]:
@@ -177,13 +177,13 @@ def test_another_salt_keeps_other_rows() -> None:
 
 def test_each_release_has_its_own_salt(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[int] = []
-    true = lower_engine.fresh_salt
+    true = execution.fresh_salt
 
     def noted() -> int:
         drawn.append(true())
         return drawn[-1]
 
-    monkeypatch.setattr(lower_engine, "fresh_salt", noted)
+    monkeypatch.setattr(execution, "fresh_salt", noted)
     frame = frame_of([{"id": 1, "x": 1}])
     private = dp.Session(epsilon=10).protect(frame, "id").limit_rows(1)
     for _ in range(3):

@@ -24,7 +24,7 @@ from dpframe.frames.sampling import (
     keep_first,
     keep_first_of_many,
 )
-from dpframe.lower.engine import _OPTIMIZATIONS
+from dpframe.lower.engines.polars_engine import OPTIMIZATIONS
 from dpframe.rows.polars_dtypes import from_polars
 from tests.laws.amounts import examples
 from tests.laws.layouts import stored
@@ -62,7 +62,7 @@ def kept(way: Any, frame: pl.DataFrame, most: int, within: Any, salt: int, **how
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sampling, "COARSE", bits)
         lazy = way(stored(frame).lazy(), most, within, order, salt, how.get("ns", pl))
-        result = lazy.collect(engine=engine, optimizations=_OPTIMIZATIONS)
+        result = lazy.collect(engine=engine, optimizations=OPTIMIZATIONS)
     assert result.schema == frame.schema
     return Counter(result.rows())
 

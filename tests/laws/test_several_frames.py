@@ -23,7 +23,7 @@ from dpframe.core.units import Identifier, Rows
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.limits import GroupLimit, RowLimit
 from dpframe.infer import parts_of
-from dpframe.lower.engine import _OPTIMIZATIONS
+from dpframe.lower.engines.polars_engine import OPTIMIZATIONS
 from dpframe.lower.tables import lower_rows
 from tests.laws.amounts import examples
 from tests.laws.individuals import frame_of
@@ -188,7 +188,7 @@ class Frames:
         """The rows themselves."""
         sources = {token: stored(found).lazy() for token, found in self.data(tables).items()}
         lowered = lower_rows(frame._relation, sources, pl, salt)
-        return lowered.collect(engine=engine, optimizations=_OPTIMIZATIONS)
+        return lowered.collect(engine=engine, optimizations=OPTIMIZATIONS)
 
 
 def text_of(frame: Any, text: str) -> Any:

@@ -90,7 +90,7 @@ def test_rows_that_cost_much_are_made_once(steps: str, packed: bool, tmp_path: A
 
 
 @pytest.mark.parametrize("kind", ["frame", "file"])
-def test_a_dry_run_has_the_form_of_the_run(
+def test_a_rehearsal_has_the_form_of_the_run(
     kind: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else what an engine refuses could be found after the charge."""

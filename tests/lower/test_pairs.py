@@ -17,7 +17,7 @@ from dpframe.aggregates.query import Query
 from dpframe.core.dtypes import INT64
 from dpframe.frames.sampling import keep_first
 from dpframe.lower import lower_query, tables
-from dpframe.lower.engine import _OPTIMIZATIONS
+from dpframe.lower.engines.polars_engine import OPTIMIZATIONS
 from dpframe.lower.pairs import limit_on_pairs
 from tests.laws.neighbours import tables_of
 
@@ -100,7 +100,7 @@ def exact(query: Query, frame: pl.DataFrame, salt: int) -> dict[Any, dict[Any, A
     for lowered in lower_query(
         query.relation, query.groups, tables_of(query), frame.lazy(), salt=salt
     ):
-        result = lowered.frame.collect(optimizations=_OPTIMIZATIONS)
+        result = lowered.frame.collect(optimizations=OPTIMIZATIONS)
         assert query.groups is not None
         keys = result.select(f"g{i}" for i in range(len(query.groups.by))).rows()
         assert len(set(keys)) == len(keys)

@@ -13,10 +13,10 @@ import dpframe as dp
 from dpframe.aggregates.part import CellCounts, Table
 from dpframe.aggregates.query import Query
 from dpframe.core.tree import Column
-from dpframe.lower import dry_run, lower_query, run
-from dpframe.lower.engines.polars_engine import PolarsEngine
+from dpframe.lower import Execution, lower_query
+from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
 from dpframe.lower.tables import key_expression
-from tests.laws.neighbours import tables_of
+from tests.laws.neighbours import run, tables_of
 
 ROWS = pl.DataFrame(
     {
@@ -39,7 +39,7 @@ def asked(texts: Sequence[str], grouping: str = "f", steps: str = "f") -> Query:
 
 
 def counted(query: Query, frame: pl.DataFrame = ROWS) -> dict[Table, CellCounts]:
-    return run(query.relation, query.groups, tables_of(query), frame.lazy())
+    return run(query, frame.lazy())
 
 
 def only(query: Query, frame: pl.DataFrame = ROWS, cells: int = 1) -> list[list[int]]:
@@ -148,7 +148,7 @@ def test_sums_of_large_values_do_not_wrap() -> None:
         frame = pl.DataFrame({"x": pl.Series([top] * 1000, dtype=dtype)})
         query: Query = dp.Session(epsilon=1).protect(frame, dp.Rows()).dp_sum("x")._query
         (table,) = tables_of(query)
-        (found,) = run(query.relation, query.groups, [table], frame.lazy()).values()
+        (found,) = run(query, frame.lazy()).values()
         total = int(found.dense(1)[0, 0]) * table.statistic.step
         assert abs(total - 1000 * top) <= 1000 * table.statistic.step / 2
 
@@ -172,15 +172,21 @@ def test_the_cells_of_each_group() -> None:
 # ------------------------------------------------------------------------------ before the charge
 
 
-def test_a_dry_run_needs_no_rows() -> None:
+def rehearse(query: Query, schema: pl.Schema = ROWS.schema, engine: PolarsEngine = POLARS) -> None:
+    token = query.relation.token
+    execution = Execution(engine, {token: ROWS.lazy()}, {token: schema})
+    execution.rehearse(query.relation, query.groups, tables_of(query))
+
+
+def test_a_rehearsal_needs_no_rows() -> None:
     query = asked(['pl.col("x").dp_sum((0, 9))', 'pl.col("e").dp_histogram()'], BY_G)
-    dry_run(query.relation, query.groups, tables_of(query), ROWS.schema)
+    rehearse(query)
 
 
-def test_a_dry_run_finds_what_the_engine_does_not_know() -> None:
+def test_a_rehearsal_finds_what_the_engine_does_not_know() -> None:
     query = asked(['pl.col("x").dp_sum((0, 9))'])
     with pytest.raises(dp.UnsupportedOperation, match="nothing was charged") as caught:
-        dry_run(query.relation, query.groups, tables_of(query), pl.Schema({"z": pl.Int64}))
+        rehearse(query, pl.Schema({"z": pl.Int64}))
     assert "ColumnNotFoundError" in str(caught.value)
     assert caught.value.__cause__ is None
 
@@ -188,7 +194,7 @@ def test_a_dry_run_finds_what_the_engine_does_not_know() -> None:
 def test_a_run_says_nothing_of_why_it_failed() -> None:
     query = asked(['pl.col("x").dp_sum((0, 9))'])
     with pytest.raises(dp.EngineError) as caught:
-        run(query.relation, query.groups, tables_of(query), pl.LazyFrame({"secret": [1]}))
+        run(query, pl.LazyFrame({"secret": [1]}))
     assert "secret" not in str(caught.value)
     assert caught.value.__context__ is None
 
@@ -221,10 +227,9 @@ class _Odd(PolarsEngine):
 
 def test_a_rehearsal_reads_the_answer_too() -> None:
     query = asked(["dp.count()"], BY_G)
-    rehearse = (query.relation, query.groups, tables_of(query), ROWS.schema, ROWS.lazy())
-    dry_run(*rehearse)
+    rehearse(query)
     with pytest.raises(dp.UnsupportedOperation, match="nothing was charged"):
-        dry_run(*rehearse, engine=_Odd("in-memory"))
+        rehearse(query, engine=_Odd("in-memory"))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,231 @@
+"""Where a query runs: an engine, and the data that it has there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.aggregates.part import CellCounts, Table
+from dpframe.errors import DPFrameError, EngineError, UnsupportedOperation
+from dpframe.frames.groups import Groups
+from dpframe.frames.relation import Relation
+from dpframe.lower.engines.engine import Engine
+from dpframe.lower.engines.log import log_failure
+from dpframe.lower.engines.polars_engine import POLARS
+from dpframe.lower.engines.supported import require_supported
+from dpframe.lower.tables import Lowered, count_cells, group_columns, lower_query
+from dpframe.mechanisms.salt import fresh_salt
+from dpframe.rows.failures import FAILURES
+
+Numbers: TypeAlias = "NDArray[np.int64]"
+T = TypeVar("T")
+
+
+class Chooser(Protocol):
+    """Chooses among groups that nobody listed."""
+
+    @property
+    def table(self) -> Table:
+        """The numbers that it chooses by."""
+        ...
+
+    def keep(self, counts: Numbers) -> tuple[NDArray[np.bool_], Numbers | None]:
+        """Whether groups with such numbers appear, and the noisy numbers where these decide."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Execution:
+    """Protected frames on one engine. Only here, the pipeline reaches data.
+
+    Parameters
+    ----------
+    engine
+        What runs the query.
+    data
+        The engine's own frames, by the token of each.
+    schemas
+        Their columns.
+    """
+
+    engine: Engine
+    data: Mapping[int, Any] = field(repr=False)
+    schemas: Mapping[int, pl.Schema]
+
+    @classmethod
+    def of_public(cls, frames: Mapping[int, pl.LazyFrame]) -> Execution:
+        """Public frames on Polars, by the token of each: queries run there without a rehearsal."""
+        return cls(POLARS, frames, {})
+
+    # -- before the charge ----------------------------------------------------------------------
+
+    def require_runs(
+        self, relation: Relation, groups: Groups | None, tables: Sequence[Table]
+    ) -> None:
+        """Refuse what does not run on the engine, which is not asked: expressions are only made.
+
+        Raises
+        ------
+        UnsupportedOperation
+            Naming the engine and the operation.
+        """
+        if self.engine is POLARS:
+            return
+        require_supported(self.engine, relation, groups, tables)
+        if self.engine.ns is not pl:
+            ns = self.engine.ns.dry()
+            frames: Any = {t: ns.frame(None, dict(found)) for t, found in self.schemas.items()}
+            lower_query(relation, groups, tables, frames, ns)
+
+    def rehearse(self, relation: Relation, groups: Groups | None, tables: Sequence[Table]) -> None:
+        """Run the exact query on empty frames of the same columns, so that whatever the engine
+        would refuse is refused before anything is charged.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When the engine does not accept the query. No private data is involved, but its text is
+            not shown either: it speaks of functions that the analyst never wrote.
+        """
+        engine = self.engine
+        try:
+            require_supported(engine, relation, groups, tables)
+            empty: Any = {t: engine.empty(self.data[t], found) for t, found in self.schemas.items()}
+            lowered = lower_query(relation, groups, tables, empty, engine.ns, like=self.data)
+            results = engine.collect([query.frame for query in lowered], rehearsed=True)
+            for query, result in zip(lowered, results, strict=True):
+                count_cells(query, result, groups)
+        except DPFrameError:
+            raise
+        except FAILURES as error:
+            raise _not_accepted(engine, error) from None
+
+    def require_same_columns(self) -> None:
+        """Refuse data that no longer have the columns that they were protected with.
+
+        Raises
+        ------
+        EngineError
+            When they have others, or cannot be read any more.
+        """
+        for token, data in self.data.items():
+            try:
+                now = self.engine.schema_now(data)
+            except FAILURES:
+                raise _changed("cannot be read any more") from None
+            if now is not None and dict(now) != dict(self.schemas[token]):
+                raise _changed("no longer has the columns that it was protected with")
+
+    # -- after it -------------------------------------------------------------------------------
+
+    def run(
+        self, relation: Relation, groups: Groups | None, tables: Sequence[Table]
+    ) -> dict[Table, CellCounts]:
+        """The exact tables, by group.
+
+        Raises
+        ------
+        EngineError
+            When the engine fails; its text and cause are withheld, for they may quote data.
+        """
+        return _counted(*self._results(relation, groups, tables), groups)
+
+    def run_choosing(
+        self, relation: Relation, groups: Groups, tables: Sequence[Table], chooser: Chooser
+    ) -> tuple[dict[Table, CellCounts], Groups, Numbers | None]:
+        """The exact tables of groups that nobody listed, and which of the groups appear, with their
+        noisy numbers where these decided.
+
+        Raises
+        ------
+        EngineError
+            When the engine fails.
+        """
+        lowered, results = self._results(relation, groups, tables)
+        keys, noisy = _chosen(chooser, lowered, results, groups)
+        found = groups.found(keys)
+        return _counted(lowered, results, found), found, noisy
+
+    def _results(
+        self, relation: Relation, groups: Groups | None, tables: Sequence[Table]
+    ) -> tuple[tuple[Lowered, ...], list[pl.DataFrame]]:
+        def work() -> tuple[tuple[Lowered, ...], list[pl.DataFrame]]:
+            frames: Any = {token: self.engine.frame(data) for token, data in self.data.items()}
+            salt = fresh_salt() if relation.salt is None else relation.salt
+            lowered = lower_query(relation, groups, tables, frames, self.engine.ns, salt)
+            return lowered, self.engine.collect([query.frame for query in lowered])
+
+        return withhold_failure(work)
+
+
+def withhold_failure(work: Callable[[], T]) -> T:
+    """What an engine gives, or a failure that quotes nothing that it said.
+
+    Raises
+    ------
+    EngineError
+        When the engine fails.
+    """
+    with suppress(*FAILURES), log_failure():
+        return work()
+    # outside the handler, so that not even the context keeps the engine's text
+    raise EngineError(
+        "the engine failed while it ran the plan; its message is withheld because it may quote "
+        "private data",
+        remedy="check that the source can be read; the data owner can run it without dpframe, or "
+        "name a file for the engine's messages in DPFRAME_ENGINE_LOG",
+    )
+
+
+def _not_accepted(engine: Engine, error: BaseException) -> UnsupportedOperation:
+    version = f" {pl.__version__}" if engine.name == "polars" else ""
+    return UnsupportedOperation(
+        f"{engine.label}{version} does not accept the lowered query ({type(error).__name__}); "
+        "nothing was charged",
+        remedy="simplify the expression, or report it as a bug of dpframe",
+    )
+
+
+def _changed(what: str) -> EngineError:
+    return EngineError(
+        f"the protected frame {what}; nothing was charged",
+        remedy="look at its files, and protect it again",
+    )
+
+
+def _counted(
+    lowered: Sequence[Lowered], results: Sequence[pl.DataFrame], groups: Groups | None
+) -> dict[Table, CellCounts]:
+    return {
+        Table(statistic, query.cells): cells
+        for query, result in zip(lowered, results, strict=True)
+        for statistic, cells in zip(
+            query.statistics, count_cells(query, result, groups), strict=True
+        )
+    }
+
+
+def _chosen(
+    chooser: Chooser, lowered: Sequence[Lowered], results: Sequence[pl.DataFrame], groups: Groups
+) -> tuple[pl.DataFrame, Numbers | None]:
+    """The keys that appear, sorted; in the data's order they would tell about rows."""
+    for query, result in zip(lowered, results, strict=True):
+        if query.cells is None and chooser.table.statistic in query.statistics:
+            value = pl.col(f"v{query.statistics.index(chooser.table.statistic)}")
+            columns = group_columns(groups)
+            merged = result.group_by(columns).agg(value.sum().cast(pl.Int64).alias("number"))
+            schema = zip(columns, groups.keys.dtypes, strict=True)
+            merged = merged.with_columns(*(pl.col(column).cast(t) for column, t in schema))
+            kept, noisy = chooser.keep(merged["number"].to_numpy())
+            order = merged.select(pl.arg_sort_by(columns)).to_series().to_numpy()
+            places = order[kept[order]]
+            names = dict(zip(columns, groups.keys.columns, strict=True))
+            found = merged.select(columns)[places].rename(names)
+            return found, None if noisy is None else noisy[places]
+    raise AssertionError("the individuals of each group are counted")
