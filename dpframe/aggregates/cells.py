@@ -6,15 +6,18 @@ expression gives the number, or null for a row that belongs to none.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from abc import abstractmethod
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Self
 
 import polars as pl
 
 from dpframe.aggregates.values import Value, show_value
 from dpframe.core.domain import Columns, Scalar
 from dpframe.core.dtypes import STRING, DType
+from dpframe.core.engines import EVERYWHERE
+from dpframe.core.exprs import Change, HasExprs
 from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds
 from dpframe.rows.broadcast import unsigned_zero
@@ -28,7 +31,7 @@ _FEW = 64
 """Up to this many edges are compared one by one; more are searched."""
 
 
-class Cells(ABC):
+class Cells(HasExprs):
     """A row-wise map from rows to cell numbers."""
 
     __slots__ = ()
@@ -66,9 +69,14 @@ class CategoryCells(Cells):
         Whether one last cell takes all rows with another value.
     """
 
+    engines = EVERYWHERE
+
     tree: Tree
     categories: tuple[Scalar, ...]
     other: bool = False
+
+    def map_exprs(self, change: Change) -> Self:
+        return replace(self, tree=change(self.tree))
 
     @property
     def size(self) -> int:
@@ -131,9 +139,14 @@ class BinCells(Cells):
         Whether one last cell takes nulls, NaN and values outside the edges.
     """
 
+    engines = EVERYWHERE
+
     value: Value
     edges: tuple[Fraction, ...]
     other: bool = False
+
+    def map_exprs(self, change: Change) -> Self:
+        return replace(self, value=self.value.map_exprs(change))
 
     @property
     def size(self) -> int:
@@ -171,10 +184,15 @@ class PointCells(Cells):
         The first point, the distance between points, and how many there are.
     """
 
+    engines = EVERYWHERE
+
     value: Value
     lo: Fraction
     step: Fraction
     points: int
+
+    def map_exprs(self, change: Change) -> Self:
+        return replace(self, value=self.value.map_exprs(change))
 
     @property
     def size(self) -> int:
@@ -208,8 +226,13 @@ class PositionCells(Cells):
     Cell 2i + 1 means equal to candidate i, cell 2i between candidates i - 1 and i.
     """
 
+    engines = EVERYWHERE
+
     value: Value
     candidates: tuple[Fraction, ...]
+
+    def map_exprs(self, change: Change) -> Self:
+        return replace(self, value=self.value.map_exprs(change))
 
     @property
     def size(self) -> int:

@@ -7,16 +7,19 @@ clamps and rounds again: no inferred fact is trusted.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from abc import abstractmethod
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Self
 
 import polars as pl
 
 from dpframe.aggregates.request import Scope
 from dpframe.aggregates.values import Value, show_value, unit_words
 from dpframe.core.domain import Columns
+from dpframe.core.engines import EVERYWHERE
 from dpframe.core.exact import show
+from dpframe.core.exprs import Change, HasExprs
 from dpframe.core.grid import Grid
 from dpframe.core.sensitivity import Contribution
 from dpframe.core.spread import Spread
@@ -27,7 +30,7 @@ from dpframe.rows.fold import domain, lower, words
 from dpframe.rows.operation import Namespace
 
 
-class Statistic(ABC):
+class Statistic(HasExprs):
     """An exact integer per group."""
 
     __slots__ = ()
@@ -62,6 +65,11 @@ class Statistic(ABC):
 class RowCount(Statistic):
     """The number of rows."""
 
+    engines = EVERYWHERE
+
+    def map_exprs(self, change: Change) -> Self:
+        return self
+
     def contribution(self, facts: FrameFacts) -> Contribution:
         one = Fraction(1)
         return Contribution(one, one, always=facts.complete)
@@ -81,7 +89,12 @@ class RowCount(Statistic):
 class ValueCount(Statistic):
     """The number of rows in which an expression is neither null nor NaN."""
 
+    engines = EVERYWHERE
+
     tree: Tree
+
+    def map_exprs(self, change: Change) -> Self:
+        return replace(self, tree=change(self.tree))
 
     def contribution(self, facts: FrameFacts) -> Contribution:
         return Contribution(Fraction(0), Fraction(1))
@@ -101,8 +114,13 @@ class ValueCount(Statistic):
 class GridSum(Statistic):
     """The sum of an expression, clamped and rounded to an integer grid row by row."""
 
+    engines = EVERYWHERE
+
     value: Value
     grid: Grid
+
+    def map_exprs(self, change: Change) -> Self:
+        return replace(self, value=self.value.map_exprs(change))
 
     def contribution(self, facts: FrameFacts) -> Contribution:
         return self.grid.contribution
@@ -139,9 +157,14 @@ class SquareSum(Statistic):
     `inner` clamps and centres the value; `grid` places the squares.
     """
 
+    engines = EVERYWHERE
+
     value: Value
     inner: Grid
     grid: Grid
+
+    def map_exprs(self, change: Change) -> Self:
+        return replace(self, value=self.value.map_exprs(change))
 
     def contribution(self, facts: FrameFacts) -> Contribution:
         return self.grid.contribution
@@ -182,7 +205,12 @@ class DistinctCount(Statistic):
     look; the rows of one individual are added one after another.
     """
 
+    engines = EVERYWHERE
+
     tree: Tree
+
+    def map_exprs(self, change: Change) -> Self:
+        return replace(self, tree=change(self.tree))
 
     def contribution(self, facts: FrameFacts) -> Contribution:
         return Contribution(Fraction(0), Fraction(1))
@@ -208,6 +236,8 @@ class DistinctIndividuals(DistinctCount):
     One individual adds 1 at most to an entry, however many rows it has there. So it contributes
     once to each group that it is in, and needs no limit of rows.
     """
+
+    engines = EVERYWHERE
 
     def spread(self, scope: Scope) -> Spread:
         return scope.unit_spread

@@ -8,14 +8,17 @@ rows need no limit, only groups do.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Self
 
 import polars as pl
 
 from dpframe.aggregates.request import Scope
 from dpframe.aggregates.statistics import GridSum, SquareSum, Statistic
 from dpframe.core.domain import Columns
+from dpframe.core.engines import EVERYWHERE
+from dpframe.core.exprs import Change
 from dpframe.core.sensitivity import Contribution
 from dpframe.core.spread import Spread
 from dpframe.core.tree import Tree
@@ -60,11 +63,16 @@ class UnitStatistic(Statistic):
 class UnitCount(UnitStatistic):
     """The number of individuals with a row, or with a value of an expression."""
 
+    engines = EVERYWHERE
+
     tree: Tree | None = None
 
     @property
     def counts_pairs(self) -> bool:
         return self.tree is None
+
+    def map_exprs(self, change: Change) -> Self:
+        return self if self.tree is None else replace(self, tree=change(self.tree))
 
     def contribution(self, facts: FrameFacts) -> Contribution:
         return Contribution(Fraction(0), Fraction(1))
@@ -95,8 +103,13 @@ class UnitCount(UnitStatistic):
 class UnitRows(UnitStatistic):
     """The number of rows, at most so many of each individual in a group."""
 
+    engines = EVERYWHERE
+
     most: int
     tree: Tree | None = None
+
+    def map_exprs(self, change: Change) -> Self:
+        return self if self.tree is None else replace(self, tree=change(self.tree))
 
     def contribution(self, facts: FrameFacts) -> Contribution:
         return Contribution(Fraction(0), Fraction(self.most))
@@ -124,7 +137,12 @@ class UnitTotal(UnitStatistic):
     bound; where that does not do, totals wrap, each on its own, and are clamped after that.
     """
 
+    engines = EVERYWHERE
+
     of: GridSum | SquareSum
+
+    def map_exprs(self, change: Change) -> Self:
+        return replace(self, of=self.of.map_exprs(change))
 
     def contribution(self, facts: FrameFacts) -> Contribution:
         return self.of.contribution(facts)

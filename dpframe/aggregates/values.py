@@ -7,7 +7,7 @@ or units since the epoch) and come back as temporal values.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dpframe.core.domain import Domain, Scalar
 from dpframe.core.dtypes import DType
 from dpframe.core.exact import as_given, exact, show
+from dpframe.core.exprs import Change
 from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds, UnboundedSensitivity, UnsupportedOperation
 from dpframe.rows.fold import words
@@ -55,6 +56,10 @@ class Value:
         """Whether the number is an integer: integers, Booleans and temporal values."""
         d = self.domain.dtype
         return d.is_integer or d.is_boolean or d.is_temporal
+
+    def map_exprs(self, change: Change) -> Value:
+        """What another expression holds, as the same kind of number."""
+        return replace(self, tree=change(self.tree))
 
     def number(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
         """`column`, which holds the expression, as Int64 or Float64; null where it has no value."""

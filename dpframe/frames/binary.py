@@ -5,12 +5,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, Self
 
 import polars as pl
 
 from dpframe.core.domain import Domain, columns, domain_of_dtype
 from dpframe.core.dtypes import STRING
+from dpframe.core.engines import EVERYWHERE
+from dpframe.core.exprs import Change
 from dpframe.core.units import Identifier, Rows
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.contributions import spread_of
@@ -36,6 +38,9 @@ class Binary(Step):
 
     other: Relation = field(repr=False, compare=False)
     chain: str
+
+    def map_exprs(self, change: Change) -> Self:
+        return self
 
     def lower(
         self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
@@ -91,6 +96,8 @@ class Concat(Binary):
     name. Its groups are those of either frame: at most the sum again. With `dp.Rows` an individual
     owns c rows of one and d of the other, so c + d.
     """
+
+    engines = EVERYWHERE
 
     def facts(self, before: FrameFacts) -> FrameFacts:
         other = self.other.facts
@@ -208,6 +215,8 @@ class JoinPrivate(Binary):
     none, so each becomes max(1, m) at most. Groups of columns from one frame are that frame's, so a
     limit on their number still holds.
     """
+
+    engines = EVERYWHERE
 
     how: Literal["inner", "left"]
     suffix: str

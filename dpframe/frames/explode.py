@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Self
 
 import polars as pl
 
 from dpframe.core.domain import columns
+from dpframe.core.engines import POLARS
 from dpframe.core.exact import as_given
+from dpframe.core.exprs import Change
 from dpframe.errors import UnboundedSensitivity, UnknownColumn, UnsupportedOperation
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.limits import copied, renamed
@@ -39,8 +42,13 @@ class Explode(Step):
         How many elements count; None for an array's width.
     """
 
+    engines = frozenset((POLARS,))
+
     column: str
     max_length: int | None
+
+    def map_exprs(self, change: Change) -> Self:
+        return self
 
     def facts(self, before: FrameFacts) -> FrameFacts:
         times = self.times(before)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Self
 
 import polars as pl
 
 from dpframe.core.domain import columns
+from dpframe.core.engines import EVERYWHERE
+from dpframe.core.exprs import Change
 from dpframe.core.tree import Tree
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.facts import FrameFacts
@@ -34,7 +37,12 @@ class Filter(Step):
     the same fate in both.
     """
 
+    engines = EVERYWHERE
+
     predicates: tuple[Tree, ...]
+
+    def map_exprs(self, change: Change) -> Self:
+        return replace(self, predicates=tuple(map(change, self.predicates)))
 
     def facts(self, before: FrameFacts) -> FrameFacts:
         table = dict(before.columns)
@@ -76,7 +84,12 @@ class DropNulls(Step):
     It is a filter whose condition, that no value is null, looks at one row.
     """
 
+    engines = EVERYWHERE
+
     names: tuple[str, ...]
+
+    def map_exprs(self, change: Change) -> Self:
+        return self
 
     def facts(self, before: FrameFacts) -> FrameFacts:
         table = {

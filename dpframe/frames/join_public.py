@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 import polars as pl
 
 from dpframe.core.domain import Domain, columns, domain_of_dtype
+from dpframe.core.engines import EVERYWHERE
+from dpframe.core.exprs import Change
 from dpframe.errors import UnknownColumn, UnsupportedOperation
 from dpframe.frames.facts import FrameFacts, require_plain_names
 from dpframe.frames.joins import added_names, joined, require_same_types
@@ -53,6 +55,8 @@ class JoinPublic(Step):
         Of the public frame, for fingerprints.
     """
 
+    engines = EVERYWHERE
+
     public: pl.DataFrame = field(repr=False, compare=False)
     left_on: tuple[str, ...]
     right_on: tuple[str, ...]
@@ -80,6 +84,9 @@ class JoinPublic(Step):
                 remedy="select the columns that are needed",
             ) from None
         return cls(public, left_on, right_on, how, suffix, written)
+
+    def map_exprs(self, change: Change) -> Self:
+        return self
 
     def facts(self, before: FrameFacts) -> FrameFacts:
         self._require_keys(before)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Self
 
 import polars as pl
 
+from dpframe.core.engines import EVERYWHERE
 from dpframe.core.exact import as_given
+from dpframe.core.exprs import Change
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.limits import GroupLimit
@@ -41,8 +44,13 @@ class LimitGroups(Step):
     pair of another individual enters this order, and the salt is drawn without looking at data.
     """
 
+    engines = EVERYWHERE
+
     n: int
     by: tuple[str, ...]
+
+    def map_exprs(self, change: Change) -> Self:
+        return self
 
     def facts(self, before: FrameFacts) -> FrameFacts:
         require_identifier(before.identifier, self.words())

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 import polars as pl
 
+from dpframe.core.engines import EVERYWHERE
 from dpframe.core.exact import as_given
+from dpframe.core.exprs import Change
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.limits import RowLimit
@@ -39,8 +42,13 @@ class LimitRows(Step):
     at data, so the guarantee holds for each salt, and therefore on average.
     """
 
+    engines = EVERYWHERE
+
     n: int
     by: tuple[str, ...] = ()
+
+    def map_exprs(self, change: Change) -> Self:
+        return self
 
     def facts(self, before: FrameFacts) -> FrameFacts:
         require_identifier(before.identifier, self.words())

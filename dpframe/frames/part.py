@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Self
 
 import polars as pl
 
 from dpframe.core.domain import Scalar, columns
 from dpframe.core.dtypes import STRING, DType
+from dpframe.core.engines import EVERYWHERE
+from dpframe.core.exprs import Change, map_named
 from dpframe.core.tree import Literal, Named, Tree, call
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.refine import refine
@@ -43,9 +46,14 @@ class Part(Step):
         equality would be decided by looking in the wrong half (docs/decisions/0002).
     """
 
+    engines = EVERYWHERE
+
     by: tuple[Named, ...]
     key: tuple[Scalar, ...]
     computed: bool
+
+    def map_exprs(self, change: Change) -> Self:
+        return replace(self, by=map_named(self.by, change))
 
     def facts(self, before: FrameFacts) -> FrameFacts:
         table = dict(before.columns)

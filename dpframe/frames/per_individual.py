@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Self
 
 import polars as pl
 
 from dpframe.core.domain import Domain, columns
 from dpframe.core.dtypes import FLOAT64, INT64
+from dpframe.core.engines import EVERYWHERE
+from dpframe.core.exprs import Change, map_named
 from dpframe.core.interval import interval
 from dpframe.core.tree import Named, Tree
 from dpframe.frames.facts import FrameFacts
@@ -63,8 +66,14 @@ class PerIndividual(Step):
         Numbers whose least and largest are sought.
     """
 
+    engines = EVERYWHERE
+
     by: tuple[Named, ...] = ()
     extremes: tuple[Extremes, ...] = ()
+
+    def map_exprs(self, change: Change) -> Self:
+        extremes = tuple(replace(e, tree=change(e.tree)) for e in self.extremes)
+        return replace(self, by=map_named(self.by, change), extremes=extremes)
 
     def facts(self, before: FrameFacts) -> FrameFacts:
         identifier = require_identifier(before.identifier, self.words())

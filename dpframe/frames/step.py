@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 
 import polars as pl
 
+from dpframe.core.exprs import HasExprs
 from dpframe.frames.facts import FrameFacts
 from dpframe.rows.operation import Namespace
 
 
-class Step(ABC):
+class Step(HasExprs):
     """One operation on a whole frame, as a frozen value.
 
     Guarantee

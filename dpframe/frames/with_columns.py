@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import polars as pl
 
 from dpframe.core.domain import Domain
+from dpframe.core.engines import EVERYWHERE
+from dpframe.core.exprs import Change, map_named
 from dpframe.core.tree import Column, Named
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.facts import FrameFacts
@@ -30,7 +33,12 @@ class WithColumns(Step):
     the same row in both.
     """
 
+    engines = EVERYWHERE
+
     named: tuple[Named, ...]
+
+    def map_exprs(self, change: Change) -> Self:
+        return replace(self, named=map_named(self.named, change))
 
     def facts(self, before: FrameFacts) -> FrameFacts:
         unique_names(self.named)
@@ -72,7 +80,12 @@ class Select(Step):
     number of rows does not change, because a constant is broadcast to the frame's length.
     """
 
+    engines = EVERYWHERE
+
     named: tuple[Named, ...]
+
+    def map_exprs(self, change: Change) -> Self:
+        return replace(self, named=map_named(self.named, change))
 
     def facts(self, before: FrameFacts) -> FrameFacts:
         unique_names(self.named)
@@ -117,7 +130,12 @@ class Rename(Step):
     Rows and their values stay as they are. New names do not depend on data.
     """
 
+    engines = EVERYWHERE
+
     mapping: tuple[tuple[str, str], ...]
+
+    def map_exprs(self, change: Change) -> Self:
+        return self
 
     def facts(self, before: FrameFacts) -> FrameFacts:
         new = dict(self.mapping)
@@ -159,7 +177,12 @@ class Drop(Step):
     Each row becomes one row, with fewer of its values. Rows that become equal stay several rows.
     """
 
+    engines = EVERYWHERE
+
     names: tuple[str, ...]
+
+    def map_exprs(self, change: Change) -> Self:
+        return self
 
     def facts(self, before: FrameFacts) -> FrameFacts:
         kept = {name: found for name, found in before.columns.items() if name not in self.names}

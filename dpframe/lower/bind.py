@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import polars as pl
 
 from dpframe.core.domain import Columns, Domain, columns
-from dpframe.core.fields import fields_of
+from dpframe.core.exprs import Change, HasExprs
 from dpframe.core.tree import Call, Column, Literal, Named, Tree
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.sampling import unused
@@ -29,8 +29,6 @@ _FEW = 8
 """How many more operands than it was given a lowered operation may have, before these are bound."""
 _FLAT = 3
 """Trees of fewer levels are lowered as they are."""
-_NO_TREES = ("domain", "public", "grid", "inner")
-"""Fields that hold no expressions over the frame's columns."""
 T = TypeVar("T")
 
 
@@ -57,7 +55,7 @@ def bound_layers(
     value: T, before: Columns, ns: Namespace, *, whole: bool = False
 ) -> tuple[list[list[pl.Expr]], T, Columns]:
     """The same with the columns of each step that comes before, for whatever frame."""
-    trees = [tree for tree in _trees(value) if _is_deep(tree)]
+    trees = [tree for tree in _exprs(value) if _is_deep(tree)]
     if not trees:
         return [], value, before
     binder = _Binder(before)
@@ -67,7 +65,11 @@ def bound_layers(
     for layer in binder.layers:
         steps.append([lower(n.tree, known, ns).alias(n.name) for n in layer])
         known = columns({**known, **{n.name: domain(n.tree, known) for n in layer}})
-    return steps, (_replaced(value, made) if binder.layers else value), known
+    return (
+        steps,
+        (_mapped(value, lambda tree: made.get(tree, tree)) if binder.layers else value),
+        known,
+    )
 
 
 def bind_facts(
@@ -159,31 +161,30 @@ def _is_deep(tree: Tree, levels: int = _FLAT) -> bool:
     return levels == 1 or any(_is_deep(arg, levels - 1) for arg in tree.args)
 
 
-def _trees(value: object) -> list[Tree]:
-    """The expressions of a value, however it holds them."""
+def _exprs(value: object) -> tuple[Tree, ...]:
+    """The expressions of a value that `bind` takes."""
     match value:
+        case HasExprs():
+            return value.exprs
+        case Named(_, tree):
+            return (tree,)
         case Column() | Literal() | Call():
-            return [value]
-        case tuple() | list():
-            return [tree for item in value for tree in _trees(item)]
-        case _:
-            holding = _holding(value)
-            return [tree for name in holding for tree in _trees(getattr(value, name))]
+            return (value,)
+        case tuple():
+            return tuple(tree for item in value for tree in _exprs(item))
+    assert value is None
+    return ()
 
 
-def _replaced(value: T, made: dict[Tree, Tree]) -> T:
-    """The value with other trees."""
+def _mapped(value: Any, change: Change) -> Any:
+    """The value with other expressions."""
     match value:
+        case HasExprs():
+            return value.map_exprs(change)
+        case Named(name, tree):
+            return Named(name, change(tree))
         case Column() | Literal() | Call():
-            return made.get(value, value)  # type: ignore[return-value]
-        case tuple() | list():
-            return type(value)(_replaced(item, made) for item in value)
-        case _:
-            holding = _holding(value)
-            found = {name: _replaced(getattr(value, name), made) for name in holding}
-            return replace(value, **found) if found else value  # type: ignore[type-var]
-
-
-def _holding(value: object) -> list[str]:
-    """The fields that may hold expressions; none where it is no dataclass."""
-    return [f.name for f in fields_of(value) or () if f.name not in _NO_TREES]
+            return change(value)
+        case tuple():
+            return tuple(_mapped(item, change) for item in value)
+    return value

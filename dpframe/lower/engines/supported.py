@@ -1,23 +1,27 @@
-"""What runs on which engine: lists that are closed. What is not on them is refused by name.
+"""What runs on which engine. What does not say that it does is refused by name.
 
-Everything on a list is covered by `tests/engines`, which compare exact tables bit by bit with those
-of Polars. Being listed is not enough: types are checked as well, and expressions that an engine
+Steps, statistics and cells say it themselves; operations and types are on lists that are closed.
+Everything that runs is covered by `tests/engines`, which compare exact tables bit by bit with those
+of Polars. To say so is not enough: types are checked as well, and expressions that an engine
 cannot give the same meaning are refused while they are built, before anything is charged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
+from dpframe.aggregates.cells import Cells
 from dpframe.aggregates.part import Table
+from dpframe.aggregates.statistics import Statistic
 from dpframe.core.domain import Columns
 from dpframe.core.dtypes import DType
-from dpframe.core.tree import Call, Column, Literal, Named, Tree, walk
+from dpframe.core.tree import Call, Column, Literal, Tree, walk
 from dpframe.errors import UnsupportedOperation
-from dpframe.frames.binary import Binary, frames_of
+from dpframe.frames.binary import Concat, frames_of
 from dpframe.frames.groups import Groups
+from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
 from dpframe.lower.engines.engine import Engine
@@ -49,13 +53,6 @@ _CLOCK = ("dt_hour", "dt_minute", "dt_second", "dt_is_leap_year", "dt_date")
 _CORE = frozenset(
     _ARITHMETIC + _COMPARISONS + _CONDITIONS + _NULLS + _NAN + _NUMBERS + _HORIZONTAL
 ) | frozenset(("all_horizontal", "replace", "replace_strict", *_TEXT, *_DATES, *_CLOCK))
-_STEPS = frozenset(
-    ("Filter", "WithColumns", "Select", "Rename", "Drop", "DropNulls", "Part")
-) | frozenset(("LimitRows", "LimitGroups", "PerIndividual", "JoinPublic", "JoinPrivate", "Concat"))
-_STATISTICS = frozenset(
-    ("RowCount", "ValueCount", "GridSum", "SquareSum", "DistinctCount", "DistinctIndividuals")
-) | frozenset(("UnitCount", "UnitRows", "UnitTotal"))
-_CELLS = frozenset(("CategoryCells", "BinCells", "PointCells", "PositionCells"))
 _NUMBER_TYPES = frozenset(("Boolean", "Int8", "Int16", "Int32", "Int64", "Float32", "Float64"))
 _TYPES = _NUMBER_TYPES | frozenset(("String", "Enum", "Date", "Datetime(us)", "Null"))
 _UNSIGNED = frozenset(("UInt8", "UInt16", "UInt32", "UInt64"))
@@ -69,23 +66,18 @@ class Support:
     ----------
     operations
         Row-wise operations, by their names in `dpframe.rows`.
-    steps, statistics, cells
-        Classes of `dpframe.frames` and `dpframe.aggregates`.
     types
         Types of columns and expressions; others may be in a frame, unused.
     """
 
     operations: frozenset[str]
-    steps: frozenset[str]
-    statistics: frozenset[str]
-    cells: frozenset[str]
     types: frozenset[str]
 
 
 SUPPORT: Mapping[str, Support] = MappingProxyType(
     {
-        "duckdb": Support(_CORE, _STEPS, _STATISTICS, _CELLS, _TYPES | _UNSIGNED),
-        "spark": Support(_CORE, _STEPS, _STATISTICS, _CELLS, _TYPES),
+        "duckdb": Support(_CORE, _TYPES | _UNSIGNED),
+        "spark": Support(_CORE, _TYPES),
     }
 )
 """By `Engine.name`. Polars is not among them: it runs everything."""
@@ -104,7 +96,7 @@ def require_supported(
     support = SUPPORT.get(engine.name)
     if support is None:
         return
-    check = _Check(engine.label, support)
+    check = _Check(engine, support)
     for frame in frames_of(relation):
         if frame.source.identifier is not None:
             check.tree(Column(frame.source.identifier), frame.source.columns)
@@ -119,28 +111,25 @@ def require_supported(
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    label: str
+    engine: Engine
     support: Support
 
     def step(self, step: Step, before: Columns) -> None:
-        kind = type(step).__name__
-        if kind not in self.support.steps:
-            raise self._refused("the step", step.words())
-        if kind in ("LimitRows", "Concat"):  # which use every column
+        self._holder("the step", step, before)
+        if isinstance(step, (LimitRows, Concat)):  # which use every column
             for name in before:
                 self.tree(Column(name), before)
-        if not isinstance(step, Binary):
-            for tree in trees_of(step):
-                self.tree(tree, before)
 
     def table(self, table: Table, columns: Columns) -> None:
-        if type(table.statistic).__name__ not in self.support.statistics:
-            raise self._refused("the statistic", table.statistic.words())
-        if table.cells is not None and type(table.cells).__name__ not in self.support.cells:
-            raise self._refused("the cells", table.cells.words())
-        for part in (table.statistic, table.cells):
-            for tree in trees_of(part):
-                self.tree(tree, columns)
+        self._holder("the statistic", table.statistic, columns)
+        if table.cells is not None:
+            self._holder("the cells", table.cells, columns)
+
+    def _holder(self, kind: str, holder: Step | Statistic | Cells, columns: Columns) -> None:
+        if self.engine.name not in holder.engines:
+            raise self._refused(kind, holder.words())
+        for tree in holder.exprs:
+            self.tree(tree, columns)
 
     def tree(self, tree: Tree, columns: Columns) -> None:
         for node in walk(tree):
@@ -153,7 +142,7 @@ class _Check:
 
     def _refused(self, what: str, where: str) -> UnsupportedOperation:
         return UnsupportedOperation(
-            f"{what} is not supported on {self.label}",
+            f"{what} is not supported on {self.engine.label}",
             where=where,
             remedy="compute it before the frame is protected, or protect a Polars frame",
         )
@@ -162,21 +151,3 @@ class _Check:
 def written(dtype: DType) -> str:
     """A type as the lists have it."""
     return str(dtype) if dtype.name == "Datetime" else dtype.name
-
-
-def trees_of(value: object) -> Iterator[Tree]:
-    """The expressions of a step, statistic or cells, however they hold them."""
-    match value:
-        case Column() | Literal() | Call():
-            yield value
-        case Named(_, tree):
-            yield tree
-        case tuple():
-            for item in value:
-                yield from trees_of(item)
-        case _ if is_dataclass(value) and not isinstance(value, type):
-            for field in fields(value):
-                if field.name not in ("domain", "public", "grid", "inner"):
-                    yield from trees_of(getattr(value, field.name))
-        case _:
-            return

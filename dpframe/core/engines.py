@@ -1,0 +1,8 @@
+"""The engines that plans run on, by the names that `engine=` has for them."""
+
+from __future__ import annotations
+
+POLARS = "polars"
+SQL = frozenset(("duckdb", "spark"))
+"""What is behind Narwhals."""
+EVERYWHERE = frozenset((POLARS, *SQL))

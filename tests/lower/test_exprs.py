@@ -1,0 +1,73 @@
+"""Steps, statistics and cells name every expression that they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+
+import pytest
+
+from dpframe.aggregates.cells import Cells
+from dpframe.aggregates.statistics import DistinctIndividuals, Statistic
+from dpframe.core.exprs import HasExprs
+from dpframe.core.tree import Call, Column, Literal, Named, Tree, call
+from dpframe.frames.binary import Binary, frames_of
+from dpframe.frames.explode import Explode
+from dpframe.frames.per_individual import Extremes, PerIndividual
+from dpframe.frames.relation import Relation
+from dpframe.frames.step import Step
+from tests.engines.plans import PLANS, query
+from tests.engines.test_operations_duckdb import classes
+from tests.laws.neighbours import tables_of
+
+OTHER = Column("other")
+
+
+def holders() -> Iterator[HasExprs]:
+    """What the plans that engines are compared by are made of."""
+    for name in PLANS:
+        asked, _ = query(PLANS[name])
+        for frame in frames_of(asked.relation):
+            yield from (step for step, _ in frame.steps)
+        for table in tables_of(asked):
+            yield table.statistic
+            if table.cells is not None:
+                yield table.cells
+
+
+def held(value: object) -> Iterator[Tree]:
+    """Expressions wherever they are in a value; those of another frame are that frame's."""
+    match value:
+        case Column() | Literal() | Call():
+            yield value
+        case tuple():
+            for item in value:
+                yield from held(item)
+        case _ if is_dataclass(value) and not isinstance(value, (type, Relation)):
+            for field in fields(value):
+                yield from held(getattr(value, field.name))
+
+
+X, Y = Column("x"), call("add", Column("y"), Column("z"))
+HOLDERS = [
+    *holders(),
+    DistinctIndividuals(X),
+    PerIndividual((Named("g", Y),), (Extremes(X, total=True), Extremes(Y, total=False))),
+]
+
+
+@pytest.mark.parametrize(
+    "holder", {repr(h): h for h in HOLDERS}.values(), ids=lambda h: type(h).__name__
+)
+def test_every_expression_is_named(holder: HasExprs) -> None:
+    assert holder.exprs == tuple(held(holder))
+    changed = holder.map_exprs(lambda _: OTHER)
+    assert tuple(held(changed)) == (OTHER,) * len(holder.exprs)
+    assert holder.map_exprs(lambda tree: tree) == holder
+
+
+def test_there_is_one_of_each_kind() -> None:
+    every = {k.__name__ for k in classes(Step) | classes(Statistic) | classes(Cells)}
+    assert every - {type(holder).__name__ for holder in HOLDERS} == {"Explode"}
+    assert not Explode("l", 2).exprs
+    assert all(not h.exprs for h in HOLDERS if isinstance(h, Binary))
