@@ -72,8 +72,9 @@ class PerIndividual(Step):
     extremes: tuple[Extremes, ...] = ()
 
     def map_exprs(self, change: Change) -> Self:
+        by = map_named(self.by, change)
         extremes = tuple(replace(e, tree=change(e.tree)) for e in self.extremes)
-        return replace(self, by=map_named(self.by, change), extremes=extremes)
+        return replace(self, by=by, extremes=extremes)
 
     def facts(self, before: FrameFacts) -> FrameFacts:
         identifier = require_identifier(before.identifier, self.words())
