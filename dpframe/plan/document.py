@@ -18,6 +18,7 @@ from typing import Any
 from dpframe.errors import PlanMismatch, UnsupportedOperation
 from dpframe.plan.codec import Malformed, decode, encode
 from dpframe.plan.data import PlanData
+from dpframe.plan.earlier import completed, completed_session
 
 SCHEMA_VERSION = 1
 _WHERE = "Plan.from_json(...)"
@@ -75,15 +76,30 @@ def from_json(text: object, hints: Mapping[str, Any]) -> tuple[dict[str, Any], s
         stated = document.pop("digest")
         if stated != _digest(document):
             raise edited("its contents are not those that its digest was made of")
-        if "budget" not in document["session"]:  # as before plans stated it
-            document["session"]["budget"] = None
-            whole = canonical({**document, "digest": _digest(document)})
+        document, whole = _completed(document, whole)
         contents = {**document["plan"], **document["session"]}
         if contents.keys() != hints.keys():
             raise edited("it lacks fields, or has others")
         return {n: decode(hint, contents[n], n) for n, hint in hints.items()}, whole
     except Malformed as error:
         raise edited(f"{error} is nothing that a plan holds") from None
+
+
+def _completed(document: dict[str, Any], whole: str) -> tuple[dict[str, Any], str]:
+    """A document of an earlier version as this one writes it; others as they are."""
+    plan, session = completed(document["plan"]), completed_session(document["session"])
+    if plan == document["plan"] and session == document["session"]:
+        return document, whole
+    found = {**document, "plan": plan, "session": session}
+    if plan != document["plan"]:
+        try:
+            stated = _fingerprint(document["plan"])
+        except (AttributeError, IndexError, KeyError, TypeError):
+            raise Malformed("plan") from None
+        if document["fingerprint"] != stated:
+            raise edited("the fingerprint does not follow from the rest")
+        found["fingerprint"] = _fingerprint(plan)
+    return found, canonical({**found, "digest": _digest(found)})
 
 
 def edited(why: str) -> PlanMismatch:

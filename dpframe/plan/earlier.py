@@ -1,0 +1,93 @@
+"""Plans as versions before this one wrote them: what their documents lack follows from the rest.
+
+Documents of the first edition lack
+
+- the budget that a plan is to be charged to, which only is None;
+- of a private choice, by how much an individual moves scores apart in one group at most: as much as
+  the rows of one group do, or no less than that where the sums do not tell;
+- of a mean or a variance, the middle of the bounds: the point that values are centred at, which is
+  the middle as a float, and no more than that is made of it.
+
+A plan that is completed has the fingerprint of what it is with these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from math import isqrt
+from typing import Any
+
+from dpframe.core.spread import Spread
+from dpframe.plan.codec import decode
+
+_CENTRED = {"MeanError": ("GridSum", "grid"), "VarianceError": ("SquareSum", "inner")}
+"""Which statistic of an output centres its values, and where that says the point."""
+
+
+def completed_session(session: Mapping[str, Any]) -> dict[str, Any]:
+    """What a document says of the session, with the budget."""
+    return {"budget": None, **session}
+
+
+def completed(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """What a document says of the plan, with what it lacks; equal to it where that is nothing.
+
+    Raises
+    ------
+    Malformed
+        When that cannot follow from numbers that are none.
+    """
+    found = dict(plan)
+    for name, complete in (("releases", _with_largest), ("outputs", _with_middle)):
+        if isinstance(found.get(name), list):
+            found[name] = [complete(i) if isinstance(i, dict) else i for i in found[name]]
+    return found
+
+
+def _with_largest(release: dict[str, Any]) -> dict[str, Any]:
+    scores = release.get("scores")
+    if not isinstance(scores, dict) or scores.keys() != {"l1", "l2_squared"}:
+        return release
+    total = decode(Fraction, scores["l1"], "scores.l1")
+    squared = decode(Fraction, scores["l2_squared"], "scores.l2_squared")
+    spread = decode(Spread, release.get("spread"), "spread")
+    largest = _largest(total, squared, spread)
+    return {**release, "scores": {**scores, "linf": str(largest)}}
+
+
+def _largest(total: Fraction, squared: Fraction, spread: Spread) -> Fraction:
+    """The range in one group, of which the sum and the sum of squares over groups are known."""
+    if spread.is_bounded and spread.tight[0]:
+        rows, _, per_group = spread.tight
+        each = total / rows
+        if squared == spread.l2_squared * each**2:
+            return per_group * each
+    root = Fraction(isqrt(max(0, squared.numerator * squared.denominator)), squared.denominator)
+    return min(total, root)
+
+
+def _with_middle(output: dict[str, Any]) -> dict[str, Any]:
+    error = output.get("error")
+    if not isinstance(error, dict) or "middle" in error:
+        return output
+    for kind, (statistic, grid) in _CENTRED.items():
+        if error.get("kind") == kind:
+            centre = _centre(output.get("definition"), statistic, grid)
+            return output if centre is None else {**output, "error": {**error, "middle": centre}}
+    return output
+
+
+def _centre(definition: object, statistic: str, grid: str) -> object:
+    """The first point that such a statistic centres values at; None where there is none."""
+    if isinstance(definition, list):
+        parts = (_centre(part, statistic, grid) for part in definition)
+        return next((centre for centre in parts if centre is not None), None)
+    if not isinstance(definition, dict):
+        return None
+    if definition.get("type") != statistic:
+        return _centre([*definition.values()], statistic, grid)
+    try:
+        return definition[grid]["centre"]["fraction"]
+    except (KeyError, TypeError):
+        return None

@@ -1,0 +1,104 @@
+"""What documents of earlier versions lack is what it was, or no less."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+import dpframe as dp
+from dpframe.core.score_range import ScoreRange
+from dpframe.core.spread import Spread
+from dpframe.plan.codec import Malformed, encode
+from dpframe.plan.earlier import completed, completed_session
+from tests.plan.documents import plan_of
+from tests.plan.edits import with_digest, with_fingerprint, with_value
+
+
+def choice(scores: ScoreRange, spread: Spread) -> dict[str, Any]:
+    stated = {"l1": str(scores.l1), "l2_squared": str(scores.l2_squared)}
+    return {"releases": [{"scores": stated, "spread": encode(spread)}], "outputs": []}
+
+
+def largest(scores: ScoreRange, spread: Spread) -> Fraction:
+    return Fraction(completed(choice(scores, spread))["releases"][0]["scores"]["linf"])
+
+
+SPREADS = [
+    Spread(rows, groups, per_group, changes)
+    for rows, groups, per_group in itertools.product((None, 1, 3, 5), (None, 1, 2), (None, 1, 2))
+    if rows is not None or None not in (groups, per_group)
+    for changes in (False, True)
+]
+
+
+@pytest.mark.parametrize("spread", SPREADS, ids=str)
+@pytest.mark.parametrize("each", [Fraction(1), Fraction(7, 3)])
+def test_the_largest_range_is_that_of_the_rows_of_one_group(spread: Spread, each: Fraction) -> None:
+    rows, _, per_group = spread.tight
+    scores = ScoreRange(rows * each, spread.l2_squared * each**2, per_group * each)
+    assert largest(scores, spread) == scores.linf
+
+
+@pytest.mark.parametrize("spread", SPREADS, ids=str)
+def test_the_largest_range_is_all_where_all_may_be_in_one_group(spread: Spread) -> None:
+    scores = ScoreRange.of_one(Fraction(22, 7))
+    assert largest(scores, spread) == scores.linf
+
+
+@pytest.mark.parametrize("whole", [20, 25, 36])
+def test_the_largest_range_is_no_less_where_sums_do_not_tell(whole: int) -> None:
+    """As of quantiles of rows that move from group to group: between a half of the sum and the
+    root of the squares.
+    """
+    spread = Spread(2, 2, 2, changes=True)
+    scores = ScoreRange(Fraction(36), Fraction(max(whole**2, 2 * 18**2)), Fraction(whole))
+    assert scores.linf <= largest(scores, spread) <= scores.l1
+    assert largest(scores, spread) ** 2 <= scores.l2_squared
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [("scores", {"l1": "x", "l2_squared": "1"}), ("scores", {"l1": "1", "l2_squared": 1})],
+)
+def test_nothing_follows_from_what_is_no_number(place: str, value: Any) -> None:
+    found = choice(ScoreRange.of_one(Fraction(1)), Spread(1, 1, 1))
+    found["releases"][0][place] = value
+    with pytest.raises(Malformed):
+        completed(found)
+
+
+@pytest.mark.parametrize(
+    "found", [{}, {"releases": 1}, {"releases": [1, {}, {"scores": 2}], "outputs": [None, {}]}]
+)
+def test_what_is_no_plan_is_left_as_it_is(found: dict[str, Any]) -> None:
+    assert completed(found) == found
+
+
+def test_a_budget_that_is_stated_stays() -> None:
+    assert completed_session({"budget": 1, "share": None}) == {"budget": 1, "share": None}
+    assert completed_session({"share": None}) == {"budget": None, "share": None}
+
+
+@pytest.mark.parametrize("name", ["grouped", "spread", "accurate", "temporal"])
+def test_the_middle_of_bounds_is_where_values_are_centred(name: str) -> None:
+    whole = json.loads(plan_of(name).to_json())
+    found = whole
+    for number, output in enumerate(whole["plan"]["outputs"]):
+        error = {key: value for key, value in output["error"].items() if key != "middle"}
+        found = with_value(found, ("plan", "outputs", number, "error"), error)
+    assert found != whole
+    read = dp.Plan.from_json(json.dumps(with_digest(with_fingerprint(found))))
+    assert read.to_json() == plan_of(name).to_json()
+
+
+def test_a_mean_that_is_centred_nowhere_is_refused() -> None:
+    found = json.loads(plan_of("accurate").to_json())
+    error = found["plan"]["outputs"][1]["error"]
+    del error["middle"]
+    found["plan"]["outputs"][1]["definition"] = []
+    with pytest.raises(dp.PlanMismatch, match=r"outputs\[1\].error is nothing that a plan holds"):
+        dp.Plan.from_json(json.dumps(with_digest(with_fingerprint(found))))
