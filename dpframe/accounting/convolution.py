@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.accounting.dots import Dots
+from dpframe.accounting.search import root_between
 from dpframe.accounting.tilting import View, cumulant
 
 __all__ = ["Composed", "compose"]
@@ -42,6 +43,8 @@ __all__ = ["Composed", "compose"]
 Floats: TypeAlias = NDArray[np.float64]
 
 _U: Final = 2.0**-53
+_NEAR: Final = 1e-12
+"""How much of an epsilon that is searched for may be too much."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,37 +82,17 @@ class Composed:
 
     def epsilon(self, delta: float) -> float:
         """An epsilon >= 0 whose `delta` is at most this one; infinity if there is none."""
-        if self.beyond * self.inflate > delta:
+        last = max(0.0, float(self.losses[-1])) * (1.0 + 2.0**-47)
+        if self.delta(last) > delta:
             return math.inf
-        low, high = 0, len(self.losses) - 1  # the least grid point that is good enough
-        if self.delta(self._at(high)) > delta:
-            return math.inf
-        while low < high:
-            middle = (low + high) // 2
-            if self.delta(self._at(middle)) <= delta:
-                high = middle
-            else:
-                low = middle + 1
-        return self._within(low, delta)
-
-    def _at(self, i: int) -> float:
-        return max(0.0, float(self.losses[i])) * (1.0 + 2.0**-47)
-
-    def _within(self, i: int, delta: float) -> float:
-        """Between two grid points delta is linear in exp(epsilon), but for the rounding error."""
-        above = self._at(i)
-        below = self._at(i - 1) if i else 0.0
         if self.delta(0.0) <= delta:
             return 0.0
-        for _ in range(40):
-            middle = 0.5 * (below + above)
-            if not below < middle < above or above - below < 1e-12 * above:
-                break
-            if self.delta(middle) <= delta:
-                above = middle
-            else:
-                below = middle
-        return above
+
+        def excess(epsilon: float) -> float:
+            found = self.delta(epsilon)
+            return math.log(min(found / delta, 1e300)) if found else -700.0
+
+        return root_between(excess, 0.0, last, _NEAR)
 
 
 def compose(

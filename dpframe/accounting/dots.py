@@ -32,7 +32,7 @@ from dpframe.accounting.loss_laws import (
     SteppedLaplace,
     SteppedNormal,
 )
-from dpframe.accounting.normal import mills_of
+from dpframe.accounting.normal import mills_of_many
 from dpframe.core.exact import float_up
 
 __all__ = ["Dots", "dots", "largest_loss", "spacing", "spread"]
@@ -231,14 +231,16 @@ def _normal(law: Normal, h: Fraction) -> Dots:
     t = np.arange(first, last + 1, dtype=np.float64) * step
     z = (t - middle) / d
     phi = np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
-    outer = phi * mills_of(np.abs(z))
+    outer = phi * mills_of_many(np.abs(z))
     above = np.where(z > 0, outer, 1.0 - outer)
     p = np.where(z[:-1] > 0, outer[:-1] - outer[1:], above[:-1] - above[1:])
     left = z[1:] <= 0
     p[left] = outer[1:][left] - outer[:-1][left]
     p = np.maximum(p, 0.0) + 1e-14 * np.maximum(outer[:-1], outer[1:])
     # all of Q lies above, as far as floats can tell, where z + d < -30
-    q = np.where(z + d < -30.0, np.exp(np.minimum(t, 0.0)), phi * mills_of(np.maximum(z + d, -30)))
+    q = np.where(
+        z + d < -30.0, np.exp(np.minimum(t, 0.0)), phi * mills_of_many(np.maximum(z + d, -30))
+    )
     excess = p - (q[:-1] - math.exp(-step) * q[1:]) + 2e-14 * q[:-1]
     found = _cells(first, p, excess, step, float(outer[-1]))
     found.masses[0] += float(outer[0])  # what lies below is moved up

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["least_root", "least_true", "minimum"]
+__all__ = ["least_root", "least_true", "minimum", "root_between"]
+
+
+_PATIENCE: Final = 12
 
 
 def minimum(f: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> float:
@@ -52,6 +56,33 @@ def least_root(f: Callable[[float], float], start: float, width: float, toleranc
             low, f_low = middle, value
         else:
             high, f_high = middle, value
+    return high
+
+
+def root_between(f: Callable[[float], float], low: float, high: float, near: float) -> float:
+    """A point where the falling function f was at most 0, within a relative `near` of one where it
+    was above; f(low) > 0 >= f(high), low >= 0.
+
+    False position; an end that stays counts for half (the Illinois rule). After a dozen steps, one
+    that has not halved the interval is followed by one that does, so a hundred are enough.
+    """
+    f_low, f_high = f(low), f(high)
+    steps, stays, slow = 0, 0, False
+    while high - low > near * high:
+        steps, width = steps + 1, high - low
+        share = 0.5 if slow else f_low / (f_low - f_high)
+        inset = near * high / 4.0
+        middle = min(max(low + share * width, low + inset), high - inset)
+        value = f(middle)
+        if value > 0.0:
+            low, f_low = middle, value
+            f_high *= 0.5 if stays > 0 else 1.0
+            stays = 1
+        else:
+            high, f_high = middle, value
+            f_low *= 0.5 if stays < 0 else 1.0
+            stays = -1
+        slow = steps >= _PATIENCE and not slow and high - low > 0.5 * width
     return high
 
 

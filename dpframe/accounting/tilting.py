@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,11 @@ from dpframe.accounting.dots import Dots
 __all__ = ["View", "cumulant", "view_at_delta", "view_at_epsilon"]
 
 Floats: TypeAlias = NDArray[np.float64]
+
+_BASES: Final[Floats] = np.exp2(np.arange(-8.0, 14.0, 0.5))
+_BACK: Final[Floats] = np.exp2(np.arange(-4.0, 8.0, 0.5))
+"""Orders that are tried, and how far they are taken back, in units of 1 / deviation."""
+_STRIDE: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +49,9 @@ def cumulant(parts: Sequence[tuple[Dots, int]], step: float, orders: Floats) -> 
     """ln E[exp(theta loss); loss finite] of the sum, at each theta of `orders`."""
     total = np.zeros(len(orders))
     for part, count in parts:
-        losses = (part.first + np.arange(len(part.masses), dtype=np.float64)) * step
-        with np.errstate(divide="ignore"):
-            logs = np.log(part.masses)
+        (held,) = part.masses.nonzero()  # one point of many, where atoms are far apart
+        losses = (part.first + held.astype(np.float64)) * step
+        logs = np.log(part.masses[held])
         tilted = np.multiply.outer(orders, losses)
         tilted += logs
         top = tilted.max(axis=1)
@@ -58,27 +63,48 @@ def cumulant(parts: Sequence[tuple[Dots, int]], step: float, orders: Floats) -> 
 def view_at_delta(parts: Sequence[tuple[Dots, int]], step: float, log_delta: float) -> View:
     """Where delta reaches a value: near the least (cumulant + gain - ln delta) / theta."""
     scale = _deviation(parts, step)
-    orders = np.exp2(np.arange(-8.0, 14.0, 0.5)) / scale
-    values = cumulant(parts, step, orders)
-    bounds = (values + _gain(orders) - log_delta) / orders
-    i = int(bounds.argmin())
-    theta = float(orders[i])
-    tops = (values - log_delta + 25.0) / orders
-    high, steep = float(tops.min()), float(orders[int(tops.argmin())])
-    return View(theta, steep, _low(parts, step, theta, scale), high, float(bounds[i]))
+    orders = _Orders(lambda theta: cumulant(parts, step, theta), _BASES / scale)
+    theta, bound = orders.least(lambda t, k: (k + _gain(t) - log_delta) / t)
+    steep, high = orders.least(lambda t, k: (k - log_delta + 25.0) / t)
+    return View(theta, steep, _low(parts, step, theta, scale), high, bound)
 
 
 def view_at_epsilon(parts: Sequence[tuple[Dots, int]], step: float, epsilon: float) -> View:
     """Where losses exceed epsilon: tilted to where cumulant + gain - theta epsilon is least."""
     scale = _deviation(parts, step)
-    orders = np.exp2(np.arange(-8.0, 14.0, 0.5)) / scale
-    values = cumulant(parts, step, orders)
-    logs = values + _gain(orders) - orders * epsilon
-    i = int(logs.argmin())
-    theta, log_delta = float(orders[i]), min(0.0, float(logs[i]))
-    tops = (values - log_delta + 32.0) / orders
-    high, steep = float(tops.min()), float(orders[int(tops.argmin())])
+    orders = _Orders(lambda theta: cumulant(parts, step, theta), _BASES / scale)
+    theta, bound = orders.least(lambda t, k: k + _gain(t) - t * epsilon)
+    log_delta = min(0.0, bound)
+    steep, high = orders.least(lambda t, k: (k - log_delta + 32.0) / t)
     return View(theta, steep, _low(parts, step, theta, scale), max(high, epsilon), epsilon)
+
+
+class _Orders:
+    """Cumulants at some orders, each computed when it is first asked for."""
+
+    def __init__(self, cumulants: Callable[[Floats], Floats], orders: Floats) -> None:
+        self._cumulants, self._orders = cumulants, orders
+        self._values = np.full(len(orders), math.nan)
+
+    def least(self, f: Callable[[Floats, Floats], Floats]) -> tuple[float, float]:
+        """The order at which f(order, cumulant) is least, and how much it is there.
+
+        f falls up to some order and rises from there on: cumulants are convex in their order, so
+        where f is (K + c) / theta the sign of its slope is that of theta K' - K - c, which rises.
+        So every fourth order is tried, and then those around the best of them.
+        """
+        some = np.arange(0, len(self._orders), _STRIDE)
+        best = int(some[self._of(f, some).argmin()])
+        near = np.arange(max(0, best - _STRIDE + 1), min(len(self._orders), best + _STRIDE))
+        found = self._of(f, near)
+        i = int(found.argmin())
+        return float(self._orders[near[i]]), float(found[i])
+
+    def _of(self, f: Callable[[Floats, Floats], Floats], places: NDArray[np.intp]) -> Floats:
+        new = places[np.isnan(self._values[places])]
+        if len(new):
+            self._values[new] = self._cumulants(self._orders[new])
+        return f(self._orders[places], self._values[places])
 
 
 def _gain(orders: Floats) -> Floats:
@@ -99,6 +125,7 @@ def _deviation(parts: Sequence[tuple[Dots, int]], step: float) -> float:
 
 def _low(parts: Sequence[tuple[Dots, int]], step: float, theta: float, scale: float) -> float:
     """Below lies 1e-13 of the tilted mass, by Chernoff's bound."""
-    back = np.exp2(np.arange(-4.0, 8.0, 0.5)) / scale
-    logs = cumulant(parts, step, theta - back) - cumulant(parts, step, np.array([theta]))
-    return float(((-30.0 - logs) / back).max())
+    (whole,) = cumulant(parts, step, np.array([theta]))
+    back = _Orders(lambda b: cumulant(parts, step, theta - b), _BACK / scale)
+    _, bound = back.least(lambda b, k: (k - whole + 30.0) / b)
+    return -bound

@@ -11,8 +11,21 @@ import pytest
 
 from dpframe.accounting.convolution import Composed, compose
 from dpframe.accounting.dots import Dots, dots
-from dpframe.accounting.loss_laws import Normal, Response, SteppedNormal
-from dpframe.accounting.tilting import View
+from dpframe.accounting.loss_laws import (
+    HalfLine,
+    LossLaw,
+    Normal,
+    Response,
+    SteppedLaplace,
+    SteppedNormal,
+)
+from dpframe.accounting.search import root_between
+from dpframe.accounting.tilting import (
+    View,
+    cumulant,
+    view_at_delta,
+    view_at_epsilon,
+)
 
 
 def exact_delta(count: int, epsilon_of_one: float, epsilon: float) -> float:
@@ -93,3 +106,85 @@ def test_delta_is_raised_by_what_masses_may_lack(count: int) -> None:
     view = View(theta=0.5, steep=1.0, low=-4.0, high=4.0, epsilon=2.0)
     composed = compose([(dots(Response(Fraction(1)), h), count)], h, view, lowest=-8, n=16)
     assert composed.inflate >= math.exp(2e-12 * count)
+
+
+LAWS: list[list[tuple[LossLaw, int]]] = [
+    [(Normal(Fraction(1, 3)), 1)],
+    [(SteppedNormal(Fraction(300)), 7), (Normal(Fraction(1, 50)), 1)],
+    [(Response(Fraction(1, 10)), 40)],
+    [(HalfLine(Fraction(2), True), 3), (Response(Fraction(3)), 1)],
+    [(SteppedLaplace(Fraction(1, 20), 9), 12), (Normal(Fraction(4)), 2)],
+    [(HalfLine(Fraction(1, 1000), False), 900)],
+]
+
+
+@pytest.mark.parametrize("laws", LAWS, ids=str)
+@pytest.mark.parametrize("log_delta", [-0.1, -5.0, -18.0, -200.0])
+def test_the_best_order_is_found_among_all(
+    laws: list[tuple[LossLaw, int]], log_delta: float
+) -> None:
+    """Not every order is tried, yet none of those left out is better."""
+    h = Fraction(1, 64)
+    parts = [(dots(law, h), count) for law, count in laws]
+    view = view_at_delta(parts, float(h), log_delta)
+    deviation = view_deviation(parts, float(h))
+    orders = np.exp2(np.arange(-8.0, 14.0, 0.5)) / deviation
+    values = cumulant(parts, float(h), orders)
+    gain = -np.log1p(orders) - orders * np.log1p(1.0 / orders)
+    bounds = (values + gain - log_delta) / orders
+    tops = (values - log_delta + 25.0) / orders
+    assert view.theta == pytest.approx(orders[bounds.argmin()], rel=1e-12)
+    assert view.epsilon == pytest.approx(bounds.min(), rel=1e-12)
+    assert view.high == pytest.approx(tops.min(), rel=1e-12)
+    assert view.steep == pytest.approx(orders[tops.argmin()], rel=1e-12)
+    back = np.exp2(np.arange(-4.0, 8.0, 0.5)) / deviation
+    lower = cumulant(parts, float(h), view.theta - back)
+    whole = cumulant(parts, float(h), np.array([view.theta]))
+    assert view.low == pytest.approx(((-30.0 - lower + whole) / back).max(), rel=1e-9)
+    logs = values + gain - orders * view.epsilon
+    at_epsilon = view_at_epsilon(parts, float(h), view.epsilon)
+    assert at_epsilon.theta == pytest.approx(orders[logs.argmin()], rel=1e-12)
+
+
+def view_deviation(parts: list[tuple[Dots, int]], step: float) -> float:
+    variance = 0.0
+    for part, count in parts:
+        losses = (part.first + np.arange(len(part.masses))) * step
+        mean = (part.masses * losses).sum()
+        variance += count * (part.masses * (losses - mean) ** 2).sum()
+    return math.sqrt(max(variance, step * step))
+
+
+@pytest.mark.parametrize("delta", [0.3, 1e-3, 1e-9, 1e-40])
+@pytest.mark.parametrize("laws", LAWS, ids=str)
+def test_an_epsilon_keeps_delta_and_hardly_less_does_not(
+    laws: list[tuple[LossLaw, int]], delta: float
+) -> None:
+    h = Fraction(1, 64)
+    parts = [(dots(law, h), count) for law, count in laws]
+    view = view_at_delta(parts, float(h), math.log(delta))
+    lowest = math.floor(view.low / float(h)) - 2
+    points = math.ceil(view.high / float(h)) + 2 - lowest
+    composed = compose(parts, h, view, lowest, 1 << max(4, (points - 1).bit_length()))
+    found = composed.epsilon(delta)
+    assert composed.delta(found) <= delta
+    assert found == 0.0 or composed.delta(found * (1 - 2e-12)) > delta
+
+
+@pytest.mark.parametrize("root", [1e-9, 0.3, 0.999999])
+@pytest.mark.parametrize("steep", [1e-3, 1.0, 40.0, 1e5])
+def test_a_root_was_tried_and_is_near(root: float, steep: float) -> None:
+    def f(x: float) -> float:
+        tried.add(x)
+        return math.expm1(min(600.0, steep * (root - x)))
+
+    def stairs(x: float) -> float:
+        tried.add(x)
+        return 3.0 if x < root else -1e-9
+
+    for falling in (f, stairs):
+        tried: set[float] = set()
+        found = root_between(falling, 0.0, 1.0, 1e-12)
+        assert found in tried
+        assert falling(found) <= 0.0 < falling(found * (1 - 2e-12))
+        assert len(tried) < 120
