@@ -64,7 +64,7 @@ def root_between(f: Callable[[float], float], low: float, high: float, near: flo
     was above; f(low) > 0 >= f(high), low >= 0.
 
     False position; an end that stays counts for half (the Illinois rule). After a dozen steps, one
-    that has not halved the interval is followed by one that does, so a hundred are enough.
+    that has not halved the interval is followed by one that does.
     """
     f_low, f_high = f(low), f(high)
     steps, stays, slow = 0, 0, False
