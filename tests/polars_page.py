@@ -145,7 +145,7 @@ def _outcome(name: str, expression: pl.Expr) -> Outcome:
         tree = read(expression, SCHEMA)[0].tree
     match tree:
         case Call(op):
-            return Outcome(name, BY_NAME[op].summary)
+            return Outcome(name, BY_NAME[op.name].summary)
         case Literal():
             return Outcome(name, "A constant.")
         case Column():

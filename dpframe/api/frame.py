@@ -19,7 +19,7 @@ from dpframe.api.query import PrivateQuery
 from dpframe.api.shortcuts import Shortcuts
 from dpframe.api.source import Source, Sources
 from dpframe.core.dtypes import DType
-from dpframe.core.tree import Column, Literal, Named, call
+from dpframe.core.tree import Call, Column, Literal, Named
 from dpframe.errors import DPFrameError, MissingKeys, UnknownColumn, UnsupportedOperation
 from dpframe.frames.binary import Binary, Concat, chain_of
 from dpframe.frames.explode import Explode
@@ -32,6 +32,8 @@ from dpframe.frames.step import Step
 from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
 from dpframe.report.columns import frame_words
 from dpframe.report.notebook import frame_html
+from dpframe.rows.cast import Cast
+from dpframe.rows.fill_null import FillNan, FillNull
 from dpframe.rows.polars_dtypes import from_polars
 from dpframe.rows.suggest import did_you_mean
 from dpframe.sealed import all_sealed
@@ -186,7 +188,7 @@ class PrivateFrame(Opaque, Shortcuts):
                     wanted[name] = from_polars(dtype)
         else:
             wanted = dict.fromkeys(self._relation.facts.columns, from_polars(dtypes))
-        return self._with({n: call("cast", Column(n), dtype=t) for n, t in wanted.items()})
+        return self._with({n: Call(Cast(t), (Column(n),)) for n, t in wanted.items()})
 
     def fill_null(self, value: Any = None, strategy: Any = None, **_: Any) -> PrivateFrame:
         """Replace nulls with a constant, in the columns whose type it has.
@@ -202,11 +204,11 @@ class PrivateFrame(Opaque, Shortcuts):
                 where=f"fill_null(strategy={strategy!r})",
                 remedy="fill with a constant: fill_null(0)",
             )
-        return self._fill("fill_null", value)
+        return self._fill(FillNull(), value)
 
     def fill_nan(self, value: Any) -> PrivateFrame:
         """Replace NaN with a constant, in all float columns."""
-        return self._fill("fill_nan", value)
+        return self._fill(FillNan(), value)
 
     def drop_nulls(self, subset: Any = None) -> PrivateFrame:
         """Drop rows with a null in `subset`, or in any column.
@@ -459,7 +461,8 @@ class PrivateFrame(Opaque, Shortcuts):
     def _with(self, trees: Mapping[str, Any]) -> PrivateFrame:
         return self._then(WithColumns(tuple(Named(n, t) for n, t in trees.items())))
 
-    def _fill(self, op: str, value: Any) -> PrivateFrame:
+    def _fill(self, operation: FillNull | FillNan, value: Any) -> PrivateFrame:
+        op = operation.name
         given = value if isinstance(value, pl.Expr) else constant(value, op)
         (read, *_) = (*pipeline.read_rows([given], {}, self._relation, op), None)
         if read is None or not isinstance(read.tree, Literal):
@@ -469,7 +472,7 @@ class PrivateFrame(Opaque, Shortcuts):
                 remedy=f"use with_columns(pl.col(...).{op}(...)) for expressions",
             )
         chosen = {
-            name: call(op, Column(name), read.tree)
+            name: Call(operation, (Column(name), read.tree))
             for name, found in self._relation.facts.columns.items()
             if name != self._relation.facts.identifier and fills(op, found.dtype, read.tree.dtype)
         }

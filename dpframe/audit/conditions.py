@@ -13,6 +13,7 @@ from dpframe.core.tree import Call, Tree
 from dpframe.frames.filter import Filter
 from dpframe.frames.relation import Relation
 from dpframe.lower import Execution
+from dpframe.rows.logic import And
 
 _ROWS = Table(RowCount())
 
@@ -72,7 +73,7 @@ def _start(relation: Relation) -> Relation:
 
 
 def _conjuncts(predicate: Tree) -> Iterator[Tree]:
-    if isinstance(predicate, Call) and predicate.op == "and":
+    if isinstance(predicate, Call) and isinstance(predicate.operation, And):
         for arg in predicate.args:
             yield from _conjuncts(arg)
     else:

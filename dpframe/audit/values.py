@@ -121,9 +121,9 @@ def _items(value: Any, seen: set[int]) -> Iterator[Any]:
         case Column() | Rows() | Identifier():
             yield value
             return
-        case Call():  # the names of operations and of their options are no constants
+        case Call():  # the names of operations and of their constants are none
             yield value
-            inner = (value.args, [option for _, option in value.options])
+            inner = (value.args, [constant for _, constant in value.operation.constants])
         case Named():
             inner = (value.tree,)
         case Request():

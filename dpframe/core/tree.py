@@ -6,30 +6,31 @@ lowering fold over it, and plans print it.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from dpframe.core.domain import Scalar
+from dpframe.core.domain import Domain, Scalar
 from dpframe.core.dtypes import DType
 
-Option: TypeAlias = "Scalar | DType | tuple[Option, ...]"
-Options: TypeAlias = "Mapping[str, Option]"
+Constant: TypeAlias = "Scalar | DType | tuple[Constant, ...]"
+"""What an operation may have beside its operands."""
 
 
-def identity(option: Option | tuple[object, ...]) -> Hashable:
+def identity(constant: Constant | tuple[object, ...]) -> Hashable:
     """What tells constants apart that Python holds equal: 1, 1.0 and True, 0.0 and -0.0, 0.1 and
     0.10. Expressions that differ in such a constant differ, so that no result of one is taken for
     the other's.
     """
-    if isinstance(option, tuple):
-        return tuple(identity(item) for item in option)  # type: ignore[arg-type]
-    if isinstance(option, (str, DType)):
-        return option
-    if isinstance(option, datetime):  # with its offset from UTC, whatever the zone is called
-        return "datetime", option.isoformat()
-    return type(option).__name__, repr(option)
+    if isinstance(constant, tuple):
+        return tuple(identity(item) for item in constant)  # type: ignore[arg-type]
+    if isinstance(constant, (str, DType)):
+        return constant
+    if isinstance(constant, datetime):  # with its offset from UTC, whatever the zone is called
+        return "datetime", constant.isoformat()
+    return type(constant).__name__, repr(constant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,39 +56,63 @@ class Literal:
         return hash((identity(self.value), self.dtype))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+class Operation(ABC):
+    """What a call does with its operands; `dpframe.rows` has them all.
+
+    Two operations are the same when they have one name and the same constants.
+    """
+
+    __slots__ = ()
+
+    name: str
+    """The name in plans, which no other operation has."""
+
+    @property
+    @abstractmethod
+    def constants(self) -> tuple[tuple[str, Constant], ...]:
+        """Its constants and their names, in the order of these; plans keep them."""
+
+    @abstractmethod
+    def domain(self, args: Sequence[Domain]) -> Domain:
+        """What is known of the result, from what is known of the operands."""
+
+    @abstractmethod
+    def lower(self, ns: Any, args: Sequence[Any], domains: Sequence[Domain]) -> Any:
+        """The same operation as an expression of an engine, of which nothing is known here."""
+
+    @abstractmethod
+    def words(self, args: Sequence[str]) -> str:
+        """The operation as an analyst would write it."""
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Operation):
+            return NotImplemented
+        return self.name == other.name and identity(self.constants) == identity(other.constants)
+
+    def __hash__(self) -> int:
+        return hash((self.name, identity(self.constants)))
+
+    def __repr__(self) -> str:
+        constants = ", ".join(f"{name}={value!r}" for name, value in self.constants)
+        return f"{self.name}({constants})"
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
-    """A row-wise operation, by the name it has in the registry of `dpframe.rows`.
+    """A row-wise operation on some operands.
 
     Parameters
     ----------
-    op
-        The operation's name.
+    operation
+        What it is, with its constants.
     args
         Its operands: expressions whose values differ from row to row.
-    options
-        Its constant parameters, as sorted pairs, so that trees hash and compare.
     """
 
-    op: str
+    operation: Operation
     args: tuple[Tree, ...]
-    options: tuple[tuple[str, Option], ...] = ()
-
-    @property
-    def params(self) -> dict[str, Option]:
-        return dict(self.options)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Call):
-            return NotImplemented
-        return (
-            self.op == other.op
-            and self.args == other.args
-            and identity(self.options) == identity(other.options)
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.op, self.args, identity(self.options)))
 
 
 Tree: TypeAlias = "Column | Literal | Call"
@@ -99,11 +124,6 @@ class Named:
 
     name: str
     tree: Tree
-
-
-def call(op: str, *args: Tree, **options: Option) -> Call:
-    """A `Call` with its options in canonical order."""
-    return Call(op, args, tuple(sorted(options.items())))
 
 
 def walk(tree: Tree) -> Iterator[Tree]:
@@ -126,5 +146,5 @@ def substitute(tree: Tree, replacements: Mapping[str, Tree]) -> Tree:
             return replacements.get(name, tree)
         case Literal():
             return tree
-        case Call(op, args, options):
-            return Call(op, tuple(substitute(a, replacements) for a in args), options)
+        case Call(operation, args):
+            return Call(operation, tuple(substitute(a, replacements) for a in args))

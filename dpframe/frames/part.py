@@ -12,11 +12,12 @@ from dpframe.core.domain import Scalar, columns
 from dpframe.core.dtypes import STRING, DType
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.exprs import Change, map_named
-from dpframe.core.tree import Literal, Named, Tree, call
+from dpframe.core.tree import Call, Literal, Named, Tree
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.refine import refine
 from dpframe.frames.step import Step
 from dpframe.rows.broadcast import unordered
+from dpframe.rows.comparison import Eq
 from dpframe.rows.fold import domain, lower, outer_words
 from dpframe.rows.literal import literal_lower, literal_words
 from dpframe.rows.operation import Namespace
@@ -59,7 +60,7 @@ class Part(Step):
         table = dict(before.columns)
         for tree, dtype, value in self._pairs(before):
             if value is not None:
-                table = refine(table, call("eq", tree, Literal(value, dtype)))
+                table = refine(table, Call(Eq(), (tree, Literal(value, dtype))))
         return replace(before, columns=columns(table), complete=False)
 
     def lower(

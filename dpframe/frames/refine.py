@@ -6,15 +6,20 @@ Used for tightness only: an aggregate clamps and fills again, whatever was infer
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
 
-from dpframe.core.domain import Domain
+from dpframe.core.domain import Domain, Scalar
 from dpframe.core.interval import Interval
 from dpframe.core.tree import Call, Column, Literal, Tree
 from dpframe.rows.grouped import distinct
+from dpframe.rows.is_between import IsBetween
+from dpframe.rows.is_in import IsIn
 from dpframe.rows.listed import listed
 from dpframe.rows.literal import physical
+from dpframe.rows.logic import And, Not
+from dpframe.rows.null_checks import IsFinite, IsNotNan, IsNotNull, IsNull
 
 _MIRROR = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
 _NULL_IN_NULL_OUT = frozenset(
@@ -35,27 +40,27 @@ def refine(table: dict[str, Domain], predicate: Tree) -> dict[str, Domain]:
     match predicate:
         case Column(name):
             return _update(table, name, Interval(Fraction(1), Fraction(1)))
-        case Call("and", (left, right)):
+        case Call(And(), (left, right)):
             return refine(refine(table, left), right)
-        case Call("is_not_null", (operand,)) | Call("not", (Call("is_null", (operand,)),)):
+        case Call(IsNotNull(), (operand,)) | Call(Not(), (Call(IsNull(), (operand,)),)):
             return _not_null(table, operand)
-        case Call("is_between", (Column(name), Literal() as lo, Literal() as hi)):
+        case Call(IsBetween(), (Column(name), Literal() as lo, Literal() as hi)):
             table = _compare(table, name, "ge", lo)
             return _compare(table, name, "le", hi)
-        case Call("is_between", operands):
+        case Call(IsBetween(), operands):
             for operand in operands:  # true only when both comparisons are
                 table = _not_null(table, operand)
             return table
-        case Call("is_in", (Column(name),), options):
-            return _members(table, name, dict(options))
-        case Call(op, (Column(name), Literal() as value)) if op in _MIRROR:
-            return _compare(table, name, op, value)
-        case Call(op, (Literal() as value, Column(name))) if op in _MIRROR:
-            return _compare(table, name, _MIRROR[op], value)
-        case Call(("is_not_nan" | "is_finite"), (Column(name),)):
+        case Call(IsIn() as found, (Column(name),)):
+            return _members(table, name, found.values)
+        case Call(op, (Column(name), Literal() as value)) if op.name in _MIRROR:
+            return _compare(table, name, op.name, value)
+        case Call(op, (Literal() as value, Column(name))) if op.name in _MIRROR:
+            return _compare(table, name, _MIRROR[op.name], value)
+        case Call(IsNotNan() | IsFinite(), (Column(name),)):
             table = _not_null(table, predicate)
             return {**table, name: replace(table[name], nan=False)}
-        case Call(op) if op in _NULL_IN_NULL_OUT:
+        case Call(op) if op.name in _NULL_IN_NULL_OUT:
             return _not_null(table, predicate)
         case _:
             return table
@@ -66,7 +71,7 @@ def _not_null(table: dict[str, Domain], tree: Tree) -> dict[str, Domain]:
     match tree:
         case Column(name):
             return {**table, name: table[name].with_null(False)}
-        case Call(op, args) if op in _NULL_IN_NULL_OUT:
+        case Call(op, args) if op.name in _NULL_IN_NULL_OUT:
             for arg in args:
                 table = _not_null(table, arg)
             return table
@@ -112,17 +117,17 @@ def _another_scale(column: Domain, value: Literal) -> bool:
     return column.dtype.is_temporal and not (same or midnight)
 
 
-def _members(table: dict[str, Domain], name: str, options: dict[str, object]) -> dict[str, Domain]:
-    values = options.get("values")
-    if not isinstance(values, tuple) or any(v is None or v != v for v in values):
+def _members(table: dict[str, Domain], name: str, values: tuple[Scalar, ...]) -> dict[str, Domain]:
+    if any(v is None or v != v for v in values):
         return table
     column = table[name]
     if column.dtype.is_decimal and any(isinstance(v, float) for v in values):
         return {**table, name: column.with_null(False)}  # what is rounded to those floats is unsaid
-    if any(_in_floats(column, v) for v in values) and any(abs(v) >= _EXACT for v in values):
+    if any(_in_floats(column, v) for v in values) and any(map(_is_large, values)):
         return {**table, name: column.with_null(False)}  # as are several whole numbers at once
     if column.dtype.is_integer:
-        values = tuple(int(v) for v in values if not isinstance(v, float) or v.is_integer())
+        whole = [v for v in values if not isinstance(v, float) or v.is_integer()]
+        values = tuple(int(v) for v in whole if isinstance(v, int | float | Decimal))
     updated = replace(column, nullable=False, nan=False)
     typed = listed(name, values, column.dtype)
     if typed is not None:  # some values can be one in the column's type
@@ -135,6 +140,10 @@ def _members(table: dict[str, Domain], name: str, options: dict[str, object]) ->
         narrowed = column.interval.intersect(Interval(min(exact), max(exact)))
         updated = replace(updated, interval=narrowed or column.interval)
     return {**table, name: updated}
+
+
+def _is_large(value: Scalar) -> bool:
+    return isinstance(value, int | float | Decimal) and not -_EXACT < value < _EXACT
 
 
 def _update(table: dict[str, Domain], name: str, known: Interval) -> dict[str, Domain]:

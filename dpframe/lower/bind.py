@@ -22,7 +22,7 @@ from dpframe.core.exprs import Change, HasExprs
 from dpframe.core.tree import Call, Column, Literal, Named, Tree
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.sampling import unused
-from dpframe.rows.fold import domain, lower, operation
+from dpframe.rows.fold import domain, lower
 from dpframe.rows.operation import Namespace
 
 _FEW = 8
@@ -127,12 +127,11 @@ class _Binder:
 
     def _applied(self, tree: Call, given: Sequence[_Part]) -> _Part:
         """The operation on these operands."""
-        found, params = operation(tree.op), tree.params
         domains = [g.known for g in given]
-        lowered = found.lower(pl, [g.lowered for g in given], domains, params)
+        lowered = tree.operation.lower(pl, [g.lowered for g in given], domains)
         return _Part(
-            Call(tree.op, tuple(g.tree for g in given), tree.options),
-            found.domain(domains, params),
+            Call(tree.operation, tuple(g.tree for g in given)),
+            tree.operation.domain(domains),
             lowered,
             len(lowered.meta.root_names()),
             max((g.level for g in given), default=0),

@@ -6,19 +6,19 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from dpframe.core.domain import Scalar
-from dpframe.core.tree import Call, Literal, Option, Tree, call
+from dpframe.core.tree import Call, Constant, Literal, Tree
 from dpframe.errors import UnsupportedOperation
 from dpframe.parse.literals import Values, single
-from dpframe.rows.registry import BY_NAME
+from dpframe.rows.registry import operation
 
 Operand: TypeAlias = "Tree | Values"
 Handler: TypeAlias = "Callable[[Sequence[Operand], Any], Tree]"
 """Makes the tree of a function from its operands and its parameters in Polars' form."""
 
 
-def make(op: str, *operands: Operand, **options: Option) -> Call:
+def make(op: str, *operands: Operand, **constants: Constant) -> Call:
     """A call of a registered operation; a Series of one value becomes a constant."""
-    return call(BY_NAME[op].name, *map(operand, operands), **options)
+    return Call(operation(op, **constants), tuple(map(operand, operands)))
 
 
 def operand(value: Operand) -> Tree:

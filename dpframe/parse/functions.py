@@ -22,6 +22,7 @@ from dpframe.parse.ipc import read_ipc
 from dpframe.parse.literals import Values
 from dpframe.parse.strings import STRINGS
 from dpframe.parse.temporal import TEMPORAL
+from dpframe.rows.arithmetic import Sub
 
 _CLOSED = {"Both": "both", "Left": "left", "Right": "right", "None": "none"}
 
@@ -184,7 +185,7 @@ def _replace_strict(operands: Sequence[Operand], params: Any) -> Tree:
 
 
 def _field(operands: Sequence[Operand], params: Any) -> Tree:
-    return make("field", *operands, name=str(params))
+    return make("field", *operands, field=str(params))
 
 
 def _list_get(operands: Sequence[Operand], params: Any) -> Tree:
@@ -213,7 +214,7 @@ def _list_slice(operands: Sequence[Operand], params: Any) -> Tree:
 def _whole(value: Operand, what: str, missing: bool) -> int | None:
     """A whole constant; Polars writes ``list.tail(n)`` with ``0 - n`` as its offset."""
     match operand(value):
-        case Call("sub", (Literal(int() as a), Literal(int() as b))):
+        case Call(Sub(), (Literal(int() as a), Literal(int() as b))):
             return a - b
         case Literal(None) if missing:
             return None

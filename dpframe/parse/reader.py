@@ -32,6 +32,8 @@ from dpframe.parse.names import output_name
 from dpframe.parse.selectors import expand, unknown_column
 from dpframe.parse.size import MAX_DEPTH, MAX_NODES, TooLargeError, serialised, too_large
 from dpframe.rows.failures import FAILURES, unexpected
+from dpframe.rows.logic import Or
+from dpframe.rows.null_checks import IsNotNan, IsNull
 
 _BINARY = {
     "Plus": "add",
@@ -263,6 +265,6 @@ def _is_fill_nan(predicate: Tree, then: Tree) -> bool:
     """Whether a choice is what Polars writes for `fill_nan`."""
     return (
         isinstance(predicate, Call)
-        and predicate.op == "or"
-        and predicate.args == (Call("is_not_nan", (then,)), Call("is_null", (then,)))
+        and isinstance(predicate.operation, Or)
+        and predicate.args == (Call(IsNotNan(), (then,)), Call(IsNull(), (then,)))
     )

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from dpframe.core.fields import fields_of
+from dpframe.core.tree import Call
 from dpframe.frames.binary import Binary, frames_of
 from dpframe.frames.public import digest
 from dpframe.frames.relation import Relation
@@ -34,6 +35,8 @@ def definition(value: object) -> Json:
     TypeError
         For a type that plans do not have.
     """
+    if isinstance(value, Call):
+        return _call(value)
     if fields_of(value) is not None:
         return _fields(value)
     match value:
@@ -64,6 +67,16 @@ def definition(value: object) -> Json:
                 "columns": [*value.columns],
             }
     raise TypeError(f"plans have no {type(value).__name__}")
+
+
+def _call(call: Call) -> Json:
+    """What an operation is called, its operands and its constants."""
+    return {
+        "type": "Call",
+        "op": call.operation.name,
+        "args": [definition(arg) for arg in call.args],
+        "options": [[name, definition(value)] for name, value in call.operation.constants],
+    }
 
 
 def steps_of(relation: Relation) -> list[Json]:

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from dpframe.core.exact import exact
 from dpframe.core.tree import Call, Column, Literal, Tree
+from dpframe.rows.arithmetic import Neg
 
 __all__ = ["Ratio", "Sum", "ratio_of"]
 
@@ -58,12 +59,12 @@ def ratio_of(tree: Tree) -> Ratio | None:
                 return Ratio(Sum(exact(value), {}), _ONE)
             except ValueError:
                 return None
-        case Call("neg", (arg,)):
+        case Call(Neg(), (arg,)):
             found = ratio_of(arg)
             return None if found is None else Ratio(found.above.times(Fraction(-1)), found.below)
         case Call(op, (left, right)):
             a, b = ratio_of(left), ratio_of(right)
-            return None if a is None or b is None else _joined(op, a, b)
+            return None if a is None or b is None else _joined(op.name, a, b)
         case _:
             return None
 

@@ -13,7 +13,6 @@ import polars as pl
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import FLOAT64, INT64, STRING
 from dpframe.core.interval import EVERYTHING, Interval
-from dpframe.core.tree import Options
 from dpframe.rows.operands import (
     as_type,
     compute,
@@ -24,7 +23,7 @@ from dpframe.rows.operands import (
     widened,
     within_int64,
 )
-from dpframe.rows.operation import Namespace, RowOperation
+from dpframe.rows.operation import Kind, Namespace, PlainOperation, operation
 from dpframe.rows.temporal_arithmetic import add_moments, added, is_temporal_sum
 from dpframe.rows.text import bounded
 
@@ -51,7 +50,8 @@ def product_interval(a: Interval, b: Interval) -> Interval:
     return (a * b).as_float()
 
 
-class Add(RowOperation):
+@operation
+class Add(PlainOperation):
     name = "add"
     summary = "Sum of two numbers, two texts joined, or a moment moved by a duration."
     examples = (
@@ -70,7 +70,7 @@ class Add(RowOperation):
         'pl.col("dur") + pl.col("durb")',
     )
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         a, b = args
         if _is_joined(a, b):
             return _joined(a, b)
@@ -79,9 +79,7 @@ class Add(RowOperation):
         require_numbers("sum", args)
         return sum_domain(a, b)
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         a, b = domains
         if _is_joined(a, b):
             return bounded(bounded(as_type(args[0], STRING)) + bounded(as_type(args[1], STRING)))
@@ -90,11 +88,12 @@ class Add(RowOperation):
         x, y = compute(args, domains)
         return x + y
 
-    def words(self, args: Sequence[str], options: Options) -> str:
+    def words(self, args: Sequence[str]) -> str:
         return f"({args[0]} + {args[1]})"
 
 
-class Sub(RowOperation):
+@operation
+class Sub(PlainOperation):
     name = "sub"
     summary = "Difference of two numbers or moments, or a moment moved back by a duration."
     examples = (
@@ -114,26 +113,25 @@ class Sub(RowOperation):
         'pl.col("t") - pl.col("t")',
     )
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         a, b = args
         if is_temporal_sum(a, b):
             return added(a, b, -1)
         require_numbers("difference", args)
         return sum_domain(a, negated(b))
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         if is_temporal_sum(*domains):
             return add_moments(args, domains, -1)
         x, y = compute(args, domains)
         return x - y
 
-    def words(self, args: Sequence[str], options: Options) -> str:
+    def words(self, args: Sequence[str]) -> str:
         return f"({args[0]} - {args[1]})"
 
 
-class Mul(RowOperation):
+@operation
+class Mul(PlainOperation):
     name = "mul"
     summary = "Product of two numbers."
     examples = (
@@ -145,7 +143,7 @@ class Mul(RowOperation):
         'pl.col("dec") * 1.21',
     )
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         require_numbers("product", args)
         a, b = args
         x, y = computed(args)
@@ -161,31 +159,28 @@ class Mul(RowOperation):
             interval=product_interval(x.interval, y.interval),
         )
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         x, y = compute(args, domains)
         return x * y
 
-    def words(self, args: Sequence[str], options: Options) -> str:
+    def words(self, args: Sequence[str]) -> str:
         return f"({args[0]} * {args[1]})"
 
 
-class Neg(RowOperation):
+@operation
+class Neg(PlainOperation):
     name = "neg"
     summary = "The number with its sign changed."
     examples = ('-pl.col("i64")', '-pl.col("u8")', '-pl.col("f64")', '-pl.col("i32")')
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         require_numbers("negation", args)
         return negated(args[0])
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         return -widen(args[0], domains[0])
 
-    def words(self, args: Sequence[str], options: Options) -> str:
+    def words(self, args: Sequence[str]) -> str:
         return f"-{args[0]}"
 
 
@@ -222,4 +217,4 @@ def _joined(a: Domain, b: Domain) -> Domain:
     return Domain(STRING, nullable=a.nullable or b.nullable, categories=categories)
 
 
-OPERATIONS: tuple[RowOperation, ...] = (Add(), Sub(), Mul(), Neg())
+OPERATIONS: tuple[Kind, ...] = (Add(), Sub(), Mul(), Neg())

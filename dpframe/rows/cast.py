@@ -18,11 +18,10 @@ import polars as pl
 from dpframe.core.domain import Domain, Scalar
 from dpframe.core.dtypes import FLOAT32, INT64, STRING, DType
 from dpframe.core.interval import EVERYTHING, Interval, interval
-from dpframe.core.tree import Options
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.broadcast import unordered, unsigned_zero
 from dpframe.rows.operands import INT64_LIMITS, as_type, boolean
-from dpframe.rows.operation import Namespace, RowOperation
+from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 from dpframe.rows.temporal_arithmetic import counted, counted_interval, units_per_day
 
 _DATE_LIMITS = (-(2**31), 2**31 - 1)
@@ -32,7 +31,8 @@ _DAYS_WITH_TEXT = (-719_162, 2_932_896)
 _FLOAT32_MAX = Fraction(float(np.finfo(np.float32).max))
 
 
-class Cast(RowOperation):
+@operation
+class Cast(ParametricOperation):
     name = "cast"
     summary = "The value in another type; null where it does not fit (also for strict casts)."
     examples = (
@@ -87,23 +87,16 @@ class Cast(RowOperation):
         'pl.col("dt").cast(pl.Int64)',
         'pl.col("dur").cast(pl.Float64)',
     )
+    dtype: DType
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
-        return cast_domain(args[0], _target(options))
+    def domain(self, args: Sequence[Domain]) -> Domain:
+        return cast_domain(args[0], self.dtype)
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
-        return cast_expression(ns, args[0], domains[0].dtype, _target(options))
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        return cast_expression(ns, args[0], domains[0].dtype, self.dtype)
 
-    def words(self, args: Sequence[str], options: Options) -> str:
-        return f"{args[0]}.cast({_target(options)})"
-
-
-def _target(options: Options) -> DType:
-    dtype = options["dtype"]
-    assert isinstance(dtype, DType)
-    return dtype
+    def words(self, args: Sequence[str]) -> str:
+        return f"{args[0]}.cast({self.dtype})"
 
 
 def cast_domain(domain: Domain, target: DType) -> Domain:
@@ -360,4 +353,4 @@ def _between_temporal(expression: pl.Expr, source: DType, target: DType) -> pl.E
     return as_type((number % per_day) * (86_400 * 10**9 // per_day), target)
 
 
-OPERATIONS: tuple[RowOperation, ...] = (Cast(),)
+OPERATIONS: tuple[Kind, ...] = (Cast,)

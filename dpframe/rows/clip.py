@@ -6,14 +6,12 @@ import math
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import cast
 
 import polars as pl
 
 from dpframe.core.domain import Domain, Scalar
 from dpframe.core.dtypes import FLOAT64, INT64, DType
 from dpframe.core.interval import Interval
-from dpframe.core.tree import Option, Options
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.constants import constant_type, constant_words
 from dpframe.rows.literal import physical
@@ -26,10 +24,11 @@ from dpframe.rows.operands import (
     widened,
     widened_to_float,
 )
-from dpframe.rows.operation import Namespace, RowOperation
+from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 
 
-class Clip(RowOperation):
+@operation
+class Clip(ParametricOperation):
     name = "clip"
     summary = "Values below `lo` become `lo`, above `hi` become `hi`; null and NaN stay."
     examples = (
@@ -46,10 +45,12 @@ class Clip(RowOperation):
         'pl.col("dur").clip(timedelta(0), timedelta(days=7))',
         'pl.col("t").clip(time(9), time(17))',
     )
+    lo: Scalar
+    hi: Scalar
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
-        clamped = _result(args[0], options)
-        bounds = _bounds(clamped.dtype, options)
+    def domain(self, args: Sequence[Domain]) -> Domain:
+        clamped = self._result(args[0])
+        bounds = self._bounds(clamped.dtype)
         inside = _clamped(clamped.interval, bounds)
         # What does not fit in Int64 is only clamped as a whole number, and null as a float.
         rescued = clamped.dtype == INT64 and inside.within(INT64_LIMITS)
@@ -60,11 +61,9 @@ class Clip(RowOperation):
             interval=inside,
         )
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
-        dtype = _result(domains[0], options).dtype
-        bounds = _bounds(dtype, options)
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        dtype = self._result(domains[0]).dtype
+        bounds = self._bounds(dtype)
         if dtype == FLOAT64:
             real = widen_to_float(args[0], domains[0])
             return _clamp(real, *(None if e is None else float(e) for e in (bounds.lo, bounds.hi)))
@@ -74,8 +73,8 @@ class Clip(RowOperation):
         clamp = _clamp(whole, *(None if e is None else int(e) for e in (bounds.lo, bounds.hi)))
         return as_type(as_type(clamp, INT64), dtype)
 
-    def words(self, args: Sequence[str], options: Options) -> str:
-        lo, hi = options.get("lo"), options.get("hi")
+    def words(self, args: Sequence[str]) -> str:
+        lo, hi = self.lo, self.hi
         shown = [
             f"{name}={constant_words(value)}"
             for name, value in (("lower_bound", lo), ("upper_bound", hi))
@@ -85,25 +84,37 @@ class Clip(RowOperation):
             shown = [constant_words(lo), constant_words(hi)]
         return f"{args[0]}.clip({', '.join(shown)})"
 
-
-def _result(domain: Domain, options: Options) -> Domain:
-    """The facts about the operand in the type in which it is clamped."""
-    bounds = [cast("Scalar", options.get(name)) for name in ("lo", "hi")]
-    kinds = [constant_type(bound) for bound in bounds if bound is not None]
-    if domain.dtype.is_temporal:
+    def _result(self, domain: Domain) -> Domain:
+        """The facts about the operand in the type in which it is clamped."""
+        kinds = [constant_type(bound) for bound in (self.lo, self.hi) if bound is not None]
+        if domain.dtype.is_temporal:
+            for kind in kinds:
+                _require_same_kind(domain.dtype, kind)
+            return domain
+        require_numbers("clip", [domain])
         for kind in kinds:
-            _require_same_kind(domain.dtype, kind)
-        return domain
-    require_numbers("clip", [domain])
-    for kind in kinds:
-        if not (kind.is_numeric or kind.is_boolean):
-            raise UnsupportedOperation(
-                f"{domain.dtype} cannot be clamped to {kind}", remedy="write numbers as bounds"
-            )
-    wide = widened(domain)
-    if wide.dtype == INT64 and all(kind.is_integer or kind.is_boolean for kind in kinds):
-        return wide
-    return widened_to_float(domain)
+            if not (kind.is_numeric or kind.is_boolean):
+                raise UnsupportedOperation(
+                    f"{domain.dtype} cannot be clamped to {kind}", remedy="write numbers as bounds"
+                )
+        wide = widened(domain)
+        if wide.dtype == INT64 and all(kind.is_integer or kind.is_boolean for kind in kinds):
+            return wide
+        return widened_to_float(domain)
+
+    def _bounds(self, dtype: DType) -> Interval:
+        """The bounds as values of the type: floored to its unit, or rounded to Float64.
+
+        Raises
+        ------
+        InvalidBounds
+            When a bound is not finite, the two are reversed, or one is out of the type's reach.
+        """
+        lo = _bound(self.lo, dtype, missing_above=False)
+        hi = _bound(self.hi, dtype, missing_above=True)
+        if lo is not None and hi is not None and lo > hi:
+            raise InvalidBounds("the bounds are reversed", remedy="write the lower bound first")
+        return Interval(lo, hi)
 
 
 def _require_same_kind(dtype: DType, bound: DType) -> None:
@@ -115,32 +126,16 @@ def _require_same_kind(dtype: DType, bound: DType) -> None:
         )
 
 
-def _bounds(dtype: DType, options: Options) -> Interval:
-    """The bounds as values of the type: floored to its unit, or rounded to Float64.
-
-    Raises
-    ------
-    InvalidBounds
-        When a bound is not finite, the two are reversed, or one is out of the type's reach.
-    """
-    lo = _bound(options.get("lo"), dtype, missing_above=False)
-    hi = _bound(options.get("hi"), dtype, missing_above=True)
-    if lo is not None and hi is not None and lo > hi:
-        raise InvalidBounds("the bounds are reversed", remedy="write the lower bound first")
-    return Interval(lo, hi)
-
-
-def _bound(value: Option, dtype: DType, missing_above: bool) -> Fraction | None:
+def _bound(value: Scalar, dtype: DType, missing_above: bool) -> Fraction | None:
     if value is None:
         return None
-    scalar = cast("Scalar", value)
-    if isinstance(scalar, Decimal) and not scalar.is_finite():
+    if isinstance(value, Decimal) and not value.is_finite():
         number = None
     else:
-        number = physical(scalar, dtype)
+        number = physical(value, dtype)
     if number is None:
         raise InvalidBounds(
-            f"{constant_words(scalar)} is not a bound", remedy="write finite numbers, or leave out"
+            f"{constant_words(value)} is not a bound", remedy="write finite numbers, or leave out"
         )
     if dtype == FLOAT64:
         rounded = Interval(number, number).as_float().lo
@@ -173,4 +168,4 @@ def _clamp(expression: pl.Expr, lo: float | None, hi: float | None) -> pl.Expr:
     return expression.clip(lo, hi)
 
 
-OPERATIONS: tuple[RowOperation, ...] = (Clip(),)
+OPERATIONS: tuple[Kind, ...] = (Clip,)

@@ -11,16 +11,15 @@ import polars as pl
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import FLOAT64, DType
 from dpframe.core.interval import Interval
-from dpframe.core.tree import Options
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.layouts import together
 from dpframe.rows.operands import require_numbers, whole_or_real
-from dpframe.rows.operation import Namespace, RowOperation
-from dpframe.rows.options import flag_option
+from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 from dpframe.rows.supertype import convert, converted, supertype
 
 
-class ClipBetween(RowOperation):
+@operation
+class ClipBetween(ParametricOperation):
     """What is below the lower bound becomes it, and what is above the upper one becomes that.
 
     So the lower bound wins for a value below both where they are reversed. A bound that is null or
@@ -41,29 +40,29 @@ class ClipBetween(RowOperation):
         'pl.col("dt").clip(lower_bound=pl.col("dtb"))',
         'pl.col("d").clip(date(2000, 1, 1), pl.col("d"))',
     )
+    has_lo: bool
+    has_hi: bool
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         dtype = _result_type(args)
         value, *bounds = (converted(d, dtype) for d in args)
-        lo = bounds.pop(0) if flag_option(options, "has_lo") else None
-        hi = bounds.pop(0) if flag_option(options, "has_hi") else None
+        lo = bounds.pop(0) if self.has_lo else None
+        hi = bounds.pop(0) if self.has_hi else None
         return Domain(
             dtype, nullable=value.nullable, nan=value.nan, interval=_clamped(value, lo, hi)
         )
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         dtype = _result_type(domains)
         operands = [convert(e, d, dtype) for e, d in zip(args, domains, strict=True)]
 
         def clamped(value: pl.Expr, *bounds: pl.Expr) -> pl.Expr:
             rest = list(bounds)
             result = value
-            if flag_option(options, "has_hi"):
+            if self.has_hi:
                 bound = _bound(ns, rest.pop(), dtype)
                 result = ns.when(_below(bound, value)).then(bound).otherwise(result)
-            if flag_option(options, "has_lo"):
+            if self.has_lo:
                 bound = _bound(ns, rest.pop(), dtype)
                 result = ns.when(_below(value, bound)).then(bound).otherwise(result)
             if not dtype.is_float:
@@ -73,12 +72,11 @@ class ClipBetween(RowOperation):
 
         return together(ns, operands, clamped)
 
-    def words(self, args: Sequence[str], options: Options) -> str:
+    def words(self, args: Sequence[str]) -> str:
         value, *bounds = args
-        names = [n for n, o in (("lower", "has_lo"), ("upper", "has_hi")) if options.get(o)]
         if len(bounds) == 2:
             return f"{value}.clip({', '.join(bounds)})"
-        return f"{value}.clip({names[0]}_bound={bounds[0]})"
+        return f"{value}.clip({'lower' if self.has_lo else 'upper'}_bound={bounds[0]})"
 
 
 def _result_type(domains: Sequence[Domain]) -> DType:
@@ -133,4 +131,4 @@ def _end(end: Fraction | float) -> Fraction | None:
     return end if isinstance(end, Fraction) else None
 
 
-OPERATIONS: tuple[RowOperation, ...] = (ClipBetween(),)
+OPERATIONS: tuple[Kind, ...] = (ClipBetween,)

@@ -8,13 +8,13 @@ from dataclasses import replace
 import polars as pl
 
 from dpframe.core.domain import Domain
-from dpframe.core.tree import Options
 from dpframe.rows.operands import as_type
-from dpframe.rows.operation import Namespace, RowOperation
+from dpframe.rows.operation import Kind, Namespace, PlainOperation, operation
 from dpframe.rows.supertype import convert, converted, merged, supertype
 
 
-class Coalesce(RowOperation):
+@operation
+class Coalesce(PlainOperation):
     name = "coalesce"
     summary = "The first operand that is not null."
     examples = (
@@ -26,21 +26,19 @@ class Coalesce(RowOperation):
         'pl.coalesce(pl.lit(None), "b")',
     )
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         found = merged(args)
         nullable = all(converted(d, found.dtype).nullable for d in args)
         return replace(found, nullable=nullable)
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         dtype = supertype(domains)
         operands = [convert(e, d, dtype) for e, d in zip(args, domains, strict=True)]
         result: pl.Expr = ns.coalesce(*operands)
         return as_type(result, dtype)
 
-    def words(self, args: Sequence[str], options: Options) -> str:
+    def words(self, args: Sequence[str]) -> str:
         return f"coalesce({', '.join(args)})"
 
 
-OPERATIONS: tuple[RowOperation, ...] = (Coalesce(),)
+OPERATIONS: tuple[Kind, ...] = (Coalesce(),)

@@ -9,14 +9,15 @@ from typing import ClassVar
 import polars as pl
 
 from dpframe.core.domain import Domain
-from dpframe.core.tree import Options
 from dpframe.rows.comparable import comparable
 from dpframe.rows.operands import boolean
-from dpframe.rows.operation import Namespace, RowOperation
+from dpframe.rows.operation import Kind, Namespace, PlainOperation, operation
 
 
-class Comparison(RowOperation):
+class Comparison(PlainOperation):
     """A comparison that is null when an operand is."""
+
+    __slots__ = ()
 
     symbol: ClassVar[str]
     ordered: ClassVar[bool] = True
@@ -29,22 +30,21 @@ class Comparison(RowOperation):
         """The same comparison with the second operand first."""
         return self.compare(b, a)
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         comparable(args, self.ordered)
         return boolean(nullable=any(d.nullable for d in args))
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         common = comparable(domains, self.ordered)
         a, b = (common.lower(e, d.dtype) for e, d in zip(args, domains, strict=True))
         # Polars yields one row where a constant comes first and all rows of a column hold one value
         return self.compare(a, b) if a.meta.root_names() else self.mirrored(a, b)
 
-    def words(self, args: Sequence[str], options: Options) -> str:
+    def words(self, args: Sequence[str]) -> str:
         return f"({args[0]} {self.symbol} {args[1]})"
 
 
+@operation
 class Eq(Comparison):
     name = "eq"
     summary = "Whether two values are equal; null when one is null."
@@ -68,6 +68,7 @@ class Eq(Comparison):
         return a == b
 
 
+@operation
 class Ne(Comparison):
     name = "ne"
     summary = "Whether two values differ; null when one is null."
@@ -84,6 +85,7 @@ class Ne(Comparison):
         return a != b
 
 
+@operation
 class Lt(Comparison):
     name = "lt"
     summary = "Whether the first is below the second; null when one is null."
@@ -104,6 +106,7 @@ class Lt(Comparison):
         return b > a
 
 
+@operation
 class Le(Comparison):
     name = "le"
     summary = "Whether the first is at most the second; null when one is null."
@@ -123,6 +126,7 @@ class Le(Comparison):
         return b >= a
 
 
+@operation
 class Gt(Comparison):
     name = "gt"
     summary = "Whether the first is above the second; null when one is null."
@@ -143,6 +147,7 @@ class Gt(Comparison):
         return b < a
 
 
+@operation
 class Ge(Comparison):
     name = "ge"
     summary = "Whether the first is at least the second; null when one is null."
@@ -162,12 +167,26 @@ class Ge(Comparison):
         return b <= a
 
 
-class EqMissing(Comparison):
+class MissingComparison(Comparison):
+    """A comparison of which null is a value like any other."""
+
+    __slots__ = ()
+
+    ordered = False
+
+    def domain(self, args: Sequence[Domain]) -> Domain:
+        comparable(args, self.ordered)
+        return boolean(nullable=False)
+
+    def words(self, args: Sequence[str]) -> str:
+        return f"{args[0]}.{self.name}({args[1]})"
+
+
+@operation
+class EqMissing(MissingComparison):
     name = "eq_missing"
     summary = "Whether two values are equal, where null equals null; never null."
-    symbol = "eq_missing"
-    ordered = False
-    examples: ClassVar[tuple[str, ...]] = (
+    examples = (
         'pl.col("i64").eq_missing(pl.col("i64b"))',
         'pl.col("f64").eq_missing(float("nan"))',
         'pl.col("s").eq_missing(None)',
@@ -175,18 +194,12 @@ class EqMissing(Comparison):
         'pl.col("d").eq_missing(pl.col("dt"))',
     )
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
-        comparable(args, self.ordered)
-        return boolean(nullable=False)
-
     def compare(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
         return a.eq_missing(b)
 
-    def words(self, args: Sequence[str], options: Options) -> str:
-        return f"{args[0]}.{self.name}({args[1]})"
 
-
-class NeMissing(EqMissing):
+@operation
+class NeMissing(MissingComparison):
     name = "ne_missing"
     summary = "Whether two values differ, where null equals null; never null."
     examples = (
@@ -200,13 +213,4 @@ class NeMissing(EqMissing):
         return a.ne_missing(b)
 
 
-OPERATIONS: tuple[RowOperation, ...] = (
-    Eq(),
-    Ne(),
-    Lt(),
-    Le(),
-    Gt(),
-    Ge(),
-    EqMissing(),
-    NeMissing(),
-)
+OPERATIONS: tuple[Kind, ...] = (Eq(), Ne(), Lt(), Le(), Gt(), Ge(), EqMissing(), NeMissing())

@@ -1,11 +1,10 @@
-"""Constants that an analyst wrote as options: their types, and their facts."""
+"""Constants that an analyst wrote: their types, and their facts."""
 
 from __future__ import annotations
 
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from typing import cast
 
 from dpframe.core.domain import Domain, Scalar
 from dpframe.core.dtypes import (
@@ -20,14 +19,9 @@ from dpframe.core.dtypes import (
     datetime_type,
     duration_type,
 )
-from dpframe.core.tree import Literal, Option, Options
+from dpframe.core.tree import Constant, Literal
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.literal import literal_domain, literal_words
-
-
-def scalars(options: Options, name: str) -> tuple[Scalar, ...]:
-    """An option that is a tuple of constants."""
-    return cast("tuple[Scalar, ...]", options[name])
 
 
 def constant_type(value: Scalar) -> DType:
@@ -62,7 +56,7 @@ def constant(value: Scalar) -> Literal:
     return Literal(value, constant_type(value))
 
 
-def constant_words(value: Option) -> str:
+def constant_words(value: Constant) -> str:
     """A constant as Python writes it; long tuples are cut short."""
     if isinstance(value, tuple):
         shown = [constant_words(item) for item in value[:8]]

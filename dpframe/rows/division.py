@@ -11,7 +11,6 @@ import polars as pl
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import FLOAT64, INT64
 from dpframe.core.interval import EVERYTHING, ZERO, Interval, interval
-from dpframe.core.tree import Options
 from dpframe.rows.layouts import divided
 from dpframe.rows.operands import (
     compute,
@@ -22,7 +21,7 @@ from dpframe.rows.operands import (
     widened_to_float,
     within_int64,
 )
-from dpframe.rows.operation import Namespace, RowOperation
+from dpframe.rows.operation import Kind, Namespace, PlainOperation, operation
 
 
 def quotient(a: Interval, b: Interval, whole: bool) -> Interval:
@@ -58,7 +57,8 @@ def _floored(known: Interval) -> Interval:
     return known.increasing(lambda end: Fraction(math.floor(end)))
 
 
-class TrueDiv(RowOperation):
+@operation
+class TrueDiv(PlainOperation):
     name = "truediv"
     summary = "Quotient in Float64; null where the divisor is zero (Polars: infinity or NaN)."
     examples = (
@@ -70,7 +70,7 @@ class TrueDiv(RowOperation):
         '1 / pl.col("f32")',
     )
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         require_numbers("quotient", args)
         a, b = args
         x, y = widened_to_float(a), widened_to_float(b)
@@ -81,17 +81,16 @@ class TrueDiv(RowOperation):
             interval=quotient(x.interval, y.interval, _is_whole(b)).as_float(),
         )
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         x, y = (widen_to_float(e, d) for e, d in zip(args, domains, strict=True))
         return divided(ns, x, y, lambda a, b: a / b)
 
-    def words(self, args: Sequence[str], options: Options) -> str:
+    def words(self, args: Sequence[str]) -> str:
         return f"({args[0]} / {args[1]})"
 
 
-class FloorDiv(RowOperation):
+@operation
+class FloorDiv(PlainOperation):
     name = "floordiv"
     summary = "Floored quotient; null where the divisor is zero, also for floats."
     examples = (
@@ -102,7 +101,7 @@ class FloorDiv(RowOperation):
         'pl.col("u32") // 0.25',
     )
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         require_numbers("quotient", args)
         a, b = args
         x, y = computed(args)
@@ -117,19 +116,18 @@ class FloorDiv(RowOperation):
             interval=_floored(ratio.as_float()),
         )
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         x, y = compute(args, domains)
         if computed(domains)[0].dtype == INT64:
             return x // y  # null where y is zero
         return divided(ns, x, y, lambda a, b: (a / b).floor())
 
-    def words(self, args: Sequence[str], options: Options) -> str:
+    def words(self, args: Sequence[str]) -> str:
         return f"({args[0]} // {args[1]})"
 
 
-class Mod(RowOperation):
+@operation
+class Mod(PlainOperation):
     name = "mod"
     summary = "Remainder with the divisor's sign, a - b * floor(a / b); null where b is zero."
     examples = (
@@ -141,7 +139,7 @@ class Mod(RowOperation):
         'pl.col("u8") % 2.5',
     )
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         require_numbers("remainder", args)
         a, b = args
         x, y = computed(args)
@@ -152,15 +150,13 @@ class Mod(RowOperation):
         known = _float_remainders(x.interval, y.interval, _is_whole(b))
         return Domain(FLOAT64, nullable=nullable, nan=nan or known == EVERYTHING, interval=known)
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         x, y = compute(args, domains)
         if computed(domains)[0].dtype == INT64:
             return x % y  # null where y is zero
         return divided(ns, x, y, lambda a, b: a % b)
 
-    def words(self, args: Sequence[str], options: Options) -> str:
+    def words(self, args: Sequence[str]) -> str:
         return f"({args[0]} % {args[1]})"
 
 
@@ -190,4 +186,4 @@ def _float_remainders(a: Interval, b: Interval, whole: bool) -> Interval:
     return interval(min(Fraction(0), lo) - error, max(Fraction(0), hi) + error).as_float()
 
 
-OPERATIONS: tuple[RowOperation, ...] = (TrueDiv(), FloorDiv(), Mod())
+OPERATIONS: tuple[Kind, ...] = (TrueDiv(), FloorDiv(), Mod())

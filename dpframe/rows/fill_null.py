@@ -8,13 +8,13 @@ from dataclasses import replace
 import polars as pl
 
 from dpframe.core.domain import Domain
-from dpframe.core.tree import Options
 from dpframe.rows.operands import as_type, require_numbers, widen_to_float, widened_to_float
-from dpframe.rows.operation import Namespace, RowOperation
+from dpframe.rows.operation import Kind, Namespace, PlainOperation, operation
 from dpframe.rows.supertype import convert, converted, merged, supertype
 
 
-class FillNull(RowOperation):
+@operation
+class FillNull(PlainOperation):
     name = "fill_null"
     summary = "The value, or another in place of null. NaN is not null."
     examples = (
@@ -34,23 +34,22 @@ class FillNull(RowOperation):
         'pl.col("i64").fill_null(pl.lit(None))',
     )
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         both = merged(args)
         fill = converted(args[1], both.dtype)
         return replace(both, nullable=both.nullable and fill.nullable)
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         dtype = supertype(domains)
         value, fill = (convert(e, d, dtype) for e, d in zip(args, domains, strict=True))
         return as_type(value.fill_null(fill), dtype)
 
-    def words(self, args: Sequence[str], options: Options) -> str:
+    def words(self, args: Sequence[str]) -> str:
         return f"{args[0]}.fill_null({args[1]})"
 
 
-class FillNan(RowOperation):
+@operation
+class FillNan(PlainOperation):
     name = "fill_nan"
     summary = "The value, or another in place of NaN; whole numbers have no NaN."
     examples = (
@@ -62,7 +61,7 @@ class FillNan(RowOperation):
         'pl.col("i32").fill_nan(0)',
     )
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         require_numbers("NaN to fill", args)
         value, fill = args
         if not value.dtype.is_float:
@@ -74,9 +73,7 @@ class FillNan(RowOperation):
         nullable = value.nullable or (value.nan and filled.nullable)
         return replace(both, nullable=nullable, nan=value.nan and filled.nan)
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         value, fill = domains
         if not value.dtype.is_float:
             return args[0]
@@ -89,8 +86,8 @@ class FillNan(RowOperation):
         )
         return result
 
-    def words(self, args: Sequence[str], options: Options) -> str:
+    def words(self, args: Sequence[str]) -> str:
         return f"{args[0]}.fill_nan({args[1]})"
 
 
-OPERATIONS: tuple[RowOperation, ...] = (FillNull(), FillNan())
+OPERATIONS: tuple[Kind, ...] = (FillNull(), FillNan())

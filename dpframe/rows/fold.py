@@ -10,17 +10,8 @@ from dpframe.core.tree import Call, Column, Literal, Tree
 from dpframe.errors import DPFrameError, UnknownColumn, UnsupportedOperation
 from dpframe.rows.failures import FAILURES, unexpected
 from dpframe.rows.literal import literal_domain, literal_lower, literal_words
-from dpframe.rows.operation import Namespace, RowOperation
-from dpframe.rows.registry import BY_NAME
+from dpframe.rows.operation import Namespace
 from dpframe.rows.suggest import did_you_mean
-
-
-def operation(name: str) -> RowOperation:
-    """The registered operation of that name."""
-    try:
-        return BY_NAME[name]
-    except KeyError:
-        raise UnsupportedOperation(f"dpframe has no row-wise operation named {name!r}") from None
 
 
 def domain(tree: Tree, columns: Columns) -> Domain:
@@ -60,10 +51,10 @@ def _domain(tree: Tree, columns: Columns) -> Domain:
             return found
         case Literal():
             return literal_domain(tree)
-        case Call(op, args, _):
+        case Call(operation, args):
             domains = [_domain(arg, columns) for arg in args]
             try:
-                return operation(op).domain(domains, tree.params)
+                return operation.domain(domains)
             except DPFrameError as error:
                 raise error.at(words(tree)) from None
 
@@ -75,8 +66,8 @@ def words(tree: Tree) -> str:
             return f'col("{name}")'
         case Literal():
             return literal_words(tree)
-        case Call(op, args, _):
-            return operation(op).words([words(arg) for arg in args], tree.params)
+        case Call(operation, args):
+            return operation.words([words(arg) for arg in args])
 
 
 def outer_words(tree: Tree) -> str:
@@ -123,9 +114,8 @@ def _lowered(tree: Tree, columns: Columns, ns: Namespace) -> tuple[pl.Expr, Doma
         expression, known = _lowered(arg, columns, ns)
         lowered.append(expression)
         domains.append(known)
-    found, params = operation(tree.op), tree.params
-    made = found.lower(ns, lowered, domains, params)
-    return _in_given_order(made), found.domain(domains, params)
+    made = tree.operation.lower(ns, lowered, domains)
+    return _in_given_order(made), tree.operation.domain(domains)
 
 
 def _in_given_order(expression: pl.Expr) -> pl.Expr:

@@ -14,7 +14,6 @@ import polars as pl
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import FLOAT64, STRING
 from dpframe.core.interval import EVERYTHING, ZERO, Interval
-from dpframe.core.tree import Options
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.arithmetic import sum_domain
 from dpframe.rows.layouts import divided
@@ -28,12 +27,20 @@ from dpframe.rows.operands import (
     widen_to_float,
     widened_to_float,
 )
-from dpframe.rows.operation import Namespace, RowOperation
+from dpframe.rows.operation import (
+    Kind,
+    Namespace,
+    ParametricOperation,
+    PlainOperation,
+    operation,
+)
 from dpframe.rows.supertype import convert, converted, merged, supertype
 
 
-class Extreme(RowOperation):
+class Extreme(PlainOperation):
     """The smallest or largest operand; null and NaN are skipped."""
+
+    __slots__ = ()
 
     @abstractmethod
     def known(self, parts: Sequence[Domain]) -> Interval:
@@ -43,7 +50,7 @@ class Extreme(RowOperation):
     def apply(self, ns: Namespace, operands: Sequence[pl.Expr]) -> pl.Expr:
         """The engine's function, which skips null."""
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         _require_ordered(self.name, args)
         found = merged(args)
         parts = [converted(d, found.dtype) for d in args]
@@ -56,9 +63,7 @@ class Extreme(RowOperation):
             categories=found.categories,
         )
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         dtype = supertype(domains)
         operands = [convert(e, d, dtype) for e, d in zip(args, domains, strict=True)]
         if not dtype.is_float:
@@ -68,7 +73,7 @@ class Extreme(RowOperation):
         missing = ns.coalesce(*operands)
         return as_type(ns.coalesce(self.apply(ns, numbers), missing), dtype)
 
-    def words(self, args: Sequence[str], options: Options) -> str:
+    def words(self, args: Sequence[str]) -> str:
         return f"{self.name}({', '.join(args)})"
 
 
@@ -96,6 +101,7 @@ def _always(parts: Sequence[Domain]) -> list[Domain]:
     return [p for p in parts if not p.nullable and not p.nan]
 
 
+@operation
 class MinHorizontal(Extreme):
     name = "min_horizontal"
     summary = "The smallest of several numbers, moments or texts; null and NaN are skipped."
@@ -120,6 +126,7 @@ class MinHorizontal(Extreme):
         return result
 
 
+@operation
 class MaxHorizontal(Extreme):
     name = "max_horizontal"
     summary = "The largest of several numbers, moments or texts; null and NaN are skipped."
@@ -143,7 +150,8 @@ class MaxHorizontal(Extreme):
         return result
 
 
-class SumHorizontal(RowOperation):
+@operation
+class SumHorizontal(ParametricOperation):
     name = "sum_horizontal"
     summary = "The sum of several numbers, from left to right; nulls count as zero."
     examples = (
@@ -153,27 +161,27 @@ class SumHorizontal(RowOperation):
         'pl.sum_horizontal("b", "bb")',
         'pl.sum_horizontal("f32", "dec", ignore_nulls=False)',
     )
+    ignore_nulls: bool
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         require_numbers("sum", args)
         parts = computed(args)
-        if _ignores_nulls(options):
+        if self.ignore_nulls:
             parts = [_with_zero(p) for p in parts]
         return replace(reduce(sum_domain, parts), categories=None)
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         operands = compute(args, domains)
-        if _ignores_nulls(options):
+        if self.ignore_nulls:
             operands = [e.fill_null(0) for e in operands]
         return reduce(lambda a, b: a + b, operands)
 
-    def words(self, args: Sequence[str], options: Options) -> str:
-        return f"{self.name}({', '.join(args)}{_nulls_words(options)})"
+    def words(self, args: Sequence[str]) -> str:
+        return f"{self.name}({', '.join(args)}{_nulls_words(self.ignore_nulls)})"
 
 
-class MeanHorizontal(RowOperation):
+@operation
+class MeanHorizontal(ParametricOperation):
     name = "mean_horizontal"
     summary = "The mean of several numbers in Float64; nulls are skipped."
     examples = (
@@ -182,8 +190,9 @@ class MeanHorizontal(RowOperation):
         'pl.mean_horizontal("f64", "f64b", "b")',
         'pl.mean_horizontal("i32", "f32", ignore_nulls=False)',
     )
+    ignore_nulls: bool
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         require_numbers("mean", args)
         parts = [widened_to_float(d) for d in args]
         total = reduce(sum_domain, [_with_zero(p) for p in parts])
@@ -191,16 +200,14 @@ class MeanHorizontal(RowOperation):
         missing = [p.nullable for p in parts]
         return Domain(
             FLOAT64,
-            nullable=all(missing) if _ignores_nulls(options) else any(missing),
+            nullable=all(missing) if self.ignore_nulls else any(missing),
             nan=total.nan,
             interval=_mean_interval(hull, len(parts)) if total.interval.bounded else EVERYTHING,
         )
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         numbers = [widen_to_float(e, d) for e, d in zip(args, domains, strict=True)]
-        if not _ignores_nulls(options):
+        if not self.ignore_nulls:
             total = reduce(lambda a, b: a + b, numbers)
             terms = ns.lit(float(len(numbers)), dtype=ns.Float64)
             return divided(ns, total, terms, lambda a, b: a / b)
@@ -208,8 +215,8 @@ class MeanHorizontal(RowOperation):
         count = reduce(lambda a, b: a + b, [as_type(e.is_not_null(), FLOAT64) for e in numbers])
         return divided(ns, total, count, lambda a, b: a / b)
 
-    def words(self, args: Sequence[str], options: Options) -> str:
-        return f"{self.name}({', '.join(args)}{_nulls_words(options)})"
+    def words(self, args: Sequence[str]) -> str:
+        return f"{self.name}({', '.join(args)}{_nulls_words(self.ignore_nulls)})"
 
 
 def _mean_interval(hull: Interval, terms: int) -> Interval:
@@ -219,12 +226,8 @@ def _mean_interval(hull: Interval, terms: int) -> Interval:
     return Interval(lo - error, hi + error)
 
 
-def _ignores_nulls(options: Options) -> bool:
-    return options.get("ignore_nulls", True) is not False
-
-
-def _nulls_words(options: Options) -> str:
-    return "" if _ignores_nulls(options) else ", ignore_nulls=False"
+def _nulls_words(ignore_nulls: bool) -> str:
+    return "" if ignore_nulls else ", ignore_nulls=False"
 
 
 def _with_zero(domain: Domain) -> Domain:
@@ -234,33 +237,33 @@ def _with_zero(domain: Domain) -> Domain:
     return replace(domain, nullable=False, interval=domain.interval.hull(ZERO), categories=None)
 
 
-class AnyHorizontal(RowOperation):
+@operation
+class AnyHorizontal(PlainOperation):
     """Conditions of one row joined."""
 
     name = "any_horizontal"
     summary = "Whether one of several conditions holds; null counts as unknown."
-    examples: ClassVar[tuple[str, ...]] = (
+    examples = (
         'pl.any_horizontal("b", "bb")',
         'pl.any_horizontal(pl.col("i64") > 0, "b", "bb")',
     )
     joined_by: ClassVar[str] = "or"
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         require_conditions(self.name, args)
         return boolean(nullable=any(d.nullable for d in args))
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         conditions = [condition(e, d) for e, d in zip(args, domains, strict=True)]
         if self.joined_by == "or":
             return reduce(lambda a, b: a | b, conditions)
         return reduce(lambda a, b: a & b, conditions)
 
-    def words(self, args: Sequence[str], options: Options) -> str:
+    def words(self, args: Sequence[str]) -> str:
         return f"{self.name}({', '.join(args)})"
 
 
+@operation
 class AllHorizontal(AnyHorizontal):
     name = "all_horizontal"
     summary = "Whether all of several conditions hold; null counts as unknown."
@@ -268,11 +271,11 @@ class AllHorizontal(AnyHorizontal):
     joined_by = "and"
 
 
-OPERATIONS: tuple[RowOperation, ...] = (
+OPERATIONS: tuple[Kind, ...] = (
     MinHorizontal(),
     MaxHorizontal(),
-    SumHorizontal(),
-    MeanHorizontal(),
+    SumHorizontal,
+    MeanHorizontal,
     AnyHorizontal(),
     AllHorizontal(),
 )

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
 import polars as pl
 
 from dpframe.core.domain import Domain
-from dpframe.core.tree import Options
 from dpframe.rows.comparable import comparable
 from dpframe.rows.operands import boolean
-from dpframe.rows.operation import Namespace, RowOperation
+from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 
-_Closed: TypeAlias = Literal["left", "right", "both", "none"]
+Closed: TypeAlias = Literal["left", "right", "both", "none"]
 
 
-class IsBetween(RowOperation):
+@operation
+class IsBetween(ParametricOperation):
     name = "is_between"
     summary = "Whether a value lies in a range, by default with both ends."
     examples = (
@@ -29,26 +29,20 @@ class IsBetween(RowOperation):
         'pl.col("d").is_between(date(1970, 1, 1), date(2020, 1, 1))',
         'pl.col("dt").is_between(date(1970, 1, 1), pl.col("d"), closed="left")',
     )
+    closed: Closed
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         comparable(args, ordered=True)
         return boolean(nullable=any(d.nullable for d in args))
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         common = comparable(domains, ordered=True)
         value, lo, hi = (common.lower(e, d.dtype) for e, d in zip(args, domains, strict=True))
-        return value.is_between(lo, hi, closed=_closed(options))
+        return value.is_between(lo, hi, closed=self.closed)
 
-    def words(self, args: Sequence[str], options: Options) -> str:
-        closed = _closed(options)
-        how = "" if closed == "both" else f', closed="{closed}"'
+    def words(self, args: Sequence[str]) -> str:
+        how = "" if self.closed == "both" else f', closed="{self.closed}"'
         return f"{args[0]}.is_between({args[1]}, {args[2]}{how})"
 
 
-def _closed(options: Options) -> _Closed:
-    return cast("_Closed", options.get("closed", "both"))
-
-
-OPERATIONS: tuple[RowOperation, ...] = (IsBetween(),)
+OPERATIONS: tuple[Kind, ...] = (IsBetween,)

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from dpframe.core.domain import Domain
-from dpframe.core.tree import Options
+from dpframe.core.domain import Domain, Scalar
 from dpframe.rows.comparable import comparable
-from dpframe.rows.constants import constant_words, constants, scalars
+from dpframe.rows.constants import constant_words, constants
 from dpframe.rows.keys import keyed
 from dpframe.rows.operands import boolean
-from dpframe.rows.operation import Namespace, RowOperation
+from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 
 
-class IsIn(RowOperation):
+@operation
+class IsIn(ParametricOperation):
     name = "is_in"
     summary = (
         "Whether a value is one of a list. Null is null, unless nulls_equal; a null in the list "
@@ -36,21 +36,20 @@ class IsIn(RowOperation):
         'pl.col("dt").is_in([date(1970, 1, 1), date(2024, 2, 29)])',
         'pl.col("d").is_in([datetime(1970, 1, 1), datetime(2024, 2, 29, 12)])',
     )
+    values: tuple[Scalar, ...]
+    nulls_equal: bool
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
-        comparable([args[0], *constants(scalars(options, "values"))], ordered=False)
-        return boolean(nullable=args[0].nullable and not options.get("nulls_equal"))
+    def domain(self, args: Sequence[Domain]) -> Domain:
+        comparable([args[0], *constants(self.values)], ordered=False)
+        return boolean(nullable=args[0].nullable and not self.nulls_equal)
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
-        values = scalars(options, "values")
-        found = keyed(args[0], domains[0], values).found(ns)
-        return found.fill_null(None in values) if options.get("nulls_equal") else found
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        found = keyed(args[0], domains[0], self.values).found(ns)
+        return found.fill_null(None in self.values) if self.nulls_equal else found
 
-    def words(self, args: Sequence[str], options: Options) -> str:
-        more = ", nulls_equal=True" if options.get("nulls_equal") else ""
-        return f"{args[0]}.is_in([{constant_words(scalars(options, 'values'))}]{more})"
+    def words(self, args: Sequence[str]) -> str:
+        more = ", nulls_equal=True" if self.nulls_equal else ""
+        return f"{args[0]}.is_in([{constant_words(self.values)}]{more})"
 
 
-OPERATIONS: tuple[RowOperation, ...] = (IsIn(),)
+OPERATIONS: tuple[Kind, ...] = (IsIn,)

@@ -13,12 +13,10 @@ import polars as pl
 from dpframe.core.domain import Domain, domain_of_dtype
 from dpframe.core.dtypes import FLOAT64, INT64, NULL, STRING, DType, list_type
 from dpframe.core.interval import interval
-from dpframe.core.tree import Options
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.layouts import in_one_piece
 from dpframe.rows.operands import as_type, boolean
-from dpframe.rows.operation import Namespace, RowOperation
-from dpframe.rows.options import whole_option
+from dpframe.rows.operation import Kind, Namespace, ParametricOperation, PlainOperation, operation
 
 _LONGEST = 2**32 - 1
 
@@ -39,27 +37,27 @@ def as_list(expression: pl.Expr, domain: Domain) -> pl.Expr:
     return expression.arr.to_list() if domain.dtype.name == "Array" else expression
 
 
-class ListLen(RowOperation):
+@operation
+class ListLen(PlainOperation):
     name = "list_len"
     summary = "Number of elements, null ones included, as Int64; null for a null list."
     examples = ('pl.col("li").list.len()', 'pl.col("ls").list.len()', 'pl.col("arr").arr.len()')
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         elements(args[0], "len")
         width = args[0].dtype.width
         known = interval(0, _LONGEST) if width is None else interval(width, width)
         return Domain(INT64, nullable=args[0].nullable, interval=known)
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         return as_type(as_list(args[0], domains[0]).list.len(), INT64)
 
-    def words(self, args: Sequence[str], options: Options) -> str:
+    def words(self, args: Sequence[str]) -> str:
         return f"{args[0]}.list.len()"
 
 
-class ListGet(RowOperation):
+@operation
+class ListGet(ParametricOperation):
     """A constant index; negative ones count from the end."""
 
     name = "list_get"
@@ -69,27 +67,27 @@ class ListGet(RowOperation):
         'pl.col("ls").list.get(-1)',
         'pl.col("arr").arr.get(1)',
     )
+    index: int
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
-        element = elements(args[0], "get")
-        index = whole_option(options, "index")
-        if not -_LONGEST <= index <= _LONGEST:
+    def check(self) -> None:
+        if not -_LONGEST <= self.index <= _LONGEST:
             raise InvalidBounds("no list is so long that it has this index")
+
+    def domain(self, args: Sequence[Domain]) -> Domain:
+        element = elements(args[0], "get")
         width = args[0].dtype.width
-        inside = width is not None and -width <= index < width
+        inside = width is not None and -width <= self.index < width
         return replace(element, nullable=element.nullable or args[0].nullable or not inside)
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
-        index = whole_option(options, "index")
-        return as_list(args[0], domains[0]).list.get(index, null_on_oob=True)
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        return as_list(args[0], domains[0]).list.get(self.index, null_on_oob=True)
 
-    def words(self, args: Sequence[str], options: Options) -> str:
-        return f"{args[0]}.list.get({options['index']})"
+    def words(self, args: Sequence[str]) -> str:
+        return f"{args[0]}.list.get({self.index})"
 
 
-class ListContains(RowOperation):
+@operation
+class ListContains(PlainOperation):
     """A null item is found where the list holds a null; the result is null only for a null list."""
 
     name = "list_contains"
@@ -106,14 +104,12 @@ class ListContains(RowOperation):
         'pl.col("i8").is_in(pl.col("arr"), nulls_equal=True)',
     )
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         element = elements(args[0], "contains")
         _common(element.dtype, args[1].dtype)
         return boolean(args[0].nullable)
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         element = elements(domains[0], "contains").dtype
         common = _common(element, domains[1].dtype)
         items = as_list(args[0], domains[0])
@@ -122,7 +118,7 @@ class ListContains(RowOperation):
         item = args[1] if domains[1].dtype == common else as_type(args[1], common)
         return in_one_piece(ns, items).list.contains(item, nulls_equal=True)
 
-    def words(self, args: Sequence[str], options: Options) -> str:
+    def words(self, args: Sequence[str]) -> str:
         return f"{args[0]}.list.contains({args[1]})"
 
 
@@ -146,4 +142,4 @@ def _fits_int64(dtype: DType) -> bool:
     return dtype.is_integer and dtype.name not in ("UInt64", "Int128")
 
 
-OPERATIONS: tuple[RowOperation, ...] = (ListLen(), ListGet(), ListContains())
+OPERATIONS: tuple[Kind, ...] = (ListLen(), ListGet, ListContains())

@@ -9,13 +9,11 @@ import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import list_type
-from dpframe.core.tree import Options
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.layouts import spread
 from dpframe.rows.lists import as_list, elements
 from dpframe.rows.operands import as_type
-from dpframe.rows.operation import Namespace, RowOperation
-from dpframe.rows.options import whole_option
+from dpframe.rows.operation import Kind, Namespace, ParametricOperation, PlainOperation, operation
 from dpframe.rows.supertype import convert, merged
 
 LONGEST_LIST = 1_024
@@ -28,7 +26,8 @@ def _is_list(domain: Domain) -> bool:
     return domain.dtype.name in ("List", "Array")
 
 
-class ConcatList(RowOperation):
+@operation
+class ConcatList(PlainOperation):
     """Null where a list is; a null value is an element. An Array is read as a List."""
 
     name = "concat_list"
@@ -46,7 +45,7 @@ class ConcatList(RowOperation):
         'pl.col("li").list.concat("i64b")',
     )
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         if not args or len(args) > _MOST_OPERANDS:
             raise UnsupportedOperation(
                 f"concat_list joins 1 to {_MOST_OPERANDS} expressions, not {len(args)}",
@@ -56,9 +55,7 @@ class ConcatList(RowOperation):
         nullable = any(d.nullable for d in args if _is_list(d))
         return Domain(list_type(found.dtype), nullable=nullable, inner=found)
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         dtype = _element(domains).dtype
         parts = []
         for expression, domain in zip(args, domains, strict=True):
@@ -71,7 +68,7 @@ class ConcatList(RowOperation):
         joined: pl.Expr = ns.concat_list(spread(ns, parts))
         return joined.list.head(LONGEST_LIST)
 
-    def words(self, args: Sequence[str], options: Options) -> str:
+    def words(self, args: Sequence[str]) -> str:
         return f"concat_list({', '.join(args)})"
 
 
@@ -93,7 +90,8 @@ def _element(args: Sequence[Domain]) -> Domain:
     return found
 
 
-class ListSlice(RowOperation):
+@operation
+class ListSlice(ParametricOperation):
     name = "list_slice"
     summary = (
         "The elements from a constant offset; a negative one counts from the end. Also list.head "
@@ -105,51 +103,44 @@ class ListSlice(RowOperation):
         'pl.col("li").list.head(2)',
         'pl.col("arr").arr.to_list().list.tail(2)',
     )
+    offset: int
+    length: int | None
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def check(self) -> None:
+        length = self.length
+        if abs(self.offset) >= 2**31 or (length is not None and not 0 <= length < 2**31):
+            raise InvalidBounds(
+                "an offset or length of a slice is out of range",
+                remedy="use a length of 0 or more, and numbers below 2**31",
+            )
+
+    def domain(self, args: Sequence[Domain]) -> Domain:
         element = elements(args[0], "slice")
-        _slice(options)
         return Domain(list_type(element.dtype), nullable=args[0].nullable, inner=element)
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
-        offset, length = _slice(options)
-        return as_list(args[0], domains[0]).list.slice(offset, length)
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        return as_list(args[0], domains[0]).list.slice(self.offset, self.length)
 
-    def words(self, args: Sequence[str], options: Options) -> str:
-        length = options.get("length")
-        count = "" if length is None else f", {length!r}"
-        return f"{args[0]}.list.slice({options['offset']!r}{count})"
+    def words(self, args: Sequence[str]) -> str:
+        count = "" if self.length is None else f", {self.length!r}"
+        return f"{args[0]}.list.slice({self.offset!r}{count})"
 
 
-def _slice(options: Options) -> tuple[int, int | None]:
-    offset = whole_option(options, "offset")
-    length = None if options.get("length") is None else whole_option(options, "length")
-    if abs(offset) >= 2**31 or (length is not None and not 0 <= length < 2**31):
-        raise InvalidBounds(
-            "an offset or length of a slice is out of range",
-            remedy="use a length of 0 or more, and numbers below 2**31",
-        )
-    return offset, length
-
-
-class ToList(RowOperation):
+@operation
+class ToList(PlainOperation):
     name = "list_of_array"
     summary = "A fixed-size Array as a List."
     examples = ('pl.col("arr").arr.to_list()',)
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         element = elements(args[0], "to_list")
         return replace(args[0], dtype=list_type(element.dtype), inner=element)
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         return as_list(args[0], domains[0])
 
-    def words(self, args: Sequence[str], options: Options) -> str:
+    def words(self, args: Sequence[str]) -> str:
         return f"{args[0]}.arr.to_list()"
 
 
-OPERATIONS: tuple[RowOperation, ...] = (ConcatList(), ListSlice(), ToList())
+OPERATIONS: tuple[Kind, ...] = (ConcatList(), ListSlice, ToList())

@@ -11,7 +11,6 @@ import polars as pl
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import FLOAT64, INT64, DType, list_type
 from dpframe.core.interval import ZERO, Interval, interval
-from dpframe.core.tree import Options
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.layouts import followed_by_null
 from dpframe.rows.lists import as_list, elements
@@ -22,7 +21,7 @@ from dpframe.rows.operands import (
     widened_to_float,
     within_int64,
 )
-from dpframe.rows.operation import Namespace, RowOperation
+from dpframe.rows.operation import Kind, Namespace, PlainOperation, operation
 
 
 def _numbers(expression: pl.Expr, domain: Domain, dtype: DType) -> pl.Expr:
@@ -33,13 +32,16 @@ def _numbers(expression: pl.Expr, domain: Domain, dtype: DType) -> pl.Expr:
     return items if element == dtype else as_type(items, list_type(dtype))
 
 
-class ListOperation(RowOperation):
+class ListOperation(PlainOperation):
     """A function of one list."""
 
-    def words(self, args: Sequence[str], options: Options) -> str:
+    __slots__ = ()
+
+    def words(self, args: Sequence[str]) -> str:
         return f"{args[0]}.list.{self.name.removeprefix('list_')}()"
 
 
+@operation
 class ListSum(ListOperation):
     name = "list_sum"
     summary = "The sum of the numbers in a list, nulls left out, as Int64 or Float64; zero of none."
@@ -50,7 +52,7 @@ class ListSum(ListOperation):
         'pl.concat_list("u64", "i8").list.sum()',
     )
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         element = elements(args[0], "sum")
         require_numbers("sum", [element])
         wide, width = widened(element), args[0].dtype.width
@@ -73,14 +75,13 @@ class ListSum(ListOperation):
             ),
         )
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         dtype = widened(elements(domains[0], "sum")).dtype
         items = _numbers(args[0], domains[0], dtype)
         return (items if dtype == INT64 else followed_by_null(ns, items)).list.sum()
 
 
+@operation
 class ListMean(ListOperation):
     name = "list_mean"
     summary = "The mean of the numbers in a list, nulls left out, as Float64; null of none."
@@ -90,7 +91,7 @@ class ListMean(ListOperation):
         'pl.col("arr").arr.mean()',
     )
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         element = elements(args[0], "mean")
         require_numbers("mean", [element])
         known = widened_to_float(element).interval
@@ -105,20 +106,20 @@ class ListMean(ListOperation):
             interval=sides,
         )
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         return followed_by_null(ns, _numbers(args[0], domains[0], FLOAT64)).list.mean()
 
 
 class ListExtreme(ListOperation):
     """NaN is left out too, where there are other numbers."""
 
+    __slots__ = ()
+
     @abstractmethod
     def apply(self, items: pl.Expr) -> pl.Expr:
         """The engine's function."""
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         what = self.name.removeprefix("list_")
         element = elements(args[0], what)
         if not (element.dtype.is_integer or element.dtype.is_float or element.dtype.is_temporal):
@@ -135,12 +136,11 @@ class ListExtreme(ListOperation):
             categories=element.categories,
         )
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         return self.apply(as_list(args[0], domains[0]))
 
 
+@operation
 class ListMin(ListExtreme):
     name = "list_min"
     summary = "The smallest number or moment in a list; null and NaN are skipped."
@@ -155,6 +155,7 @@ class ListMin(ListExtreme):
         return items.list.min()
 
 
+@operation
 class ListMax(ListExtreme):
     name = "list_max"
     summary = "The largest number or moment in a list; null and NaN are skipped."
@@ -169,4 +170,4 @@ class ListMax(ListExtreme):
         return items.list.max()
 
 
-OPERATIONS: tuple[RowOperation, ...] = (ListSum(), ListMean(), ListMin(), ListMax())
+OPERATIONS: tuple[Kind, ...] = (ListSum(), ListMean(), ListMin(), ListMax())

@@ -14,11 +14,10 @@ import polars as pl
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import BOOLEAN, INT64
 from dpframe.core.interval import UNIT, Interval
-from dpframe.core.tree import Options
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.bits import are_whole, combined
 from dpframe.rows.operands import as_type, boolean, compute, widen, widened
-from dpframe.rows.operation import Namespace, RowOperation
+from dpframe.rows.operation import Kind, Namespace, PlainOperation, operation
 
 
 def require_conditions(what: str, domains: Sequence[Domain]) -> None:
@@ -48,8 +47,10 @@ def condition(expression: pl.Expr, domain: Domain) -> pl.Expr:
     return expression if domain.dtype.is_boolean else as_type(expression, BOOLEAN)
 
 
-class Junction(RowOperation):
+class Junction(PlainOperation):
     """Two conditions joined, or two integers bit by bit; among integers a Boolean is 0 or 1."""
+
+    __slots__ = ()
 
     symbol: ClassVar[str]
 
@@ -57,24 +58,23 @@ class Junction(RowOperation):
     def join(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
         """The engine's operator."""
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         if are_whole(args):
             return combined(self.symbol, args)
         require_conditions(self.symbol, args)
         return boolean(nullable=any(d.nullable for d in args))
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         if are_whole(domains):
             return self.join(*compute(args, domains))
         a, b = (condition(e, d) for e, d in zip(args, domains, strict=True))
         return self.join(a, b)
 
-    def words(self, args: Sequence[str], options: Options) -> str:
+    def words(self, args: Sequence[str]) -> str:
         return f"({args[0]} {self.symbol} {args[1]})"
 
 
+@operation
 class And(Junction):
     name = "and"
     summary = (
@@ -94,6 +94,7 @@ class And(Junction):
         return a & b
 
 
+@operation
 class Or(Junction):
     name = "or"
     summary = (
@@ -113,6 +114,7 @@ class Or(Junction):
         return a | b
 
 
+@operation
 class Xor(Junction):
     name = "xor"
     summary = "Whether exactly one holds; null when one is null. Of integers: the bits that differ."
@@ -123,11 +125,9 @@ class Xor(Junction):
         'pl.col("u8") ^ pl.col("b")',
     )
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         if ns is not pl or are_whole(domains):
-            return super().lower(ns, args, domains, options)
+            return Junction.lower(self, ns, args, domains)
         # before 1.36 Polars takes one null for False where the other operand is rows of True
         a, b = (as_type(condition(e, d), INT64) for e, d in zip(args, domains, strict=True))
         return a + b == 1
@@ -136,7 +136,8 @@ class Xor(Junction):
         return a ^ b
 
 
-class Not(RowOperation):
+@operation
+class Not(PlainOperation):
     name = "not"
     summary = "Whether the condition does not hold; null stays null. Of an integer: -1 - x."
     examples = (
@@ -146,7 +147,7 @@ class Not(RowOperation):
         '~pl.col("u8")',
     )
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         if are_whole(args):
             wide = widened(args[0])
             return Domain(
@@ -155,15 +156,13 @@ class Not(RowOperation):
         require_conditions("~", args)
         return boolean(nullable=args[0].nullable)
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         if are_whole(domains):  # which no Int64 is too large or too small for
             return widen(args[0], domains[0]) * -1 - 1
         return ~condition(args[0], domains[0])
 
-    def words(self, args: Sequence[str], options: Options) -> str:
+    def words(self, args: Sequence[str]) -> str:
         return f"~{args[0]}"
 
 
-OPERATIONS: tuple[RowOperation, ...] = (And(), Or(), Xor(), Not())
+OPERATIONS: tuple[Kind, ...] = (And(), Or(), Xor(), Not())

@@ -9,45 +9,50 @@ from typing import ClassVar
 import polars as pl
 
 from dpframe.core.domain import Domain
-from dpframe.core.tree import Options
 from dpframe.rows.operands import boolean, require_numbers
-from dpframe.rows.operation import Namespace, RowOperation
+from dpframe.rows.operation import Kind, Namespace, PlainOperation, operation
 
 
-class IsNull(RowOperation):
+class NullCheck(PlainOperation):
+    """Never null itself."""
+
+    __slots__ = ()
+
+    def domain(self, args: Sequence[Domain]) -> Domain:
+        return boolean(nullable=False)
+
+    def words(self, args: Sequence[str]) -> str:
+        return f"{args[0]}.{self.name}()"
+
+
+@operation
+class IsNull(NullCheck):
     name = "is_null"
     summary = "Whether the value is null; never null itself."
-    examples: ClassVar[tuple[str, ...]] = (
+    examples = (
         'pl.col("i64").is_null()',
         'pl.col("s").is_null()',
         'pl.col("st").is_null()',
     )
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
-        return boolean(nullable=False)
-
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         return args[0].is_null()
 
-    def words(self, args: Sequence[str], options: Options) -> str:
-        return f"{args[0]}.{self.name}()"
 
-
-class IsNotNull(IsNull):
+@operation
+class IsNotNull(NullCheck):
     name = "is_not_null"
     summary = "Whether the value is not null; never null itself."
     examples = ('pl.col("f64").is_not_null()', 'pl.col("li").is_not_null()')
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         return args[0].is_not_null()
 
 
-class NumberCheck(RowOperation):
+class NumberCheck(PlainOperation):
     """A question about a float, whose answer for every other number is known."""
+
+    __slots__ = ()
 
     otherwise: ClassVar[bool]
 
@@ -55,22 +60,21 @@ class NumberCheck(RowOperation):
     def check(self, number: pl.Expr) -> pl.Expr:
         """The engine's check of a float."""
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         require_numbers(self.name, args)
         return boolean(nullable=args[0].nullable)
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         if domains[0].dtype.is_float:
             return self.check(args[0])
         answer: pl.Expr = ns.when(args[0].is_not_null()).then(ns.lit(self.otherwise))
         return answer
 
-    def words(self, args: Sequence[str], options: Options) -> str:
+    def words(self, args: Sequence[str]) -> str:
         return f"{args[0]}.{self.name}()"
 
 
+@operation
 class IsNan(NumberCheck):
     name = "is_nan"
     summary = "Whether the value is NaN; null stays null."
@@ -81,6 +85,7 @@ class IsNan(NumberCheck):
         return number.is_nan()
 
 
+@operation
 class IsNotNan(NumberCheck):
     name = "is_not_nan"
     summary = "Whether the value is not NaN; null stays null."
@@ -91,6 +96,7 @@ class IsNotNan(NumberCheck):
         return number.is_not_nan()
 
 
+@operation
 class IsFinite(NumberCheck):
     name = "is_finite"
     summary = "Whether the value is neither infinite nor NaN; null stays null."
@@ -101,6 +107,7 @@ class IsFinite(NumberCheck):
         return number.is_finite()
 
 
+@operation
 class IsInfinite(NumberCheck):
     name = "is_infinite"
     summary = "Whether the value is infinite; null stays null."
@@ -111,7 +118,7 @@ class IsInfinite(NumberCheck):
         return number.is_infinite()
 
 
-OPERATIONS: tuple[RowOperation, ...] = (
+OPERATIONS: tuple[Kind, ...] = (
     IsNull(),
     IsNotNull(),
     IsNan(),

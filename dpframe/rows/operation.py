@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any, ClassVar, TypeAlias
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any, TypeAlias, TypeVar, dataclass_transform
 
 import polars as pl
 
 from dpframe.core.domain import Domain
-from dpframe.core.tree import Options
+from dpframe.core.dtypes import DType
+from dpframe.core.tree import Constant, Operation
+from dpframe.errors import InvalidBounds
 
 Namespace: TypeAlias = "Any"
 """The module that expressions are built with: `polars`, or another with the same functions."""
+T = TypeVar("T")
+EVERY_ENGINE = frozenset({"duckdb", "spark"})
+"""What `tests/engines` compare with Polars, bit by bit."""
 
 
-class RowOperation(ABC):
+class RowOperation(Operation):
     """One operation whose result in a row depends on that row alone.
 
     A subclass states four things side by side: the domain of its result, how it is lowered, how a
@@ -29,15 +36,19 @@ class RowOperation(ABC):
     null, never an error, and rows do not influence each other.
     """
 
-    name: ClassVar[str]
-    """The name in trees, the same as the Polars method where there is one."""
-    summary: ClassVar[str]
+    __slots__ = ()
+
+    summary: str
     """One line for documentation, with what differs from plain Polars, if anything."""
-    examples: ClassVar[tuple[str, ...]]
+    examples: tuple[str, ...]
     """Polars expressions over the laws' frame, as text."""
+    reads: tuple[str, ...]
+    """The functions of Polars that are read into it, with their groups: ``"StringExpr.Slice"``."""
+    engines: frozenset[str] = frozenset()
+    """Other engines that give it the same meaning; on the rest it is refused by name."""
 
     @abstractmethod
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         """The domain of the result, from the domains of the operands.
 
         Raises
@@ -47,11 +58,141 @@ class RowOperation(ABC):
         """
 
     @abstractmethod
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         """The same operation as a total expression of the engine."""
 
     @abstractmethod
-    def words(self, args: Sequence[str], options: Options) -> str:
+    def words(self, args: Sequence[str]) -> str:
         """The operation as an analyst would write it, for plans and errors."""
+
+
+class PlainOperation(RowOperation):
+    """An operation without constants; all that it is follows from its name."""
+
+    __slots__ = ()
+
+    @property
+    def constants(self) -> tuple[tuple[str, Constant], ...]:
+        return ()
+
+
+class ParametricOperation(RowOperation):
+    """An operation with constants, which are its fields.
+
+    They are checked once, when it is made: that they are of the types that the fields say, and
+    whatever `check` says beside.
+
+    Raises
+    ------
+    InvalidBounds
+        When they are not.
+    """
+
+    __slots__ = ()
+
+    @property
+    def constants(self) -> tuple[tuple[str, Constant], ...]:
+        return tuple((name, getattr(self, name)) for name in _sorted_fields(type(self)))
+
+    def __post_init__(self) -> None:
+        for name, check in _checks(type(self)):
+            check(name, getattr(self, name))
+        self.check()
+
+    def check(self) -> None:
+        """Refuse constants that make no sense."""
+
+
+Kind: TypeAlias = "PlainOperation | type[ParametricOperation]"
+"""An operation without constants, or all those with one meaning and different constants."""
+
+
+@dataclass_transform(frozen_default=True, eq_default=False)
+def operation(cls: type[T]) -> type[T]:
+    """The class as a frozen value whose fields are its constants."""
+    return dataclass(frozen=True, slots=True, eq=False, repr=False)(cls)
+
+
+def on(columns: str, call: str) -> tuple[str, ...]:
+    """Examples of one call, on columns of the laws' frame whose names are separated by spaces."""
+    return tuple(f'pl.col("{column}").{call}' for column in columns.split())
+
+
+@cache
+def _sorted_fields(kind: Any) -> tuple[str, ...]:
+    return tuple(sorted(field.name for field in fields(kind)))
+
+
+def _text(name: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise InvalidBounds(f"{name} must be text, not {value!r}")
+
+
+def _whole(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidBounds(f"{name} must be a whole number, not {value!r}")
+    if not -(2**63) <= value < 2**63:
+        raise InvalidBounds(f"{name} must fit in 64 bits")
+
+
+def _flag(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise InvalidBounds(f"{name} must be True or False, not {value!r}")
+
+
+def _texts(name: str, values: object) -> None:
+    if not isinstance(values, tuple):
+        raise InvalidBounds(f"{name} must be a list of texts")
+    for value in values:
+        if not isinstance(value, str):
+            raise InvalidBounds(f"{name} must be a list of texts, and {value!r} is not one")
+
+
+def _constants(name: str, values: object) -> None:
+    if not isinstance(values, tuple):
+        raise InvalidBounds(f"{name} must be a list of constants")
+
+
+def _type(name: str, value: object) -> None:
+    if not isinstance(value, DType):
+        raise InvalidBounds(f"{name} must be a type, not {value!r}")
+
+
+def _number(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InvalidBounds(f"{name} must be a number, not {value!r}")
+
+
+def _anything(name: str, value: object) -> None:
+    """A constant that its operation checks itself."""
+
+
+def _or_none(check: Callable[[str, object], None]) -> Callable[[str, object], None]:
+    def checked(name: str, value: object) -> None:
+        if value is not None:
+            check(name, value)
+
+    return checked
+
+
+_BY_TYPE: dict[object, Callable[[str, object], None]] = {
+    "str": _text,
+    "str | None": _or_none(_text),
+    "int": _whole,
+    "int | None": _or_none(_whole),
+    "bool": _flag,
+    "Closed": _text,
+    "tuple[str, ...]": _texts,
+    "tuple[Scalar, ...]": _constants,
+    "tuple[float, ...]": _constants,
+    "DType": _type,
+    "DType | None": _or_none(_type),
+    "float | None": _or_none(_number),
+    "Scalar": _anything,
+}
+"""What is checked of a constant, by the type of its field as it is written."""
+
+
+@cache
+def _checks(kind: Any) -> tuple[tuple[str, Callable[[str, object], None]], ...]:
+    return tuple((field.name, _BY_TYPE[field.type]) for field in fields(kind))

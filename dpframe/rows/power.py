@@ -11,7 +11,6 @@ import polars as pl
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import FLOAT64, INT64
 from dpframe.core.interval import EVERYTHING, UNIT, Interval, interval
-from dpframe.core.tree import Options
 from dpframe.rows.broadcast import unsigned_zero
 from dpframe.rows.constants import sole_integer, sole_number
 from dpframe.rows.operands import (
@@ -22,12 +21,13 @@ from dpframe.rows.operands import (
     widened_to_float,
     within_int64,
 )
-from dpframe.rows.operation import Namespace, RowOperation
+from dpframe.rows.operation import Kind, Namespace, PlainOperation, operation
 
 _LARGEST_EXPONENT = 2**31
 
 
-class Pow(RowOperation):
+@operation
+class Pow(PlainOperation):
     name = "pow"
     summary = (
         "Power: Int64 (wrapping) for whole numbers to a constant whole power of zero or more, "
@@ -46,7 +46,7 @@ class Pow(RowOperation):
         'pl.col("i8").pow(pl.col("u8"))',
     )
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         require_numbers("power", args)
         base, exponent = args
         whole = whole_exponent(base, exponent)
@@ -67,9 +67,7 @@ class Pow(RowOperation):
             interval=_powers(x.interval, None if y.nullable else number),
         )
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         whole = whole_exponent(*domains)
         if whole is not None:
             # The constant itself, not the operand: a negative whole power would fail.
@@ -81,7 +79,7 @@ class Pow(RowOperation):
         integers = not any(d.dtype.is_float or d.dtype.is_decimal for d in domains)
         return _by_logarithm(ns, base, exponent, integers)
 
-    def words(self, args: Sequence[str], options: Options) -> str:
+    def words(self, args: Sequence[str]) -> str:
         return f"({args[0]} ** {args[1]})"
 
 
@@ -160,4 +158,4 @@ def _raise(base: Fraction, power: Fraction) -> Fraction:
         return Fraction(2) ** 1100 * (-1 if base < 0 else 1)
 
 
-OPERATIONS: tuple[RowOperation, ...] = (Pow(),)
+OPERATIONS: tuple[Kind, ...] = (Pow(),)

@@ -2,103 +2,37 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from pkgutil import iter_modules
 from types import MappingProxyType
 
-from dpframe.rows import (
-    arithmetic,
-    cast,
-    clip,
-    clip_between,
-    coalesce,
-    comparison,
-    cut,
-    division,
-    fill_null,
-    horizontal,
-    is_between,
-    is_in,
-    lists,
-    lists_made,
-    lists_numbers,
-    logic,
-    maths,
-    null_checks,
-    power,
-    replace,
-    rounding,
-    strings_case,
-    strings_concat,
-    strings_find,
-    strings_length,
-    strings_pad,
-    strings_parse,
-    strings_replace,
-    strings_search,
-    strings_slice,
-    strings_split,
-    strings_strip,
-    struct,
-    temporal_calendar,
-    temporal_clock,
-    temporal_duration,
-    temporal_format,
-    temporal_made,
-    temporal_offset,
-    temporal_parts,
-    temporal_truncate,
-    temporal_units,
-    temporal_zone,
-    trigonometry,
-    when,
-)
-from dpframe.rows.operation import RowOperation
+import dpframe.rows
+from dpframe.core.tree import Constant
+from dpframe.rows.operation import Kind, PlainOperation, RowOperation
 
-OPERATIONS: tuple[RowOperation, ...] = (
-    *arithmetic.OPERATIONS,
-    *cast.OPERATIONS,
-    *clip.OPERATIONS,
-    *clip_between.OPERATIONS,
-    *coalesce.OPERATIONS,
-    *comparison.OPERATIONS,
-    *division.OPERATIONS,
-    *fill_null.OPERATIONS,
-    *horizontal.OPERATIONS,
-    *is_between.OPERATIONS,
-    *is_in.OPERATIONS,
-    *logic.OPERATIONS,
-    *maths.OPERATIONS,
-    *null_checks.OPERATIONS,
-    *power.OPERATIONS,
-    *replace.OPERATIONS,
-    *rounding.OPERATIONS,
-    *trigonometry.OPERATIONS,
-    *when.OPERATIONS,
-    *cut.OPERATIONS,
-    *lists.OPERATIONS,
-    *lists_made.OPERATIONS,
-    *lists_numbers.OPERATIONS,
-    *strings_case.OPERATIONS,
-    *strings_concat.OPERATIONS,
-    *strings_find.OPERATIONS,
-    *strings_length.OPERATIONS,
-    *strings_pad.OPERATIONS,
-    *strings_replace.OPERATIONS,
-    *strings_search.OPERATIONS,
-    *strings_slice.OPERATIONS,
-    *strings_split.OPERATIONS,
-    *strings_strip.OPERATIONS,
-    *struct.OPERATIONS,
-    *strings_parse.OPERATIONS,
-    *temporal_calendar.OPERATIONS,
-    *temporal_clock.OPERATIONS,
-    *temporal_duration.OPERATIONS,
-    *temporal_made.OPERATIONS,
-    *temporal_format.OPERATIONS,
-    *temporal_offset.OPERATIONS,
-    *temporal_parts.OPERATIONS,
-    *temporal_truncate.OPERATIONS,
-    *temporal_units.OPERATIONS,
-    *temporal_zone.OPERATIONS,
-)
 
-BY_NAME = MappingProxyType({operation.name: operation for operation in OPERATIONS})
+def _kinds() -> tuple[Kind, ...]:
+    """The `OPERATIONS` of all modules of this package, in the order of the modules' names."""
+    found: list[Kind] = []
+    for module in sorted(module.name for module in iter_modules(dpframe.rows.__path__)):
+        found += getattr(import_module(f"dpframe.rows.{module}"), "OPERATIONS", ())
+    return tuple(found)
+
+
+OPERATIONS = _kinds()
+BY_NAME = MappingProxyType({kind.name: kind for kind in OPERATIONS})
+
+
+def operation(name: str, **constants: Constant) -> RowOperation:
+    """The registered operation of that name, with constants.
+
+    Raises
+    ------
+    KeyError
+        When there is none.
+    """
+    kind = BY_NAME[name]
+    if isinstance(kind, PlainOperation):
+        return kind
+    made: RowOperation = kind(**constants)
+    return made

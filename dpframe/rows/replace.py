@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import cast
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
@@ -12,19 +12,22 @@ import polars as pl
 from dpframe.core.domain import Domain, Scalar
 from dpframe.core.dtypes import FLOAT64, STRING, DType
 from dpframe.core.interval import EVERYTHING, Interval
-from dpframe.core.tree import Options
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.cast import cast_domain, cast_expression
-from dpframe.rows.constants import constant, constant_type, constant_words, constants, scalars
+from dpframe.rows.constants import constant, constant_type, constant_words, constants
 from dpframe.rows.keys import keyed
 from dpframe.rows.literal import literal_lower, physical
 from dpframe.rows.operands import as_type
-from dpframe.rows.operation import Namespace, RowOperation
+from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 from dpframe.rows.polars_dtypes import to_polars
 from dpframe.rows.supertype import convert, converted, merged, supertype
 
+Table: TypeAlias = "tuple[tuple[Scalar, Scalar], ...]"
+"""Old values and what comes in their place."""
 
-class Replace(RowOperation):
+
+@operation
+class Replace(ParametricOperation):
     name = "replace"
     summary = "Listed values replaced, all others kept; the type stays the column's."
     examples = (
@@ -40,9 +43,14 @@ class Replace(RowOperation):
         'pl.col("d").replace(date(1970, 1, 1), date(2000, 1, 1))',
         'pl.col("dtms").replace(datetime(1970, 1, 1), None)',
     )
+    old: tuple[Scalar, ...]
+    new: tuple[Scalar, ...]
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
-        old, new = _table(options)
+    def check(self) -> None:
+        _check_table(self.old, self.new)
+
+    def domain(self, args: Sequence[Domain]) -> Domain:
+        old, new = self.old, self.new
         result = _result(args[0])
         for value in new:
             _require_fit(value, result.dtype)
@@ -56,19 +64,19 @@ class Replace(RowOperation):
             categories=None if kept is None else _once(kept, [v for v in new if v is not None]),
         )
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         dtype = _result(domains[0]).dtype
         otherwise = as_type(args[0], dtype)
-        return _looked_up(ns, args[0], domains[0], options, dtype, otherwise)
+        return _looked_up(
+            ns, args[0], domains[0], tuple(zip(self.old, self.new, strict=True)), dtype, otherwise
+        )
 
-    def words(self, args: Sequence[str], options: Options) -> str:
-        old, new = _table(options)
-        return f"{args[0]}.replace([{constant_words(old)}], [{constant_words(new)}])"
+    def words(self, args: Sequence[str]) -> str:
+        return f"{args[0]}.replace([{constant_words(self.old)}], [{constant_words(self.new)}])"
 
 
-class ReplaceStrict(RowOperation):
+@operation
+class ReplaceStrict(ParametricOperation):
     name = "replace_strict"
     summary = "Listed values replaced, all others by a default, which is required."
     examples = (
@@ -84,53 +92,52 @@ class ReplaceStrict(RowOperation):
         'pl.col("s").replace_strict(["a"], ["b"], default="a", return_dtype=pl.Enum(["a", "b"]))',
         'pl.col("dt").replace_strict([datetime(1970, 1, 1)], [0], default=pl.col("u64"))',
     )
+    old: tuple[Scalar, ...]
+    new: tuple[Scalar, ...]
+    dtype: DType | None
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
-        old, new = _table(options)
+    def check(self) -> None:
+        _check_table(self.old, self.new)
+
+    def domain(self, args: Sequence[Domain]) -> Domain:
+        old, new = self.old, self.new
         _check_keys(args[0], old)
         given = constants(new)
         result = merged([*given, args[1]])
         if given and _covers(args[0], old):
             parts = [converted(d, result.dtype) for d in given if d.dtype.name != "Null"]
             result = replace(merged(parts), nullable=None in new) if parts else result
-        target = _return_type(options)
-        return result if target is None else cast_domain(result, target)
+        return result if self.dtype is None else cast_domain(result, self.dtype)
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
-        dtype = supertype([*constants(_table(options)[1]), domains[1]])
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        dtype = supertype([*constants(self.new), domains[1]])
         if dtype.name == "Null":
             result: pl.Expr = ns.lit(None)
         else:
             otherwise = convert(args[1], domains[1], dtype)
-            result = _looked_up(ns, args[0], domains[0], options, dtype, otherwise)
-        target = _return_type(options)
-        return result if target is None else cast_expression(ns, result, dtype, target)
+            result = _looked_up(
+                ns,
+                args[0],
+                domains[0],
+                tuple(zip(self.old, self.new, strict=True)),
+                dtype,
+                otherwise,
+            )
+        return result if self.dtype is None else cast_expression(ns, result, dtype, self.dtype)
 
-    def words(self, args: Sequence[str], options: Options) -> str:
-        old, new = _table(options)
-        target = _return_type(options)
+    def words(self, args: Sequence[str]) -> str:
         return (
-            f"{args[0]}.replace_strict([{constant_words(old)}], [{constant_words(new)}], "
-            f"default={args[1]}{'' if target is None else f', return_dtype={target}'})"
+            f"{args[0]}.replace_strict([{constant_words(self.old)}], [{constant_words(self.new)}], "
+            f"default={args[1]}{'' if self.dtype is None else f', return_dtype={self.dtype}'})"
         )
 
 
-def _table(options: Options) -> tuple[tuple[Scalar, ...], tuple[Scalar, ...]]:
-    old, new = scalars(options, "old"), scalars(options, "new")
-    if len(new) == 1:
-        new = new * len(old)
+def _check_table(old: tuple[Scalar, ...], new: tuple[Scalar, ...]) -> None:
     if len(old) != len(new):
         raise InvalidBounds(
             f"there are {len(old)} old and {len(new)} new values",
             remedy="give each old value one new value, or all of them the same",
         )
-    return old, new
-
-
-def _return_type(options: Options) -> DType | None:
-    return cast("DType | None", options.get("dtype"))
 
 
 def _result(domain: Domain) -> Domain:
@@ -213,13 +220,12 @@ def _looked_up(
     ns: Namespace,
     expression: pl.Expr,
     domain: Domain,
-    options: Options,
+    table: Table,
     dtype: DType,
     otherwise: pl.Expr,
 ) -> pl.Expr:
     """The new value where the operand is an old one, else `otherwise`."""
-    old, new = _table(options)
-    pairs = [(o, n) for o, n in zip(old, new, strict=True) if o is not None]
+    pairs = [(o, n) for o, n in table if o is not None]
     if domain.dtype.name == "Null":
         pairs = []
     result = otherwise
@@ -235,8 +241,9 @@ def _looked_up(
             result = ns.when(lookup.found(ns)).then(mapped).otherwise(otherwise)
         else:
             result = mapped.fill_null(otherwise)
-    if None in old:
-        substitute = as_type(literal_lower(constant(new[old.index(None)]), ns), dtype)
+    if any(o is None for o, _ in table):
+        new = next(n for o, n in table if o is None)
+        substitute = as_type(literal_lower(constant(new), ns), dtype)
         result = ns.when(expression.is_null()).then(substitute).otherwise(result)
     return as_type(result, dtype)
 
@@ -258,4 +265,4 @@ def _as_value(value: Scalar, dtype: DType) -> Scalar:
     return int(value) if dtype.is_integer else value  # type: ignore[arg-type]
 
 
-OPERATIONS: tuple[RowOperation, ...] = (Replace(), ReplaceStrict())
+OPERATIONS: tuple[Kind, ...] = (Replace, ReplaceStrict)

@@ -12,10 +12,16 @@ import polars as pl
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import INT64
 from dpframe.core.interval import Interval
-from dpframe.core.tree import Options
 from dpframe.errors import InvalidBounds
 from dpframe.rows.operands import require_numbers, widen, widened
-from dpframe.rows.operation import Namespace, RowOperation
+from dpframe.rows.operation import (
+    Kind,
+    Namespace,
+    ParametricOperation,
+    PlainOperation,
+    RowOperation,
+    operation,
+)
 
 _MOST_DECIMALS = 100
 _BLUR = Fraction(1, 1 << 20)
@@ -25,15 +31,17 @@ _BLUR = Fraction(1, 1 << 20)
 class Rounding(RowOperation):
     """A non-decreasing function of floats that leaves whole numbers alone."""
 
+    __slots__ = ()
+
     @abstractmethod
-    def image(self, known: Interval, options: Options) -> Interval:
+    def image(self, known: Interval) -> Interval:
         """Where rounded values lie."""
 
     @abstractmethod
-    def apply(self, expression: pl.Expr, options: Options) -> pl.Expr:
+    def apply(self, expression: pl.Expr) -> pl.Expr:
         """The engine's function."""
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         require_numbers("rounding", args)
         wide = widened(args[0])
         if wide.dtype == INT64:
@@ -42,46 +50,47 @@ class Rounding(RowOperation):
             wide.dtype,
             nullable=wide.nullable,
             nan=wide.nan,
-            interval=self.image(wide.interval, options),
+            interval=self.image(wide.interval),
         )
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         wide = widen(args[0], domains[0])
         if widened(domains[0]).dtype == INT64:
             return wide
-        return self.apply(wide, options)
+        return self.apply(wide)
 
-    def words(self, args: Sequence[str], options: Options) -> str:
+    def words(self, args: Sequence[str]) -> str:
         return f"{args[0]}.{self.name}()"
 
 
-class Floor(Rounding):
+@operation
+class Floor(Rounding, PlainOperation):
     name = "floor"
     summary = "The largest whole number that is not above."
     examples = ('pl.col("f64").floor()', 'pl.col("i32").floor()', 'pl.col("dec").floor()')
 
-    def image(self, known: Interval, options: Options) -> Interval:
+    def image(self, known: Interval) -> Interval:
         return known.increasing(lambda end: Fraction(math.floor(end)))
 
-    def apply(self, expression: pl.Expr, options: Options) -> pl.Expr:
+    def apply(self, expression: pl.Expr) -> pl.Expr:
         return expression.floor()
 
 
-class Ceil(Rounding):
+@operation
+class Ceil(Rounding, PlainOperation):
     name = "ceil"
     summary = "The smallest whole number that is not below."
     examples = ('pl.col("f64").ceil()', 'pl.col("u64").ceil()', 'pl.col("f32").ceil()')
 
-    def image(self, known: Interval, options: Options) -> Interval:
+    def image(self, known: Interval) -> Interval:
         return known.increasing(lambda end: Fraction(math.ceil(end)))
 
-    def apply(self, expression: pl.Expr, options: Options) -> pl.Expr:
+    def apply(self, expression: pl.Expr) -> pl.Expr:
         return expression.ceil()
 
 
-class Round(Rounding):
+@operation
+class Round(Rounding, ParametricOperation):
     name = "round"
     summary = "Rounded to decimals, halves to the even neighbour."
     examples = (
@@ -91,38 +100,32 @@ class Round(Rounding):
         'pl.col("i64").round(2)',
         'pl.col("dec").round(1)',
     )
+    decimals: int
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
-        if not 0 <= _decimals(options) <= _MOST_DECIMALS:
+    def check(self) -> None:
+        if not 0 <= self.decimals <= _MOST_DECIMALS:
             raise InvalidBounds(
                 f"rounding takes from 0 to {_MOST_DECIMALS} decimals",
                 remedy="for tens or hundreds write (x / 100).round() * 100",
             )
-        return super().domain(args, options)
 
-    def image(self, known: Interval, options: Options) -> Interval:
+    def image(self, known: Interval) -> Interval:
         """Engines round the product with a power of ten, itself rounded: 2.675, which is a little
         less than that, becomes 2.68.
         """
-        decimals = _decimals(options)
-        if not decimals:
+        if not self.decimals:
             return known.increasing(lambda end: Fraction(round(end))).as_float()
-        scale, half = 10**decimals, Fraction(1, 2)
+        scale, half = 10**self.decimals, Fraction(1, 2)
         lo, hi = (None if end is None else end * scale for end in (known.lo, known.hi))
         low = None if lo is None else Fraction(math.ceil(lo - abs(lo) * _BLUR - half), scale)
         high = None if hi is None else Fraction(math.floor(hi + abs(hi) * _BLUR + half), scale)
         return Interval(low, high).as_float().widened(2)
 
-    def apply(self, expression: pl.Expr, options: Options) -> pl.Expr:
-        return expression.round(_decimals(options))
+    def apply(self, expression: pl.Expr) -> pl.Expr:
+        return expression.round(self.decimals)
 
-    def words(self, args: Sequence[str], options: Options) -> str:
-        return f"{args[0]}.round({_decimals(options)})"
-
-
-def _decimals(options: Options) -> int:
-    decimals = options.get("decimals", 0)
-    return decimals if isinstance(decimals, int) else -1
+    def words(self, args: Sequence[str]) -> str:
+        return f"{args[0]}.round({self.decimals})"
 
 
-OPERATIONS: tuple[RowOperation, ...] = (Floor(), Ceil(), Round())
+OPERATIONS: tuple[Kind, ...] = (Floor(), Ceil(), Round)

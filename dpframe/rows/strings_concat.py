@@ -10,11 +10,10 @@ import polars as pl
 
 from dpframe.core.domain import Domain, Scalar
 from dpframe.core.dtypes import STRING, DType
-from dpframe.core.tree import Options
 from dpframe.errors import UnsupportedOperation
-from dpframe.rows.operation import Namespace, RowOperation
-from dpframe.rows.options import flag_option, quoted, text_option
+from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 from dpframe.rows.polars_dtypes import to_polars
+from dpframe.rows.quoted import quoted
 from dpframe.rows.text import LONGEST_TEXT, bounded
 
 _MOST_CATEGORIES = 1_000
@@ -22,7 +21,8 @@ _MOST_OPERANDS = 64
 """So many texts at their longest are still small."""
 
 
-class ConcatStr(RowOperation):
+@operation
+class ConcatStr(ParametricOperation):
     """Text, integers and Booleans; how floats and dates print differs between versions."""
 
     name = "concat_str"
@@ -34,9 +34,10 @@ class ConcatStr(RowOperation):
         'pl.concat_str("s", "i8", "b", "e", separator="", ignore_nulls=True)',
         'pl.concat_str(pl.lit("x"), "i64")',
     )
+    separator: str
+    ignore_nulls: bool
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
-        text_option(options, "separator")
+    def domain(self, args: Sequence[Domain]) -> Domain:
         if not args:
             raise UnsupportedOperation("concat_str needs at least one expression")
         if len(args) > _MOST_OPERANDS:
@@ -46,26 +47,35 @@ class ConcatStr(RowOperation):
             )
         for arg in args:
             _require_printable(arg.dtype)
-        ignore = flag_option(options, "ignore_nulls")
-        nullable = not ignore and any(arg.nullable for arg in args)
-        return Domain(STRING, nullable=nullable, categories=_joined(args, options))
+        nullable = not self.ignore_nulls and any(arg.nullable for arg in args)
+        return Domain(STRING, nullable=nullable, categories=self._joined(args))
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         texts = [bounded(arg.cast(to_polars(STRING), strict=False)) for arg in args]
         expression: pl.Expr = ns.concat_str(
             texts,
-            separator=text_option(options, "separator"),
-            ignore_nulls=flag_option(options, "ignore_nulls"),
+            separator=self.separator,
+            ignore_nulls=self.ignore_nulls,
         )
         return bounded(expression)
 
-    def words(self, args: Sequence[str], options: Options) -> str:
-        separator = text_option(options, "separator")
-        extra = [f"separator={quoted(separator)}"] if separator else []
-        extra += ["ignore_nulls=True"] if flag_option(options, "ignore_nulls") else []
+    def words(self, args: Sequence[str]) -> str:
+        extra = [f"separator={quoted(self.separator)}"] if self.separator else []
+        extra += ["ignore_nulls=True"] if self.ignore_nulls else []
         return f"concat_str({', '.join([*args, *extra])})"
+
+    def _joined(self, args: Sequence[Domain]) -> tuple[Scalar, ...] | None:
+        """All results, where all values of all operands are known and are text."""
+        choices: list[list[str | None]] = []
+        for arg in args:
+            if arg.categories is None or not arg.dtype.is_text:
+                return None
+            values: list[str | None] = [v for v in arg.categories if isinstance(v, str)]
+            choices.append([*values, None] if self.ignore_nulls and arg.nullable else values)
+        if prod(len(choice) for choice in choices) > _MOST_CATEGORIES:
+            return None
+        joined = (self.separator.join(v for v in row if v is not None) for row in product(*choices))
+        return tuple(dict.fromkeys(text[:LONGEST_TEXT] for text in joined))
 
 
 def _require_printable(dtype: DType) -> None:
@@ -77,20 +87,4 @@ def _require_printable(dtype: DType) -> None:
     )
 
 
-def _joined(args: Sequence[Domain], options: Options) -> tuple[Scalar, ...] | None:
-    """All results, where all values of all operands are known and are text."""
-    ignore = flag_option(options, "ignore_nulls")
-    choices: list[list[str | None]] = []
-    for arg in args:
-        if arg.categories is None or not arg.dtype.is_text:
-            return None
-        values: list[str | None] = [v for v in arg.categories if isinstance(v, str)]
-        choices.append([*values, None] if ignore and arg.nullable else values)
-    if prod(len(choice) for choice in choices) > _MOST_CATEGORIES:
-        return None
-    separator = text_option(options, "separator")
-    joined = (separator.join(v for v in row if v is not None) for row in product(*choices))
-    return tuple(dict.fromkeys(text[:LONGEST_TEXT] for text in joined))
-
-
-OPERATIONS: tuple[RowOperation, ...] = (ConcatStr(),)
+OPERATIONS: tuple[Kind, ...] = (ConcatStr,)

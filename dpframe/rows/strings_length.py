@@ -5,32 +5,31 @@ from __future__ import annotations
 import polars as pl
 
 from dpframe.core.dtypes import INT64
-from dpframe.core.tree import Options
 from dpframe.rows.operands import as_type
-from dpframe.rows.operation import Namespace, RowOperation
+from dpframe.rows.operation import Kind, Namespace, PlainOperation, operation
 from dpframe.rows.text import TextToCount
 
 
-class LenChars(TextToCount):
+@operation
+class LenChars(TextToCount, PlainOperation):
     """Code points, as Polars counts them: a letter and its combining accent are two."""
 
     name = "str_len_chars"
-    method = "str.len_chars"
     summary = "Number of characters (code points), as Int64."
     examples = ('pl.col("s").str.len_chars()', 'pl.col("e").cast(pl.String).str.len_chars()')
 
-    def apply(self, ns: Namespace, text: pl.Expr, options: Options) -> pl.Expr:
+    def apply(self, ns: Namespace, text: pl.Expr) -> pl.Expr:
         return as_type(text.str.len_chars(), INT64)
 
 
-class LenBytes(TextToCount):
+@operation
+class LenBytes(TextToCount, PlainOperation):
     name = "str_len_bytes"
-    method = "str.len_bytes"
     summary = "Number of bytes in UTF-8, as Int64."
     examples = ('pl.col("s").str.len_bytes()', 'pl.col("sb").str.len_bytes()')
 
-    def apply(self, ns: Namespace, text: pl.Expr, options: Options) -> pl.Expr:
+    def apply(self, ns: Namespace, text: pl.Expr) -> pl.Expr:
         return as_type(text.str.len_bytes(), INT64)
 
 
-OPERATIONS: tuple[RowOperation, ...] = (LenChars(), LenBytes())
+OPERATIONS: tuple[Kind, ...] = (LenChars(), LenBytes())

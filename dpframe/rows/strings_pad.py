@@ -4,64 +4,73 @@ from __future__ import annotations
 
 import polars as pl
 
-from dpframe.core.tree import Options
 from dpframe.errors import InvalidBounds
 from dpframe.rows.broadcast import unordered
 from dpframe.rows.layouts import together
-from dpframe.rows.operation import Namespace, RowOperation
-from dpframe.rows.options import quoted, text_option, whole_option
+from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
+from dpframe.rows.quoted import quoted
 from dpframe.rows.text import TextToText
 
 WIDEST = 1_024
 """Characters to which a text is filled up at most: every row takes as much memory."""
 
 
-class _Padded(TextToText):
-    def check(self, options: Options) -> None:
-        length = whole_option(options, "length")
-        if not 0 <= length <= WIDEST:
+@operation
+class _Padded(TextToText, ParametricOperation):
+    length: int
+
+    def check(self) -> None:
+        if not 0 <= self.length <= WIDEST:
             raise InvalidBounds(
                 f"{self.method} fills up to at most {WIDEST} characters, and to no fewer than 0",
                 remedy=f"use a length from 0 to {WIDEST}",
             )
-        if len(text_option(options, "fill")) != 1:
+
+    def arguments(self) -> str:
+        return f"{self.length}"
+
+
+@operation
+class _Pad(_Padded):
+    """By the engine's method of the same name."""
+
+    fill: str
+
+    def check(self) -> None:
+        _Padded.check(self)
+        if len(self.fill) != 1:
             raise InvalidBounds(
                 f"{self.method} fills with one character", remedy='use one, such as "0"'
             )
 
-    def arguments(self, options: Options) -> str:
-        fill = text_option(options, "fill")
-        return f"{options['length']}" + ("" if fill == " " else f", {quoted(fill)}")
+    def arguments(self) -> str:
+        return f"{self.length}" + ("" if self.fill == " " else f", {quoted(self.fill)}")
 
-
-class _Pad(_Padded):
-    """By the engine's method of the same name."""
-
-    def apply(self, ns: Namespace, text: pl.Expr, options: Options) -> pl.Expr:
+    def apply(self, ns: Namespace, text: pl.Expr) -> pl.Expr:
         filled = getattr(text.str, self.method.removeprefix("str."))
-        made: pl.Expr = filled(whole_option(options, "length"), text_option(options, "fill"))
+        made: pl.Expr = filled(self.length, self.fill)
         return unordered(ns, made)
 
 
+@operation
 class PadStart(_Pad):
     name = "str_pad_start"
-    method = "str.pad_start"
     summary = "The text filled up at its start to a constant length, at most 1024."
     examples = ('pl.col("s").str.pad_start(5, "0")', 'pl.col("sb").str.pad_start(3)')
 
 
+@operation
 class PadEnd(_Pad):
     name = "str_pad_end"
-    method = "str.pad_end"
     summary = "The text filled up at its end to a constant length, at most 1024."
     examples = ('pl.col("s").str.pad_end(5, "é")', 'pl.col("e").cast(pl.String).str.pad_end(2)')
 
 
+@operation
 class ZFill(_Padded):
     """Older Polars counts bytes, newer ones characters; so it is put together of other methods."""
 
     name = "str_zfill"
-    method = "str.zfill"
     summary = "The text filled up with zeros after its sign to a constant length, at most 1024."
     examples = (
         'pl.col("s").str.zfill(5)',
@@ -69,17 +78,11 @@ class ZFill(_Padded):
         'pl.col("sb").str.zfill(1)',
     )
 
-    def check(self, options: Options) -> None:
-        super().check({**options, "fill": "0"})
-
-    def apply(self, ns: Namespace, text: pl.Expr, options: Options) -> pl.Expr:
-        length = whole_option(options, "length")
+    def apply(self, ns: Namespace, text: pl.Expr) -> pl.Expr:
+        length = self.length
         if length == 0:
             return text
         return unordered(ns, together(ns, [text], lambda found: _filled(ns, found, length)))
-
-    def arguments(self, options: Options) -> str:
-        return f"{options['length']}"
 
 
 def _filled(ns: Namespace, text: pl.Expr, length: int) -> pl.Expr:
@@ -89,4 +92,4 @@ def _filled(ns: Namespace, text: pl.Expr, length: int) -> pl.Expr:
     return filled
 
 
-OPERATIONS: tuple[RowOperation, ...] = (PadStart(), PadEnd(), ZFill())
+OPERATIONS: tuple[Kind, ...] = (PadStart, PadEnd, ZFill)

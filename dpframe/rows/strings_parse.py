@@ -4,47 +4,45 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import reduce
-from typing import cast
+from typing import ClassVar
 
 import polars as pl
 
 from dpframe.core.domain import Domain, domain_of_dtype
 from dpframe.core.dtypes import DATE, INT64, TIME, DType, datetime_type
 from dpframe.core.interval import interval
-from dpframe.core.tree import Options
 from dpframe.errors import InvalidBounds, UnsupportedOperation
-from dpframe.rows.operation import Namespace, RowOperation
-from dpframe.rows.options import optional_text, quoted, whole_option
+from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 from dpframe.rows.parse_format import WITHOUT_FORMAT, check_format, has_offset, parse_as
 from dpframe.rows.polars_dtypes import to_polars
+from dpframe.rows.quoted import quoted
 from dpframe.rows.temporal import DAY, INT64_LIMITS, calendar, kept_inside
 from dpframe.rows.temporal_local import in_zone
 from dpframe.rows.temporal_zone import checked_zone
 from dpframe.rows.text import TextOperation, known_results
 
 
-class _Parse(TextOperation):
+@operation
+class _Parse(TextOperation, ParametricOperation):
     """Without a format only ISO 8601 is read: no format is guessed from the data."""
 
-    kind: str
+    kind: ClassVar[str]
+    format: str | None
 
-    def check(self, options: Options) -> None:
-        form = optional_text(options, "format")
-        if form is not None:
-            check_format(form, self.kind)
+    def check(self) -> None:
+        if self.format is not None:
+            check_format(self.format, self.kind)
 
-    def arguments(self, options: Options) -> str:
-        form = optional_text(options, "format")
-        return "" if form is None else quoted(form)
+    def arguments(self) -> str:
+        return "" if self.format is None else quoted(self.format)
 
-    def formats(self, options: Options) -> tuple[str, ...]:
-        form = optional_text(options, "format")
-        return WITHOUT_FORMAT[self.kind] if form is None else (form,)
+    def formats(self) -> tuple[str, ...]:
+        return WITHOUT_FORMAT[self.kind] if self.format is None else (self.format,)
 
 
+@operation
 class ToDate(_Parse):
     name = "str_to_date"
-    method = "str.to_date"
     kind = "Date"
     summary = "A date in a constant format (%Y-%m-%d without one); null outside years 1 to 9999."
     examples = (
@@ -53,17 +51,17 @@ class ToDate(_Parse):
         'pl.col("d").cast(pl.String).str.to_date(strict=False)',
     )
 
-    def result(self, operand: Domain, options: Options) -> Domain:
+    def result(self, operand: Domain) -> Domain:
         return Domain(DATE, nullable=True)
 
-    def apply(self, ns: Namespace, text: pl.Expr, options: Options) -> pl.Expr:
-        (form,) = self.formats(options)
+    def apply(self, ns: Namespace, text: pl.Expr) -> pl.Expr:
+        (form,) = self.formats()
         return kept_inside(ns, parse_as(text, form, self.kind, "us"), DATE, calendar(DATE))
 
 
+@operation
 class ToTime(_Parse):
     name = "str_to_time"
-    method = "str.to_time"
     kind = "Time"
     summary = "A time of day in a constant format (%H:%M:%S, with or without decimals)."
     examples = (
@@ -71,15 +69,16 @@ class ToTime(_Parse):
         'pl.col("sb").str.to_time("%H:%M", strict=False)',
     )
 
-    def result(self, operand: Domain, options: Options) -> Domain:
+    def result(self, operand: Domain) -> Domain:
         return Domain(TIME, nullable=True, interval=interval(0, DAY * 10**9 - 1))
 
-    def apply(self, ns: Namespace, text: pl.Expr, options: Options) -> pl.Expr:
-        (form,) = self.formats(options)
+    def apply(self, ns: Namespace, text: pl.Expr) -> pl.Expr:
+        (form,) = self.formats()
         parsed: pl.Expr = parse_as(text, form, self.kind, "us")
         return parsed
 
 
+@operation
 class ToDatetime(_Parse):
     """A format with an offset (%z) gives instants, shown in `zone` or UTC.
 
@@ -88,7 +87,6 @@ class ToDatetime(_Parse):
     """
 
     name = "str_to_datetime"
-    method = "str.to_datetime"
     kind = "Datetime"
     summary = "A date with a time in a constant format (ISO 8601 without one), in a constant zone."
     examples = (
@@ -99,19 +97,21 @@ class ToDatetime(_Parse):
         '"%Y-%m-%d %H:%M:%S", time_zone="Europe/Amsterdam", strict=False)',
     )
 
-    def check(self, options: Options) -> None:
-        super().check(options)
-        zone = optional_text(options, "zone")
-        if zone is not None:
-            checked_zone(zone)
+    unit: str | None
+    zone: str | None
 
-    def result(self, operand: Domain, options: Options) -> Domain:
-        return Domain(self._type(options), nullable=True)
+    def check(self) -> None:
+        _Parse.check(self)
+        if self.zone is not None:
+            checked_zone(self.zone)
 
-    def apply(self, ns: Namespace, text: pl.Expr, options: Options) -> pl.Expr:
-        dtype = self._type(options)
+    def result(self, operand: Domain) -> Domain:
+        return Domain(self._type(), nullable=True)
+
+    def apply(self, ns: Namespace, text: pl.Expr) -> pl.Expr:
+        dtype = self._type()
         local_type = replace(dtype, zone=None)
-        forms = self.formats(options)
+        forms = self.formats()
         if any(map(has_offset, forms)):
             (form,) = forms
             parsed = _parsed(ns, text, form, replace(dtype, zone="UTC"))
@@ -122,18 +122,17 @@ class ToDatetime(_Parse):
             return local
         return kept_inside(ns, in_zone(local, dtype.zone), dtype, calendar(dtype))
 
-    def _type(self, options: Options) -> DType:
-        zone = optional_text(options, "zone")
-        if zone is None and any(map(has_offset, self.formats(options))):
+    def _type(self) -> DType:
+        zone = self.zone
+        if zone is None and any(map(has_offset, self.formats())):
             zone = "UTC"
-        return datetime_type(optional_text(options, "unit") or "us", zone)
+        return datetime_type(self.unit or "us", zone)
 
-    def arguments(self, options: Options) -> str:
-        form, zone = super().arguments(options), optional_text(options, "zone")
-        unit = optional_text(options, "unit")
+    def arguments(self) -> str:
+        form = _Parse.arguments(self)
         given = [form] if form else []
-        given += [f"time_unit={quoted(unit)}"] if unit not in (None, "us") else []
-        given += [f"time_zone={quoted(zone)}"] if zone is not None else []
+        given += [f"time_unit={quoted(self.unit)}"] if self.unit not in (None, "us") else []
+        given += [f"time_zone={quoted(self.zone)}"] if self.zone is not None else []
         return ", ".join(given)
 
 
@@ -151,11 +150,11 @@ def _parsed(ns: Namespace, text: pl.Expr, form: str, dtype: DType) -> pl.Expr:
     return expression
 
 
-class ToInteger(TextOperation):
+@operation
+class ToInteger(TextOperation, ParametricOperation):
     """Digits with an optional sign, and nothing else; null where the number does not fit."""
 
     name = "str_to_integer"
-    method = "str.to_integer"
     summary = "A whole number in a constant base."
     examples = (
         'pl.col("s").str.to_integer(strict=False)',
@@ -163,19 +162,22 @@ class ToInteger(TextOperation):
         'pl.col("sb").str.to_integer(base=16, dtype=pl.Int8, strict=False)',
     )
 
-    def check(self, options: Options) -> None:
-        if not 2 <= whole_option(options, "base") <= 36:
+    base: int
+    dtype: DType
+
+    def check(self) -> None:
+        if not 2 <= self.base <= 36:
             raise InvalidBounds(
-                f"there is no base {options['base']}", remedy="use a base between 2 and 36"
+                f"there is no base {self.base}", remedy="use a base between 2 and 36"
             )
-        if not _integer_type(options).is_integer:
+        if not self.dtype.is_integer:
             raise UnsupportedOperation(
-                f"str.to_integer makes no {_integer_type(options)}", remedy="use an integer type"
+                f"str.to_integer makes no {self.dtype}", remedy="use an integer type"
             )
 
-    def result(self, operand: Domain, options: Options) -> Domain:
-        dtype = _integer_type(options)
-        results = known_results(self, operand, options)
+    def result(self, operand: Domain) -> Domain:
+        dtype = self.dtype
+        results = known_results(self, operand)
         known = domain_of_dtype(dtype).interval
         if results is None:
             return Domain(dtype, nullable=True, interval=known)
@@ -183,19 +185,14 @@ class ToInteger(TextOperation):
         known = interval(min(numbers), max(numbers)) if numbers else known
         return Domain(dtype, nullable=True, interval=known, categories=numbers)
 
-    def apply(self, ns: Namespace, text: pl.Expr, options: Options) -> pl.Expr:
-        dtype = to_polars(_integer_type(options))
-        return text.str.to_integer(base=whole_option(options, "base"), dtype=dtype, strict=False)
+    def apply(self, ns: Namespace, text: pl.Expr) -> pl.Expr:
+        dtype = to_polars(self.dtype)
+        return text.str.to_integer(base=self.base, dtype=dtype, strict=False)
 
-    def arguments(self, options: Options) -> str:
-        base, dtype = whole_option(options, "base"), _integer_type(options)
-        given = [f"base={base}"] if base != 10 else []
-        given += [f"dtype={dtype}"] if dtype != INT64 else []
+    def arguments(self) -> str:
+        given = [f"base={self.base}"] if self.base != 10 else []
+        given += [f"dtype={self.dtype}"] if self.dtype != INT64 else []
         return ", ".join(given)
 
 
-def _integer_type(options: Options) -> DType:
-    return cast("DType", options.get("dtype") or INT64)
-
-
-OPERATIONS: tuple[RowOperation, ...] = (ToDate(), ToTime(), ToDatetime(), ToInteger())
+OPERATIONS: tuple[Kind, ...] = (ToDate, ToTime, ToDatetime, ToInteger)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import polars as pl
 
-from dpframe.core.tree import Options
-from dpframe.rows.operation import Namespace, RowOperation
-from dpframe.rows.options import flag_option, quoted, text_option
+from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
+from dpframe.rows.quoted import quoted
 from dpframe.rows.text import TextToFlag, check_pattern
 
 
-class Contains(TextToFlag):
+@operation
+class Contains(TextToFlag, ParametricOperation):
     name = "str_contains"
-    method = "str.contains"
     summary = "Whether a constant text, or a match of a constant regular expression, is found."
     examples = (
         'pl.col("s").str.contains("a", literal=True)',
@@ -20,43 +19,47 @@ class Contains(TextToFlag):
         'pl.col("sb").str.contains("(?i)B")',
     )
 
-    def check(self, options: Options) -> None:
-        if not flag_option(options, "literal"):
-            check_pattern(text_option(options, "pattern"))
+    pattern: str
+    literal: bool
 
-    def apply(self, ns: Namespace, text: pl.Expr, options: Options) -> pl.Expr:
-        literal = flag_option(options, "literal")
-        return text.str.contains(text_option(options, "pattern"), literal=literal)
+    def check(self) -> None:
+        if not self.literal:
+            check_pattern(self.pattern)
 
-    def arguments(self, options: Options) -> str:
-        literal = ", literal=True" if flag_option(options, "literal") else ""
-        return quoted(text_option(options, "pattern")) + literal
+    def apply(self, ns: Namespace, text: pl.Expr) -> pl.Expr:
+        return text.str.contains(self.pattern, literal=self.literal)
+
+    def arguments(self) -> str:
+        literal = ", literal=True" if self.literal else ""
+        return quoted(self.pattern) + literal
 
 
-class StartsWith(TextToFlag):
+@operation
+class StartsWith(TextToFlag, ParametricOperation):
     name = "str_starts_with"
-    method = "str.starts_with"
     summary = "Whether the text starts with a constant."
     examples = ('pl.col("s").str.starts_with("a")',)
+    prefix: str
 
-    def apply(self, ns: Namespace, text: pl.Expr, options: Options) -> pl.Expr:
-        return text.str.starts_with(text_option(options, "prefix"))
+    def apply(self, ns: Namespace, text: pl.Expr) -> pl.Expr:
+        return text.str.starts_with(self.prefix)
 
-    def arguments(self, options: Options) -> str:
-        return quoted(text_option(options, "prefix"))
+    def arguments(self) -> str:
+        return quoted(self.prefix)
 
 
-class EndsWith(TextToFlag):
+@operation
+class EndsWith(TextToFlag, ParametricOperation):
     name = "str_ends_with"
-    method = "str.ends_with"
     summary = "Whether the text ends with a constant."
     examples = ('pl.col("s").str.ends_with("a")', 'pl.col("sb").str.ends_with("")')
+    suffix: str
 
-    def apply(self, ns: Namespace, text: pl.Expr, options: Options) -> pl.Expr:
-        return text.str.ends_with(text_option(options, "suffix"))
+    def apply(self, ns: Namespace, text: pl.Expr) -> pl.Expr:
+        return text.str.ends_with(self.suffix)
 
-    def arguments(self, options: Options) -> str:
-        return quoted(text_option(options, "suffix"))
+    def arguments(self) -> str:
+        return quoted(self.suffix)
 
 
-OPERATIONS: tuple[RowOperation, ...] = (Contains(), StartsWith(), EndsWith())
+OPERATIONS: tuple[Kind, ...] = (Contains, StartsWith, EndsWith)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import polars as pl
 
-from dpframe.core.tree import Options
 from dpframe.errors import InvalidBounds
 from dpframe.rows.broadcast import unordered
-from dpframe.rows.operation import Namespace, RowOperation
-from dpframe.rows.options import whole_option
+from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 from dpframe.rows.text import TextToText
 
 
-class Slice(TextToText):
+@operation
+class Slice(TextToText, ParametricOperation):
     name = "str_slice"
-    method = "str.slice"
     summary = "A part of the text from a constant offset; a negative one counts from the end."
     examples = (
         'pl.col("s").str.slice(1, 2)',
@@ -22,50 +20,50 @@ class Slice(TextToText):
         'pl.col("sb").str.slice(-3, 2)',
     )
 
-    def check(self, options: Options) -> None:
-        whole_option(options, "offset")
-        if options.get("length") is not None and whole_option(options, "length") < 0:
+    offset: int
+    length: int | None
+
+    def check(self) -> None:
+        if self.length is not None and self.length < 0:
             raise InvalidBounds(
                 "the length of a slice is negative", remedy="use .str.head(-n) to drop the end"
             )
 
-    def apply(self, ns: Namespace, text: pl.Expr, options: Options) -> pl.Expr:
-        length = None if options.get("length") is None else whole_option(options, "length")
-        return unordered(ns, text.str.slice(whole_option(options, "offset"), length))
+    def apply(self, ns: Namespace, text: pl.Expr) -> pl.Expr:
+        return unordered(ns, text.str.slice(self.offset, self.length))
 
-    def arguments(self, options: Options) -> str:
-        length = options.get("length")
-        return str(options["offset"]) + ("" if length is None else f", {length!r}")
+    def arguments(self) -> str:
+        return f"{self.offset}" + ("" if self.length is None else f", {self.length}")
 
 
-class _End(TextToText):
+@operation
+class _End(TextToText, ParametricOperation):
     """Some characters at one end; a negative number leaves out as many at the other."""
 
-    def check(self, options: Options) -> None:
-        whole_option(options, "n")
+    n: int
 
-    def arguments(self, options: Options) -> str:
-        return str(options["n"])
+    def arguments(self) -> str:
+        return f"{self.n}"
 
 
+@operation
 class Head(_End):
     name = "str_head"
-    method = "str.head"
     summary = "The first n characters; for a negative n all but the last ones."
     examples = ('pl.col("s").str.head(2)', 'pl.col("s").str.head(-1)')
 
-    def apply(self, ns: Namespace, text: pl.Expr, options: Options) -> pl.Expr:
-        return unordered(ns, text.str.head(whole_option(options, "n")))
+    def apply(self, ns: Namespace, text: pl.Expr) -> pl.Expr:
+        return unordered(ns, text.str.head(self.n))
 
 
+@operation
 class Tail(_End):
     name = "str_tail"
-    method = "str.tail"
     summary = "The last n characters; for a negative n all but the first ones."
     examples = ('pl.col("s").str.tail(2)', 'pl.col("s").str.tail(-1)')
 
-    def apply(self, ns: Namespace, text: pl.Expr, options: Options) -> pl.Expr:
-        return unordered(ns, text.str.tail(whole_option(options, "n")))
+    def apply(self, ns: Namespace, text: pl.Expr) -> pl.Expr:
+        return unordered(ns, text.str.tail(self.n))
 
 
-OPERATIONS: tuple[RowOperation, ...] = (Slice(), Head(), Tail())
+OPERATIONS: tuple[Kind, ...] = (Slice, Head, Tail)

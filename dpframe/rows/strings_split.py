@@ -6,15 +6,14 @@ import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import STRING, list_type
-from dpframe.core.tree import Options
-from dpframe.rows.operation import Namespace, RowOperation
-from dpframe.rows.options import flag_option, quoted, text_option
+from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
+from dpframe.rows.quoted import quoted
 from dpframe.rows.text import TextOperation
 
 
-class Split(TextOperation):
+@operation
+class Split(TextOperation, ParametricOperation):
     name = "str_split"
-    method = "str.split"
     summary = "A list of the parts between a constant text; of the characters, where that is empty."
     examples = (
         'pl.col("s").str.split("a")',
@@ -23,18 +22,19 @@ class Split(TextOperation):
         'pl.col("s").str.split("")',
         'pl.col("e").cast(pl.String).str.split("b").list.len()',
     )
+    by: str
+    inclusive: bool
 
-    def result(self, operand: Domain, options: Options) -> Domain:
+    def result(self, operand: Domain) -> Domain:
         part = Domain(STRING, nullable=False)
         return Domain(list_type(STRING), nullable=operand.nullable, inner=part)
 
-    def apply(self, ns: Namespace, text: pl.Expr, options: Options) -> pl.Expr:
-        by = text_option(options, "by")
-        return text.str.split(by, inclusive=flag_option(options, "inclusive"))
+    def apply(self, ns: Namespace, text: pl.Expr) -> pl.Expr:
+        return text.str.split(self.by, inclusive=self.inclusive)
 
-    def arguments(self, options: Options) -> str:
-        inclusive = ", inclusive=True" if flag_option(options, "inclusive") else ""
-        return quoted(text_option(options, "by")) + inclusive
+    def arguments(self) -> str:
+        inclusive = ", inclusive=True" if self.inclusive else ""
+        return quoted(self.by) + inclusive
 
 
-OPERATIONS: tuple[RowOperation, ...] = (Split(),)
+OPERATIONS: tuple[Kind, ...] = (Split,)

@@ -4,81 +4,78 @@ from __future__ import annotations
 
 import polars as pl
 
-from dpframe.core.tree import Options
-from dpframe.rows.operation import Namespace, RowOperation
-from dpframe.rows.options import optional_text, quoted, text_option
+from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
+from dpframe.rows.quoted import quoted
 from dpframe.rows.text import TextToText
 
 
-class _StripChars(TextToText):
-    def check(self, options: Options) -> None:
-        optional_text(options, "characters")
+@operation
+class _StripChars(TextToText, ParametricOperation):
+    """By the engine's method of the same name."""
 
-    def arguments(self, options: Options) -> str:
-        characters = optional_text(options, "characters")
-        return "" if characters is None else quoted(characters)
+    characters: str | None
+
+    def apply(self, ns: Namespace, text: pl.Expr) -> pl.Expr:
+        stripped: pl.Expr = getattr(text.str, self.method.removeprefix("str."))(self.characters)
+        return stripped
+
+    def arguments(self) -> str:
+        return "" if self.characters is None else quoted(self.characters)
 
 
+@operation
 class StripChars(_StripChars):
     name = "str_strip_chars"
-    method = "str.strip_chars"
     summary = "The text without white space, or a constant set of characters, at both ends."
     examples = ('pl.col("s").str.strip_chars()', 'pl.col("s").str.strip_chars("ab ")')
 
-    def apply(self, ns: Namespace, text: pl.Expr, options: Options) -> pl.Expr:
-        return text.str.strip_chars(optional_text(options, "characters"))
 
-
+@operation
 class StripCharsStart(_StripChars):
     name = "str_strip_chars_start"
-    method = "str.strip_chars_start"
     summary = "The text without white space, or a constant set of characters, at its start."
     examples = ('pl.col("s").str.strip_chars_start("a")',)
 
-    def apply(self, ns: Namespace, text: pl.Expr, options: Options) -> pl.Expr:
-        return text.str.strip_chars_start(optional_text(options, "characters"))
 
-
+@operation
 class StripCharsEnd(_StripChars):
     name = "str_strip_chars_end"
-    method = "str.strip_chars_end"
     summary = "The text without white space, or a constant set of characters, at its end."
     examples = ('pl.col("s").str.strip_chars_end()',)
 
-    def apply(self, ns: Namespace, text: pl.Expr, options: Options) -> pl.Expr:
-        return text.str.strip_chars_end(optional_text(options, "characters"))
 
-
-class StripPrefix(TextToText):
+@operation
+class StripPrefix(TextToText, ParametricOperation):
     name = "str_strip_prefix"
-    method = "str.strip_prefix"
     summary = "The text without a constant prefix, where it has it."
     examples = ('pl.col("s").str.strip_prefix("a")',)
+    prefix: str
 
-    def apply(self, ns: Namespace, text: pl.Expr, options: Options) -> pl.Expr:
-        return text.str.strip_prefix(text_option(options, "prefix"))
+    def apply(self, ns: Namespace, text: pl.Expr) -> pl.Expr:
+        return text.str.strip_prefix(self.prefix)
 
-    def arguments(self, options: Options) -> str:
-        return quoted(text_option(options, "prefix"))
+    def arguments(self) -> str:
+        return quoted(self.prefix)
 
 
-class StripSuffix(TextToText):
+@operation
+class StripSuffix(TextToText, ParametricOperation):
     name = "str_strip_suffix"
-    method = "str.strip_suffix"
     summary = "The text without a constant suffix, where it has it."
     examples = ('pl.col("s").str.strip_suffix("a")',)
+    suffix: str
 
-    def apply(self, ns: Namespace, text: pl.Expr, options: Options) -> pl.Expr:
-        return text.str.strip_suffix(text_option(options, "suffix"))
+    def apply(self, ns: Namespace, text: pl.Expr) -> pl.Expr:
+        return text.str.strip_suffix(self.suffix)
 
-    def arguments(self, options: Options) -> str:
-        return quoted(text_option(options, "suffix"))
+    def arguments(self) -> str:
+        return quoted(self.suffix)
 
 
-OPERATIONS: tuple[RowOperation, ...] = (
-    StripChars(),
-    StripCharsStart(),
-    StripCharsEnd(),
-    StripPrefix(),
-    StripSuffix(),
+OPERATIONS: tuple[Kind, ...] = (
+    StripChars,
+    StripCharsStart,
+    StripCharsEnd,
+    StripPrefix,
+    StripSuffix,
 )

@@ -9,14 +9,15 @@ import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import struct_type
-from dpframe.core.tree import Options
+from dpframe.core.tree import Constant
 from dpframe.errors import InvalidBounds, UnknownColumn, UnsupportedOperation
-from dpframe.rows.operation import Namespace, RowOperation
-from dpframe.rows.options import quoted, text_option, texts_option
+from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
+from dpframe.rows.quoted import quoted
 from dpframe.rows.suggest import did_you_mean
 
 
-class StructOf(RowOperation):
+@operation
+class StructOf(ParametricOperation):
     """Never null itself, even where all fields are."""
 
     name = "struct"
@@ -26,30 +27,31 @@ class StructOf(RowOperation):
         'pl.struct(a=pl.col("f64"), b=pl.col("d"))',
         'pl.struct("st", "li")',
     )
+    names: tuple[str, ...]
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
-        names = texts_option(options, "names")
-        if not args or len(names) != len(args):
-            raise UnsupportedOperation("a struct needs at least one field, and a name for each")
-        if len(set(names)) != len(names):
+    def check(self) -> None:
+        if len(set(self.names)) != len(self.names):
             raise InvalidBounds(
                 "two fields of a struct have the same name", remedy="rename one with .alias(name)"
             )
+
+    def domain(self, args: Sequence[Domain]) -> Domain:
+        names = self.names
+        if not args or len(names) != len(args):
+            raise UnsupportedOperation("a struct needs at least one field, and a name for each")
         fields = tuple(zip(names, args, strict=True))
         dtype = struct_type(tuple((name, domain.dtype) for name, domain in fields))
         return Domain(dtype, nullable=False, fields=fields)
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
-        names = texts_option(options, "names")
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        names = self.names
         expression: pl.Expr = ns.struct(
             [arg.alias(name) for name, arg in zip(names, args, strict=True)]
         )
         return expression
 
-    def words(self, args: Sequence[str], options: Options) -> str:
-        names = texts_option(options, "names")
+    def words(self, args: Sequence[str]) -> str:
+        names = self.names
         shown = (
             arg if arg == f'col("{name}")' else f"{arg}.alias({quoted(name)})"
             for name, arg in zip(names, args, strict=True)
@@ -57,17 +59,23 @@ class StructOf(RowOperation):
         return f"struct({', '.join(shown)})"
 
 
-class Field(RowOperation):
+@operation
+class Field(ParametricOperation):
     name = "field"
     summary = "One field of a struct; null where the struct is."
     examples = (
         'pl.col("st").struct.field("x")',
         'pl.struct("i8", "s").struct.field("s")',
     )
+    field: str
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    @property
+    def constants(self) -> tuple[tuple[str, Constant], ...]:
+        return (("name", self.field),)
+
+    def domain(self, args: Sequence[Domain]) -> Domain:
         operand = args[0]
-        name = text_option(options, "name")
+        name = self.field
         if operand.dtype.fields is None or operand.fields is None:
             raise UnsupportedOperation(
                 f"struct.field works on structs, not on {operand.dtype}",
@@ -81,13 +89,11 @@ class Field(RowOperation):
         found = fields[name]
         return replace(found, nullable=found.nullable or operand.nullable)
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
-        return args[0].struct.field(text_option(options, "name"))
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        return args[0].struct.field(self.field)
 
-    def words(self, args: Sequence[str], options: Options) -> str:
-        return f"{args[0]}.struct.field({quoted(text_option(options, 'name'))})"
+    def words(self, args: Sequence[str]) -> str:
+        return f"{args[0]}.struct.field({quoted(self.field)})"
 
 
-OPERATIONS: tuple[RowOperation, ...] = (StructOf(), Field())
+OPERATIONS: tuple[Kind, ...] = (StructOf, Field)

@@ -12,8 +12,7 @@ import polars as pl
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import DATE, TIME
 from dpframe.core.interval import Interval, interval
-from dpframe.core.tree import Options
-from dpframe.rows.operation import Namespace, RowOperation
+from dpframe.rows.operation import Kind, Namespace, PlainOperation, operation
 from dpframe.rows.temporal import (
     DAY,
     calendar,
@@ -30,23 +29,22 @@ from dpframe.rows.temporal_local import moved_locally
 _LONGEST_MONTH = 31 * DAY
 
 
-class DateOf(RowOperation):
+@operation
+class DateOf(PlainOperation):
     name = "dt_date"
     summary = "The date, local where there is a zone; null outside the years 1 to 9999."
     examples = ('pl.col("dt").dt.date()', 'pl.col("dtz").dt.date()', 'pl.col("dtb").dt.date()')
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         require_type(args[0], ("Date", "Datetime"), "dt.date")
         operand = inside(args[0], calendar(args[0].dtype))
         return Domain(DATE, nullable=operand.nullable, interval=_dates(operand))
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         dtype = domains[0].dtype
         return guarded(ns, args[0], dtype, calendar(dtype), lambda value: value.dt.date())
 
-    def words(self, args: Sequence[str], options: Options) -> str:
+    def words(self, args: Sequence[str]) -> str:
         return f"{args[0]}.dt.date()"
 
 
@@ -58,34 +56,35 @@ def _dates(operand: Domain) -> Interval:
     return dates + interval(-off, off)
 
 
-class TimeOf(RowOperation):
+@operation
+class TimeOf(PlainOperation):
     name = "dt_time"
     summary = "The time of day, local where there is a zone; null outside the years 1 to 9999."
     examples = ('pl.col("dt").dt.time()', 'pl.col("dtz").dt.time()', 'pl.col("t").dt.time()')
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         require_type(args[0], ("Datetime", "Time"), "dt.time")
         if args[0].dtype == TIME:
             return args[0]
         nullable = inside(args[0], calendar(args[0].dtype)).nullable
         return Domain(TIME, nullable=nullable, interval=interval(0, DAY * 10**9 - 1))
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         dtype = domains[0].dtype
         if dtype == TIME:
             return args[0]
         return guarded(ns, args[0], dtype, calendar(dtype), lambda value: value.dt.time())
 
-    def words(self, args: Sequence[str], options: Options) -> str:
+    def words(self, args: Sequence[str]) -> str:
         return f"{args[0]}.dt.time()"
 
 
-class _MonthEnd(RowOperation):
+class _MonthEnd(PlainOperation):
     """A move within the month that keeps the local time of day."""
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    __slots__ = ()
+
+    def domain(self, args: Sequence[Domain]) -> Domain:
         dtype = args[0].dtype
         require_type(args[0], ("Date", "Datetime"), self.method)
         operand = inside(args[0], calendar(dtype, _LONGEST_MONTH))
@@ -93,14 +92,12 @@ class _MonthEnd(RowOperation):
         slack = 0 if dtype.name == "Date" else physical_units(dtype, DAY)
         return image(
             operand,
-            lambda value: self.lower(pl, [value], [operand], options),
+            lambda value: self.lower(pl, [value], [operand]),
             calendar(dtype),
             slack + may_be_off(dtype, _LONGEST_MONTH),
         )
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         dtype = domains[0].dtype
         moved = guarded(
             ns,
@@ -111,7 +108,7 @@ class _MonthEnd(RowOperation):
         )
         return kept_inside(ns, moved, dtype, calendar(dtype))
 
-    def words(self, args: Sequence[str], options: Options) -> str:
+    def words(self, args: Sequence[str]) -> str:
         return f"{args[0]}.{self.method}()"
 
     @property
@@ -123,6 +120,7 @@ class _MonthEnd(RowOperation):
         """The move of local time."""
 
 
+@operation
 class MonthStart(_MonthEnd):
     name = "dt_month_start"
     summary = "The first day of the month, at the same time; null where the clock skips that."
@@ -132,6 +130,7 @@ class MonthStart(_MonthEnd):
         return local.dt.month_start()
 
 
+@operation
 class MonthEnd(_MonthEnd):
     name = "dt_month_end"
     summary = "The last day of the month, at the same time; null where the clock skips that."
@@ -141,4 +140,4 @@ class MonthEnd(_MonthEnd):
         return local.dt.month_end()
 
 
-OPERATIONS: tuple[RowOperation, ...] = (DateOf(), TimeOf(), MonthStart(), MonthEnd())
+OPERATIONS: tuple[Kind, ...] = (DateOf(), TimeOf(), MonthStart(), MonthEnd())

@@ -9,11 +9,10 @@ import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import STRING, DType
-from dpframe.core.tree import Options
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.broadcast import unordered
-from dpframe.rows.operation import Namespace, RowOperation
-from dpframe.rows.options import quoted, text_option
+from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
+from dpframe.rows.quoted import quoted
 from dpframe.rows.temporal import Limits, calendar, guarded, inside, require_type
 
 LONGEST_FORMAT = 256
@@ -29,7 +28,8 @@ _ISO = {"iso": " ", "iso:strict": "T"}
 _FRACTION = {"ms": "%.3f", "us": "%.6f", "ns": "%.9f"}
 
 
-class ToText(RowOperation):
+@operation
+class ToText(ParametricOperation):
     """Only directives that every value of the type has: others fail when a row is written."""
 
     name = "dt_to_string"
@@ -46,8 +46,9 @@ class ToText(RowOperation):
         'pl.col("dtz").dt.to_string("%F %T%:z")',
         'pl.col("t").dt.to_string("%H%M")',
     )
+    format: str
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         dtype = args[0].dtype
         if dtype.name == "Duration":
             raise UnsupportedOperation(
@@ -55,19 +56,17 @@ class ToText(RowOperation):
                 remedy="count its units, for example with .dt.total_seconds()",
             )
         require_type(args[0], ("Date", "Datetime", "Time"), "dt.to_string")
-        check_format(text_option(options, "format"), dtype)
+        check_format(self.format, dtype)
         return Domain(STRING, nullable=inside(args[0], _limits(dtype)).nullable)
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         dtype = domains[0].dtype
-        form = check_format(text_option(options, "format"), dtype)
+        form = check_format(self.format, dtype)
         written = guarded(ns, args[0], dtype, _limits(dtype), lambda v: v.dt.to_string(form))
         return unordered(ns, written)
 
-    def words(self, args: Sequence[str], options: Options) -> str:
-        return f"{args[0]}.dt.to_string({quoted(text_option(options, 'format'))})"
+    def words(self, args: Sequence[str]) -> str:
+        return f"{args[0]}.dt.to_string({quoted(self.format)})"
 
 
 def _limits(dtype: DType) -> Limits | None:
@@ -123,4 +122,4 @@ def _iso(between: str, dtype: DType) -> str:
     return f"%F{between}%T{_FRACTION[dtype.unit or 'us']}{'' if dtype.zone is None else '%:z'}"
 
 
-OPERATIONS: tuple[RowOperation, ...] = (ToText(),)
+OPERATIONS: tuple[Kind, ...] = (ToText,)

@@ -15,12 +15,10 @@ import polars as pl
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import INT64, DType, datetime_type, duration_type
 from dpframe.core.interval import EVERYTHING, ZERO, Interval, interval
-from dpframe.core.tree import Options
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.layouts import together
 from dpframe.rows.operands import INT64_LIMITS, INT128, as_type, widen, widened
-from dpframe.rows.operation import Namespace, RowOperation
-from dpframe.rows.options import text_option
+from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 from dpframe.rows.temporal import DAY, require_type
 
 _EPOCH = date(1970, 1, 1)
@@ -49,7 +47,8 @@ def _require_whole(what: str, domains: Sequence[Domain]) -> None:
             )
 
 
-class MakeDatetime(RowOperation):
+@operation
+class MakeDatetime(ParametricOperation):
     """Of year, month, day, hour, minute, second and microsecond.
 
     Days are counted from years that begin in March, where a leap day is the last one: so month m of
@@ -71,25 +70,22 @@ class MakeDatetime(RowOperation):
         'pl.date(2024, pl.col("d").dt.month(), 30)',
         'pl.time(pl.col("i8"), pl.col("u8"), 1)',
     )
+    unit: str
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         _require_whole("pl.datetime", args)
-        dtype = datetime_type(text_option(options, "unit"))
+        dtype = datetime_type(self.unit)
         return Domain(dtype, nullable=True, interval=_moments(widened(args[0]), dtype))
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         parts = [widen(e, d) for e, d in zip(args, domains, strict=True)]
-        unit = text_option(options, "unit")
-        return together(ns, parts, lambda *found: _moment(ns, found, unit))
+        return together(ns, parts, lambda *found: _moment(ns, found, self.unit))
 
-    def words(self, args: Sequence[str], options: Options) -> str:
+    def words(self, args: Sequence[str]) -> str:
         year, month, day, *clock = args
         shown = [year, month, day]
         shown += [f"{n}={v}" for (n, _), v in zip(_CLOCK, clock, strict=True) if v != "0"]
-        unit = text_option(options, "unit")
-        shown += [] if unit == "us" else [f'time_unit="{unit}"']
+        shown += [] if self.unit == "us" else [f'time_unit="{self.unit}"']
         return f"datetime({', '.join(shown)})"
 
 
@@ -138,7 +134,8 @@ def _moments(year: Domain, dtype: DType) -> Interval:
     return known if known.within(INT64_LIMITS) else EVERYTHING
 
 
-class MakeDuration(RowOperation):
+@operation
+class MakeDuration(ParametricOperation):
     """Of weeks, days, hours, minutes, seconds, milliseconds, microseconds and nanoseconds."""
 
     name = "duration"
@@ -153,10 +150,11 @@ class MakeDuration(RowOperation):
         'pl.duration(seconds=pl.col("u64"), nanoseconds=pl.col("i8"))',
         'pl.duration(hours=pl.col("i8"), time_unit="ns")',
     )
+    unit: str
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         _require_whole("pl.duration", args)
-        dtype = duration_type(text_option(options, "unit"))
+        dtype = duration_type(self.unit)
         parts = [widened(d) for d in args]
         total = ZERO
         for part, (_, size) in zip(parts, _SPANS, strict=True):
@@ -168,10 +166,8 @@ class MakeDuration(RowOperation):
             interval=total if fits else EVERYTHING,
         )
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
-        dtype = duration_type(text_option(options, "unit"))
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        dtype = duration_type(self.unit)
         total: pl.Expr | None = None
         for arg, known, (_, size) in zip(args, domains, _SPANS, strict=True):
             if known.interval == ZERO and not known.nullable:
@@ -185,14 +181,14 @@ class MakeDuration(RowOperation):
         whole = ns.lit(0) if total is None else total
         return as_type(as_type(whole, INT64), dtype)
 
-    def words(self, args: Sequence[str], options: Options) -> str:
+    def words(self, args: Sequence[str]) -> str:
         shown = [f"{n}={v}" for (n, _), v in zip(_SPANS, args, strict=True) if v != "0"]
-        unit = text_option(options, "unit")
-        shown += [] if unit == "us" else [f'time_unit="{unit}"']
+        shown += [] if self.unit == "us" else [f'time_unit="{self.unit}"']
         return f"duration({', '.join(shown)})"
 
 
-class Combine(RowOperation):
+@operation
+class Combine(ParametricOperation):
     name = "dt_combine"
     summary = "The day of a date or Datetime without zone, with a time of day; null out of range."
     examples = (
@@ -201,8 +197,9 @@ class Combine(RowOperation):
         'pl.col("dtms").dt.combine(pl.col("t"), "ns")',
         'pl.col("d").dt.combine(pl.col("t"), time_unit="ms")',
     )
+    unit: str
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         day, clock = args
         require_type(day, ("Date", "Datetime"), "dt.combine")
         if day.dtype.zone is not None:
@@ -213,7 +210,7 @@ class Combine(RowOperation):
             )
         if clock.dtype.name != "Null":
             require_type(clock, ("Time",), "the time of dt.combine")
-        dtype = datetime_type(text_option(options, "unit"))
+        dtype = datetime_type(self.unit)
         per_day = DAY * dtype.units_per_second
         known = _days_interval(day)
         known = Interval(
@@ -224,10 +221,8 @@ class Combine(RowOperation):
         nullable = not fits or day.nullable or clock.nullable
         return Domain(dtype, nullable=nullable, interval=known if fits else EVERYTHING)
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
-        dtype, source = datetime_type(text_option(options, "unit")), domains[0].dtype
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        dtype, source = datetime_type(self.unit), domains[0].dtype
         days = as_type(args[0], INT64)
         if source.name == "Datetime":
             days = days // (DAY * source.units_per_second)
@@ -235,9 +230,9 @@ class Combine(RowOperation):
         total = as_type(days, INT128) * (DAY * dtype.units_per_second) + as_type(clock, INT128)
         return as_type(as_type(total, INT64), dtype)
 
-    def words(self, args: Sequence[str], options: Options) -> str:
-        unit = text_option(options, "unit")
-        return f"{args[0]}.dt.combine({args[1]}{'' if unit == 'us' else f', {unit!r}'})"
+    def words(self, args: Sequence[str]) -> str:
+        unit = "" if self.unit == "us" else f", {self.unit!r}"
+        return f"{args[0]}.dt.combine({args[1]}{unit})"
 
 
 def _days_interval(day: Domain) -> Interval:
@@ -259,4 +254,4 @@ def _counted(known: Interval, size: int, dtype: DType) -> Interval:
     return known.increasing(lambda end: Fraction(math.trunc(end * times / divided)))
 
 
-OPERATIONS: tuple[RowOperation, ...] = (MakeDatetime(), MakeDuration(), Combine())
+OPERATIONS: tuple[Kind, ...] = (MakeDatetime, MakeDuration, Combine)

@@ -8,9 +8,8 @@ import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import DType
-from dpframe.core.tree import Options
-from dpframe.rows.operation import Namespace, RowOperation
-from dpframe.rows.options import quoted, text_option
+from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
+from dpframe.rows.quoted import quoted
 from dpframe.rows.spans import Span, require_resolution, span
 from dpframe.rows.temporal import (
     DAY,
@@ -30,7 +29,8 @@ _SHORTER = 3 * DAY
 """A month is so much shorter than another at most: over it two days may come farther apart."""
 
 
-class OffsetBy(RowOperation):
+@operation
+class OffsetBy(ParametricOperation):
     """Months, weeks and days move local time; hours and less then move the instant.
 
     A day that a shorter month lacks becomes its last. Null where the result is outside the years 1
@@ -47,32 +47,34 @@ class OffsetBy(RowOperation):
         'pl.col("dtz").dt.offset_by("1d12h")',
         'pl.col("dtms").dt.offset_by("-250ms")',
     )
+    by: str
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def check(self) -> None:
+        span(self.by)
+
+    def domain(self, args: Sequence[Domain]) -> Domain:
         dtype = args[0].dtype
         require_type(args[0], ("Date", "Datetime"), "dt.offset_by")
-        by = span(text_option(options, "by"))
+        by = span(self.by)
         require_resolution(by, dtype, "dt.offset_by")
         operand = inside(args[0], _limits(dtype, by))
         return image(
             operand,
-            lambda value: self.lower(pl, [value], [operand], options),
+            lambda value: self.lower(pl, [value], [operand]),
             calendar(dtype),
             may_be_off(dtype, _SHORTER if by.months else 0),
         )
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         dtype = domains[0].dtype
-        by = span(text_option(options, "by"))
+        by = span(self.by)
         moved = guarded(
             ns, args[0], dtype, _limits(dtype, by), lambda value: _moved(ns, value, dtype, by)
         )
         return kept_inside(ns, moved, dtype, calendar(dtype))
 
-    def words(self, args: Sequence[str], options: Options) -> str:
-        return f"{args[0]}.dt.offset_by({quoted(text_option(options, 'by'))})"
+    def words(self, args: Sequence[str]) -> str:
+        return f"{args[0]}.dt.offset_by({quoted(self.by)})"
 
 
 def _limits(dtype: DType, by: Span) -> Limits | None:
@@ -93,4 +95,4 @@ def _moved(ns: Namespace, value: pl.Expr, dtype: DType, by: Span) -> pl.Expr:
     return value + clock
 
 
-OPERATIONS: tuple[RowOperation, ...] = (OffsetBy(),)
+OPERATIONS: tuple[Kind, ...] = (OffsetBy,)

@@ -9,10 +9,9 @@ import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import DType
-from dpframe.core.tree import Options
 from dpframe.errors import InvalidBounds
-from dpframe.rows.operation import Namespace, RowOperation
-from dpframe.rows.options import quoted, text_option
+from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
+from dpframe.rows.quoted import quoted
 from dpframe.rows.spans import Span, require_resolution, span
 from dpframe.rows.temporal import (
     DAY,
@@ -29,26 +28,30 @@ from dpframe.rows.temporal import (
 from dpframe.rows.temporal_local import floored_locally, moved_locally
 
 
-class _ToBoundary(RowOperation):
+@operation
+class _ToBoundary(ParametricOperation):
     """Outside the years 1 to 9999, and where the clock skips the boundary, the result is null."""
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    every: str
+
+    def check(self) -> None:
+        window(self.every)
+
+    def domain(self, args: Sequence[Domain]) -> Domain:
         dtype = args[0].dtype
         require_type(args[0], ("Date", "Datetime"), self.method)
-        every = _window(options, dtype, self.method)
+        every = self._window(dtype)
         operand = inside(args[0], _limits(dtype, every))
         return image(
             operand,
-            lambda value: self.lower(pl, [value], [operand], options),
+            lambda value: self.lower(pl, [value], [operand]),
             calendar(dtype),
             may_be_off(dtype, every.seconds),
         )
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         dtype = domains[0].dtype
-        every = _window(options, dtype, self.method)
+        every = self._window(dtype)
         moved = guarded(
             ns,
             args[0],
@@ -58,8 +61,13 @@ class _ToBoundary(RowOperation):
         )
         return kept_inside(ns, moved, dtype, calendar(dtype))
 
-    def words(self, args: Sequence[str], options: Options) -> str:
-        return f"{args[0]}.{self.method}({quoted(text_option(options, 'every'))})"
+    def words(self, args: Sequence[str]) -> str:
+        return f"{args[0]}.{self.method}({quoted(self.every)})"
+
+    def _window(self, dtype: DType) -> Span:
+        every = window(self.every)
+        require_resolution(every, dtype, self.method)
+        return every
 
     @property
     def method(self) -> str:
@@ -70,6 +78,7 @@ class _ToBoundary(RowOperation):
         """The boundary for a value that is inside the calendar."""
 
 
+@operation
 class Truncate(_ToBoundary):
     """Where the clock shows a boundary twice, the last showing that is not later is taken."""
 
@@ -87,6 +96,7 @@ class Truncate(_ToBoundary):
         return _truncated(ns, value, dtype, every)
 
 
+@operation
 class Round(_ToBoundary):
     """Ties go up. Parts of a day are counted on the clock's ticks, also where it is set."""
 
@@ -119,9 +129,14 @@ def _nearest(ns: Namespace, local: pl.Expr, every: Span) -> pl.Expr:
     return expression
 
 
-def _window(options: Options, dtype: DType, what: str) -> Span:
-    """The checked window."""
-    text = text_option(options, "every")
+def window(text: str) -> Span:
+    """A span to truncate or round to: positive, and of one kind of unit.
+
+    Raises
+    ------
+    InvalidBounds
+        For another.
+    """
     every = span(text)
     if every.negative or every.kinds == 0:
         raise InvalidBounds(
@@ -132,7 +147,6 @@ def _window(options: Options, dtype: DType, what: str) -> Span:
             f"a window of {text!r} mixes months, weeks, days or parts of a day",
             remedy='use one kind of unit, such as "36h" or "14d"',
         )
-    require_resolution(every, dtype, what)
     return every
 
 
@@ -141,4 +155,4 @@ def _limits(dtype: DType, every: Span) -> Limits | None:
     return calendar(dtype, 2 * every.seconds + 7 * DAY)
 
 
-OPERATIONS: tuple[RowOperation, ...] = (Truncate(), Round())
+OPERATIONS: tuple[Kind, ...] = (Truncate, Round)

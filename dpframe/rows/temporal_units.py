@@ -12,18 +12,18 @@ import polars as pl
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import INT64, DType
 from dpframe.core.interval import Interval
-from dpframe.core.tree import Options
 from dpframe.errors import InvalidBounds
 from dpframe.rows.operands import as_type
-from dpframe.rows.operation import Namespace, RowOperation
-from dpframe.rows.options import quoted, text_option
+from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
+from dpframe.rows.quoted import quoted
 from dpframe.rows.temporal import DAY, INT64_LIMITS, Limits, guarded, inside, require_type
 
 _DAYS = (-(2**31), 2**31 - 1)
 """Of a Date."""
 
 
-class Timestamp(RowOperation):
+@operation
+class Timestamp(ParametricOperation):
     name = "dt_timestamp"
     summary = "Units since 1970-01-01 (UTC where there is a zone); null where they do not fit."
     examples = (
@@ -32,19 +32,21 @@ class Timestamp(RowOperation):
         'pl.col("dtb").dt.timestamp("ns")',
         'pl.col("dtz").dt.timestamp("ms")',
     )
+    unit: str
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def check(self) -> None:
+        _check_unit(self.unit)
+
+    def domain(self, args: Sequence[Domain]) -> Domain:
         require_type(args[0], ("Date", "Datetime"), "dt.timestamp")
-        factor = _factor(args[0].dtype, _unit(options))
-        operand = inside(args[0], _fitting(args[0].dtype, _unit(options)))
+        factor = _factor(args[0].dtype, self.unit)
+        operand = inside(args[0], _fitting(args[0].dtype, self.unit))
         return Domain(
             INT64, nullable=operand.nullable, interval=_scaled(operand.interval, factor, floor)
         )
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
-        dtype, unit = domains[0].dtype, _unit(options)
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        dtype, unit = domains[0].dtype, self.unit
         limits = _fitting(dtype, unit)
         return guarded(
             ns,
@@ -54,11 +56,12 @@ class Timestamp(RowOperation):
             lambda value: as_type(value.dt.timestamp(unit), INT64),  # type: ignore[arg-type]
         )
 
-    def words(self, args: Sequence[str], options: Options) -> str:
-        return f"{args[0]}.dt.timestamp({quoted(text_option(options, 'unit'))})"
+    def words(self, args: Sequence[str]) -> str:
+        return f"{args[0]}.dt.timestamp({quoted(self.unit)})"
 
 
-class CastTimeUnit(RowOperation):
+@operation
+class CastTimeUnit(ParametricOperation):
     """A coarser unit rounds a Datetime down and a Duration towards zero, as Polars does."""
 
     name = "dt_cast_time_unit"
@@ -69,12 +72,16 @@ class CastTimeUnit(RowOperation):
         'pl.col("durb").dt.cast_time_unit("ms")',
         'pl.col("dur").dt.cast_time_unit("ns")',
     )
+    unit: str
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def check(self) -> None:
+        _check_unit(self.unit)
+
+    def domain(self, args: Sequence[Domain]) -> Domain:
         require_type(args[0], ("Datetime", "Duration"), "dt.cast_time_unit")
-        dtype, unit = args[0].dtype, _unit(options)
+        dtype, unit = args[0].dtype, self.unit
         factor = _factor(dtype, unit)
-        operand = inside(args[0], _fitting(args[0].dtype, _unit(options)))
+        operand = inside(args[0], _fitting(args[0].dtype, self.unit))
         rounding: Callable[[Fraction], int] = trunc if dtype.name == "Duration" else floor
         return Domain(
             replace(dtype, unit=unit),
@@ -82,22 +89,18 @@ class CastTimeUnit(RowOperation):
             interval=_scaled(operand.interval, factor, rounding),
         )
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
-        dtype, unit = domains[0].dtype, _unit(options)
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        dtype, unit = domains[0].dtype, self.unit
         limits = _fitting(dtype, unit)
         return guarded(ns, args[0], dtype, limits, lambda value: value.dt.cast_time_unit(unit))  # type: ignore[arg-type]
 
-    def words(self, args: Sequence[str], options: Options) -> str:
-        return f"{args[0]}.dt.cast_time_unit({quoted(text_option(options, 'unit'))})"
+    def words(self, args: Sequence[str]) -> str:
+        return f"{args[0]}.dt.cast_time_unit({quoted(self.unit)})"
 
 
-def _unit(options: Options) -> str:
-    unit = text_option(options, "unit")
+def _check_unit(unit: str) -> None:
     if unit not in ("ms", "us", "ns"):
         raise InvalidBounds(f"{unit!r} is not a time unit", remedy='use "ms", "us" or "ns"')
-    return unit
 
 
 def _factor(dtype: DType, unit: str) -> Fraction:
@@ -120,4 +123,4 @@ def _scaled(known: Interval, factor: Fraction, rounding: Callable[[Fraction], in
     return known.increasing(lambda end: Fraction(rounding(end * factor)))
 
 
-OPERATIONS: tuple[RowOperation, ...] = (Timestamp(), CastTimeUnit())
+OPERATIONS: tuple[Kind, ...] = (Timestamp, CastTimeUnit)

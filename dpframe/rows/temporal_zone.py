@@ -10,10 +10,9 @@ import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.interval import interval
-from dpframe.core.tree import Options
 from dpframe.errors import InvalidBounds
-from dpframe.rows.operation import Namespace, RowOperation
-from dpframe.rows.options import optional_text, quoted, text_option
+from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
+from dpframe.rows.quoted import quoted
 from dpframe.rows.temporal import (
     DAY,
     calendar,
@@ -30,7 +29,8 @@ _FARTHEST = 2 * DAY
 """Seconds; no two local times differ by more."""
 
 
-class ConvertTimeZone(RowOperation):
+@operation
+class ConvertTimeZone(ParametricOperation):
     """A Datetime without a zone is taken to be in UTC, as Polars takes it.
 
     Null less than a day inside the years 1 to 9999, so that local time is in those years too.
@@ -42,25 +42,26 @@ class ConvertTimeZone(RowOperation):
         'pl.col("dtz").dt.convert_time_zone("UTC")',
         'pl.col("dt").dt.convert_time_zone("America/New_York")',
     )
+    zone: str
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def check(self) -> None:
+        checked_zone(self.zone)
+
+    def domain(self, args: Sequence[Domain]) -> Domain:
         require_type(args[0], ("Datetime",), "dt.convert_time_zone")
-        zone = checked_zone(text_option(options, "zone"))
-        result = replace(args[0], dtype=replace(args[0].dtype, zone=zone), categories=None)
+        result = replace(args[0], dtype=replace(args[0].dtype, zone=self.zone), categories=None)
         return inside(result, calendar(result.dtype))
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
-        zone = text_option(options, "zone")
-        result = replace(domains[0].dtype, zone=zone)
-        return kept_inside(ns, args[0].dt.convert_time_zone(zone), result, calendar(result))
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        result = replace(domains[0].dtype, zone=self.zone)
+        return kept_inside(ns, args[0].dt.convert_time_zone(self.zone), result, calendar(result))
 
-    def words(self, args: Sequence[str], options: Options) -> str:
-        return f"{args[0]}.dt.convert_time_zone({quoted(text_option(options, 'zone'))})"
+    def words(self, args: Sequence[str]) -> str:
+        return f"{args[0]}.dt.convert_time_zone({quoted(self.zone)})"
 
 
-class ReplaceTimeZone(RowOperation):
+@operation
+class ReplaceTimeZone(ParametricOperation):
     """Null where the clock of the new zone skips the local time or shows it twice.
 
     Null too where the result is less than a day inside the years 1 to 9999.
@@ -73,31 +74,33 @@ class ReplaceTimeZone(RowOperation):
         'pl.col("dtz").dt.replace_time_zone(None)',
         'pl.col("dtb").dt.replace_time_zone("UTC")',
     )
+    zone: str | None
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def check(self) -> None:
+        if self.zone is not None:
+            checked_zone(self.zone)
+
+    def domain(self, args: Sequence[Domain]) -> Domain:
         require_type(args[0], ("Datetime",), "dt.replace_time_zone")
         dtype = args[0].dtype
-        zone = optional_text(options, "zone")
-        result = replace(dtype, zone=None if zone is None else checked_zone(zone))
+        result = replace(dtype, zone=self.zone)
         operand = inside(args[0], calendar(dtype, _FARTHEST))
         off = physical_units(dtype, _FARTHEST) if has_gaps(dtype) or has_gaps(result) else 0
         known = operand.interval + interval(-off, off)
         moved = Domain(result, nullable=operand.nullable or has_gaps(result), interval=known)
         return inside(moved, calendar(result))
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
-        dtype, zone = domains[0].dtype, optional_text(options, "zone")
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        dtype, zone = domains[0].dtype, self.zone
         result = replace(dtype, zone=zone)
         moved = guarded(
             ns, args[0], dtype, calendar(dtype, _FARTHEST), lambda value: in_zone(value, zone)
         )
         return kept_inside(ns, moved, result, calendar(result))
 
-    def words(self, args: Sequence[str], options: Options) -> str:
-        zone = optional_text(options, "zone")
-        return f"{args[0]}.dt.replace_time_zone({None if zone is None else quoted(zone)})"
+    def words(self, args: Sequence[str]) -> str:
+        zone = None if self.zone is None else quoted(self.zone)
+        return f"{args[0]}.dt.replace_time_zone({zone})"
 
 
 @lru_cache(maxsize=256)
@@ -123,4 +126,4 @@ def checked_zone(zone: str) -> str:
     return zone
 
 
-OPERATIONS: tuple[RowOperation, ...] = (ConvertTimeZone(), ReplaceTimeZone())
+OPERATIONS: tuple[Kind, ...] = (ConvertTimeZone, ReplaceTimeZone)

@@ -15,7 +15,6 @@ import polars as pl
 from dpframe.core.domain import Domain, Scalar
 from dpframe.core.dtypes import INT64, STRING, DType
 from dpframe.core.interval import interval
-from dpframe.core.tree import Options
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.operands import boolean
@@ -24,6 +23,8 @@ from dpframe.rows.polars_dtypes import to_polars
 
 LONGEST_TEXT = 2**16
 """Characters after which text that was joined or replaced is cut."""
+_MOST = 2**32 - 1
+"""Bytes of the longest text of an engine."""
 _MOST_CATEGORIES = 10_000
 """Longer lists of categories are not carried through text operations."""
 
@@ -67,9 +68,7 @@ def bounded(text: pl.Expr) -> pl.Expr:
     return text.str.head(LONGEST_TEXT)
 
 
-def known_results(
-    operation: RowOperation, operand: Domain, options: Options
-) -> tuple[Scalar, ...] | None:
+def known_results(operation: RowOperation, operand: Domain) -> tuple[Scalar, ...] | None:
     """What the operation makes of each known value of its operand; None when they are not known.
 
     The operation runs as it will on data, so this is what it yields, not what Python would.
@@ -78,15 +77,13 @@ def known_results(
     if values is None or len(values) > _MOST_CATEGORIES:
         return None
     texts = tuple(value for value in values if isinstance(value, str))
-    return _run(operation, texts, tuple(sorted(options.items())))
+    return _run(operation, texts)
 
 
 @lru_cache(maxsize=256)
-def _run(
-    operation: RowOperation, texts: tuple[str, ...], options: tuple[tuple[str, object], ...]
-) -> tuple[Scalar, ...]:
+def _run(operation: RowOperation, texts: tuple[str, ...]) -> tuple[Scalar, ...]:
     facts = Domain(STRING, nullable=False)
-    expression = operation.lower(pl, [pl.col("value")], [facts], dict(options))  # type: ignore[arg-type]
+    expression = operation.lower(pl, [pl.col("value")], [facts])
     frame = pl.DataFrame({"value": list(texts)}, schema={"value": pl.String})
     return tuple(frame.select(result=expression)["result"].to_list())
 
@@ -94,44 +91,43 @@ def _run(
 class TextOperation(RowOperation):
     """An operation with one operand that is text."""
 
-    method: str
-    """The Polars method, for words: `str.to_lowercase`."""
+    __slots__ = ()
 
-    def check(self, options: Options) -> None:
-        """Refuse constants that make no sense; called before anything else."""
+    @property
+    def method(self) -> str:
+        """The Polars method: `str.to_lowercase`."""
+        return self.name.replace("_", ".", 1)
 
     @abstractmethod
-    def apply(self, ns: Namespace, text: pl.Expr, options: Options) -> pl.Expr:
+    def apply(self, ns: Namespace, text: pl.Expr) -> pl.Expr:
         """The operation on a String expression."""
 
     @abstractmethod
-    def result(self, operand: Domain, options: Options) -> Domain:
+    def result(self, operand: Domain) -> Domain:
         """The domain of the result for an operand that is text."""
 
-    def arguments(self, options: Options) -> str:
+    def arguments(self) -> str:
         """The constants between the parentheses, for words."""
         return ""
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         require_text(args[0], self.method)
-        self.check(options)
-        return self.result(args[0], options)
+        return self.result(args[0])
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
-        self.check(options)
-        return self.apply(ns, as_text(args[0], domains[0]), options)
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        return self.apply(ns, as_text(args[0], domains[0]))
 
-    def words(self, args: Sequence[str], options: Options) -> str:
-        return f"{args[0]}.{self.method}({self.arguments(options)})"
+    def words(self, args: Sequence[str]) -> str:
+        return f"{args[0]}.{self.method}({self.arguments()})"
 
 
 class TextToText(TextOperation):
     """From text to text; never null where the operand is not."""
 
-    def result(self, operand: Domain, options: Options) -> Domain:
-        results = known_results(self, operand, options)
+    __slots__ = ()
+
+    def result(self, operand: Domain) -> Domain:
+        results = known_results(self, operand)
         categories = None if results is None else tuple(dict.fromkeys(results))
         return Domain(STRING, nullable=operand.nullable, categories=categories)
 
@@ -139,19 +135,21 @@ class TextToText(TextOperation):
 class TextToFlag(TextOperation):
     """From text to a condition."""
 
-    def result(self, operand: Domain, options: Options) -> Domain:
+    __slots__ = ()
+
+    def result(self, operand: Domain) -> Domain:
         return boolean(operand.nullable)
 
 
 class TextToCount(TextOperation):
     """From text to a whole number that is at least zero."""
 
-    most: int = 2**32 - 1
+    __slots__ = ()
 
-    def result(self, operand: Domain, options: Options) -> Domain:
-        results = known_results(self, operand, options)
+    def result(self, operand: Domain) -> Domain:
+        results = known_results(self, operand)
         counts = [value for value in results or () if isinstance(value, int)]
-        known = interval(min(counts), max(counts)) if counts else interval(0, self.most)
+        known = interval(min(counts), max(counts)) if counts else interval(0, _MOST)
         categories = None if results is None else tuple(dict.fromkeys(counts))
         return Domain(INT64, operand.nullable, interval=known, categories=categories)
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import polars as pl
 
 from dpframe.core.domain import Domain
-from dpframe.core.tree import Options
 from dpframe.rows.logic import condition, require_conditions
-from dpframe.rows.operation import Namespace, RowOperation
+from dpframe.rows.operation import Kind, Namespace, PlainOperation, operation
 from dpframe.rows.supertype import convert, merged, supertype
 
 
-class When(RowOperation):
+@operation
+class When(PlainOperation):
     name = "when"
     summary = "`then` where the condition holds, `otherwise` where it does not or is null."
     examples = (
@@ -29,20 +29,18 @@ class When(RowOperation):
         'pl.when(pl.col("b")).then(pl.col("li")).otherwise(None)',
     )
 
-    def domain(self, args: Sequence[Domain], options: Options) -> Domain:
+    def domain(self, args: Sequence[Domain]) -> Domain:
         require_conditions("when", args[:1])
         return merged(args[1:])
 
-    def lower(
-        self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain], options: Options
-    ) -> pl.Expr:
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         dtype = supertype(domains[1:])
         yes, no = (convert(e, d, dtype) for e, d in zip(args[1:], domains[1:], strict=True))
         result: pl.Expr = ns.when(condition(args[0], domains[0])).then(yes).otherwise(no)
         return result
 
-    def words(self, args: Sequence[str], options: Options) -> str:
+    def words(self, args: Sequence[str]) -> str:
         return f"when({args[0]}).then({args[1]}).otherwise({args[2]})"
 
 
-OPERATIONS: tuple[RowOperation, ...] = (When(),)
+OPERATIONS: tuple[Kind, ...] = (When(),)

@@ -15,7 +15,7 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.supported import SUPPORT, written
 from dpframe.rows.fold import domain, lower
-from dpframe.rows.operation import RowOperation
+from dpframe.rows.operation import Kind
 from tests.laws.checking import expression, run, same, tree_of
 from tests.laws.frames import SCHEMA, nasty_frame, values, wide_columns
 
@@ -50,7 +50,7 @@ def awkward(engine: str) -> pl.DataFrame:
     return frame.select(pl.int_range(pl.len()).alias("row"), *names)
 
 
-def check(operation: RowOperation, engine: Engine, data: Any, frame: pl.DataFrame) -> None:
+def check(operation: Kind, engine: Engine, data: Any, frame: pl.DataFrame) -> None:
     """All examples give what they give on Polars, or are refused by the engine's name; some are
     accepted if the operation is listed, and none if it is not.
     """
@@ -87,11 +87,11 @@ def check(operation: RowOperation, engine: Engine, data: Any, frame: pl.DataFram
 
 
 def _is_listed(tree: Any, engine: Engine) -> bool:
-    ops = {node.op for node in walk(tree) if isinstance(node, Call)}
+    ops = {node.operation.name for node in walk(tree) if isinstance(node, Call)}
     return ops <= SUPPORT[engine.name].operations
 
 
-def check_refused(operation: RowOperation, people: Any, label: str) -> None:
+def check_refused(operation: Kind, people: Any, label: str) -> None:
     """An operation that is not listed is refused, by its name, when a query is built."""
     found = 0
     for text in operation.examples:

@@ -15,7 +15,7 @@ from dpframe.aggregates.cells import Cells
 from dpframe.frames.step import Step
 from dpframe.lower.engines.duckdb_engine import DuckDBEngine
 from dpframe.lower.engines.supported import SUPPORT
-from dpframe.rows.operation import RowOperation
+from dpframe.rows.operation import Kind
 from dpframe.rows.registry import BY_NAME, OPERATIONS
 from tests.engines.operations import awkward, check, check_refused
 
@@ -31,7 +31,7 @@ def relation() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda o: o.name)
-def test_an_operation_is_the_same_or_refused(operation: RowOperation, relation: Any) -> None:
+def test_an_operation_is_the_same_or_refused(operation: Kind, relation: Any) -> None:
     check(operation, DuckDBEngine(relation), relation, FRAME)
 
 
@@ -40,7 +40,7 @@ def test_an_operation_is_the_same_or_refused(operation: RowOperation, relation: 
     [o for o in OPERATIONS if o.name not in SUPPORT["duckdb"].operations],
     ids=lambda o: o.name,
 )
-def test_what_is_not_listed_is_refused_by_name(operation: RowOperation, relation: Any) -> None:
+def test_what_is_not_listed_is_refused_by_name(operation: Kind, relation: Any) -> None:
     check_refused(operation, dp.Session(epsilon=1).protect(relation, dp.Rows()), "DuckDB")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.lower.engines.supported import SUPPORT
-from dpframe.rows.operation import RowOperation
+from dpframe.rows.operation import Kind
 from dpframe.rows.registry import OPERATIONS
 from tests.engines.operations import awkward, check, check_refused
 from tests.engines.spark import frames, session
@@ -28,7 +28,7 @@ def given(session: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
 @pytest.mark.parametrize("ansi", ["true", "false"])
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda o: o.name)
 def test_an_operation_is_the_same_or_refused(
-    operation: RowOperation, ansi: str, session: Any, given: Any
+    operation: Kind, ansi: str, session: Any, given: Any
 ) -> None:
     from dpframe.lower.engines.spark_engine import SparkEngine
 
@@ -42,5 +42,5 @@ def test_an_operation_is_the_same_or_refused(
     [o for o in OPERATIONS if o.name not in SUPPORT["spark"].operations],
     ids=lambda o: o.name,
 )
-def test_what_is_not_listed_is_refused_by_name(operation: RowOperation, given: Any) -> None:
+def test_what_is_not_listed_is_refused_by_name(operation: Kind, given: Any) -> None:
     check_refused(operation, dp.Session(epsilon=1).protect(given, dp.Rows()), "Spark")

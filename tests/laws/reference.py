@@ -94,8 +94,8 @@ def evaluate(
     if any(arg is UNKNOWN for arg in args):
         return UNKNOWN
     types = tuple(domain(arg, columns).dtype for arg in tree.args)
-    context = Context(types, domain(tree, columns).dtype, tree.params)
-    return references[tree.op](args, context)
+    context = Context(types, domain(tree, columns).dtype, dict(tree.operation.constants))
+    return references[tree.operation.name](args, context)
 
 
 def plain(value: Any, dtype: DType) -> Any:

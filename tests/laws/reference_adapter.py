@@ -18,7 +18,7 @@ import polars as pl
 
 from dpframe.core.domain import Columns
 from dpframe.core.dtypes import DType
-from dpframe.core.tree import walk
+from dpframe.core.tree import Call, Tree, walk
 from tests.laws import reference_text_time
 from tests.laws.checking import Expression, same
 from tests.laws.frames import values
@@ -138,6 +138,10 @@ ALL: dict[str, Reference] = {
 """The meaning of every operation in the registry."""
 
 
+def _places(node: Tree) -> int:
+    return APPROXIMATE.get(node.operation.name, 0) if isinstance(node, Call) else 0
+
+
 def check_reference(
     frame: pl.DataFrame,
     columns: Columns,
@@ -147,7 +151,7 @@ def check_reference(
     """The values are those of plain Python."""
     table = {name: values(frame[name]) for name in frame.columns}
     for checked, found in zip(expressions, results, strict=True):
-        places = max(APPROXIMATE.get(getattr(n, "op", ""), 0) for n in walk(checked.tree))
+        places = max(_places(node) for node in walk(checked.tree))
         for i, value in enumerate(found):
             row = {name: column[i] for name, column in table.items()}
             expected = evaluate(checked.tree, row, columns, ALL)

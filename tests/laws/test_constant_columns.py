@@ -13,7 +13,7 @@ from dpframe.core.tree import Literal, Tree, column_names, substitute
 from dpframe.errors import DPFrameError
 from dpframe.lower.engines.polars_engine import OPTIMIZATIONS
 from dpframe.rows.fold import lower, words
-from dpframe.rows.operation import RowOperation
+from dpframe.rows.operation import Kind
 from dpframe.rows.registry import OPERATIONS
 from tests.api.exactly import ENOUGH, exactly, protected
 from tests.laws.checking import Engine, same, tree_of
@@ -60,7 +60,7 @@ def variants(tree: Tree) -> Iterator[Tree]:
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])
 @pytest.mark.filterwarnings("ignore:Comparisons with None:UserWarning")
 @pytest.mark.filterwarnings("ignore:`cut` is deprecated:DeprecationWarning")
-def test_each_row_has_its_value(operation: RowOperation, engine: Engine) -> None:
+def test_each_row_has_its_value(operation: Kind, engine: Engine) -> None:
     tried = 0
     for tree in (v for text in operation.examples for v in variants(tree_of(text))):
         try:

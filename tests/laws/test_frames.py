@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.core.domain import Columns
-from dpframe.core.tree import Column, Named, Tree, call, column_names
+from dpframe.core.tree import Column, Named, Tree, column_names
 from dpframe.core.units import Rows
 from dpframe.errors import DPFrameError
 from dpframe.frames.binary import Binary, Concat, JoinPrivate
@@ -40,6 +40,7 @@ from dpframe.frames.step import Step
 from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
 from dpframe.lower.engines.polars_engine import OPTIMIZATIONS
 from dpframe.rows.polars_dtypes import to_polars
+from tests.calls import call
 from tests.laws.checking import contradiction, tree_of
 from tests.laws.frames import (
     POOLS,

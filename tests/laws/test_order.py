@@ -14,7 +14,7 @@ import pytest
 
 from dpframe.core.tree import column_names
 from dpframe.rows.fold import lower
-from dpframe.rows.operation import RowOperation
+from dpframe.rows.operation import Kind
 from dpframe.rows.registry import OPERATIONS
 from tests.laws.checking import tree_of
 from tests.laws.frames import nasty_frame, wide_columns
@@ -32,7 +32,7 @@ def marked_wrongly(values: pl.Series) -> bool:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda o: o.name)
-def test_what_is_marked_as_sorted_is_sorted(operation: RowOperation) -> None:
+def test_what_is_marked_as_sorted_is_sorted(operation: Kind) -> None:
     trees = [tree_of(text) for text in operation.examples]
     for name in {n for tree in trees for n in column_names(tree)}:
         if FRAME[name].dtype.is_nested():

@@ -14,7 +14,7 @@ import pytest
 
 from dpframe.parse.reader import read
 from dpframe.rows.fold import words
-from dpframe.rows.operation import RowOperation
+from dpframe.rows.operation import Kind
 from dpframe.rows.registry import OPERATIONS
 from tests.laws.checking import tree_of
 from tests.laws.frames import SCHEMA
@@ -73,7 +73,7 @@ def as_python(text: str) -> Any:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda o: o.name)
-def test_words_say_all_of_an_expression(operation: RowOperation) -> None:
+def test_words_say_all_of_an_expression(operation: Kind) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for text in operation.examples:

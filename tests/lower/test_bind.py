@@ -28,6 +28,7 @@ from dpframe.lower.engines.polars_engine import OPTIMIZATIONS
 from dpframe.lower.tables import lower_query, lower_rows
 from dpframe.rows.fold import domain, lower
 from dpframe.rows.registry import OPERATIONS
+from tests.calls import call
 from tests.laws.checking import same, tree_of
 from tests.laws.frames import nasty_frame, tight_columns, values, wide_columns
 from tests.laws.neighbours import query_of, tables_of
@@ -233,7 +234,7 @@ def test_operands_are_bound_in_every_place(place: str) -> None:
 def test_steps_leave_no_columns_behind() -> None:
     steps = (
         WithColumns((Named("r", deep(12)),)),
-        Filter((Call("gt", (deep(12), deep(11))),)),
+        Filter((call("gt", deep(12), deep(11)),)),
         Select((Named("f64", deep(12)), Named("r", Column("r")))),
     )
     found = relation(*steps)
@@ -264,7 +265,7 @@ def test_refusals_are_those_of_inference() -> None:
                 (
                     Named(
                         "r",
-                        Call("add", (deep(5), Column("no"))),
+                        call("add", deep(5), Column("no")),
                     ),
                 )
             )

@@ -33,7 +33,8 @@ from dpframe.core.dtypes import (
     list_type,
     struct_type,
 )
-from dpframe.core.tree import Column, Literal, Tree, call
+from dpframe.core.tree import Column, Literal, Tree
+from tests.calls import call
 
 SCHEMA: dict[str, Any] = {
     "a": pl.Int64(),
@@ -386,9 +387,9 @@ STRUCTS: list[tuple[str, Tree]] = [
         call("struct", A, B, names=("a_1", "b_1")),
     ),
     ("pl.struct(pl.lit(1), a)", call("struct", ONE, A, names=("literal", "a"))),
-    ("st.struct.field('f')", call("field", ST, name="f")),
-    ("st.struct['f']", call("field", ST, name="f")),
-    ("pl.struct(a).struct.field('a')", call("field", call("struct", A, names=("a",)), name="a")),
+    ("st.struct.field('f')", call("field", ST, field="f")),
+    ("st.struct['f']", call("field", ST, field="f")),
+    ("pl.struct(a).struct.field('a')", call("field", call("struct", A, names=("a",)), field="a")),
 ]
 
 STRINGS: list[tuple[str, Tree]] = [

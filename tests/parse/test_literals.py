@@ -20,7 +20,9 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.parse.functions import interval_labels
 from dpframe.parse.literals import cast_literal, from_physical, to_physical
 from dpframe.parse.reader import read
+from dpframe.rows.cast import Cast
 from dpframe.rows.constants import constant
+from dpframe.rows.is_in import IsIn
 from dpframe.rows.polars_dtypes import to_polars
 
 PARIS = ZoneInfo("Europe/Paris")
@@ -63,7 +65,7 @@ def _assert_same(expected: pl.Series, tree: Literal) -> None:
 def test_a_cast_constant_is_what_polars_computes(value: Any, dtype: Any) -> None:
     tree = _read(pl.lit(value).cast(dtype, strict=False))
     if isinstance(tree, Call):
-        assert tree.op == "cast"
+        assert isinstance(tree.operation, Cast)
         return
     try:
         expected = pl.select(pl.lit(value).cast(dtype, strict=False)).to_series()
@@ -122,7 +124,8 @@ def test_any_list_survives_as_a_set(values: list[Any], kind: type) -> None:
     chosen = [v for v in values if type(v) is kind]
     [named] = read(pl.col("a").is_in(chosen), {"a": pl.Int64()})
     assert isinstance(named.tree, Call)
-    assert named.tree.params["values"] == tuple(sorted(set(chosen)))
+    assert isinstance(named.tree.operation, IsIn)
+    assert named.tree.operation.values == tuple(sorted(set(chosen)))
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Paris", "America/New_York", "Asia/Kolkata"])

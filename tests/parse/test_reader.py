@@ -10,12 +10,14 @@ import polars as pl
 import pytest
 
 from dpframe.core.dtypes import FLOAT64, INT64, STRING
-from dpframe.core.tree import Call, Column, Literal, Named, call, walk
+from dpframe.core.tree import Call, Column, Literal, Named, walk
 from dpframe.errors import DPFrameError, UnknownColumn, UnsupportedOperation
 from dpframe.parse.build import make
 from dpframe.parse.reader import read
 from dpframe.parse.size import MAX_DEPTH
+from dpframe.rows.is_in import IsIn
 from dpframe.rows.registry import BY_NAME
+from tests.calls import call
 
 from .spellings import SCHEMA, SPELLINGS, evaluate
 
@@ -33,7 +35,12 @@ def test_a_spelling_is_read_into_its_tree(spelling: str, tree: Any) -> None:
 
 
 def test_every_operation_has_a_spelling() -> None:
-    used = {node.op for _, tree in SPELLINGS for node in walk(tree) if isinstance(node, Call)}
+    used = {
+        node.operation.name
+        for _, tree in SPELLINGS
+        for node in walk(tree)
+        if isinstance(node, Call)
+    }
     assert used == set(BY_NAME)
 
 
@@ -68,8 +75,8 @@ def test_nan_is_told_from_the_infinities() -> None:
 def test_nan_among_values() -> None:
     [named] = read(pl.col("x").is_in([math.nan, 2.0, None, 1.0]), SCHEMA)
     assert isinstance(named.tree, Call)
-    values = named.tree.params["values"]
-    assert isinstance(values, tuple)
+    assert isinstance(named.tree.operation, IsIn)
+    values = named.tree.operation.values
     assert values[:2] == (1.0, 2.0)
     assert math.isnan(values[2])  # type: ignore[arg-type]
     assert values[3] is None

@@ -24,6 +24,8 @@ from dpframe.core.dtypes import DType
 from dpframe.core.tree import Call, Column, Literal, Named, identity
 from dpframe.frames.step import Step
 from dpframe.plan.definition import definition
+from dpframe.rows.clip import Clip
+from dpframe.rows.comparison import Eq, Ne
 
 
 def all_subclasses(kind: type) -> Iterator[type]:
@@ -114,8 +116,9 @@ def test_values_of_unlike_types_are_unlike() -> None:
         ("a", "b"), ("ab",), (1, (2, 3)), ((1, 2), 3),
         pl.DataFrame({"a": [1]}), pl.DataFrame({"a": [1.0]}),
         Column("a"), Literal("a", DType("String")), Literal(None, DType("String")),
-        Named("a", Column("a")), Call("a", (), ()), Call("a", (Column("a"),), ()),
-        Call("a", (), (("x", 1),)), Call("a", (), (("x", True),)), Call("a", (), (("x", 1.0),)),
+        Named("a", Column("a")), Call(Eq(), ()), Call(Eq(), (Column("a"),)), Call(Ne(), ()),
+        Call(Clip(1, None), ()), Call(Clip(True, None), ()), Call(Clip(1.0, None), ()),
+        Call(Clip(None, 1), ()),
         {"a": 1}, {"a": 1, "b": 2}, {"b": 2, "a": 1},
     ]  # fmt: skip
     assert len({written(value) for value in values}) == len(values)

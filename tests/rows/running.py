@@ -13,10 +13,11 @@ from polars.testing import assert_series_equal
 
 from dpframe.core.domain import Domain, domain_of_dtype
 from dpframe.core.dtypes import DType
-from dpframe.core.tree import Column, Tree, call
+from dpframe.core.tree import Column, Tree
 from dpframe.errors import DPFrameError
 from dpframe.rows import fold
 from dpframe.rows.polars_dtypes import schema_from_polars, to_polars
+from tests.calls import call
 from tests.laws.reference_text_time import REFERENCES
 
 X = Column("x")
@@ -90,6 +91,13 @@ def assert_as_reference(op: str, column: pl.Series, **options: Any) -> None:
         assert (type(result), result) == (type(expected), expected), (op, options, value)
         if isinstance(result, datetime):
             assert result.utcoffset() == expected.utcoffset()
+
+
+def refusal_of(op: str, **constants: Any) -> DPFrameError:
+    """The error that an operation is refused with when it is made, whatever its operands."""
+    with pytest.raises(DPFrameError) as caught:
+        call(op, X, **constants)
+    return caught.value
 
 
 def refusal(tree: Tree, **dtypes: DType) -> DPFrameError:

@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 
 from dpframe.core.dtypes import DType
-from dpframe.core.tree import Column, Literal, call
+from dpframe.core.tree import Column, Literal
 from dpframe.rows import fold
+from tests.calls import call
 from tests.rows.running import X, evaluate, facts
 
 NULL = Literal(None, DType("Null"))

@@ -11,10 +11,10 @@ import pytest
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import BOOLEAN, DATE, FLOAT64, INT64, STRING, DType
-from dpframe.core.tree import call
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows import fold
-from tests.rows.running import X, apply, assert_as_reference, refusal
+from tests.calls import call
+from tests.rows.running import X, apply, assert_as_reference, refusal, refusal_of
 
 NAN, INF = float("nan"), float("inf")
 LABELS = ("a", "b", "c", "d")
@@ -85,8 +85,7 @@ def test_facts() -> None:
     ],
 )
 def test_breaks_and_labels_that_make_no_sense(breaks: Any, labels: Any) -> None:
-    tree = call("cut", X, **cut(breaks, labels, False))
-    assert isinstance(refusal(tree, x=INT64), InvalidBounds)
+    assert isinstance(refusal_of("cut", **cut(breaks, labels, False)), InvalidBounds)
 
 
 @pytest.mark.parametrize("dtype", [STRING, DATE, BOOLEAN], ids=str)

@@ -10,11 +10,12 @@ import pytest
 
 from dpframe.core.domain import domain_of_dtype
 from dpframe.core.dtypes import INT64, STRING, DType
-from dpframe.core.tree import Column, Literal, call
+from dpframe.core.tree import Column, Literal
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows import fold
 from dpframe.rows.constants import constant
-from dpframe.rows.fold import operation
+from dpframe.rows.maths import Abs
+from tests.calls import call
 from tests.rows.running import X
 
 
@@ -26,7 +27,7 @@ def test_what_goes_wrong_is_a_refusal_that_says_nothing_more(
     def fails(*_: Any) -> Any:
         raise error("secret")
 
-    monkeypatch.setattr(type(operation("abs")), method, fails)
+    monkeypatch.setattr(Abs, method, fails)
     known = {"x": domain_of_dtype(INT64)}
     tree = call("add", call("abs", X), X)
     with pytest.raises(UnsupportedOperation) as caught:

@@ -9,7 +9,7 @@ import pytest
 from dpframe.core.tree import Call, Column, Literal, walk
 from dpframe.errors import DPFrameError
 from dpframe.rows import fold
-from dpframe.rows.operation import RowOperation
+from dpframe.rows.operation import Kind
 from dpframe.rows.registry import OPERATIONS
 from tests.laws.checking import tree_of
 from tests.laws.frames import nasty_frame, wide_columns
@@ -64,12 +64,12 @@ TAKEN_BY = {name: kinds for names, kinds in TAKEN.items() for name in names.spli
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda o: o.name)
-def test_each_operation_takes_its_kinds_of_columns(operation: RowOperation) -> None:
+def test_each_operation_takes_its_kinds_of_columns(operation: Kind) -> None:
     nodes = {
         node
         for text in operation.examples
         for node in walk(tree_of(text))
-        if isinstance(node, Call) and node.op == operation.name
+        if isinstance(node, Call) and node.operation.name == operation.name
     }
     assert TAKEN_BY[operation.name].split() == [
         kind for kind, name in KINDS.items() if any(takes(node, Column(name)) for node in nodes)

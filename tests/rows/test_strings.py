@@ -10,10 +10,11 @@ import pytest
 from dpframe.core.domain import Domain, domain_of_dtype
 from dpframe.core.dtypes import BOOLEAN, DATE, FLOAT64, INT64, STRING, enum_type
 from dpframe.core.interval import interval
-from dpframe.core.tree import Column, Literal, call
+from dpframe.core.tree import Column, Literal
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows import fold
-from tests.rows.running import X, apply, assert_as_reference, evaluate, refusal
+from tests.calls import call
+from tests.rows.running import X, apply, assert_as_reference, evaluate, refusal, refusal_of
 
 TEXTS = [
     None,
@@ -156,21 +157,21 @@ def test_refusals_name_the_type_and_a_remedy() -> None:
 
 @pytest.mark.parametrize("pattern", ["(", "(?=a)", r"(a)\1", "[", r"(\w{1000}){1000}"])
 def test_patterns_that_do_not_compile_are_refused(pattern: str) -> None:
-    for tree in (
-        call("str_contains", X, pattern=pattern, literal=False),
-        call("str_extract", X, pattern=pattern, group=0),
-        call("str_replace", X, pattern=pattern, value="$0", literal=False, n=-1),
-        call("str_find", X, pattern=pattern, literal=False),
-        call("str_count_matches", X, pattern=pattern, literal=False),
-    ):
-        assert isinstance(refusal(tree, x=STRING), InvalidBounds)
+    for op, constants in {
+        "str_contains": {"literal": False},
+        "str_extract": {"group": 0},
+        "str_replace": {"value": "$0", "literal": False, "n": -1},
+        "str_find": {"literal": False},
+        "str_count_matches": {"literal": False},
+    }.items():
+        assert isinstance(refusal_of(op, pattern=pattern, **constants), InvalidBounds)
     for op in ("str_contains", "str_find", "str_count_matches"):
         assert_as_reference(op, COLUMN, pattern=pattern, literal=True)
 
 
 def test_groups_that_do_not_exist_are_refused() -> None:
-    assert "no group 2" in str(refusal(call("str_extract", X, pattern="(a)", group=2), x=STRING))
-    assert "length" in str(refusal(call("str_slice", X, offset=0, length=-1), x=STRING))
+    assert "no group 2" in str(refusal_of("str_extract", pattern="(a)", group=2))
+    assert "length" in str(refusal_of("str_slice", offset=0, length=-1))
 
 
 def test_words_are_what_the_analyst_writes() -> None:

@@ -8,10 +8,9 @@ from zoneinfo import ZoneInfo
 import polars as pl
 import pytest
 
-from dpframe.core.dtypes import STRING, DType
-from dpframe.core.tree import call
+from dpframe.core.dtypes import DType
 from dpframe.errors import InvalidBounds
-from tests.rows.running import X, apply, assert_as_reference, refusal
+from tests.rows.running import apply, assert_as_reference, refusal_of
 
 TEXTS = [
     None,
@@ -113,16 +112,16 @@ def test_named_parts() -> None:
 )
 def test_formats_that_are_refused(kind: str, form: str) -> None:
     options = {"unit": "us", "zone": None} if kind == "datetime" else {}
-    error = refusal(call(f"str_to_{kind}", X, format=form, **options), x=STRING)
+    error = refusal_of(f"str_to_{kind}", format=form, **options)
     assert isinstance(error, InvalidBounds)
     assert error.remedy
 
 
 def test_formats_for_another_kind_are_refused() -> None:
-    assert ".dt.date()" in str(refusal(call("str_to_date", X, format="%Y-%m-%d %z"), x=STRING))
-    assert refusal(call("str_to_date", X, format="%H:%M"), x=STRING)
-    assert refusal(call("str_to_time", X, format="%Y-%m-%d"), x=STRING)
-    assert "%.f" in str(refusal(call("str_to_time", X, format="%T%.6f"), x=STRING))
+    assert ".dt.date()" in str(refusal_of("str_to_date", format="%Y-%m-%d %z"))
+    assert refusal_of("str_to_date", format="%H:%M")
+    assert refusal_of("str_to_time", format="%Y-%m-%d")
+    assert "%.f" in str(refusal_of("str_to_time", format="%T%.6f"))
 
 
 NUMBERS = [
@@ -167,5 +166,5 @@ def test_integers(base: int, name: str) -> None:
 
 def test_bases_that_do_not_exist_are_refused() -> None:
     for base in (0, 1, 37, -1, 2**40):
-        assert refusal(call("str_to_integer", X, base=base, dtype=DType("Int64")), x=STRING)
-    assert refusal(call("str_to_integer", X, base=10, dtype=DType("Float64")), x=STRING)
+        assert refusal_of("str_to_integer", base=base, dtype=DType("Int64"))
+    assert refusal_of("str_to_integer", base=10, dtype=DType("Float64"))

@@ -8,10 +8,11 @@ import pytest
 from dpframe.core.domain import Domain, domain_of_dtype
 from dpframe.core.dtypes import INT64, STRING, struct_type
 from dpframe.core.interval import interval
-from dpframe.core.tree import Column, call
+from dpframe.core.tree import Column
 from dpframe.errors import InvalidBounds, UnknownColumn, UnsupportedOperation
 from dpframe.rows import fold
-from tests.rows.running import X, evaluate, refusal
+from tests.calls import call
+from tests.rows.running import X, evaluate, refusal, refusal_of
 
 FRAME = pl.DataFrame(
     {"x": [1, None, 3], "y": ["a", None, None]}, schema={"x": pl.Int64, "y": pl.String}
@@ -25,13 +26,13 @@ def test_a_struct_is_never_null() -> None:
 
 
 def test_fields_come_back() -> None:
-    assert evaluate(call("field", BOTH, name="x"), FRAME).to_list() == [1, None, 3]
-    assert evaluate(call("field", BOTH, name="b"), FRAME).to_list() == ["a", None, None]
+    assert evaluate(call("field", BOTH, field="x"), FRAME).to_list() == [1, None, 3]
+    assert evaluate(call("field", BOTH, field="b"), FRAME).to_list() == ["a", None, None]
 
 
 def test_a_null_struct_gives_null_fields() -> None:
     structs = pl.Series("x", [{"a": 1}, None], dtype=pl.Struct({"a": pl.Int64}))
-    tree = call("field", X, name="a")
+    tree = call("field", X, field="a")
     assert evaluate(tree, pl.DataFrame({"x": structs})).to_list() == [1, None]
 
 
@@ -43,21 +44,20 @@ def test_facts_are_kept_by_field() -> None:
     whole = fold.domain(BOTH, known)
     assert not whole.nullable
     assert whole.dtype == struct_type((("x", INT64), ("b", STRING)))
-    assert fold.domain(call("field", BOTH, name="x"), known) == known["x"]
+    assert fold.domain(call("field", BOTH, field="x"), known) == known["x"]
 
 
 def test_words() -> None:
     assert fold.words(BOTH) == 'struct(col("x"), col("y").alias("b"))'
-    assert fold.words(call("field", X, name="a")) == 'col("x").struct.field("a")'
+    assert fold.words(call("field", X, field="a")) == 'col("x").struct.field("a")'
 
 
 def test_refusals() -> None:
-    assert isinstance(refusal(call("field", X, name="a"), x=INT64), UnsupportedOperation)
+    assert isinstance(refusal(call("field", X, field="a"), x=INT64), UnsupportedOperation)
     known = struct_type((("abc", INT64),))
-    error = refusal(call("field", X, name="abd"), x=known)
+    error = refusal(call("field", X, field="abd"), x=known)
     assert isinstance(error, UnknownColumn)
     assert "did you mean 'abc'" in str(error)
-    twice = call("struct", X, X, names=("a", "a"))
-    assert isinstance(refusal(twice, x=INT64), InvalidBounds)
+    assert isinstance(refusal_of("struct", names=("a", "a")), InvalidBounds)
     with pytest.raises(UnsupportedOperation):
         fold.domain(call("struct", names=()), {})

@@ -12,10 +12,11 @@ import pytest
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import DATE, INT64, STRING, TIME, DType, datetime_type, duration_type
 from dpframe.core.interval import EVERYTHING, Interval, interval
-from dpframe.core.tree import Call, Literal, call
+from dpframe.core.tree import Call, Literal
 from dpframe.errors import DPFrameError, InvalidBounds
 from dpframe.rows import fold
-from tests.rows.running import X, evaluate, refusal
+from tests.calls import call
+from tests.rows.running import X, evaluate, refusal, refusal_of
 
 ZONED = datetime_type("us", "Europe/Amsterdam")
 
@@ -162,19 +163,19 @@ def test_types_that_are_refused(op: str, options: dict[str, Any], dtype: DType) 
 )
 def test_windows_that_make_no_sense(every: str) -> None:
     for op in ("dt_truncate", "dt_round"):
-        error = refusal(call(op, X, every=every), x=datetime_type())
+        error = refusal_of(op, every=every)
         assert isinstance(error, InvalidBounds)
 
 
 @pytest.mark.parametrize("by", ["", "1bd", "d", "1 d", "20000y", "200000d", "9" * 50 + "ns"])
 def test_offsets_that_make_no_sense(by: str) -> None:
-    assert isinstance(refusal(call("dt_offset_by", X, by=by), x=datetime_type()), InvalidBounds)
+    assert isinstance(refusal_of("dt_offset_by", by=by), InvalidBounds)
 
 
 @pytest.mark.parametrize("zone", ["", "Nowhere/X", "europe/amsterdam", "*", "+01:00"])
 def test_zones_that_do_not_exist(zone: str) -> None:
     for op in ("dt_convert_time_zone", "dt_replace_time_zone"):
-        assert isinstance(refusal(call(op, X, zone=zone), x=datetime_type()), InvalidBounds)
+        assert isinstance(refusal_of(op, zone=zone), InvalidBounds)
 
 
 def test_words() -> None:

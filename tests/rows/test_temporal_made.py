@@ -9,8 +9,9 @@ import polars as pl
 import pytest
 
 from dpframe.core.dtypes import INT64
-from dpframe.core.tree import Column, Literal, Tree, call
+from dpframe.core.tree import Column, Literal, Tree
 from dpframe.rows.fold import lower
+from tests.calls import call
 from tests.laws.checking import tree_of
 from tests.laws.frames import wide_columns
 

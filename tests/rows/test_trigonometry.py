@@ -9,9 +9,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dpframe.core.tree import Column, call
+from dpframe.core.tree import Column
 from dpframe.rows.fold import lower
 from dpframe.rows.trigonometry import OPERATIONS
+from tests.calls import call
 from tests.laws.frames import FLOATS, wide_columns
 
 RANDOM = np.random.default_rng(7)

@@ -25,7 +25,7 @@ from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
 from dpframe.lower.engines.engine import Engine
-from dpframe.rows.fold import domain, operation, words
+from dpframe.rows.fold import domain, words
 
 _ARITHMETIC = ("add", "sub", "mul", "neg", "truediv", "floordiv", "mod", "abs", "sign")
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge", "eq_missing", "ne_missing")
@@ -133,9 +133,8 @@ class _Check:
 
     def tree(self, tree: Tree, columns: Columns) -> None:
         for node in walk(tree):
-            if isinstance(node, Call) and node.op not in self.support.operations:
-                name = operation(node.op).name
-                raise self._refused(f"the operation {name!r}", words(node))
+            if isinstance(node, Call) and node.operation.name not in self.support.operations:
+                raise self._refused(f"the operation {node.operation.name!r}", words(node))
             dtype = node.dtype if isinstance(node, Literal) else domain(node, columns).dtype
             if written(dtype) not in self.support.types:
                 raise self._refused(f"the type {dtype}", words(node))
