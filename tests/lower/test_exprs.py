@@ -10,12 +10,13 @@ import pytest
 from dpframe.aggregates.cells import Cells
 from dpframe.aggregates.statistics import DistinctIndividuals, Statistic
 from dpframe.core.exprs import HasExprs
-from dpframe.core.tree import Call, Column, Literal, Named, Tree, call
+from dpframe.core.tree import Call, Column, Literal, Named, Tree
 from dpframe.frames.binary import Binary, frames_of
 from dpframe.frames.explode import Explode
 from dpframe.frames.per_individual import Extremes, PerIndividual
 from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
+from tests.calls import call
 from tests.engines.plans import PLANS, query
 from tests.engines.test_operations_duckdb import classes
 from tests.laws.neighbours import tables_of
