@@ -92,7 +92,7 @@ def mills_of_many(x: NDArray[np.float64]) -> NDArray[np.float64]:
     rest = size - place * (1.0 / _DENSITY)
     at = place.astype(np.intp)
     terms = _mills_taylor()
-    value = terms[_DEGREE].take(at)
+    value: NDArray[np.float64] = terms[_DEGREE].take(at)
     for n in range(_DEGREE - 1, -1, -1):
         value *= rest
         value += terms[n].take(at)

@@ -137,16 +137,22 @@ def _chooser(
     once.
     """
     total = sum(weights, Fraction(0))
-    kinds = [(replace(a, name=""), w) for a, w in zip(asked, weights, strict=True)]
-    first = dict(zip(reversed(kinds), reversed(asked), strict=True))  # names it in messages
+    number: dict[object, int] = {}
+    first: list[tuple[MechanismTask, Fraction]] = []  # which messages name
+    places = []
+    for a, w in zip(asked, weights, strict=True):
+        place = number.setdefault((replace(a, name=""), w), len(first))
+        if place == len(first):
+            first.append((a, w / total))
+        places.append(place)
 
     @lru_cache(maxsize=16)
     def at(rho: Fraction) -> tuple[Choice, ...]:
-        made = {
-            kind: choose(a, ZCDP(rho * kind[1] / total, keys if isinstance(a, KeyTask) else 0))
-            for kind, a in first.items()
-        }
-        return tuple(made[kind] for kind in kinds)
+        made = [
+            choose(a, ZCDP(rho * share, keys if isinstance(a, KeyTask) else 0))
+            for a, share in first
+        ]
+        return tuple(made[place] for place in places)
 
     return at
 

@@ -31,7 +31,7 @@ def amount(value: object, name: str) -> Fraction:
         raise _wrong_amount("must be a finite number", value, name) from None
     except InvalidBounds as error:
         raise InvalidBudget(f"{name} is {error.what}", remedy=error.remedy) from None
-    if number < 0:
+    if number.numerator < 0:
         raise _wrong_amount("must not be negative", value, name)
     return number
 
@@ -316,7 +316,7 @@ class GDP(Budget):
 
 def _delta(value: object) -> Fraction:
     delta = amount(value, "delta")
-    if delta >= 1:
+    if delta.numerator >= delta.denominator:
         raise InvalidBudget(
             "delta is a probability below 1",
             where=f"delta={as_given(value)}",

@@ -42,7 +42,7 @@ def exact(value: object) -> Fraction:
     if isinstance(value, bool):
         raise TypeError("a boolean is not a number here")
     if isinstance(value, (int, Fraction)):
-        return _sensible(Fraction(value))
+        return _sensible(value if type(value) is Fraction else Fraction(value))
     if isinstance(value, float):
         if not math.isfinite(value):
             raise ValueError("not a finite number")
@@ -85,7 +85,10 @@ def float_up(value: Fraction) -> float:
         nearest = float(value)
     except OverflowError:
         return math.inf if value > 0 else -1.7976931348623157e308
-    if math.isinf(nearest) or Fraction(nearest) >= value:
+    if math.isinf(nearest):
+        return nearest
+    over, under = nearest.as_integer_ratio()  # which compare sooner than fractions do
+    if over * value.denominator >= value.numerator * under:
         return nearest
     return math.nextafter(nearest, math.inf)
 

@@ -8,6 +8,8 @@ def visible(text: str) -> str:
     direction in which it is read, or not be seen: each such character is written as Python does,
     such as ``\\\\n`` or ``\\\\u202e``.
     """
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 

@@ -62,29 +62,33 @@ def parts_of(query: Query) -> tuple[PlannedUse, ...]:
         When nothing limits what one individual contributes.
     """
     scope = query.scope
-    collected: dict[PartKey, list[tuple[Request, Use]]] = {}
-    demands: list[tuple[Request, list[PartKey]]] = []
+    numbers: dict[PartKey, int] = {}
+    collected: list[list[tuple[Request, Use]]] = []
+    demands: list[tuple[Request, list[int]]] = []
     for aggregate in query.aggregates:
-        request, keys = aggregate.request, list[PartKey]()
+        request, wanted = aggregate.request, dict[int, None]()
         for use, key in zip(aggregate.uses, aggregate.keys, strict=True):
-            collected.setdefault(key, []).append((request, use))
-            keys.append(key)
-        demands.append((request, list(dict.fromkeys(keys))))
-    sensitivities = {key: key[0].sensitivity(scope) for key in collected}
-    free = {key for key, found in sensitivities.items() if found.is_zero}
+            number = numbers.setdefault(key, len(collected))
+            if number == len(collected):
+                collected.append([])
+            collected[number].append((request, use))
+            wanted[number] = None
+        demands.append((request, list(wanted)))
+    sensitivities = [part.sensitivity(scope) for part, _ in numbers]
+    free = {number for number, found in enumerate(sensitivities) if found.is_zero}
     weights = _weights(demands, free)
     used = tuple(
         PlannedUse(
-            key[0],
+            part,
             users[0][0].name,
             users[0][1].role,
-            key[1],
-            sensitivities[key],
-            weights.get(key, Fraction(0)),
+            mechanism,
+            sensitivities[number],
+            weights.get(number, Fraction(0)),
             tuple(dict.fromkeys(request.name for request, _ in users)),
-            Fraction(0) if key in free else sum((use.impact for _, use in users), Fraction(0)),
+            Fraction(0) if number in free else sum((use.impact for _, use in users), Fraction(0)),
         )
-        for key, users in collected.items()
+        for number, ((part, mechanism), users) in enumerate(zip(numbers, collected, strict=True))
     )
     if query.groups is None or not query.groups.discovered:
         return used
@@ -100,16 +104,15 @@ def _keys(query: Query, groups: Groups) -> PlannedUse:
     return PlannedUse(part, groups.names[0], "keys", "auto", sensitivity, weight, users)
 
 
-def _weights(
-    demands: list[tuple[Request, list[PartKey]]], free: set[PartKey]
-) -> dict[PartKey, Fraction]:
-    """Relative costs; outputs with fewer parts first, because they have nothing to choose."""
-    weights: dict[PartKey, Fraction] = {}
-    for request, keys in sorted(demands, key=lambda demand: len(demand[1])):
-        paying = [key for key in keys if key not in free]
+def _weights(demands: list[tuple[Request, list[int]]], free: set[int]) -> dict[int, Fraction]:
+    """Relative costs by the number of a part; outputs with fewer parts first, because they have
+    nothing to choose.
+    """
+    weights: dict[int, Fraction] = {}
+    for request, wanted in sorted(demands, key=lambda demand: len(demand[1])):
+        paying = [number for number in wanted if number not in free]
         share = request.weight / len(paying) if paying else Fraction(0)
-        paid = [key for key in paying if weights.get(key, Fraction(0)) >= share]
-        open_keys = [key for key in paying if key not in paid]
-        for key in open_keys:
-            weights[key] = request.weight / len(open_keys)
+        unpaid = [n for n in paying if weights.get(n, Fraction(0)) < share]
+        for number in unpaid:
+            weights[number] = request.weight / len(unpaid)
     return weights

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 from dpframe.core.exact import as_given, exact
@@ -43,7 +44,11 @@ def miss_per_cell(confidence: float | Fraction, cells: int) -> Decimal:
     """
     if cells < 1:
         raise ValueError("at least one cell is needed")
-    rest = miss(confidence)
+    return _per_cell(miss(confidence), cells)
+
+
+@lru_cache(maxsize=256)
+def _per_cell(rest: Fraction, cells: int) -> Decimal:
     if cells == 1:
         return _decimal(rest)
     log = DIGITS.ln(_decimal(1 - rest))

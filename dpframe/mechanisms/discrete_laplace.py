@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
@@ -153,7 +154,7 @@ class DiscreteLaplace(AdditiveMechanism):
 
     def variance(self) -> float:
         """2 q / (1 - q)**2 with q = exp(-1 / scale), in grid steps squared; nearest float."""
-        half = math.sinh(float(1 / (2 * self.scale)))
+        half = math.sinh(self.scale.denominator / (2 * self.scale.numerator))
         return 0.5 / (half * half)
 
     def quantile(self, confidence: float | Fraction, cells: int = 1) -> int:
@@ -173,11 +174,7 @@ class DiscreteLaplace(AdditiveMechanism):
         InvalidBounds
             When the confidence does not lie between 0 and 1.
         """
-        scale = DIGITS.divide(Decimal(self.scale.numerator), Decimal(self.scale.denominator))
-        q = DIGITS.exp(DIGITS.divide(Decimal(-1), scale))
-        per_cell = DIGITS.multiply(DIGITS.add(Decimal(1), q), miss_per_cell(confidence, cells))
-        steps = DIGITS.multiply(scale, DIGITS.ln(DIGITS.divide(Decimal(2), per_cell)))
-        return max(0, math.ceil(DIGITS.subtract(steps, Decimal(1))))
+        return _least_covering(self.scale, miss_per_cell(confidence, cells))
 
     def above(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """P(noise > x) for each x, in grid steps, to about 12 digits."""
@@ -187,6 +184,16 @@ class DiscreteLaplace(AdditiveMechanism):
     def draw(self, n: int, source: BitSource | None = None) -> NDArray[np.int64]:
         """`n` independent draws, exact given ideal bits; modulo 2**64. `source` is for tests."""
         return discrete_laplace(self.scale, n, OS if source is None else source)
+
+
+@lru_cache(maxsize=256)
+def _least_covering(scale: Fraction, missed: Decimal) -> int:
+    """The smallest a with P(|noise| > a) <= missed."""
+    s = DIGITS.divide(Decimal(scale.numerator), Decimal(scale.denominator))
+    q = DIGITS.exp(DIGITS.divide(Decimal(-1), s))
+    per_tail = DIGITS.multiply(DIGITS.add(Decimal(1), q), missed)
+    steps = DIGITS.multiply(s, DIGITS.ln(DIGITS.divide(Decimal(2), per_tail)))
+    return max(0, math.ceil(DIGITS.subtract(steps, Decimal(1))))
 
 
 def two_sided_tail(
