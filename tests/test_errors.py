@@ -78,7 +78,7 @@ def test_what_was_raised_from_what_is_left_behind() -> None:
 
 def overspend(place: str) -> None:
     session = dp.Session(epsilon=1, ledger=place, name="shared")
-    session._ledger.charge(dp.PureDP(2), "fingerprint")
+    session._payer.ledger.charge(dp.PureDP(2), "fingerprint")
 
 
 def ask_for_too_much(place: str) -> None:

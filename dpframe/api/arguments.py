@@ -10,7 +10,7 @@ import polars as pl
 from dpframe.api.expressions import DPExpr
 from dpframe.core.dtypes import DType
 from dpframe.core.exact import as_given
-from dpframe.errors import UnsupportedOperation
+from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.failures import FAILURES
 from dpframe.sealed import has_rows
 
@@ -94,3 +94,23 @@ def fills(op: str, column: DType, value: DType) -> bool:
     if value.is_text:
         return column.name == "String"
     return column.name == value.name
+
+
+def listed(values: Iterable[Any], what: str) -> tuple[Any, ...]:
+    """The values of a list, Series or array, for the function `what`.
+
+    Raises
+    ------
+    InvalidBounds
+        For what is no list.
+    """
+    if isinstance(values, pl.Series):
+        return tuple(values.to_list())
+    alone = getattr(values, "ndim", 1) == 0  # an array of one number is no list
+    if alone or isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise InvalidBounds(
+            f"{as_given(values)} is not a list of values",
+            where=f"{what}(...)",
+            remedy="pass a list",
+        )
+    return tuple(values)

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -18,6 +18,8 @@ from dpframe.errors import InvalidBounds, InvalidBudget, UnsupportedOperation
 from dpframe.parse.size import shown
 from dpframe.rows.failures import FAILURES
 from dpframe.sealed import all_sealed
+
+IntoColumn: TypeAlias = str | pl.Expr
 
 _COUNTER = itertools.count()
 _LONGEST = 10_000

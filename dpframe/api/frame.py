@@ -2,48 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from dpframe import pipeline
-from dpframe.api.arguments import column_name, constant, equality, fills, flat, require_rows
-from dpframe.api.expressions import DPExpr
+from dpframe.api.arguments import column_name, flat, require_rows
+from dpframe.api.asking import query_of
 from dpframe.api.functions import count
-from dpframe.api.group_by import PrivateGroupBy, asked_of
+from dpframe.api.group_by import PrivateGroupBy
 from dpframe.api.joins import private_join, public_join
 from dpframe.api.opaque import FRAME_HINTS, RAW, Opaque
+from dpframe.api.paying_session import PayingSession, payer_of
+from dpframe.api.protected_rows import ProtectedRows
 from dpframe.api.query import PrivateQuery
+from dpframe.api.row_verbs import RowVerbs
 from dpframe.api.shortcuts import Shortcuts
 from dpframe.api.source import Source, Sources
-from dpframe.core.dtypes import DType
-from dpframe.core.tree import Call, Column, Literal, Named
-from dpframe.errors import DPFrameError, MissingKeys, UnknownColumn, UnsupportedOperation
+from dpframe.errors import DPFrameError, MissingKeys, UnsupportedOperation
 from dpframe.frames.binary import Binary, Concat, chain_of
 from dpframe.frames.explode import Explode
-from dpframe.frames.filter import DropNulls, Filter
 from dpframe.frames.join_public import How
 from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
-from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
 from dpframe.report.columns import frame_words
 from dpframe.report.notebook import frame_html
-from dpframe.rows.cast import Cast
-from dpframe.rows.fill_null import FillNan, FillNull
-from dpframe.rows.polars_dtypes import from_polars
-from dpframe.rows.suggest import did_you_mean
 from dpframe.sealed import all_sealed
-
-if TYPE_CHECKING:
-    from dpframe.api.session import Session
 
 
 @all_sealed
-class PrivateFrame(Opaque, Shortcuts):
+class PrivateFrame(Opaque, RowVerbs, Shortcuts):
     """A frame of private rows. Nothing raw comes out of it.
 
     Row-wise verbs (`filter`, `with_columns`, `select`, `rename`, `drop`, `cast`, `fill_null`,
@@ -65,164 +57,13 @@ class PrivateFrame(Opaque, Shortcuts):
     _otherwise = RAW
 
     def __init__(
-        self, relation: Relation, source: Source | Sources, session: Session | None
+        self, relation: Relation, source: Source | Sources, session: PayingSession | None
     ) -> None:
         self._relation = relation
         self._source = source
         self._session = session
 
-    # -- row-wise verbs -------------------------------------------------------------------------
-
-    def filter(self, *predicates: Any, **constraints: Any) -> PrivateFrame:
-        """Keep rows for which all predicates are true; keywords compare for equality.
-
-        Raises
-        ------
-        UnsupportedOperation
-            For what is no condition, or mixes rows, or has no known rule.
-        UnknownColumn
-            When the frame has no such column.
-        """
-        given = flat(predicates)
-        given += [equality(name, value) for name, value in constraints.items()]
-        if not given:
-            return self
-        require_rows(given, "filter")
-        named = pipeline.read_rows(given, {}, self._relation, "filter")
-        return self._then(Filter(tuple(n.tree for n in named)))
-
-    def with_columns(self, *exprs: Any, **named_exprs: Any) -> PrivateFrame:
-        """Add or replace columns, each computed from its own row.
-
-        Raises
-        ------
-        UnsupportedOperation
-            For expressions that mix rows or have no known rule; the message says what to write.
-        UnknownColumn
-            When the frame has no such column.
-        UnitDropped
-            When the identifier would get other values.
-        """
-        given = flat(exprs)
-        require_rows([*given, *named_exprs.values()], "with_columns")
-        named = pipeline.read_rows(given, named_exprs, self._relation, "with_columns")
-        return self._then(WithColumns(named)) if named else self
-
-    def select(self, *exprs: Any, **named_exprs: Any) -> Any:
-        """Row-wise expressions give a `PrivateFrame`; dp expressions a `PrivateQuery` of one row.
-
-        Raises
-        ------
-        UnsupportedOperation
-            When both kinds are mixed, or no column would be left; else as for `with_columns`.
-        UnitDropped
-            When the identifier is not among row-wise columns.
-        """
-        unnamed = flat(exprs)
-        given = [*unnamed, *named_exprs.values()]
-        dp = [isinstance(e, DPExpr) for e in given]
-        if given and all(dp):
-            return self.agg(*unnamed, **named_exprs)
-        if any(dp):
-            mixed = next(e for e in given if isinstance(e, DPExpr))
-            raise UnsupportedOperation(
-                "row-wise and dp expressions cannot be selected together",
-                where=mixed._words(),
-                remedy="compute columns with with_columns first, then aggregate",
-            )
-        return self._then(
-            Select(pipeline.read_rows(unnamed, named_exprs, self._relation, "select"))
-        )
-
-    def rename(self, mapping: Mapping[str, str]) -> PrivateFrame:
-        """Give columns other names; the identifier is followed.
-
-        Raises
-        ------
-        UnknownColumn
-            When the frame has no such column.
-        UnsupportedOperation
-            When names would not differ, or a function is given.
-        """
-        if not isinstance(mapping, Mapping):
-            raise UnsupportedOperation(
-                "rename takes a mapping of names, not a function",
-                where="rename(...)",
-                remedy='write rename({"old": "new"})',
-            )
-        self._known(mapping, "rename")
-        return self._then(Rename(tuple((str(a), str(b)) for a, b in mapping.items())))
-
-    def drop(self, *columns: Any) -> PrivateFrame:
-        """Forget columns.
-
-        Raises
-        ------
-        UnknownColumn
-            When the frame has no such column.
-        UnitDropped
-            When the identifier is among them.
-        """
-        names = self._selected(columns, "drop")
-        return self._then(Drop(names)) if names else self
-
-    def cast(self, dtypes: Any, *, strict: bool = False) -> PrivateFrame:
-        """Change types; values that do not fit become null, so `strict` makes no difference.
-
-        Parameters
-        ----------
-        dtypes
-            A type for all columns, or a mapping of columns or selectors to types.
-
-        Raises
-        ------
-        UnsupportedOperation
-            For casts that are not known to be the same for every row and version.
-        UnitDropped
-            When the identifier is cast.
-        """
-        wanted: dict[str, DType] = {}
-        if isinstance(dtypes, Mapping):
-            for key, dtype in dtypes.items():
-                for name in self._selected([key], "cast"):
-                    wanted[name] = from_polars(dtype)
-        else:
-            wanted = dict.fromkeys(self._relation.facts.columns, from_polars(dtypes))
-        return self._with({n: Call(Cast(t), (Column(n),)) for n, t in wanted.items()})
-
-    def fill_null(self, value: Any = None, strategy: Any = None, **_: Any) -> PrivateFrame:
-        """Replace nulls with a constant, in the columns whose type it has.
-
-        Raises
-        ------
-        UnsupportedOperation
-            With a strategy, which would look at other rows.
-        """
-        if strategy is not None or value is None:
-            raise UnsupportedOperation(
-                "fill_null with a strategy looks at other rows",
-                where=f"fill_null(strategy={strategy!r})",
-                remedy="fill with a constant: fill_null(0)",
-            )
-        return self._fill(FillNull(), value)
-
-    def fill_nan(self, value: Any) -> PrivateFrame:
-        """Replace NaN with a constant, in all float columns."""
-        return self._fill(FillNan(), value)
-
-    def drop_nulls(self, subset: Any = None) -> PrivateFrame:
-        """Drop rows with a null in `subset`, or in any column.
-
-        Raises
-        ------
-        UnknownColumn
-            When the frame has no such column.
-        """
-        given = [] if subset is None else subset if isinstance(subset, (list, tuple)) else [subset]
-        names = (
-            self._selected(given, "drop_nulls") if given else tuple(self._relation.facts.columns)
-        )
-        return self._then(DropNulls(names))
+    # -- limits -----------------------------------------------------------------------------------
 
     def limit_rows(self, n: int, by: Any = None) -> PrivateFrame:
         """Keep at most `n` rows of each individual, or of each individual and value of `by`.
@@ -389,9 +230,10 @@ class PrivateFrame(Opaque, Shortcuts):
         """
         given = flat(by)
         require_rows([*given, *named_by.values()], "group_by")
-        discover = self._session is None or self._session._discovers
-        groups = pipeline.group(self._relation, given, named_by, keys, discover)
-        return PrivateGroupBy(self, groups)
+        rows = rows_of(self)
+        discover = rows.payer is None or rows.payer.discovers
+        groups = pipeline.group(rows.relation, given, named_by, keys, discover)
+        return PrivateGroupBy(rows, groups)
 
     def agg(self, *exprs: Any, **named: Any) -> PrivateQuery:
         """A query with one row: dp expressions over all rows. Nothing runs.
@@ -403,7 +245,7 @@ class PrivateFrame(Opaque, Shortcuts):
         UnboundedSensitivity
             When one individual could change a result by any amount.
         """
-        return asked_of(self, None, exprs, named)
+        return query_of(rows_of(self), None, exprs, named)
 
     def dp_histogram(
         self, column: Any, bins: int | Iterable[Any] | None = None, **options: Any
@@ -418,15 +260,15 @@ class PrivateFrame(Opaque, Shortcuts):
             if bins is None and not {"bounds", "other"} & options.keys():
                 with suppress(DPFrameError):
                     groups = self.group_by(column)
-            if groups is None or not groups._groups.discovered:
+            if groups is None or not groups.is_discovered:
                 raise
         return groups.agg(count(**options).alias("count"))
 
     # -- what is public -------------------------------------------------------------------------
 
     @property
-    def session(self) -> Session | None:
-        """The session that pays for queries; of a part of a partition, that of this part."""
+    def session(self) -> PayingSession | None:
+        """The `Session` that pays for queries; of a part of a partition, that of this part."""
         return self._session
 
     @property
@@ -458,53 +300,19 @@ class PrivateFrame(Opaque, Shortcuts):
     def _then(self, step: Step) -> PrivateFrame:
         return PrivateFrame(self._relation.then(step), self._source, self._session)
 
-    def _with(self, trees: Mapping[str, Any]) -> PrivateFrame:
-        return self._then(WithColumns(tuple(Named(n, t) for n, t in trees.items())))
-
-    def _fill(self, operation: FillNull | FillNan, value: Any) -> PrivateFrame:
-        op = operation.name
-        given = value if isinstance(value, pl.Expr) else constant(value, op)
-        (read, *_) = (*pipeline.read_rows([given], {}, self._relation, op), None)
-        if read is None or not isinstance(read.tree, Literal):
-            raise UnsupportedOperation(
-                f"{op} of a whole frame takes a constant",
-                where=f"{op}({given})",
-                remedy=f"use with_columns(pl.col(...).{op}(...)) for expressions",
-            )
-        chosen = {
-            name: Call(operation, (Column(name), read.tree))
-            for name, found in self._relation.facts.columns.items()
-            if name != self._relation.facts.identifier and fills(op, found.dtype, read.tree.dtype)
-        }
-        return self._with(chosen) if chosen else self
-
     def _by(self, by: Any, what: str) -> tuple[str, ...]:
         given = [] if by is None else flat([by])
         return tuple(dict.fromkeys(column_name(item, what) for item in given))
 
-    def _known(self, names: Iterable[str], what: str) -> None:
-        for name in names:
-            if name not in self._relation.facts.columns:
-                raise UnknownColumn(
-                    f"the frame has no column {name!r}",
-                    where=f"{what}({name!r})",
-                    remedy=did_you_mean(str(name), self._relation.facts.columns),
-                )
 
-    def _selected(self, columns: Sequence[Any], what: str) -> tuple[str, ...]:
-        names: list[str] = []
-        for item in flat(columns):
-            if isinstance(item, str) and not item.startswith("^"):
-                self._known([item], what)
-                names.append(item)
-            else:
-                found = pipeline.read_rows([item], {}, self._relation, what)
-                names.extend(n.tree.name for n in found if isinstance(n.tree, Column))
-        return tuple(dict.fromkeys(names))
+def rows_of(frame: PrivateFrame) -> ProtectedRows:
+    """What is known of a frame's rows, where they are, and who pays."""
+    payer = None if frame._session is None else payer_of(frame._session)
+    return ProtectedRows(frame._relation, frame._source, payer)
 
 
-def divided(frame: PrivateFrame, by: Any, keys: Any) -> tuple[dict[Any, Relation], int]:
+def divide(relation: Relation, by: Any, keys: Any) -> tuple[dict[Any, Relation], int]:
     """Disjoint parts of a frame, by public key, and in how many of them neighbours can differ."""
     given = flat([by])
     require_rows(given, "partition")
-    return pipeline.divide(frame._relation, given, keys)
+    return pipeline.divide(relation, given, keys)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from dpframe import pipeline
 from dpframe.aggregates.query import Query
 from dpframe.api.opaque import Opaque
+from dpframe.api.payer import Payer
 from dpframe.api.public import stand_ins
 from dpframe.api.release import Release
 from dpframe.api.source import Source, Sources
@@ -17,19 +16,16 @@ from dpframe.api.spend import Spend
 from dpframe.api.suggest import counting, share_of, suggested
 from dpframe.audit import Audit, audit
 from dpframe.choose import Split
-from dpframe.core.budget import ZCDP, ApproxDP, Budget, PureDP
+from dpframe.core.budget import ZCDP, ApproxDP, PureDP
 from dpframe.core.exact import Number, as_given
 from dpframe.errors import InvalidBudget, UnsupportedOperation
 from dpframe.lower.engines.polars_engine import PolarsMode
+from dpframe.pipeline import Prepared, plan
 from dpframe.report import Format, Plan
 from dpframe.report.notebook import query_html
 from dpframe.sealed import all_sealed
 from dpframe.simulate import Simulation, simulate
 from dpframe.simulate.runs import MOST_RUNS
-
-if TYPE_CHECKING:
-    from dpframe.api.session import Session
-
 
 _COLLECT = "the result comes from .collect(epsilon=...), a Polars DataFrame"
 _HINTS = {
@@ -56,16 +52,16 @@ class PrivateQuery(Opaque):
     PureDP(epsilon=0)
     """
 
-    __slots__ = ("_query", "_session", "_source")
+    __slots__ = ("_payer", "_query", "_source")
     _noun = "a private query"
     _written = "query"
     _hints = _HINTS
     _otherwise = _COLLECT
 
-    def __init__(self, query: Query, source: Source | Sources, session: Session | None) -> None:
+    def __init__(self, query: Query, source: Source | Sources, payer: Payer | None) -> None:
         self._query = query
         self._source = source
-        self._session = session
+        self._payer = payer
 
     def plan(
         self,
@@ -95,9 +91,7 @@ class PrivateQuery(Opaque):
             When the spend is empty, not positive, or in another measure, or no spend is accurate
             enough.
         """
-        return self._bound().plan(
-            self, epsilon=epsilon, delta=delta, rho=rho, accuracy=accuracy, split=split
-        )
+        return self._plan(Spend(epsilon, delta, rho, accuracy, split))
 
     def explain(
         self,
@@ -111,9 +105,8 @@ class PrivateQuery(Opaque):
         size: int | None = None,
     ) -> str:
         """`plan(...).explain(format, size=size)`: see `Plan.explain`."""
-        return self.plan(
-            epsilon=epsilon, delta=delta, rho=rho, accuracy=accuracy, split=split
-        ).explain(format, size=size)
+        plan = self._plan(Spend(epsilon, delta, rho, accuracy, split))
+        return plan.explain(format, size=size)
 
     def collect(
         self,
@@ -162,15 +155,8 @@ class PrivateQuery(Opaque):
         PlanMismatch
             When the session requires approval and nobody approved this plan.
         """
-        return self.release(
-            epsilon=epsilon,
-            delta=delta,
-            rho=rho,
-            accuracy=accuracy,
-            split=split,
-            interval=interval,
-            engine=engine,
-        ).frame
+        spend = Spend(epsilon, delta, rho, accuracy, split)
+        return self._release(spend, interval, engine).frame
 
     def release(
         self,
@@ -184,16 +170,7 @@ class PrivateQuery(Opaque):
         engine: PolarsMode = "auto",
     ) -> Release:
         """As `collect`, with the plan and the cost beside the frame, and `Release.write`."""
-        return self._bound().release(
-            self,
-            epsilon=epsilon,
-            delta=delta,
-            rho=rho,
-            accuracy=accuracy,
-            split=split,
-            interval=interval,
-            engine=engine,
-        )
+        return self._release(Spend(epsilon, delta, rho, accuracy, split), interval, engine)
 
     def suggest_limits(
         self,
@@ -233,15 +210,14 @@ class PrivateQuery(Opaque):
         """
         share_of(coverage)  # before anything is charged
         sought = counting(self._query, with_bounds=self._source.engine.name == "polars")
-        released = PrivateQuery(sought.query, self._source, self._session).collect(
-            epsilon=epsilon, delta=delta, rho=rho
-        )
-        return suggested(released, self._query, sought, coverage)
+        counts = PrivateQuery(sought.query, self._source, self._payer)
+        released = counts._release(Spend(epsilon, delta, rho))
+        return suggested(released.frame, self._query, sought, coverage)
 
     @property
     def is_bound(self) -> bool:
         """Whether the query belongs to a session, which pays for it."""
-        return self._session is not None
+        return self._payer is not None
 
     def simulate(
         self,
@@ -301,7 +277,7 @@ class PrivateQuery(Opaque):
             )
         frames = stand_ins(public_frame, self._query.relation, self._source)
         spend = Spend(epsilon, delta, rho, accuracy, split)
-        return simulate(self._prepared(spend, self._session), frames, runs)
+        return simulate(prepare_for(self._payer, self._query, spend), frames, runs)
 
     def audit(
         self,
@@ -364,50 +340,40 @@ class PrivateQuery(Opaque):
         PureDP(epsilon=0)
         """
         spend = Spend(epsilon, delta, rho, accuracy, split)
-        return audit(self._prepared(spend, self._session), runs, confidence)
+        return audit(prepare_for(self._payer, self._query, spend), runs, confidence)
 
-    def _prepared(self, spend: Spend, payer: Session | None) -> pipeline.Prepared:
-        """The plan in the measure of a session, or without one in that of the spend."""
-        if payer is not None:
-            return payer._prepared(self, spend)
-        measure = ZCDP if spend.rho is not None else PureDP if spend.delta is None else ApproxDP
-        return prepare(self, spend.within(self._query, measure), None, spend.split)
+    def _plan(self, spend: Spend) -> Plan:
+        return self._bound().prepare(self._query, spend).plan
 
-    def _bound(self) -> Session:
-        if self._session is None:
+    def _release(
+        self, spend: Spend, interval: Number | None = None, engine: PolarsMode = "auto"
+    ) -> Release:
+        return self._bound().release(self._query, self._source, spend, interval, engine)
+
+    def _bound(self) -> Payer:
+        if self._payer is None:
             raise InvalidBudget(
                 "the query belongs to no session, so there is no budget to charge",
                 remedy="run it with session.collect(query, epsilon=...)",
             )
-        return self._session
+        return self._payer
 
     def __repr__(self) -> str:
         outputs = ", ".join(f"{o.name}={o.words}" for o in self._query.outputs)
         return f"<PrivateQuery of {self._query.relation.name!r}: {outputs}>"
 
     def _repr_html_(self) -> str:
-        return query_html(self._query, self._session is not None)
+        return query_html(self._query, self.is_bound)
 
 
-def prepare(
-    query: PrivateQuery,
-    spend: Budget,
-    remaining: Budget | None,
-    split: Split,
-    *,
-    charged_in: type[Budget] | None = None,
-) -> pipeline.Prepared:
-    """The plan of a query and what is needed to run it."""
-    return pipeline.plan(query._query, spend, remaining, split, charged_in=charged_in)
+def prepare_for(payer: Payer | None, query: Query, spend: Spend) -> Prepared:
+    """The plan in the measure of who pays, or if nobody does in that of the spend."""
+    if payer is not None:
+        return payer.prepare(query, spend)
+    measure = ZCDP if spend.rho is not None else PureDP if spend.delta is None else ApproxDP
+    return plan(query, spend.within(query, measure), None, spend.split)
 
 
-def parts(query: PrivateQuery) -> tuple[Query, Source | Sources, Any]:
-    """What a session needs of a query."""
-    return query._query, query._source, query._session
-
-
-def audit_in(
-    session: Session | None, query: PrivateQuery, spend: Spend, runs: int, confidence: Number
-) -> Audit:
-    """The audit of a query in a session; in its own, if it has one."""
-    return audit(query._prepared(spend, query._session or session), runs, confidence)
+def parts(query: PrivateQuery) -> tuple[Query, Source | Sources, Payer | None]:
+    """What a session needs of a query: what it asks, of which data, and who pays for it."""
+    return query._query, query._source, query._payer

@@ -4,41 +4,36 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 import polars as pl
 
-from dpframe import pipeline
-from dpframe.api.approval import require_approved
+from dpframe.aggregates.query import Query
 from dpframe.api.declared import declared
-from dpframe.api.frame import PrivateFrame, divided
-from dpframe.api.history import history_of
-from dpframe.api.query import PrivateQuery, parts, prepare
+from dpframe.api.frame import PrivateFrame, divide, rows_of
+from dpframe.api.payer import Payer
+from dpframe.api.paying_session import PayingSession
+from dpframe.api.query import PrivateQuery, parts
 from dpframe.api.release import Release
-from dpframe.api.source import protected_source
+from dpframe.api.source import Source, Sources, protected_source
 from dpframe.api.spend import Spend
 from dpframe.charge import budget_of, counted
 from dpframe.choose import Split
-from dpframe.core.budget import Budget, PureDP
-from dpframe.core.exact import Number, as_given, nearest
+from dpframe.core.budget import Budget
+from dpframe.core.exact import Number, as_given
 from dpframe.core.units import Unit, as_unit
-from dpframe.errors import InvalidBudget, LedgerError, UnsupportedOperation
+from dpframe.errors import LedgerError, UnsupportedOperation
 from dpframe.frames.facts import protected_facts
 from dpframe.frames.relation import Relation
-from dpframe.ledger.approvals import Requirement
-from dpframe.ledger.bound import StatedBudget
-from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import Partition, PartLedger
-from dpframe.ledger.place import DEFAULT_NAME, open_ledger
-from dpframe.ledger.signatures import ApprovalKey
+from dpframe.ledger.place import open_ledger
+from dpframe.lower.engines.polars_engine import PolarsMode
 from dpframe.report import Plan
-from dpframe.report.notebook import session_html
-from dpframe.report.plots import plot_budget
 from dpframe.sealed import all_sealed
 
 
 @all_sealed
-class Session:
+class Session(PayingSession):
     """A privacy budget and the frames whose release it pays for.
 
     Parameters
@@ -115,8 +110,6 @@ class Session:
         if not isinstance(name, str | None):
             raise LedgerError(f"name must be text, not a {type(name).__name__}", where="name")
         opened, within = counted(budget_of(budget, epsilon, delta, rho), composition)
-        self._measure = type(opened)
-        self._counts_apart = within is not None
         if require_approval and ledger is None:
             raise LedgerError(
                 "approvals are kept in a ledger, and this session has none",
@@ -129,11 +122,9 @@ class Session:
                 where="Session(must_exist=True)",
                 remedy='say where it is: Session(..., ledger="budget.db", must_exist=True)',
             )
-        self._ledger: Ledger = open_ledger(ledger, name, opened, within, must_exist=must_exist)
-        self._needs_approval = require_approval
-        self._parent: Session | None = None
-        self._name = name
-        self._unit: Unit | None = None
+        charged = open_ledger(ledger, name, opened, within, must_exist=must_exist)
+        counts_apart = within is not None
+        super().__init__(Payer(charged, type(opened), counts_apart, name, require_approval))
         self._frames = 0
 
     # -- frames ---------------------------------------------------------------------------------
@@ -185,7 +176,8 @@ class Session:
         UnknownColumn, InvalidBounds
             When a declaration is wrong.
         """
-        if self._parent is not None:
+        payer = self._payer
+        if payer.whole is not None:
             raise UnsupportedOperation(
                 "the session of a part pays for that part only",
                 where="session.protect(...)",
@@ -198,18 +190,18 @@ class Session:
                 remedy='write for example name="people"',
             )
         who = as_unit(unit)
-        if self._unit is not None and self._unit.kind != who.kind:
+        if payer.unit is not None and payer.unit.kind != who.kind:
             raise UnsupportedOperation(
-                f"the session protects {self._unit.kind}, and this frame would be protected as "
+                f"the session protects {payer.unit.kind}, and this frame would be protected as "
                 f"{who.kind}: their costs do not add up",
                 where=f"unit={as_given(unit)}",
                 remedy="open another session for another kind of unit",
             )
         source = protected_source(frame, engine, schema)
         facts = protected_facts(declared(source, bounds or {}, categories or {}), who)
-        self._unit = who
+        payer.unit = who
         self._frames += 1
-        label = name or self._name or ("data" if self._frames == 1 else f"data {self._frames}")
+        label = name or payer.name or ("data" if self._frames == 1 else f"data {self._frames}")
         return PrivateFrame(Relation.of(label, facts, source.remarks), source, self)
 
     def partition(self, frame: PrivateFrame, by: Any, keys: Any = None) -> dict[Any, PrivateFrame]:
@@ -274,40 +266,15 @@ class Session:
                 where="session.partition(...)",
                 remedy="protect the frame first: session.protect(frame, unit=dp.Rows())",
             )
-        payer = self._payer(frame._session)
-        relations, touched = divided(frame, by, keys)
-        shared = Partition(payer._ledger, len(relations), touched)
-        return {
-            key: PrivateFrame(relation, frame._source, payer._of_part(PartLedger(shared, i)))
-            for i, (key, relation) in enumerate(relations.items())
-        }
-
-    def _of_part(self, ledger: PartLedger) -> Session:
-        """The session of one part: it runs queries of that part, and protects nothing else."""
-        made = Session.__new__(Session)
-        made._measure, made._counts_apart = self._measure, self._counts_apart
-        made._ledger, made._parent = ledger, self
-        made._needs_approval = self._needs_approval
-        made._name, made._unit, made._frames = self._name, self._unit, 0
+        rows = rows_of(frame)
+        payer = self._payer.responsible_for(rows.payer)
+        relations, touched = divide(rows.relation, by, keys)
+        shared = Partition(payer.ledger, len(relations), touched)
+        made = {}
+        for i, (key, relation) in enumerate(relations.items()):
+            session = _PartSession(payer.of_part(PartLedger(shared, i)))
+            made[key] = PrivateFrame(relation, rows.source, session)
         return made
-
-    def _payer(self, owner: Session | None) -> Session:
-        """The session that a query or frame of `owner` is charged to: this one, or one of a part of
-        it, which charges this one in turn.
-        """
-        at = owner
-        while at is not None and at is not self:
-            at = at._parent
-        if owner is not None and at is self:
-            return owner
-        if owner is None and self._parent is None:
-            return self
-        raise InvalidBudget(
-            "the query belongs to no session, and the session of a part pays for that part only"
-            if owner is None
-            else "the query or frame belongs to another session",
-            remedy="use it in the session that protects its frame",
-        )
 
     # -- queries --------------------------------------------------------------------------------
 
@@ -326,8 +293,9 @@ class Session:
         See `PrivateQuery.plan` for parameters and errors. The query is one of this session, or was
         made without one: `InvalidBudget` if it belongs to another.
         """
-        payer = self._payer(_owner(query))
-        return payer._prepared(query, Spend(epsilon, delta, rho, accuracy, split)).plan
+        asked, _, owner = _owned(query)
+        spend = Spend(epsilon, delta, rho, accuracy, split)
+        return self._payer.responsible_for(owner).prepare(asked, spend).plan
 
     def collect(
         self,
@@ -339,23 +307,15 @@ class Session:
         accuracy: Mapping[str, Number] | None = None,
         split: Split = "least error",
         interval: Number | None = None,
-        engine: Any = "auto",
+        engine: PolarsMode = "auto",
     ) -> pl.DataFrame:
         """Charge, run and release a query, also one that was made without a session.
 
         See `PrivateQuery.collect` for parameters and errors. `InvalidBudget` if the query belongs
         to another session.
         """
-        return self.release(
-            query,
-            epsilon=epsilon,
-            delta=delta,
-            rho=rho,
-            accuracy=accuracy,
-            split=split,
-            interval=interval,
-            engine=engine,
-        ).frame
+        spend = Spend(epsilon, delta, rho, accuracy, split)
+        return self._release(query, spend, interval, engine).frame
 
     def release(
         self,
@@ -367,7 +327,7 @@ class Session:
         accuracy: Mapping[str, Number] | None = None,
         split: Split = "least error",
         interval: Number | None = None,
-        engine: Any = "auto",
+        engine: PolarsMode = "auto",
     ) -> Release:
         """As `collect`, with plan and cost beside the result.
 
@@ -376,128 +336,29 @@ class Session:
         PlanMismatch
             When the session requires approval and nobody approved this plan; nothing is charged.
         """
-        payer = self._payer(_owner(query))
-        prepared = payer._prepared(query, Spend(epsilon, delta, rho, accuracy, split))
-        asked, source, _ = parts(query)
-        execution = source.opened(asked.relation.token, engine)
-        needed = None
-        if payer._needs_approval:
-            needed = Requirement(ApprovalKey.from_environment())
-            name = payer._name or DEFAULT_NAME
-            require_approved(prepared.plan, payer._ledger, name, needed)
-        result = pipeline.run(prepared, execution, payer._ledger, interval, needed)
-        self._unit = prepared.query.relation.facts.unit
-        return Release(result, prepared.plan, prepared.plan.cost)
+        spend = Spend(epsilon, delta, rho, accuracy, split)
+        return self._release(query, spend, interval, engine)
 
-    def _prepared(self, query: PrivateQuery, asked_for: Spend) -> pipeline.Prepared:
-        asked, _, _ = parts(query)
-        unit = asked.relation.facts.unit
-        if self._unit is not None and self._unit.kind != unit.kind:
-            raise UnsupportedOperation(
-                f"the session protects {self._unit.kind}, and the query {unit.kind}: their costs "
-                "do not add up",
-                remedy="open another session for another kind of unit",
-            )
-        self._ledger.require_unit(unit.kind)
-        remaining = self.remaining
-        spend = asked_for.within(asked, self._measure, remaining, counted_apart=self._counts_apart)
-        split = asked_for.split
-        charged = self._measure if self._counts_apart else None
-        prepared = prepare(query, spend, remaining, split, charged_in=charged)
-        prepared = pipeline.stating(prepared, self._stated())
-        if isinstance(self._ledger, PartLedger):
-            return pipeline.on_part(prepared, self._ledger.share(prepared.plan.cost))
-        return prepared
-
-    def _stated(self) -> StatedBudget:
-        """The budget that plans are to be charged to, as reviewers read it."""
-        identity = next(reversed(self._ledger.identities), None)
-        bound = self._ledger.bound
-        name = None if identity is None else self._name or DEFAULT_NAME
-        return StatedBudget(name, identity, bound.whole, bound.counted)
-
-    @property
-    def _discovers(self) -> bool:
-        """Whether groups that nobody listed can be found: not in pure DP."""
-        return self._measure is not PureDP
-
-    def _require_approval(self) -> None:
-        """From now on run only what was approved, whatever the session was opened with."""
-        self._needs_approval = True
-
-    # -- budget ---------------------------------------------------------------------------------
-
-    @property
-    def budget(self) -> Budget:
-        """The whole budget as it was given, with all that was granted later.
-
-        Of a part: what it was charged and what it could still be charged, which other parts change.
-        """
-        within = self._ledger.within if self._parent is None else None
-        return within or self._ledger.budget
-
-    @property
-    def spent(self) -> Budget:
-        """The exact sum of all charges, those of other processes included.
-
-        With ``composition="zcdp"`` it is in rho, with ``"gdp"`` in mu squared, as is `remaining`.
-        """
-        return self._ledger.spent
-
-    @property
-    def remaining(self) -> Budget:
-        """What is left; nothing of a budget that was closed."""
-        return self._ledger.remaining
-
-    @property
-    def history(self) -> pl.DataFrame:
-        """One row per charge: `time`, `fingerprint`, `epsilon`, `delta`, `rho`, `status`; then who
-        was charged, where that is known: `user`, `host`, `process`, `job`, `run`.
-
-        Those of other processes that use the ledger are among them. Amounts are what was charged:
-        with ``composition="zcdp"`` rho, and no epsilon; with ``"gdp"`` neither, but a last column,
-        `mu_squared`.
-        """
-        return history_of(self._ledger.entries, self._measure)
-
-    def plot(self) -> Any:
-        """What was spent over time, as an Altair chart: `history` added up, below the budget.
-
-        Raises
-        ------
-        UnsupportedOperation
-            When Altair is not installed.
-        """
-        main = self._measure.currency
-        return plot_budget(self.history, main, nearest(self._ledger.budget.main), self._name)
-
-    def __reduce__(self) -> NoReturn:
-        raise UnsupportedOperation(
-            "a session cannot be pickled or copied: a copy would spend the same budget again",
-            where="session",
-            remedy="pass the session itself",
-        )
-
-    def __repr__(self) -> str:
-        label = "" if self._name is None else f" {self._name!r}"
-        where = self._ledger.where
-        try:
-            left, whole = self.remaining.words(), self._ledger.budget.words()
-            if self._counts_apart and self._parent is None:
-                whole += f" (for {self.budget.words()}, added up in {self._measure.currency})"
-        except LedgerError as error:
-            return f"<Session{label}: {where}; {error.what}>"
-        return f"<Session{label}: {left} of {whole} remains, {where}>"
-
-    def _repr_html_(self) -> str:
-        return session_html(self, self._name, self._ledger.where)
+    def _release(
+        self, query: PrivateQuery, spend: Spend, interval: Number | None, engine: PolarsMode
+    ) -> Release:
+        asked, source, owner = _owned(query)
+        payer = self._payer.responsible_for(owner)
+        return payer.release(asked, source, spend, interval, engine)
 
 
-def _owner(query: PrivateQuery) -> Session | None:
+class _PartSession(Session):
+    """The session of one part of a divided frame: it pays for that part, and protects no other."""
+
+    def __init__(self, payer: Payer) -> None:
+        PayingSession.__init__(self, payer)
+        self._frames = 0
+
+
+def _owned(query: PrivateQuery) -> tuple[Query, Source | Sources, Payer | None]:
     if not isinstance(query, PrivateQuery):
         raise UnsupportedOperation(
             f"a session runs private queries, not a {type(query).__name__}",
             remedy="make one with frame.agg(...) or frame.dp_count()",
         )
-    owner: Session | None = parts(query)[2]
-    return owner
+    return parts(query)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from dpframe.api import functions
-from dpframe.api.functions import IntoColumn
+from dpframe.api.expressions import IntoColumn
+from dpframe.api.query import PrivateQuery
 from dpframe.core.exact import Number
 from dpframe.errors import InvalidBudget
 from dpframe.sealed import all_sealed
-
-if TYPE_CHECKING:
-    from dpframe.api.query import PrivateQuery
-
 
 _SPENDS = ("epsilon", "delta", "rho", "accuracy")
 

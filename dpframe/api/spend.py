@@ -29,11 +29,11 @@ class Spend:
         For a way to divide costs that there is not.
     """
 
-    epsilon: Number | None
-    delta: Number | None
-    rho: Number | None
-    accuracy: Mapping[str, Number] | None
-    split: Split
+    epsilon: Number | None = None
+    delta: Number | None = None
+    rho: Number | None = None
+    accuracy: Mapping[str, Number] | None = None
+    split: Split = "least error"
 
     def __post_init__(self) -> None:
         if self.split not in ("least error", "equal"):

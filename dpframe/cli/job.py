@@ -12,13 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpframe.api.query import PrivateQuery, audit_in, parts
+from dpframe.aggregates.query import Query
+from dpframe.api.payer import Payer
+from dpframe.api.paying_session import payer_of
+from dpframe.api.query import PrivateQuery, parts
 from dpframe.api.release import Release
 from dpframe.api.session import Session
+from dpframe.api.source import Source, Sources
 from dpframe.api.spend import Spend
-from dpframe.audit import Audit
+from dpframe.audit import Audit, audit
 from dpframe.cli.input import BadInput, require_file
 from dpframe.cli.toml_job import read_toml
+from dpframe.core.exact import Number
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.report import Plan
 from dpframe.rows.failures import FAILURES
@@ -34,39 +39,36 @@ class Job:
     ----------
     query
         What is asked.
-    session
-        Which session runs it; None for the query's own.
+    source
+        Of which data.
+    payer
+        Who pays for it.
     spend
-        What `collect` is called with.
+        What it may cost.
+    interval
+        The confidence of the intervals that are released with it, if any.
     output
         Where the result goes, if the job says so.
     """
 
-    query: PrivateQuery
-    session: Session | None
-    spend: Mapping[str, Any]
+    query: Query
+    source: Source | Sources
+    payer: Payer
+    spend: Spend
+    interval: Number | None
     output: Path | None
 
     def plan(self) -> Plan:
         """What it would do; nothing is charged."""
-        spend = {name: value for name, value in self.spend.items() if name != "interval"}
-        if self.session is not None:
-            return self.session.plan(self.query, **spend)
-        return self.query.plan(**spend)
+        return self.payer.prepare(self.query, self.spend).plan
 
     def audit(self, runs: int, confidence: str) -> Audit:
         """What runs on worst-case neighbours prove about its plan; nothing is charged."""
-        find = self.spend.get
-        asked = Spend(
-            find("epsilon"), find("delta"), find("rho"), find("accuracy"),
-            find("split", "least error"),
-        )  # fmt: skip
-        return audit_in(self.session, self.query, asked, runs, confidence)
+        return audit(self.payer.prepare(self.query, self.spend), runs, confidence)
 
     def require_approval(self) -> None:
         """Run it only if its plan was approved, whatever the job says of that."""
-        _, _, owner = parts(self.query)
-        (self.session or owner)._require_approval()
+        self.payer.needs_approval = True
 
     def require_other(self, path: Path) -> None:
         """Refuse to write the result over a file that was protected by its path, or where the path,
@@ -77,8 +79,7 @@ class Job:
         BadInput
             When it is one.
         """
-        _, source, _ = parts(self.query)
-        if source.holds(path):
+        if self.source.holds(path):
             refusal = UnsupportedOperation(
                 "the result would replace the data that it is made from, or be part of it the next "
                 "time",
@@ -88,9 +89,7 @@ class Job:
 
     def release(self) -> Release:
         """Run it."""
-        if self.session is not None:
-            return self.session.release(self.query, **self.spend)
-        return self.query.release(**self.spend)
+        return self.payer.release(self.query, self.source, self.spend, self.interval)
 
 
 def is_job(path: Path) -> bool:
@@ -121,12 +120,16 @@ def read_job(path: Path) -> Job:
     unknown = [name for name in spend if name not in allowed]
     if unknown:
         raise _bad(path, f"`spend` has {unknown[0]!r}, which is none of {', '.join(allowed)}")
-    bound = session if isinstance(session, Session) and not query.is_bound else None
-    if bound is None and not query.is_bound:
-        raise _bad(path, f"the query belongs to no session, and `session` is {_kind(session)}")
+    asked, source, payer = parts(query)
+    if payer is None:
+        if not isinstance(session, Session):
+            raise _bad(path, f"the query belongs to no session, and `session` is {_kind(session)}")
+        payer = payer_of(session).responsible_for(None)
     if output is not None and not isinstance(output, str | os.PathLike):
         raise _bad(path, f"`output` is {_kind(output)}, not a path")
-    return Job(query, bound, spend, None if output is None else Path(output))
+    amounts = {name: value for name, value in spend.items() if name != "interval"}
+    place = None if output is None else Path(output)
+    return Job(asked, source, payer, Spend(**amounts), spend.get("interval"), place)
 
 
 def _from_python(path: Path) -> dict[str, Any]:

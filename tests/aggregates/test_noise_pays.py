@@ -257,7 +257,7 @@ def test_the_planned_laws_are_those_drawn_from(
     prepared = pipeline.plan(asked, share, None)
     token = asked.relation.token
     execution = Execution(POLARS, {token: frame.lazy()}, {token: frame.schema})
-    pipeline.run(prepared, execution, session._ledger)
+    pipeline.run(prepared, execution, session._payer.ledger)
     planned: Counter[object] = Counter()
     for release in prepared.plan.releases:
         planned[release.law] += release.entries

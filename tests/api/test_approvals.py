@@ -272,7 +272,7 @@ def test_suggestions_run_once_they_are_approved(ledger: Path) -> None:
         seen.append(plan)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dpframe.api.session.require_approved", noted)
+        patch.setattr("dpframe.api.payer.require_approved", noted)
         with pytest.raises(dp.PlanMismatch):  # the charge asks, too
             query.suggest_limits(epsilon=0.2)
     approved(ledger, seen[0])
@@ -341,8 +341,8 @@ def test_one_place_runs_plans_and_asks_before_it() -> None:
                     runs.append((path.name, node.name, "require_approved" in called))
                 if any(name.endswith(".opened") for name in called):
                     reads.add(path.name)
-    assert runs == [("session.py", "release", True)]
-    assert reads == {"session.py", "public.py"}  # the latter of frames that are public
+    assert runs == [("payer.py", "release", True)]
+    assert reads == {"payer.py", "public.py"}  # the latter of frames that are public
 
 
 def test_nearest_of_none_is_none() -> None:

@@ -172,7 +172,7 @@ def test_a_ledger_that_fails_after_the_data_was_read(
     def refuse(*_: Any) -> None:
         raise dp.LedgerError("the disk is full")
 
-    monkeypatch.setattr(session._ledger, "settle", refuse)
+    monkeypatch.setattr(session._payer.ledger, "settle", refuse)
     with pytest.raises(dp.LedgerError) as failed:
         query.collect(epsilon="0.5")
     assert session.history["status"].to_list() == ["charged"]
@@ -186,7 +186,7 @@ def test_refusals_after_data_was_read(watch: Watch, tmp_path: Path) -> None:
     with pytest.raises(dp.BudgetExceeded) as over:
         query.collect(epsilon=2)
     watch.require_silence(over.value, session)
-    session._require_approval()
+    session._payer.needs_approval = True
     with pytest.raises(dp.PlanMismatch) as unapproved:
         query.collect(epsilon="0.1")
     watch.require_silence(unapproved.value, session)

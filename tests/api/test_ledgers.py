@@ -192,7 +192,7 @@ def test_nothing_comes_out_when_the_release_cannot_be_recorded(
     real = pipeline.assemble
 
     def then_full(*arguments: Any) -> Any:
-        session._ledger._store._connected().execute("PRAGMA query_only = ON")  # type: ignore[attr-defined]
+        session._payer.ledger._store._connected().execute("PRAGMA query_only = ON")  # type: ignore[attr-defined]
         return real(*arguments)
 
     monkeypatch.setattr(pipeline, "assemble", then_full)
@@ -221,11 +221,11 @@ def test_a_failure_is_recorded_and_keeps_its_charge(
 
 def test_a_session_in_a_forked_process_spends_the_same_budget(place: Path | str) -> None:
     session = dp.Session(epsilon=1, ledger=place)
-    session._ledger.charge(dp.PureDP("0.5"), "parent")
+    session._payer.ledger.charge(dp.PureDP("0.5"), "parent")
     process = os.fork()
     if not process:
         try:
-            session._ledger.charge(dp.PureDP("0.5"), "child")
+            session._payer.ledger.charge(dp.PureDP("0.5"), "child")
         finally:
             os._exit(0)
     os.waitpid(process, 0)

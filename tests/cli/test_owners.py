@@ -117,9 +117,9 @@ def test_close_ends_a_budget_on_record(run: Run) -> None:
 
 def test_a_release_that_runs_while_its_budget_is_closed_is_settled(run: Run) -> None:
     session = dp.Session(epsilon=1, ledger="budget.db")
-    number = session._ledger.charge(dp.PureDP("0.5"), "f")
+    number = session._payer.ledger.charge(dp.PureDP("0.5"), "f")
     run("ledger", "close", *LEDGER, "--name", "default", "--by", "A", "--reason", "b")
-    session._ledger.settle(number, "released")
+    session._payer.ledger.settle(number, "released")
     assert session.history["status"].to_list() == ["released"]
     assert run("ledger", "verify", *LEDGER).code == 0
 

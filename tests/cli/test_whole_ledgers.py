@@ -61,10 +61,10 @@ def test_a_head_file_elsewhere_follows_a_ledger(
     pin, there = path.with_name("pinned"), path.parent / "there" / "budget.db"
     there.parent.mkdir()
     monkeypatch.setenv("DPFRAME_LEDGER_HEAD", str(pin))
-    dp.Session(epsilon=1, ledger=path)._ledger.charge(dp.PureDP("0.1"), "f")
+    dp.Session(epsilon=1, ledger=path)._payer.ledger.charge(dp.PureDP("0.1"), "f")
     old = path.read_bytes()
     assert run("move", path, "--to", str(there)) == 0
-    dp.Session(epsilon=1, ledger=there)._ledger.charge(dp.PureDP("0.1"), "f")
+    dp.Session(epsilon=1, ledger=there)._payer.ledger.charge(dp.PureDP("0.1"), "f")
     assert pin.read_bytes() == Path(f"{there}.head").read_bytes()
     path.write_bytes(old)
     with pytest.raises(dp.LedgerError, match=r"of another ledger|ends at record"):

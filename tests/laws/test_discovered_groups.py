@@ -491,7 +491,7 @@ def test_neighbours_differ_in_as_many_parts_as_are_paid_for(
             parts = frames.session.partition(made, "g", ["a", "b", "z", None])
         except dp.DPFrameError:
             continue
-        (partition,) = {p.session._ledger._partition for p in parts.values()}
+        (partition,) = {p.session._payer.ledger._partition for p in parts.values()}
         differ = 0
         for part in parts.values():
             who = part._relation.facts.identifier

@@ -187,7 +187,7 @@ def test_the_environment_pins_a_head(path: Path, key: str | None, monkeypatch: A
     if key is not None:
         monkeypatch.setenv("DPFRAME_LEDGER_KEY", key)
     session = dp.Session(epsilon=1, ledger=path)
-    session._ledger.charge(TENTH, "f")
+    session._payer.ledger.charge(TENTH, "f")
     assert pin.read_bytes() == Path(f"{path}.head").read_bytes()
 
 

@@ -282,7 +282,7 @@ def head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_head_file_notices_an_older_copy(url: str, head: Path) -> None:
     session = dp.Session(epsilon=1, ledger=url)
-    session._ledger.charge(TENTH, "f")
+    session._payer.ledger.charge(TENTH, "f")
     assert head.read_text().startswith(f"{3:020d} ")
     for way in ("DROP SCHEMA dpframe_ledger CASCADE", None):
         if way is not None:
@@ -306,7 +306,7 @@ def test_a_head_file_that_moves_on_during_a_read_is_no_alarm(url: str, head: Pat
     def then_another_charges(writing: bool) -> object:
         tables = begin(writing)
         if not charged:
-            charged.append(session._ledger.charge(TENTH, "f"))
+            charged.append(session._payer.ledger.charge(TENTH, "f"))
         return tables
 
     reader._begin = then_another_charges  # type: ignore[method-assign,assignment]
@@ -316,10 +316,10 @@ def test_a_head_file_that_moves_on_during_a_read_is_no_alarm(url: str, head: Pat
 
 def test_without_a_head_file_only_running_processes_notice_an_older_copy(url: str) -> None:
     session = dp.Session(epsilon=1, ledger=url)
-    session._ledger.charge(TENTH, "f")
+    session._payer.ledger.charge(TENTH, "f")
     sql(url, "DROP SCHEMA dpframe_ledger CASCADE")
     with pytest.raises(dp.LedgerError, match=r"missing|once had 3"):
-        session._ledger.charge(TENTH, "f")
+        session._payer.ledger.charge(TENTH, "f")
     dp.Session(epsilon=1, ledger=url)  # what docs/ledger.md says is not noticed
     with pytest.raises(dp.LedgerError, match=OLDER):
         _ = session.remaining
@@ -359,7 +359,7 @@ def test_a_head_file_that_cannot_be_written_is_found_before_the_charge(
     head.unlink()
     head.mkdir()
     with pytest.raises(dp.LedgerError, match=r"the head file '.*census\.head'"):
-        session._ledger.charge(TENTH, "f")
+        session._payer.ledger.charge(TENTH, "f")
     head.rmdir()
     assert dp.Session(epsilon=1, ledger=url).spent == dp.PureDP(0)
 

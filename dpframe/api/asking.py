@@ -1,0 +1,50 @@
+"""The way from dp expressions to a query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from dpframe import pipeline
+from dpframe.api.arguments import flat
+from dpframe.api.expressions import DPExpr, output_of
+from dpframe.api.protected_rows import ProtectedRows
+from dpframe.api.query import PrivateQuery
+from dpframe.errors import DPFrameError, UnsupportedOperation
+from dpframe.frames.groups import Groups
+from dpframe.frames.relation import Relation
+from dpframe.parse.size import shown
+
+
+def query_of(
+    rows: ProtectedRows, groups: Groups | None, exprs: Sequence[Any], named: Mapping[str, Any]
+) -> PrivateQuery:
+    """The query of some dp expressions, by group if there are groups.
+
+    Raises
+    ------
+    UnsupportedOperation
+        For what is no dp expression; the message names the one to write.
+    """
+    specs = []
+    for alias, expression in [*((None, e) for e in flat(exprs)), *named.items()]:
+        if not isinstance(expression, DPExpr):
+            raise UnsupportedOperation(
+                "only dp expressions can be aggregated privately",
+                where=shown(expression) if isinstance(expression, pl.Expr) else str(expression),
+                remedy=_instead(rows.relation, expression),
+            )
+        specs.append(output_of(expression, alias))
+    return PrivateQuery(rows.ask(groups, specs), rows.source, rows.payer)
+
+
+def _instead(relation: Relation, expression: Any) -> str:
+    """The dp aggregate to write for one of Polars."""
+    try:
+        pipeline.read_rows([expression], {}, relation, "agg")
+    except DPFrameError as refusal:
+        if refusal.remedy is not None and "dp" in refusal.remedy:
+            return refusal.remedy
+    return "use for example pl.col('x').dp_sum((0, 10)), or dp.count()"

@@ -1,0 +1,95 @@
+"""Sessions as those see them whom they pay for: what there is to spend, and what was spent."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import polars as pl
+
+from dpframe.api.history import history_of
+from dpframe.api.payer import Payer
+from dpframe.core.budget import Budget
+from dpframe.core.exact import nearest
+from dpframe.errors import LedgerError, UnsupportedOperation
+from dpframe.report.notebook import session_html
+from dpframe.report.plots import plot_budget
+from dpframe.sealed import all_sealed
+
+
+@all_sealed
+class PayingSession:
+    """The budget of a `Session`: what is left of it, and what it was spent on."""
+
+    def __init__(self, payer: Payer) -> None:
+        self._payer = payer
+
+    @property
+    def budget(self) -> Budget:
+        """The whole budget as it was given, with all that was granted later.
+
+        Of a part: what it was charged and what it could still be charged, which other parts change.
+        """
+        return self._payer.budget
+
+    @property
+    def spent(self) -> Budget:
+        """The exact sum of all charges, those of other processes included.
+
+        With ``composition="zcdp"`` it is in rho, with ``"gdp"`` in mu squared, as is `remaining`.
+        """
+        return self._payer.ledger.spent
+
+    @property
+    def remaining(self) -> Budget:
+        """What is left; nothing of a budget that was closed."""
+        return self._payer.ledger.remaining
+
+    @property
+    def history(self) -> pl.DataFrame:
+        """One row per charge: `time`, `fingerprint`, `epsilon`, `delta`, `rho`, `status`; then who
+        was charged, where that is known: `user`, `host`, `process`, `job`, `run`.
+
+        Those of other processes that use the ledger are among them. Amounts are what was charged:
+        with ``composition="zcdp"`` rho, and no epsilon; with ``"gdp"`` neither, but a last column,
+        `mu_squared`.
+        """
+        return history_of(self._payer.ledger.entries, self._payer.measure)
+
+    def plot(self) -> Any:
+        """What was spent over time, as an Altair chart: `history` added up, below the budget.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When Altair is not installed.
+        """
+        payer = self._payer
+        most = nearest(payer.ledger.budget.main)
+        return plot_budget(self.history, payer.measure.currency, most, payer.name)
+
+    def __reduce__(self) -> NoReturn:
+        raise UnsupportedOperation(
+            "a session cannot be pickled or copied: a copy would spend the same budget again",
+            where="session",
+            remedy="pass the session itself",
+        )
+
+    def __repr__(self) -> str:
+        payer = self._payer
+        label = "" if payer.name is None else f" {payer.name!r}"
+        where = payer.ledger.where
+        try:
+            left, whole = self.remaining.words(), payer.ledger.budget.words()
+            if payer.counts_apart and payer.whole is None:
+                whole += f" (for {self.budget.words()}, added up in {payer.measure.currency})"
+        except LedgerError as error:
+            return f"<Session{label}: {where}; {error.what}>"
+        return f"<Session{label}: {left} of {whole} remains, {where}>"
+
+    def _repr_html_(self) -> str:
+        return session_html(self, self._payer.name, self._payer.ledger.where)
+
+
+def payer_of(session: PayingSession) -> Payer:
+    """Who pays for what belongs to a session."""
+    return session._payer

@@ -1,0 +1,149 @@
+"""The functions that choose: `dp.quantile`, `dp.median`, `dp.argmax`. Only what wins comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, TypeAlias
+
+import polars as pl
+
+from dpframe.api.arguments import listed
+from dpframe.api.expressions import DPExpr, IntoColumn, aggregate_of, make
+from dpframe.core.exact import Number, as_given
+from dpframe.errors import InvalidBounds
+from dpframe.sealed import sealed
+
+Choice: TypeAlias = Literal["auto", "exponential", "permute_and_flip", "report_noisy_max"]
+
+
+@sealed
+def quantile(
+    column: IntoColumn,
+    q: Number | Sequence[Number],
+    bounds: Sequence[Any] | None = None,
+    candidates: Iterable[Any] | None = None,
+    *,
+    weight: Number = 1.0,
+    mechanism: Choice = "auto",
+) -> DPExpr:
+    """A quantile, or several as a list, chosen privately: a value, and no score beside it.
+
+    A candidate c has the score -|(1 - q) #{x < c} - q #{x > c}|, which one row moves by at most
+    max(q, 1 - q). The exponential mechanism (McSherry & Talwar 2007) chooses over bounds, where
+    gaps between values count by their length; permute-and-flip (McKenna & Sheldon 2020) among
+    candidates, but in zCDP and where a person is in many groups. Nulls and NaN are skipped.
+
+    Parameters
+    ----------
+    column
+        Column name or expression of numbers, dates or times.
+    q
+        Between 0 and 1 with at most six decimals; a list gives a list, and each pays its share.
+    bounds
+        The interval (lo, hi) to choose over; values outside count as its ends. May be left out
+        where it can be inferred.
+    candidates
+        Public values to choose among instead.
+    weight
+        As for `count`.
+    mechanism
+        ``"auto"``, or one of the two by name, or ``"report_noisy_max"`` among candidates.
+
+    Raises
+    ------
+    UnboundedSensitivity
+        When there are neither bounds nor candidates, or rows of an individual have no limit.
+    InvalidBounds
+        When both are given, or a q, bound or candidate makes no sense.
+    UnsupportedOperation
+        When the values have no order.
+    """
+    return _quantile("quantile", column, q, bounds, candidates, weight, mechanism)
+
+
+def _quantile(
+    written: str,
+    column: IntoColumn,
+    q: Number | Sequence[Number],
+    bounds: Sequence[Any] | None,
+    candidates: Iterable[Any] | None,
+    weight: Number,
+    mechanism: Choice,
+) -> DPExpr:
+    wanted = tuple(q) if isinstance(q, (list, tuple, pl.Series)) else q
+    if bounds is not None and candidates is not None:
+        raise InvalidBounds(
+            "bounds and candidates are both given",
+            where=f"dp_{written}(...)",
+            remedy="give candidates for a choice among values, bounds for the whole interval",
+        )
+    values = None if candidates is None else listed(candidates, f"dp_{written}")
+    parameters = {"q": wanted, "bounds": bounds, "candidates": values, "written": written}
+    return make("quantile", column, parameters, weight=weight, mechanism=mechanism)
+
+
+@sealed
+def median(
+    column: IntoColumn,
+    bounds: Sequence[Any] | None = None,
+    candidates: Iterable[Any] | None = None,
+    *,
+    weight: Number = 1.0,
+    mechanism: Choice = "auto",
+) -> DPExpr:
+    """The 0.5-quantile: see `quantile`, whose parameters and errors it has."""
+    return _quantile("median", column, 0.5, bounds, candidates, weight, mechanism)
+
+
+@sealed
+def argmax(
+    column: IntoColumn | None = None,
+    score: pl.Expr | None = None,
+    candidates: Iterable[Any] | pl.DataFrame | None = None,
+    k: int = 1,
+    *,
+    bounds: Sequence[Any] | None = None,
+    weight: Number = 1.0,
+    mechanism: Choice = "auto",
+) -> DPExpr:
+    """The candidate with the highest score, chosen privately: only its identity comes out.
+
+    The mechanism is permute-and-flip (McKenna & Sheldon 2020), or in zCDP, and for many winners or
+    groups with a delta, the exponential mechanism (McSherry & Talwar 2007), whichever errs less.
+
+    Parameters
+    ----------
+    column
+        Its values are the candidates.
+    score
+        A dp aggregate, or a row-wise expression that is summed; None counts rows.
+    candidates
+        Values, or a public frame whose columns `score` uses; None takes the known categories.
+    k
+        How many winners; more than one come in order of selection, with a column `rank` from 1.
+    bounds
+        What one row may add to a row-wise score; may be left out where it can be inferred.
+    weight, mechanism
+        As for `quantile`.
+
+    Raises
+    ------
+    MissingKeys
+        When candidates would have to be read from private data.
+    UnboundedSensitivity
+        When one individual could move a score by any amount.
+    InvalidBounds
+        When `k` or the candidates make no sense.
+    """
+    if not isinstance(k, int) or isinstance(k, bool) or k < 1:
+        raise InvalidBounds(
+            f"k must be a positive whole number, not {as_given(k)}",
+            where="dp_argmax(k=...)",
+            remedy="write k=1 for the best candidate",
+        )
+    values = candidates.clone() if isinstance(candidates, pl.DataFrame) else candidates
+    if candidates is not None and not isinstance(candidates, pl.DataFrame):
+        values = listed(candidates, "dp_argmax")
+    parameters = {"candidates": values, "k": k, "bounds": bounds}
+    wanted = aggregate_of(score, "a score") if isinstance(score, DPExpr) else score
+    return make("argmax", column, parameters, weight=weight, mechanism=mechanism, score=wanted)
