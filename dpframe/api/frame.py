@@ -12,7 +12,7 @@ from dpframe import pipeline
 from dpframe.api.arguments import column_name, flat, require_rows
 from dpframe.api.asking import query_of
 from dpframe.api.functions import count
-from dpframe.api.group_by import PrivateGroupBy
+from dpframe.api.group_by import PrivateGroupBy, is_discovered
 from dpframe.api.joins import private_join, public_join
 from dpframe.api.opaque import FRAME_HINTS, RAW, Opaque
 from dpframe.api.paying_session import PayingSession, payer_of
@@ -260,7 +260,7 @@ class PrivateFrame(Opaque, RowVerbs, Shortcuts):
             if bins is None and not {"bounds", "other"} & options.keys():
                 with suppress(DPFrameError):
                     groups = self.group_by(column)
-            if groups is None or not groups.is_discovered:
+            if groups is None or not is_discovered(groups):
                 raise
         return groups.agg(count(**options).alias("count"))
 

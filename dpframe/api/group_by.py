@@ -65,16 +65,16 @@ class PrivateGroupBy(Opaque, Shortcuts):
             return super().dp_argmax(column, score, candidates, k, **options)
         return query_of(self._rows, self._groups, [_best_group(score, k, **options)], {})
 
-    @property
-    def is_discovered(self) -> bool:
-        """Whether its groups are found privately when a query runs."""
-        return self._groups.discovered
-
     def __repr__(self) -> str:
         return f"<PrivateGroupBy {self._groups.words()}: {self._groups.origin}>"
 
     def _repr_html_(self) -> str:
         return groups_html(self._rows.relation, self._groups)
+
+
+def is_discovered(grouped: PrivateGroupBy) -> bool:
+    """Whether its groups are found privately when a query runs."""
+    return grouped._groups.discovered
 
 
 def _best_group(score: pl.Expr | None, k: int, **options: Any) -> DPExpr:
