@@ -1,7 +1,9 @@
 """`python -m tests.structure`: how large the code is, and how much one has to read of it.
 
 Printed as a table: what a grouped count runs, modules that know concrete mechanisms, import
-cycles (imports for type checkers counted), names, sizes. Decisions quote it.
+cycles (imports for type checkers counted), names, sizes. Decisions quote it. With ``--long`` also
+which files and functions are long, and with ``--cycles`` which modules are in circles.
+`test_structure.py` holds some of it.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import ast
 import sys
 import tokenize
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from io import StringIO
 from pathlib import Path
 from types import FrameType
@@ -22,7 +24,7 @@ MOST_LINES, MOST_OF_A_FUNCTION = 400, 40
 
 
 def main() -> None:
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in _files(PACKAGE)}
+    trees = parsed()
     rows = {
         **_read_for_a_count(),
         **_mechanisms_known(trees),
@@ -34,6 +36,18 @@ def main() -> None:
     }
     for name, value in rows.items():
         print(f"{name:64}{value:>12}")
+    if "--long" in sys.argv:
+        found = {**long_files(trees), **long_functions(trees)}
+        for name, lines in sorted(found.items(), key=lambda item: -item[1]):
+            print(f"{name:80}{lines:>5}")
+    if "--cycles" in sys.argv:
+        for loop in cycles(trees):
+            print(*sorted(loop), sep="\n  ")
+
+
+def parsed() -> dict[Path, ast.Module]:
+    """The files of the package."""
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in _files(PACKAGE)}
 
 
 def _files(folder: Path) -> list[Path]:
@@ -121,19 +135,24 @@ def _told_apart(tree: ast.Module) -> set[str]:
 
 
 def _cycles(trees: Mapping[Path, ast.Module]) -> dict[str, str]:
-    names = {_module(path): path for path in trees}
-    every = {name: set(_imports(trees[path], name, names)) for name, path in names.items()}
-    late = {
-        name: set(_imports(trees[path], name, names, type_checking=False))
-        for name, path in names.items()
-    }
-    loops, at_run = _loops(every), _loops(late)
+    loops, at_run = cycles(trees), cycles(trees, type_checking=False)
     return {
-        "modules": str(len(names)),
+        "modules": str(len(trees)),
         "modules in import cycles, TYPE_CHECKING counted": str(sum(map(len, loops))),
         "import cycles, TYPE_CHECKING counted (sizes)": " ".join(map(str, sorted(map(len, loops)))),
         "modules in import cycles when running": str(sum(map(len, at_run))),
     }
+
+
+def cycles(trees: Mapping[Path, ast.Module], *, type_checking: bool = True) -> list[set[str]]:
+    """Modules that import each other, with imports for type checkers or without."""
+    names = {_module(path): path for path in trees}
+    return _loops(
+        {
+            name: set(_imports(trees[path], name, names, type_checking=type_checking))
+            for name, path in names.items()
+        }
+    )
 
 
 def _module(path: Path) -> str:
@@ -202,23 +221,51 @@ def _sizes(trees: Mapping[Path, ast.Module]) -> dict[str, str]:
     total: Counter[str] = Counter()
     for path, tree in trees.items():
         total.update(_kinds(path.read_text(encoding="utf-8"), tree))
-    functions = [
-        (n.end_lineno or 0) - n.lineno + 1
-        for tree in trees.values()
-        for n in ast.walk(tree)
-        if isinstance(n, ast.FunctionDef)
-    ]
-    long = [path for path in trees if len(path.read_text().splitlines()) > MOST_LINES]
+    functions = sum(isinstance(n, _FUNCTION) for tree in trees.values() for n in ast.walk(tree))
     return {
         "lines": f"{sum(total.values()):,}",
         "lines of code": f"{total['code']:,}",
         "lines of docstrings": f"{total['docstring']:,}",
         "lines blank or comment": f"{total['blank']:,}",
-        f"files above {MOST_LINES} lines": str(len(long)),
-        f"functions above {MOST_OF_A_FUNCTION} lines, of {len(functions):,}": str(
-            sum(lines > MOST_OF_A_FUNCTION for lines in functions)
+        f"files above {MOST_LINES} lines": str(len(long_files(trees))),
+        f"functions above {MOST_OF_A_FUNCTION} lines, of {functions:,}": str(
+            len(long_functions(trees))
         ),
+        "with their docstrings": str(len(long_functions(trees, docstrings=True))),
     }
+
+
+_FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def long_files(trees: Iterable[Path]) -> dict[str, int]:
+    """Files with too many lines."""
+    lines = {_shown(path): len(path.read_text(encoding="utf-8").splitlines()) for path in trees}
+    return {name: many for name, many in lines.items() if many > MOST_LINES}
+
+
+def long_functions(trees: Mapping[Path, ast.Module], *, docstrings: bool = False) -> dict[str, int]:
+    """Functions with too many lines, their docstrings counted or not."""
+    found = {}
+    for path, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, _FUNCTION):
+                lines = (node.end_lineno or 0) - node.lineno + 1
+                lines -= 0 if docstrings else _lines_of_docstring(node)
+                if lines > MOST_OF_A_FUNCTION:
+                    found[f"{_shown(path)} {node.name}"] = lines
+    return found
+
+
+def _lines_of_docstring(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    first = node.body[0]
+    if not isinstance(first, ast.Expr) or not _is_text(first):
+        return 0
+    return (first.end_lineno or 0) - first.lineno + 1
+
+
+def _shown(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
 
 
 def _kinds(text: str, tree: ast.Module) -> Counter[str]:

@@ -60,26 +60,7 @@ def _added(
 
 
 def _add_owners(acts: Any) -> None:
-    created = _added(
-        acts,
-        "create",
-        "create a budget, and fix its amount",
-        _create,
-        named="default",
-        more=" Sessions with must_exist=True, and jobs with --must-exist, use no other. The ledger "
-        "is made if it is new.",
-    )
-    for name in _AMOUNTS:
-        created.add_argument(f"--{name}", metavar="AMOUNT", help="of the budget")
-    created.add_argument("--composition", choices=("sum", "zcdp", "gdp"), default="sum")
-    created.add_argument(
-        "--unit",
-        choices=("rows", "identifier"),
-        help="the privacy unit; the first charge fixes it where it is left out",
-    )
-    created.add_argument("--adjacency", choices=("add-remove", "change-one"), help="of --unit rows")
-    created.add_argument("--by", metavar="WHO", required=True, help="who creates it")
-    _json(created)
+    _add_create(acts)
     closed = _added(
         acts,
         "close",
@@ -100,6 +81,29 @@ def _add_owners(acts: Any) -> None:
         parser.add_argument("--by", required=True, metavar="WHO")
         parser.add_argument("--reason", required=True, metavar="WHY")
         _json(parser)
+
+
+def _add_create(acts: Any) -> None:
+    created = _added(
+        acts,
+        "create",
+        "create a budget, and fix its amount",
+        _create,
+        named="default",
+        more=" Sessions with must_exist=True, and jobs with --must-exist, use no other. The ledger "
+        "is made if it is new.",
+    )
+    for name in _AMOUNTS:
+        created.add_argument(f"--{name}", metavar="AMOUNT", help="of the budget")
+    created.add_argument("--composition", choices=("sum", "zcdp", "gdp"), default="sum")
+    created.add_argument(
+        "--unit",
+        choices=("rows", "identifier"),
+        help="the privacy unit; the first charge fixes it where it is left out",
+    )
+    created.add_argument("--adjacency", choices=("add-remove", "change-one"), help="of --unit rows")
+    created.add_argument("--by", metavar="WHO", required=True, help="who creates it")
+    _json(created)
 
 
 def _add_readers(acts: Any) -> None:

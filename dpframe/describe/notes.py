@@ -135,53 +135,66 @@ def other_units(query: Query) -> tuple[str, ...]:
 
 def warnings_for(query: Query, releases: Sequence[NoisyAggregate], cost: Budget) -> tuple[str, ...]:
     """What a reviewer should look at twice."""
-    found = []
+    return (*_of_cost(cost), *_of_frames(query), *_of_values(query), *_of_groups(query, releases))
+
+
+def _of_cost(cost: Budget) -> Iterator[str]:
     if cost.currency == "epsilon" and cost.main > 10:
-        found.append(f"epsilon {show(cost.main)} is above 10: it protects nobody in practice")
+        yield f"epsilon {show(cost.main)} is above 10: it protects nobody in practice"
     if cost.slack > Fraction(1, 10**5):
-        found.append(
+        yield (
             f"delta {show(cost.slack)} is above 1e-5: with that probability the guarantee may "
             "fail altogether; it should be far below one over the number of individuals"
         )
+
+
+def _of_frames(query: Query) -> Iterator[str]:
+    """Of what was declared of frames, and of rows that limits drop."""
     frames = list(frames_of(query.relation))
     remarks = {(f.name, remark) for f in frames for remark in f.remarks}
-    found += [f"{name}: {remark}" for name, remark in sorted(remarks)]
+    yield from (f"{name}: {remark}" for name, remark in sorted(remarks))
     promised = {f.token: f for f in frames if isinstance(f.source.unit, Rows)}
     for frame in promised.values():
         unit = frame.source.unit
         assert isinstance(unit, Rows)
         if unit.contributions > 1:
             of = f" of {frame.name}" if len(promised) > 1 else ""
-            found.append(
+            yield (
                 f"that one individual owns at most {unit.contributions} rows{of} is a promise of "
                 "the data owner; rows beyond it are not protected"
             )
     limits = [s for f in frames for s, _ in f.steps if isinstance(s, (LimitRows, LimitGroups))]
     dropping = dict.fromkeys(step.words() for step in limits)
     if dropping:
-        found.append(
+        yield (
             f"{' and '.join(dropping)} {'drop' if len(dropping) > 1 else 'drops'} rows of "
             "individuals with more, which biases results "
             "towards those with few; nothing tells how many rows are dropped"
         )
+
+
+def _of_values(query: Query) -> Iterator[str]:
     columns = query.relation.facts.columns
     clamps = [clamp for aggregate in query.aggregates for clamp in aggregate.clamps]
     clamped = dict.fromkeys(what for clamp in clamps for what in _clamped(clamp, columns))
     if clamped:
         verb = "is" if len(clamped) == 1 else "are"
-        found.append(
+        yield (
             f"{' and '.join(clamped)} {verb} clamped to bounds, which biases results where values "
             "lie outside; nothing tells how many do"
         )
+
+
+def _of_groups(query: Query, releases: Sequence[NoisyAggregate]) -> Iterator[str]:
+    """Of groups that nobody listed."""
     if query.groups is not None and query.groups.discovered:
-        found.append("groups of few individuals are left out, also from whatever is added up later")
+        yield "groups of few individuals are left out, also from whatever is added up later"
     laws = [release.law for release in releases]
     if any(isinstance(law, KeyMechanism) and law.biases_numbers for law in laws):
-        found.append(
+        yield (
             "groups appear where a released number is large, so numbers of those near the "
             "threshold are too large on average, and their intervals hold less often than they say"
         )
-    return tuple(found)
 
 
 def _clamped(clamp: Clamp, columns: Columns) -> Iterator[str]:

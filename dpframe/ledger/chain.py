@@ -269,6 +269,25 @@ class Chain:
         if not right:
             raise broken(f"{where} does not say what the records before it add up to")
 
+    def _open(self, record: Record) -> None:
+        amount, within = record.amount, record.within
+        zero = amount.of(amount.main * 0)
+        self.accounts[record.name] = Account(
+            record.name, amount, [within or amount], [record], zero, within, record.unit
+        )
+
+    def _charge(self, account: Account, record: Record) -> None:
+        cost, time = record.amount, datetime.fromisoformat(record.time)
+        if self.whole:
+            caller, fingerprint = read_caller(record.who, record.why), record.fingerprint or ""
+            entry = Entry(record.seq, time, fingerprint, cost, "charged", caller)
+            account.entries[record.seq] = entry
+        account.charges += 1
+        account.open.add(record.seq)
+        account.spent = account.spent + cost
+        account.unit = account.unit or record.unit
+        self._use(record)
+
     def _apply(self, record: Record) -> None:
         if record.act not in SUMMED:
             self.kept.append(record)
@@ -276,11 +295,7 @@ class Chain:
             self._apply_ledger(record)
             return
         if record.act == "opened":
-            amount, within = record.amount, record.within
-            zero = amount.of(amount.main * 0)
-            self.accounts[record.name] = Account(
-                record.name, amount, [within or amount], [record], zero, within, record.unit
-            )
+            self._open(record)
             return
         if record.act == "approved":
             self._approve(read_approval(record))
@@ -299,18 +314,7 @@ class Chain:
                 account.totals.append(record.within or account.budget)
                 account.grants.append(record)
             case "charged":
-                cost, time = record.amount, datetime.fromisoformat(record.time)
-                fingerprint = record.fingerprint or ""
-
-                if self.whole:
-                    caller = read_caller(record.who, record.why)
-                    entry = Entry(record.seq, time, fingerprint, cost, "charged", caller)
-                    account.entries[record.seq] = entry
-                account.charges += 1
-                account.open.add(record.seq)
-                account.spent = account.spent + cost
-                account.unit = account.unit or record.unit
-                self._use(record)
+                self._charge(account, record)
             case "closed":
                 account.closed = record
             case "released" | "failed":

@@ -131,6 +131,23 @@ def _product(
     return result
 
 
+def _frame_of_list(listed: list[Any], domains: Mapping[str, Domain], where: str) -> pl.DataFrame:
+    """The frame of values for one column, or of a tuple for each row."""
+    names = list(domains)
+    if len(names) == 1:
+        return _column(names[0], listed, domains[names[0]], where).to_frame()
+    if not all(isinstance(row, tuple) and len(row) == len(names) for row in listed):
+        raise MissingKeys(
+            f"keys must cover all grouping columns: {', '.join(names)}",
+            where=where,
+            remedy="pass {column: values} for their product, tuples, or a DataFrame",
+        )
+    columns = zip(*listed, strict=True) if listed else [() for _ in names]
+    return pl.DataFrame(
+        [_column(n, list(c), domains[n], where) for n, c in zip(names, columns, strict=True)]
+    )
+
+
 def _frame_of(keys: object, domains: Mapping[str, Domain], where: str) -> pl.DataFrame:
     names = list(domains)
     single = names[0] if len(names) == 1 else None
@@ -159,22 +176,7 @@ def _frame_of(keys: object, domains: Mapping[str, Domain], where: str) -> pl.Dat
                 remedy=f"write keys=[{as_given(keys)}]",
             )
         case Iterable():
-            listed = list(keys)
-            if single is not None:
-                return _column(single, listed, domains[single], where).to_frame()
-            if all(isinstance(row, tuple) and len(row) == len(names) for row in listed):
-                columns = zip(*listed, strict=True) if listed else [() for _ in names]
-                return pl.DataFrame(
-                    [
-                        _column(n, list(c), domains[n], where)
-                        for n, c in zip(names, columns, strict=True)
-                    ]
-                )
-            raise MissingKeys(
-                f"keys must cover all grouping columns: {', '.join(names)}",
-                where=where,
-                remedy="pass {column: values} for their product, tuples, or a DataFrame",
-            )
+            return _frame_of_list(list(keys), domains, where)
         case _:
             raise MissingKeys(
                 f"keys must be a list, Series, DataFrame or dict, not {type(keys).__name__}",

@@ -15,11 +15,12 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.aggregates.argmax import CategoryChoice, ScoredChoice
+from dpframe.aggregates.category_choice import CategoryChoice
 from dpframe.aggregates.cells import BinCells, CategoryCells, Cells, PointCells, PositionCells
 from dpframe.aggregates.part import CellCounts, Selection, Table
 from dpframe.aggregates.quantile import QuantileChoice
 from dpframe.aggregates.query import Query
+from dpframe.aggregates.scored_choice import ScoredChoice
 from dpframe.aggregates.statistics import (
     DistinctCount,
     GridSum,

@@ -20,7 +20,7 @@ import dpframe.frames.facts
 import dpframe.frames.limit_groups
 import dpframe.frames.limit_rows
 import dpframe.lower.tables
-from dpframe.aggregates.argmax import CategoryChoice
+from dpframe.aggregates.category_choice import CategoryChoice
 from dpframe.aggregates.request import Scope
 from dpframe.aggregates.unit_statistics import UnitCount, UnitRows, UnitTotal
 from dpframe.core.score_range import ScoreRange

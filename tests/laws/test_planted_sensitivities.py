@@ -15,12 +15,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-import dpframe.aggregates.argmax
+import dpframe.aggregates.category_choice
 import dpframe.aggregates.part
 import dpframe.aggregates.quantile
+import dpframe.aggregates.scored_choice
 from dpframe.aggregates import statistics
-from dpframe.aggregates.argmax import CategoryChoice, ScoredChoice
+from dpframe.aggregates.category_choice import CategoryChoice
 from dpframe.aggregates.quantile import QuantileChoice
+from dpframe.aggregates.scored_choice import ScoredChoice
 from dpframe.aggregates.statistics import DistinctCount, GridSum, RowCount, SquareSum, ValueCount
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import (
@@ -77,7 +79,8 @@ def additive(rule: Callable[..., ExactSensitivity]) -> Any:
     def plant(patch: Patch) -> None:
         for module in (
             dpframe.aggregates.part,
-            dpframe.aggregates.argmax,
+            dpframe.aggregates.category_choice,
+            dpframe.aggregates.scored_choice,
             dpframe.aggregates.quantile,
         ):
             patch.setattr(module, "additive_sensitivity", rule)

@@ -1,0 +1,110 @@
+"""The private choice among categories, or among groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from dpframe.aggregates.cells import CategoryCells
+from dpframe.aggregates.part import CellCounts, Integers, Selection, Table
+from dpframe.aggregates.request import Scope
+from dpframe.aggregates.statistics import DistinctIndividuals, Statistic
+from dpframe.core.score_range import ScoreRange
+from dpframe.core.sensitivity import ExactSensitivity, additive_sensitivity
+from dpframe.core.spread import Spread
+from dpframe.frames.contributions import once_in_each, rows_of_value
+
+
+@dataclass(frozen=True, slots=True)
+class CategoryChoice(Selection):
+    """The choice among categories, or among groups, of the one with the highest statistic.
+
+    A row belongs to one category, so adding it changes one score by at most b, the largest
+    contribution, and the range of changes is m b for m rows of a group; changing it takes b from
+    one and gives b to another.
+
+    Parameters
+    ----------
+    statistic
+        The score of a category.
+    cells
+        The categories; None when the groups themselves are the candidates.
+    count
+        How many candidates there are.
+    rounds
+        How many winners are chosen.
+    """
+
+    statistic: Statistic
+    cells: CategoryCells | None
+    count: int
+    winners: int = 1
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return (Table(self.statistic, self.cells),)
+
+    @property
+    def step(self) -> Fraction:
+        return self.statistic.step
+
+    @property
+    def weighted(self) -> bool:
+        return False
+
+    @property
+    def candidates(self) -> int:
+        return self.count
+
+    @property
+    def rounds(self) -> int:
+        return self.winners
+
+    def entries(self, scope: Scope) -> int:
+        return 1 if self.cells is None or scope.entries is None else scope.entries
+
+    def spread(self, scope: Scope) -> Spread:
+        return self.statistic.spread(scope)
+
+    def sensitivity(self, scope: Scope) -> ExactSensitivity:
+        spread = self.spread(scope)
+        if isinstance(self.statistic, DistinctIndividuals) and self.cells is not None:
+            spread = once_in_each(scope.facts, scope.groups, self.cells.tree, self.count)
+        return additive_sensitivity(
+            self.statistic.contribution(scope.facts),
+            spread,
+            self.count * self.entries(scope),
+            1 if self.cells is None else self.count,
+        )
+
+    def score_range(self, scope: Scope) -> ScoreRange:
+        """Rows in several groups are so many choices where each group has its own; where groups are
+        the candidates, or a limit leaves m rows for each, they move scores apart by m times the
+        width at most. One individual moves numbers of individuals by 0 or 1, all of them one way.
+        """
+        contribution = self.statistic.contribution(scope.facts)
+        b, spread = contribution.magnitude, self.spread(scope)
+        rows, groups, most = spread.tight
+        if spread.changes:
+            return ScoreRange.of_one(2 * most * b)
+        joined = replace(contribution, always=False)  # a candidate need not have the row
+        if self.cells is None:
+            return ScoreRange.of_one(min(rows * b, most * joined.width))
+        of_one = rows_of_value(scope.facts, scope.groups, self.cells.tree)
+        largest = most * b if of_one is None else min(most * b, of_one * joined.width)
+        return ScoreRange.of_groups(min(rows * b, groups * largest), largest)
+
+    def ballots(self, counted: Sequence[CellCounts], first: int, end: int) -> Integers:
+        if self.cells is None:  # one choice among all groups
+            return counted[0].dense(1).reshape(1, -1)[first:end]
+        return counted[0].dense(self.count, first, end)
+
+    def words(self) -> str:
+        among = f"{self.count} groups" if self.cells is None else self.cells.words()
+        return f"{best_of(self.winners)} of {among} by {self.statistic.words()}"
+
+
+def best_of(winners: int) -> str:
+    """How many are chosen, in words."""
+    return "the best" if winners == 1 else f"the {winners} best"
