@@ -75,9 +75,12 @@ class Composed:
         if epsilon < self.losses[0]:
             return 1.0
         start = int(np.searchsorted(self.losses, epsilon, side="right"))
-        shares = -np.expm1(epsilon - self.losses[start:])
-        found = float((shares * self.masses[start:]).sum())
-        error = math.sqrt(float(((shares * self.noise[start:]) ** 2).sum()))
+        shares = epsilon - self.losses[start:]
+        np.negative(np.expm1(shares, out=shares), out=shares)
+        terms = shares * self.masses[start:]
+        found = float(terms.sum())
+        np.square(np.multiply(shares, self.noise[start:], out=terms), out=terms)
+        error = math.sqrt(float(terms.sum()))
         return min(1.0, (found + error + self.beyond) * self.inflate)
 
     def epsilon(self, delta: float) -> float:
@@ -119,24 +122,34 @@ def compose(
         spectrum *= _power(np.fft.rfft(_wrapped(tilted, part.first, n)), count)
     wrapped = np.fft.irfft(spectrum, n)
     shift = lowest % n
-    y = np.maximum(np.concatenate([wrapped[shift:], wrapped[:shift]]), 0.0)
-    losses = (lowest + np.arange(n, dtype=np.float64)) * step
-    weights = np.exp(np.minimum(log_norm - theta * losses, 300.0))  # more is 1 anyway
+    masses = np.concatenate([wrapped[shift:], wrapped[:shift]])
+    np.maximum(masses, 0.0, out=masses)
+    losses = np.arange(lowest, lowest + n, dtype=np.float64)
+    losses *= step
+    weights = losses * -theta
+    weights += log_norm
+    np.minimum(weights, 300.0, out=weights)  # more is 1 anyway
+    masses *= np.exp(weights, out=weights)
     error = 1.1 * _U * (8.0 * math.log2(n) * (norms + 2.0) + 3.0 * events)
     beyond = infinite + _above(parts, step, view.steep, lowest + n - 1)
     inflate = math.exp(min(700.0, 2e-12 * (events + 1)))
-    return Composed(losses, y * weights, error * weights, beyond, inflate)
+    weights *= error
+    return Composed(losses, masses, weights, beyond, inflate)
 
 
 def _tilted(part: Dots, step: float, theta: float) -> tuple[Floats, float]:
     """Masses times exp(theta loss), with sum 1, and the logarithm of what they were divided by."""
-    losses = (part.first + np.arange(len(part.masses), dtype=np.float64)) * step
+    end = part.first + len(part.masses)
+    tilted = np.arange(part.first, end, dtype=np.float64)
+    tilted *= step
+    tilted *= theta
     with np.errstate(divide="ignore"):
-        logs = np.log(part.masses) + theta * losses
-    top = float(logs.max())
-    tilted = np.exp(logs - top)
-    total = float(tilted.sum())
-    return tilted / total, top + math.log(total)
+        tilted += np.log(part.masses)
+    top = float(tilted.max())
+    tilted -= top
+    total = float(np.exp(tilted, out=tilted).sum())
+    tilted /= total
+    return tilted, top + math.log(total)
 
 
 def _wrapped(masses: Floats, first: int, n: int) -> Floats:
@@ -145,6 +158,8 @@ def _wrapped(masses: Floats, first: int, n: int) -> Floats:
     size = -(-(shift + len(masses)) // n) * n
     placed = np.zeros(size)
     placed[shift : shift + len(masses)] = masses
+    if size == n:
+        return placed
     return np.asarray(placed.reshape(-1, n).sum(axis=0))
 
 

@@ -42,6 +42,8 @@ Floats: TypeAlias = NDArray[np.float64]
 _TOP: Final = 14.0
 _BOTTOM: Final = 9.0
 """Gaussian losses are followed up to 14 deviations (beyond lies 1e-44) and down to 9."""
+_BLOCK: Final = 4096
+"""Points at a time: arrays that stay in the processor's cache are several times as fast."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,10 +185,14 @@ def _atoms(step: Fraction, places: NDArray[np.int64], masses: Floats, h: Fractio
 
 
 def _cells(first: int, p: Floats, excess: Floats, h: float, infinite: float = 0.0) -> Dots:
-    """Masses p of the cells from grid point `first` on, with their p - exp(t) q rounded up."""
-    upper = np.minimum(np.maximum(excess, 0.0) / -math.expm1(-h), p)
+    """Masses p of the cells from grid point `first` on, with their p - exp(t) q rounded up, which
+    is overwritten.
+    """
+    upper = np.maximum(excess, 0.0, out=excess)
+    upper /= -math.expm1(-h)
+    np.minimum(upper, p, out=upper)
     made = np.zeros(len(p) + 1)
-    made[:-1] += p - upper
+    np.subtract(p, upper, out=made[:-1])
     made[1:] += upper
     return Dots(first, made, infinite)
 
@@ -222,13 +228,29 @@ def _middle_and_width(law: Normal) -> tuple[float, float]:
 
 
 def _normal(law: Normal, h: Fraction) -> Dots:
-    """With z = (t - d**2 / 2) / d, M = Mills' ratio and phi the density: P(L > t) = phi(z) M(z) and
-    exp(t) Q(L > t) = phi(z) M(z + d).
-    """
+    """The masses of cells from 9 deviations below the middle to 14 above, and what lies beyond."""
     middle, d = _middle_and_width(law)
     step = float(h)
     first, last = math.floor((middle - _BOTTOM * d) / step), math.ceil((middle + _TOP * d) / step)
-    t = np.arange(first, last + 1, dtype=np.float64) * step
+    p, excess = np.empty(last - first), np.empty(last - first)
+    below = beyond = 0.0
+    for start in range(0, last - first, _BLOCK):
+        end = min(start + _BLOCK, last - first)
+        t = np.arange(first + start, first + end + 1, dtype=np.float64) * step
+        outer, p[start:end], excess[start:end] = _normal_cells(t, middle, d, step)
+        below, beyond = below or float(outer[0]), float(outer[-1])
+    found = _cells(first, p, excess, step, beyond)
+    found.masses[0] += below  # what lies below is moved up
+    return found
+
+
+def _normal_cells(t: Floats, middle: float, d: float, step: float) -> tuple[Floats, Floats, Floats]:
+    """Tails at the points t, away from the middle; masses p between them, and p - exp(t) q rounded
+    up.
+
+    With z = (t - d**2 / 2) / d, M = Mills' ratio and phi the density: P(L > t) = phi(z) M(z) and
+    exp(t) Q(L > t) = phi(z) M(z + d).
+    """
     z = (t - middle) / d
     phi = np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
     outer = phi * mills_of_many(np.abs(z))
@@ -241,7 +263,4 @@ def _normal(law: Normal, h: Fraction) -> Dots:
     q = np.where(
         z + d < -30.0, np.exp(np.minimum(t, 0.0)), phi * mills_of_many(np.maximum(z + d, -30))
     )
-    excess = p - (q[:-1] - math.exp(-step) * q[1:]) + 2e-14 * q[:-1]
-    found = _cells(first, p, excess, step, float(outer[-1]))
-    found.masses[0] += float(outer[0])  # what lies below is moved up
-    return found
+    return outer, p, p - (q[:-1] - math.exp(-step) * q[1:]) + 2e-14 * q[:-1]

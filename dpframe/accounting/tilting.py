@@ -49,15 +49,25 @@ def cumulant(parts: Sequence[tuple[Dots, int]], step: float, orders: Floats) -> 
     """ln E[exp(theta loss); loss finite] of the sum, at each theta of `orders`."""
     total = np.zeros(len(orders))
     for part, count in parts:
-        (held,) = part.masses.nonzero()  # one point of many, where atoms are far apart
-        losses = (part.first + held.astype(np.float64)) * step
-        logs = np.log(part.masses[held])
-        tilted = np.multiply.outer(orders, losses)
-        tilted += logs
-        top = tilted.max(axis=1)
-        tilted -= top[:, None]
-        total += count * (top + np.log(np.exp(tilted, out=tilted).sum(axis=1)))
+        masses, losses = part.masses, _losses(part, step)
+        held = masses > 0.0
+        if not held.all():  # one point of many, where atoms are far apart
+            masses, losses = masses[held], losses[held]
+        logs = np.log(masses)
+        tilted = np.empty_like(losses)
+        for i, theta in enumerate(orders.tolist()):
+            np.multiply(losses, theta, out=tilted)
+            tilted += logs
+            top = tilted.max()
+            tilted -= top
+            total[i] += count * (top + math.log(np.exp(tilted, out=tilted).sum()))
     return total
+
+
+def _losses(part: Dots, step: float) -> Floats:
+    losses = np.arange(part.first, part.first + len(part.masses), dtype=np.float64)
+    losses *= step
+    return losses
 
 
 def view_at_delta(parts: Sequence[tuple[Dots, int]], step: float, log_delta: float) -> View:
@@ -117,7 +127,7 @@ def _gain(orders: Floats) -> Floats:
 def _deviation(parts: Sequence[tuple[Dots, int]], step: float) -> float:
     variance = 0.0
     for part, count in parts:
-        losses = (part.first + np.arange(len(part.masses), dtype=np.float64)) * step
+        losses = _losses(part, step)
         mean = float((part.masses * losses).sum())
         variance += count * float((part.masses * (losses - mean) ** 2).sum())
     return math.sqrt(max(variance, step * step))

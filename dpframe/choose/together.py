@@ -24,7 +24,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 from dpframe.accounting.gaussian_delta import largest_shift
 from dpframe.accounting.zcdp import largest_rho
@@ -37,6 +37,8 @@ from dpframe.errors import DPFrameError
 from dpframe.mechanisms import Choice, KeyTask, MechanismTask, SelectionTask
 
 Composition: TypeAlias = Literal["sum", "numerical", "zcdp"]
+
+_Amount = TypeVar("_Amount", Fraction, Budget)
 
 _LEAST_DELTA = Fraction(1, 10**280)
 _AT_BEST = Fraction(5, 4)
@@ -137,24 +139,35 @@ def _chooser(
     once.
     """
     total = sum(weights, Fraction(0))
-    number: dict[object, int] = {}
-    first: list[tuple[MechanismTask, Fraction]] = []  # which messages name
-    places = []
-    for a, w in zip(asked, weights, strict=True):
-        place = number.setdefault((replace(a, name=""), w), len(first))
-        if place == len(first):
-            first.append((a, w / total))
-        places.append(place)
+    kinds, places = _like_ones(asked, weights)
+    shares = [(a, w / total) for a, w in kinds]
 
     @lru_cache(maxsize=16)
     def at(rho: Fraction) -> tuple[Choice, ...]:
         made = [
             choose(a, ZCDP(rho * share, keys if isinstance(a, KeyTask) else 0))
-            for a, share in first
+            for a, share in shares
         ]
         return tuple(made[place] for place in places)
 
     return at
+
+
+def _like_ones(
+    asked: Sequence[MechanismTask], amounts: Sequence[_Amount]
+) -> tuple[list[tuple[MechanismTask, _Amount]], list[int]]:
+    """Parts that differ in more than their names, the first of each kind, which messages name; and
+    of which kind each part is.
+    """
+    numbers: dict[tuple[MechanismTask, _Amount], int] = {}
+    kinds: list[tuple[MechanismTask, _Amount]] = []
+    places = []
+    for a, amount in zip(asked, amounts, strict=True):
+        place = numbers.setdefault((replace(a, name=""), amount), len(kinds))
+        if place == len(kinds):
+            kinds.append((a, amount))
+        places.append(place)
+    return kinds, places
 
 
 def _by_sums(
@@ -162,7 +175,9 @@ def _by_sums(
 ) -> Together:
     """Equal shares per weight; delta goes to the parts that use it."""
     shares = split(spend, weights)
-    choices = tuple(choose(a, s) for a, s in zip(asked, shares, strict=True))
+    kinds, places = _like_ones(asked, shares)
+    made = [choose(a, share) for a, share in kinds]
+    choices = tuple(made[place] for place in places)
     if spend.slack:
         users = [w if c.cost.slack else Fraction(0) for w, c in zip(weights, choices, strict=True)]
         choices = tuple(
