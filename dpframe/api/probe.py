@@ -56,7 +56,7 @@ def require_equal(engine: Engine) -> None:
     if engine is POLARS or engine.is_accepted:
         return
     try:
-        same = _tables(engine, engine.ns.native_frame(_rows())) == _expected()
+        same = _tables(engine, engine.ns.dialect.native_frame(_rows())) == _expected()
         why = "gives other numbers than Polars for constants"
     except FAILURES as error:  # of constants
         same, why = False, f"does not run a query of constants ({type(error).__name__})"

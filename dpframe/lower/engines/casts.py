@@ -5,24 +5,28 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import polars as pl
 
 from dpframe.core.dtypes import BOOLEAN, FLOAT32, FLOAT64, INT64, STRING, DType
-from dpframe.lower.engines.made import Made, Scope
+from dpframe.core.interval import UNIT, Interval, interval
+from dpframe.lower.engines.engine_expr import EngineExpr
+from dpframe.lower.engines.engine_scope import EngineScope
 from dpframe.lower.engines.numbers import floored, real
 from dpframe.lower.engines.search import chosen
 from dpframe.rows.operands import INT64_LIMITS, INT128
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC).replace(tzinfo=None)
-_WHOLE = 2**53
+_SMALL = (-(2**53), 2**53)
 """Beyond this size all floats are whole."""
 _BEYOND_FLOAT32 = 2.0**128 - 2.0**103
 """From here on floats are rounded to infinity."""
 
 
-def cast(scope: Scope, a: Made, target: DType) -> Made:
+def cast(scope: EngineScope, a: EngineExpr, target: DType) -> EngineExpr:
     """The value in another type; null where it does not fit."""
     source = a.dtype
     if a.untyped or source.name == "Null":
@@ -44,38 +48,37 @@ def cast(scope: Scope, a: Made, target: DType) -> Made:
     return _refuse(scope, source, target)
 
 
-def _category(scope: Scope, a: Made, target: DType) -> Made:
+def _category(scope: EngineScope, a: EngineExpr, target: DType) -> EngineExpr:
     """Text that is a category, as text; null for other text."""
     listed = list(target.categories or ())
     values = pl.Series(listed, dtype=pl.String)
     return chosen(scope, a, values, listed, None, target)
 
 
-def _constant(scope: Scope, a: Made, target: DType) -> Made:
+def _constant(scope: EngineScope, a: EngineExpr, target: DType) -> EngineExpr:
     value = a.constant[0] if a.constant else None
     if value is None:
-        return scope.ns.constant(None, target)
-    return cast(scope, scope.ns.constant(value, a.dtype), target)
+        return scope.dialect.constant(None, target)
+    return cast(scope, scope.dialect.constant(value, a.dtype), target)
 
 
-def _moment(scope: Scope, a: Made, target: DType) -> Made:
-    number = a.constant[0]
+def _moment(scope: EngineScope, a: EngineExpr, target: DType) -> EngineExpr:
+    number: Any = a.constant[0]
     if target.name == "Datetime" and (target.zone is not None or target.unit != "us"):
         return _refuse(scope, a.dtype, target)
     if target.name not in ("Date", "Datetime"):
         return _refuse(scope, a.dtype, target)
     if number is None:
-        return scope.ns.constant(None, target)
+        return scope.dialect.constant(None, target)
     try:
         if target.name == "Date":
-            return scope.ns.constant(_EPOCH.date() + timedelta(days=number), target)
-        return scope.ns.constant(_EPOCH + timedelta(microseconds=number), target)
+            return scope.dialect.constant(_EPOCH.date() + timedelta(days=number), target)
+        return scope.dialect.constant(_EPOCH + timedelta(microseconds=number), target)
     except OverflowError:
-        raise scope.ns.refused(f"a {target} outside the years 1 to 9999") from None
+        raise scope.dialect.refused(f"a {target} outside the years 1 to 9999") from None
 
 
-def _from_boolean(scope: Scope, a: Made, target: DType) -> Made:
-    nw, native = scope.ns.nw, scope.ns.native_type
+def _from_boolean(scope: EngineScope, a: EngineExpr, target: DType) -> EngineExpr:
     if target == STRING:
         a = scope.once(a)
         text = nw.when(a.expr).then(nw.lit("true")).when(~a.expr).then(nw.lit("false"))
@@ -83,101 +86,104 @@ def _from_boolean(scope: Scope, a: Made, target: DType) -> Made:
     if not target.is_integer and not target.is_float:
         return _refuse(scope, BOOLEAN, target)
     number = a.expr.cast(nw.Int64)
-    number = number if target == INT64 else number.cast(native(target))
-    return a.having(number, target, 0, 1)
+    number = number if target == INT64 else number.cast(scope.dialect.native_type(target))
+    return a.having(number, target, UNIT)
 
 
-def _from_whole(scope: Scope, a: Made, target: DType) -> Made:
-    native = scope.ns.native_type(target)
+def _from_whole(scope: EngineScope, a: EngineExpr, target: DType) -> EngineExpr:
+    native = scope.dialect.native_type(target)
     if target.is_integer:
-        lo, hi = target.limits or INT64_LIMITS
-        if a.within(lo, hi):
-            return a.having(a.expr.cast(native), target, a.lo, a.hi)
-        return _guarded(scope, a, target, max(lo, int(a.lo or lo)), min(hi, int(a.hi or hi)))
+        if a.interval.within(_limits(target)):
+            return a.having(a.expr.cast(native), target, a.interval)
+        return _guarded(scope, a, target)
     if target == FLOAT64:
-        return real(scope, a)
+        return real(a)
     if target == FLOAT32 and a.dtype != INT128:
         return a.having(a.expr.cast(native), FLOAT32)
     if target.is_boolean:
-        zero = scope.ns.constant(0, a.dtype)
+        zero = scope.dialect.constant(0, a.dtype)
         return a.having(a.expr != zero.expr, BOOLEAN)
     if target == STRING and a.dtype != INT128:
         return a.having(a.expr.cast(native), STRING)
     return _refuse(scope, a.dtype, target)
 
 
-def _guarded(scope: Scope, a: Made, target: DType, lo: int, hi: int) -> Made:
-    """Where it is from `lo` to `hi`, else null; elsewhere a cast that would fail is given zero."""
-    nw = scope.ns.nw
+def _guarded(scope: EngineScope, a: EngineExpr, target: DType) -> EngineExpr:
+    """Null where it does not fit; there a cast that would fail is given zero."""
     a = scope.once(a)
-    zero = scope.ns.constant(0, a.dtype).expr
+    (lo, hi), known = _limits(target), a.interval
+    zero = scope.dialect.constant(0, a.dtype).expr
     inside = a.expr == a.expr
-    if a.lo is None or a.lo < lo:
-        inside = inside & (a.expr >= scope.ns.constant(lo, a.dtype).expr)
-    if a.hi is None or a.hi > hi:
-        inside = inside & (a.expr <= scope.ns.constant(hi, a.dtype).expr)
+    if known.lo is None or known.lo < lo:
+        inside = inside & (a.expr >= scope.dialect.constant(lo, a.dtype).expr)
+    if known.hi is None or known.hi > hi:
+        inside = inside & (a.expr <= scope.dialect.constant(hi, a.dtype).expr)
     ok = scope.once(a.having(inside, BOOLEAN))
-    safe = nw.when(ok.expr).then(a.expr).otherwise(zero).cast(scope.ns.native_type(target))
-    known = nw.when(ok.expr).then(safe)
-    return replace(ok.having(known, target, lo, hi), stage=ok.stage)
+    safe = nw.when(ok.expr).then(a.expr).otherwise(zero).cast(scope.dialect.native_type(target))
+    return ok.having(nw.when(ok.expr).then(safe), target, _held(known, target))
 
 
-def _from_real(scope: Scope, a: Made, target: DType) -> Made:
-    nw = scope.ns.nw
+def _limits(target: DType) -> tuple[int, int]:
+    return target.limits or INT64_LIMITS
+
+
+def _held(known: Interval, target: DType) -> Interval:
+    """What of an interval a type of whole numbers holds; all of the type where that is nothing."""
+    limits = interval(*_limits(target))
+    return known.intersect(limits) or limits
+
+
+def _from_real(scope: EngineScope, a: EngineExpr, target: DType) -> EngineExpr:
     if target == FLOAT64:
-        return real(scope, a)
+        return real(a)
     if target == FLOAT32:
         return _narrowed(scope, a)
     if target.is_boolean:
         return a.having(a.expr != 0.0, BOOLEAN)
     if not target.is_integer or target == INT128:
         return _refuse(scope, a.dtype, target)
-    lo, hi = target.limits or INT64_LIMITS
-    a = scope.once(real(scope, a))
-    ok = scope.once(a.having(_is_held(a, lo, hi), BOOLEAN))
+    a = scope.once(real(a))
+    ok = scope.once(a.having(_is_held(a, *_limits(target)), BOOLEAN))
     safe = nw.when(ok.expr).then(a.expr).otherwise(nw.lit(0.0, nw.Float64))
-    small = a.within(-_WHOLE, _WHOLE)
     number = ok.having(safe, FLOAT64)
-    if a.is_whole:
-        cut = number
-    elif small and a.lo is not None and a.lo >= 0:
-        cut = number.having(safe.floor(), FLOAT64)
-    else:
-        number = scope.once(number)
-        size = number.having(number.expr.abs(), FLOAT64)
-        size = size.having(size.expr.floor(), FLOAT64) if small else floored(scope, size)
-        whole = nw.when(number.expr < 0).then(size.expr * -1.0).otherwise(size.expr)
-        cut = replace(size, expr=whole)
-    known = nw.when(ok.expr).then(cut.expr.cast(scope.ns.native_type(target)))
-    first, last = (
-        None if end is None or not math.isfinite(end) else math.trunc(end) for end in (a.lo, a.hi)
-    )
-    known_lo = lo if first is None else max(lo, first)
-    known_hi = hi if last is None else min(hi, last)
-    return cut.having(known, target, known_lo, known_hi)
+    cut = number if a.is_whole else _cut_off(scope, number, a.interval)
+    known = nw.when(ok.expr).then(cut.expr.cast(scope.dialect.native_type(target)))
+    whole = a.interval.increasing(lambda end: Fraction(math.trunc(end)))
+    return cut.having(known, target, _held(whole, target))
 
 
-def _is_held(a: Made, lo: int, hi: int) -> Any:
+def _cut_off(scope: EngineScope, number: EngineExpr, known: Interval) -> EngineExpr:
+    """A float without what is after the point; it lies in `known`, or is zero."""
+    small = known.within(_SMALL)
+    if small and known.lo is not None and known.lo >= 0:
+        return number.having(number.expr.floor(), FLOAT64)
+    number = scope.once(number)
+    size = number.having(number.expr.abs(), FLOAT64)
+    size = size.having(size.expr.floor(), FLOAT64) if small else floored(scope, size)
+    whole = nw.when(number.expr < 0).then(size.expr * -1.0).otherwise(size.expr)
+    return size.having(whole, FLOAT64)
+
+
+def _is_held(a: EngineExpr, lo: int, hi: int) -> nw.Expr:
     """Whether the whole part of a float is a number from `lo` to `hi`."""
-    held = ~a.expr.is_nan()
-    if a.hi is None or a.hi >= hi + 1:
+    held, known = ~a.expr.is_nan(), a.interval
+    if known.hi is None or known.hi >= hi + 1:
         held = held & (a.expr < float(hi + 1))
-    if a.lo is None or a.lo < lo:
+    if known.lo is None or known.lo < lo:
         least = float(lo - 1)  # for the limits of Int64 the same float as they are
         held = held & (a.expr >= least if least == float(lo) else a.expr > least)
     return held
 
 
-def _narrowed(scope: Scope, a: Made) -> Made:
+def _narrowed(scope: EngineScope, a: EngineExpr) -> EngineExpr:
     """Float64 as Float32, to infinity where it is too large."""
-    nw = scope.ns.nw
     a = scope.once(a)
     beyond = (a.expr.abs() >= _BEYOND_FLOAT32) & ~a.expr.is_nan()
     safe = nw.when(beyond).then(nw.lit(0.0, nw.Float64)).otherwise(a.expr).cast(nw.Float32)
-    endless = nw.when(a.expr > 0).then(nw.lit(math.inf, nw.Float32))
-    endless = endless.otherwise(nw.lit(-math.inf, nw.Float32))
+    plus, minus = nw.lit(math.inf, nw.Float32), nw.lit(-math.inf, nw.Float32)
+    endless = nw.when(a.expr > 0).then(plus).otherwise(minus)
     return a.having(nw.when(beyond).then(endless).otherwise(safe), FLOAT32)
 
 
-def _refuse(scope: Scope, source: DType, target: DType) -> Made:
-    raise scope.ns.refused(f"a cast from {source} to {target}")
+def _refuse(scope: EngineScope, source: DType, target: DType) -> EngineExpr:
+    raise scope.dialect.refused(f"a cast from {source} to {target}")

@@ -1,54 +1,31 @@
-"""Values that depend on a condition, as lowered operations write them."""
+"""Values that depend on a condition, or on which values are null."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+import narwhals.stable.v2 as nw
 
-from dpframe.core.dtypes import BOOLEAN, STRING, DType
-from dpframe.lower.engines import numbers
+from dpframe.core.dtypes import BOOLEAN, STRING
 from dpframe.lower.engines.casts import cast
-from dpframe.lower.engines.expressions import Expression
-from dpframe.lower.engines.made import Made, Scope, hull, typed
+from dpframe.lower.engines.engine_expr import EngineExpr, combined, hull
+from dpframe.lower.engines.engine_scope import EngineScope
+from dpframe.lower.engines.numbers import matched
 
 
-class When:
-    """A condition, on which it will depend which value is taken."""
-
-    __slots__ = ("_condition",)
-
-    def __init__(self, condition: Expression) -> None:
-        self._condition = condition
-
-    def then(self, value: Any) -> Then:
-        return Then(self._condition, value)
-
-
-class Then(Expression):
-    """A value where a condition holds, else null; until it is said what else."""
-
-    __slots__ = ("_condition", "_value")
-
-    def __init__(self, condition: Expression, value: Any) -> None:
-        ns = condition.ns
-        self._condition, self._value = condition, ns.lifted(value)
-        made = self._with(ns.lifted(None))
-        super().__init__(ns, made.make, made.names, made.reduces)
-
-    def otherwise(self, other: Any) -> Expression:
-        return self._with(self._condition.ns.lifted(other))
-
-    def _with(self, other: Expression) -> Expression:
-        def choose(scope: Scope, condition: Made, yes: Made, no: Made) -> Made:
-            yes, no = numbers.matched(scope, yes, no)
-            if condition.dtype != BOOLEAN:
-                condition = cast(scope, condition, BOOLEAN)
-            made = scope.ns.nw.when(condition.expr).then(yes.expr).otherwise(no.expr)
-            result = typed(made, _text(yes, no), condition, yes, no)
-            return replace(result, **hull(yes, no))
-
-        return self._condition._then(choose, self._value, other)
+def chosen_by(
+    scope: EngineScope, condition: EngineExpr, yes: EngineExpr, no: EngineExpr
+) -> EngineExpr:
+    """One value where a condition holds, else another."""
+    yes, no = matched(scope, yes, no)
+    if condition.dtype != BOOLEAN:
+        condition = cast(scope, condition, BOOLEAN)
+    made = nw.when(condition.expr).then(yes.expr).otherwise(no.expr)
+    dtype = STRING if yes.dtype.is_text and yes.dtype != no.dtype else yes.dtype
+    return combined(made, dtype, condition, yes, no, known=hull(yes, no))
 
 
-def _text(a: Made, b: Made) -> DType:
-    return STRING if a.dtype.is_text and a.dtype != b.dtype else a.dtype
+def coalesced(scope: EngineScope, *values: EngineExpr) -> EngineExpr:
+    """The first value that is not null."""
+    like = next((m for m in values if m.dtype.name != "Null" and not m.untyped), values[0])
+    parts = [matched(scope, like, m)[1] for m in values]
+    expr = nw.coalesce(*(m.expr for m in parts))
+    return combined(expr, like.dtype, *parts, known=hull(*parts))

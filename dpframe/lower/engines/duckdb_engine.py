@@ -13,17 +13,17 @@ from typing import Any
 from uuid import uuid4
 
 import duckdb
+import narwhals.stable.v2 as nw
 import polars as pl
 
+from dpframe.core.interval import interval
 from dpframe.errors import UnsupportedOperation
+from dpframe.lower.engines.dialect import COMMON_TYPES, Dialect
 from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.frames import EngineFrame
-from dpframe.lower.engines.made import GroupScope, Made, Scope, typed
-from dpframe.lower.engines.namespace import COMMON_TYPES, EngineNamespace
-from dpframe.lower.engines.numbers import wrapped
+from dpframe.lower.engines.namespace import EngineNamespace
 from dpframe.lower.engines.results import as_declared
 from dpframe.redaction import location
-from dpframe.rows.operands import INT128
 
 _TYPES: Mapping[str, Any] = {
     "BOOLEAN": pl.Boolean(),
@@ -64,28 +64,22 @@ _PATIENCE = 5
 """Seconds in which a query that was told to stop is expected to do so."""
 
 
-class DuckDBNamespace(EngineNamespace):
-    """Expressions for DuckDB; wide numbers are HUGEINT."""
+class DuckDBDialect(Dialect):
+    """Expressions for DuckDB; wide numbers are HUGEINT, and so are sums."""
 
-    engine = "DuckDB"
+    label = "DuckDB"
     types = COMMON_TYPES | frozenset(("UInt8", "UInt16", "UInt32", "UInt64"))
-    hash_limits = (0, 2**64 - 1)
+    hashes = interval(0, 2**64 - 1)
     has_microseconds = True
+    divides_wide = True
+    sums_wide = True
 
     def __init__(self, relation: Any) -> None:
-        super().__init__()
         self._relation = relation
 
+    @property
     def wide_type(self) -> Any:
-        return self.nw.Int128
-
-    def exact_quotient(self, scope: Scope, multiple: Made, divisor: Made) -> Made:
-        return typed(multiple.expr // divisor.expr, INT128, multiple, divisor)
-
-    def wrapped_sum(self, scope: GroupScope, rows: Made) -> Made:
-        name, _ = scope.rows.name_of(rows)
-        total = self.nw.col(name).sum()  # a HUGEINT
-        return wrapped(scope, scope.column(total, INT128, -(2**95), 2**95))
+        return nw.Int128
 
     def native_frame(self, frame: pl.DataFrame) -> Any:
         # found by its name, unless the connection has a table of that name
@@ -136,7 +130,7 @@ class DuckDBEngine(Engine):
     def __init__(self, relation: Any, connection: Any = None) -> None:
         self._relation = relation
         self._connection = connection
-        self._ns = DuckDBNamespace(relation)
+        self._ns = EngineNamespace(DuckDBDialect(relation))
         self.require_settings()
         folded = [column.casefold() for column in relation.columns]
         if len(set(folded)) < len(folded):
@@ -147,7 +141,7 @@ class DuckDBEngine(Engine):
             )
 
     @property
-    def ns(self) -> DuckDBNamespace:
+    def ns(self) -> EngineNamespace:
         return self._ns
 
     @property

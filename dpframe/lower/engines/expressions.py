@@ -1,347 +1,240 @@
 """Expressions as lowered operations write them, for an engine behind Narwhals.
 
-They have Polars' methods, as many as lowered operations need, with Polars' meaning on every engine;
-whatever is not here is refused by name. An expression is made when a frame takes it, for only then
-the types of its columns are known.
+They have Polars' methods, as many as lowered operations need; whatever is not here is refused by
+name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
+import narwhals.stable.v2 as nw
 import polars as pl
 
-from dpframe.core.dtypes import BOOLEAN, INT64, DType
-from dpframe.lower.engines import moments, numbers, texts
+from dpframe.core.dtypes import BOOLEAN, INT64
+from dpframe.lower.engines import numbers
 from dpframe.lower.engines.casts import cast
-from dpframe.lower.engines.made import Made, Scope, typed
-from dpframe.lower.engines.search import Listed, chosen
+from dpframe.lower.engines.conditions import chosen_by, coalesced
+from dpframe.lower.engines.dialect import Dialect
+from dpframe.lower.engines.engine_expr import EngineExpr, combined
+from dpframe.lower.engines.engine_scope import EngineScope, Node
+from dpframe.lower.engines.operators import Operators
+from dpframe.lower.engines.search import chosen, place
+from dpframe.lower.engines.strings import StringOps
+from dpframe.lower.engines.sums import aggregated
+from dpframe.lower.engines.temporal import TemporalOps, physical
 from dpframe.rows.polars_dtypes import from_polars
 
-if TYPE_CHECKING:
-    from dpframe.lower.engines.namespace import EngineNamespace
-
-Make: TypeAlias = "Callable[[Scope], Made]"
 Name: TypeAlias = str
 """`str`, which is a property below."""
 
 
-class Expression:
-    """An expression that a frame has yet to make."""
+class Expression(Operators):
+    """An expression with Polars' methods."""
 
-    __slots__ = ("make", "name", "names", "ns", "reduces")
-
-    def __init__(
-        self,
-        ns: EngineNamespace,
-        make: Make,
-        names: Sequence[Name] = (),
-        reduces: bool = False,
-        name: Name | None = None,
-    ) -> None:
-        self.ns = ns
-        self.make = make
-        self.names = tuple(dict.fromkeys(names))
-        self.reduces = reduces
-        self.name = name
+    __slots__ = ()
 
     def __getattr__(self, name: Name) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise self.ns.refused(f".{name}")
+        raise self.dialect.refused(f".{name}")
 
-    def _then(self, function: Callable[..., Made], *others: Any) -> Expression:
-        """A function of this and of others, which may be Python values."""
-        operands = [self, *(self.ns.lifted(o) for o in others)]
+    def like(self, node: Node, names: Sequence[Name], reduces: bool, name: Name | None) -> Self:
+        """Another expression, which is neither a number of rows nor waits for another value."""
+        return Expression(self.dialect, node, names, reduces, name)  # type: ignore[return-value]
 
-        def make(scope: Scope) -> Made:
-            return function(scope, *(scope.made(o) for o in operands))
+    # -- numbers --------------------------------------------------------------------------------
 
-        names = [name for o in operands for name in o.names]
-        return Expression(self.ns, make, names, any(o.reduces for o in operands), self.name)
+    def clip(self, lower_bound: Any = None, upper_bound: Any = None) -> Self:
+        return self.then(lambda scope, a: numbers.clamped(scope, a, lower_bound, upper_bound))
 
-    def alias(self, name: Name) -> Expression:
-        return Expression(self.ns, self.make, self.names, self.reduces, name)
+    def floor(self) -> Self:
+        return self.then(numbers.floored)
 
-    # -- arithmetic -----------------------------------------------------------------------------
+    def ceil(self) -> Self:
+        return -(-self).floor()
 
-    def __add__(self, other: Any) -> Expression:
-        def add(scope: Scope, a: Made, b: Made) -> Made:
-            if a.dtype.is_text:
-                return texts.joined(scope, *numbers.matched(scope, a, b))
-            return numbers.add(scope, a, b)
+    def abs(self) -> Self:
+        return self.then(numbers.absolute)
 
-        return self._then(add, other)
+    def sign(self) -> Self:
+        return self.then(numbers.sign)
 
-    def __radd__(self, other: Any) -> Expression:
-        return self.ns.lifted(other)._then(numbers.add, self)
-
-    def __sub__(self, other: Any) -> Expression:
-        return self._then(numbers.sub, other)
-
-    def __rsub__(self, other: Any) -> Expression:
-        return self.ns.lifted(other)._then(numbers.sub, self)
-
-    def __mul__(self, other: Any) -> Expression:
-        return self._then(numbers.mul, other)
-
-    def __rmul__(self, other: Any) -> Expression:
-        return self.ns.lifted(other)._then(numbers.mul, self)
-
-    def __truediv__(self, other: Any) -> Expression:
-        return self._then(numbers.divided, other)
-
-    def __floordiv__(self, other: Any) -> Expression:
-        return self._then(numbers.floor_divided, other)
-
-    def __mod__(self, other: Any) -> Expression:
-        return self._then(numbers.remainder, other)
-
-    def __neg__(self) -> Expression:
-        return self._then(numbers.negated)
-
-    def clip(self, lower_bound: Any = None, upper_bound: Any = None) -> Expression:
-        return self._then(lambda scope, a: numbers.clamped(scope, a, lower_bound, upper_bound))
-
-    def floor(self) -> Expression:
-        return self._then(numbers.floored)
-
-    def ceil(self) -> Expression:
-        return self._then(
-            lambda scope, a: numbers.negated(
-                scope, numbers.floored(scope, numbers.negated(scope, a))
-            )
-        )
-
-    def abs(self) -> Expression:
-        return self._then(numbers.absolute)
-
-    def sign(self) -> Expression:
-        return self._then(numbers.sign)
-
-    def cast(self, dtype: Any, *, strict: bool = True) -> Expression:
+    def cast(self, dtype: Any, *, strict: bool = True) -> Self:
         target = from_polars(dtype)
-        return self._then(lambda scope, a: self._cast(scope, a, target))
 
-    def _cast(self, scope: Scope, a: Made, target: DType) -> Made:
-        if a.dtype.is_temporal and target.is_integer and not a.constant:
-            return cast(scope, scope.made(moments.physical(self)), target)
-        return cast(scope, a, target)
+        def convert(scope: EngineScope, a: EngineExpr) -> EngineExpr:
+            if a.dtype.is_temporal and target.is_integer and not a.constant:
+                a = scope.made(physical(self).node)
+            return cast(scope, a, target)
 
-    def to_physical(self) -> Expression:
-        return moments.physical(self)
+        return self.then(convert)
 
-    # -- comparisons and conditions -------------------------------------------------------------
+    def to_physical(self) -> Self:
+        return physical(self)
 
-    def _compared(self, other: Any, function: Callable[[Any, Any], Any]) -> Expression:
-        def compare(scope: Scope, a: Made, b: Made) -> Made:
-            a, b = numbers.matched(scope, a, b)
-            scope.ns.require_comparable(a.dtype)
-            return typed(function(a.expr, b.expr), BOOLEAN, a, b)
+    # -- conditions -----------------------------------------------------------------------------
 
-        return self._then(compare, other)
-
-    def __eq__(self, other: object) -> Expression:  # type: ignore[override]
-        return self._compared(other, lambda a, b: a == b)
-
-    def __ne__(self, other: object) -> Expression:  # type: ignore[override]
-        return self._compared(other, lambda a, b: a != b)
-
-    def __lt__(self, other: Any) -> Expression:
-        return self._compared(other, lambda a, b: a < b)
-
-    def __le__(self, other: Any) -> Expression:
-        return self._compared(other, lambda a, b: a <= b)
-
-    def __gt__(self, other: Any) -> Expression:
-        return self._compared(other, lambda a, b: a > b)
-
-    def __ge__(self, other: Any) -> Expression:
-        return self._compared(other, lambda a, b: a >= b)
-
-    __hash__ = object.__hash__
-
-    def eq_missing(self, other: Any) -> Expression:
-        def compare(scope: Scope, a: Made, b: Made) -> Made:
+    def eq_missing(self, other: Any) -> Self:
+        def compare(scope: EngineScope, a: EngineExpr, b: EngineExpr) -> EngineExpr:
             a, b = (scope.once(m) for m in numbers.matched(scope, a, b))
-            scope.ns.require_comparable(a.dtype)
+            scope.dialect.require_comparable(a.dtype)
             one, other = a.expr.is_null(), b.expr.is_null()
-            made = scope.ns.nw.when(one | other).then(one & other).otherwise(a.expr == b.expr)
-            return typed(made, BOOLEAN, a, b)
+            made = nw.when(one | other).then(one & other).otherwise(a.expr == b.expr)
+            return combined(made, BOOLEAN, a, b)
 
-        return self._then(compare, other)
+        return self.then(compare, other)
 
-    def ne_missing(self, other: Any) -> Expression:
+    def ne_missing(self, other: Any) -> Self:
         return ~self.eq_missing(other)
 
-    def is_between(self, lower_bound: Any, upper_bound: Any, closed: Name = "both") -> Expression:
+    def is_between(self, lower_bound: Any, upper_bound: Any, closed: Name = "both") -> Self:
         low = self >= lower_bound if closed in ("both", "left") else self > lower_bound
         high = self <= upper_bound if closed in ("both", "right") else self < upper_bound
-        made: Expression = low & high
-        return made
+        both: Self = low & high
+        return both
 
-    def __and__(self, other: Any) -> Expression:
-        return self._joined(other, lambda a, b: a & b)
+    def is_null(self) -> Self:
+        return self.then(lambda _, a: a.having(a.expr.is_null(), BOOLEAN))
 
-    def __or__(self, other: Any) -> Expression:
-        return self._joined(other, lambda a, b: a | b)
+    def is_not_null(self) -> Self:
+        return self.then(lambda _, a: a.having(~a.expr.is_null(), BOOLEAN))
 
-    def __xor__(self, other: Any) -> Expression:
-        return self._joined(other, lambda a, b: a != b)
-
-    def _joined(self, other: Any, function: Callable[[Any, Any], Any]) -> Expression:
-        def join(scope: Scope, a: Made, b: Made) -> Made:
-            a, b = numbers.matched(scope, a, b)
-            if not a.dtype.is_boolean:
-                raise self.ns.refused("a whole number combined bit by bit")
-            return typed(function(a.expr, b.expr), BOOLEAN, a, b)
-
-        return self._then(join, other)
-
-    def __invert__(self) -> Expression:
-        return self._then(lambda scope, a: a.having(~a.expr, BOOLEAN))
-
-    def is_null(self) -> Expression:
-        return self._then(lambda scope, a: a.having(a.expr.is_null(), BOOLEAN))
-
-    def is_not_null(self) -> Expression:
-        return self._then(lambda scope, a: a.having(~a.expr.is_null(), BOOLEAN))
-
-    def is_nan(self) -> Expression:
+    def is_nan(self) -> Self:
         return self._of_real(lambda x: x.is_nan())
 
-    def is_not_nan(self) -> Expression:
+    def is_not_nan(self) -> Self:
         return self._of_real(lambda x: ~x.is_nan())
 
-    def is_finite(self) -> Expression:
+    def is_finite(self) -> Self:
         return self._of_real(lambda x: x.is_finite())
 
-    def is_infinite(self) -> Expression:
+    def is_infinite(self) -> Self:
         return self._of_real(lambda x: ~x.is_finite() & ~x.is_nan())
 
-    def _of_real(self, function: Callable[[Any], Any]) -> Expression:
-        def check(scope: Scope, a: Made) -> Made:
+    def _of_real(self, function: Callable[[nw.Expr], nw.Expr]) -> Self:
+        def check(scope: EngineScope, a: EngineExpr) -> EngineExpr:
             a = scope.once(a)
-            known = scope.ns.nw.when(~a.expr.is_null()).then(function(a.expr))
-            return a.having(known, BOOLEAN)
+            return a.having(nw.when(~a.expr.is_null()).then(function(a.expr)), BOOLEAN)
 
-        return self._then(check)
+        return self.then(check)
 
-    def is_in(self, listed: Listed) -> Expression:
-        return self._then(listed.holds)
+    def is_in(self, listed: ConstantList) -> Self:
+        return self.then(listed.holds)
 
     # -- null and NaN ---------------------------------------------------------------------------
 
-    def fill_null(self, value: Any) -> Expression:
-        return self.ns.coalesce(self, value)
+    def fill_null(self, value: Any) -> Self:
+        return self.then(coalesced, value)
 
-    def fill_nan(self, value: None) -> Expression:
-        def fill(scope: Scope, a: Made) -> Made:
+    def fill_nan(self, value: None) -> Self:
+        def fill(scope: EngineScope, a: EngineExpr) -> EngineExpr:
             a = scope.once(a)
-            return a.having(scope.ns.nw.when(~a.expr.is_nan()).then(a.expr), a.dtype, a.lo, a.hi)
+            return a.having(nw.when(~a.expr.is_nan()).then(a.expr), a.dtype, a.interval)
 
         if value is not None:
-            raise self.ns.refused("fill_nan with a value")
-        return self._then(fill)
+            raise self.dialect.refused("fill_nan with a value")
+        return self.then(fill)
 
     # -- look-ups -------------------------------------------------------------------------------
 
     def replace_strict(
         self, old: pl.Series, new: Sequence[Any], *, default: Any, return_dtype: Any
-    ) -> Expression:
+    ) -> Self:
         """Constants in place of listed values."""
         dtype = from_polars(return_dtype)
-        return self._then(lambda scope, a: chosen(scope, a, old, list(new), default, dtype))
+        return self.then(lambda scope, a: chosen(scope, a, old, list(new), default, dtype))
 
     # -- aggregates -----------------------------------------------------------------------------
 
-    def _aggregate(self, how: Name) -> Expression:
-        return Expression(
-            self.ns, lambda scope: scope.aggregate(self, how), self.names, True, self.name
-        )
+    def _aggregate(self, how: Name) -> Self:
+        node = self.node
+        made = Node(lambda scope: aggregated(scope, node, how))
+        return self.like(made, self.names, True, self.name)
 
-    def sum(self) -> Expression:
+    def sum(self) -> Self:
         return self._aggregate("sum")
 
-    def count(self) -> Expression:
+    def count(self) -> Self:
         return self._aggregate("count")
 
-    def max(self) -> Expression:
+    def max(self) -> Self:
         return self._aggregate("max")
 
     def drop_nulls(self) -> Distinct:
-        return Distinct(self)
+        return Distinct(self._aggregate("n_unique"))
 
-    def cum_count(self) -> Windowed:
-        return Windowed(self)
+    def cum_count(self) -> Position:
+        return Position()
 
     # -- kinds of values ------------------------------------------------------------------------
 
     @property
-    def str(self) -> texts.Texts:
-        return texts.Texts(self)
+    def str(self) -> StringOps[Self]:
+        return StringOps(self)
 
     @property
-    def dt(self) -> moments.Moments:
-        return moments.Moments(self)
+    def dt(self) -> TemporalOps[Self]:
+        return TemporalOps(self)
 
     @property
     def meta(self) -> Meta:
-        return Meta(self)
+        return Meta(self.names)
 
 
 class Meta:
     """What is known of an expression before it is made."""
 
-    __slots__ = ("_expression",)
+    __slots__ = ("_names",)
 
-    def __init__(self, expression: Expression) -> None:
-        self._expression = expression
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
 
     def root_names(self) -> list[str]:
-        return list(self._expression.names)
+        return list(self._names)
 
 
 class Distinct:
     """The values of an expression that are not null, to be counted."""
 
-    __slots__ = ("_expression",)
+    __slots__ = ("_number",)
 
-    def __init__(self, expression: Expression) -> None:
-        self._expression = expression
+    def __init__(self, number: Expression) -> None:
+        self._number = number
 
     def n_unique(self) -> Expression:
-        return self._expression._aggregate("n_unique")
+        return self._number
 
 
-class Windowed:
-    """A number of rows, over other rows of the same value: of all, or of those up to this one, in
-    which `counted` is never null.
-    """
+class Length(Expression):
+    """The number of rows: of a group, or over rows of the same value."""
 
-    __slots__ = ("_counted",)
+    __slots__ = ()
 
-    def __init__(self, counted: Expression | None) -> None:
-        self._counted = counted
+    def __init__(self, dialect: Dialect) -> None:
+        node = Node(lambda scope: aggregated(scope, None, "len"))
+        super().__init__(dialect, node, (), True, "len")
 
-    def over(
-        self, partition: Sequence[Expression], order_by: Sequence[Expression] = ()
-    ) -> Expression:
-        counted, first = self._counted, partition[0]
-        operands = [*partition, *order_by]
+    def over(self, partition: Sequence[Expression]) -> Expression:
+        def make(scope: EngineScope) -> EngineExpr:
+            return scope.number_within([scope.made(p.node) for p in partition])
 
-        def make(scope: Scope) -> Made:
-            nw = scope.ns.nw
-            names, stages = zip(*(scope.name_of(scope.made(o)) for o in operands), strict=True)
-            within, order = list(names[: len(partition)]), list(names[len(partition) :])
-            if counted is None:
-                number = nw.len().over(*within).cast(nw.Int64)
-                return scope.once(Made(number, INT64, 0, 2**62, max(stages)))
-            name, stage = scope.position(within, order, max(stages))
-            return Made(nw.col(name), INT64, 0, 2**62, stage, is_plain=True)
+        return self.like(Node(make), [n for p in partition for n in p.names], False, None)
 
-        return Expression(first.ns, make, [n for o in operands for n in o.names])
+
+class Position:
+    """A row's place among others of the same value; what is counted up to it is never null."""
+
+    __slots__ = ()
+
+    def over(self, partition: Sequence[Expression], order_by: Sequence[Expression]) -> Expression:
+        def make(scope: EngineScope) -> EngineExpr:
+            within, order = ([scope.made(e.node) for e in given] for given in (partition, order_by))
+            return scope.position(within, order)
+
+        names = [name for e in (*partition, *order_by) for name in e.names]
+        return partition[0].like(Node(make), names, False, None)
 
 
 class Row:
@@ -363,12 +256,63 @@ class Row:
 
     def hash(self, salt: int) -> Expression:
         """The engine's hash of the values."""
-        fields, ns = self._fields, self._fields[0].ns
+        fields = self._fields
 
-        def make(scope: Scope) -> Made:
-            found = [scope.name_of(scope.made(f)) for f in fields]
-            stage = max(s for _, s in found)
-            name, stage = scope.hashed([n for n, _ in found], stage, salt)
-            return Made(ns.nw.col(name), INT64, *ns.hash_limits, stage, is_plain=True)
+        def make(scope: EngineScope) -> EngineExpr:
+            return scope.hashed([scope.made(f.node) for f in fields], salt)
 
-        return Expression(ns, make, [n for f in fields for n in f.names])
+        return fields[0].like(Node(make), [n for f in fields for n in f.names], False, None)
+
+
+class When:
+    """A condition, on which it will depend which value is taken."""
+
+    __slots__ = ("_condition",)
+
+    def __init__(self, condition: Expression) -> None:
+        self._condition = condition
+
+    def then(self, value: Any) -> Then:
+        return Then(self._condition, value)
+
+
+class Then(Expression):
+    """A value where a condition holds, else null; until it is said what else."""
+
+    __slots__ = ("_condition", "_value")
+
+    def __init__(self, condition: Expression, value: Any) -> None:
+        self._condition, self._value = condition, value
+        made = condition.then(chosen_by, value, None)
+        super().__init__(made.dialect, made.node, made.names, made.reduces)
+
+    def otherwise(self, other: Any) -> Expression:
+        return self._condition.then(chosen_by, self._value, other)
+
+
+class ConstantList:
+    """A column of constants."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: pl.Series) -> None:
+        self._values = values
+
+    def implode(self) -> ConstantList:
+        return self
+
+    def holds(self, scope: EngineScope, a: EngineExpr) -> EngineExpr:
+        """Whether a value is among them; null for null."""
+        found = chosen(scope, a, self._values, [1] * len(self._values), 0, INT64)
+        present = ~scope.once(a).expr.is_null()
+        known = nw.when(present).then(found.expr == nw.lit(1, nw.Int64))
+        return combined(known, BOOLEAN, found, scope.once(a))
+
+    def search_sorted(self, number: Expression, side: str) -> Expression:
+        """How many of them, sorted, are below a number; ``"right"`` counts equal ones too."""
+        edges, floats = self._values.to_list(), from_polars(self._values.dtype).is_float
+
+        def count(scope: EngineScope, a: EngineExpr) -> EngineExpr:
+            return place(scope, numbers.real(a) if floats else a, edges, side == "right")
+
+        return number.then(count)

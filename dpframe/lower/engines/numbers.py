@@ -7,27 +7,34 @@ else it is computed in numbers of 126 bits and more, and wrapped by a remainder.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
+import narwhals.stable.v2 as nw
+
+from dpframe.core.domain import Scalar
 from dpframe.core.dtypes import FLOAT64, INT64, DType
-from dpframe.lower.engines.made import End, GroupScope, Made, Scope, typed
+from dpframe.core.interval import EVERYTHING, Interval, interval
+from dpframe.lower.engines.engine_expr import INT64_RANGE, EngineExpr, combined
+from dpframe.lower.engines.engine_scope import EngineScope
 from dpframe.rows.operands import INT64_LIMITS, INT128
 
-_LEAST, _MOST = INT64_LIMITS
-_WIDE = 2**126
+_WIDE = (-(2**126), 2**126)
 _EXACT = (-(2**52), 2**52)
 """Whole numbers in here are exact as floats, and so are their quotients that are whole."""
-_Ends = Callable[[Made, Made], tuple[End, End]]
+Apply = Callable[[Any, Any], Any]
+"""An operator, of expressions and of intervals alike."""
 
 
-def matched(scope: Scope, a: Made, b: Made) -> tuple[Made, Made]:
+def matched(scope: EngineScope, a: EngineExpr, b: EngineExpr) -> tuple[EngineExpr, EngineExpr]:
     """Two operands of one type: Python values take the type of what they meet, and so does null."""
     if a.dtype == b.dtype and not (a.untyped or b.untyped):
         return a, b
     if a.dtype.is_integer and b.untyped and b.dtype.is_float:
-        return real(scope, a), _like(scope, b, FLOAT64)
+        return real(a), _like(scope, b, FLOAT64)
     if b.untyped or b.dtype.name == "Null":
         return a, _like(scope, b, a.dtype)
     if a.untyped or a.dtype.name == "Null":
@@ -35,310 +42,228 @@ def matched(scope: Scope, a: Made, b: Made) -> tuple[Made, Made]:
     if a.dtype.is_text and b.dtype.is_text:
         return a, b
     if a.dtype.is_integer and b.dtype.is_integer:
-        wide = common_whole(a, b)
+        wide = common_whole(a.dtype, b.dtype)
         return widened(scope, a, wide), widened(scope, b, wide)
     if a.dtype.is_float and b.dtype.is_float:
-        return real(scope, a), real(scope, b)
-    raise scope.ns.refused(f"{a.dtype} together with {b.dtype}")
+        return real(a), real(b)
+    raise scope.dialect.refused(f"{a.dtype} together with {b.dtype}")
 
 
-def common_whole(a: Made, b: Made) -> DType:
-    """The type that holds the values of two whole numbers."""
-    wide = any(m.dtype.name in ("Int128", "UInt64") for m in (a, b))
-    return INT128 if wide else INT64
+def common_whole(*dtypes: DType) -> DType:
+    """The type that holds the values of some types of whole numbers."""
+    return INT128 if any(t.name in ("Int128", "UInt64") for t in dtypes) else INT64
 
 
-def _like(scope: Scope, made: Made, dtype: DType) -> Made:
-    if not made.constant or made.constant[0] is None:
-        return scope.ns.constant(None, dtype)
-    value: Any = made.constant[0]
+def _like(scope: EngineScope, made: EngineExpr, dtype: DType) -> EngineExpr:
+    value: Any = made.constant[0] if made.constant else None
+    if value is None:
+        return scope.dialect.constant(None, dtype)
     if dtype.is_float and isinstance(value, int):
         value = float(value)
     if dtype.is_integer and isinstance(value, float):
-        raise scope.ns.refused("a whole number together with a constant that is none")
-    if dtype.is_integer and dtype != INT128 and not _fits(value, dtype):
-        raise scope.ns.refused(f"a constant that is no {dtype}")
-    return scope.ns.constant(value, dtype)
-
-
-def _fits(value: int, dtype: DType) -> bool:
+        raise scope.dialect.refused("a whole number together with a constant that is none")
     lo, hi = dtype.limits or INT64_LIMITS
-    return lo <= value <= hi
+    if dtype.is_integer and dtype != INT128 and not lo <= value <= hi:
+        raise scope.dialect.refused(f"a constant that is no {dtype}")
+    return scope.dialect.constant(value, dtype)
 
 
-def widened(scope: Scope, made: Made, dtype: DType) -> Made:
+def widened(scope: EngineScope, made: EngineExpr, dtype: DType) -> EngineExpr:
     """A whole number in a type that holds all of its values."""
     if made.dtype == dtype:
         return made
-    return replace(
-        made.having(made.expr.cast(scope.ns.native_type(dtype)), dtype), lo=made.lo, hi=made.hi
-    )
+    return made.having(made.expr.cast(scope.dialect.native_type(dtype)), dtype, made.interval)
 
 
-def real(scope: Scope, made: Made) -> Made:
+def real(made: EngineExpr) -> EngineExpr:
     """A number as Float64."""
     if made.dtype == FLOAT64:
         return made
-    ends = (None if end is None else float(end) for end in (made.lo, made.hi))
-    return made.having(made.expr.cast(scope.ns.nw.Float64), FLOAT64, *ends)
+    return made.having(made.expr.cast(nw.Float64), FLOAT64, made.interval.as_float())
 
 
-def _arithmetic(
-    scope: Scope, a: Made, b: Made, function: Callable[[Any, Any], Any], ends: _Ends
-) -> Made:
+def _arithmetic(scope: EngineScope, a: EngineExpr, b: EngineExpr, apply: Apply) -> EngineExpr:
     a, b = matched(scope, a, b)
     if a.dtype.is_float:
-        a, b = real(scope, a), real(scope, b)
-        return typed(function(a.expr, b.expr), FLOAT64, a, b, **_rounded(*ends(a, b)))
+        a, b = real(a), real(b)
+        known = apply(a.interval, b.interval).as_float()  # rounding keeps the order
+        return combined(apply(a.expr, b.expr), FLOAT64, a, b, known=known)
     if not a.dtype.is_integer:
-        raise scope.ns.refused(f"arithmetic on {a.dtype}")
-    lo, hi = ends(a, b)
+        raise scope.dialect.refused(f"arithmetic on {a.dtype}")
     if a.dtype == INT128:
-        return _fitting(scope, a, b, function, INT128, lo, hi)
+        return _wide(scope, a, b, apply)
+    known = apply(a.interval, b.interval)
     a, b = widened(scope, a, INT64), widened(scope, b, INT64)
-    if lo is not None and hi is not None and lo >= _LEAST and hi <= _MOST:
-        return typed(function(a.expr, b.expr), INT64, a, b, lo=lo, hi=hi)
-    wide = _fitting(
-        scope, widened(scope, a, INT128), widened(scope, b, INT128), function, INT128, lo, hi
-    )
-    return wrapped(scope, wide)
+    if known.within(INT64_LIMITS):
+        return combined(apply(a.expr, b.expr), INT64, a, b, known=known)
+    return wrapped(scope, _wide(scope, widened(scope, a, INT128), widened(scope, b, INT128), apply))
 
 
-def _rounded(lo: End, hi: End) -> dict[str, Any]:
-    """The ends of floats computed from ends: rounding keeps the order, unless it is to infinity."""
-    if lo is None or hi is None or not (math.isfinite(lo) and math.isfinite(hi)):
-        return {}
-    return {"lo": lo, "hi": hi}
+def _wide(scope: EngineScope, a: EngineExpr, b: EngineExpr, apply: Apply) -> EngineExpr:
+    known: Interval = apply(a.interval, b.interval)
+    if not known.within(_WIDE):
+        raise scope.dialect.refused("numbers of more than 126 bits")
+    return combined(apply(a.expr, b.expr), INT128, a, b, known=known)
 
 
-def _fitting(
-    scope: Scope,
-    a: Made,
-    b: Made,
-    function: Callable[[Any, Any], Any],
-    dtype: DType,
-    lo: End,
-    hi: End,
-) -> Made:
-    if lo is None or hi is None or lo < -_WIDE or hi > _WIDE:
-        raise scope.ns.refused("numbers of more than 126 bits")
-    return typed(function(a.expr, b.expr), dtype, a, b, lo=lo, hi=hi)
-
-
-def wrapped(scope: Scope, wide: Made) -> Made:
+def wrapped(scope: EngineScope, wide: EngineExpr) -> EngineExpr:
     """A wide number modulo 2**64, as Int64; most fit, and remainders take long."""
-    wide = scope.once(wide)
-    half, whole = scope.ns.wide(2**63), scope.ns.wide(2**64)
-    rest = (wide.expr + half) % whole - half
-    fits = (wide.expr >= scope.ns.wide(_LEAST)) & (wide.expr <= scope.ns.wide(_MOST))
-    made = scope.ns.nw.when(fits).then(wide.expr).otherwise(rest)
-    return wide.having(made.cast(scope.ns.nw.Int64), INT64, _LEAST, _MOST)
+    wide, number = scope.once(wide), scope.dialect.wide
+    half, least, most = 2**63, *INT64_LIMITS
+    rest = (wide.expr + number(half)) % number(2 * half) - number(half)
+    fits = (wide.expr >= number(least)) & (wide.expr <= number(most))
+    made = nw.when(fits).then(wide.expr).otherwise(rest)
+    return wide.having(made.cast(nw.Int64), INT64, INT64_RANGE)
 
 
-_PART = 2**24
+def add(scope: EngineScope, a: EngineExpr, b: EngineExpr) -> EngineExpr:
+    return _arithmetic(scope, a, b, operator.add)
 
 
-def summed_in_parts(scope: GroupScope, rows: Made) -> Made:
-    """The sum of a group's whole numbers modulo 2**64, as Int64, from sums of their bits from 0 to
-    23, from 24 to 47, and of the others, where they have others than these and a sign.
-
-    A part is up to 2**24 in size, so the sums of fewer than 2**39 fit in Int64. Wide numbers hold
-    a sum as it is, and take Spark several times as long.
-    """
-    rest, low = _parted(scope.rows, widened(scope.rows, rows, INT64))
-    parts = [low, rest]
-    if not rows.within(-(2**48), 2**48):
-        parts = [low, *reversed(_parted(scope.rows, rest))]
-    sums = []
-    for part in parts:
-        name, _ = scope.rows.name_of(part)
-        sums.append(scope.column(scope.ns.nw.col(name).sum().cast(scope.ns.nw.Int64), INT64))
-    carried, low = _parted(scope, sums[0])
-    carried, middle = _parted(scope, typed(sums[1].expr + carried.expr, INT64, sums[1], carried))
-    if len(sums) > 2:
-        carried = typed(sums[2].expr + carried.expr, INT64, sums[2], carried)
-    half, whole = (scope.ns.constant(n, INT64).expr for n in (2**15, 2**16))
-    high = carried.having((carried.expr + half) % whole - half, INT64)
-    part = scope.ns.constant(_PART, INT64).expr
-    total = (high.expr * part + middle.expr) * part + low.expr
-    return typed(total, INT64, low, middle, high, lo=_LEAST, hi=_MOST)
+def sub(scope: EngineScope, a: EngineExpr, b: EngineExpr) -> EngineExpr:
+    return _arithmetic(scope, a, b, operator.sub)
 
 
-def _parted(scope: Scope, a: Made) -> tuple[Made, Made]:
-    """A whole number divided by 2**24, floored, and the remainder."""
-    a, nw = scope.once(a), scope.ns.nw
-    rest = scope.once(remainder(scope, a, scope.ns.constant(_PART, INT64)))
-    multiple = (a.expr - rest.expr).cast(nw.Float64)  # its 40 bits or fewer are exact
-    whole = (multiple / float(_PART)).cast(nw.Int64)
-    return scope.once(typed(whole, INT64, a, rest)), rest
+def mul(scope: EngineScope, a: EngineExpr, b: EngineExpr) -> EngineExpr:
+    return _arithmetic(scope, a, b, operator.mul)
 
 
-def add(scope: Scope, a: Made, b: Made) -> Made:
-    return _arithmetic(
-        scope, a, b, lambda x, y: x + y, lambda x, y: (_sum(x.lo, y.lo), _sum(x.hi, y.hi))
-    )
-
-
-def sub(scope: Scope, a: Made, b: Made) -> Made:
-    return _arithmetic(
-        scope,
-        a,
-        b,
-        lambda x, y: x - y,
-        lambda x, y: (_sum(x.lo, _minus(y.hi)), _sum(x.hi, _minus(y.lo))),
-    )
-
-
-def mul(scope: Scope, a: Made, b: Made) -> Made:
-    return _arithmetic(scope, a, b, lambda x, y: x * y, _products)
-
-
-def _sum(a: End, b: End) -> End:
-    return None if a is None or b is None else a + b
-
-
-def _minus(end: End) -> End:
-    return None if end is None else -end
-
-
-def _products(a: Made, b: Made) -> tuple[End, End]:
-    if a.lo is None or a.hi is None or b.lo is None or b.hi is None:
-        return None, None
-    found = [x * y for x in (a.lo, a.hi) for y in (b.lo, b.hi)]
-    return min(found), max(found)
-
-
-def negated(scope: Scope, a: Made) -> Made:
+def negated(scope: EngineScope, a: EngineExpr) -> EngineExpr:
     if a.dtype.is_float:
-        a = real(scope, a)
-        return a.having(a.expr * -1.0, FLOAT64, _minus(a.hi), _minus(a.lo))
-    return sub(scope, scope.ns.constant(0, a.dtype), a)
+        a = real(a)
+        return a.having(a.expr * -1.0, FLOAT64, -a.interval)
+    return sub(scope, scope.dialect.constant(0, a.dtype), a)
 
 
-def absolute(scope: Scope, a: Made) -> Made:
+def absolute(scope: EngineScope, a: EngineExpr) -> EngineExpr:
     """The magnitude; the smallest Int64 has none and stays as it is."""
+    known = a.interval.abs()
     if a.dtype.is_float:
-        return a.having(a.expr.abs(), a.dtype)
+        return a.having(a.expr.abs(), a.dtype, known)
     a = scope.once(a)
     minus = scope.once(negated(scope, a))
-    below = a.expr < scope.ns.constant(0, a.dtype).expr
-    made = scope.ns.nw.when(below).then(minus.expr).otherwise(a.expr)
-    return typed(made, INT64, a, minus, lo=_LEAST, hi=_MOST)
+    below = a.expr < scope.dialect.constant(0, a.dtype).expr
+    made = nw.when(below).then(minus.expr).otherwise(a.expr)
+    return combined(made, INT64, a, minus, known=within_int64(known))
 
 
-def sign(scope: Scope, a: Made) -> Made:
+def within_int64(known: Interval) -> Interval:
+    """The interval of an Int64 that may have wrapped."""
+    return known if known.within(INT64_LIMITS) else INT64_RANGE
+
+
+def sign(scope: EngineScope, a: EngineExpr) -> EngineExpr:
     """-1, 0 or 1; NaN stays."""
-    a, nw = scope.once(a), scope.ns.nw
+    a = scope.once(a)
     kind = int if a.dtype.is_integer else float
-    minus, zero, one = (scope.ns.constant(kind(n), a.dtype).expr for n in (-1, 0, 1))
+    minus, zero, one = (scope.dialect.constant(kind(n), a.dtype).expr for n in (-1, 0, 1))
     above = a.expr > zero
     if a.dtype.is_float:
         above = above & ~a.expr.is_nan()
     below = nw.when(a.expr < zero).then(minus).otherwise(a.expr)
-    return a.having(nw.when(above).then(one).otherwise(below), a.dtype, -1, 1)
+    return a.having(nw.when(above).then(one).otherwise(below), a.dtype, interval(-1, 1))
 
 
-def divided(scope: Scope, a: Made, b: Made) -> Made:
+def divided(scope: EngineScope, a: EngineExpr, b: EngineExpr) -> EngineExpr:
     """The quotient of floats; lowered operations make divisors null where they are zero."""
     a, b = matched(scope, a, b)
     if not a.dtype.is_float:
-        raise scope.ns.refused(f"division of {a.dtype}")
-    return typed(a.expr / b.expr, FLOAT64, a, b)
+        raise scope.dialect.refused(f"division of {a.dtype}")
+    return combined(a.expr / b.expr, FLOAT64, a, b)
 
 
-def remainder(scope: Scope, a: Made, b: Made) -> Made:
+def remainder(scope: EngineScope, a: EngineExpr, b: EngineExpr) -> EngineExpr:
     """The remainder of whole numbers that has the divisor's sign; null where that is zero."""
     a, b = matched(scope, a, b)
     if not a.dtype.is_integer or a.dtype == INT128:
-        raise scope.ns.refused(f"remainders of {a.dtype}")
-    if _divides(b):
+        raise scope.dialect.refused(f"remainders of {a.dtype}")
+    divisor = _divisor(b)
+    if divisor is not None:
         a, b = widened(scope, a, INT64), widened(scope, b, INT64)
-        return typed(a.expr % b.expr, INT64, a, b, lo=0, hi=b.constant[0] - 1)
+        return combined(a.expr % b.expr, INT64, a, b, known=interval(0, divisor - 1))
     a, b = widened(scope, a, INT128), scope.once(widened(scope, b, INT128))
-    divisor = scope.ns.nw.when(b.expr != scope.ns.wide(0)).then(b.expr)
-    rest = (a.expr % divisor).cast(scope.ns.nw.Int64)
-    return typed(rest, INT64, a, b, lo=_LEAST, hi=_MOST)
+    known = nw.when(b.expr != scope.dialect.wide(0)).then(b.expr)
+    return combined((a.expr % known).cast(nw.Int64), INT64, a, b, known=INT64_RANGE)
 
 
-def floor_divided(scope: Scope, a: Made, b: Made) -> Made:
+def floor_divided(scope: EngineScope, a: EngineExpr, b: EngineExpr) -> EngineExpr:
     """The floored quotient of whole numbers; null where the divisor is zero."""
     a, b = matched(scope, a, b)
     if not a.dtype.is_integer or a.dtype == INT128:
-        raise scope.ns.refused(f"floored quotients of {a.dtype}")
-    if _divides(b) and a.within(*_EXACT):
-        return _exactly_divided(scope, a, b)
+        raise scope.dialect.refused(f"floored quotients of {a.dtype}")
+    divisor = _divisor(b)
+    if divisor is not None and a.interval.within(_EXACT):
+        return _exactly_divided(scope, a, b, divisor)
     a = scope.once(widened(scope, a, INT128))
     b = scope.once(widened(scope, b, INT128))
-    known = scope.ns.nw.when(b.expr != scope.ns.wide(0)).then(b.expr)
-    divisor = scope.once(b.having(known, INT128))
-    multiple = scope.once(typed(a.expr - a.expr % divisor.expr, INT128, a, divisor))
-    return wrapped(scope, scope.ns.exact_quotient(scope, multiple, divisor))
+    known = nw.when(b.expr != scope.dialect.wide(0)).then(b.expr)
+    by = scope.once(b.having(known, INT128))
+    multiple = scope.once(combined(a.expr - a.expr % by.expr, INT128, a, by))
+    return wrapped(scope, _exact_quotient(scope, multiple, by))
 
 
-def _divides(made: Made) -> bool:
-    """Whether it is a constant above zero, small enough to be added to a remainder in Int64, which
-    is how remainders are made to have the divisor's sign.
+def _divisor(made: EngineExpr) -> int | None:
+    """A constant above zero, small enough to be added to a remainder in Int64, which is how
+    remainders are made to have the divisor's sign.
     """
     value = made.constant[0] if made.constant else None
-    return value is not None and 0 < value < 2**62
+    return value if isinstance(value, int) and 0 < value < 2**62 else None
 
 
-def _exactly_divided(scope: Scope, a: Made, b: Made) -> Made:
+def _exactly_divided(scope: EngineScope, a: EngineExpr, b: EngineExpr, by: int) -> EngineExpr:
     """A floored quotient by way of a multiple of the divisor, which floats divide exactly."""
     a, b = scope.once(widened(scope, a, INT64)), widened(scope, b, INT64)
-    nw, by = scope.ns.nw, b.constant[0]
     multiple = (a.expr - a.expr % b.expr).cast(nw.Float64)
     quotient = (multiple / float(by)).cast(nw.Int64)
-    lo, hi = (a.lo or 0) / by, (a.hi or 0) / by
-    return typed(quotient, INT64, a, lo=math.floor(lo) - 1, hi=math.ceil(hi))
+    return combined(quotient, INT64, a, known=a.interval.increasing(lambda n: Fraction(n // by)))
 
 
-def clamped(scope: Scope, a: Made, lo: Any, hi: Any) -> Made:
+def _exact_quotient(scope: EngineScope, multiple: EngineExpr, by: EngineExpr) -> EngineExpr:
+    """A wide number divided by one that divides it: nearly, as floats, where the engine has no
+    exact way, and what is left of it once more, which is small enough.
+    """
+    if scope.dialect.divides_wide:
+        return combined(multiple.expr // by.expr, INT128, multiple, by)
+    near = scope.once(_near_quotient(scope, multiple, by))
+    left = combined(multiple.expr - near.expr * by.expr, INT128, multiple, near)
+    more = _near_quotient(scope, left, by)
+    return replace(more, expr=near.expr + more.expr)
+
+
+def _near_quotient(scope: EngineScope, a: EngineExpr, b: EngineExpr) -> EngineExpr:
+    """The nearest whole number to a quotient, as far as floats can tell."""
+    ratio = a.expr.cast(nw.Float64) / b.expr.cast(nw.Float64)
+    return combined(ratio.cast(scope.dialect.wide_type), INT128, a, b)
+
+
+def clamped(scope: EngineScope, a: EngineExpr, lo: Scalar, hi: Scalar) -> EngineExpr:
     """Clamping between constants; null and NaN stay."""
     if lo is None and hi is None:
         return a
     a = scope.once(a)
-    nw = scope.ns.nw
-    bounds = [
-        None if end is None else _like(scope, scope.ns.python(end), a.dtype) for end in (lo, hi)
-    ]
-    low, high = bounds
     made = a.expr
-    if high is not None:
+    known: Interval | None = a.interval
+    if hi is not None:
+        high = _like(scope, scope.dialect.python(hi), a.dtype)
         above = a.expr > high.expr
         if a.dtype.is_float:
             above = above & ~a.expr.is_nan()
         made = nw.when(above).then(high.expr).otherwise(made)
-    if low is not None:
+        known = known and known.intersect(Interval(None, high.interval.hi))
+    if lo is not None:
+        low = _like(scope, scope.dialect.python(lo), a.dtype)
         made = nw.when(a.expr < low.expr).then(low.expr).otherwise(made)
-    least = _larger(a.lo, None if low is None else low.constant[0])
-    most = _smaller(a.hi, None if high is None else high.constant[0])
-    if least is not None and most is not None and least > most:
-        least = most = None
-    return a.having(made, a.dtype, least, most)
+        known = known and known.intersect(Interval(low.interval.lo, None))
+    return a.having(made, a.dtype, known or EVERYTHING)
 
 
-def _larger(end: End, bound: End) -> End:
-    if end is None or bound is None:
-        return bound if end is None else end
-    return max(end, bound)
-
-
-def _smaller(end: End, bound: End) -> End:
-    if end is None or bound is None:
-        return bound if end is None else end
-    return min(end, bound)
-
-
-def floored(scope: Scope, a: Made) -> Made:
+def floored(scope: EngineScope, a: EngineExpr) -> EngineExpr:
     """The largest whole number that is not above, as Float64; NaN and infinities stay."""
-    a = scope.once(real(scope, a))
-    nw = scope.ns.nw
-    is_small = a.within(-(2**52), 2**52)
+    a = scope.once(real(a))
     inside = (a.expr > -(2.0**53)) & (a.expr < 2.0**53)  # others are whole, infinite or NaN
-    ok = ~a.expr.is_nan() if is_small else inside
+    ok = ~a.expr.is_nan() if a.interval.within(_EXACT) else inside
     safe = nw.when(ok).then(a.expr).otherwise(nw.lit(0.0, nw.Float64))
     whole = safe.floor().cast(nw.Float64)  # some engines floor to whole numbers
-    made = a.having(nw.when(ok).then(whole).otherwise(a.expr), FLOAT64)
-    lo, hi = (None if end is None or not is_small else math.floor(end) for end in (a.lo, a.hi))
-    return replace(made, lo=lo, hi=hi, is_whole=True)
+    known = a.interval.increasing(lambda end: Fraction(math.floor(end)))
+    made = a.having(nw.when(ok).then(whole).otherwise(a.expr), FLOAT64, known)
+    return replace(made, is_whole=True)

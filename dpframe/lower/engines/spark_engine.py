@@ -11,24 +11,24 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
+import narwhals.stable.v2 as nw
 import polars as pl
 
 from dpframe.core.dtypes import DType
+from dpframe.core.interval import interval
 from dpframe.errors import EngineError, UnsupportedOperation
+from dpframe.lower.engines.dialect import COMMON_TYPES, Dialect
 from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.frames import EngineFrame
-from dpframe.lower.engines.made import GroupScope, Made, Scope
-from dpframe.lower.engines.namespace import COMMON_TYPES, EngineNamespace
-from dpframe.lower.engines.numbers import summed_in_parts
+from dpframe.lower.engines.namespace import EngineNamespace
 from dpframe.lower.engines.results import as_declared
-from dpframe.rows.operands import INT128
+from dpframe.rows.operands import INT64_LIMITS
 from dpframe.rows.polars_dtypes import from_polars
 
 _sql: Any = import_module("pyspark.sql")  # checked types do not need hundreds of megabytes
@@ -100,32 +100,26 @@ def _withheld() -> Iterator[None]:
         _WITHHELD.reset(before)
 
 
-class SparkNamespace(EngineNamespace):
+class SparkDialect(Dialect):
     """Expressions for Spark; wide numbers are decimals of 38 digits."""
 
-    engine = "Spark"
+    label = "Spark"
     types = COMMON_TYPES
-    hash_limits = (-(2**63), 2**63 - 1)
+    hashes = interval(*INT64_LIMITS)
     has_microseconds = False
+    divides_wide = False
+    sums_wide = False
 
     def __init__(self, session: Any) -> None:
-        super().__init__()
         self._session = session
 
+    @property
     def wide_type(self) -> Any:
-        return self.nw.Decimal(38, 0)
+        return nw.Decimal(38, 0)
 
-    def exact_quotient(self, scope: Scope, multiple: Made, divisor: Made) -> Made:
-        """Nearly, as floats, and what is left of it once more, which is small enough."""
-        near = scope.once(_rounded(self.nw, scope, multiple, divisor, self.wide_type()))
-        left = multiple.having(multiple.expr - near.expr * divisor.expr, INT128)
-        left = replace(left, stage=max(left.stage, near.stage))
-        more = _rounded(self.nw, scope, left, divisor, self.wide_type())
-        return replace(more, expr=near.expr + more.expr)
-
-    def moment(self, value: Any, dtype: DType) -> Any:
+    def moment(self, value: Any, dtype: DType) -> nw.Expr:
         """From text, in which no time zone has a part."""
-        return self.nw.lit(value.isoformat()).cast(self.native_type(dtype))
+        return nw.lit(value.isoformat()).cast(self.native_type(dtype))
 
     def native_frame(self, frame: pl.DataFrame) -> Any:
         fields = []
@@ -133,9 +127,6 @@ class SparkNamespace(EngineNamespace):
             found = from_polars(dtype)
             fields.append(_types.StructField(name, _NATIVE[found.name]))
         return self._session.createDataFrame(frame.rows(), _types.StructType(fields))
-
-    def wrapped_sum(self, scope: GroupScope, rows: Made) -> Made:
-        return summed_in_parts(scope, rows)
 
     def positional(self, native: Any, names: Sequence[str]) -> Any:
         return native.toDF(*names)
@@ -165,7 +156,7 @@ class SparkEngine(Engine):
         self._session = frame.sparkSession
         _require_silence(self._session)
         self._process = os.getpid()
-        self._ns = SparkNamespace(self._session)
+        self._ns = EngineNamespace(SparkDialect(self._session))
         if len(set(frame.columns)) < len(frame.columns):
             raise UnsupportedOperation(
                 "two columns have the same name",
@@ -174,7 +165,7 @@ class SparkEngine(Engine):
             )
 
     @property
-    def ns(self) -> SparkNamespace:
+    def ns(self) -> EngineNamespace:
         return self._ns
 
     @property
@@ -233,12 +224,6 @@ def _require_silence(session: Any) -> None:
             remedy='make the session with .config("spark.log.level", "OFF")'
             + ("" if connect else ', or call spark.sparkContext.setLogLevel("OFF")'),
         )
-
-
-def _rounded(nw: Any, scope: Scope, a: Made, b: Made, wide: Any) -> Made:
-    """The nearest whole number to a quotient, as far as floats can tell."""
-    ratio = a.expr.cast(nw.Float64) / b.expr.cast(nw.Float64)
-    return replace(a.having(ratio.cast(wide), INT128), stage=max(a.stage, b.stage))
 
 
 def _table(frame: EngineFrame) -> Any:
