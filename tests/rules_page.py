@@ -88,7 +88,7 @@ def sums() -> str:
 
 def aggregates() -> str:
     """Aggregates, and the choice of groups."""
-    parts = [_entry(f"`{a.kind}`", type(a)) for a in AGGREGATES]
+    parts = [_entry(f"`{a.kind}`", a) for a in AGGREGATES]
     return "\n\n".join([*parts, _entry("Groups that nobody listed", KeySelection)])
 
 

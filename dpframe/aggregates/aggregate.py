@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
+from dataclasses import dataclass
 from typing import ClassVar
 
 from dpframe.aggregates.bound import BoundAggregate
-from dpframe.aggregates.request import Request, Scope
+from dpframe.aggregates.request import Asked, Request, Scope
+from dpframe.aggregates.statistics import Statistic
 
 
-class Aggregate(ABC):
-    """One dp aggregate. A subclass's docstring has a `Guarantee` section."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Aggregate(Asked):
+    """One dp aggregate. Its fields are what may be said of it beside its column, as it was given;
+    a subclass's docstring has a `Guarantee` section.
+    """
 
-    kind: ClassVar[str]
     summary: ClassVar[str]
     mechanisms: ClassVar[tuple[str, ...]] = ("auto", "discrete_laplace", "discrete_gaussian")
     """The values that its `mechanism=` accepts; just ``"auto"`` where there is no choice."""
@@ -27,4 +31,20 @@ class Aggregate(ABC):
         ------
         UnboundedSensitivity, InvalidBounds, UnsupportedOperation, MissingKeys
             When the request makes no sense on such a frame.
+        """
+
+
+class ScoringAggregate(Aggregate):
+    """An aggregate that can score candidates: a sum over rows, or a number of distinct values."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def score(self, request: Request, scope: Scope) -> Statistic:
+        """The statistic that ranks candidates.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When it is asked for over individuals.
         """

@@ -4,34 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
-from dpframe.aggregates.aggregate import Aggregate
+from dpframe.aggregates.aggregate import Aggregate, ScoringAggregate
 from dpframe.aggregates.bound import BoundAggregate, Clamp, Noisy, Use
 from dpframe.aggregates.category_choice import CategoryChoice
 from dpframe.aggregates.cells import CategoryCells
-from dpframe.aggregates.count import Count, DistinctValues
 from dpframe.aggregates.histogram import known_categories, listed_categories, stored_as
 from dpframe.aggregates.impact import choice_impact
-from dpframe.aggregates.per_unit import is_per_unit
-from dpframe.aggregates.request import Request, Scope
+from dpframe.aggregates.request import GivenBounds, Request, Scope
 from dpframe.aggregates.scored_choice import ScoredChoice, candidate_scores
 from dpframe.aggregates.shapes import BestGroups, OneChoice, Ranks, Shape, ranks
 from dpframe.aggregates.statistics import (
     RowCount,
     Statistic,
 )
-from dpframe.aggregates.sum import Sum, grid_sum
+from dpframe.aggregates.sum import grid_sum
 from dpframe.aggregates.values import bounds_of, numeric_value
-from dpframe.core.exact import as_given
 from dpframe.core.tree import Column
 from dpframe.errors import InvalidBounds, MissingKeys, UnsupportedOperation
 from dpframe.rows.fold import domain, words
-
-_SCORES = {scoring.kind: scoring for scoring in (Count(), Sum(), DistinctValues())}
-"""Aggregates that can score candidates."""
 
 
 def _shown(candidates: pl.DataFrame, length: int = 200) -> str:
@@ -59,12 +53,15 @@ class BoundArgmax(BoundAggregate):
         The shape of the result.
     scored
         What the score clamps.
+    candidates
+        A public frame of them, which the plan shows.
     """
 
     winners: int
     names: pl.Series | None
     looks: Shape
     scored: tuple[Clamp, ...]
+    candidates: pl.DataFrame | None
 
     @property
     def shape(self) -> Shape:
@@ -76,17 +73,17 @@ class BoundArgmax(BoundAggregate):
 
     @property
     def note(self) -> str:
-        candidates = self.request.parameters.get("candidates")
         out = "only the winner comes out, not its score"
         if self.winners > 1:
             out = f"only the {self.winners} winners come out, in order, not their scores"
-        return f"{out}; {_shown(candidates)}" if isinstance(candidates, pl.DataFrame) else out
+        return out if self.candidates is None else f"{out}; {_shown(self.candidates)}"
 
     def combine(self, values: Sequence[Noisy]) -> pl.Series:
         codes = pl.Series(self.name, values[0].reshape(-1), dtype=pl.Int64)
         return codes if self.names is None else self.names.gather(codes).alias(self.name)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Argmax(Aggregate):
     """The candidate with the highest score, chosen privately; only its identity comes out.
 
@@ -116,6 +113,11 @@ class Argmax(Aggregate):
     that dominate their privacy losses compose (Zhu, Dong & Wang 2022, Theorem 10).
     """
 
+    candidates: tuple[Any, ...] | pl.DataFrame | None = None
+    k: int = 1
+    bounds: GivenBounds = None
+    best_group: bool = False
+
     kind: ClassVar[str] = "argmax"
     summary: ClassVar[str] = "the category, candidate or group with the highest score"
     mechanisms: ClassVar[tuple[str, ...]] = (
@@ -131,29 +133,39 @@ class Argmax(Aggregate):
         'pl.col("e").dp_argmax(score=pl.col("u8") * 2, k=2)',
     )
 
+    @property
+    def name_without_column(self) -> str | None:
+        if isinstance(self.candidates, pl.DataFrame) and self.candidates.columns:
+            return self.candidates.columns[0]
+        return "len" if self.best_group else None
+
+    def arguments(self) -> dict[str, Any]:
+        return {"candidates": self.candidates, "k": self.k, "bounds": self.bounds}
+
     def bind(self, request: Request, scope: Scope) -> BoundArgmax:
-        winners = int(request.parameters.get("k", 1))
-        part, names, shape = self._choice(request, scope, winners)
-        _check_winners(winners, part.candidates, request)
+        part, names, shape = self._choice(request, scope, self.k)
+        _check_winners(self.k, part.candidates, request)
         # each of several rounds has its part of the cost, and errs by so much more
         use = Use(part, "argmax", choice_impact(part.candidates) * part.rounds**2)
-        return BoundArgmax(request, (use,), winners, names, shape, _score_clamps(request, scope))
+        clamps = _score_clamps(request, scope)
+        frame = self.candidates if isinstance(self.candidates, pl.DataFrame) else None
+        return BoundArgmax(request, (use,), self.k, names, shape, clamps, frame)
 
     def _choice(
         self, request: Request, scope: Scope, winners: int
     ) -> tuple[CategoryChoice | ScoredChoice, pl.Series | None, Shape]:
         """The choice, the candidates in their order, unless they are groups, and the shape."""
         shape = Ranks(ranks(winners)) if winners > 1 else OneChoice()
-        candidates = request.parameters.get("candidates")
+        candidates = self.candidates
         if isinstance(candidates, pl.DataFrame):
-            statistics = candidate_scores(request, scope, candidates)
+            statistics = candidate_scores(request, scope, candidates, self.bounds)
             return ScoredChoice(statistics, winners), candidates.to_series(0), shape
-        statistic = _score(request, scope)
-        if request.parameters.get("best_group"):
+        statistic = _score(request, scope, self.bounds)
+        if self.best_group:
             size = _listed_groups(scope)
             part = CategoryChoice(statistic, None, size, winners)
             return part, None, BestGroups(ranks(winners))
-        cells = _categories(request, scope)
+        cells = _categories(request, scope, candidates)
         stored = stored_as(domain(cells.tree, scope.facts.columns).dtype)
         names = pl.Series(cells.categories, dtype=stored)
         return CategoryChoice(statistic, cells, cells.size, winners), names, shape
@@ -171,24 +183,19 @@ def _listed_groups(scope: Scope) -> int:
     return scope.groups.size
 
 
-def _categories(request: Request, scope: Scope) -> CategoryCells:
+def _categories(
+    request: Request, scope: Scope, candidates: tuple[Any, ...] | None
+) -> CategoryCells:
     assert request.tree is not None
     found = domain(request.tree, scope.facts.columns)
-    candidates = request.parameters.get("candidates")
     if candidates is None:
         return CategoryCells(request.tree, known_categories(request.tree, found))
     where = f"{words(request.tree)}.dp_argmax(candidates=...)"
-    if isinstance(candidates, str) or not hasattr(candidates, "__iter__"):
-        raise InvalidBounds(
-            f"candidates must be a list or a frame, not {as_given(candidates)}",
-            where=where,
-            remedy='write for example candidates=["a", "b"]',
-        )
     return CategoryCells(request.tree, listed_categories(list(candidates), found, where))
 
 
-def _score(request: Request, scope: Scope) -> Statistic:
-    """The statistic that ranks categories."""
+def _score(request: Request, scope: Scope, given: GivenBounds) -> Statistic:
+    """The statistic that ranks categories; `given` bounds what a row adds to a row-wise score."""
     match request.score:
         case None:
             return RowCount()
@@ -196,31 +203,26 @@ def _score(request: Request, scope: Scope) -> Statistic:
             return _aggregate_score(inner, scope)
         case tree:
             value = numeric_value(tree, domain(tree, scope.facts.columns), "sum")
-            return grid_sum(value, bounds_of(value, None, "sum"))
+            return grid_sum(value, bounds_of(value, given, "sum"))
 
 
 def _aggregate_score(inner: Request, scope: Scope) -> Statistic:
-    if is_per_unit(inner, scope):
-        raise UnsupportedOperation(
-            "candidates are scored by rows, not by totals of individuals",
-            where="dp_argmax(score=...)",
-            remedy='leave out per="unit"; limit_rows bounds what one individual adds to a score',
-        )
-    scoring = _SCORES.get(inner.kind)
-    if scoring is None:
+    if not isinstance(inner.aggregate, ScoringAggregate):
         raise UnsupportedOperation(
             f"a {inner.kind} cannot score candidates: its sensitivity is not that of a sum over "
             "rows",
             where="dp_argmax(score=...)",
             remedy="score by dp.count(), .dp_sum(bounds), .dp_n_unique() or a row-wise expression",
         )
-    return scoring.score(inner, scope)
+    return inner.aggregate.score(inner, scope)
 
 
 def _score_clamps(request: Request, scope: Scope) -> tuple[Clamp, ...]:
     """What an aggregate clamps that scores categories."""
     inner = request.score
-    return _SCORES[inner.kind].bind(inner, scope).clamps if isinstance(inner, Request) else ()
+    if isinstance(inner, Request) and isinstance(inner.aggregate, Aggregate):
+        return inner.aggregate.bind(inner, scope).clamps
+    return ()
 
 
 def _check_winners(winners: int, candidates: int, request: Request) -> None:

@@ -9,11 +9,11 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 
-from dpframe.aggregates.aggregate import Aggregate
+from dpframe.aggregates.aggregate import ScoringAggregate
 from dpframe.aggregates.bound import BoundAggregate, Noisy, Use
 from dpframe.aggregates.part import COUNT, Additive, Table
-from dpframe.aggregates.per_unit import is_per_unit
-from dpframe.aggregates.request import Request, Scope
+from dpframe.aggregates.per_unit import is_per_unit, require_rows_scored
+from dpframe.aggregates.request import GivenBounds, Per, Request, Scope
 from dpframe.aggregates.statistics import (
     DistinctCount,
     DistinctIndividuals,
@@ -44,39 +44,50 @@ def units_with(tree: Tree | None) -> Additive:
     return Additive(Table(UnitCount(tree)))
 
 
-def signed(values: Noisy, request: Request) -> pl.Series:
+def signed(name: str, values: Noisy, nonnegative: bool) -> pl.Series:
     """A noisy count as a column: signed and unbiased, clamped at 0 only where that was asked."""
-    if request.parameters.get("nonnegative"):
+    if nonnegative:
         values = np.maximum(values, 0)
-    return pl.Series(request.name, values.reshape(-1), dtype=pl.Int64)
+    return pl.Series(name, values.reshape(-1), dtype=pl.Int64)
 
 
-def sign_note(request: Request) -> str:
+def sign_note(nonnegative: bool) -> str:
     """What a plan says about results below zero."""
-    if request.parameters.get("nonnegative"):
+    if nonnegative:
         return "results below 0 become 0, which biases small ones upwards"
     return "unbiased; noise may make results negative"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundCount(BoundAggregate):
-    """A noisy count, which is the result."""
+    """A noisy count, which is the result.
+
+    Parameters
+    ----------
+    nonnegative
+        Whether negative results become 0.
+    of_totals
+        Whether it is made of totals of individuals, which are bounded.
+    """
+
+    nonnegative: bool = False
+    of_totals: bool = False
 
     monotone: ClassVar[bool] = True
 
     @property
     def is_plain_number(self) -> bool:
-        return not self.request.parameters.get("nonnegative")
+        return not self.nonnegative
 
     @property
     def note(self) -> str:
-        return sign_note(self.request)
+        return sign_note(self.nonnegative)
 
     def combine(self, values: Sequence[Noisy]) -> pl.Series:
-        return signed(values[0], self.request)
+        return signed(self.name, values[0], self.nonnegative)
 
     def plain(self, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
-        if self.request.kind != "count" or self.request.parameters.get("per") != "unit":
+        if not self.of_totals:
             return ()
         return (pl.len() if column is None else column.count(),)
 
@@ -84,7 +95,8 @@ class BoundCount(BoundAggregate):
         return numbers[0].cast(pl.Int64).alias(self.name)
 
 
-class Count(Aggregate):
+@dataclass(frozen=True, slots=True, eq=False)
+class Count(ScoringAggregate):
     """The number of rows, or of values of an expression that are neither null nor NaN.
 
     Guarantee
@@ -103,33 +115,43 @@ class Count(Aggregate):
     the lowered query, whatever their rows are.
     """
 
+    nonnegative: bool = False
+    per: Per = None
+    bounds: GivenBounds = None
+
     kind: ClassVar[str] = "count"
+    positional: ClassVar[tuple[str, ...]] = ("bounds",)
     summary: ClassVar[str] = "number of rows, or of values that are neither null nor NaN"
     examples: ClassVar[tuple[str, ...]] = ("dp.count()", 'pl.col("i64").dp_count()')
 
+    @property
+    def name_without_column(self) -> str:
+        return "len"
+
     def bind(self, request: Request, scope: Scope) -> BoundCount:
-        return BoundCount(request, (Use(self._part(request, scope), "count"),))
+        use = Use(self._part(request, scope), "count")
+        return BoundCount(request, (use,), self.nonnegative, self.per == "unit")
 
     def _part(self, request: Request, scope: Scope) -> Additive:
-        if is_per_unit(request, scope):
-            return Additive(Table(UnitRows(_most(request), request.tree)))
-        if request.parameters.get("bounds") is not None:
-            if request.parameters.get("per") is None:
+        if is_per_unit(request, scope, self.per, self.bounds):
+            return Additive(Table(UnitRows(_most(request, self.bounds), request.tree)))
+        if self.bounds is not None:
+            if self.per is None:
                 raise InvalidBounds(
                     "the bounds of a count are how often one individual counts, and it counts rows",
                     where=f"{request.name}: dp_count(bounds=...)",
                     remedy='write dp.count(per="unit", bounds=(0, 10)), or leave out the bounds',
                 )
-            _most(request)  # a row is one individual here, and counts once
+            _most(request, self.bounds)  # a row is one individual here, and counts once
         return COUNT if request.tree is None else count_of(request.tree, scope.facts.columns)
 
     def score(self, request: Request, scope: Scope) -> Statistic:
+        require_rows_scored(request, scope, self.per, self.bounds)
         return RowCount() if request.tree is None else ValueCount(request.tree)
 
 
-def _most(request: Request) -> int:
+def _most(request: Request, bounds: GivenBounds) -> int:
     """How many rows of an individual count in a group."""
-    bounds = request.parameters.get("bounds")
     match bounds:
         case (0, int() as most) if not isinstance(most, bool) and 0 < most < 2**31:
             return most
@@ -140,7 +162,8 @@ def _most(request: Request) -> int:
     )
 
 
-class DistinctValues(Aggregate):
+@dataclass(frozen=True, slots=True, eq=False)
+class DistinctValues(ScoringAggregate):
     """The number of distinct values of an expression; nulls and NaN are not counted. Of the
     identifier: the number of individuals.
 
@@ -159,6 +182,8 @@ class DistinctValues(Aggregate):
     neighbours is one value in each group that it is in.
     """
 
+    nonnegative: bool = False
+
     kind: ClassVar[str] = "n_unique"
     summary: ClassVar[str] = "number of distinct values, nulls and NaN not counted"
     examples: ClassVar[tuple[str, ...]] = ('pl.col("s").dp_n_unique()',)
@@ -173,8 +198,9 @@ class DistinctValues(Aggregate):
                 remedy="take a field or an element of it first",
             )
         if _is_identifier(request.tree, scope):
-            return BoundCount(request, (Use(units_with(None), "n_unique"),))
-        return BoundCount(request, (Use(Additive(Table(DistinctCount(request.tree))), "n_unique"),))
+            return BoundCount(request, (Use(units_with(None), "n_unique"),), self.nonnegative)
+        values = Additive(Table(DistinctCount(request.tree)))
+        return BoundCount(request, (Use(values, "n_unique"),), self.nonnegative)
 
     def score(self, request: Request, scope: Scope) -> Statistic:
         assert request.tree is not None

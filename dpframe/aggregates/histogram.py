@@ -16,7 +16,7 @@ from dpframe.aggregates.bound import BoundAggregate, Noisy, Use
 from dpframe.aggregates.cells import BinCells, CategoryCells
 from dpframe.aggregates.count import sign_note, signed
 from dpframe.aggregates.part import Additive, Part, Responses, Table
-from dpframe.aggregates.request import Request, Scope
+from dpframe.aggregates.request import GivenBounds, Request, Scope
 from dpframe.aggregates.shapes import Counts, Shape
 from dpframe.aggregates.statistics import RowCount
 from dpframe.aggregates.values import bounds_of, number_of, numeric_value, scalar_of
@@ -40,10 +40,13 @@ class BoundHistogram(BoundAggregate):
         The categories or bins.
     listed
         Them as public columns, with a row each.
+    nonnegative
+        Whether negative counts become 0.
     """
 
     cells: CategoryCells | BinCells
     listed: pl.DataFrame
+    nonnegative: bool
 
     monotone: ClassVar[bool] = True
 
@@ -53,12 +56,13 @@ class BoundHistogram(BoundAggregate):
 
     @property
     def note(self) -> str:
-        return f"counts: {sign_note(self.request)}"
+        return f"counts: {sign_note(self.nonnegative)}"
 
     def combine(self, values: Sequence[Noisy]) -> pl.Series:
-        return signed(values[0][:, : self.cells.size], self.request)
+        return signed(self.name, values[0][:, : self.cells.size], self.nonnegative)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Histogram(Aggregate):
     """How many rows fall into each category or bin; one noisy count each.
 
@@ -84,7 +88,13 @@ class Histogram(Aggregate):
     changes leaves one bin and enters another.
     """
 
+    bins: Any = None
+    bounds: GivenBounds = None
+    other: bool = False
+    nonnegative: bool = False
+
     kind: ClassVar[str] = "histogram"
+    positional: ClassVar[tuple[str, ...]] = ("bins",)
     mechanisms: ClassVar[tuple[str, ...]] = (
         "auto",
         "discrete_laplace",
@@ -101,38 +111,48 @@ class Histogram(Aggregate):
     )
 
     def bind(self, request: Request, scope: Scope) -> BoundHistogram:
-        cells = _cells(request, scope)
+        cells = self._cells(request, scope)
         part: Part = Additive(Table(RowCount(), cells))
         if request.mechanism == "randomized_response":
             _require_responses(request, scope)
             part = Responses(Table(RowCount(), replace(cells, other=True)))
-        return BoundHistogram(
-            request, (Use(part, "histogram"),), cells, _listed(request, cells, scope)
-        )
+        rows = _listed(request, cells, scope)
+        return BoundHistogram(request, (Use(part, "histogram"),), cells, rows, self.nonnegative)
 
+    def _cells(self, request: Request, scope: Scope) -> CategoryCells | BinCells:
+        assert request.tree is not None
+        found = domain(request.tree, scope.facts.columns)
+        bins, other = self.bins, self.other
+        if bins is None and self.bounds is None:
+            return CategoryCells(request.tree, known_categories(request.tree, found), other)
+        numeric = found.dtype.is_numeric or found.dtype.is_temporal
+        if bins is None or (isinstance(bins, int) and not isinstance(bins, bool)):
+            return self._equal_bins(request, found, 10 if bins is None else bins)
+        where = f"{words(request.tree)}.dp_histogram(...)"
+        if isinstance(bins, str) or not isinstance(bins, Iterable):
+            raise InvalidBounds(
+                f"bins must be a number or a list, not {as_given(bins)}",
+                where=where,
+                remedy="write for example bins=[0, 10, 20], or bins=10 with known bounds",
+            )
+        if numeric:
+            value = numeric_value(request.tree, found, "histogram")
+            edges = tuple(number_of(e, found.dtype, where) for e in bins)
+            return BinCells(value, _increasing(edges, where), other)
+        return CategoryCells(request.tree, listed_categories(list(bins), found, where), other)
 
-def _cells(request: Request, scope: Scope) -> CategoryCells | BinCells:
-    assert request.tree is not None
-    found = domain(request.tree, scope.facts.columns)
-    bins = request.parameters.get("bins")
-    other = bool(request.parameters.get("other", False))
-    if bins is None and request.parameters.get("bounds") is None:
-        return CategoryCells(request.tree, known_categories(request.tree, found), other)
-    numeric = found.dtype.is_numeric or found.dtype.is_temporal
-    if bins is None or (isinstance(bins, int) and not isinstance(bins, bool)):
-        return _equal_bins(request, found, 10 if bins is None else bins, other)
-    where = f"{words(request.tree)}.dp_histogram(...)"
-    if isinstance(bins, str) or not isinstance(bins, Iterable):
-        raise InvalidBounds(
-            f"bins must be a number or a list, not {as_given(bins)}",
-            where=where,
-            remedy="write for example bins=[0, 10, 20], or bins=10 with known bounds",
-        )
-    if numeric:
+    def _equal_bins(self, request: Request, found: Domain, bins: int) -> BinCells:
+        assert request.tree is not None
         value = numeric_value(request.tree, found, "histogram")
-        edges = tuple(number_of(e, found.dtype, where) for e in bins)
-        return BinCells(value, _increasing(edges, where), other)
-    return CategoryCells(request.tree, listed_categories(list(bins), found, where), other)
+        if not 1 <= bins <= 10**6:
+            raise InvalidBounds(
+                f"a histogram has between 1 and 1000000 bins, not {bins}",
+                where=f"{words(request.tree)}.dp_histogram({bins})",
+                remedy="write for example bins=10",
+            )
+        lo, hi = bounds_of(value, self.bounds, "histogram", distinct=True)
+        edges = tuple(lo + (hi - lo) * i / bins for i in range(bins + 1))
+        return BinCells(value, edges, self.other)
 
 
 def _require_responses(request: Request, scope: Scope) -> None:
@@ -201,20 +221,6 @@ def listed_categories(values: list[Any], found: Domain, where: str) -> tuple[Sca
             "a category is listed twice", where=where, remedy="list each category once"
         )
     return tuple(made.to_list())
-
-
-def _equal_bins(request: Request, found: Domain, bins: int, other: bool) -> BinCells:
-    assert request.tree is not None
-    value = numeric_value(request.tree, found, "histogram")
-    if not 1 <= bins <= 10**6:
-        raise InvalidBounds(
-            f"a histogram has between 1 and 1000000 bins, not {bins}",
-            where=f"{words(request.tree)}.dp_histogram({bins})",
-            remedy="write for example bins=10",
-        )
-    lo, hi = bounds_of(value, request.parameters.get("bounds"), "histogram", distinct=True)
-    edges = tuple(lo + (hi - lo) * i / bins for i in range(bins + 1))
-    return BinCells(value, edges, other)
 
 
 def _increasing(edges: tuple[Fraction, ...], where: str) -> tuple[Fraction, ...]:

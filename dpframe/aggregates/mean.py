@@ -19,9 +19,8 @@ from dpframe.aggregates.joint_noise import JointNoise
 from dpframe.aggregates.mean_interval import mean_ends
 from dpframe.aggregates.part import Additive, Table
 from dpframe.aggregates.per_unit import is_per_unit, total_of
-from dpframe.aggregates.request import Request, Scope
+from dpframe.aggregates.request import GivenBounds, Per, Request, Scope
 from dpframe.aggregates.statistics import GridSum, SquareSum
-from dpframe.aggregates.sum import clamp_of
 from dpframe.aggregates.values import Value, as_series, bounds_of, numeric_value, show_value
 from dpframe.aggregates.variance_interval import variance_ends
 from dpframe.core.exact import show
@@ -43,12 +42,15 @@ class _Centred(BoundAggregate):
         middle of the bounds.
     of_totals
         Whether values are totals of individuals.
+    per
+        Whether that was asked for: where each individual has one row, rows are totals.
     """
 
     value: Value
     bounds: tuple[Fraction, Fraction]
     grid: Grid
     of_totals: bool
+    per: Per
 
     @property
     def is_of_totals(self) -> bool:
@@ -56,7 +58,7 @@ class _Centred(BoundAggregate):
 
     @property
     def clamps(self) -> tuple[Clamp, ...]:
-        return (clamp_of(self.request, self.value, self.bounds),)
+        return (Clamp(self.value.tree, self.bounds, self.per == "unit"),)
 
     @property
     def width(self) -> Fraction:
@@ -121,6 +123,7 @@ class BoundMean(_Centred):
         return as_series(self.name, low, dtype), as_series(self.name, high, dtype)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Mean(Aggregate):
     """The mean of values clamped to bounds, over those that are neither null nor NaN.
 
@@ -142,7 +145,11 @@ class Mean(Aggregate):
     another output that needs it; both are in the plan's cost.
     """
 
+    bounds: GivenBounds = None
+    per: Per = None
+
     kind: ClassVar[str] = "mean"
+    positional: ClassVar[tuple[str, ...]] = ("bounds",)
     summary: ClassVar[str] = "mean of values clamped to bounds; nulls and NaN are skipped"
     examples: ClassVar[tuple[str, ...]] = (
         'pl.col("i64").dp_mean((17, 90))',
@@ -151,12 +158,12 @@ class Mean(Aggregate):
     )
 
     def bind(self, request: Request, scope: Scope) -> BoundMean:
-        value, bounds, grid = _centred(request, scope)
-        of_totals = is_per_unit(request, scope, value.domain.dtype)
+        value, bounds, grid = _centred(request, scope, self.bounds)
+        of_totals = is_per_unit(request, scope, self.per, self.bounds, value.domain.dtype)
         total = Additive(Table(total_of(GridSum(value, grid), of_totals)))
         count = _count(request, scope, of_totals)
         uses = Use(total, "mean.sum"), Use(count, "mean.count")
-        return BoundMean(request, uses, value, bounds, grid, of_totals)
+        return BoundMean(request, uses, value, bounds, grid, of_totals, self.per)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -232,6 +239,7 @@ class BoundVariance(_Centred):
         return clamped
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Variance(Aggregate):
     """The sample variance (ddof = 1 unless given) of values clamped to bounds.
 
@@ -254,19 +262,24 @@ class Variance(Aggregate):
     so what a row adds is within its bounds whatever the floats did.
     """
 
+    bounds: GivenBounds = None
+    ddof: int = 1
+    per: Per = None
+
     kind: ClassVar[str] = "var"
+    positional: ClassVar[tuple[str, ...]] = ("bounds",)
     summary: ClassVar[str] = "sample variance of values clamped to bounds"
     examples: ClassVar[tuple[str, ...]] = ('pl.col("f64").dp_var((-2, 3))',)
 
     def bind(self, request: Request, scope: Scope) -> BoundVariance:
-        value, bounds, grid = _centred(request, scope)
+        value, bounds, grid = _centred(request, scope, self.bounds)
         if value.domain.dtype.is_temporal:
             raise UnsupportedOperation(
                 f"a {self.kind} of values of type {value.domain.dtype} has no meaning",
                 where=words(value.tree),
                 remedy="convert it to a number first, for example with .dt.total_seconds()",
             )
-        of_totals = is_per_unit(request, scope, value.domain.dtype)
+        of_totals = is_per_unit(request, scope, self.per, self.bounds, value.domain.dtype)
         squares = _square_grid(grid)
         square = Additive(Table(total_of(SquareSum(value, grid, squares), of_totals)))
         total = Additive(Table(total_of(GridSum(value, grid), of_totals)))
@@ -275,10 +288,11 @@ class Variance(Aggregate):
             Use(total, "var.sum"),
             Use(_count(request, scope, of_totals), "var.count", Fraction(1, 4)),
         )
-        ddof, root = int(request.parameters.get("ddof", 1)), self.kind == "std"
-        return BoundVariance(request, uses, value, bounds, grid, of_totals, squares, ddof, root)
+        about = value, bounds, grid, of_totals, self.per
+        return BoundVariance(request, uses, *about, squares, self.ddof, self.kind == "std")
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class StandardDeviation(Variance):
     """The square root of the sample variance; the same parts, so beside a variance it is free.
 
@@ -296,11 +310,13 @@ class StandardDeviation(Variance):
     examples: ClassVar[tuple[str, ...]] = ('pl.col("i64").dp_std((0, 100))',)
 
 
-def _centred(request: Request, scope: Scope) -> tuple[Value, tuple[Fraction, Fraction], Grid]:
+def _centred(
+    request: Request, scope: Scope, given: GivenBounds
+) -> tuple[Value, tuple[Fraction, Fraction], Grid]:
     """The value, its bounds, and the grid around their middle."""
     assert request.tree is not None
     value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), request.kind)
-    lo, hi = bounds_of(value, request.parameters.get("bounds"), request.kind, distinct=True)
+    lo, hi = bounds_of(value, given, request.kind, distinct=True)
     whole = value.is_whole and lo.denominator == 1 and hi.denominator == 1
     return value, (lo, hi), grid_for(lo, hi, centred=True, integers=whole)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpframe.aggregates.request import Request, Scope
+from dpframe.aggregates.request import GivenBounds, Per, Request, Scope
 from dpframe.aggregates.statistics import GridSum, SquareSum, Statistic, ValueCount
 from dpframe.aggregates.unit_statistics import UnitTotal
 from dpframe.core.dtypes import DType
@@ -10,10 +10,12 @@ from dpframe.core.units import Identifier
 from dpframe.errors import UnboundedSensitivity, UnsupportedOperation
 from dpframe.rows.fold import words
 
-__all__ = ["is_per_unit", "total_of"]
+__all__ = ["is_per_unit", "require_rows_scored", "total_of"]
 
 
-def is_per_unit(request: Request, scope: Scope, dtype: DType | None = None) -> bool:
+def is_per_unit(
+    request: Request, scope: Scope, per: Per, bounds: GivenBounds, dtype: DType | None = None
+) -> bool:
     """Whether it is over individuals; False where each has one row, which is the same.
 
     Raises
@@ -23,7 +25,7 @@ def is_per_unit(request: Request, scope: Scope, dtype: DType | None = None) -> b
     UnboundedSensitivity
         When totals have no bounds.
     """
-    if request.parameters.get("per") != "unit":
+    if per != "unit":
         return False
     what = "" if request.tree is None else f"{words(request.tree)}."
     where = f'{what}dp_{request.kind}(per="unit")'
@@ -42,7 +44,7 @@ def is_per_unit(request: Request, scope: Scope, dtype: DType | None = None) -> b
             where=where,
             remedy='use per="row"',
         )
-    if request.parameters.get("bounds") is None:
+    if bounds is None:
         raise UnboundedSensitivity(
             "the total of an individual has no known bounds",
             where=where,
@@ -51,6 +53,22 @@ def is_per_unit(request: Request, scope: Scope, dtype: DType | None = None) -> b
             else 'give them: dp.count(per="unit", bounds=(0, 10))',
         )
     return True
+
+
+def require_rows_scored(request: Request, scope: Scope, per: Per, bounds: GivenBounds) -> None:
+    """Refuse totals of individuals as scores of candidates.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When it is over individuals.
+    """
+    if is_per_unit(request, scope, per, bounds):
+        raise UnsupportedOperation(
+            "candidates are scored by rows, not by totals of individuals",
+            where="dp_argmax(score=...)",
+            remedy='leave out per="unit"; limit_rows bounds what one individual adds to a score',
+        )
 
 
 def total_of(statistic: GridSum | SquareSum, per_unit: bool) -> Statistic:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -16,7 +16,7 @@ from dpframe.aggregates.bound import BoundAggregate, Clamp, Noisy, Use
 from dpframe.aggregates.cells import PointCells, PositionCells
 from dpframe.aggregates.impact import choice_impact
 from dpframe.aggregates.part import CellCounts, Runs, Selection, Table
-from dpframe.aggregates.request import Request, Scope
+from dpframe.aggregates.request import GivenBounds, Request, Scope
 from dpframe.aggregates.shapes import ONE, Listed, Shape
 from dpframe.aggregates.statistics import RowCount
 from dpframe.aggregates.values import (
@@ -28,7 +28,7 @@ from dpframe.aggregates.values import (
     whole_series,
 )
 from dpframe.core.dtypes import DType
-from dpframe.core.exact import as_given, exact, show
+from dpframe.core.exact import Number, as_given, exact, show
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import Contribution, ExactSensitivity, additive_sensitivity
 from dpframe.errors import InvalidBounds
@@ -153,23 +153,24 @@ class BoundQuantile(BoundAggregate):
         Which are chosen.
     bounds
         What values are clamped to; None among listed candidates.
+    q
+        What was asked for: a list for a list, be it of one.
     """
 
     value: Value
     cells: PointCells | PositionCells
     quantiles: tuple[Fraction, ...]
     bounds: tuple[Fraction, Fraction] | None
+    q: Number | tuple[Number, ...]
 
     @property
     def is_list(self) -> bool:
-        """Whether a list was asked for, be it of one."""
-        return isinstance(self.request.parameters["q"], tuple)
+        """Whether a list was asked for."""
+        return isinstance(self.q, tuple)
 
     @property
     def shape(self) -> Shape:
-        if not self.is_list:
-            return ONE
-        return Listed(tuple(f"q={q}" for q in self.request.parameters["q"]))
+        return Listed(tuple(f"q={q}" for q in self.q)) if isinstance(self.q, tuple) else ONE
 
     @property
     def clamps(self) -> tuple[Clamp, ...]:
@@ -206,6 +207,7 @@ class BoundQuantile(BoundAggregate):
         return pl.DataFrame(columns).select(lists).to_series()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Quantile(Aggregate):
     """One or several quantiles, each a private choice among candidates or all points of the bounds.
 
@@ -228,7 +230,12 @@ class Quantile(Aggregate):
     Points with equal scores are drawn as a run, which gives each the probability that it has alone.
     """
 
+    q: Number | tuple[Number, ...]
+    bounds: GivenBounds = None
+    candidates: tuple[Any, ...] | None = None
+
     kind: ClassVar[str] = "quantile"
+    positional: ClassVar[tuple[str, ...]] = ("q", "bounds")
     summary: ClassVar[str] = "one or several quantiles, among candidates or over bounds"
     mechanisms: ClassVar[tuple[str, ...]] = (
         "auto",
@@ -243,38 +250,57 @@ class Quantile(Aggregate):
     )
 
     def bind(self, request: Request, scope: Scope) -> BoundQuantile:
-        value, cells, bounds = _cells(request, scope)
-        quantiles = _quantiles(request, value)
+        value, cells, bounds = self._cells(request, scope)
+        quantiles = _quantiles(self.q, value)
         parts = [QuantileChoice(cells, q) for q in quantiles]
         uses = tuple(Use(part, "quantile", choice_impact(part.candidates)) for part in parts)
-        return BoundQuantile(request, uses, value, cells, quantiles, bounds)
+        return BoundQuantile(request, uses, value, cells, quantiles, bounds, self.q)
+
+    def _cells(
+        self, request: Request, scope: Scope
+    ) -> tuple[Value, PointCells | PositionCells, tuple[Fraction, Fraction] | None]:
+        """The value, the candidates, and the bounds where all points within are candidates."""
+        assert request.tree is not None
+        written = self.method
+        value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), written)
+        if self.candidates is not None:
+            return value, PositionCells(value, _listed(self.candidates, value)), None
+        lo, hi = bounds_of(value, self.bounds, written, distinct=True)
+        if value.is_whole:  # values are clamped, and a result must fit Int64
+            lo, hi = max(lo, Fraction(-(2**63))), min(hi, Fraction(2**63 - 1))
+            if lo >= hi:
+                raise InvalidBounds(
+                    f"no value of type {value.domain.dtype} lies within the bounds",
+                    where=f"{words(value.tree)}.dp_{written}(...)",
+                    remedy="give the range in which the values really lie",
+                )
+        width = hi - lo
+        whole = value.is_whole and lo.denominator == 1 and hi.denominator == 1
+        if whole:
+            step = Fraction(-(-int(width + 1) // POINTS))
+            return value, PointCells(value, lo, step, int(width // step) + 1), (lo, hi)
+        return value, PointCells(value, lo, width / (POINTS - 1), POINTS), (lo, hi)
 
 
-def _cells(
-    request: Request, scope: Scope
-) -> tuple[Value, PointCells | PositionCells, tuple[Fraction, Fraction] | None]:
-    """The value, the candidates, and the bounds where all points within are candidates."""
-    assert request.tree is not None
-    written = request.parameters.get("written", "quantile")
-    value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), written)
-    candidates = request.parameters.get("candidates")
-    if candidates is not None:
-        return value, PositionCells(value, _listed(candidates, value)), None
-    lo, hi = bounds_of(value, request.parameters.get("bounds"), written, distinct=True)
-    if value.is_whole:  # values are clamped, and a result must fit Int64
-        lo, hi = max(lo, Fraction(-(2**63))), min(hi, Fraction(2**63 - 1))
-        if lo >= hi:
-            raise InvalidBounds(
-                f"no value of type {value.domain.dtype} lies within the bounds",
-                where=f"{words(value.tree)}.dp_{written}(...)",
-                remedy="give the range in which the values really lie",
-            )
-    width = hi - lo
-    whole = value.is_whole and lo.denominator == 1 and hi.denominator == 1
-    if whole:
-        step = Fraction(-(-int(width + 1) // POINTS))
-        return value, PointCells(value, lo, step, int(width // step) + 1), (lo, hi)
-    return value, PointCells(value, lo, width / (POINTS - 1), POINTS), (lo, hi)
+@dataclass(frozen=True, slots=True, eq=False)
+class Median(Quantile):
+    """The 0.5-quantile, by its own name.
+
+    Guarantee
+    ---------
+    That of the quantile.
+
+    Proof
+    -----
+    It is one.
+    """
+
+    @property
+    def method(self) -> str:
+        return "median"
+
+    def arguments(self) -> dict[str, Any]:
+        return {"bounds": self.bounds, "candidates": self.candidates}
 
 
 def _best_scored(column: pl.Expr, q: Fraction, whole: bool) -> pl.Expr:
@@ -311,8 +337,7 @@ def _chosen(
     return pl.Series(name, [n / below for n in above], dtype=pl.Float64)
 
 
-def _quantiles(request: Request, value: Value) -> tuple[Fraction, ...]:
-    given = request.parameters["q"]
+def _quantiles(given: Number | tuple[Number, ...], value: Value) -> tuple[Fraction, ...]:
     where = f"{words(value.tree)}.dp_quantile({as_given(given)})"
     found = []
     for q in given if isinstance(given, tuple) else (given,):

@@ -16,17 +16,17 @@ from dpframe.aggregates.request import Request, Scope
 from dpframe.aggregates.sum import Sum
 from dpframe.errors import DPFrameError, UnsupportedOperation
 
-AGGREGATES: tuple[Aggregate, ...] = (
-    Count(),
-    Sum(),
-    Mean(),
-    Variance(),
-    StandardDeviation(),
-    Quantile(),
-    DistinctValues(),
-    Histogram(),
-    Argmax(),
-    Bounds(),
+AGGREGATES: tuple[type[Aggregate], ...] = (
+    Count,
+    Sum,
+    Mean,
+    Variance,
+    StandardDeviation,
+    Quantile,
+    DistinctValues,
+    Histogram,
+    Argmax,
+    Bounds,
 )
 
 BY_KIND = MappingProxyType({aggregate.kind: aggregate for aggregate in AGGREGATES})
@@ -40,7 +40,8 @@ def bind(request: Request, scope: Scope) -> BoundAggregate:
     DPFrameError
         When it is refused, before any data is touched.
     """
-    aggregate = BY_KIND[request.kind]
+    aggregate = request.aggregate
+    assert isinstance(aggregate, Aggregate)
     if request.mechanism not in aggregate.mechanisms:
         known = ", ".join(repr(m) for m in aggregate.mechanisms)
         raise UnsupportedOperation(

@@ -2,16 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from abc import ABC
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from dpframe.core.spread import Spread
 from dpframe.core.tree import Tree
 from dpframe.frames.contributions import spread_of, unlimited
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.groups import Groups
+
+GivenBounds: TypeAlias = "tuple[Any, ...] | None"
+"""Bounds as they were given, not checked yet; None where they were left out."""
+Per: TypeAlias = "Literal['unit'] | None"
+"""Whether totals of individuals are aggregated; None for rows."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked(ABC):
+    """Which aggregate is asked for, with all that is said of it beside its column: the fields of
+    its class.
+    """
+
+    kind: ClassVar[str]
+    """The aggregate's name: ``"count"``, ``"sum"``, ..."""
+    positional: ClassVar[tuple[str, ...]] = ()
+    """The fields that are written without their names."""
+
+    @property
+    def method(self) -> str:
+        """What it was written as, after ``dp_``."""
+        return self.kind
+
+    @property
+    def name_without_column(self) -> str | None:
+        """What its output is called where it has no column; None where it needs one."""
+        return None
+
+    def arguments(self) -> dict[str, Any]:
+        """What is said, by name, in the order in which plans show it."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,14 +51,12 @@ class Request:
 
     Parameters
     ----------
-    kind
-        The aggregate's name: ``"count"``, ``"sum"``, ...
+    aggregate
+        Which one, with its bounds, q, bins, candidates, k, ...
     name
         The output column it is first used in.
     tree
         The expression, None for a count of rows.
-    parameters
-        What else was said: bounds, q, bins, candidates, score, k, nonnegative, ...
     weight
         Its share of the cost relative to the other outputs.
     mechanism
@@ -36,13 +65,17 @@ class Request:
         For a selection, the request that scores candidates, or None for the number of rows.
     """
 
-    kind: str
+    aggregate: Asked
     name: str
     tree: Tree | None
-    parameters: Mapping[str, Any]
     weight: Fraction = Fraction(1)
     mechanism: str = "auto"
     score: Request | Tree | None = None
+
+    @property
+    def kind(self) -> str:
+        """The aggregate's name."""
+        return self.aggregate.kind
 
 
 UNKNOWN = 1 << 62

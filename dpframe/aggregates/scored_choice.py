@@ -11,7 +11,7 @@ import polars as pl
 
 from dpframe.aggregates.category_choice import best_of
 from dpframe.aggregates.part import CellCounts, Integers, Selection, Table
-from dpframe.aggregates.request import Request, Scope
+from dpframe.aggregates.request import GivenBounds, Request, Scope
 from dpframe.aggregates.statistics import GridSum
 from dpframe.aggregates.values import bounds_of, numeric_value, show_value
 from dpframe.core.grid import grid_for
@@ -82,7 +82,7 @@ class ScoredChoice(Selection):
 
 
 def candidate_scores(
-    request: Request, scope: Scope, candidates: pl.DataFrame
+    request: Request, scope: Scope, candidates: pl.DataFrame, given: GivenBounds
 ) -> tuple[GridSum, ...]:
     """One sum per candidate: the score with the candidate's columns replaced by its values."""
     score = request.score
@@ -104,7 +104,6 @@ def candidate_scores(
         for row in candidates.iter_rows(named=True)
     ]
     values = [numeric_value(t, domain(t, scope.facts.columns), "sum") for t in trees]
-    given = request.parameters.get("bounds")
     ends = [bounds_of(v, given, "sum") for v in values]
     lo, hi = min(e[0] for e in ends), max(e[1] for e in ends)
     whole = all(v.is_whole for v in values) and lo.denominator == hi.denominator == 1

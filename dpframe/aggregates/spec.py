@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import polars as pl
+
+from dpframe.aggregates.aggregate import Aggregate
 
 PLACEHOLDER = "__dpframe_"
 
@@ -18,21 +19,18 @@ class AggregateSpec:
 
     Parameters
     ----------
-    kind
-        The aggregate's name.
+    aggregate
+        Which one, with all that was said beside the column.
     expression
         The Polars expression, None for a count of rows.
-    parameters
-        What was said beside it.
     weight, mechanism
         As given.
     score
         For a selection: another aggregate, a row-wise expression, or None.
     """
 
-    kind: str
+    aggregate: Aggregate
     expression: pl.Expr | None
-    parameters: Mapping[str, Any]
     weight: Fraction = Fraction(1)
     mechanism: str = "auto"
     score: AggregateSpec | pl.Expr | None = None
@@ -58,3 +56,29 @@ class OutputSpec:
     post: pl.Expr | None
     words: str
     alias: str | None = None
+
+
+def written_arguments(aggregate: Aggregate) -> list[str]:
+    """The arguments of an aggregate as they were written, defaults left out."""
+    shown = []
+    for name, value in aggregate.arguments().items():
+        if value is None or value is False or (name in ("k", "ddof") and value == 1):
+            continue
+        if isinstance(value, pl.DataFrame):
+            shown.append(f"{name}=<{value.height} rows of {', '.join(value.columns)}>")
+            continue
+        said = _short(value if name == "bounds" or not isinstance(value, tuple) else list(value))
+        shown.append(said if name in aggregate.positional else f"{name}={said}")
+    return shown
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    if not isinstance(value, (list, tuple)) or len(text) <= 80:
+        return text
+    first: list[str] = []
+    for item in value:
+        first.append(repr(item))
+        if sum(len(f) + 2 for f in first) > 60:
+            break
+    return f"[{', '.join(first)}, ... {len(value)} in all]"

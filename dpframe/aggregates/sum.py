@@ -10,12 +10,12 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 
-from dpframe.aggregates.aggregate import Aggregate
+from dpframe.aggregates.aggregate import ScoringAggregate
 from dpframe.aggregates.bound import BoundAggregate, Clamp, Noisy, Use
 from dpframe.aggregates.count import sign_note
 from dpframe.aggregates.part import Additive, Table
-from dpframe.aggregates.per_unit import is_per_unit, total_of
-from dpframe.aggregates.request import Request, Scope
+from dpframe.aggregates.per_unit import is_per_unit, require_rows_scored, total_of
+from dpframe.aggregates.request import GivenBounds, Per, Request, Scope
 from dpframe.aggregates.statistics import GridSum, Statistic
 from dpframe.aggregates.values import Value, as_series, bounds_of, numeric_value, whole_series
 from dpframe.core.grid import Grid, grid_for
@@ -33,30 +33,36 @@ class BoundSum(BoundAggregate):
     ----------
     value, bounds, grid
         The values as numbers, what they are clamped to, and the grid of what is summed.
+    per
+        Whether it is totals of individuals that are clamped.
+    nonnegative
+        Whether negative results become 0.
     """
 
     value: Value
     bounds: tuple[Fraction, Fraction]
     grid: Grid
+    per: Per
+    nonnegative: bool
 
     monotone: ClassVar[bool] = True
 
     @property
     def is_plain_number(self) -> bool:
         temporal = self.value.domain.dtype.is_temporal
-        return not temporal and not self.request.parameters.get("nonnegative")
+        return not temporal and not self.nonnegative
 
     @property
     def clamps(self) -> tuple[Clamp, ...]:
-        return (clamp_of(self.request, self.value, self.bounds),)
+        return (Clamp(self.value.tree, self.bounds, self.per == "unit"),)
 
     @property
     def note(self) -> str:
-        return sign_note(self.request)
+        return sign_note(self.nonnegative)
 
     def combine(self, values: Sequence[Noisy]) -> pl.Series:
         noisy = values[0].reshape(-1)
-        if self.request.parameters.get("nonnegative"):
+        if self.nonnegative:
             noisy = np.maximum(noisy, 0)
         dtype, step = self.value.domain.dtype, self.grid.step
         if self.value.is_whole and step.denominator == 1:
@@ -73,7 +79,8 @@ class BoundSum(BoundAggregate):
         return as_series(self.name, numbers[0], self.value.domain.dtype)
 
 
-class Sum(Aggregate):
+@dataclass(frozen=True, slots=True, eq=False)
+class Sum(ScoringAggregate):
     """The sum of an expression, each row clamped to bounds; nulls and NaN contribute 0.
 
     With ``per="unit"`` the total of each individual in a group is clamped instead.
@@ -98,7 +105,12 @@ class Sum(Aggregate):
     (`dpframe.core.sensitivity.additive_sensitivity`).
     """
 
+    bounds: GivenBounds = None
+    per: Per = None
+    nonnegative: bool = False
+
     kind: ClassVar[str] = "sum"
+    positional: ClassVar[tuple[str, ...]] = ("bounds",)
     summary: ClassVar[str] = "sum of values clamped to bounds; nulls and NaN add nothing"
     examples: ClassVar[tuple[str, ...]] = (
         'pl.col("i64").dp_sum((-5, 10))',
@@ -118,16 +130,18 @@ class Sum(Aggregate):
                 where=words(request.tree),
                 remedy="sum durations or numbers, or take .dp_mean() of it",
             )
-        per_unit = is_per_unit(request, scope, dtype)
-        bounds = bounds_of(value, request.parameters.get("bounds"), "sum")
+        per_unit = is_per_unit(request, scope, self.per, self.bounds, dtype)
+        bounds = bounds_of(value, self.bounds, "sum")
         statistic = grid_sum(value, bounds)
         use = Use(Additive(Table(total_of(statistic, per_unit))), "sum")
-        return BoundSum(request, (use,), value, bounds, statistic.grid)
+        grid = statistic.grid
+        return BoundSum(request, (use,), value, bounds, grid, self.per, self.nonnegative)
 
     def score(self, request: Request, scope: Scope) -> Statistic:
         assert request.tree is not None
+        require_rows_scored(request, scope, self.per, self.bounds)
         value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), "sum")
-        return grid_sum(value, bounds_of(value, request.parameters.get("bounds"), "sum"))
+        return grid_sum(value, bounds_of(value, self.bounds, "sum"))
 
 
 def grid_sum(value: Value, bounds: tuple[Fraction, Fraction]) -> GridSum:
@@ -135,8 +149,3 @@ def grid_sum(value: Value, bounds: tuple[Fraction, Fraction]) -> GridSum:
     lo, hi = bounds
     whole = value.is_whole and lo.denominator == 1 and hi.denominator == 1
     return GridSum(value, grid_for(lo, hi, centred=False, integers=whole))
-
-
-def clamp_of(request: Request, value: Value, bounds: tuple[Fraction, Fraction]) -> Clamp:
-    """What is clamped, where `per=` says whether rows or totals are."""
-    return Clamp(value.tree, bounds, request.parameters.get("per") == "unit")

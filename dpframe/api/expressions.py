@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NoReturn, TypeAlias
@@ -11,8 +12,8 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 import polars as pl
 
-from dpframe.aggregates.registry import BY_KIND
-from dpframe.aggregates.spec import PLACEHOLDER, AggregateSpec, OutputSpec
+from dpframe.aggregates.aggregate import Aggregate
+from dpframe.aggregates.spec import PLACEHOLDER, AggregateSpec, OutputSpec, written_arguments
 from dpframe.core.exact import Number, as_given, exact
 from dpframe.errors import InvalidBounds, InvalidBudget, UnsupportedOperation
 from dpframe.parse.size import shown
@@ -237,9 +238,8 @@ def aggregate_of(expression: DPExpr, what: str) -> AggregateSpec:
 
 
 def make(
-    kind: str,
+    aggregate: Aggregate,
     expression: Any,
-    parameters: Mapping[str, Any],
     *,
     weight: Number = 1,
     mechanism: str = "auto",
@@ -255,6 +255,7 @@ def make(
         When the mechanism does not release such an aggregate.
     """
     column = pl.col(expression) if isinstance(expression, str) else expression
+    kind = aggregate.kind
     if isinstance(column, DPExpr):
         raise UnsupportedOperation(
             f"dp_{kind} of a dp expression: an aggregate has no rows to aggregate",
@@ -266,22 +267,28 @@ def make(
             f"dp_{kind} takes a column name or a Polars expression, not {as_given(column)}",
             remedy='write for example pl.col("age")',
         )
-    accepted = BY_KIND[kind].mechanisms
+    accepted = aggregate.mechanisms
     if mechanism not in accepted:
         raise UnsupportedOperation(
             f"mechanism {as_given(mechanism)} does not release a {kind}",
             where=f"dp_{kind}(mechanism={as_given(mechanism)})",
             remedy="use one of " + ", ".join(repr(m) for m in accepted),
         )
-    said = {n: _as_pair(v) if n == "bounds" else v for n, v in parameters.items()}
-    for name, value in said.items():
-        _require_writable(value, f"dp_{kind}({name}=...)")
-    for name in ("nonnegative", "other"):
-        if name in said:
-            said[name] = _flag(said[name], f"dp_{kind}({name}=...)")
-    spec = AggregateSpec(kind, column, said, _weight(weight, kind), mechanism, score)
+    spec = AggregateSpec(_clean(aggregate), column, _weight(weight, kind), mechanism, score)
     placeholder = f"{PLACEHOLDER}{next(_COUNTER)}"
     return DPExpr(OutputSpec({placeholder: spec}, None, "{" + placeholder + "}"))
+
+
+def _clean(aggregate: Aggregate) -> Aggregate:
+    """The aggregate with its arguments in one form, so that equal queries have equal plans."""
+    said = aggregate.arguments()
+    clean: dict[str, Any] = {}
+    for name, value in said.items():
+        given = _as_pair(value) if name == "bounds" else value
+        where = f"dp_{aggregate.kind}({name}=...)"
+        _require_writable(given, where)
+        clean[name] = _flag(given, where) if name in ("nonnegative", "other") else given
+    return replace(aggregate, **clean)
 
 
 def _require_writable(value: object, where: str) -> None:
@@ -382,14 +389,11 @@ def _no_rows(where: str, what: str) -> UnsupportedOperation:
 
 
 def _spec_words(spec: AggregateSpec) -> str:
-    said = ", ".join(
-        (f"{v!r}" if n in ("bounds", "q", "bins") else f"{n}={v!r}")
-        for n, v in spec.parameters.items()
-        if v is not None and v is not False and not (n in ("k", "ddof") and v == 1)
-    )
+    said = ", ".join(written_arguments(spec.aggregate))
+    method = spec.aggregate.method
     if spec.expression is None:
-        return f"dp.{spec.kind}({said})"
-    return f"{_shown(spec.expression)}.dp_{spec.kind}({said})"
+        return f"dp.{method}({said})"
+    return f"{_shown(spec.expression)}.dp_{method}({said})"
 
 
 def _shown(operand: pl.Expr | pl.Series) -> str:

@@ -12,6 +12,11 @@ from typing import Any, Literal, TypeAlias
 
 import polars as pl
 
+from dpframe.aggregates.bounds_search import Bounds
+from dpframe.aggregates.count import Count, DistinctValues
+from dpframe.aggregates.histogram import Histogram
+from dpframe.aggregates.mean import Mean, StandardDeviation, Variance
+from dpframe.aggregates.sum import Sum
 from dpframe.api.arguments import listed
 from dpframe.api.expressions import DPExpr, IntoColumn, make
 from dpframe.api.selections import argmax, median, quantile
@@ -40,18 +45,19 @@ Counting: TypeAlias = Literal[
 Per: TypeAlias = Literal["row", "unit"]
 
 
-def _per(per: str, kind: str) -> dict[str, Any]:
+def _per(per: str, kind: str) -> Literal["unit"] | None:
     if per not in ("row", "unit"):
         raise UnsupportedOperation(
             f"per={per!r} is neither 'row' nor 'unit'",
             where=f"dp_{kind}(per=...)",
             remedy="use per='row'",
         )
-    return {"per": None if per == "row" else per}
+    return "unit" if per == "unit" else None
 
 
-def _ends(bounds: Sequence[Any] | None) -> Any:
-    return tuple(bounds) if isinstance(bounds, (list, tuple)) else bounds
+def _given(bounds: Sequence[Any] | None) -> tuple[Any, ...] | None:
+    """Bounds as they are; what is none is refused where they are used, with the column's name."""
+    return tuple(bounds) if isinstance(bounds, list) else bounds  # type: ignore[return-value]
 
 
 @sealed
@@ -96,8 +102,8 @@ def count(
     >>> dp.count().alias("n")
     <dp expression: dp.count()>
     """
-    parameters = {"nonnegative": nonnegative, **_per(per, "count"), "bounds": _ends(bounds)}
-    return make("count", column, parameters, weight=weight, mechanism=mechanism)
+    asked = Count(nonnegative, _per(per, "count"), _given(bounds))
+    return make(asked, column, weight=weight, mechanism=mechanism)
 
 
 @sealed
@@ -133,8 +139,8 @@ def sum(
     UnsupportedOperation
         When the column has no sum.
     """
-    parameters = {"bounds": bounds, **_per(per, "sum"), "nonnegative": nonnegative}
-    return make("sum", column, parameters, weight=weight, mechanism=mechanism)
+    asked = Sum(_given(bounds), _per(per, "sum"), nonnegative)
+    return make(asked, column, weight=weight, mechanism=mechanism)
 
 
 @sealed
@@ -170,8 +176,8 @@ def mean(
     InvalidBounds
         When bounds are reversed, equal, infinite or not numbers.
     """
-    parameters = {"bounds": bounds, **_per(per, "mean")}
-    return make("mean", column, parameters, weight=weight, mechanism=mechanism)
+    asked = Mean(_given(bounds), _per(per, "mean"))
+    return make(asked, column, weight=weight, mechanism=mechanism)
 
 
 @sealed
@@ -207,8 +213,8 @@ def var(
     UnboundedSensitivity, UnsupportedOperation, InvalidBounds
         As for `mean`; `InvalidBounds` also for a `ddof` that is no whole number from 0.
     """
-    parameters = {"bounds": bounds, "ddof": _ddof(ddof), **_per(per, "var")}
-    return make("var", column, parameters, weight=weight, mechanism=mechanism)
+    asked = Variance(_given(bounds), _ddof(ddof), _per(per, "var"))
+    return make(asked, column, weight=weight, mechanism=mechanism)
 
 
 @sealed
@@ -233,8 +239,8 @@ def std(
     UnboundedSensitivity, UnsupportedOperation, InvalidBounds
         As for `var`.
     """
-    parameters = {"bounds": bounds, "ddof": _ddof(ddof), **_per(per, "std")}
-    return make("std", column, parameters, weight=weight, mechanism=mechanism)
+    asked = StandardDeviation(_given(bounds), _ddof(ddof), _per(per, "std"))
+    return make(asked, column, weight=weight, mechanism=mechanism)
 
 
 @sealed
@@ -263,9 +269,7 @@ def n_unique(
     UnsupportedOperation
         For nested columns.
     """
-    return make(
-        "n_unique", column, {"nonnegative": nonnegative}, weight=weight, mechanism=mechanism
-    )
+    return make(DistinctValues(nonnegative), column, weight=weight, mechanism=mechanism)
 
 
 @sealed
@@ -289,7 +293,7 @@ def bounds(column: IntoColumn, *, weight: Number = 1.0, mechanism: Noise = "auto
     UnsupportedOperation
         When the column holds no numbers.
     """
-    return make("bounds", column, {}, weight=weight, mechanism=mechanism)
+    return make(Bounds(), column, weight=weight, mechanism=mechanism)
 
 
 @sealed
@@ -336,13 +340,9 @@ def histogram(
         When edges are not rising, or there is no whole number of bins.
     """
     whole = bins is None or isinstance(bins, (int, str))
-    parameters = {
-        "bins": bins if whole else listed(bins, "dp_histogram"),  # type: ignore[arg-type]
-        "bounds": bounds,
-        "other": other,
-        "nonnegative": nonnegative,
-    }
-    return make("histogram", column, parameters, weight=weight, mechanism=mechanism)
+    some = bins if whole else listed(bins, "dp_histogram")  # type: ignore[arg-type]
+    asked = Histogram(some, _given(bounds), other, nonnegative)
+    return make(asked, column, weight=weight, mechanism=mechanism)
 
 
 def _ddof(ddof: int) -> int:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
+from dpframe.aggregates.argmax import Argmax
 from dpframe.api.asking import query_of
 from dpframe.api.expressions import DPExpr
 from dpframe.api.functions import argmax
@@ -81,6 +83,6 @@ def _best_group(score: pl.Expr | None, k: int, **options: Any) -> DPExpr:
     """The argmax over groups as a dp expression."""
     made = argmax(None, score, None, k, **options)
     ((placeholder, spec),) = made._spec.aggregates.items()
-    parameters = {**spec.parameters, "best_group": True}
-    best = type(spec)(spec.kind, None, parameters, spec.weight, spec.mechanism, spec.score)
+    assert isinstance(spec.aggregate, Argmax)
+    best = replace(spec, aggregate=replace(spec.aggregate, best_group=True))
     return DPExpr(type(made._spec)({placeholder: best}, None, made._spec.words, "argmax"))

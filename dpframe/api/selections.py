@@ -7,6 +7,8 @@ from typing import Any, Literal, TypeAlias
 
 import polars as pl
 
+from dpframe.aggregates.argmax import Argmax
+from dpframe.aggregates.quantile import Median, Quantile
 from dpframe.api.arguments import listed
 from dpframe.api.expressions import DPExpr, IntoColumn, aggregate_of, make
 from dpframe.core.exact import Number, as_given
@@ -58,28 +60,23 @@ def quantile(
     UnsupportedOperation
         When the values have no order.
     """
-    return _quantile("quantile", column, q, bounds, candidates, weight, mechanism)
-
-
-def _quantile(
-    written: str,
-    column: IntoColumn,
-    q: Number | Sequence[Number],
-    bounds: Sequence[Any] | None,
-    candidates: Iterable[Any] | None,
-    weight: Number,
-    mechanism: Choice,
-) -> DPExpr:
     wanted = tuple(q) if isinstance(q, (list, tuple, pl.Series)) else q
+    values = _values(bounds, candidates, "quantile")
+    asked = Quantile(wanted, bounds, values)  # type: ignore[arg-type]  # checked where it is used
+    return make(asked, column, weight=weight, mechanism=mechanism)
+
+
+def _values(
+    bounds: Sequence[Any] | None, candidates: Iterable[Any] | None, written: str
+) -> tuple[Any, ...] | None:
+    """The candidates of a quantile, where there are no bounds."""
     if bounds is not None and candidates is not None:
         raise InvalidBounds(
             "bounds and candidates are both given",
             where=f"dp_{written}(...)",
             remedy="give candidates for a choice among values, bounds for the whole interval",
         )
-    values = None if candidates is None else listed(candidates, f"dp_{written}")
-    parameters = {"q": wanted, "bounds": bounds, "candidates": values, "written": written}
-    return make("quantile", column, parameters, weight=weight, mechanism=mechanism)
+    return None if candidates is None else listed(candidates, f"dp_{written}")
 
 
 @sealed
@@ -92,7 +89,9 @@ def median(
     mechanism: Choice = "auto",
 ) -> DPExpr:
     """The 0.5-quantile: see `quantile`, whose parameters and errors it has."""
-    return _quantile("median", column, 0.5, bounds, candidates, weight, mechanism)
+    values = _values(bounds, candidates, "median")
+    asked = Median(0.5, bounds, values)  # type: ignore[arg-type]  # checked where it is used
+    return make(asked, column, weight=weight, mechanism=mechanism)
 
 
 @sealed
@@ -141,9 +140,14 @@ def argmax(
             where="dp_argmax(k=...)",
             remedy="write k=1 for the best candidate",
         )
-    values = candidates.clone() if isinstance(candidates, pl.DataFrame) else candidates
-    if candidates is not None and not isinstance(candidates, pl.DataFrame):
-        values = listed(candidates, "dp_argmax")
-    parameters = {"candidates": values, "k": k, "bounds": bounds}
+    asked = Argmax(_candidates(candidates), k, bounds)  # type: ignore[arg-type]  # checked later
     wanted = aggregate_of(score, "a score") if isinstance(score, DPExpr) else score
-    return make("argmax", column, parameters, weight=weight, mechanism=mechanism, score=wanted)
+    return make(asked, column, weight=weight, mechanism=mechanism, score=wanted)
+
+
+def _candidates(
+    given: Iterable[Any] | pl.DataFrame | None,
+) -> tuple[Any, ...] | pl.DataFrame | None:
+    if isinstance(given, pl.DataFrame):
+        return given.clone()
+    return None if given is None else listed(given, "dp_argmax")

@@ -157,7 +157,7 @@ def _output(output: Output, note: str, numbers: Mapping[PartKey, int]) -> PlanOu
         for key in aggregate.keys:
             used[numbers[key]] = None
             contents.append(key[0])
-        given = aggregate.request.parameters.values()
+        given = aggregate.request.aggregate.arguments().values()
         contents += [value for value in given if isinstance(value, pl.DataFrame)]
     if output.post_tree is not None:
         places = {name: Column(str(i)) for i, name in enumerate(output.aggregates)}

@@ -11,7 +11,7 @@ import polars as pl
 from dpframe.aggregates.query import Output
 from dpframe.aggregates.registry import bind
 from dpframe.aggregates.request import Request, Scope
-from dpframe.aggregates.spec import AggregateSpec, OutputSpec
+from dpframe.aggregates.spec import AggregateSpec, OutputSpec, written_arguments
 from dpframe.core.domain import Columns, Domain
 from dpframe.core.dtypes import FLOAT64
 from dpframe.core.exact import nearest
@@ -122,11 +122,11 @@ def _named(request: Request, name: str) -> Request:
 
 def _requests(spec: AggregateSpec, schema: Mapping[str, Any]) -> list[tuple[Request, str]]:
     """One request per column that the aggregate's expression names, with its words."""
-    method = spec.parameters.get("written", spec.kind)
+    method = spec.aggregate.method
     score, scored = _score(spec, schema)
     shown = _arguments(spec, scored)
     if spec.expression is None:
-        name = _name_without_column(spec)
+        name = spec.aggregate.name_without_column
         if name is None:
             raise UnsupportedOperation(
                 f"dp_{method} needs a column",
@@ -140,18 +140,10 @@ def _requests(spec: AggregateSpec, schema: Mapping[str, Any]) -> list[tuple[Requ
     ]
 
 
-def _name_without_column(spec: AggregateSpec) -> str | None:
-    """The name of an aggregate without a column, None for one that needs a column."""
-    candidates = spec.parameters.get("candidates")
-    if isinstance(candidates, pl.DataFrame) and candidates.columns:
-        return candidates.columns[0]
-    return "len" if spec.kind == "count" or spec.parameters.get("best_group") else None
-
-
 def _request(
     spec: AggregateSpec, name: str, tree: Tree | None, score: Request | Tree | None
 ) -> Request:
-    return Request(spec.kind, name, tree, spec.parameters, spec.weight, spec.mechanism, score)
+    return Request(spec.aggregate, name, tree, spec.weight, spec.mechanism, score)
 
 
 def _score(spec: AggregateSpec, schema: Mapping[str, Any]) -> tuple[Request | Tree | None, str]:
@@ -160,7 +152,7 @@ def _score(spec: AggregateSpec, schema: Mapping[str, Any]) -> tuple[Request | Tr
     """
     if spec.score is None:
         return None, ""
-    candidates = spec.parameters.get("candidates")
+    candidates = spec.aggregate.arguments().get("candidates")
     if isinstance(candidates, pl.DataFrame):
         both = [name for name in candidates.columns if name in schema]
         if both:
@@ -191,20 +183,7 @@ def _several_scores(count: int) -> UnsupportedOperation:
 
 def _arguments(spec: AggregateSpec, score: str) -> str:
     """The arguments of an aggregate as they were written, defaults left out."""
-    shown = []
-    for name, value in spec.parameters.items():
-        if value is None or value is False or (name in ("k", "ddof") and value == 1):
-            continue
-        if name in ("best_group", "written"):
-            continue
-        if name == "q" and spec.parameters.get("written") == "median":
-            continue
-        if isinstance(value, pl.DataFrame):
-            shown.append(f"{name}=<{value.height} rows of {', '.join(value.columns)}>")
-            continue
-        said = _short(value if name == "bounds" or not isinstance(value, tuple) else list(value))
-        positional = name in ("q", "bins") or (name == "bounds" and spec.kind != "histogram")
-        shown.append(said if positional and spec.kind != "argmax" else f"{name}={said}")
+    shown = written_arguments(spec.aggregate)
     if score:
         shown.append(f"score={score}")
     if spec.mechanism != "auto":
@@ -212,15 +191,3 @@ def _arguments(spec: AggregateSpec, score: str) -> str:
     if spec.weight != 1:
         shown.append(f"weight={nearest(spec.weight):g}")
     return ", ".join(shown)
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    if not isinstance(value, (list, tuple)) or len(text) <= 80:
-        return text
-    first: list[str] = []
-    for item in value:
-        first.append(repr(item))
-        if sum(len(f) + 2 for f in first) > 60:
-            break
-    return f"[{', '.join(first)}, ... {len(value)} in all]"

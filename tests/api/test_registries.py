@@ -23,7 +23,7 @@ ARGUMENTS = {"sum": ((0, 1),), "quantile": (0.5,), "histogram": ((0, 1, 2),)}
 def kind_of(name: str) -> str:
     made = BY_NAME[name]("x", *ARGUMENTS.get(name, ()))
     assert isinstance(made, DPExpr)
-    return aggregate_of(made, "it").kind
+    return aggregate_of(made, "it").aggregate.kind
 
 
 def test_every_aggregate_has_a_function_and_no_function_another() -> None:

@@ -75,7 +75,7 @@ def test_every_aggregate_states_examples() -> None:
     for aggregate in AGGREGATES:
         assert aggregate.examples
         assert aggregate.summary
-        assert "Guarantee\n" in (type(aggregate).__doc__ or "")
+        assert "Guarantee\n" in (aggregate.__doc__ or "")
         for text in aggregate.examples:
             kinds = {r.kind for r in query([text], Rows()).requests}
             assert kinds == {aggregate.kind}
