@@ -1,4 +1,5 @@
-"""How much longer `import dpframe` takes than `import polars`, each in a fresh process.
+"""How much longer `import dpframe` takes than `import polars`, each in a fresh process, and how much
+longer with a first session, for which the rest is loaded.
 
     python benchmarks/import_time.py [REPEATS]
 
@@ -13,31 +14,39 @@ import sys
 CODE = """
 import resource, time
 started = time.perf_counter()
-import {module}
+{code}
 used = resource.getrusage(resource.RUSAGE_SELF)
 print(time.perf_counter() - started, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 """
+SESSION = "dpframe, a session"
+CASES = {
+    "polars": "import polars",
+    "polars, numpy, pyarrow.dataset": "import polars, numpy, pyarrow.dataset",
+    "dpframe": "import dpframe",
+    SESSION: "import dpframe; dpframe.Session(epsilon=1)",
+}
 
 
 def main(repeats: int) -> None:
     """Print the table."""
     best: dict[str, list[float]] = {}
     for _ in range(repeats):
-        for module in ("polars", "polars, numpy, pyarrow.dataset", "dpframe"):
-            measured = _fresh(module)
-            best[module] = [
-                min(a, b) for a, b in zip(best.get(module, measured), measured, strict=True)
+        for what, code in CASES.items():
+            measured = _fresh(code)
+            best[what] = [
+                min(a, b) for a, b in zip(best.get(what, measured), measured, strict=True)
             ]
     print("best of", repeats)
     print(f"{'import':34}{'seconds':>9}{'CPU s':>9}{'memory MB':>11}")
-    for module, (seconds, cpu, memory) in best.items():
-        print(f"{module:34}{seconds:9.3f}{cpu:9.3f}{memory:11.0f}")
-    print(f"dpframe over polars: {best['dpframe'][0] - best['polars'][0]:.3f} s")
+    for what, (seconds, cpu, memory) in best.items():
+        print(f"{what:34}{seconds:9.3f}{cpu:9.3f}{memory:11.0f}")
+    for what in ("dpframe", SESSION):
+        print(f"{what} over polars: {best[what][0] - best['polars'][0]:.3f} s")
 
 
-def _fresh(module: str) -> list[float]:
+def _fresh(code: str) -> list[float]:
     done = subprocess.run(
-        [sys.executable, "-c", CODE.format(module=module)],
+        [sys.executable, "-c", CODE.format(code=code)],
         check=True,
         capture_output=True,
         text=True,

@@ -1,53 +1,63 @@
 """Publish aggregates of personal data from Polars, with differential privacy.
 
-Importing this module also adds the ``dp_*`` methods to Polars expressions and frames.
+Importing this module also adds the ``dp_*`` methods to Polars expressions and frames. Everything
+else is loaded when it is first used.
 """
 
-from dpframe import accounting
-from dpframe.api.expressions import DPExpr
-from dpframe.api.frame import PrivateFrame
-from dpframe.api.functions import (
-    argmax,
-    bounds,
-    count,
-    histogram,
-    mean,
-    median,
-    n_unique,
-    quantile,
-    std,
-    sum,
-    var,
-)
-from dpframe.api.group_by import PrivateGroupBy
-from dpframe.api.polars_methods import register as _register
-from dpframe.api.query import PrivateQuery
-from dpframe.api.release import Release
-from dpframe.api.session import Session
-from dpframe.audit import Audit
-from dpframe.core.budget import GDP, ZCDP, ApproxDP, PureDP
-from dpframe.core.sensitivity import Sensitivity
-from dpframe.core.units import Identifier, Rows
-from dpframe.errors import (
-    BudgetExceeded,
-    DPFrameError,
-    EngineError,
-    InvalidBounds,
-    InvalidBudget,
-    LedgerError,
-    MissingKeys,
-    PlanMismatch,
-    UnboundedSensitivity,
-    UnitDropped,
-    UnknownColumn,
-    UnsupportedOperation,
-)
-from dpframe.parse.key_sets import Keys, keys
-from dpframe.plan import NoisyAggregate, PlanStep
-from dpframe.report import Plan
-from dpframe.simulate import Simulation
+from __future__ import annotations
 
-_register()
+from importlib import import_module
+from importlib.util import find_spec
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from dpframe.api.registration import AGGREGATES, register
+
+if TYPE_CHECKING:
+    from dpframe import accounting
+    from dpframe.api.expressions import DPExpr
+    from dpframe.api.frame import PrivateFrame
+    from dpframe.api.functions import (
+        argmax,
+        bounds,
+        count,
+        histogram,
+        mean,
+        median,
+        n_unique,
+        quantile,
+        std,
+        sum,
+        var,
+    )
+    from dpframe.api.group_by import PrivateGroupBy
+    from dpframe.api.query import PrivateQuery
+    from dpframe.api.release import Release
+    from dpframe.api.session import Session
+    from dpframe.audit import Audit
+    from dpframe.core.budget import GDP, ZCDP, ApproxDP, PureDP
+    from dpframe.core.sensitivity import Sensitivity
+    from dpframe.core.units import Identifier, Rows
+    from dpframe.errors import (
+        BudgetExceeded,
+        DPFrameError,
+        EngineError,
+        InvalidBounds,
+        InvalidBudget,
+        LedgerError,
+        MissingKeys,
+        PlanMismatch,
+        UnboundedSensitivity,
+        UnitDropped,
+        UnknownColumn,
+        UnsupportedOperation,
+    )
+    from dpframe.parse.key_sets import Keys, keys
+    from dpframe.plan import NoisyAggregate, PlanStep
+    from dpframe.report import Plan
+    from dpframe.simulate import Simulation
+
+register()
 
 __version__ = "0.1.0"
 
@@ -97,3 +107,46 @@ __all__ = [
     "sum",
     "var",
 ]
+
+_ERRORS = (
+    *("BudgetExceeded", "DPFrameError", "EngineError", "InvalidBounds", "InvalidBudget"),
+    *("LedgerError", "MissingKeys", "PlanMismatch", "UnboundedSensitivity", "UnitDropped"),
+    *("UnknownColumn", "UnsupportedOperation"),
+)
+_HOMES = MappingProxyType(
+    {
+        **dict.fromkeys(AGGREGATES, "api.functions"),
+        **dict.fromkeys(_ERRORS, "errors"),
+        **dict.fromkeys(("ApproxDP", "GDP", "PureDP", "ZCDP"), "core.budget"),
+        **dict.fromkeys(("Identifier", "Rows"), "core.units"),
+        **dict.fromkeys(("Keys", "keys"), "parse.key_sets"),
+        **dict.fromkeys(("NoisyAggregate", "PlanStep"), "plan"),
+        "Audit": "audit",
+        "DPExpr": "api.expressions",
+        "Plan": "report",
+        "PrivateFrame": "api.frame",
+        "PrivateGroupBy": "api.group_by",
+        "PrivateQuery": "api.query",
+        "Release": "api.release",
+        "Sensitivity": "core.sensitivity",
+        "Session": "api.session",
+        "Simulation": "simulate",
+    }
+)
+"""Where public names come from that are no modules, as type checkers read above."""
+
+
+def __getattr__(name: str) -> Any:
+    """A public name, or a module of the package, loaded when it is first asked for."""
+    if name in _HOMES:
+        found: Any = getattr(import_module(f"dpframe.{_HOMES[name]}"), name)
+    elif name.startswith("_") or find_spec(f"dpframe.{name}") is None:
+        raise AttributeError(f"module 'dpframe' has no attribute {name!r}")
+    else:
+        found = import_module(f"dpframe.{name}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

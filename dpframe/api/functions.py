@@ -19,6 +19,7 @@ from dpframe.aggregates.mean import Mean, StandardDeviation, Variance
 from dpframe.aggregates.sum import Sum
 from dpframe.api.arguments import listed
 from dpframe.api.expressions import DPExpr, IntoColumn, make
+from dpframe.api.registration import AGGREGATES
 from dpframe.api.selections import argmax, median, quantile
 from dpframe.core.exact import Number, as_given
 from dpframe.errors import InvalidBounds, UnsupportedOperation
@@ -356,13 +357,7 @@ def _ddof(ddof: int) -> int:
 
 
 BY_NAME: Mapping[str, Callable[..., pl.Expr]] = MappingProxyType(
-    {
-        function.__name__: function
-        for function in (
-            *(count, sum, mean, var, std, median, quantile),
-            *(n_unique, bounds, histogram, argmax),
-        )
-    }
+    {name: globals()[name] for name in AGGREGATES}
 )
 """Every function that makes a dp expression: expressions have it as method ``dp_...``, jobs in TOML
 as aggregate."""
