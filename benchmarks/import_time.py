@@ -1,5 +1,5 @@
-"""How much longer `import dpframe` takes than `import polars`, each in a fresh process, and how much
-longer with a first session, for which the rest is loaded.
+"""How much longer `import dpframe` takes than `import polars`, each in a fresh process, and how
+much longer with a first session, for which the rest is loaded.
 
     python benchmarks/import_time.py [REPEATS]
 
