@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, Final
 
 import polars as pl
@@ -29,14 +30,13 @@ class Method:
 
     Parameters
     ----------
-    name
-        Of the method.
-    of_expressions
-        Whether expressions have it, and not frames.
+    home, name
+        The module of the function and its name there. The module is loaded when the function is
+        needed.
     """
 
-    def __init__(self, name: str, of_expressions: bool) -> None:
-        self._name, self._of_expressions = name, of_expressions
+    def __init__(self, home: str, name: str) -> None:
+        self._home, self._name = home, name
 
     def __call__(self, owner: Any) -> Callable[..., Any]:
         found = self._function
@@ -44,13 +44,7 @@ class Method:
 
     @property
     def _function(self) -> Callable[..., Any]:
-        if self._of_expressions:
-            from dpframe.api.functions import BY_NAME
-
-            return BY_NAME[self._name.removeprefix("dp_")]
-        from dpframe.api import polars_methods
-
-        found: Callable[..., Any] = getattr(polars_methods, self._name)
+        found: Callable[..., Any] = getattr(import_module(self._home), self._name)
         return found
 
     @property
@@ -66,12 +60,14 @@ class Method:
 def register() -> None:
     """Add the methods to Polars; again is harmless."""
     for name in AGGREGATES:
-        _add(pl.api.register_expr_namespace, pl.Expr, f"dp_{name}", of_expressions=True)
+        method = Method("dpframe.api.functions", name)
+        _add(pl.api.register_expr_namespace, pl.Expr, f"dp_{name}", method)
     for name in FRAME_METHODS:
-        _add(pl.api.register_dataframe_namespace, pl.DataFrame, name, of_expressions=False)
-        _add(pl.api.register_lazyframe_namespace, pl.LazyFrame, name, of_expressions=False)
+        method = Method("dpframe.api.polars_methods", name)
+        _add(pl.api.register_dataframe_namespace, pl.DataFrame, name, method)
+        _add(pl.api.register_lazyframe_namespace, pl.LazyFrame, name, method)
 
 
-def _add(register_namespace: Any, owner: type, name: str, *, of_expressions: bool) -> None:
+def _add(register_namespace: Any, owner: type, name: str, method: Method) -> None:
     if not hasattr(owner, name):
-        register_namespace(name)(Method(name, of_expressions))
+        register_namespace(name)(method)
