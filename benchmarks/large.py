@@ -86,7 +86,7 @@ def private(engine: str, files: str, megabytes: int) -> Any:
     """The exact tables of the private query, before noise."""
     import dpframe as dp
     from dpframe.api.query import parts
-    from dpframe.infer import parts_of
+    from dpframe.infer import measurements_of
 
     session = dp.Session(epsilon=1)
     if engine == "duckdb":
@@ -106,7 +106,7 @@ def private(engine: str, files: str, megabytes: int) -> Any:
     )
     asked, source, _ = parts(query)
     place = source.opened(asked.relation.token, "streaming" if engine == "polars" else "auto")
-    tables = list(dict.fromkeys(t for use in parts_of(asked) for t in use.part.tables))
+    tables = list(dict.fromkeys(t for use in measurements_of(asked) for t in use.part.tables))
     found = place.run(replace(asked.relation, salt=_SALT), asked.groups, tables)
     return [found[table].values.tolist() for table in tables]
 

@@ -28,9 +28,9 @@ import psycopg
 import dpframe as dp
 from dpframe.ledger.chain import row_of
 from dpframe.ledger.checkpoints import is_due, state_of
+from dpframe.ledger.head_file import HeadFile, Seen
 from dpframe.ledger.record import COLUMNS, Draft, Head
 from dpframe.ledger.stored import StoredLedger
-from dpframe.ledger.witness import Seen, Witness
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -167,7 +167,7 @@ def fill(place: Place, past: int) -> None:
     connection.execute("UPDATE head SET seq=?, hash=?, seal=?", (head.seq, head.hash, head.seal))
     connection.commit()
     connection.close()
-    witness = Witness(Path(f"{place}.head"), chain.seal, alone=True)
+    witness = HeadFile(Path(f"{place}.head"), chain.seal, alone=True)
     with witness.open() as file:
         witness.write(file, Seen(chain.length, chain.tip, chain.identity))
 

@@ -2,12 +2,12 @@
 
 ::
 
-    read    dp expressions and groups        -> Query      (parse)
-    parts   which vectors, how sensitive     -> PlannedUse (infer)
-    choose  mechanism and noise of each      -> Plan       (choose)
-    charge  against the budget               -> ledger     (charge; refuses before data is read)
-    run     exact integers per group         -> CellCounts (lower)
-    release noise, selection, results        -> DataFrame  (release)
+    read    dp expressions and groups        -> Query               (parse)
+    infer   which vectors, how sensitive     -> PlannedMeasurement  (infer)
+    choose  mechanism and noise of each      -> Plan                (choose)
+    charge  against the budget               -> ledger              (charge; before data is read)
+    run     exact integers per group         -> CellCounts          (lower)
+    release noise, selection, results        -> DataFrame           (release)
 
 `plan` is everything up to the charge and touches no data; `run` is the rest.
 """
@@ -26,13 +26,13 @@ from numpy.typing import NDArray
 
 from dpframe.aggregates.bound import Noisy
 from dpframe.aggregates.keys import KeySelection
-from dpframe.aggregates.part import Additive, CellCounts, Part, Table
+from dpframe.aggregates.measurement import Additive, CellCounts, Measurement, Table
 from dpframe.aggregates.query import Query
-from dpframe.aggregates.request import Scope
+from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.spec import OutputSpec
 from dpframe.choose import (
+    ComposedChoice,
     Split,
-    Together,
     choose_together,
     choose_with_keys,
     in_mu,
@@ -46,7 +46,7 @@ from dpframe.describe import described, entries_of
 from dpframe.errors import EngineError, LedgerError, UnsupportedOperation
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
-from dpframe.infer import PlannedUse, parts_of
+from dpframe.infer import PlannedMeasurement, measurements_of
 from dpframe.ledger.approvals import Requirement
 from dpframe.ledger.bound import StatedBudget
 from dpframe.ledger.ledger import Ledger
@@ -82,7 +82,7 @@ class Prepared:
 
     plan: Plan
     query: Query
-    parts: tuple[PlannedUse, ...]
+    parts: tuple[PlannedMeasurement, ...]
     choices: tuple[Choice, ...]
 
     @property
@@ -91,7 +91,7 @@ class Prepared:
         return _tables(self.parts)
 
     @property
-    def laws(self) -> dict[tuple[Part, str], Mechanism]:
+    def laws(self) -> dict[tuple[Measurement, str], Mechanism]:
         """The mechanism of each part."""
         return {
             (use.part, use.mechanism): choice.law
@@ -146,9 +146,9 @@ def ask(
     `execution` is where it will run, if that is known; its data are not needed.
     """
     require_threads()
-    outputs = read_outputs(specs, Scope(relation.facts, groups))
+    outputs = read_outputs(specs, QueryScope(relation.facts, groups))
     query = Query(relation, groups, outputs)
-    parts = parts_of(query)  # refusals come when the query is built
+    parts = measurements_of(query)  # refusals come when the query is built
     for use in parts:
         _require_room(use, query)
     check_post(query)
@@ -157,12 +157,12 @@ def ask(
     return query
 
 
-def _tables(parts: Iterable[PlannedUse]) -> list[Table]:
+def _tables(parts: Iterable[PlannedMeasurement]) -> list[Table]:
     """The exact tables of some parts, each once."""
     return list(dict.fromkeys(table for use in parts for table in use.part.tables))
 
 
-def _require_room(use: PlannedUse, query: Query) -> None:
+def _require_room(use: PlannedMeasurement, query: Query) -> None:
     """Refuse more results than fit in memory."""
     entries = entries_of(use.part, query)
     if entries > MOST_GROUPS:
@@ -199,7 +199,7 @@ def plan(
         When the query cannot be answered within the measure.
     """
     require_threads()
-    parts = parts_of(query)
+    parts = measurements_of(query)
     by = "weights" if any(request.weight != 1 for request in query.requests) else split
     weights, rho_weights = _weights(parts, by)
     asked = [use.part.task(use.name, use.sensitivity, use.mechanism, query.scope) for use in parts]
@@ -277,7 +277,7 @@ def _released(
     prepared: Prepared,
     execution: Execution,
     tables: list[Table],
-    laws: Mapping[tuple[Part, str], Mechanism],
+    laws: Mapping[tuple[Measurement, str], Mechanism],
     confidence: Fraction | None,
     shown: Progress,
 ) -> pl.DataFrame | EngineError | type[BaseException]:
@@ -301,19 +301,19 @@ def _released(
 
 def _together(
     query: Query,
-    parts: Sequence[PlannedUse],
+    parts: Sequence[PlannedMeasurement],
     asked: Sequence[MechanismTask],
     weights: Sequence[Fraction],
     spend: Budget,
     rho_weights: Sequence[Fraction],
-) -> Together:
+) -> ComposedChoice:
     if query.groups is None or not query.groups.discovered:
         return choose_together(asked, weights, spend, rho_weights)
     number = _number_of(parts[0].part, [use.part for use in parts])
     return choose_with_keys(asked, weights, spend, rho_weights, number)
 
 
-def _number_of(keys: Part, parts: Sequence[Part]) -> int | None:
+def _number_of(keys: Measurement, parts: Sequence[Measurement]) -> int | None:
     """Which of the parts is the number that groups are chosen by, if any."""
     assert isinstance(keys, KeySelection)
     same = (i for i, p in enumerate(parts) if isinstance(p, Additive) and p.table == keys.table)
@@ -324,8 +324,8 @@ def _counted(
     query: Query,
     execution: Execution,
     tables: list[Table],
-    laws: Mapping[tuple[Part, str], Mechanism],
-) -> tuple[dict[Table, CellCounts], Query, dict[tuple[Part, str], Noisy]]:
+    laws: Mapping[tuple[Measurement, str], Mechanism],
+) -> tuple[dict[Table, CellCounts], Query, dict[tuple[Measurement, str], Noisy]]:
     """The exact tables, the query with the groups that appear, and what is noisy already."""
     chooser = chooser_of(laws)
     if query.groups is None or chooser is None:
@@ -334,7 +334,7 @@ def _counted(
     return counted, replace(query, groups=groups), drawn_with_groups(laws, chosen)
 
 
-def chooser_of(laws: Mapping[tuple[Part, str], Mechanism]) -> KeyChoice | None:
+def chooser_of(laws: Mapping[tuple[Measurement, str], Mechanism]) -> KeyChoice | None:
     """How groups are chosen, where nobody listed them."""
     for (part, _), law in laws.items():
         if isinstance(part, KeySelection):
@@ -344,8 +344,8 @@ def chooser_of(laws: Mapping[tuple[Part, str], Mechanism]) -> KeyChoice | None:
 
 
 def drawn_with_groups(
-    laws: Mapping[tuple[Part, str], Mechanism], noisy: NDArray[np.int64] | None
-) -> dict[tuple[Part, str], Noisy]:
+    laws: Mapping[tuple[Measurement, str], Mechanism], noisy: NDArray[np.int64] | None
+) -> dict[tuple[Measurement, str], Noisy]:
     """The numbers that groups were chosen by: they are released as they were then."""
     if noisy is None:
         return {}
@@ -364,7 +364,7 @@ def _with_some_key(query: Query) -> Query:
     return replace(query, groups=groups.found(pl.DataFrame(none, schema=groups.keys.schema)))
 
 
-def _weights(parts: Sequence[PlannedUse], by: str) -> tuple[list[Fraction], list[Fraction]]:
+def _weights(parts: Sequence[PlannedMeasurement], by: str) -> tuple[list[Fraction], list[Fraction]]:
     """Relative costs of the parts, of epsilon and of rho."""
     if by != "least error":
         weights = [use.weight for use in parts]

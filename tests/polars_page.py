@@ -18,7 +18,7 @@ from typing import Any
 import polars as pl
 
 import dpframe as dp
-from dpframe.api.opaque import FRAME_HINTS, GROUP_HINTS, MIXES, RAW, RESHAPES
+from dpframe.api.no_raw_access import FRAME_HINTS, GROUP_HINTS, MIXES, RAW, RESHAPES
 from dpframe.core.tree import Call, Column, Literal
 from dpframe.parse.hints import NEVER
 from dpframe.parse.reader import read

@@ -13,7 +13,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.aggregates.registry import AGGREGATES
-from dpframe.api.opaque import FRAME_HINTS, GROUP_HINTS
+from dpframe.api.no_raw_access import FRAME_HINTS, GROUP_HINTS
 from tests import polars_page, rules_page
 from tests.documentation import ROOT
 

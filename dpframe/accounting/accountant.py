@@ -16,9 +16,9 @@ from dpframe.core.budget import amount
 from dpframe.core.exact import Number, as_given, float_down
 from dpframe.errors import InvalidBudget, UnsupportedOperation
 
-__all__ = ["ACROSS", "WITHIN", "Accountant", "Scope"]
+__all__ = ["ACROSS", "WITHIN", "Accountant", "ValidFor"]
 
-Scope: TypeAlias = Literal["within one plan", "across plans"]
+ValidFor: TypeAlias = Literal["within one plan", "across plans"]
 WITHIN: Final = "within one plan"
 """Parameters of all events are fixed before any noise is drawn."""
 ACROSS: Final = "across plans"
@@ -47,7 +47,7 @@ class Accountant(ABC):
 
     method: ClassVar[str]
     """The name of the bound in `compare`."""
-    valid_for: ClassVar[Scope]
+    valid_for: ClassVar[ValidFor]
 
     def __init__(self, events: Iterable[AnyEvent]) -> None:
         self.counts: Counter[AnyEvent] = Counter(events)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import ClassVar, Final
 
-from dpframe.accounting.accountant import WITHIN, Accountant, Scope
+from dpframe.accounting.accountant import WITHIN, Accountant, ValidFor
 from dpframe.accounting.basic import needing_delta, pure_parts
 from dpframe.core.exact import decimal_up, float_down, float_up
 
@@ -56,7 +56,7 @@ class AdvancedAccountant(SplitAccountant):
     """
 
     method: ClassVar[str] = "advanced"
-    valid_for: ClassVar[Scope] = WITHIN
+    valid_for: ClassVar[ValidFor] = WITHIN
 
     def _composed(self, parts: Sequence[tuple[Fraction, int]], delta: float) -> float:
         if delta <= 0.0 or any(e > 600 for e, _ in parts):
@@ -74,7 +74,7 @@ class ClosedFormAccountant(SplitAccountant):
     """
 
     method: ClassVar[str] = "Kairouz-Oh-Viswanath, closed form"
-    valid_for: ClassVar[Scope] = WITHIN
+    valid_for: ClassVar[ValidFor] = WITHIN
 
     def _composed(self, parts: Sequence[tuple[Fraction, int]], delta: float) -> float:
         if delta <= 0.0:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import ClassVar
 
-from dpframe.accounting.accountant import ACROSS, Accountant, Scope
+from dpframe.accounting.accountant import ACROSS, Accountant, ValidFor
 from dpframe.accounting.costs import epsilon_at, pure_epsilon
 from dpframe.accounting.events import AnyEvent
 from dpframe.core.exact import decimal_up, float_down
@@ -22,7 +22,7 @@ class BasicAccountant(Accountant):
     """
 
     method: ClassVar[str] = "basic"
-    valid_for: ClassVar[Scope] = ACROSS
+    valid_for: ClassVar[ValidFor] = ACROSS
 
     def _epsilon(self, delta: Fraction) -> float:
         left = delta - self._slack

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from dpframe.accounting.accountant import ACROSS, WITHIN, Accountant, Scope
+from dpframe.accounting.accountant import ACROSS, WITHIN, Accountant, ValidFor
 from dpframe.accounting.advanced import AdvancedAccountant, ClosedFormAccountant
 from dpframe.accounting.basic import BasicAccountant
 from dpframe.accounting.concentrated import LooseZCDPAccountant, ZCDPAccountant
@@ -53,7 +53,7 @@ class Bound:
     method: str
     epsilon: float
     delta: float
-    valid_for: Scope
+    valid_for: ValidFor
 
 
 def bounds(events: Iterable[AnyEvent], delta: Number) -> list[Bound]:
@@ -77,7 +77,7 @@ def bounds(events: Iterable[AnyEvent], delta: Number) -> list[Bound]:
     return found
 
 
-def best(events: Iterable[AnyEvent], delta: Number, valid_for: Scope = WITHIN) -> Bound:
+def best(events: Iterable[AnyEvent], delta: Number, valid_for: ValidFor = WITHIN) -> Bound:
     """The bound with the least epsilon among those that are valid.
 
     Parameters
@@ -109,7 +109,7 @@ def best(events: Iterable[AnyEvent], delta: Number, valid_for: Scope = WITHIN) -
 
 
 def parallel(
-    branches: Sequence[Iterable[AnyEvent]], delta: Number, valid_for: Scope = WITHIN
+    branches: Sequence[Iterable[AnyEvent]], delta: Number, valid_for: ValidFor = WITHIN
 ) -> Bound:
     """The best bound on events that ran on disjoint parts of the data: that of the dearest part.
 

@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Final
 
 from dpframe.accounting.choices import together
+from dpframe.accounting.connect_the_dots import Dots, dots, largest_loss, spacing, spread
 from dpframe.accounting.convolution import Composed, compose
-from dpframe.accounting.dots import Dots, dots, largest_loss, spacing, spread
 from dpframe.accounting.loss_laws import LossLaw, Normal, Translated
 from dpframe.accounting.normal import log_delta_normal, normal_epsilon
 from dpframe.accounting.tilting import View, view_at_delta, view_at_epsilon

@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import ClassVar
 
-from dpframe.accounting.accountant import ACROSS, Accountant, Scope
+from dpframe.accounting.accountant import ACROSS, Accountant, ValidFor
 from dpframe.accounting.costs import zcdp_rho
 from dpframe.accounting.zcdp import epsilon_of_rho, log_delta_zcdp, loose_epsilon_of_rho
 from dpframe.core.exact import float_up
@@ -20,7 +20,7 @@ class ZCDPAccountant(Accountant):
     """
 
     method: ClassVar[str] = "zCDP, tight"
-    valid_for: ClassVar[Scope] = ACROSS
+    valid_for: ClassVar[ValidFor] = ACROSS
 
     @property
     def rho(self) -> Fraction:

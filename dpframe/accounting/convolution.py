@@ -1,6 +1,7 @@
 """The privacy loss of many events together, from fast Fourier transforms.
 
-The laws of the events are put on one grid (`dpframe.accounting.dots`), which only adds loss,
+The laws of the events are put on one grid (`dpframe.accounting.connect_the_dots`), which only adds
+loss,
 *tilted* (multiplied by exp(theta loss) and normalised, so that the losses that decide about delta
 become the likely ones and are not lost in rounding), transformed, multiplied and transformed back
 on a window of n points. What is reported is never below what exact arithmetic gives:
@@ -34,7 +35,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.accounting.dots import Dots
+from dpframe.accounting.connect_the_dots import Dots
 from dpframe.accounting.search import root_between
 from dpframe.accounting.tilting import View, cumulant
 

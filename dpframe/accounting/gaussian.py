@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import ClassVar
 
-from dpframe.accounting.accountant import ACROSS, Accountant, Scope
+from dpframe.accounting.accountant import ACROSS, Accountant, ValidFor
 from dpframe.accounting.events import AnyEvent, DiscreteGaussianEvent, GaussianEvent
 from dpframe.accounting.loss_laws import smoothed_distance
 from dpframe.accounting.normal import log_delta_normal, normal_epsilon
@@ -25,7 +25,7 @@ class GaussianDPAccountant(Accountant):
     """
 
     method: ClassVar[str] = "Gaussian DP"
-    valid_for: ClassVar[Scope] = ACROSS
+    valid_for: ClassVar[ValidFor] = ACROSS
 
     @property
     def mu(self) -> float:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import ClassVar
 
-from dpframe.accounting.accountant import WITHIN, Accountant, Scope
+from dpframe.accounting.accountant import WITHIN, Accountant, ValidFor
 from dpframe.accounting.composition import Composition
 from dpframe.accounting.events import AnyEvent
 from dpframe.accounting.loss_laws import Translated, translated
@@ -31,7 +31,7 @@ class PrivacyLossAccountant(Accountant):
     """
 
     method: ClassVar[str] = "privacy loss distribution"
-    valid_for: ClassVar[Scope] = WITHIN
+    valid_for: ClassVar[ValidFor] = WITHIN
 
     def __init__(self, events: Iterable[AnyEvent]) -> None:
         super().__init__(events)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import ClassVar
 
-from dpframe.accounting.accountant import WITHIN, Scope
+from dpframe.accounting.accountant import WITHIN, ValidFor
 from dpframe.accounting.advanced import SplitAccountant
 from dpframe.accounting.basic import needing_delta, pure_parts
 from dpframe.accounting.composition import Composition
@@ -26,7 +26,7 @@ class OptimalAccountant(SplitAccountant):
     """
 
     method: ClassVar[str] = "Kairouz-Oh-Viswanath"
-    valid_for: ClassVar[Scope] = WITHIN
+    valid_for: ClassVar[ValidFor] = WITHIN
 
     def _composed(self, parts: Sequence[tuple[Fraction, int]], delta: float) -> float:
         if len(parts) == 1 and parts[0][1] == 1 and delta < 1e-15:

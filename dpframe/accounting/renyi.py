@@ -9,7 +9,7 @@ from typing import ClassVar, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.accounting.accountant import ACROSS, Accountant, Scope
+from dpframe.accounting.accountant import ACROSS, Accountant, ValidFor
 from dpframe.accounting.costs import pure_epsilon, zcdp_rho
 from dpframe.accounting.events import (
     AnyEvent,
@@ -39,7 +39,7 @@ class RenyiAccountant(Accountant):
     """
 
     method: ClassVar[str] = "Renyi"
-    valid_for: ClassVar[Scope] = ACROSS
+    valid_for: ClassVar[ValidFor] = ACROSS
 
     def curve(self, orders: Floats) -> Floats:
         """Upper bounds on the divergence of all events together, at each order above 1."""
@@ -104,7 +104,7 @@ def _response(e: float, categories: int, a: Floats) -> Floats:
 
 
 def _discrete_laplace(step: float, steps: int, a: Floats) -> Floats:
-    """E[exp((a - 1) loss)]: masses of x = 0 .. D as in `dpframe.accounting.dots`."""
+    """E[exp((a - 1) loss)]: masses of x = 0 .. D as in `dpframe.accounting.connect_the_dots`."""
     total = -math.log1p(math.exp(-step))
     x = np.arange(steps + 1)
     logs = total - step * x

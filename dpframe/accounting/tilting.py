@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.accounting.dots import Dots
+from dpframe.accounting.connect_the_dots import Dots
 
 __all__ = ["View", "cumulant", "view_at_delta", "view_at_epsilon"]
 

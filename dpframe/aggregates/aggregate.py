@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dpframe.aggregates.bound import BoundAggregate
-from dpframe.aggregates.request import Asked, Request, Scope
+from dpframe.aggregates.request import Asked, QueryScope, Request
 from dpframe.aggregates.statistics import Statistic
 
 
@@ -24,7 +24,7 @@ class Aggregate(Asked):
     """dp expressions over the laws' frame, as text."""
 
     @abstractmethod
-    def bind(self, request: Request, scope: Scope) -> BoundAggregate:
+    def bind(self, request: Request, scope: QueryScope) -> BoundAggregate:
         """What was asked for, read and checked against a frame.
 
         Raises
@@ -40,7 +40,7 @@ class ScoringAggregate(Aggregate):
     __slots__ = ()
 
     @abstractmethod
-    def score(self, request: Request, scope: Scope) -> Statistic:
+    def score(self, request: Request, scope: QueryScope) -> Statistic:
         """The statistic that ranks candidates.
 
         Raises

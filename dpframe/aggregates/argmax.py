@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import polars as pl
 
 from dpframe.aggregates.aggregate import Aggregate, ScoringAggregate
-from dpframe.aggregates.bound import BoundAggregate, Clamp, Noisy, Use
+from dpframe.aggregates.bound import BoundAggregate, Clamp, MeasurementUse, Noisy
 from dpframe.aggregates.category_choice import CategoryChoice
 from dpframe.aggregates.cells import CategoryCells
 from dpframe.aggregates.histogram import known_categories, listed_categories, stored_as
 from dpframe.aggregates.impact import choice_impact
-from dpframe.aggregates.request import GivenBounds, Request, Scope
+from dpframe.aggregates.request import GivenBounds, QueryScope, Request
 from dpframe.aggregates.scored_choice import ScoredChoice, candidate_scores
 from dpframe.aggregates.shapes import BestGroups, OneChoice, Ranks, Shape, ranks
 from dpframe.aggregates.statistics import (
@@ -142,17 +142,17 @@ class Argmax(Aggregate):
     def arguments(self) -> dict[str, Any]:
         return {"candidates": self.candidates, "k": self.k, "bounds": self.bounds}
 
-    def bind(self, request: Request, scope: Scope) -> BoundArgmax:
+    def bind(self, request: Request, scope: QueryScope) -> BoundArgmax:
         part, names, shape = self._choice(request, scope, self.k)
         _check_winners(self.k, part.candidates, request)
         # each of several rounds has its part of the cost, and errs by so much more
-        use = Use(part, "argmax", choice_impact(part.candidates) * part.rounds**2)
+        use = MeasurementUse(part, "argmax", choice_impact(part.candidates) * part.rounds**2)
         clamps = _score_clamps(request, scope)
         frame = self.candidates if isinstance(self.candidates, pl.DataFrame) else None
         return BoundArgmax(request, (use,), self.k, names, shape, clamps, frame)
 
     def _choice(
-        self, request: Request, scope: Scope, winners: int
+        self, request: Request, scope: QueryScope, winners: int
     ) -> tuple[CategoryChoice | ScoredChoice, pl.Series | None, Shape]:
         """The choice, the candidates in their order, unless they are groups, and the shape."""
         shape = Ranks(ranks(winners)) if winners > 1 else OneChoice()
@@ -171,7 +171,7 @@ class Argmax(Aggregate):
         return CategoryChoice(statistic, cells, cells.size, winners), names, shape
 
 
-def _listed_groups(scope: Scope) -> int:
+def _listed_groups(scope: QueryScope) -> int:
     """How many groups there are to choose among."""
     assert scope.groups is not None
     if scope.groups.discovered:
@@ -184,7 +184,7 @@ def _listed_groups(scope: Scope) -> int:
 
 
 def _categories(
-    request: Request, scope: Scope, candidates: tuple[Any, ...] | None
+    request: Request, scope: QueryScope, candidates: tuple[Any, ...] | None
 ) -> CategoryCells:
     assert request.tree is not None
     found = domain(request.tree, scope.facts.columns)
@@ -194,7 +194,7 @@ def _categories(
     return CategoryCells(request.tree, listed_categories(list(candidates), found, where))
 
 
-def _score(request: Request, scope: Scope, given: GivenBounds) -> Statistic:
+def _score(request: Request, scope: QueryScope, given: GivenBounds) -> Statistic:
     """The statistic that ranks categories; `given` bounds what a row adds to a row-wise score."""
     match request.score:
         case None:
@@ -206,7 +206,7 @@ def _score(request: Request, scope: Scope, given: GivenBounds) -> Statistic:
             return grid_sum(value, bounds_of(value, given, "sum"))
 
 
-def _aggregate_score(inner: Request, scope: Scope) -> Statistic:
+def _aggregate_score(inner: Request, scope: QueryScope) -> Statistic:
     if not isinstance(inner.aggregate, ScoringAggregate):
         raise UnsupportedOperation(
             f"a {inner.kind} cannot score candidates: its sensitivity is not that of a sum over "
@@ -217,7 +217,7 @@ def _aggregate_score(inner: Request, scope: Scope) -> Statistic:
     return inner.aggregate.score(inner, scope)
 
 
-def _score_clamps(request: Request, scope: Scope) -> tuple[Clamp, ...]:
+def _score_clamps(request: Request, scope: QueryScope) -> tuple[Clamp, ...]:
     """What an aggregate clamps that scores categories."""
     inner = request.score
     if isinstance(inner, Request) and isinstance(inner.aggregate, Aggregate):

@@ -18,19 +18,19 @@ from numpy.typing import NDArray
 
 from dpframe.aggregates.error_rules import ErrorRule, PartError
 from dpframe.aggregates.joint_noise import JointNoise
-from dpframe.aggregates.part import Part
+from dpframe.aggregates.measurement import Measurement
 from dpframe.aggregates.request import Request
 from dpframe.aggregates.shapes import ONE, Shape
 from dpframe.core.tree import Tree
 
 Noisy = NDArray[np.int64]
-PartKey = tuple[Part, str]
+MeasurementKey = tuple[Measurement, str]
 """A part, and the mechanism that was asked for: two requests share what has one key."""
 _INT64 = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Use:
+class MeasurementUse:
     """A part as one output uses it.
 
     Parameters
@@ -45,7 +45,7 @@ class Use:
         is 1. Only the split of a plan's cost rests on it.
     """
 
-    part: Part
+    part: Measurement
     role: str
     impact: Fraction = Fraction(1)
 
@@ -87,7 +87,7 @@ class BoundAggregate(ABC):
     """
 
     request: Request
-    uses: tuple[Use, ...]
+    uses: tuple[MeasurementUse, ...]
 
     monotone: ClassVar[bool] = False
     """Whether the result has one part and rises with it."""
@@ -98,7 +98,7 @@ class BoundAggregate(ABC):
         return self.request.name
 
     @property
-    def keys(self) -> tuple[PartKey, ...]:
+    def keys(self) -> tuple[MeasurementKey, ...]:
         """What its noisy numbers are found by, in the order of its parts."""
         return tuple((use.part, self.request.mechanism) for use in self.uses)
 

@@ -12,11 +12,11 @@ import numpy as np
 import polars as pl
 
 from dpframe.aggregates.aggregate import Aggregate
-from dpframe.aggregates.bound import BoundAggregate, Noisy, Use
+from dpframe.aggregates.bound import BoundAggregate, MeasurementUse, Noisy
 from dpframe.aggregates.cells import BinCells
 from dpframe.aggregates.error_rules import ErrorRule, NoErrorBound
-from dpframe.aggregates.part import Additive, Table
-from dpframe.aggregates.request import Request, Scope
+from dpframe.aggregates.measurement import Additive, Table
+from dpframe.aggregates.request import QueryScope, Request
 from dpframe.aggregates.shapes import Listed, Shape
 from dpframe.aggregates.statistics import RowCount
 from dpframe.aggregates.values import Value, numeric_value
@@ -95,12 +95,14 @@ class Bounds(Aggregate):
     summary: ClassVar[str] = "powers of two between which nearly all values lie"
     examples: ClassVar[tuple[str, ...]] = ('pl.col("i64").dp_bounds()', 'pl.col("f64").dp_bounds()')
 
-    def bind(self, request: Request, scope: Scope) -> BoundBounds:
+    def bind(self, request: Request, scope: QueryScope) -> BoundBounds:
         cells = _cells(request, scope)
-        return BoundBounds(request, (Use(Additive(Table(RowCount(), cells)), "bounds"),), cells)
+        return BoundBounds(
+            request, (MeasurementUse(Additive(Table(RowCount(), cells)), "bounds"),), cells
+        )
 
 
-def _cells(request: Request, scope: Scope) -> BinCells:
+def _cells(request: Request, scope: QueryScope) -> BinCells:
     assert request.tree is not None
     value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), "bounds")
     if value.domain.dtype.is_temporal or value.domain.dtype.is_boolean:

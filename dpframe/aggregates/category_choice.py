@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpframe.aggregates.cells import CategoryCells
-from dpframe.aggregates.part import CellCounts, Integers, Selection, Table
-from dpframe.aggregates.request import Scope
+from dpframe.aggregates.measurement import CellCounts, Integers, Selection, Table
+from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.statistics import DistinctIndividuals, Statistic
+from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import ExactSensitivity, additive_sensitivity
-from dpframe.core.spread import Spread
 from dpframe.frames.contributions import once_in_each, rows_of_value
 
 
@@ -61,13 +61,13 @@ class CategoryChoice(Selection):
     def rounds(self) -> int:
         return self.winners
 
-    def entries(self, scope: Scope) -> int:
+    def entries(self, scope: QueryScope) -> int:
         return 1 if self.cells is None or scope.entries is None else scope.entries
 
-    def spread(self, scope: Scope) -> Spread:
+    def spread(self, scope: QueryScope) -> ContributionBounds:
         return self.statistic.spread(scope)
 
-    def sensitivity(self, scope: Scope) -> ExactSensitivity:
+    def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
         spread = self.spread(scope)
         if isinstance(self.statistic, DistinctIndividuals) and self.cells is not None:
             spread = once_in_each(scope.facts, scope.groups, self.cells.tree, self.count)
@@ -78,7 +78,7 @@ class CategoryChoice(Selection):
             1 if self.cells is None else self.count,
         )
 
-    def score_range(self, scope: Scope) -> ScoreRange:
+    def score_range(self, scope: QueryScope) -> ScoreRange:
         """Rows in several groups are so many choices where each group has its own; where groups are
         the candidates, or a limit leaves m rows for each, they move scores apart by m times the
         width at most. One individual moves numbers of individuals by 0 or 1, all of them one way.

@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 
 from dpframe.aggregates.aggregate import ScoringAggregate
-from dpframe.aggregates.bound import BoundAggregate, Noisy, Use
-from dpframe.aggregates.part import COUNT, Additive, Table
+from dpframe.aggregates.bound import BoundAggregate, MeasurementUse, Noisy
+from dpframe.aggregates.measurement import COUNT, Additive, Table
 from dpframe.aggregates.per_unit import is_per_unit, require_rows_scored
-from dpframe.aggregates.request import GivenBounds, Per, Request, Scope
+from dpframe.aggregates.request import GivenBounds, Per, QueryScope, Request
 from dpframe.aggregates.statistics import (
     DistinctCount,
     DistinctIndividuals,
@@ -128,11 +128,11 @@ class Count(ScoringAggregate):
     def name_without_column(self) -> str:
         return "len"
 
-    def bind(self, request: Request, scope: Scope) -> BoundCount:
-        use = Use(self._part(request, scope), "count")
+    def bind(self, request: Request, scope: QueryScope) -> BoundCount:
+        use = MeasurementUse(self._part(request, scope), "count")
         return BoundCount(request, (use,), self.nonnegative, self.per == "unit")
 
-    def _part(self, request: Request, scope: Scope) -> Additive:
+    def _part(self, request: Request, scope: QueryScope) -> Additive:
         if is_per_unit(request, scope, self.per, self.bounds):
             return Additive(Table(UnitRows(_most(request, self.bounds), request.tree)))
         if self.bounds is not None:
@@ -145,7 +145,7 @@ class Count(ScoringAggregate):
             _most(request, self.bounds)  # a row is one individual here, and counts once
         return COUNT if request.tree is None else count_of(request.tree, scope.facts.columns)
 
-    def score(self, request: Request, scope: Scope) -> Statistic:
+    def score(self, request: Request, scope: QueryScope) -> Statistic:
         require_rows_scored(request, scope, self.per, self.bounds)
         return RowCount() if request.tree is None else ValueCount(request.tree)
 
@@ -188,7 +188,7 @@ class DistinctValues(ScoringAggregate):
     summary: ClassVar[str] = "number of distinct values, nulls and NaN not counted"
     examples: ClassVar[tuple[str, ...]] = ('pl.col("s").dp_n_unique()',)
 
-    def bind(self, request: Request, scope: Scope) -> BoundCount:
+    def bind(self, request: Request, scope: QueryScope) -> BoundCount:
         assert request.tree is not None
         dtype = domain(request.tree, scope.facts.columns).dtype
         if dtype.is_nested or not dtype.is_known:
@@ -198,16 +198,18 @@ class DistinctValues(ScoringAggregate):
                 remedy="take a field or an element of it first",
             )
         if _is_identifier(request.tree, scope):
-            return BoundCount(request, (Use(units_with(None), "n_unique"),), self.nonnegative)
+            return BoundCount(
+                request, (MeasurementUse(units_with(None), "n_unique"),), self.nonnegative
+            )
         values = Additive(Table(DistinctCount(request.tree)))
-        return BoundCount(request, (Use(values, "n_unique"),), self.nonnegative)
+        return BoundCount(request, (MeasurementUse(values, "n_unique"),), self.nonnegative)
 
-    def score(self, request: Request, scope: Scope) -> Statistic:
+    def score(self, request: Request, scope: QueryScope) -> Statistic:
         assert request.tree is not None
         of_units = _is_identifier(request.tree, scope)
         return DistinctIndividuals(request.tree) if of_units else DistinctCount(request.tree)
 
 
-def _is_identifier(tree: Tree, scope: Scope) -> bool:
+def _is_identifier(tree: Tree, scope: QueryScope) -> bool:
     who = scope.facts.identifier
     return who is not None and tree == Column(who)

@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 import polars as pl
 
 from dpframe.aggregates.aggregate import Aggregate
-from dpframe.aggregates.bound import BoundAggregate, Noisy, Use
+from dpframe.aggregates.bound import BoundAggregate, MeasurementUse, Noisy
 from dpframe.aggregates.cells import BinCells, CategoryCells
 from dpframe.aggregates.count import sign_note, signed
-from dpframe.aggregates.part import Additive, Part, Responses, Table
-from dpframe.aggregates.request import GivenBounds, Request, Scope
+from dpframe.aggregates.measurement import Additive, Measurement, Responses, Table
+from dpframe.aggregates.request import GivenBounds, QueryScope, Request
 from dpframe.aggregates.shapes import Counts, Shape
 from dpframe.aggregates.statistics import RowCount
 from dpframe.aggregates.values import bounds_of, number_of, numeric_value, scalar_of
@@ -110,16 +110,18 @@ class Histogram(Aggregate):
         'pl.col("i64").dp_histogram(4, bounds=(0, 100))',
     )
 
-    def bind(self, request: Request, scope: Scope) -> BoundHistogram:
+    def bind(self, request: Request, scope: QueryScope) -> BoundHistogram:
         cells = self._cells(request, scope)
-        part: Part = Additive(Table(RowCount(), cells))
+        part: Measurement = Additive(Table(RowCount(), cells))
         if request.mechanism == "randomized_response":
             _require_responses(request, scope)
             part = Responses(Table(RowCount(), replace(cells, other=True)))
         rows = _listed(request, cells, scope)
-        return BoundHistogram(request, (Use(part, "histogram"),), cells, rows, self.nonnegative)
+        return BoundHistogram(
+            request, (MeasurementUse(part, "histogram"),), cells, rows, self.nonnegative
+        )
 
-    def _cells(self, request: Request, scope: Scope) -> CategoryCells | BinCells:
+    def _cells(self, request: Request, scope: QueryScope) -> CategoryCells | BinCells:
         assert request.tree is not None
         found = domain(request.tree, scope.facts.columns)
         bins, other = self.bins, self.other
@@ -155,7 +157,7 @@ class Histogram(Aggregate):
         return BinCells(value, edges, self.other)
 
 
-def _require_responses(request: Request, scope: Scope) -> None:
+def _require_responses(request: Request, scope: QueryScope) -> None:
     """Refuse randomised response where the number of reports would tell something.
 
     Raises
@@ -237,7 +239,7 @@ def _increasing(edges: tuple[Fraction, ...], where: str) -> tuple[Fraction, ...]
     return edges
 
 
-def _listed(request: Request, cells: CategoryCells | BinCells, scope: Scope) -> pl.DataFrame:
+def _listed(request: Request, cells: CategoryCells | BinCells, scope: QueryScope) -> pl.DataFrame:
     """Categories or bins as public columns."""
     if isinstance(cells, BinCells):
         return _bins_frame(request.name, cells)

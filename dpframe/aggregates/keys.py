@@ -7,12 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpframe.aggregates.part import Integers, Part, Table
-from dpframe.aggregates.request import Scope
+from dpframe.aggregates.measurement import Integers, Measurement, Table
+from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.statistics import RowCount
 from dpframe.aggregates.unit_statistics import UnitCount
+from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.sensitivity import Contribution, ExactSensitivity, additive_sensitivity
-from dpframe.core.spread import Spread
 from dpframe.core.units import Identifier
 from dpframe.frames.contributions import touched
 from dpframe.mechanisms import KeyTask
@@ -21,7 +21,7 @@ __all__ = ["KeySelection", "key_selection"]
 
 
 @dataclass(frozen=True, slots=True)
-class KeySelection(Part):
+class KeySelection(Measurement):
     """A private choice of groups by how many individuals they have.
 
     Guarantee
@@ -57,29 +57,29 @@ class KeySelection(Part):
     def step(self) -> Fraction:
         return Fraction(1)
 
-    def spread(self, scope: Scope) -> Spread:
+    def spread(self, scope: QueryScope) -> ContributionBounds:
         """In how many groups the number of individuals changes, by one in each: a row that leaves
         a group for another counts as two.
         """
         groups = self.touched(scope)
-        return Spread(groups, groups, 1)
+        return ContributionBounds(groups, groups, 1)
 
-    def touched(self, scope: Scope) -> int:
+    def touched(self, scope: QueryScope) -> int:
         """How many groups have another number of individuals when one changes: a row that is
         changed may leave one and enter another.
         """
         assert scope.groups is not None
         return touched(scope.facts, scope.groups)
 
-    def sensitivity(self, scope: Scope) -> ExactSensitivity:
+    def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
         one = Contribution(Fraction(0), Fraction(1))
         return additive_sensitivity(one, self.spread(scope), scope.entries)
 
-    def entries(self, scope: Scope) -> int:
+    def entries(self, scope: QueryScope) -> int:
         return 1
 
     def task(
-        self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: Scope
+        self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: QueryScope
     ) -> KeyTask:
         return KeyTask(name, sensitivity, self.touched(scope))
 
@@ -91,7 +91,7 @@ class KeySelection(Part):
         return f"groups that appear, by {self.table.words()}"
 
 
-def key_selection(scope: Scope) -> KeySelection:
+def key_selection(scope: QueryScope) -> KeySelection:
     """The choice of groups in a scope whose groups nobody listed."""
     if isinstance(scope.facts.unit, Identifier):
         return KeySelection(Table(UnitCount()))

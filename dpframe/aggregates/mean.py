@@ -12,14 +12,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.aggregates.aggregate import Aggregate
-from dpframe.aggregates.bound import BoundAggregate, Clamp, Noisy, Use
+from dpframe.aggregates.bound import BoundAggregate, Clamp, MeasurementUse, Noisy
 from dpframe.aggregates.count import count_of, units_with
 from dpframe.aggregates.error_rules import ErrorRule, MeanError, VarianceError
 from dpframe.aggregates.joint_noise import JointNoise
 from dpframe.aggregates.mean_interval import mean_ends
-from dpframe.aggregates.part import Additive, Table
+from dpframe.aggregates.measurement import Additive, Table
 from dpframe.aggregates.per_unit import is_per_unit, total_of
-from dpframe.aggregates.request import GivenBounds, Per, Request, Scope
+from dpframe.aggregates.request import GivenBounds, Per, QueryScope, Request
 from dpframe.aggregates.statistics import GridSum, SquareSum
 from dpframe.aggregates.values import Value, as_series, bounds_of, numeric_value, show_value
 from dpframe.aggregates.variance_interval import variance_ends
@@ -157,12 +157,12 @@ class Mean(Aggregate):
         'pl.col("d").dp_mean((date(2000, 1, 1), date(2030, 1, 1)))',
     )
 
-    def bind(self, request: Request, scope: Scope) -> BoundMean:
+    def bind(self, request: Request, scope: QueryScope) -> BoundMean:
         value, bounds, grid = _centred(request, scope, self.bounds)
         of_totals = is_per_unit(request, scope, self.per, self.bounds, value.domain.dtype)
         total = Additive(Table(total_of(GridSum(value, grid), of_totals)))
         count = _count(request, scope, of_totals)
-        uses = Use(total, "mean.sum"), Use(count, "mean.count")
+        uses = MeasurementUse(total, "mean.sum"), MeasurementUse(count, "mean.count")
         return BoundMean(request, uses, value, bounds, grid, of_totals, self.per)
 
 
@@ -271,7 +271,7 @@ class Variance(Aggregate):
     summary: ClassVar[str] = "sample variance of values clamped to bounds"
     examples: ClassVar[tuple[str, ...]] = ('pl.col("f64").dp_var((-2, 3))',)
 
-    def bind(self, request: Request, scope: Scope) -> BoundVariance:
+    def bind(self, request: Request, scope: QueryScope) -> BoundVariance:
         value, bounds, grid = _centred(request, scope, self.bounds)
         if value.domain.dtype.is_temporal:
             raise UnsupportedOperation(
@@ -284,9 +284,9 @@ class Variance(Aggregate):
         square = Additive(Table(total_of(SquareSum(value, grid, squares), of_totals)))
         total = Additive(Table(total_of(GridSum(value, grid), of_totals)))
         uses = (
-            Use(square, "var.sum_of_squares", Fraction(1, 4)),
-            Use(total, "var.sum"),
-            Use(_count(request, scope, of_totals), "var.count", Fraction(1, 4)),
+            MeasurementUse(square, "var.sum_of_squares", Fraction(1, 4)),
+            MeasurementUse(total, "var.sum"),
+            MeasurementUse(_count(request, scope, of_totals), "var.count", Fraction(1, 4)),
         )
         about = value, bounds, grid, of_totals, self.per
         return BoundVariance(request, uses, *about, squares, self.ddof, self.kind == "std")
@@ -311,7 +311,7 @@ class StandardDeviation(Variance):
 
 
 def _centred(
-    request: Request, scope: Scope, given: GivenBounds
+    request: Request, scope: QueryScope, given: GivenBounds
 ) -> tuple[Value, tuple[Fraction, Fraction], Grid]:
     """The value, its bounds, and the grid around their middle."""
     assert request.tree is not None
@@ -321,7 +321,7 @@ def _centred(
     return value, (lo, hi), grid_for(lo, hi, centred=True, integers=whole)
 
 
-def _count(request: Request, scope: Scope, of_totals: bool) -> Additive:
+def _count(request: Request, scope: QueryScope, of_totals: bool) -> Additive:
     """Of values, or of individuals that have one."""
     assert request.tree is not None
     if of_totals:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpframe.aggregates.request import GivenBounds, Per, Request, Scope
+from dpframe.aggregates.request import GivenBounds, Per, QueryScope, Request
 from dpframe.aggregates.statistics import GridSum, SquareSum, Statistic, ValueCount
 from dpframe.aggregates.unit_statistics import UnitTotal
 from dpframe.core.dtypes import DType
@@ -14,7 +14,7 @@ __all__ = ["is_per_unit", "require_rows_scored", "total_of"]
 
 
 def is_per_unit(
-    request: Request, scope: Scope, per: Per, bounds: GivenBounds, dtype: DType | None = None
+    request: Request, scope: QueryScope, per: Per, bounds: GivenBounds, dtype: DType | None = None
 ) -> bool:
     """Whether it is over individuals; False where each has one row, which is the same.
 
@@ -55,7 +55,7 @@ def is_per_unit(
     return True
 
 
-def require_rows_scored(request: Request, scope: Scope, per: Per, bounds: GivenBounds) -> None:
+def require_rows_scored(request: Request, scope: QueryScope, per: Per, bounds: GivenBounds) -> None:
     """Refuse totals of individuals as scores of candidates.
 
     Raises

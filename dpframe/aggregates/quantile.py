@@ -12,11 +12,11 @@ import numpy as np
 import polars as pl
 
 from dpframe.aggregates.aggregate import Aggregate
-from dpframe.aggregates.bound import BoundAggregate, Clamp, Noisy, Use
+from dpframe.aggregates.bound import BoundAggregate, Clamp, MeasurementUse, Noisy
 from dpframe.aggregates.cells import PointCells, PositionCells
 from dpframe.aggregates.impact import choice_impact
-from dpframe.aggregates.part import CellCounts, Runs, Selection, Table
-from dpframe.aggregates.request import GivenBounds, Request, Scope
+from dpframe.aggregates.measurement import CellCounts, Runs, Selection, Table
+from dpframe.aggregates.request import GivenBounds, QueryScope, Request
 from dpframe.aggregates.shapes import ONE, Listed, Shape
 from dpframe.aggregates.statistics import RowCount
 from dpframe.aggregates.values import (
@@ -71,7 +71,7 @@ class QuantileChoice(Selection):
     def _largest(self) -> Fraction:
         return Fraction(max(self.q.numerator, self.q.denominator - self.q.numerator))
 
-    def sensitivity(self, scope: Scope) -> ExactSensitivity:
+    def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
         """A row on one side of a candidate counts q against it, on the other side 1 - q for it; so
         a candidate's signed score is a sum over rows, and every candidate has one in each group.
         """
@@ -79,7 +79,7 @@ class QuantileChoice(Selection):
         row = Contribution(Fraction(-a), Fraction(b - a))
         return additive_sensitivity(row, scope.spread, scope.entries).repeated(self.candidates)
 
-    def score_range(self, scope: Scope) -> ScoreRange:
+    def score_range(self, scope: QueryScope) -> ScoreRange:
         """Scores of different candidates may move in opposite directions: twice the sensitivity for
         each row.
 
@@ -249,15 +249,17 @@ class Quantile(Aggregate):
         'pl.col("f64").dp_quantile(0.9, candidates=[-1.0, 0.0, 0.5, 2.0])',
     )
 
-    def bind(self, request: Request, scope: Scope) -> BoundQuantile:
+    def bind(self, request: Request, scope: QueryScope) -> BoundQuantile:
         value, cells, bounds = self._cells(request, scope)
         quantiles = _quantiles(self.q, value)
         parts = [QuantileChoice(cells, q) for q in quantiles]
-        uses = tuple(Use(part, "quantile", choice_impact(part.candidates)) for part in parts)
+        uses = tuple(
+            MeasurementUse(part, "quantile", choice_impact(part.candidates)) for part in parts
+        )
         return BoundQuantile(request, uses, value, cells, quantiles, bounds, self.q)
 
     def _cells(
-        self, request: Request, scope: Scope
+        self, request: Request, scope: QueryScope
     ) -> tuple[Value, PointCells | PositionCells, tuple[Fraction, Fraction] | None]:
         """The value, the candidates, and the bounds where all points within are candidates."""
         assert request.tree is not None

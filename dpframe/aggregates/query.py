@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from dpframe.aggregates.bound import BoundAggregate
-from dpframe.aggregates.request import Request, Scope
+from dpframe.aggregates.request import QueryScope, Request
 from dpframe.core.tree import Tree
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
@@ -59,8 +59,8 @@ class Query:
     outputs: tuple[Output, ...]
 
     @property
-    def scope(self) -> Scope:
-        return Scope(self.relation.facts, self.groups)
+    def scope(self) -> QueryScope:
+        return QueryScope(self.relation.facts, self.groups)
 
     @property
     def aggregates(self) -> tuple[BoundAggregate, ...]:

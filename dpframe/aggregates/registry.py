@@ -12,7 +12,7 @@ from dpframe.aggregates.count import Count, DistinctValues
 from dpframe.aggregates.histogram import Histogram
 from dpframe.aggregates.mean import Mean, StandardDeviation, Variance
 from dpframe.aggregates.quantile import Quantile
-from dpframe.aggregates.request import Request, Scope
+from dpframe.aggregates.request import QueryScope, Request
 from dpframe.aggregates.sum import Sum
 from dpframe.errors import DPFrameError, UnsupportedOperation
 
@@ -32,7 +32,7 @@ AGGREGATES: tuple[type[Aggregate], ...] = (
 BY_KIND = MappingProxyType({aggregate.kind: aggregate for aggregate in AGGREGATES})
 
 
-def bind(request: Request, scope: Scope) -> BoundAggregate:
+def bind(request: Request, scope: QueryScope) -> BoundAggregate:
     """What was asked for, as an aggregate of a frame.
 
     Raises

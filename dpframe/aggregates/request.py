@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from dpframe.core.spread import Spread
+from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.tree import Tree
 from dpframe.frames.contributions import spread_of, unlimited
 from dpframe.frames.facts import FrameFacts
@@ -83,7 +83,7 @@ UNKNOWN = 1 << 62
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scope:
+class QueryScope:
     """Where aggregates are computed: a frame, grouped or not."""
 
     facts: FrameFacts
@@ -99,7 +99,7 @@ class Scope:
         return UNKNOWN if self.groups.discovered else self.groups.size
 
     @property
-    def spread(self) -> Spread:
+    def spread(self) -> ContributionBounds:
         """How many rows one individual may have in these groups.
 
         Raises
@@ -113,7 +113,7 @@ class Scope:
         return found
 
     @property
-    def unit_spread(self) -> Spread:
+    def unit_spread(self) -> ContributionBounds:
         """In how many of these groups one individual may be, once in each.
 
         Raises
@@ -125,4 +125,4 @@ class Scope:
         if found.groups is None and found.rows is None:
             raise unlimited(self.facts, self.groups, replace(found, per_group=1))
         _, groups, _ = replace(found, per_group=1).tight
-        return Spread(groups, groups, 1, found.changes)
+        return ContributionBounds(groups, groups, 1, found.changes)

@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from dpframe.aggregates.category_choice import best_of
-from dpframe.aggregates.part import CellCounts, Integers, Selection, Table
-from dpframe.aggregates.request import GivenBounds, Request, Scope
+from dpframe.aggregates.measurement import CellCounts, Integers, Selection, Table
+from dpframe.aggregates.request import GivenBounds, QueryScope, Request
 from dpframe.aggregates.statistics import GridSum
 from dpframe.aggregates.values import bounds_of, numeric_value, show_value
 from dpframe.core.grid import grid_for
@@ -57,11 +57,11 @@ class ScoredChoice(Selection):
     def _contribution(self) -> Contribution:
         return self.statistics[0].grid.contribution
 
-    def sensitivity(self, scope: Scope) -> ExactSensitivity:
+    def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
         one = additive_sensitivity(self._contribution(), scope.spread, scope.entries)
         return one.repeated(self.candidates)
 
-    def score_range(self, scope: Scope) -> ScoreRange:
+    def score_range(self, scope: QueryScope) -> ScoreRange:
         width, spread = self._contribution().width, scope.spread
         rows, _, most = spread.tight
         if spread.changes:
@@ -82,7 +82,7 @@ class ScoredChoice(Selection):
 
 
 def candidate_scores(
-    request: Request, scope: Scope, candidates: pl.DataFrame, given: GivenBounds
+    request: Request, scope: QueryScope, candidates: pl.DataFrame, given: GivenBounds
 ) -> tuple[GridSum, ...]:
     """One sum per candidate: the score with the candidate's columns replaced by its values."""
     score = request.score

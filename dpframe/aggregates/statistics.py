@@ -14,15 +14,15 @@ from typing import Self
 
 import polars as pl
 
-from dpframe.aggregates.request import Scope
+from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.values import Value, show_value, unit_words
+from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.domain import Columns
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.exact import show
 from dpframe.core.exprs import Change, HasExprs
 from dpframe.core.grid import Grid
 from dpframe.core.sensitivity import Contribution
-from dpframe.core.spread import Spread
 from dpframe.core.tree import Tree
 from dpframe.frames.facts import FrameFacts
 from dpframe.rows.broadcast import unsigned_zero
@@ -44,7 +44,7 @@ class Statistic(HasExprs):
         """The value of 1 in the result's units."""
         return Fraction(1)
 
-    def spread(self, scope: Scope) -> Spread:
+    def spread(self, scope: QueryScope) -> ContributionBounds:
         """How many of these contributions one individual may make, and in how many groups."""
         return scope.spread
 
@@ -239,7 +239,7 @@ class DistinctIndividuals(DistinctCount):
 
     engines = EVERYWHERE
 
-    def spread(self, scope: Scope) -> Spread:
+    def spread(self, scope: QueryScope) -> ContributionBounds:
         return scope.unit_spread
 
     def words(self) -> str:

@@ -11,11 +11,11 @@ import numpy as np
 import polars as pl
 
 from dpframe.aggregates.aggregate import ScoringAggregate
-from dpframe.aggregates.bound import BoundAggregate, Clamp, Noisy, Use
+from dpframe.aggregates.bound import BoundAggregate, Clamp, MeasurementUse, Noisy
 from dpframe.aggregates.count import sign_note
-from dpframe.aggregates.part import Additive, Table
+from dpframe.aggregates.measurement import Additive, Table
 from dpframe.aggregates.per_unit import is_per_unit, require_rows_scored, total_of
-from dpframe.aggregates.request import GivenBounds, Per, Request, Scope
+from dpframe.aggregates.request import GivenBounds, Per, QueryScope, Request
 from dpframe.aggregates.statistics import GridSum, Statistic
 from dpframe.aggregates.values import Value, as_series, bounds_of, numeric_value, whole_series
 from dpframe.core.grid import Grid, grid_for
@@ -120,7 +120,7 @@ class Sum(ScoringAggregate):
         'pl.col("i64").dp_sum((-(2**40), 2**62))',
     )
 
-    def bind(self, request: Request, scope: Scope) -> BoundSum:
+    def bind(self, request: Request, scope: QueryScope) -> BoundSum:
         assert request.tree is not None
         value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), "sum")
         dtype = value.domain.dtype
@@ -133,11 +133,11 @@ class Sum(ScoringAggregate):
         per_unit = is_per_unit(request, scope, self.per, self.bounds, dtype)
         bounds = bounds_of(value, self.bounds, "sum")
         statistic = grid_sum(value, bounds)
-        use = Use(Additive(Table(total_of(statistic, per_unit))), "sum")
+        use = MeasurementUse(Additive(Table(total_of(statistic, per_unit))), "sum")
         grid = statistic.grid
         return BoundSum(request, (use,), value, bounds, grid, self.per, self.nonnegative)
 
-    def score(self, request: Request, scope: Scope) -> Statistic:
+    def score(self, request: Request, scope: QueryScope) -> Statistic:
         assert request.tree is not None
         require_rows_scored(request, scope, self.per, self.bounds)
         value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), "sum")

@@ -14,13 +14,13 @@ from typing import Self
 
 import polars as pl
 
-from dpframe.aggregates.request import Scope
+from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.statistics import GridSum, SquareSum, Statistic
+from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.domain import Columns
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.exprs import Change
 from dpframe.core.sensitivity import Contribution
-from dpframe.core.spread import Spread
 from dpframe.core.tree import Tree
 from dpframe.frames.facts import FrameFacts
 from dpframe.rows.fold import domain, lower, words
@@ -43,16 +43,16 @@ class UnitStatistic(Statistic):
         return False
 
     @abstractmethod
-    def gather(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
+    def per_unit(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
         """From the column that `row` made to one Int64 per individual and group; any order of the
         rows gives the same.
         """
 
     @abstractmethod
-    def settle(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
+    def clamp_per_unit(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
         """The gathered integer within its bounds; null for an individual that adds nothing."""
 
-    def spread(self, scope: Scope) -> Spread:
+    def spread(self, scope: QueryScope) -> ContributionBounds:
         return scope.unit_spread
 
     def reduce(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
@@ -84,13 +84,13 @@ class UnitCount(UnitStatistic):
         value = value.fill_nan(None) if domain(self.tree, columns).dtype.is_float else value
         return value.is_not_null().cast(ns.Int64)
 
-    def gather(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
+    def per_unit(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
         if self.tree is None:
             rows: pl.Expr = ns.len().cast(ns.Int64)
             return rows
         return column.sum()
 
-    def settle(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
+    def clamp_per_unit(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
         return column.clip(0, 1)
 
     def words(self) -> str:
@@ -117,10 +117,10 @@ class UnitRows(UnitStatistic):
     def row(self, columns: Columns, ns: Namespace) -> pl.Expr | None:
         return UnitCount(self.tree).row(columns, ns)
 
-    def gather(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
-        return UnitCount(self.tree).gather(column, ns)
+    def per_unit(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
+        return UnitCount(self.tree).per_unit(column, ns)
 
-    def settle(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
+    def clamp_per_unit(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
         return column.clip(0, self.most)
 
     def words(self) -> str:
@@ -178,12 +178,12 @@ class UnitTotal(UnitStatistic):
         placed = (number.cast(ns.Float64) * float(1 / step)).clip(-most, most) + 0.5
         return placed.floor().cast(ns.Int64, strict=False)
 
-    def gather(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
+    def per_unit(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
         known = column.count() > 0
         total: pl.Expr = ns.when(known).then(column.sum())
         return total
 
-    def settle(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
+    def clamp_per_unit(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
         if self.of.value.is_whole:
             return self.of.place(column, ns)
         number = column.clip(-_LARGEST, _LARGEST).cast(ns.Float64) * float(self._row_step)

@@ -14,7 +14,7 @@ from dpframe.api.asking import query_of
 from dpframe.api.functions import count
 from dpframe.api.group_by import PrivateGroupBy, is_discovered
 from dpframe.api.joins import private_join, public_join
-from dpframe.api.opaque import FRAME_HINTS, RAW, Opaque
+from dpframe.api.no_raw_access import FRAME_HINTS, RAW, NoRawAccess
 from dpframe.api.paying_session import PayingSession, payer_of
 from dpframe.api.protected_rows import ProtectedRows
 from dpframe.api.query import PrivateQuery
@@ -35,7 +35,7 @@ from dpframe.sealed import all_sealed
 
 
 @all_sealed
-class PrivateFrame(Opaque, RowVerbs, Shortcuts):
+class PrivateFrame(NoRawAccess, RowVerbs, Shortcuts):
     """A frame of private rows. Nothing raw comes out of it.
 
     Row-wise verbs (`filter`, `with_columns`, `select`, `rename`, `drop`, `cast`, `fill_null`,
@@ -142,7 +142,7 @@ class PrivateFrame(Opaque, RowVerbs, Shortcuts):
         right = self._by(on if on is not None else right_on, "join")
         if not isinstance(other, PrivateFrame):
             return self._then(public_join(other, left, right, how, suffix))
-        self._require_kin(other, "join")
+        self._require_same_session_and_unit(other, "join")
         step = private_join(self._relation, other._relation, left, right, how, suffix)
         return self._and(other, step)
 
@@ -160,7 +160,7 @@ class PrivateFrame(Opaque, RowVerbs, Shortcuts):
                 where="concat(...)",
                 remedy="protect it in the same session first",
             )
-        self._require_kin(other, "concat")
+        self._require_same_session_and_unit(other, "concat")
         return self._and(other, Concat(other._relation, chain_of(other._relation)))
 
     def explode(self, column: Any, *, max_length: int | None = None) -> PrivateFrame:
@@ -183,7 +183,7 @@ class PrivateFrame(Opaque, RowVerbs, Shortcuts):
             )
         return self._then(Explode(names[0], max_length))
 
-    def _require_kin(self, other: PrivateFrame, what: str) -> None:
+    def _require_same_session_and_unit(self, other: PrivateFrame, what: str) -> None:
         if other._session is not self._session:
             raise UnsupportedOperation(
                 "the frames belong to different sessions",

@@ -11,7 +11,7 @@ from dpframe.aggregates.argmax import Argmax
 from dpframe.api.asking import query_of
 from dpframe.api.expressions import DPExpr
 from dpframe.api.functions import argmax
-from dpframe.api.opaque import GROUP_HINTS, Opaque
+from dpframe.api.no_raw_access import GROUP_HINTS, NoRawAccess
 from dpframe.api.protected_rows import ProtectedRows
 from dpframe.api.query import PrivateQuery
 from dpframe.api.shortcuts import Shortcuts
@@ -21,7 +21,7 @@ from dpframe.sealed import all_sealed
 
 
 @all_sealed
-class PrivateGroupBy(Opaque, Shortcuts):
+class PrivateGroupBy(NoRawAccess, Shortcuts):
     """A private frame in groups: of public keys, or found privately when a query runs."""
 
     __slots__ = ("_groups", "_rows")

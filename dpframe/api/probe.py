@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from dpframe import pipeline
-from dpframe.aggregates.part import CellCounts
+from dpframe.aggregates.measurement import CellCounts
 from dpframe.aggregates.query import Query
 from dpframe.api import functions as dp
 from dpframe.api.expressions import DPExpr
@@ -27,7 +27,7 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.frames.facts import protected_facts
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.relation import Relation
-from dpframe.infer import parts_of
+from dpframe.infer import measurements_of
 from dpframe.lower import Execution
 from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.polars_engine import POLARS
@@ -109,7 +109,9 @@ def _query() -> Query:
 def _tables(engine: Engine, data: Any) -> list[Any]:
     """The exact tables of the query."""
     query = _query()
-    tables = list(dict.fromkeys(table for use in parts_of(query) for table in use.part.tables))
+    tables = list(
+        dict.fromkeys(table for use in measurements_of(query) for table in use.part.tables)
+    )
     token = query.relation.token
     found = Execution(engine, {token: data}, {token: _rows().schema}).run(
         query.relation, query.groups, tables

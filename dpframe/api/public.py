@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from dpframe.api.opaque import Opaque
+from dpframe.api.no_raw_access import NoRawAccess
 from dpframe.api.origins import origins_of
 from dpframe.api.source import Source, Sources, protected_source
 from dpframe.errors import UnknownColumn, UnsupportedOperation
@@ -20,7 +20,7 @@ Frames: TypeAlias = "dict[int, pl.LazyFrame]"
 _WHERE = "simulate(public_frame, ...)"
 
 
-def stand_ins(given: object, relation: Relation, source: Source | Sources) -> Frames:
+def bind_public_frames(given: object, relation: Relation, source: Source | Sources) -> Frames:
     """Public frames in place of the protected ones, by token. Nothing protected is among them.
 
     Parameters
@@ -79,7 +79,7 @@ def _by_name(given: object, names: list[str], frames: int) -> Mapping[str, Any]:
 
 
 def _public(frame: object) -> pl.LazyFrame:
-    if isinstance(frame, (Opaque, Source, Sources)):
+    if isinstance(frame, (NoRawAccess, Source, Sources)):
         raise _private(f"a {type(frame).__name__}")
     with suppress(UnsupportedOperation):
         public = protected_source(frame)

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 import polars as pl
 
 from dpframe.aggregates.query import Query
-from dpframe.api.opaque import Opaque
+from dpframe.api.no_raw_access import NoRawAccess
 from dpframe.api.payer import Payer
-from dpframe.api.public import stand_ins
+from dpframe.api.public import bind_public_frames
 from dpframe.api.release import Release
 from dpframe.api.source import Source, Sources
 from dpframe.api.spend import Spend
-from dpframe.api.suggest import counting, share_of, suggested
+from dpframe.api.suggest import build_suggestion_query, read_suggestion, share_of
 from dpframe.audit import Audit, audit
 from dpframe.choose import Split
 from dpframe.core.budget import ZCDP, ApproxDP, PureDP
@@ -37,7 +37,7 @@ _HINTS = {
 
 
 @all_sealed
-class PrivateQuery(Opaque):
+class PrivateQuery(NoRawAccess):
     """A query of dp expressions on a private frame. Nothing runs until it is collected.
 
     Examples
@@ -209,10 +209,12 @@ class PrivateQuery(Opaque):
             When the frame's unit is `Rows`.
         """
         share_of(coverage)  # before anything is charged
-        sought = counting(self._query, with_bounds=self._source.engine.name == "polars")
+        sought = build_suggestion_query(
+            self._query, with_bounds=self._source.engine.name == "polars"
+        )
         counts = PrivateQuery(sought.query, self._source, self._payer)
         released = counts._release(Spend(epsilon, delta, rho))
-        return suggested(released.frame, self._query, sought, coverage)
+        return read_suggestion(released.frame, self._query, sought, coverage)
 
     @property
     def is_bound(self) -> bool:
@@ -275,7 +277,7 @@ class PrivateQuery(Opaque):
                 where="simulate(..., runs=...)",
                 remedy="write for example runs=100",
             )
-        frames = stand_ins(public_frame, self._query.relation, self._source)
+        frames = bind_public_frames(public_frame, self._query.relation, self._source)
         spend = Spend(epsilon, delta, rho, accuracy, split)
         return simulate(prepare_for(self._payer, self._query, spend), frames, runs)
 

@@ -17,7 +17,7 @@ from dpframe.api.query import PrivateQuery, parts
 from dpframe.api.release import Release
 from dpframe.api.source import Source, Sources, protected_source
 from dpframe.api.spend import Spend
-from dpframe.charge import budget_of, counted
+from dpframe.charge import budget_of, resolve_composition
 from dpframe.choose import Split
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number, as_given
@@ -109,7 +109,7 @@ class Session(PayingSession):
     ) -> None:
         if not isinstance(name, str | None):
             raise LedgerError(f"name must be text, not a {type(name).__name__}", where="name")
-        opened, within = counted(budget_of(budget, epsilon, delta, rho), composition)
+        opened, within = resolve_composition(budget_of(budget, epsilon, delta, rho), composition)
         if require_approval and ledger is None:
             raise LedgerError(
                 "approvals are kept in a ledger, and this session has none",

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from dpframe.aggregates.query import Query
 from dpframe.charge import accuracy_within, slack_beside_accuracy, spend_in, spend_within
-from dpframe.cheapest import cheapest
 from dpframe.choose import Split
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number
 from dpframe.errors import InvalidBudget
+from dpframe.minimum_spend import minimum_spend
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,4 +79,4 @@ class Spend:
             measure, slack = accuracy_within(*amounts)
         else:
             slack = slack_beside_accuracy(measure, *amounts)
-        return cheapest(query, measure, slack, self.accuracy, self.split)
+        return minimum_spend(query, measure, slack, self.accuracy, self.split)

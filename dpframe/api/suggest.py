@@ -28,7 +28,7 @@ _LIMITS = (*range(1, 10), *_ROUND, 10**6)
 
 
 @dataclass(frozen=True, slots=True)
-class Sought:
+class SuggestionQuery:
     """What histograms of individuals are to tell.
 
     Parameters
@@ -46,8 +46,8 @@ class Sought:
     names: tuple[str, ...]
 
 
-def suggested(
-    released: pl.DataFrame, asked: Query, sought: Sought, coverage: Number
+def read_suggestion(
+    released: pl.DataFrame, asked: Query, sought: SuggestionQuery, coverage: Number
 ) -> pl.DataFrame:
     """Limits and bounds from noisy histograms: one row each, see `PrivateQuery.suggest_limits`."""
     share = share_of(coverage)
@@ -102,7 +102,7 @@ def share_of(coverage: Number) -> Fraction:
     return share
 
 
-def counting(asked: Query, *, with_bounds: bool = True) -> Sought:
+def build_suggestion_query(asked: Query, *, with_bounds: bool = True) -> SuggestionQuery:
     """How many individuals have so many rows and groups, and between what their values lie if that
     is wanted, on the frame without its limits.
     """
@@ -131,7 +131,7 @@ def counting(asked: Query, *, with_bounds: bool = True) -> Sought:
     for place in range(len(clamped)):
         for end in (f"least {place}", f"largest {place}"):
             outputs.append(output_of(bounds(PerIndividual.name_of(end, who)), end))
-    return Sought(pipeline.ask(relation, None, outputs), numbers, tuple(clamped.values()))
+    return SuggestionQuery(pipeline.ask(relation, None, outputs), numbers, tuple(clamped.values()))
 
 
 def _clamped(asked: Query) -> dict[Extremes, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dpframe.aggregates.part import Table
+from dpframe.aggregates.measurement import Table
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.statistics import RowCount
 from dpframe.audit.people import Frames

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from dpframe import pipeline
 from dpframe.aggregates.keys import KeySelection
-from dpframe.aggregates.part import Additive, CellCounts, Part, Responses, Selection
+from dpframe.aggregates.measurement import Additive, CellCounts, Measurement, Responses, Selection
 from dpframe.aggregates.query import Query
 from dpframe.audit.neighbours import Neighbours
 from dpframe.audit.reach import Counted, differing_groups, entries_in
 from dpframe.frames.groups import Groups
-from dpframe.release import Ballots
+from dpframe.release import CandidateScores
 from dpframe.simulate.drawing import NoisyParts, draw_parts
 
 Floats = NDArray[np.float64]
@@ -25,7 +25,7 @@ _MOST_PLACES = 48
 _MOST_ENTRIES = 1 << 20
 """So many noisy numbers are drawn at once."""
 
-Place = tuple[tuple[Part, str], int, int]
+Place = tuple[tuple[Measurement, str], int, int]
 
 
 def outcomes(
@@ -54,7 +54,7 @@ def outcomes(
     laws = prepared.laws
     most = min(runs, runs_at_once(prepared, pair))
     query = _with_groups(pair.query, pair.counted[0], most)
-    copies = [(repeated(counted, most), Ballots()) for counted in pair.counted]
+    copies = [(repeated(counted, most), CandidateScores()) for counted in pair.counted]
     made: tuple[list[Floats], list[Floats]] = ([], [])
     for start in range(0, runs, most):
         if not start // most % 256:

@@ -9,10 +9,10 @@ from fractions import Fraction
 import numpy as np
 
 from dpframe.aggregates.bound import Noisy
-from dpframe.aggregates.part import CellCounts, Part, Runs, Selection, Table
+from dpframe.aggregates.measurement import CellCounts, Measurement, Runs, Selection, Table
 from dpframe.aggregates.query import Query
 from dpframe.core.exact import sqrt_up
-from dpframe.infer import PlannedUse
+from dpframe.infer import PlannedMeasurement
 
 Counted = Mapping[Table, CellCounts]
 
@@ -34,7 +34,9 @@ class Reach:
     l2: float
 
 
-def reach_of(uses: Sequence[PlannedUse], query: Query, one: Counted, other: Counted) -> list[Reach]:
+def reach_of(
+    uses: Sequence[PlannedMeasurement], query: Query, one: Counted, other: Counted
+) -> list[Reach]:
     """The shares of all parts that an individual can move.
 
     Parameters
@@ -64,7 +66,7 @@ def reach_of(uses: Sequence[PlannedUse], query: Query, one: Counted, other: Coun
     return found
 
 
-def _changes(part: Part, one: Counted, other: Counted) -> list[int]:
+def _changes(part: Measurement, one: Counted, other: Counted) -> list[int]:
     """The absolute changes of the entries that differ."""
     (table,) = part.tables
     a, b = entries_in(one[table]), entries_in(other[table])
@@ -103,7 +105,7 @@ def _steps(ballots: Noisy | Runs) -> tuple[Noisy, Noisy]:
     return np.arange(ballots.shape[1]), ballots[0]
 
 
-def differing_groups(part: Part, query: Query, one: Counted, other: Counted) -> list[int]:
+def differing_groups(part: Measurement, query: Query, one: Counted, other: Counted) -> list[int]:
     """The groups in which the exact tables of a part differ; 0 where groups are candidates."""
     size = next(iter(one.values())).size
     found: set[int] = set()

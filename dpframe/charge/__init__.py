@@ -2,9 +2,9 @@
 
 from dpframe.charge.concentrated import (
     accuracy_within,
-    counted,
     counted_in,
     mu_squared_within,
+    resolve_composition,
     rho_within,
     spend_within,
 )
@@ -13,9 +13,9 @@ from dpframe.charge.spend import budget_of, slack_beside_accuracy, spend_in
 __all__ = [
     "accuracy_within",
     "budget_of",
-    "counted",
     "counted_in",
     "mu_squared_within",
+    "resolve_composition",
     "rho_within",
     "slack_beside_accuracy",
     "spend_in",

@@ -75,7 +75,7 @@ def counted_in(measure: type[Budget], budget: ApproxDP) -> Budget:
     return ZCDP(rho_within(budget))
 
 
-def counted(budget: Budget, composition: str) -> tuple[Budget, ApproxDP | None]:
+def resolve_composition(budget: Budget, composition: str) -> tuple[Budget, ApproxDP | None]:
     """What a session's charges are added up against, and the (epsilon, delta) that it stands for
     where it is rho or mu squared in place of that.
 

@@ -5,11 +5,11 @@ from dpframe.choose.gaussian import in_mu
 from dpframe.choose.mechanism import choose
 from dpframe.choose.split import Split, least_error_weights, split
 from dpframe.choose.thresholds import choose_with_keys
-from dpframe.choose.together import Together, choose_together
+from dpframe.choose.together import ComposedChoice, choose_together
 
 __all__ = [
+    "ComposedChoice",
     "Split",
-    "Together",
     "choose",
     "choose_together",
     "choose_with_keys",

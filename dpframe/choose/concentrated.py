@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from dpframe.choose.together import Together
+from dpframe.choose.together import ComposedChoice
 from dpframe.core.budget import ZCDP
 from dpframe.core.exact import digits_up
 from dpframe.errors import UnsupportedOperation
 from dpframe.mechanisms import Mechanism, MechanismTask
 
 
-def in_rho(asked: Sequence[MechanismTask], together: Together) -> Together:
+def in_rho(asked: Sequence[MechanismTask], together: ComposedChoice) -> ComposedChoice:
     """The same mechanisms with the same noise, at their costs in rho instead of (epsilon, delta).
 
     Costs in rho add up (Bun and Steinke 2016, Lemma 1.7). The sum is rounded up to 17 digits. No
@@ -32,7 +32,7 @@ def in_rho(asked: Sequence[MechanismTask], together: Together) -> Together:
         for a, choice in zip(asked, together.choices, strict=True)
     )
     total = sum((choice.cost.main for choice in choices), Fraction(0))
-    return Together(choices, ZCDP(digits_up(total)), "sum")
+    return ComposedChoice(choices, ZCDP(digits_up(total)), "sum")
 
 
 def _rho(asked: MechanismTask, law: Mechanism) -> Fraction:

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from dpframe.choose.together import Together
+from dpframe.choose.together import ComposedChoice
 from dpframe.core.budget import GDP
 from dpframe.core.exact import digits_up
 from dpframe.errors import UnsupportedOperation
 from dpframe.mechanisms import Mechanism, MechanismTask
 
 
-def in_mu(asked: Sequence[MechanismTask], together: Together) -> Together:
+def in_mu(asked: Sequence[MechanismTask], together: ComposedChoice) -> ComposedChoice:
     """The same mechanisms with the same noise, at their costs in mu**2.
 
     Squares of mu add up (Dong, Roth and Su 2022, Corollary 3.3). The sum is rounded up to 17
@@ -29,7 +29,7 @@ def in_mu(asked: Sequence[MechanismTask], together: Together) -> Together:
         for a, choice in zip(asked, together.choices, strict=True)
     )
     total = sum((choice.cost.main for choice in choices), Fraction(0))
-    return Together(choices, GDP(digits_up(total)), "sum")
+    return ComposedChoice(choices, GDP(digits_up(total)), "sum")
 
 
 def _mu_squared(asked: MechanismTask, law: Mechanism) -> Fraction:

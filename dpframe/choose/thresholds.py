@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from dpframe.choose.together import Together, choose_together
+from dpframe.choose.together import ComposedChoice, choose_together
 from dpframe.core.budget import ZCDP, ApproxDP, Budget
 from dpframe.errors import DPFrameError
 from dpframe.mechanisms import (
@@ -26,7 +26,7 @@ def choose_with_keys(
     spend: Budget,
     rho_weights: Sequence[Fraction],
     number: int | None,
-) -> Together:
+) -> ComposedChoice:
     """Mechanisms for all parts, of which the first is the choice of groups.
 
     Either that has a rule and a cost of its own, or the groups with a large enough noisy number
@@ -65,7 +65,7 @@ def _by_number(
     rho_weights: Sequence[Fraction],
     number: int,
     share: Fraction,
-) -> tuple[Together, int] | None:
+) -> tuple[ComposedChoice, int] | None:
     """The mechanisms when so much of delta goes to the threshold, and the threshold."""
     assert isinstance(asked[0], KeyTask)
     keys = asked[0].groups
@@ -85,4 +85,4 @@ def _by_number(
     reason = "with the noise of the number that is released, at no epsilon"
     whole = spend.of(rest.cost.main, rest.cost.slack + law.delta(keys))
     choices = (Choice(law, cost, reason), *rest.choices)
-    return Together(choices, whole, rest.composition), law.threshold
+    return ComposedChoice(choices, whole, rest.composition), law.threshold

@@ -49,7 +49,7 @@ _MOST_EPSILON = Fraction(10**4)
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class ComposedChoice:
     """The mechanisms of a plan.
 
     Parameters
@@ -72,7 +72,7 @@ def choose_together(
     weights: Sequence[Fraction],
     spend: Budget,
     rho_weights: Sequence[Fraction] | None = None,
-) -> Together:
+) -> ComposedChoice:
     """Mechanisms for all parts of a plan, with the least noise.
 
     Parameters
@@ -110,7 +110,7 @@ def _repeats(asked: MechanismTask) -> bool:
 
 def _beside(
     chooser: Chooser, asked: Sequence[MechanismTask], spend: ApproxDP, keys: Fraction, summed: float
-) -> Iterator[Together]:
+) -> Iterator[ComposedChoice]:
     """Ways that share rho, where they may have less noise than sums; `keys` of the delta is for the
     choice of groups.
     """
@@ -122,14 +122,14 @@ def _beside(
         if _noise_of(chooser(max(rho, best * _AT_BEST)), asked) >= summed:
             return
         concentrated = chooser(rho)
-        yield Together(concentrated, spend, "zcdp")
+        yield ComposedChoice(concentrated, spend, "zcdp")
         ways = [chooser]
         if any(map(finer, concentrated, asked)):
             ways.append(refined(chooser, asked))
         for way in ways:
             found = largest_within(way, asked, spend, best)
             if found is not None:
-                yield Together(found, spend, "numerical")
+                yield ComposedChoice(found, spend, "numerical")
 
 
 def _chooser(
@@ -172,7 +172,7 @@ def _like_ones(
 
 def _by_sums(
     asked: Sequence[MechanismTask], weights: Sequence[Fraction], spend: Budget
-) -> Together:
+) -> ComposedChoice:
     """Equal shares per weight; delta goes to the parts that use it."""
     shares = split(spend, weights)
     kinds, places = _like_ones(asked, shares)
@@ -189,7 +189,7 @@ def _by_sums(
     cost = spend.of(Fraction(0))
     for choice in choices:
         cost = cost + choice.cost
-    return Together(choices, cost, "sum")
+    return ComposedChoice(choices, cost, "sum")
 
 
 def _noise_of(choices: Iterable[Choice], asked: Iterable[MechanismTask]) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from dpframe.charge import budget_of, counted, counted_in
+from dpframe.charge import budget_of, counted_in, resolve_composition
 from dpframe.cli import whole
 from dpframe.cli.output import Announced, say
 from dpframe.core.budget import amount
@@ -154,7 +154,7 @@ def _said(lines: Iterable[str]) -> int:
 
 def _create(parsed: Parsed) -> int:
     given = [getattr(parsed, name) for name in _AMOUNTS]
-    budget, within = counted(budget_of(None, *given), parsed.composition)
+    budget, within = resolve_composition(budget_of(None, *given), parsed.composition)
     store = store_at(parsed.ledger)
     with Announced(parsed):
         made = budgets.create(store, parsed.name, budget, within, _unit(parsed), parsed.by)

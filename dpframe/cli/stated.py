@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpframe.charge import counted
+from dpframe.charge import resolve_composition
 from dpframe.core.budget import GDP, ZCDP
 from dpframe.errors import LedgerError, PlanMismatch
 from dpframe.ledger.account import Account
@@ -68,7 +68,7 @@ def require_stated(store: Store, name: str, plan: Plan) -> Account:
 def _create(store: Store, name: str, stated: StatedBudget) -> None:
     same = stated.counted == stated.whole.measure
     composition = "sum" if same else _COMPOSITIONS.get(stated.counted, stated.counted)
-    budget, within = counted(stated.whole, composition)
+    budget, within = resolve_composition(stated.whole, composition)
     open_budget(store, Draft(name, "opened", amount=budget, within=within))
 
 

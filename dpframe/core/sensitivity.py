@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.exact import float_up, sqrt_up
-from dpframe.core.spread import Spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Contribution:
 
 
 def additive_sensitivity(
-    contribution: Contribution, spread: Spread, entries: int | None, cells: int = 1
+    contribution: Contribution, spread: ContributionBounds, entries: int | None, cells: int = 1
 ) -> ExactSensitivity:
     """The sensitivity of a vector whose entries are sums over disjoint sets of rows.
 

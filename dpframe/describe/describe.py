@@ -7,14 +7,14 @@ from fractions import Fraction
 
 import polars as pl
 
-from dpframe.aggregates.bound import PartKey
+from dpframe.aggregates.bound import MeasurementKey
 from dpframe.aggregates.keys import KeySelection
-from dpframe.aggregates.part import Additive, Part, Responses, Selection
+from dpframe.aggregates.measurement import Additive, Measurement, Responses, Selection
 from dpframe.aggregates.query import Output, Query
 from dpframe.aggregates.request import UNKNOWN
 from dpframe.aggregates.statistics import GridSum, SquareSum
 from dpframe.aggregates.unit_statistics import UnitTotal
-from dpframe.choose import Together
+from dpframe.choose import ComposedChoice
 from dpframe.core.budget import Budget
 from dpframe.core.tree import Column, substitute
 from dpframe.describe.notes import (
@@ -29,7 +29,7 @@ from dpframe.describe.notes import (
 from dpframe.frames.groups import Groups
 from dpframe.frames.public import digest
 from dpframe.frames.step import Step
-from dpframe.infer import PlannedUse
+from dpframe.infer import PlannedMeasurement
 from dpframe.mechanisms import Choice
 from dpframe.plan import NoisyAggregate, PlanOutput, PlanStep
 from dpframe.plan.definition import definition, steps_of
@@ -38,8 +38,8 @@ from dpframe.report import Plan
 
 def described(
     query: Query,
-    parts: Sequence[PlannedUse],
-    together: Together,
+    parts: Sequence[PlannedMeasurement],
+    together: ComposedChoice,
     allowed: Budget,
     requested: Budget,
     remaining: Budget | None,
@@ -89,15 +89,15 @@ def described(
     )
 
 
-def entries_of(part: Part, query: Query) -> int:
+def entries_of(part: Measurement, query: Query) -> int:
     """How many results there are, in one group where their number is not known."""
     entries = part.entries(query.scope)
     discovered = query.groups is not None and query.groups.discovered
     return max(1, entries // UNKNOWN) if discovered else entries
 
 
-def _noisy_aggregate(use: PlannedUse, choice: Choice, query: Query) -> NoisyAggregate:
-    part: Part = use.part
+def _noisy_aggregate(use: PlannedMeasurement, choice: Choice, query: Query) -> NoisyAggregate:
+    part: Measurement = use.part
     law, step = choice.law, part.step
     statistic = part.table.statistic if isinstance(part, Additive) else None
     statistic = statistic.of if isinstance(statistic, UnitTotal) else statistic
@@ -127,7 +127,7 @@ def _noisy_aggregate(use: PlannedUse, choice: Choice, query: Query) -> NoisyAggr
     )
 
 
-def _repeats(part: Part, query: Query) -> int:
+def _repeats(part: Measurement, query: Query) -> int:
     """How often one individual meets the mechanism."""
     match part:
         case Selection():
@@ -141,7 +141,7 @@ def _repeats(part: Part, query: Query) -> int:
 
 
 def _outputs(
-    query: Query, parts: Sequence[PlannedUse], releases: Sequence[NoisyAggregate]
+    query: Query, parts: Sequence[PlannedMeasurement], releases: Sequence[NoisyAggregate]
 ) -> tuple[PlanOutput, ...]:
     numbers = {(use.part, use.mechanism): i for i, use in enumerate(parts)}
     notes = notes_for(query, releases)
@@ -150,7 +150,7 @@ def _outputs(
     )
 
 
-def _output(output: Output, note: str, numbers: Mapping[PartKey, int]) -> PlanOutput:
+def _output(output: Output, note: str, numbers: Mapping[MeasurementKey, int]) -> PlanOutput:
     used: dict[int, None] = {}
     contents: list[object] = []  # with all that words may leave out
     for aggregate in output.aggregates.values():

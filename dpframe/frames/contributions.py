@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from dpframe.core.spread import Spread
+from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.tree import Column, Tree, column_names
 from dpframe.core.units import Identifier
 from dpframe.errors import UnboundedSensitivity
@@ -16,7 +16,7 @@ from dpframe.frames.limits import GroupLimit, Limit, RowLimit
 __all__ = ["decided_by", "once_in_each", "rows_of_value", "spread_of", "touched", "unlimited"]
 
 
-def spread_of(facts: FrameFacts, groups: Groups | None) -> Spread:
+def spread_of(facts: FrameFacts, groups: Groups | None) -> ContributionBounds:
     """How the rows of one individual may lie among the groups, from the limits in force.
 
     Rows in all: a limit without columns; or n for each value of B, where a limit on groups bounds
@@ -24,10 +24,10 @@ def spread_of(facts: FrameFacts, groups: Groups | None) -> Spread:
     that determine the key. Rows per group: a limit by columns that the key determines.
     """
     if not isinstance(facts.unit, Identifier):
-        return Spread.of_rows(facts.unit, facts.copies)
+        return ContributionBounds.of_rows(facts.unit, facts.copies)
     rows = _least(_rows(limit, facts.limits) for limit in facts.limits)
     if groups is None:
-        return Spread(rows, 1, rows)
+        return ContributionBounds(rows, 1, rows)
     plain = {n.tree.name for n in groups.by if isinstance(n.tree, Column)}
     used = {name for n in groups.by for name in column_names(n.tree)}
     listed = [] if groups.discovered else [groups.size]
@@ -37,10 +37,12 @@ def spread_of(facts: FrameFacts, groups: Groups | None) -> Spread:
     per_group = _least(
         limit.n for limit in facts.limits if isinstance(limit, RowLimit) and limit.by <= plain
     )
-    return Spread(rows, _least([*listed, *known]), per_group)
+    return ContributionBounds(rows, _least([*listed, *known]), per_group)
 
 
-def once_in_each(facts: FrameFacts, groups: Groups | None, tree: Tree, values: int) -> Spread:
+def once_in_each(
+    facts: FrameFacts, groups: Groups | None, tree: Tree, values: int
+) -> ContributionBounds:
     """In how many pairs of a group and a value of an expression one individual may be, at most, and
     once in each: no more than rows, groups and values allow, or a limit on the pairs themselves.
 
@@ -67,7 +69,7 @@ def once_in_each(facts: FrameFacts, groups: Groups | None, tree: Tree, values: i
     pairs = found.tight[1] * listed
     known = _least(limit.n for limit in limits if of_pairs <= limit.by)
     most = min(n for n in (pairs, known, spread_of(facts, groups).rows) if n is not None)
-    return Spread(most, most, 1)
+    return ContributionBounds(most, most, 1)
 
 
 def rows_of_value(facts: FrameFacts, groups: Groups | None, tree: Tree) -> int | None:
@@ -100,7 +102,7 @@ def decided_by(number: int, facts: FrameFacts, groups: Groups | None) -> tuple[s
     )
 
 
-def _bounds(spread: Spread) -> tuple[int | None, int | None, int | None]:
+def _bounds(spread: ContributionBounds) -> tuple[int | None, int | None, int | None]:
     return spread.tight if spread.is_bounded else (spread.rows, spread.groups, spread.per_group)
 
 
@@ -126,7 +128,9 @@ def touched(facts: FrameFacts, groups: Groups) -> int:
 _PER_UNIT = 'or in a sum or count per="unit", which clamps totals and needs no limit of rows'
 
 
-def unlimited(facts: FrameFacts, groups: Groups | None, found: Spread) -> UnboundedSensitivity:
+def unlimited(
+    facts: FrameFacts, groups: Groups | None, found: ContributionBounds
+) -> UnboundedSensitivity:
     """The refusal of an aggregate that one individual could change by any amount."""
     who = facts.identifier
     if groups is None:

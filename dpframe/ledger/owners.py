@@ -8,11 +8,11 @@ from typing import Any
 
 from dpframe.errors import LedgerError
 from dpframe.ledger.chain import Chain, rekeying
+from dpframe.ledger.head_file import Seen
 from dpframe.ledger.record import Draft, Head, Record, Seal, sealed, short_text
 from dpframe.ledger.standing import require_here
 from dpframe.ledger.store import Store
 from dpframe.ledger.tables import Tables, rows_after
-from dpframe.ledger.witness import Seen
 
 
 def adopt(store: Store, by: str, reason: str) -> Head:

@@ -11,11 +11,11 @@ from typing import Any, BinaryIO, TypeAlias
 from dpframe.errors import LedgerError
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.checkpoints import is_due, state_of
+from dpframe.ledger.head_file import Seen
 from dpframe.ledger.record import Draft, Head, Record, Seal, sealed
 from dpframe.ledger.standing import promised, require_here
 from dpframe.ledger.tables import STEP, Tables
 from dpframe.ledger.transactions import Transactions
-from dpframe.ledger.witness import Seen
 
 Made: TypeAlias = Draft | Sequence[Draft] | None
 """What is to be recorded together; nothing builds on another part of it."""

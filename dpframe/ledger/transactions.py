@@ -21,11 +21,11 @@ from typing import ClassVar
 from dpframe.errors import DPFrameError, LedgerError
 from dpframe.ledger.chain import Chain, broken
 from dpframe.ledger.checkpoints import EVERY
+from dpframe.ledger.head_file import HeadFile, Seen
 from dpframe.ledger.record import Head, Seal
 from dpframe.ledger.standing import unwitnessed
 from dpframe.ledger.tables import STEP, Tables, rows_after
 from dpframe.ledger.turns import Turn
-from dpframe.ledger.witness import Seen, Witness
 
 SHORT = 256
 """A chain up to this long is verified as a whole whenever somebody else wrote to it."""
@@ -52,7 +52,7 @@ class Transactions(ABC):
     """Whether the version of the tables changes with every write of somebody else, so that an equal
     one proves that there was none; or only with writes that no ledger makes."""
 
-    def __init__(self, seal: Seal, witnesses: tuple[Witness, ...]) -> None:
+    def __init__(self, seal: Seal, witnesses: tuple[HeadFile, ...]) -> None:
         self._seal = seal
         self._witnesses = witnesses
         self._seen: list[Seen | None] = []

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.aggregates.part import CellCounts, Table
+from dpframe.aggregates.measurement import CellCounts, Table
 from dpframe.errors import DPFrameError, EngineError, UnsupportedOperation
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from dpframe.aggregates.part import Table
+from dpframe.aggregates.measurement import Table
 from dpframe.aggregates.statistics import GridSum, RowCount, SquareSum, Statistic, ValueCount
 from dpframe.aggregates.unit_statistics import UnitStatistic
 from dpframe.core.tree import Column
@@ -124,8 +124,8 @@ def through_pairs(
         if isinstance(statistic, UnitStatistic) and statistic.counts_pairs:
             reduced.append(ns.len().cast(ns.Int64))
         elif isinstance(statistic, UnitStatistic):
-            made.append(statistic.gather(rows, ns).alias(name))
-            settled.append(statistic.settle(ns.col(name), ns).alias(name))
+            made.append(statistic.per_unit(rows, ns).alias(name))
+            settled.append(statistic.clamp_per_unit(ns.col(name), ns).alias(name))
             reduced.append(statistic.reduce(ns.col(name), ns))
         else:
             made.append(statistic.reduce(rows, ns).alias(name))

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from dpframe.aggregates.cells import Cells
-from dpframe.aggregates.part import CellCounts, Table
+from dpframe.aggregates.measurement import CellCounts, Table
 from dpframe.aggregates.statistics import GridSum, Statistic, ValueCount
 from dpframe.aggregates.unit_statistics import UnitStatistic
 from dpframe.core.tree import Column, Tree

@@ -10,7 +10,7 @@ import polars as pl
 
 from dpframe.aggregates.query import Output
 from dpframe.aggregates.registry import bind
-from dpframe.aggregates.request import Request, Scope
+from dpframe.aggregates.request import QueryScope, Request
 from dpframe.aggregates.spec import AggregateSpec, OutputSpec, written_arguments
 from dpframe.core.domain import Columns, Domain
 from dpframe.core.dtypes import FLOAT64
@@ -28,7 +28,7 @@ def polars_schema(columns: Columns) -> dict[str, Any]:
     return {n: to_polars(d.dtype) if d.dtype.is_known else pl.Object() for n, d in columns.items()}
 
 
-def read_outputs(specs: Iterable[OutputSpec], scope: Scope) -> tuple[Output, ...]:
+def read_outputs(specs: Iterable[OutputSpec], scope: QueryScope) -> tuple[Output, ...]:
     """The outputs of a query, several where an expression names several columns.
 
     Parameters
@@ -60,7 +60,7 @@ def read_outputs(specs: Iterable[OutputSpec], scope: Scope) -> tuple[Output, ...
     return tuple(outputs)
 
 
-def _expand(spec: OutputSpec, scope: Scope) -> list[Output]:
+def _expand(spec: OutputSpec, scope: QueryScope) -> list[Output]:
     """One output per column that the expression names."""
     schema = polars_schema(scope.facts.columns)
     requests = {p: _requests(a, schema) for p, a in spec.aggregates.items()}

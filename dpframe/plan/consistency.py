@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from dpframe.core.budget import GDP, ZCDP, ApproxDP
+from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import ExactSensitivity
-from dpframe.core.spread import Spread
 from dpframe.errors import DPFrameError
 from dpframe.mechanisms import (
     AdditiveMechanism,
@@ -133,7 +133,7 @@ def _are_norms(exact: ExactSensitivity) -> bool:
     )
 
 
-def _are_ranges(scores: ScoreRange, spread: Spread) -> bool:
+def _are_ranges(scores: ScoreRange, spread: ContributionBounds) -> bool:
     """Whether ranges may have this sum and sum of squares in so many groups; a row that changes may
     leave one group for another.
     """

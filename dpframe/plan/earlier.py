@@ -18,7 +18,7 @@ from fractions import Fraction
 from math import isqrt
 from typing import Any
 
-from dpframe.core.spread import Spread
+from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.plan.codec import decode
 
 _CENTRED = {"MeanError": ("GridSum", "grid"), "VarianceError": ("SquareSum", "inner")}
@@ -51,12 +51,12 @@ def _with_largest(release: dict[str, Any]) -> dict[str, Any]:
         return release
     total = decode(Fraction, scores["l1"], "scores.l1")
     squared = decode(Fraction, scores["l2_squared"], "scores.l2_squared")
-    spread = decode(Spread, release.get("spread"), "spread")
+    spread = decode(ContributionBounds, release.get("spread"), "spread")
     largest = _largest(total, squared, spread)
     return {**release, "scores": {**scores, "linf": str(largest)}}
 
 
-def _largest(total: Fraction, squared: Fraction, spread: Spread) -> Fraction:
+def _largest(total: Fraction, squared: Fraction, spread: ContributionBounds) -> Fraction:
     """The range in one group, of which the sum and the sum of squares over groups are known."""
     if spread.is_bounded and spread.tight[0]:
         rows, _, per_group = spread.tight

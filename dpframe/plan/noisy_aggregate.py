@@ -7,10 +7,10 @@ from fractions import Fraction
 
 from dpframe.accounting.events import AnyEvent
 from dpframe.core.budget import Budget
+from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.exact import Number, as_given, exact
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import ExactSensitivity, Sensitivity
-from dpframe.core.spread import Spread
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.mechanisms import (
     AdditiveMechanism,
@@ -78,7 +78,7 @@ class NoisyAggregate:
     step: Fraction = field(repr=False)
     exact: ExactSensitivity = field(repr=False)
     entries: int = field(repr=False)
-    spread: Spread = field(repr=False)
+    spread: ContributionBounds = field(repr=False)
     repeats: int = field(repr=False)
     candidates: int | None = field(repr=False)
     scores: ScoreRange | None = field(repr=False)

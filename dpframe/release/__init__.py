@@ -1,6 +1,6 @@
 """From exact tables to released results: noise, selection, post-processing."""
 
-from dpframe.release.draw import Ballots, draw, without_noise
+from dpframe.release.draw import CandidateScores, draw, without_noise
 from dpframe.release.keys import KeyChoice
 from dpframe.release.results import (
     aggregate_column,
@@ -11,7 +11,7 @@ from dpframe.release.results import (
 )
 
 __all__ = [
-    "Ballots",
+    "CandidateScores",
     "KeyChoice",
     "aggregate_column",
     "assemble",

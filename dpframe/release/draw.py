@@ -9,16 +9,16 @@ from itertools import pairwise
 import numpy as np
 
 from dpframe.aggregates.bound import Noisy
-from dpframe.aggregates.part import (
+from dpframe.aggregates.measurement import (
     Additive,
     CellCounts,
-    Part,
+    Measurement,
     Responses,
     Runs,
     Selection,
     Table,
 )
-from dpframe.aggregates.request import Scope
+from dpframe.aggregates.request import QueryScope
 from dpframe.errors import DPFrameError
 from dpframe.mechanisms import (
     AdditiveMechanism,
@@ -33,13 +33,13 @@ _AT_ONCE = 1 << 20
 
 
 @dataclass(slots=True, eq=False)
-class Ballots:
+class CandidateScores:
     """Scores of one exact table that are chosen among again and again, remembered up to a size: to
     make them takes longer than to choose.
     """
 
     room: int = 1 << 24
-    kept: dict[tuple[Part, int, int], Noisy | Runs] = field(default_factory=dict)
+    kept: dict[tuple[Measurement, int, int], Noisy | Runs] = field(default_factory=dict)
 
     def of(self, part: Selection, tables: list[CellCounts], first: int, end: int) -> Noisy | Runs:
         """The scores of groups `first` to `end` - 1; nobody may write to them."""
@@ -56,11 +56,11 @@ class Ballots:
 
 
 def draw(
-    part: Part,
+    part: Measurement,
     law: Mechanism,
     counted: Mapping[Table, CellCounts],
-    scope: Scope,
-    ballots: Ballots | None = None,
+    scope: QueryScope,
+    ballots: CandidateScores | None = None,
 ) -> Noisy:
     """The noisy integers of one part.
 
@@ -85,7 +85,7 @@ def draw(
             noisy += exact
             return noisy
         case Selection(), SelectionMechanism():
-            return _select(part, law, tables, scope, ballots or Ballots(room=0))
+            return _select(part, law, tables, scope, ballots or CandidateScores(room=0))
         case Responses(), ReportMechanism():
             return law.draw(tables[0].dense(part.categories)[0]).reshape(1, -1)
         case Selection(), _ if law.is_exact:
@@ -94,7 +94,9 @@ def draw(
             raise DPFrameError(f"a {type(law).__name__} cannot release {part.words()}")
 
 
-def without_noise(part: Part, counted: Mapping[Table, CellCounts], scope: Scope) -> Noisy:
+def without_noise(
+    part: Measurement, counted: Mapping[Table, CellCounts], scope: QueryScope
+) -> Noisy:
     """What one part would be without noise, for simulations on public data."""
     if isinstance(part, Responses):
         return counted[part.table].dense(part.categories)
@@ -102,7 +104,11 @@ def without_noise(part: Part, counted: Mapping[Table, CellCounts], scope: Scope)
 
 
 def _select(
-    part: Selection, law: SelectionMechanism, tables: list[CellCounts], scope: Scope, box: Ballots
+    part: Selection,
+    law: SelectionMechanism,
+    tables: list[CellCounts],
+    scope: QueryScope,
+    box: CandidateScores,
 ) -> Noisy:
     codes = np.empty((part.entries(scope), part.rounds), dtype=np.int64)
     for first, end in _spans(part, tables, codes.shape[0]):
@@ -117,7 +123,7 @@ def _select(
     return codes
 
 
-def _best(part: Selection, tables: list[CellCounts], scope: Scope) -> Noisy:
+def _best(part: Selection, tables: list[CellCounts], scope: QueryScope) -> Noisy:
     """The best candidates of scores that no individual can change."""
     codes = np.empty((part.entries(scope), part.rounds), dtype=np.int64)
     for first, end in _spans(part, tables, codes.shape[0]):

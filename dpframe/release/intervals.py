@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.aggregates.bound import BoundAggregate, Noisy, PartKey
+from dpframe.aggregates.bound import BoundAggregate, MeasurementKey, Noisy
 from dpframe.aggregates.joint_noise import Independent, JointNoise
 from dpframe.aggregates.query import Output
 from dpframe.aggregates.ratio_interval import ratio_ends, sum_reach
@@ -36,7 +36,7 @@ from dpframe.mechanisms import AdditiveMechanism, Mechanism
 from dpframe.release.formula import Ratio, Sum, ratio_of
 from dpframe.rows.fold import domain
 
-Laws: TypeAlias = "Mapping[PartKey, Mechanism]"
+Laws: TypeAlias = "Mapping[MeasurementKey, Mechanism]"
 Floats: TypeAlias = "NDArray[np.float64]"
 
 _TOGETHER = 3
@@ -45,7 +45,7 @@ _TOGETHER = 3
 
 def interval_of(
     output: Output,
-    noisy: Mapping[PartKey, Noisy],
+    noisy: Mapping[MeasurementKey, Noisy],
     laws: Laws,
     confidence: Fraction,
 ) -> Ends | None:
@@ -72,7 +72,7 @@ def interval_of(
     return _arithmetic(output.name, output.post_tree, ends)
 
 
-def _noise_of(keys: Sequence[PartKey], laws: Laws) -> JointNoise:
+def _noise_of(keys: Sequence[MeasurementKey], laws: Laws) -> JointNoise:
     """The joint law of the noise of parts."""
     parts = []
     for key in keys:
@@ -83,7 +83,7 @@ def _noise_of(keys: Sequence[PartKey], laws: Laws) -> JointNoise:
 
 
 def _aggregate(
-    aggregate: BoundAggregate, noisy: Mapping[PartKey, Noisy], laws: Laws, level: Fraction
+    aggregate: BoundAggregate, noisy: Mapping[MeasurementKey, Noisy], laws: Laws, level: Fraction
 ) -> Ends | None:
     values = [noisy[key] for key in aggregate.keys]
     return aggregate.interval(values, _noise_of(aggregate.keys, laws), level)
@@ -91,8 +91,8 @@ def _aggregate(
 
 def _whole(
     output: Output,
-    keys: Mapping[str, tuple[PartKey, ...]],
-    noisy: Mapping[PartKey, Noisy],
+    keys: Mapping[str, tuple[MeasurementKey, ...]],
+    noisy: Mapping[MeasurementKey, Noisy],
     laws: Laws,
     confidence: Fraction,
 ) -> Ends | None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.aggregates.keys import KeySelection
-from dpframe.aggregates.part import Table
+from dpframe.aggregates.measurement import Table
 from dpframe.mechanisms import KeyMechanism
 
 __all__ = ["KeyChoice"]

@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 
-from dpframe.aggregates.bound import BoundAggregate, Noisy, PartKey
-from dpframe.aggregates.part import Selection
+from dpframe.aggregates.bound import BoundAggregate, MeasurementKey, Noisy
+from dpframe.aggregates.measurement import Selection
 from dpframe.aggregates.query import Output, Query
 from dpframe.aggregates.shapes import ONE, Column
 from dpframe.errors import UnsupportedOperation
@@ -20,7 +20,7 @@ from dpframe.rows.failures import FAILURES
 
 def assemble(
     query: Query,
-    noisy: Mapping[PartKey, Noisy],
+    noisy: Mapping[MeasurementKey, Noisy],
     laws: Laws | None = None,
     confidence: Fraction | None = None,
 ) -> pl.DataFrame:
@@ -133,11 +133,11 @@ def rehearse(query: Query, laws: Laws, confidence: Fraction | None) -> None:
         )
 
 
-def _trial(query: Query, number: int, place: int) -> dict[PartKey, Noisy]:
+def _trial(query: Query, number: int, place: int) -> dict[MeasurementKey, Noisy]:
     """Noisy integers that are all one number, and the first or the last candidates."""
     scope = query.scope
     groups = 1 if query.groups is None else query.groups.size
-    trial: dict[PartKey, Noisy] = {}
+    trial: dict[MeasurementKey, Noisy] = {}
     for part, mechanism in (key for aggregate in query.aggregates for key in aggregate.keys):
         if isinstance(part, Selection):
             shape, value = (part.entries(scope), part.rounds), place % part.candidates
@@ -148,7 +148,7 @@ def _trial(query: Query, number: int, place: int) -> dict[PartKey, Noisy]:
     return trial
 
 
-def _output(output: Output, noisy: Mapping[PartKey, Noisy]) -> Column:
+def _output(output: Output, noisy: Mapping[MeasurementKey, Noisy]) -> Column:
     return output_column(
         output, {p: aggregate_column(a, noisy) for p, a in output.aggregates.items()}
     )
@@ -164,6 +164,6 @@ def output_column(output: Output, columns: Mapping[str, Column]) -> Column:
     return Column(values, ONE)
 
 
-def aggregate_column(aggregate: BoundAggregate, noisy: Mapping[PartKey, Noisy]) -> Column:
+def aggregate_column(aggregate: BoundAggregate, noisy: Mapping[MeasurementKey, Noisy]) -> Column:
     """The result of one aggregate."""
     return Column(aggregate.combine([noisy[key] for key in aggregate.keys]), aggregate.shape)

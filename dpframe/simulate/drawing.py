@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 from dpframe import pipeline
 from dpframe.aggregates.bound import Noisy
 from dpframe.aggregates.keys import KeySelection
-from dpframe.aggregates.part import CellCounts, Part, Table
+from dpframe.aggregates.measurement import CellCounts, Measurement, Table
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.shapes import Column
 from dpframe.frames.relation import Relation
 from dpframe.lower import Frames, found_keys
 from dpframe.mechanisms import Mechanism
-from dpframe.release import Ballots, aggregate_column, draw, output_column, without_noise
+from dpframe.release import CandidateScores, aggregate_column, draw, output_column, without_noise
 
 Counted = Mapping[Table, CellCounts]
-NoisyParts = dict[tuple[Part, str], Noisy]
+NoisyParts = dict[tuple[Measurement, str], Noisy]
 
 
 def with_all_groups(query: Query, free: Relation, frames: Frames) -> Query:
@@ -31,7 +31,7 @@ def with_all_groups(query: Query, free: Relation, frames: Frames) -> Query:
 
 
 def noiseless(
-    query: Query, laws: Mapping[tuple[Part, str], Mechanism], counted: Counted
+    query: Query, laws: Mapping[tuple[Measurement, str], Mechanism], counted: Counted
 ) -> NoisyParts:
     return {
         key: without_noise(key[0], counted, query.scope)
@@ -41,7 +41,10 @@ def noiseless(
 
 
 def draw_parts(
-    query: Query, laws: Mapping[tuple[Part, str], Mechanism], counted: Counted, ballots: Ballots
+    query: Query,
+    laws: Mapping[tuple[Measurement, str], Mechanism],
+    counted: Counted,
+    ballots: CandidateScores,
 ) -> tuple[NoisyParts, NDArray[np.bool_] | None]:
     """Noisy integers of all parts, and which groups appear where they are to be found."""
     noisy: NoisyParts = {}

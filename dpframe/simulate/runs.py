@@ -16,7 +16,7 @@ from dpframe.frames.relation import Relation
 from dpframe.frames.without_limits import has_limits, without_limits
 from dpframe.lower import Execution, Frames, has_plain, run_plain
 from dpframe.progress import Progress, progress
-from dpframe.release import Ballots, aggregate_column, output_column, without_noise
+from dpframe.release import CandidateScores, aggregate_column, output_column, without_noise
 from dpframe.simulate.drawing import (
     Counted,
     columns_of,
@@ -68,7 +68,7 @@ def _simulated(
     entries = [entries_of(o, c) for o, c in zip(query.outputs, exact, strict=True)]
     _require_room(sum(e.size for e in entries) * _size(query), runs)
     plain = _arrays(_plain(query, free, frames, counted), entries, query)
-    drawn, ballots = [], Ballots()
+    drawn, ballots = [], CandidateScores()
     for run in range(runs):
         shown.stage(f"simulating, run {run + 1} of {runs}")
         noisy, kept = draw_parts(query, prepared.laws, counted, ballots)

@@ -10,7 +10,7 @@ from typing import Any
 import mpmath as mp
 import pytest
 
-from dpframe.accounting.dots import Dots, dots, largest_loss, spacing
+from dpframe.accounting.connect_the_dots import Dots, dots, largest_loss, spacing
 from dpframe.accounting.loss_laws import (
     HalfLine,
     LossLaw,

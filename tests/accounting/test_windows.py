@@ -9,8 +9,8 @@ import mpmath
 import numpy as np
 import pytest
 
+from dpframe.accounting.connect_the_dots import Dots, dots
 from dpframe.accounting.convolution import Composed, compose
-from dpframe.accounting.dots import Dots, dots
 from dpframe.accounting.loss_laws import (
     HalfLine,
     LossLaw,

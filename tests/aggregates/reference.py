@@ -17,7 +17,7 @@ import polars as pl
 
 from dpframe.aggregates.category_choice import CategoryChoice
 from dpframe.aggregates.cells import BinCells, CategoryCells, Cells, PointCells, PositionCells
-from dpframe.aggregates.part import CellCounts, Selection, Table
+from dpframe.aggregates.measurement import CellCounts, Selection, Table
 from dpframe.aggregates.quantile import QuantileChoice
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.scored_choice import ScoredChoice
@@ -33,7 +33,7 @@ from dpframe.aggregates.values import Value
 from dpframe.core.domain import Columns
 from dpframe.core.grid import Grid
 from dpframe.core.tree import Tree
-from dpframe.infer import parts_of
+from dpframe.infer import measurements_of
 from dpframe.lower.engines.polars_engine import OPTIMIZATIONS
 from dpframe.rows.fold import domain, lower
 from dpframe.rows.literal import physical
@@ -250,7 +250,7 @@ def check_reference(query: Query, frame: pl.DataFrame) -> None:
             assert shown.get(at, 0) == expected.get(at, 0), (table.words(), at)
         size = 1 if query.groups is None else query.groups.size
         assert found.size == size
-    for use in parts_of(query):
+    for use in measurements_of(query):
         if isinstance(use.part, Selection):
             check_ballots(query, use.part, rows, counted)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import dpframe as dp
-from dpframe.aggregates.part import Additive
+from dpframe.aggregates.measurement import Additive
 from dpframe.aggregates.query import Query
 from tests.laws.neighbours import run
 

@@ -10,7 +10,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.choose import choose_together, in_rho
-from dpframe.choose.together import Together
+from dpframe.choose.together import ComposedChoice
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.mechanisms import (
@@ -138,7 +138,7 @@ def test_a_mechanism_that_fails_with_some_probability_is_refused(
     asked = KeyTask("s", WIDE, 3)
     made = Choice(law, dp.ApproxDP(1, "1e-8"), "")
     with pytest.raises(dp.UnsupportedOperation, match=f"{law.name} in rho is not known"):
-        in_rho([asked], Together((made,), dp.ApproxDP(1, "1e-8"), "sum"))
+        in_rho([asked], ComposedChoice((made,), dp.ApproxDP(1, "1e-8"), "sum"))
 
 
 def test_noise_of_whole_plans_is_that_of_other_sessions() -> None:

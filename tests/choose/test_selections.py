@@ -12,7 +12,7 @@ import dpframe as dp
 from dpframe import accounting
 from dpframe.accounting import ExponentialEvent, SharedExponentialEvent
 from dpframe.choose import choose_together
-from dpframe.choose.together import Together
+from dpframe.choose.together import ComposedChoice
 from dpframe.core.budget import Budget
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import ExactSensitivity, concentrated
@@ -23,14 +23,14 @@ ONE = ExactSensitivity(1, Fraction(1), Fraction(1), Fraction(1))
 
 def chosen(
     rounds: int = 1, groups: int = 1, spend: Budget | None = None, mechanism: str = "auto"
-) -> tuple[SelectionTask, Together]:
+) -> tuple[SelectionTask, ComposedChoice]:
     g = Fraction(groups)
     moved = ScoreRange.of_groups(g, Fraction(1))
     asked = SelectionTask("w", ONE, moved, mechanism, rounds, candidates=100)
     return asked, choose_together([asked], [Fraction(1)], spend or dp.ApproxDP(1, "1e-6"))
 
 
-def scale(found: Together) -> Fraction:
+def scale(found: ComposedChoice) -> Fraction:
     law = found.choices[0].law
     assert isinstance(law, SelectionMechanism)
     return law.scale

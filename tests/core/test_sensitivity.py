@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.sensitivity import (
     NO_SENSITIVITY,
     Contribution,
@@ -18,7 +19,6 @@ from dpframe.core.sensitivity import (
     Sensitivity,
     additive_sensitivity,
 )
-from dpframe.core.spread import Spread
 from dpframe.core.units import Rows
 
 Change = tuple[int, ...]
@@ -69,9 +69,9 @@ def test_sensitivity_is_what_the_worst_move_reaches(
 ) -> None:
     unit = Rows(adjacency, contributions=k)  # type: ignore[arg-type]
     contribution = Contribution(Fraction(lo), Fraction(hi), always)
-    assert additive_sensitivity(contribution, Spread.of_rows(unit), entries) == brute_force(
-        contribution, unit, entries
-    )
+    assert additive_sensitivity(
+        contribution, ContributionBounds.of_rows(unit), entries
+    ) == brute_force(contribution, unit, entries)
 
 
 @pytest.mark.parametrize("entries", [None, 1, 3])
@@ -79,7 +79,7 @@ def test_sensitivity_is_what_the_worst_move_reaches(
 def test_three_rows_and_no_contribution(entries: int | None, adjacency: str) -> None:
     unit = Rows(adjacency, contributions=3)  # type: ignore[arg-type]
     some, none = Contribution(Fraction(-1), Fraction(2)), Contribution(Fraction(0), Fraction(0))
-    spread = Spread.of_rows(unit)
+    spread = ContributionBounds.of_rows(unit)
     assert additive_sensitivity(some, spread, entries) == brute_force(some, unit, entries)
     assert additive_sensitivity(none, spread, entries) == NO_SENSITIVITY
     assert NO_SENSITIVITY.is_zero

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dpframe.aggregates.part import CellCounts, Table
+from dpframe.aggregates.measurement import CellCounts, Table
 from dpframe.aggregates.query import Query
 from dpframe.core.dtypes import DType
 from dpframe.frames import sampling

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import dpframe as dp
 from dpframe.aggregates.query import Query
 from dpframe.errors import DPFrameError
-from dpframe.infer import parts_of
+from dpframe.infer import measurements_of
 from tests.laws.neighbours import Pair, exact_tables, moved, query_of, violation
 from tests.laws.queries import NAMES
 
@@ -232,7 +232,7 @@ def accepted(text: str, grouping: str, steps: Sequence[str]) -> Query | None:
 def check_limits(asked: Query, pair: Pair, salt: int = 0) -> None:
     """Every part moves no further than it declares."""
     before, after = (exact_tables(asked, f, salt=salt) for f in (pair.before, pair.after))
-    for use in parts_of(asked):
+    for use in measurements_of(asked):
         problem = violation(use.part, moved(use.part, before, after, asked.scope), asked.scope)
         assert problem is None, f"{use.name}: {problem}"
 
@@ -249,10 +249,10 @@ class Reach:
 
 def reached(asked: Query, pairs: Sequence[Pair], salt: int = 0) -> list[Reach]:
     """How far each part of a query moves at most between the given neighbours."""
-    found = [Reach() for _ in parts_of(asked)]
+    found = [Reach() for _ in measurements_of(asked)]
     for pair in pairs:
         before, after = (exact_tables(asked, f, salt=salt) for f in (pair.before, pair.after))
-        for i, use in enumerate(parts_of(asked)):
+        for i, use in enumerate(measurements_of(asked)):
             m = moved(use.part, before, after, asked.scope)
             best = found[i]
             found[i] = Reach(

@@ -15,21 +15,21 @@ import polars as pl
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpframe.aggregates.part import (
+from dpframe.aggregates.measurement import (
     Additive,
     CellCounts,
-    Part,
+    Measurement,
     Responses,
     Runs,
     Selection,
     Table,
 )
 from dpframe.aggregates.query import Query
-from dpframe.aggregates.request import Scope
+from dpframe.aggregates.request import QueryScope
 from dpframe.api.query import PrivateQuery, parts
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.core.units import Rows
-from dpframe.infer import parts_of
+from dpframe.infer import measurements_of
 from dpframe.lower import Execution, Sources, lower_query
 from dpframe.lower.engines.polars_engine import OPTIMIZATIONS
 from dpframe.lower.tables import count_cells
@@ -91,7 +91,7 @@ def query_of(query: PrivateQuery) -> Query:
 
 def tables_of(query: Query) -> list[Table]:
     """The exact tables that a query needs, each once."""
-    return list(dict.fromkeys(t for use in parts_of(query) for t in use.part.tables))
+    return list(dict.fromkeys(t for use in measurements_of(query) for t in use.part.tables))
 
 
 def run(query: Query, frame: pl.LazyFrame) -> dict[Table, CellCounts]:
@@ -156,7 +156,7 @@ class Ballot:
     starts: NDArray[np.int64]
 
 
-def ballots(part: Selection, counted: Counted, scope: Scope) -> list[Ballot]:
+def ballots(part: Selection, counted: Counted, scope: QueryScope) -> list[Ballot]:
     """The ballot of each group, from all groups at once, and the same in pieces."""
     tables = [counted[table] for table in part.tables]
     groups = part.entries(scope)
@@ -200,7 +200,7 @@ def score_changes(before: Ballot, after: Ballot, points: int) -> list[tuple[int,
     return changes
 
 
-def moved(part: Part, before: Counted, after: Counted, scope: Scope) -> Moved:
+def moved(part: Measurement, before: Counted, after: Counted, scope: QueryScope) -> Moved:
     """How far the part's vector (of scores, for selections) is between two frames."""
     ranges: list[int] = []
     if isinstance(part, Additive | Responses):
@@ -222,7 +222,9 @@ def moved(part: Part, before: Counted, after: Counted, scope: Scope) -> Moved:
     )
 
 
-def violation(part: Part, found: Moved, scope: Scope, shrink: Fraction = Fraction(1)) -> str | None:
+def violation(
+    part: Measurement, found: Moved, scope: QueryScope, shrink: Fraction = Fraction(1)
+) -> str | None:
     """What moved further than the part declares (times `shrink`, to test the law itself)."""
     declared: ExactSensitivity = part.sensitivity(scope)
     limits: list[tuple[str, int, Fraction]] = [
@@ -247,7 +249,7 @@ def violation(part: Part, found: Moved, scope: Scope, shrink: Fraction = Fractio
 def check_sensitivities(query: Query, pair: Pair) -> None:
     """Every part moves no further than it declares, whatever the order of rows."""
     before, after = exact_tables(query, pair.before), exact_tables(query, pair.after)
-    for use in parts_of(query):
+    for use in measurements_of(query):
         assert use.sensitivity == use.part.sensitivity(query.scope)
         problem = violation(use.part, moved(use.part, before, after, query.scope), query.scope)
         assert problem is None, f"{use.name}: {problem}"

@@ -20,13 +20,13 @@ from hypothesis import strategies as st
 from dpframe.aggregates.aggregate import Aggregate
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.registry import AGGREGATES, BY_KIND, bind
-from dpframe.aggregates.request import Scope
+from dpframe.aggregates.request import QueryScope
 from dpframe.core.domain import columns
 from dpframe.core.interval import Interval
 from dpframe.core.units import Rows
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.relation import Relation
-from dpframe.infer import parts_of
+from dpframe.infer import measurements_of
 from dpframe.rows.fold import domain
 from tests.aggregates.reference import check_reference
 from tests.laws.frames import frames, nasty_frame
@@ -159,7 +159,7 @@ def test_numbers_of_responses_move_no_further(text: str, contributions: int) -> 
     """
     histogram = f'{text}.dp_histogram(other=True, mechanism="randomized_response")'
     asked = query([histogram], Rows("change-one", contributions), "f")
-    (use,) = parts_of(asked)
+    (use,) = measurements_of(asked)
     most = Moved(0, 0, 0, 0)
     for pair in _moves(names_of(asked), Rows("change-one", contributions)):
         check_sensitivities(asked, pair)
@@ -213,7 +213,7 @@ def _with_false_facts(asked: Query, unit: Rows) -> Query:
         for name, found in before.items()
     }
     relation = Relation.of("data", FrameFacts(columns(table), unit))
-    scope = Scope(relation.facts, asked.groups)
+    scope = QueryScope(relation.facts, asked.groups)
     outputs = [
         replace(o, aggregates={p: bind(a.request, scope) for p, a in o.aggregates.items()})
         for o in asked.outputs
@@ -232,7 +232,7 @@ def test_half_a_sensitivity_is_caught(text: str, grouping: str, adjacency: str) 
     unit = Rows(adjacency, contributions=2)  # type: ignore[arg-type]
     asked = query([text], unit, grouping)
     names = names_of(asked)
-    for use in parts_of(asked):
+    for use in measurements_of(asked):
         if use.sensitivity.is_zero:
             continue
         assert any(
@@ -272,7 +272,7 @@ def test_a_wrong_contribution_is_caught() -> None:
     """One row more than the unit says is noticed by a count of all rows."""
     asked = query(["dp.count()"], Rows(contributions=2))
     frame = NASTY.select(names_of(asked))
-    (use,) = parts_of(asked)
+    (use,) = measurements_of(asked)
     counted = [exact_tables(asked, frame[:n]) for n in (5, 7, 8)]
     assert (
         violation(use.part, moved(use.part, counted[0], counted[1], asked.scope), asked.scope)

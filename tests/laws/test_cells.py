@@ -14,7 +14,7 @@ import pytest
 import dpframe as dp
 from dpframe.aggregates.cells import BinCells, CategoryCells
 from dpframe.api.query import parts
-from dpframe.infer import parts_of
+from dpframe.infer import measurements_of
 from tests.laws.frames import nasty_frame, wide_columns
 
 FRAME = nasty_frame(60)
@@ -35,7 +35,7 @@ HISTOGRAMS: dict[str, Any] = {
 def cells_of(asked: Any) -> CategoryCells | BinCells:
     frame = dp.Session(epsilon=1).protect(FRAME, dp.Rows())
     query, _, _ = parts(frame.agg(asked.alias("h")))
-    (table,) = parts_of(query)[0].part.tables
+    (table,) = measurements_of(query)[0].part.tables
     assert isinstance(table.cells, (CategoryCells, BinCells))
     return table.cells
 

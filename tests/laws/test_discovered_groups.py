@@ -25,7 +25,7 @@ import dpframe as dp
 from dpframe import accounting, lower, pipeline
 from dpframe.aggregates.keys import KeySelection
 from dpframe.core.units import Rows
-from dpframe.infer import parts_of
+from dpframe.infer import measurements_of
 from dpframe.mechanisms import NoisyThreshold, TruncatedGeometric
 from tests.laws import test_several_frames as several
 from tests.laws.amounts import examples
@@ -68,7 +68,7 @@ def listed(asked: Any, frames: Any, frame: Any, drawn: list[Any], salt: int) -> 
 def check_numbers(asked: Any, frames: Any, frame: Any, one: Any, other: Any, salt: int) -> None:
     """Of what groups are chosen by, and what is released beside it."""
     scope = asked.scope
-    selection = parts_of(asked)[0].part
+    selection = measurements_of(asked)[0].part
     assert isinstance(selection, KeySelection)
     touched = selection.touched(scope)
     known = listed(asked, frames, frame, [one, other], salt)
@@ -81,12 +81,12 @@ def check_numbers(asked: Any, frames: Any, frame: Any, one: Any, other: Any, sal
     assert np.count_nonzero(change) <= touched
     alone = (before == 0) != (after == 0)
     assert np.count_nonzero(alone) <= touched
-    published = parts_of(asked)[0].sensitivity
+    published = measurements_of(asked)[0].sensitivity
     assert np.count_nonzero(change) <= published.l0
     assert change.sum() <= published.l1
     assert (change**2).sum() <= published.l2_squared
     assert change.max(initial=0) <= published.linf
-    for use in parts_of(asked)[1:]:
+    for use in measurements_of(asked)[1:]:
         assert use.sensitivity == use.part.sensitivity(scope)
         problem = violation(use.part, moved(use.part, *tables, known.scope), scope)
         assert problem is None, problem
@@ -127,7 +127,7 @@ def test_an_individual_changes_few_groups_by_one(
         ):
             try:
                 asked = query_of(made(grouped))
-                selection = parts_of(asked)[0].part
+                selection = measurements_of(asked)[0].part
                 if not isinstance(selection, KeySelection):  # the keys are known
                     continue
                 selection.touched(asked.scope)
@@ -155,7 +155,7 @@ def test_as_many_groups_change_as_are_paid_for(adjacency: Any, k: int) -> None:
     """An individual with one row in each of k groups, who may then be in others."""
     frame = protected(pl.LazyFrame(schema={"g": pl.Int64}), Rows(adjacency, k))
     asked = query_of(frame.group_by("g").agg(n=dp.count()))
-    selection = parts_of(asked)[0].part
+    selection = measurements_of(asked)[0].part
     assert isinstance(selection, KeySelection)
     assert selection.rows == k
     touched = k if adjacency == "add-remove" else 2 * k

@@ -14,9 +14,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.aggregates.part import Additive
+from dpframe.aggregates.measurement import Additive
 from dpframe.aggregates.query import Query
-from dpframe.infer import parts_of
+from dpframe.infer import measurements_of
 from tests.laws.amounts import examples
 from tests.laws.individuals import (
     BEST,
@@ -178,7 +178,7 @@ def test_totals_are_those_of_plain_python() -> None:
     for grouped_by, values in expected.items():
         for text, numbers in zip(texts, values, strict=True):
             asked = query([text], grouped_by)
-            (use,) = parts_of(asked)
+            (use,) = measurements_of(asked)
             assert isinstance(use.part, Additive)
             found = vector(use.part, exact_tables(asked, frame))
             assert [n * use.part.step for n in found] == numbers, text
@@ -286,7 +286,7 @@ def test_what_is_declared_is_reached(steps: str, grouping: str, kind: str) -> No
     l0, l1, l2_squared, linf = CASES[steps, grouping, kind]
     for text, row, b in texts_of(kind):
         asked = query([text], grouping, [steps])
-        (use,) = parts_of(asked)
+        (use,) = measurements_of(asked)
         s = use.sensitivity
         assert (s.l0, s.l1, s.l2_squared, s.linf) == (l0, b * l1, b * b * l2_squared, b * linf)
         times = 2 if kind in ("twice", "two rows") else 1
@@ -303,7 +303,7 @@ def test_what_is_declared_is_reached(steps: str, grouping: str, kind: str) -> No
 
 def test_totals_of_floats_reach_their_bounds() -> None:
     asked = query(['pl.col("y").dp_sum((-0.5, 0.25), per="unit")'], BY_G)
-    (use,) = parts_of(asked)
+    (use,) = measurements_of(asked)
     pair = Pair(frame_of(OTHERS), frame_of(OTHERS + people((9,) * 6, y=-1e300)))
     (found,) = reached(asked, [pair])
     assert found.l1 * use.part.step == 6 * Fraction(1, 2)
@@ -313,7 +313,7 @@ def test_totals_of_floats_reach_their_bounds() -> None:
 def test_groups_in_cells_are_reached() -> None:
     """A histogram has a cell for each of an individual's rows."""
     asked = query(['pl.col("e").dp_histogram()'], BY_G, ['f.limit_groups(2, by="g").limit_rows(5)'])
-    (use,) = parts_of(asked)
+    (use,) = measurements_of(asked)
     rows = [{"id": 1, "g": g, "e": e} for g, e in (("a", "p"), ("a", "q"), ("b", "p"), ("b", "q"))]
     rows += [{"id": 1, "g": "b", "e": "r"}]
     same = [{"id": 1, "g": "a", "e": "p"}] * 5
@@ -334,7 +334,7 @@ def test_groups_in_cells_are_reached() -> None:
 def test_the_range_of_scores_is_reached(text: str, largest: int) -> None:
     """Rows of one group move its score, and those of others stay."""
     asked = query([text], BY_G, ['f.limit_rows(3, by="g").limit_rows(3)'])
-    (use,) = parts_of(asked)
+    (use,) = measurements_of(asked)
     rows = [{"id": 1, "g": "a", "x": x} for x in (7, 8, 9)]
     (found,) = reached(asked, [Pair(frame_of(OTHERS), frame_of(OTHERS + rows))])
     assert found.linf == use.sensitivity.linf == largest
@@ -366,7 +366,7 @@ def test_rows_for_each_candidate_bound_the_range(
     """
     by = "" if score is None else f', score=pl.col("x").dp_sum({score})'
     asked = query([f'pl.col("g").dp_argmax(candidates=["a", "b", "c"]{by})'], grouping, [limits])
-    (use,) = parts_of(asked)
+    (use,) = measurements_of(asked)
     declared = use.part.score_range(asked.scope)  # type: ignore[attr-defined]
     assert declared.groups == ranges
     assert declared.l2_squared == sum(r * r for r in ranges)

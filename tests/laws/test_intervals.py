@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.aggregates.part import COUNT, Additive
+from dpframe.aggregates.measurement import COUNT, Additive
 from dpframe.errors import DPFrameError
-from dpframe.infer import parts_of
+from dpframe.infer import measurements_of
 from dpframe.lower.engines.polars_engine import OPTIMIZATIONS
 from dpframe.rows.polars_dtypes import to_polars
 from tests.laws.checking import contradiction
@@ -100,7 +100,7 @@ def check_inferred_bounds(chain: Sequence[str], frame: pl.DataFrame) -> None:
         if max(map(abs, known.bounds)) > 2**100 or known.dtype.name in ("UInt64", "Int128"):
             continue
         asked = query_of(private.agg(pl.col(name).dp_sum()))
-        (use,) = parts_of(asked)
+        (use,) = measurements_of(asked)
         assert isinstance(use.part, Additive)
         (found,) = vector(use.part, exact_tables(asked, frame))
         true = [number(v) for v in values(rows[name]) if v is not None and v == v]
@@ -113,7 +113,7 @@ def check_counts(chain: Sequence[str], frame: pl.DataFrame) -> None:
     private, rows = after(chain, frame)
     for name in rows.columns:
         asked = query_of(private.agg(pl.col(name).dp_count()))
-        (use,) = parts_of(asked)
+        (use,) = measurements_of(asked)
         (found,) = vector(use.part, exact_tables(asked, frame))  # type: ignore[arg-type]
         missing = sum(
             v is None or (isinstance(v, float) and math.isnan(v)) for v in values(rows[name])
@@ -173,7 +173,7 @@ def test_a_false_fact_would_be_noticed() -> None:
     known = private._relation.facts.columns["x"]
     assert contradiction(50, known) == "is outside the interval"
     asked = query_of(private.agg(pl.col("x").dp_sum()))
-    (use,) = parts_of(asked)
+    (use,) = measurements_of(asked)
     assert isinstance(use.part, Additive)
     assert vector(use.part, exact_tables(asked, frame)) == [11]
     assert use.part.step == Fraction(1)

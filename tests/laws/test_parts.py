@@ -57,7 +57,7 @@ def divided(draw: st.DrawFn, frame: pl.DataFrame, by: Sequence[str]) -> pl.DataF
     return there[rows].select(by)
 
 
-def parts_of(
+def measurements_of(
     by: Sequence[str], keys: pl.DataFrame, schema: Any, unit: Rows
 ) -> tuple[dict[Any, dp.PrivateFrame], dp.PrivateQuery]:
     """The parts, and the group-by that they are of."""
@@ -84,7 +84,7 @@ def counted(query: dp.PrivateQuery, frame: pl.DataFrame) -> list[int]:
 def test_a_part_has_the_rows_of_its_group(data: st.DataObject, by: list[str], unit: Rows) -> None:
     frame = data.draw(frames(max_rows=12, names=NAMES))
     keys = data.draw(divided(frame, by))
-    parts, grouped = parts_of(by, keys, frame.schema, unit)
+    parts, grouped = measurements_of(by, keys, frame.schema, unit)
     sizes = [counted(part.dp_count(), frame)[0] for part in parts.values()]
     assert sizes == counted(grouped, frame)
     assert sum(sizes) <= frame.height
@@ -100,7 +100,7 @@ def touches(unit: Rows, parts: int) -> int:
 def test_neighbours_differ_in_few_parts(data: st.DataObject, by: list[str], unit: Rows) -> None:
     pair: Pair = data.draw(neighbours(unit, NAMES))
     keys = data.draw(divided(pair.before, by))
-    parts, _ = parts_of(by, keys, pair.before.schema, unit)
+    parts, _ = measurements_of(by, keys, pair.before.schema, unit)
     differ = 0
     for part in parts.values():
         asked = query_of(

@@ -14,18 +14,18 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-import dpframe.aggregates.part
+import dpframe.aggregates.measurement
 import dpframe.aggregates.request
 import dpframe.frames.facts
 import dpframe.frames.limit_groups
 import dpframe.frames.limit_rows
 import dpframe.lower.tables
 from dpframe.aggregates.category_choice import CategoryChoice
-from dpframe.aggregates.request import Scope
+from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.unit_statistics import UnitCount, UnitRows, UnitTotal
+from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import additive_sensitivity
-from dpframe.core.spread import Spread
 from dpframe.core.tree import Column
 from dpframe.frames.contributions import spread_of
 from dpframe.frames.limit_groups import LimitGroups
@@ -92,7 +92,7 @@ def function(module: Any, name: str, value: Any) -> Any:
     return lambda patch: patch.setattr(module, name, value)
 
 
-def _spread(change: Callable[[Spread], Spread]) -> Any:
+def _spread(change: Callable[[ContributionBounds], ContributionBounds]) -> Any:
     """Plants another spread of rows."""
     return function(
         dpframe.aggregates.request,
@@ -104,20 +104,20 @@ def _spread(change: Callable[[Spread], Spread]) -> Any:
 def _limits(change: Callable[[Sequence[Any], Any], Sequence[Any]]) -> Any:
     """Plants other limits for a group-by to use."""
 
-    def wrong(facts: Any, groups: Any) -> Spread:
+    def wrong(facts: Any, groups: Any) -> ContributionBounds:
         return spread_of(replace(facts, limits=tuple(change(facts.limits, groups))), groups)
 
     return function(dpframe.aggregates.request, "spread_of", wrong)
 
 
-def _norm(**wrong: Callable[[Any, Spread], Any]) -> Any:
+def _norm(**wrong: Callable[[Any, ContributionBounds], Any]) -> Any:
     """Plants another norm of sums over disjoint sets of rows."""
 
-    def rule(contribution: Any, spread: Spread, *rest: Any) -> Any:
+    def rule(contribution: Any, spread: ContributionBounds, *rest: Any) -> Any:
         found = additive_sensitivity(contribution, spread, *rest)
         return replace(found, **{name: change(found, spread) for name, change in wrong.items()})
 
-    return function(dpframe.aggregates.part, "additive_sensitivity", rule)
+    return function(dpframe.aggregates.measurement, "additive_sensitivity", rule)
 
 
 def _columns_that_overlap(limits: Sequence[Any], groups: Any) -> list[Any]:
@@ -252,15 +252,15 @@ def _forgotten(limits: Sequence[Any], names: Mapping[str, str]) -> tuple[Any, ..
     )
 
 
-def _one_group(self: Scope) -> Spread:
+def _one_group(self: QueryScope) -> ContributionBounds:
     """An individual is in one group."""
-    return Spread(1, 1, 1)
+    return ContributionBounds(1, 1, 1)
 
 
-def _by_rows(self: Scope) -> Spread:
+def _by_rows(self: QueryScope) -> ContributionBounds:
     """Individuals count as rows do, however many groups they have."""
     found = spread_of(self.facts, self.groups)
-    return Spread(found.per_group, 1, 1)
+    return ContributionBounds(found.per_group, 1, 1)
 
 
 def _not_by_unit(
@@ -282,7 +282,7 @@ def _not_by_unit(
     return frame.with_columns(*settled), reduced
 
 
-def _half_range(self: CategoryChoice, scope: Scope) -> ScoreRange:
+def _half_range(self: CategoryChoice, scope: QueryScope) -> ScoreRange:
     contribution, spread = self.statistic.contribution(scope.facts), self.spread(scope)
     b = contribution.magnitude
     return ScoreRange(b, spread.l2_squared * b**2, b)
@@ -417,11 +417,11 @@ MISTAKES: dict[str, tuple[Any, Case]] = {
         (UNIT_SUM, "f", ()),
     ),
     "an individual is in one group": (
-        function(Scope, "unit_spread", property(_one_group)),
+        function(QueryScope, "unit_spread", property(_one_group)),
         (UNIT_SUM, BY_G, ()),
     ),
     "an individual is in as many groups as it has rows in one": (
-        function(Scope, "unit_spread", property(_by_rows)),
+        function(QueryScope, "unit_spread", property(_by_rows)),
         (UNIT_SUM, BY_G, ('f.limit_rows(1, by="g")',)),
     ),
     "choices as if individuals had a row each": (

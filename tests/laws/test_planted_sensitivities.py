@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import dpframe.aggregates.category_choice
-import dpframe.aggregates.part
+import dpframe.aggregates.measurement
 import dpframe.aggregates.quantile
 import dpframe.aggregates.scored_choice
 from dpframe.aggregates import statistics
@@ -24,6 +24,7 @@ from dpframe.aggregates.category_choice import CategoryChoice
 from dpframe.aggregates.quantile import QuantileChoice
 from dpframe.aggregates.scored_choice import ScoredChoice
 from dpframe.aggregates.statistics import DistinctCount, GridSum, RowCount, SquareSum, ValueCount
+from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import (
     NO_SENSITIVITY,
@@ -31,7 +32,6 @@ from dpframe.core.sensitivity import (
     ExactSensitivity,
     additive_sensitivity,
 )
-from dpframe.core.spread import Spread
 from dpframe.core.units import Rows
 from dpframe.frames.filter import DropNulls, Filter
 from tests.laws.frames import nasty_frame
@@ -78,7 +78,7 @@ def additive(rule: Callable[..., ExactSensitivity]) -> Any:
 
     def plant(patch: Patch) -> None:
         for module in (
-            dpframe.aggregates.part,
+            dpframe.aggregates.measurement,
             dpframe.aggregates.category_choice,
             dpframe.aggregates.scored_choice,
             dpframe.aggregates.quantile,
@@ -132,35 +132,35 @@ def _complete_after(kind: type) -> Any:
     return method(kind, "facts", lambda self, before: replace(true(self, before), complete=True))
 
 
-def _only_one_group(c: Contribution, of: Spread, *_: Any) -> ExactSensitivity:
+def _only_one_group(c: Contribution, of: ContributionBounds, *_: Any) -> ExactSensitivity:
     return additive_sensitivity(c, of, None)
 
 
-def _without_moves(c: Contribution, of: Spread, *rest: Any) -> ExactSensitivity:
+def _without_moves(c: Contribution, of: ContributionBounds, *rest: Any) -> ExactSensitivity:
     return additive_sensitivity(c, replace(of, changes=False), *rest)
 
 
-def _without_rows(c: Contribution, of: Spread, *rest: Any) -> ExactSensitivity:
-    return additive_sensitivity(c, Spread(1, 1, 1, of.changes), *rest)
+def _without_rows(c: Contribution, of: ContributionBounds, *rest: Any) -> ExactSensitivity:
+    return additive_sensitivity(c, ContributionBounds(1, 1, 1, of.changes), *rest)
 
 
-def _l2_without_width(c: Contribution, of: Spread, *rest: Any) -> ExactSensitivity:
+def _l2_without_width(c: Contribution, of: ContributionBounds, *rest: Any) -> ExactSensitivity:
     found = additive_sensitivity(c, of, *rest)
     return replace(found, l2_squared=2 * (of.tight[0] * c.magnitude) ** 2)
 
 
-def _l2_as_if_rows_spread(c: Contribution, of: Spread, *rest: Any) -> ExactSensitivity:
+def _l2_as_if_rows_spread(c: Contribution, of: ContributionBounds, *rest: Any) -> ExactSensitivity:
     """sqrt(k) in place of k: as if the rows of one individual never met in one group."""
     found = additive_sensitivity(c, of, *rest)
     return replace(found, l2_squared=found.l2_squared / of.tight[0])
 
 
-def _linf_of_one_row(c: Contribution, of: Spread, *rest: Any) -> ExactSensitivity:
+def _linf_of_one_row(c: Contribution, of: ContributionBounds, *rest: Any) -> ExactSensitivity:
     found = additive_sensitivity(c, of, *rest)
     return replace(found, linf=found.linf / of.tight[0])
 
 
-def _l0_of_one_row(c: Contribution, of: Spread, *rest: Any) -> ExactSensitivity:
+def _l0_of_one_row(c: Contribution, of: ContributionBounds, *rest: Any) -> ExactSensitivity:
     return replace(additive_sensitivity(c, of, *rest), l0=1)
 
 

@@ -22,7 +22,7 @@ from dpframe.core.domain import Domain
 from dpframe.core.units import Identifier, Rows
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.limits import GroupLimit, RowLimit
-from dpframe.infer import parts_of
+from dpframe.infer import measurements_of
 from dpframe.lower.engines.polars_engine import OPTIMIZATIONS
 from dpframe.lower.tables import lower_rows
 from tests.laws.amounts import examples
@@ -432,7 +432,7 @@ def check(
     if asked is None:
         return
     before, after = (exact_tables(asked, frames.data(t), salt=salt) for t in (one, other))
-    for use in parts_of(asked):
+    for use in measurements_of(asked):
         problem = violation(use.part, moved(use.part, before, after, asked.scope), asked.scope)
         assert problem is None, problem
 
@@ -536,7 +536,7 @@ def test_what_is_declared_is_reached(text: str, grouping: str) -> None:
             frame.dp_count()
         return
     asked = query_of(eval(grouping, {"f": frame}).agg(n=dp.count()))
-    (use,) = parts_of(asked)
+    (use,) = measurements_of(asked)
     assert use.sensitivity.l1 == REACHED[text, grouping]
     one: Tables = {
         "p": [{"id": 1, "g": "a", "c": "a", "h": 0}] * 9,
@@ -558,7 +558,7 @@ def test_elements_of_public_lists_are_counted() -> None:
     frames = Frames()
     text = 'p.limit_rows(2).join(L, on="g").explode("t", max_length=3)'
     asked = query_of(frames.frame(text).dp_count())
-    (use,) = parts_of(asked)
+    (use,) = measurements_of(asked)
     (found,) = exact_tables(
         asked, frames.data({"p": [{"id": 1, "g": "a"}] * 5, "q": [], "r": []})
     ).values()
@@ -579,7 +579,7 @@ def test_rows_of_both_are_reached(contributions: int, others: int) -> None:
         {"p": Rows("add-remove", contributions), "q": Rows("add-remove", others), "r": Rows()}
     )
     asked = query_of(frames.frame(CONCATS[0]).dp_count())
-    (use,) = parts_of(asked)
+    (use,) = measurements_of(asked)
     tables_: Tables = {"p": [{}] * contributions, "q": [{}] * others, "r": []}
     (table,) = exact_tables(asked, frames.data(tables_)).values()
     reached = int(table.values.sum())

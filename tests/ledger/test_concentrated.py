@@ -14,9 +14,9 @@ import dpframe as dp
 from dpframe.charge import rho_within
 from dpframe.cli import main
 from dpframe.ledger.amounts import exact_amount
+from dpframe.ledger.head_file import HeadFile, Seen
 from dpframe.ledger.place import open_ledger
 from dpframe.ledger.record import COLUMNS, Seal
-from dpframe.ledger.witness import Seen, Witness
 from tests.api.test_concentrated_sessions import RHO, WHOLE, count, opened
 
 
@@ -146,7 +146,7 @@ def rewritten(path: Path, seq: int, **values: Any) -> None:
         )
         ((identity,),) = file.execute("SELECT fingerprint FROM records WHERE seq = 1")
     path.with_name(path.name + ".head").unlink()
-    witness = Witness(path.with_name(path.name + ".head"), seal, alone=True)
+    witness = HeadFile(path.with_name(path.name + ".head"), seal, alone=True)
     with witness.open() as beside:
         witness.write(beside, Seen(row[0], previous, identity))
 

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 import dpframe as dp
+from dpframe.ledger.head_file import HeadFile
 from dpframe.ledger.sqlite import store
-from dpframe.ledger.witness import Witness
 from tests.ledger.ledgers import TENTH, UNIT, filled, in_child, opened, sql, verify
 
 
@@ -242,7 +242,7 @@ def test_a_head_file_that_fails_after_the_charge_lets_nothing_out(
         raise OSError(5, "Input/output error")
 
     ledger = opened(path)
-    monkeypatch.setattr(Witness, "write", fail)
+    monkeypatch.setattr(HeadFile, "write", fail)
     with pytest.raises(dp.LedgerError, match="Input/output error"):
         ledger.charge(TENTH, "f")
     monkeypatch.undo()

@@ -17,13 +17,13 @@ import pytest
 import dpframe as dp
 from dpframe.ledger import places
 from dpframe.ledger.chain import Chain
+from dpframe.ledger.head_file import HeadFile
 from dpframe.ledger.owners import adopt, move
 from dpframe.ledger.record import Draft, Seal
 from dpframe.ledger.sqlite.store import SqliteStore
 from dpframe.ledger.sqlite.tables import SqliteTables
 from dpframe.ledger.store import Store
 from dpframe.ledger.stored import StoredLedger
-from dpframe.ledger.witness import Witness
 from tests.ledger.ledgers import (
     TENTH,
     UNIT,
@@ -489,6 +489,6 @@ def test_a_head_file_of_a_ledger_that_was_only_begun_is_refused(
     """It names no record that could be compared."""
     beside = Path(f"{path}.head")
     beside.unlink()
-    Witness(beside, Seal(key), alone=True).begin("0" * 32)
+    HeadFile(beside, Seal(key), alone=True).begin("0" * 32)
     with pytest.raises(dp.LedgerError, match="is of another ledger"):
         opened(path, key=key)

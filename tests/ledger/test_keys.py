@@ -11,10 +11,10 @@ import pytest
 
 import dpframe as dp
 from dpframe.ledger import checkpoints, transactions
+from dpframe.ledger.head_file import HeadFile
 from dpframe.ledger.owners import rekey
 from dpframe.ledger.record import Seal
 from dpframe.ledger.store import Store
-from dpframe.ledger.witness import Witness
 from tests.ledger.ledgers import TENTH, Place, filled, in_child, opened, sql, store_at, verify
 
 OLD, NEW, THIRD = "the first key of the owner", "the second key of the owner", "a third key of it"
@@ -114,7 +114,7 @@ def test_a_crash_between_two_keys_leaves_a_ledger_with_one_of_them(
 
     def crash() -> int:
         used: Store = store_at(path, old)
-        commit, write = used._commit, Witness.write
+        commit, write = used._commit, HeadFile.write
 
         def die_at_commit() -> None:
             if sql_count(used) > 9:
@@ -127,9 +127,9 @@ def test_a_crash_between_two_keys_leaves_a_ledger_with_one_of_them(
         if when == "before the commit":
             used._commit = die_at_commit  # type: ignore[method-assign]
         else:
-            Witness.write = die_at_head  # type: ignore[method-assign]
+            HeadFile.write = die_at_head  # type: ignore[method-assign]
         rekey(used, Seal.of(NEW), "Ann")
-        Witness.write = write  # type: ignore[method-assign]
+        HeadFile.write = write  # type: ignore[method-assign]
         return 0
 
     def sql_count(used: Any) -> int:

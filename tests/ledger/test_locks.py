@@ -20,11 +20,11 @@ import pytest
 
 import dpframe as dp
 from dpframe.ledger import transactions
+from dpframe.ledger.head_file import HeadFile
 from dpframe.ledger.record import Draft
 from dpframe.ledger.sqlite import locks
 from dpframe.ledger.sqlite.locks import FileLock, lock_of
 from dpframe.ledger.store import Store
-from dpframe.ledger.witness import Witness
 from tests.ledger.ledgers import TENTH, UNIT, Place, in_child, opened, sql, store_at, verify
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked here")
@@ -529,13 +529,13 @@ def test_a_file_that_is_moved_during_a_charge_is_noticed(
     """After SQLite has looked for the last time: nobody would find the charge."""
     path = tmp_path / "budget.db"
     ledger = opened(path)
-    real = Witness.open
+    real = HeadFile.open
 
-    def then_moved(witness: Witness) -> Any:
+    def then_moved(witness: HeadFile) -> Any:
         path.rename(tmp_path / "elsewhere.db")
         return real(witness)
 
-    monkeypatch.setattr(Witness, "open", then_moved)
+    monkeypatch.setattr(HeadFile, "open", then_moved)
     with pytest.raises(dp.LedgerError, match="moved, deleted or replaced"):
         ledger.charge(TENTH, "f")
     (tmp_path / "elsewhere.db").rename(path)

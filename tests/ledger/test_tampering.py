@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import dpframe as dp
+from dpframe.ledger.head_file import HeadFile, Seen
 from dpframe.ledger.record import COLUMNS, Record, Seal
-from dpframe.ledger.witness import Seen, Witness
 from tests.ledger.ledgers import TENTH, UNIT, filled, opened, sql, verify
 
 RECORDS = 9
@@ -256,7 +256,7 @@ def rewritten(path: Path | str, seal: Seal) -> None:
         ((identity,),) = sql(path, "SELECT fingerprint FROM records WHERE act = 'identified'")
         beside = Path(f"{path}.head")
         beside.unlink(missing_ok=True)
-        witness = Witness(beside, seal, alone=True)
+        witness = HeadFile(beside, seal, alone=True)
         with witness.open() as file:
             witness.write(file, Seen(seq, previous, identity))
 

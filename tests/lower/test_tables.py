@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.aggregates.part import CellCounts, Table
+from dpframe.aggregates.measurement import CellCounts, Table
 from dpframe.aggregates.query import Query
 from dpframe.core.tree import Column
 from dpframe.lower import Execution, lower_query

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpframe.aggregates.cells import Cells
-from dpframe.aggregates.part import Part
+from dpframe.aggregates.measurement import Measurement
 from dpframe.aggregates.statistics import Statistic
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import DType
@@ -37,7 +37,7 @@ def all_subclasses(kind: type) -> Iterator[type]:
 STEPS = [k for k in {*all_subclasses(Step)} if k.__module__.startswith("dpframe")]
 TYPES = [
     kind
-    for base in (Part, Statistic, Cells)
+    for base in (Measurement, Statistic, Cells)
     for kind in {*all_subclasses(base)}
     if kind.__module__.startswith("dpframe")
 ]

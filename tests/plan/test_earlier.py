@@ -10,25 +10,25 @@ from typing import Any
 import pytest
 
 import dpframe as dp
+from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.score_range import ScoreRange
-from dpframe.core.spread import Spread
 from dpframe.plan.codec import Malformed, encode
 from dpframe.plan.earlier import completed, completed_session
 from tests.plan.documents import plan_of
 from tests.plan.edits import with_digest, with_fingerprint, with_value
 
 
-def choice(scores: ScoreRange, spread: Spread) -> dict[str, Any]:
+def choice(scores: ScoreRange, spread: ContributionBounds) -> dict[str, Any]:
     stated = {"l1": str(scores.l1), "l2_squared": str(scores.l2_squared)}
     return {"releases": [{"scores": stated, "spread": encode(spread)}], "outputs": []}
 
 
-def largest(scores: ScoreRange, spread: Spread) -> Fraction:
+def largest(scores: ScoreRange, spread: ContributionBounds) -> Fraction:
     return Fraction(completed(choice(scores, spread))["releases"][0]["scores"]["linf"])
 
 
 SPREADS = [
-    Spread(rows, groups, per_group, changes)
+    ContributionBounds(rows, groups, per_group, changes)
     for rows, groups, per_group in itertools.product((None, 1, 3, 5), (None, 1, 2), (None, 1, 2))
     if rows is not None or None not in (groups, per_group)
     for changes in (False, True)
@@ -37,14 +37,16 @@ SPREADS = [
 
 @pytest.mark.parametrize("spread", SPREADS, ids=str)
 @pytest.mark.parametrize("each", [Fraction(1), Fraction(7, 3)])
-def test_the_largest_range_is_that_of_the_rows_of_one_group(spread: Spread, each: Fraction) -> None:
+def test_the_largest_range_is_that_of_the_rows_of_one_group(
+    spread: ContributionBounds, each: Fraction
+) -> None:
     rows, _, per_group = spread.tight
     scores = ScoreRange(rows * each, spread.l2_squared * each**2, per_group * each)
     assert largest(scores, spread) == scores.linf
 
 
 @pytest.mark.parametrize("spread", SPREADS, ids=str)
-def test_the_largest_range_is_all_where_all_may_be_in_one_group(spread: Spread) -> None:
+def test_the_largest_range_is_all_where_all_may_be_in_one_group(spread: ContributionBounds) -> None:
     scores = ScoreRange.of_one(Fraction(22, 7))
     assert largest(scores, spread) == scores.linf
 
@@ -54,7 +56,7 @@ def test_the_largest_range_is_no_less_where_sums_do_not_tell(whole: int) -> None
     """As of quantiles of rows that move from group to group: between a half of the sum and the
     root of the squares.
     """
-    spread = Spread(2, 2, 2, changes=True)
+    spread = ContributionBounds(2, 2, 2, changes=True)
     scores = ScoreRange(Fraction(36), Fraction(max(whole**2, 2 * 18**2)), Fraction(whole))
     assert scores.linf <= largest(scores, spread) <= scores.l1
     assert largest(scores, spread) ** 2 <= scores.l2_squared
@@ -65,7 +67,7 @@ def test_the_largest_range_is_no_less_where_sums_do_not_tell(whole: int) -> None
     [("scores", {"l1": "x", "l2_squared": "1"}), ("scores", {"l1": "1", "l2_squared": 1})],
 )
 def test_nothing_follows_from_what_is_no_number(place: str, value: Any) -> None:
-    found = choice(ScoreRange.of_one(Fraction(1)), Spread(1, 1, 1))
+    found = choice(ScoreRange.of_one(Fraction(1)), ContributionBounds(1, 1, 1))
     found["releases"][0][place] = value
     with pytest.raises(Malformed):
         completed(found)

@@ -67,7 +67,7 @@ NAMES = {
     "Sensitivity": "sensitivity",
     "ExactSensitivity": "exact_sensitivity",
     "ScoreRange": "scores",
-    "Spread": "spread",
+    "ContributionBounds": "spread",
     "PlanOutput": "output",
 }
 """What the schema calls the parts of plans that do not name their kind."""

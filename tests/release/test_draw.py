@@ -10,10 +10,10 @@ import pytest
 from numpy.typing import NDArray
 
 import dpframe as dp
-from dpframe.aggregates.part import Runs
+from dpframe.aggregates.measurement import Runs
 from dpframe.mechanisms import Exponential, Mechanism, NoNoise, PermuteAndFlip, ReportNoisyMax
-from dpframe.release import Ballots, draw
-from tests.laws.neighbours import ballots, exact_tables, parts_of, query_of
+from dpframe.release import CandidateScores, draw
+from tests.laws.neighbours import ballots, exact_tables, measurements_of, query_of
 
 GROUPS = 23
 RNG = np.random.default_rng(5)
@@ -33,7 +33,7 @@ def drawn(name: str, law: Mechanism) -> tuple[NDArray[np.int64], list[list[set[i
     """The codes of each group, and the codes that are best, second best, ..., by its ballot."""
     private = dp.Session(epsilon=1).protect(FRAME, dp.Rows())
     query = query_of(private.group_by("g", keys=range(GROUPS)).agg(ASKED[name]))
-    (use,) = parts_of(query)
+    (use,) = measurements_of(query)
     counted = exact_tables(query, FRAME)
     ranked = []
     for ballot in ballots(use.part, counted, query.scope):
@@ -103,11 +103,11 @@ def test_remembered_ballots_are_those_that_would_be_made_again(
     monkeypatch.setitem(draw.__globals__, "_AT_ONCE", at_once)
     private = dp.Session(epsilon=1).protect(FRAME, dp.Rows())
     query = query_of(private.group_by("g", keys=range(GROUPS)).agg(ASKED[name]))
-    (use,) = parts_of(query)
+    (use,) = measurements_of(query)
     counted = exact_tables(query, FRAME)
     law = Exponential(SURE) if name == "points" else PermuteAndFlip(SURE)
     _, ranked = drawn(name, NoNoise())
-    box = Ballots(room=room)
+    box = CandidateScores(room=room)
     for _ in range(3):
         codes = draw(use.part, law, counted, query.scope, box)
         for row, order in zip(codes.tolist(), ranked, strict=True):

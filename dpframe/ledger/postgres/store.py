@@ -29,6 +29,7 @@ from psycopg.errors import Diagnostic
 from psycopg.pq import TransactionStatus
 
 from dpframe.errors import LedgerError
+from dpframe.ledger.head_file import HeadFile
 from dpframe.ledger.places import claim
 from dpframe.ledger.postgres.address import Address
 from dpframe.ledger.postgres.failures import explained, unconnected
@@ -43,7 +44,6 @@ from dpframe.ledger.record import Seal
 from dpframe.ledger.store import Store
 from dpframe.ledger.tables import Tables
 from dpframe.ledger.turns import Turn
-from dpframe.ledger.witness import Witness
 
 CREATING = b"SELECT pg_catalog.pg_advisory_xact_lock(28271082979028325)"  # "dpframe", in ASCII
 
@@ -79,7 +79,7 @@ class PostgresStore(Store):
         timeout: float = 15.0,
         create: bool = True,
     ) -> None:
-        super().__init__(seal, () if witness is None else (Witness(witness, seal, alone=False),))
+        super().__init__(seal, () if witness is None else (HeadFile(witness, seal, alone=False),))
         self._turn = Turn()
         self._address = address
         self._timeout = max(1, int(1000 * timeout))  # 0 would be no timeout

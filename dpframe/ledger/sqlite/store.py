@@ -19,6 +19,7 @@ from pathlib import Path
 from weakref import finalize
 
 from dpframe.errors import LedgerError
+from dpframe.ledger.head_file import HeadFile
 from dpframe.ledger.places import claim, require_alone
 from dpframe.ledger.record import Seal
 from dpframe.ledger.sqlite.failures import explained
@@ -27,7 +28,6 @@ from dpframe.ledger.sqlite.tables import SqliteTables
 from dpframe.ledger.store import Store
 from dpframe.ledger.turns import Turn
 from dpframe.ledger.waiting import STEP
-from dpframe.ledger.witness import Witness
 
 
 class SqliteStore(Store):
@@ -59,10 +59,10 @@ class SqliteStore(Store):
         create: bool = True,
     ) -> None:
         self.path = Path(os.path.realpath(path))
-        beside = Witness(
+        beside = HeadFile(
             self.path.with_name(self.path.name + ".head"), seal, alone=True, required=True
         )
-        pinned = () if pin is None else (Witness(Path(os.path.realpath(pin)), seal, alone=True),)
+        pinned = () if pin is None else (HeadFile(Path(os.path.realpath(pin)), seal, alone=True),)
         super().__init__(seal, (beside, *pinned))
         self._timeout = timeout
         self._create = create

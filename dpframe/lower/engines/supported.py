@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from dpframe.aggregates.cells import Cells
-from dpframe.aggregates.part import Table
+from dpframe.aggregates.measurement import Table
 from dpframe.aggregates.statistics import Statistic
 from dpframe.core.domain import Columns
 from dpframe.core.dtypes import DType

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.aggregates.query import Query
-from dpframe.infer import PlannedUse, parts_of
+from dpframe.infer import PlannedMeasurement, measurements_of
 
 SCHEMA: dict[str, Any] = {"x": pl.Int64, "y": pl.Float64, "g": pl.String, "e": pl.Enum(["a", "b"])}
 FULL = 'f.with_columns(pl.col("x").fill_null(0), pl.col("y").fill_null(0.0).fill_nan(0.0))'
@@ -33,11 +33,13 @@ def query(texts: Sequence[str], steps: str = "f", unit: dp.Rows | None = None) -
     return found
 
 
-def parts(texts: Sequence[str], steps: str = "f", unit: dp.Rows | None = None) -> list[PlannedUse]:
-    return list(parts_of(query(texts, steps, unit)))
+def parts(
+    texts: Sequence[str], steps: str = "f", unit: dp.Rows | None = None
+) -> list[PlannedMeasurement]:
+    return list(measurements_of(query(texts, steps, unit)))
 
 
-def roles(uses: Sequence[PlannedUse]) -> dict[str, tuple[Fraction, tuple[str, ...]]]:
+def roles(uses: Sequence[PlannedMeasurement]) -> dict[str, tuple[Fraction, tuple[str, ...]]]:
     return {use.role: (use.weight, use.users) for use in uses}
 
 
@@ -193,7 +195,7 @@ outputs = st.lists(
 def test_nothing_is_paid_twice(asked: list[tuple[str, str]], steps: str, unit: dp.Rows) -> None:
     texts = [weighted(text, Fraction(weight)) for text, weight in asked]
     made = query(texts, steps, unit)
-    found = parts_of(made)
+    found = measurements_of(made)
     assert len({(use.part, use.mechanism) for use in found}) == len(found)
     # all together pay no more than the outputs' weights
     paid = sum((use.weight for use in found), Fraction(0))

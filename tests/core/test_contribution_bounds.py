@@ -6,7 +6,7 @@ from itertools import combinations_with_replacement, product
 
 import pytest
 
-from dpframe.core.spread import Spread
+from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.units import Rows
 
 BOUNDS = [None, 0, 1, 2, 3, 5]
@@ -28,7 +28,7 @@ def ways(rows: int | None, groups: int | None, per_group: int | None) -> list[tu
 @pytest.mark.parametrize("rows", BOUNDS)
 def test_bounds_are_as_tight_as_others_make_them(rows: int | None, changes: bool) -> None:
     for groups, per_group in product(BOUNDS, repeat=2):
-        spread = Spread(rows, groups, per_group, changes)
+        spread = ContributionBounds(rows, groups, per_group, changes)
         assert spread.is_bounded == (
             rows is not None or (groups is not None and per_group is not None)
         )
@@ -47,5 +47,7 @@ def test_bounds_are_as_tight_as_others_make_them(rows: int | None, changes: bool
 @pytest.mark.parametrize("copies", [1, 4])
 @pytest.mark.parametrize("adjacency", ["add-remove", "change-one"])
 def test_rows_may_be_anywhere(adjacency: str, copies: int) -> None:
-    spread = Spread.of_rows(Rows(adjacency, contributions=3), copies)  # type: ignore[arg-type]
-    assert spread == Spread(3 * copies, 3 * copies, 3 * copies, adjacency == "change-one")
+    spread = ContributionBounds.of_rows(Rows(adjacency, contributions=3), copies)  # type: ignore[arg-type]
+    assert spread == ContributionBounds(
+        3 * copies, 3 * copies, 3 * copies, adjacency == "change-one"
+    )

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.aggregates.cells import Cells
-from dpframe.aggregates.request import Scope
+from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.statistics import RowCount, Statistic
+from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import ExactSensitivity, additive_sensitivity
-from dpframe.core.spread import Spread
 from dpframe.mechanisms import AdditiveTask, MechanismTask, ResponseTask, SelectionTask
 
 Integers = NDArray[np.int64]
@@ -124,7 +124,7 @@ class Runs:
     sizes: Integers
 
 
-class Part(ABC):
+class Measurement(ABC):
     """One vector that gets its own noise or its own private selection."""
 
     __slots__ = ()
@@ -135,10 +135,10 @@ class Part(ABC):
         """The exact tables that it is made of."""
 
     @abstractmethod
-    def sensitivity(self, scope: Scope) -> ExactSensitivity:
+    def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
         """How far one individual moves the vector (of scores, for selections), in `step`s."""
 
-    def spread(self, scope: Scope) -> Spread:
+    def spread(self, scope: QueryScope) -> ContributionBounds:
         """How many contributions one individual may make, and in how many groups."""
         return scope.spread
 
@@ -148,12 +148,12 @@ class Part(ABC):
         """The value of 1 in the result's units."""
 
     @abstractmethod
-    def entries(self, scope: Scope) -> int:
+    def entries(self, scope: QueryScope) -> int:
         """How many numbers, or selections, are released."""
 
     @abstractmethod
     def task(
-        self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: Scope
+        self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: QueryScope
     ) -> MechanismTask:
         """What a mechanism must do to release it.
 
@@ -175,7 +175,7 @@ class Part(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Additive(Part):
+class Additive(Measurement):
     """A vector of sums over disjoint sets of rows: one entry per group, or per group and cell."""
 
     table: Table
@@ -184,10 +184,10 @@ class Additive(Part):
     def tables(self) -> tuple[Table, ...]:
         return (self.table,)
 
-    def spread(self, scope: Scope) -> Spread:
+    def spread(self, scope: QueryScope) -> ContributionBounds:
         return self.table.statistic.spread(scope)
 
-    def sensitivity(self, scope: Scope) -> ExactSensitivity:
+    def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
         cells = self.table.cells
         split = scope.entries is not None or cells is not None
         return additive_sensitivity(
@@ -201,12 +201,12 @@ class Additive(Part):
     def step(self) -> Fraction:
         return self.table.statistic.step
 
-    def entries(self, scope: Scope) -> int:
+    def entries(self, scope: QueryScope) -> int:
         groups = 1 if scope.entries is None else scope.entries
         return groups * (1 if self.table.cells is None else self.table.cells.size)
 
     def task(
-        self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: Scope
+        self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: QueryScope
     ) -> AdditiveTask:
         return AdditiveTask(name, sensitivity, mechanism)
 
@@ -215,7 +215,7 @@ class Additive(Part):
 
 
 @dataclass(frozen=True, slots=True)
-class Responses(Part):
+class Responses(Measurement):
     """How many rows report each cell, when every row reports on its own, under change-one adjacency
     and with no row dropped: then every row has a report and their number is public.
 
@@ -236,7 +236,7 @@ class Responses(Part):
         assert self.table.cells is not None
         return self.table.cells.size
 
-    def sensitivity(self, scope: Scope) -> ExactSensitivity:
+    def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
         contribution = self.table.statistic.contribution(scope.facts)
         return additive_sensitivity(contribution, scope.spread, self.categories)
 
@@ -244,11 +244,11 @@ class Responses(Part):
     def step(self) -> Fraction:
         return Fraction(1)
 
-    def entries(self, scope: Scope) -> int:
+    def entries(self, scope: QueryScope) -> int:
         return self.categories
 
     def task(
-        self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: Scope
+        self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: QueryScope
     ) -> ResponseTask:
         return ResponseTask(name, sensitivity, self.categories, scope.spread.tight[0])
 
@@ -256,13 +256,13 @@ class Responses(Part):
         return f"responses of every row: {self.table.words()}"
 
 
-class Selection(Part):
+class Selection(Measurement):
     """A private choice among public candidates, in each group."""
 
     __slots__ = ()
 
     @abstractmethod
-    def score_range(self, scope: Scope) -> ScoreRange:
+    def score_range(self, scope: QueryScope) -> ScoreRange:
         """The range of score changes, for the mechanism."""
 
     @property
@@ -288,11 +288,11 @@ class Selection(Part):
         column, or runs where candidates stand for several points.
         """
 
-    def entries(self, scope: Scope) -> int:
+    def entries(self, scope: QueryScope) -> int:
         return 1 if scope.entries is None else scope.entries
 
     def task(
-        self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: Scope
+        self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: QueryScope
     ) -> SelectionTask:
         found = self.score_range(scope)
         return SelectionTask(

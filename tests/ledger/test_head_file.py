@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 import dpframe as dp
-from dpframe.ledger import witness
+from dpframe.ledger import head_file
+from dpframe.ledger.head_file import HeadFile, Seen
 from dpframe.ledger.record import Seal
-from dpframe.ledger.witness import Seen, Witness
 from tests.ledger.ledgers import TENTH, filled, in_child, opened, sql
 
 SEAL = Seal(None)
@@ -28,7 +28,7 @@ def head(seq: int, tip: str = "a", identity: str | None = IDENTITY) -> Seen:
     return Seen(seq, tip * 64, identity)
 
 
-def written(to: Witness, made: Seen) -> None:
+def written(to: HeadFile, made: Seen) -> None:
     with to.open() as file:
         to.write(file, made)
 
@@ -54,16 +54,16 @@ def identity_of(path: Path) -> str:
 
 @pytest.mark.parametrize("alone", [True, False])
 def test_the_newest_head_is_there(tmp_path: Path, alone: bool) -> None:
-    made = Witness(tmp_path / "head", SEAL, alone=alone)
+    made = HeadFile(tmp_path / "head", SEAL, alone=alone)
     assert made.read() is None
     for seq in (1, 2, 7):
         written(made, head(seq))
-        assert made.read() == Witness(tmp_path / "head", SEAL, alone=alone).read() == head(seq)
+        assert made.read() == HeadFile(tmp_path / "head", SEAL, alone=alone).read() == head(seq)
 
 
 def test_it_does_not_go_back(tmp_path: Path) -> None:
     """On a server another process of this machine may have charged later, and written first."""
-    made = Witness(tmp_path / "head", SEAL, alone=False)
+    made = HeadFile(tmp_path / "head", SEAL, alone=False)
     written(made, head(7))
     written(made, head(6))
     written(made, head(7))
@@ -72,7 +72,7 @@ def test_it_does_not_go_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seq", [6, 7])
 def test_with_a_file_nobody_else_may_have_written(tmp_path: Path, seq: int) -> None:
-    made = Witness(tmp_path / "head", SEAL, alone=True)
+    made = HeadFile(tmp_path / "head", SEAL, alone=True)
     written(made, head(7))
     with pytest.raises(dp.LedgerError, match="written by another ledger"):
         written(made, head(seq, "b"))
@@ -80,7 +80,7 @@ def test_with_a_file_nobody_else_may_have_written(tmp_path: Path, seq: int) -> N
 
 
 def test_another_record_of_the_same_number_is_refused(tmp_path: Path) -> None:
-    made = Witness(tmp_path / "head", SEAL, alone=False)
+    made = HeadFile(tmp_path / "head", SEAL, alone=False)
     written(made, head(7))
     with pytest.raises(dp.LedgerError, match="written by another ledger"):
         written(made, head(7, "b"))
@@ -89,9 +89,9 @@ def test_another_record_of_the_same_number_is_refused(tmp_path: Path) -> None:
 def test_it_is_not_read_while_it_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = Witness(tmp_path / "head", SEAL, alone=True)
+    made = HeadFile(tmp_path / "head", SEAL, alone=True)
     written(made, head(7))
-    monkeypatch.setattr(witness, "TIMEOUT", 0.02)
+    monkeypatch.setattr(head_file, "TIMEOUT", 0.02)
     with (tmp_path / "head").open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         with pytest.raises(dp.LedgerError, match=r"head file .* is locked"):

@@ -51,7 +51,7 @@ class Seen:
     identity: str | None
 
 
-class Witness:
+class HeadFile:
     """The head file at `path`.
 
     Parameters

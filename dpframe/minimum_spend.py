@@ -17,7 +17,7 @@ _DIGITS = 6
 _LEAST, _MOST = Fraction(1, 2**40), Fraction(2**20)
 
 
-def cheapest(
+def minimum_spend(
     query: Query,
     measure: type[Budget],
     slack: Fraction,

@@ -8,7 +8,7 @@ from dpframe.core.units import Rows
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class ContributionBounds:
     """At most so many rows, in so many groups, and in each group. None where there is no bound.
 
     Parameters
@@ -26,7 +26,7 @@ class Spread:
     changes: bool = False
 
     @classmethod
-    def of_rows(cls, unit: Rows, copies: int = 1) -> Spread:
+    def of_rows(cls, unit: Rows, copies: int = 1) -> ContributionBounds:
         """Of rows that may be in any groups, each of which may have become so many."""
         k = unit.contributions * copies
         return cls(k, k, k, unit.adjacency == "change-one")

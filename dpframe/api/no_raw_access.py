@@ -88,7 +88,7 @@ GROUP_HINTS: Mapping[str, str] = MappingProxyType(
 
 
 @all_sealed
-class Opaque:
+class NoRawAccess:
     """Something private: Python's own ways to look inside, iterate or copy it are refused."""
 
     __slots__ = ()

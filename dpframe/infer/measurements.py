@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpframe.aggregates.bound import PartKey, Use
+from dpframe.aggregates.bound import MeasurementKey, MeasurementUse
 from dpframe.aggregates.keys import key_selection
-from dpframe.aggregates.part import Part
+from dpframe.aggregates.measurement import Measurement
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.request import Request
 from dpframe.core.sensitivity import ExactSensitivity
@@ -15,7 +15,7 @@ from dpframe.frames.groups import Groups
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PlannedUse:
+class PlannedMeasurement:
     """A part of the plan.
 
     Parameters
@@ -39,7 +39,7 @@ class PlannedUse:
         nothing.
     """
 
-    part: Part
+    part: Measurement
     name: str
     role: str
     mechanism: str
@@ -49,7 +49,7 @@ class PlannedUse:
     impact: Fraction = Fraction(1)
 
 
-def parts_of(query: Query) -> tuple[PlannedUse, ...]:
+def measurements_of(query: Query) -> tuple[PlannedMeasurement, ...]:
     """The parts of a query in order of first use.
 
     Two outputs share a part when they need the same statistic of the same rows by the same
@@ -62,8 +62,8 @@ def parts_of(query: Query) -> tuple[PlannedUse, ...]:
         When nothing limits what one individual contributes.
     """
     scope = query.scope
-    numbers: dict[PartKey, int] = {}
-    collected: list[list[tuple[Request, Use]]] = []
+    numbers: dict[MeasurementKey, int] = {}
+    collected: list[list[tuple[Request, MeasurementUse]]] = []
     demands: list[tuple[Request, list[int]]] = []
     for aggregate in query.aggregates:
         request, wanted = aggregate.request, dict[int, None]()
@@ -78,7 +78,7 @@ def parts_of(query: Query) -> tuple[PlannedUse, ...]:
     free = {number for number, found in enumerate(sensitivities) if found.is_zero}
     weights = _weights(demands, free)
     used = tuple(
-        PlannedUse(
+        PlannedMeasurement(
             part,
             users[0][0].name,
             users[0][1].role,
@@ -95,13 +95,13 @@ def parts_of(query: Query) -> tuple[PlannedUse, ...]:
     return (_keys(query, query.groups), *used)
 
 
-def _keys(query: Query, groups: Groups) -> PlannedUse:
+def _keys(query: Query, groups: Groups) -> PlannedMeasurement:
     """The choice of the groups, which every output needs."""
     part = key_selection(query.scope)
     users = tuple(dict.fromkeys(request.name for request in query.requests))
     weight = max(request.weight for request in query.requests)
     sensitivity = part.sensitivity(query.scope)
-    return PlannedUse(part, groups.names[0], "keys", "auto", sensitivity, weight, users)
+    return PlannedMeasurement(part, groups.names[0], "keys", "auto", sensitivity, weight, users)
 
 
 def _weights(demands: list[tuple[Request, list[int]]], free: set[int]) -> dict[int, Fraction]:
