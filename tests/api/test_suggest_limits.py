@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.api.suggest import counting
+from dpframe.api.suggest import build_suggestion_query
 from dpframe.core.tree import Column, Named
 from dpframe.frames.per_individual import Extremes, PerIndividual
 from tests.laws.neighbours import exact_tables, tables_of
@@ -72,7 +72,7 @@ def test_it_is_a_release_like_others() -> None:
 @pytest.mark.parametrize("gone", [0, 500, 1003])
 def test_an_individual_moves_one_bin_of_each(gone: int) -> None:
     groups = visits().limit_rows(1).group_by("city", keys=["a", "b", "c", "d"])
-    query = counting(
+    query = build_suggestion_query(
         groups.agg(dp.sum("x", (0, 9)), dp.mean("x", (0, 9), per="unit").alias("m"))._query
     ).query
     before = exact_tables(query, ROWS)
