@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from dpframe.core.domain import Domain, Scalar
 from dpframe.core.dtypes import DType
+from dpframe.core.engines import POLARS
 
 Constant: TypeAlias = "Scalar | DType | tuple[Constant, ...]"
 """What an operation may have beside its operands."""
@@ -66,6 +67,12 @@ class Operation(ABC):
 
     name: str
     """The name in plans, which no other operation has."""
+    engines: frozenset[str] = frozenset({POLARS})
+    """The engines that give it one meaning, which `tests/engines` compare bit by bit; on others it
+    is refused by name.
+    """
+    propagates_null: bool = False
+    """Whether its result is null whenever one operand is."""
 
     @property
     @abstractmethod

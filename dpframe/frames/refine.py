@@ -22,15 +22,6 @@ from dpframe.rows.logic import And, Not
 from dpframe.rows.null_checks import IsFinite, IsNotNan, IsNotNull, IsNull
 
 _MIRROR = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
-_NULL_IN_NULL_OUT = frozenset(
-    {"add", "sub", "mul", "truediv", "floordiv", "mod", "neg", "abs", "cast", "clip", "round"}
-    | {"floor", "ceil", "sqrt", "exp", "log", "pow", "sign", "not"}
-    | {"lt", "le", "gt", "ge", "eq", "ne", "is_nan", "is_not_nan", "is_finite", "is_infinite"}
-    | {"str_starts_with", "str_ends_with", "str_contains", "str_len_chars"}
-)
-"""Operations whose result is null whenever one operand is; `is_between` is none of them, for it is
-false already when one of its two comparisons is."""
-
 _EXACT = 2**53
 """Below this size floats hold all whole numbers."""
 
@@ -60,7 +51,7 @@ def refine(table: dict[str, Domain], predicate: Tree) -> dict[str, Domain]:
         case Call(IsNotNan() | IsFinite(), (Column(name),)):
             table = _not_null(table, predicate)
             return {**table, name: replace(table[name], nan=False)}
-        case Call(op) if op.name in _NULL_IN_NULL_OUT:
+        case Call(op) if op.propagates_null:
             return _not_null(table, predicate)
         case _:
             return table
@@ -71,7 +62,7 @@ def _not_null(table: dict[str, Domain], tree: Tree) -> dict[str, Domain]:
     match tree:
         case Column(name):
             return {**table, name: table[name].with_null(False)}
-        case Call(op, args) if op.name in _NULL_IN_NULL_OUT:
+        case Call(op, args) if op.propagates_null:
             for arg in args:
                 table = _not_null(table, arg)
             return table

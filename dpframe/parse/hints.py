@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpframe.errors import UnsupportedOperation
+from dpframe.rows.quoted import snake
 
 _AGGREGATE = "it combines many rows, and would carry no noise here"
 _NEIGHBOURS = "its value in a row depends on other rows"
@@ -196,7 +197,6 @@ _NODE_NAMES = {
     "SubPlan": "a nested frame",
     "DataTypeFunction": "an expression of types",
 }
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def refuse(name: str, remedy: str | None = None) -> UnsupportedOperation:
@@ -218,11 +218,6 @@ def refuse(name: str, remedy: str | None = None) -> UnsupportedOperation:
         f"{name} cannot be used in a private expression: {reason}",
         remedy=remedy or _REMEDIES.get(base) or _DEFAULT_REMEDY[reason],
     )
-
-
-def snake(name: str) -> str:
-    """``"CumSum"`` as ``"cum_sum"``."""
-    return _CAMEL.sub("_", name).lower()
 
 
 def function_key(function: Any) -> tuple[str, Any]:

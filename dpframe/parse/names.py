@@ -9,7 +9,7 @@ import polars as pl
 
 from dpframe.errors import UnsupportedOperation
 from dpframe.parse.hints import refuse
-from dpframe.parse.ipc import read_ipc
+from dpframe.rows.ipc import read_ipc
 
 Node: TypeAlias = "Any"
 

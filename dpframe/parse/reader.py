@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
-from dpframe.core.tree import Call, Column, Literal, Named, Tree
+from dpframe.core.tree import Column, Named, Tree
 from dpframe.errors import DPFrameError, UnsupportedOperation
-from dpframe.parse.build import Operand, make, operand
-from dpframe.parse.dtypes import read_dtype_expression
-from dpframe.parse.functions import FUNCTIONS
 from dpframe.parse.hints import (
     function_key,
     function_name,
@@ -26,36 +23,15 @@ from dpframe.parse.hints import (
     refuse,
     refuse_unserialisable,
 )
-from dpframe.parse.literals import cast_literal, read_literal
+from dpframe.parse.literals import read_literal
 from dpframe.parse.messagepack import decode
 from dpframe.parse.names import output_name
 from dpframe.parse.selectors import expand, unknown_column
 from dpframe.parse.size import MAX_DEPTH, MAX_NODES, TooLargeError, serialised, too_large
 from dpframe.rows.failures import FAILURES, unexpected
-from dpframe.rows.logic import Or
-from dpframe.rows.null_checks import IsNotNan, IsNull
+from dpframe.rows.given import Operand, operand
+from dpframe.rows.registry import READERS
 
-_BINARY = {
-    "Plus": "add",
-    "Minus": "sub",
-    "Multiply": "mul",
-    "TrueDivide": "truediv",
-    "FloorDivide": "floordiv",
-    "Modulus": "mod",
-    "Eq": "eq",
-    "NotEq": "ne",
-    "Lt": "lt",
-    "LtEq": "le",
-    "Gt": "gt",
-    "GtEq": "ge",
-    "EqValidity": "eq_missing",
-    "NotEqValidity": "ne_missing",
-    "And": "and",
-    "LogicalAnd": "and",
-    "Or": "or",
-    "LogicalOr": "or",
-    "Xor": "xor",
-}
 _OTHER_OPERATORS = {"TruncDivide": "truncdiv"}
 _SEVERAL_OUTPUTS = ('"Selector"', '"SelectFields"')
 _MISSING_FLOATS = ('"Float":null', '"Float32":null', '"Float64":null')
@@ -209,62 +185,32 @@ class _Reader:
         return Column(name)
 
     def _binary(self, body: Any, depth: int) -> Tree:
-        op = _BINARY.get(body["op"])
-        if op is None:
-            raise refuse(_OTHER_OPERATORS.get(body["op"], f"the operator {body['op']}"))
-        left = self._node(body["left"], depth)
-        return make(op, left, self._node(body["right"], depth))
+        op = body["op"]
+        name = _OTHER_OPERATORS.get(op, f"the operator {op}")
+        return self._call(f"Operator.{op}", [body["left"], body["right"]], None, depth, name)
 
     def _function(self, body: Any, depth: int) -> Tree:
         key, params = function_key(body["function"])
         if key == "AsStruct":
-            return self._struct(body["input"], depth)
-        handler = FUNCTIONS.get(key)
-        if handler is None:
-            raise refuse(function_name(key, params))
-        operands = [self._node(node, depth) for node in body["input"]]
+            params = [output_name(node) for node in body["input"]]
+        return self._call(key, body["input"], params, depth, function_name(key, params))
+
+    def _ternary(self, body: Any, depth: int) -> Tree:
+        nodes = [body["predicate"], body["truthy"], body["falsy"]]
+        return self._call("Node.Ternary", nodes, None, depth, "when")
+
+    def _cast(self, body: Any, depth: int) -> Tree:
+        return self._call("Node.Cast", [body["expr"]], body, depth, "an unknown kind of cast")
+
+    def _call(self, key: str, nodes: Sequence[Any], params: Any, depth: int, name: str) -> Tree:
+        """What a function means, where there is an operation that it is read into."""
+        reader = READERS.get(key)
+        if reader is None:
+            raise refuse(name)
+        operands = [self._node(node, depth) for node in nodes]
         try:
-            return handler(operands, params)
+            return reader(operands, params)
         except DPFrameError:
             raise
         except (LookupError, TypeError, ValueError, AttributeError):  # a form of a later Polars
-            raise refuse(function_name(key, params)) from None
-
-    def _struct(self, nodes: Any, depth: int) -> Tree:
-        names = tuple(output_name(node) for node in nodes)
-        if not names or len(set(names)) != len(names):
-            raise UnsupportedOperation(
-                "pl.struct needs at least one field, and a name of its own for each",
-                remedy="name the fields: pl.struct(a=..., b=...)",
-            )
-        return make("struct", *[self._node(node, depth) for node in nodes], names=names)
-
-    def _ternary(self, body: Any, depth: int) -> Tree:
-        predicate = operand(self._node(body["predicate"], depth))
-        then = operand(self._node(body["truthy"], depth))
-        otherwise = operand(self._node(body["falsy"], depth))
-        if _is_fill_nan(predicate, then):
-            return make("fill_nan", then, otherwise)
-        return make("when", predicate, then, otherwise)
-
-    def _cast(self, body: Any, depth: int) -> Tree:
-        if body["options"] == "Overflowing":
-            raise UnsupportedOperation(
-                "cast with wrap_numerical=True is not supported",
-                remedy="leave it out: what does not fit becomes null",
-            )
-        if body["options"] not in ("Strict", "NonStrict"):
-            raise refuse("an unknown kind of cast")
-        inner = operand(self._node(body["expr"], depth))
-        dtype = read_dtype_expression(body["dtype"])
-        folded = cast_literal(inner, dtype) if isinstance(inner, Literal) else None
-        return make("cast", inner, dtype=dtype) if folded is None else folded
-
-
-def _is_fill_nan(predicate: Tree, then: Tree) -> bool:
-    """Whether a choice is what Polars writes for `fill_nan`."""
-    return (
-        isinstance(predicate, Call)
-        and isinstance(predicate.operation, Or)
-        and predicate.args == (Call(IsNotNan(), (then,)), Call(IsNull(), (then,)))
-    )
+            raise refuse(name) from None

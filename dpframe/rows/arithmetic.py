@@ -12,6 +12,7 @@ import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import FLOAT64, INT64, STRING
+from dpframe.core.engines import EVERYWHERE
 from dpframe.core.interval import EVERYTHING, Interval
 from dpframe.rows.operands import (
     as_type,
@@ -53,6 +54,9 @@ def product_interval(a: Interval, b: Interval) -> Interval:
 @operation
 class Add(PlainOperation):
     name = "add"
+    reads = ("Operator.Plus",)
+    engines = EVERYWHERE
+    propagates_null = True
     summary = "Sum of two numbers, two texts joined, or a moment moved by a duration."
     examples = (
         'pl.col("i32") + pl.col("u8")',
@@ -95,6 +99,9 @@ class Add(PlainOperation):
 @operation
 class Sub(PlainOperation):
     name = "sub"
+    reads = ("Operator.Minus",)
+    engines = EVERYWHERE
+    propagates_null = True
     summary = "Difference of two numbers or moments, or a moment moved back by a duration."
     examples = (
         'pl.col("i32") - pl.col("u8")',
@@ -133,6 +140,9 @@ class Sub(PlainOperation):
 @operation
 class Mul(PlainOperation):
     name = "mul"
+    reads = ("Operator.Multiply",)
+    engines = EVERYWHERE
+    propagates_null = True
     summary = "Product of two numbers."
     examples = (
         'pl.col("i32") * pl.col("u8")',
@@ -170,6 +180,9 @@ class Mul(PlainOperation):
 @operation
 class Neg(PlainOperation):
     name = "neg"
+    reads = ("Negate",)
+    engines = EVERYWHERE
+    propagates_null = True
     summary = "The number with its sign changed."
     examples = ('-pl.col("i64")', '-pl.col("u8")', '-pl.col("f64")', '-pl.col("i32")')
 

@@ -11,18 +11,24 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from dpframe.core.domain import Domain, Scalar
 from dpframe.core.dtypes import FLOAT32, INT64, STRING, DType
+from dpframe.core.engines import EVERYWHERE
 from dpframe.core.interval import EVERYTHING, Interval, interval
+from dpframe.core.tree import Literal, Tree
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.broadcast import unordered, unsigned_zero
+from dpframe.rows.given import Operand, operand
+from dpframe.rows.literal_casts import cast_literal
 from dpframe.rows.operands import INT64_LIMITS, as_type, boolean
 from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 from dpframe.rows.temporal_arithmetic import counted, counted_interval, units_per_day
+from dpframe.rows.written_dtypes import read_dtype_expression
 
 _DATE_LIMITS = (-(2**31), 2**31 - 1)
 _TIME_LIMITS = (0, 86_400 * 10**9 - 1)
@@ -34,6 +40,9 @@ _FLOAT32_MAX = Fraction(float(np.finfo(np.float32).max))
 @operation
 class Cast(ParametricOperation):
     name = "cast"
+    reads = ("Node.Cast",)
+    engines = EVERYWHERE
+    propagates_null = True
     summary = "The value in another type; null where it does not fit (also for strict casts)."
     examples = (
         'pl.col("i64").cast(pl.Int8)',
@@ -88,6 +97,20 @@ class Cast(ParametricOperation):
         'pl.col("dur").cast(pl.Float64)',
     )
     dtype: DType
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        if params["options"] == "Overflowing":
+            raise UnsupportedOperation(
+                "cast with wrap_numerical=True is not supported",
+                remedy="leave it out: what does not fit becomes null",
+            )
+        if params["options"] not in ("Strict", "NonStrict"):
+            raise LookupError(params["options"])
+        inner = operand(operands[0])
+        dtype = read_dtype_expression(params["dtype"])
+        folded = cast_literal(inner, dtype) if isinstance(inner, Literal) else None
+        return cls(dtype).of(inner) if folded is None else folded
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         return cast_domain(args[0], self.dtype)

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import polars as pl
 
 from dpframe.core.domain import Domain, Scalar
 from dpframe.core.dtypes import FLOAT64, INT64, DType
+from dpframe.core.engines import EVERYWHERE
+from dpframe.core.exact import as_given
 from dpframe.core.interval import Interval
+from dpframe.core.tree import Literal, Tree
 from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.rows.clip_between import ClipBetween
 from dpframe.rows.constants import constant_type, constant_words
+from dpframe.rows.given import Operand, constant, operand
 from dpframe.rows.literal import physical
 from dpframe.rows.operands import (
     INT64_LIMITS,
@@ -30,6 +37,9 @@ from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operati
 @operation
 class Clip(ParametricOperation):
     name = "clip"
+    reads = ("Clip",)
+    engines = EVERYWHERE
+    propagates_null = True
     summary = "Values below `lo` become `lo`, above `hi` become `hi`; null and NaN stay."
     examples = (
         'pl.col("i32").clip(0, 10)',
@@ -47,6 +57,25 @@ class Clip(ParametricOperation):
     )
     lo: Scalar
     hi: Scalar
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        source, *bounds = operands
+        has_lo, has_hi = bool(params["has_min"]), bool(params["has_max"])
+        if any(not isinstance(operand(bound), Literal) for bound in bounds):
+            for bound in bounds:
+                if isinstance(operand(bound), Literal):
+                    _given_bound(bound)
+            return ClipBetween(has_lo, has_hi).of(source, *bounds)
+        ends = [_given_bound(bound) for bound in bounds]
+        lo = ends.pop(0) if has_lo else None
+        hi = ends.pop(0) if has_hi else None
+        if lo is not None and hi is not None and _reversed(lo, hi):
+            raise InvalidBounds(
+                f"the bounds of clip are reversed: {as_given(lo)} is above {as_given(hi)}",
+                remedy="write the lower bound first",
+            )
+        return cls(None if lo == -math.inf else lo, None if hi == math.inf else hi).of(source)
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         clamped = self._result(args[0])
@@ -166,6 +195,28 @@ def _clamp(expression: pl.Expr, lo: float | None, hi: float | None) -> pl.Expr:
     if lo is None and hi is None:
         return expression
     return expression.clip(lo, hi)
+
+
+def _given_bound(bound: Operand) -> Scalar:
+    value = constant(bound, "a bound of clip")
+    if value is None or (isinstance(value, (float, Decimal)) and math.isnan(value)):
+        raise InvalidBounds(
+            "a bound of clip is missing or NaN", remedy="leave the bound out, or write a number"
+        )
+    return value
+
+
+def _reversed(lo: Any, hi: Any) -> bool:
+    try:
+        return bool(lo > hi)
+    except TypeError:
+        if isinstance(lo, date) and isinstance(hi, date):  # a date beside a datetime
+            return _as_day(lo) > _as_day(hi)
+        return False
+
+
+def _as_day(value: date) -> date:
+    return value.date() if isinstance(value, datetime) else value
 
 
 OPERATIONS: tuple[Kind, ...] = (Clip,)

@@ -10,6 +10,7 @@ import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import FLOAT64, DType
+from dpframe.core.engines import EVERYWHERE
 from dpframe.core.interval import Interval
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.layouts import together
@@ -27,6 +28,8 @@ class ClipBetween(ParametricOperation):
     """
 
     name = "clip_between"
+    reads = ()  # `Clip` is read into it where a bound is no constant
+    engines = EVERYWHERE
     summary = (
         "Clip to bounds of the same row; a bound that is null or NaN does not clamp, null and NaN "
         "stay."

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
 
 from dpframe.core.domain import Domain
+from dpframe.core.engines import EVERYWHERE
+from dpframe.core.tree import Tree
+from dpframe.rows.given import Operand, require_some
 from dpframe.rows.operands import as_type
 from dpframe.rows.operation import Kind, Namespace, PlainOperation, operation
 from dpframe.rows.supertype import convert, converted, merged, supertype
@@ -16,6 +20,8 @@ from dpframe.rows.supertype import convert, converted, merged, supertype
 @operation
 class Coalesce(PlainOperation):
     name = "coalesce"
+    reads = ("Coalesce",)
+    engines = EVERYWHERE
     summary = "The first operand that is not null."
     examples = (
         'pl.coalesce("i64", "i64b", 0)',
@@ -25,6 +31,9 @@ class Coalesce(PlainOperation):
         'pl.coalesce("dt", "dtms")',
         'pl.coalesce(pl.lit(None), "b")',
     )
+
+    def read(self, operands: Sequence[Operand], params: Any) -> Tree:
+        return self.of(*require_some(self.name, operands))
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         found = merged(args)

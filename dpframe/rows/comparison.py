@@ -9,6 +9,7 @@ from typing import ClassVar
 import polars as pl
 
 from dpframe.core.domain import Domain
+from dpframe.core.engines import EVERYWHERE
 from dpframe.rows.comparable import comparable
 from dpframe.rows.operands import boolean
 from dpframe.rows.operation import Kind, Namespace, PlainOperation, operation
@@ -47,6 +48,9 @@ class Comparison(PlainOperation):
 @operation
 class Eq(Comparison):
     name = "eq"
+    reads = ("Operator.Eq",)
+    engines = EVERYWHERE
+    propagates_null = True
     summary = "Whether two values are equal; null when one is null."
     symbol = "=="
     ordered = False
@@ -71,6 +75,9 @@ class Eq(Comparison):
 @operation
 class Ne(Comparison):
     name = "ne"
+    reads = ("Operator.NotEq",)
+    engines = EVERYWHERE
+    propagates_null = True
     summary = "Whether two values differ; null when one is null."
     symbol = "!="
     ordered = False
@@ -88,6 +95,9 @@ class Ne(Comparison):
 @operation
 class Lt(Comparison):
     name = "lt"
+    reads = ("Operator.Lt",)
+    engines = EVERYWHERE
+    propagates_null = True
     summary = "Whether the first is below the second; null when one is null."
     symbol = "<"
     examples = (
@@ -109,6 +119,9 @@ class Lt(Comparison):
 @operation
 class Le(Comparison):
     name = "le"
+    reads = ("Operator.LtEq",)
+    engines = EVERYWHERE
+    propagates_null = True
     summary = "Whether the first is at most the second; null when one is null."
     symbol = "<="
     examples = (
@@ -129,6 +142,9 @@ class Le(Comparison):
 @operation
 class Gt(Comparison):
     name = "gt"
+    reads = ("Operator.Gt",)
+    engines = EVERYWHERE
+    propagates_null = True
     summary = "Whether the first is above the second; null when one is null."
     symbol = ">"
     examples = (
@@ -150,6 +166,9 @@ class Gt(Comparison):
 @operation
 class Ge(Comparison):
     name = "ge"
+    reads = ("Operator.GtEq",)
+    engines = EVERYWHERE
+    propagates_null = True
     summary = "Whether the first is at least the second; null when one is null."
     symbol = ">="
     examples = (
@@ -185,6 +204,8 @@ class MissingComparison(Comparison):
 @operation
 class EqMissing(MissingComparison):
     name = "eq_missing"
+    reads = ("Operator.EqValidity",)
+    engines = EVERYWHERE
     summary = "Whether two values are equal, where null equals null; never null."
     examples = (
         'pl.col("i64").eq_missing(pl.col("i64b"))',
@@ -201,6 +222,8 @@ class EqMissing(MissingComparison):
 @operation
 class NeMissing(MissingComparison):
     name = "ne_missing"
+    reads = ("Operator.NotEqValidity",)
+    engines = EVERYWHERE
     summary = "Whether two values differ, where null equals null; never null."
     examples = (
         'pl.col("b").ne_missing(pl.col("bb"))',

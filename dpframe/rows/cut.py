@@ -6,14 +6,20 @@ Lowered to comparisons: the codes that Polars' own `cut` yields depend on the or
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from itertools import pairwise
+from typing import Any
 
 import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import FLOAT64, enum_type
+from dpframe.core.engines import EVERYWHERE
+from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.rows.given import Operand, Reader
+from dpframe.rows.ipc import read_ipc
 from dpframe.rows.operands import as_type
 from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 from dpframe.rows.polars_dtypes import to_polars
@@ -28,6 +34,8 @@ class Cut(ParametricOperation):
     """
 
     name = "cut"
+    reads = ("Cut",)
+    engines = EVERYWHERE
     summary = "The bin that a number falls in, as an Enum; null for null and NaN."
     examples = (
         'pl.col("i64").cut([0, 10], labels=["low", "mid", "high"])',
@@ -48,6 +56,16 @@ class Cut(ParametricOperation):
             )
         if len(set(self.labels)) != bins:
             raise InvalidBounds("two bins of a cut have the same label")
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        if params["include_breaks"]:
+            raise _struct_result("cut with include_breaks=True")
+        breaks = _given_breaks(params["breaks"], "cut")
+        left_closed = bool(params["left_closed"])
+        given = params["labels"]
+        labels = interval_labels(breaks, left_closed) if given is None else tuple(given)
+        return _named_bins(operands[0], breaks, labels, left_closed, "cut")
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         if not args[0].dtype.is_numeric:
@@ -99,4 +117,69 @@ def _check_breaks(given: Sequence[float]) -> None:
         raise InvalidBounds("the breaks of a cut do not increase", remedy="sort them, each once")
 
 
+def read_bins(operands: Sequence[Operand], params: Any) -> Tree:
+    """`bin_intervals` with explicit breakpoints."""
+    [(method, body)] = params["method"].items()
+    if method != "Intervals" or "Breaks" not in body["spec"]:
+        raise UnsupportedOperation(
+            f"bin_{method.lower()} with bins that are derived from the data is not supported",
+            remedy="use bin_intervals or cut with a list of public breaks",
+        )
+    if params["include_intervals"]:
+        raise _struct_result("bin_intervals with include_intervals=True")
+    if not params["labels"]:
+        raise UnsupportedOperation(
+            "bin_intervals without labels is not supported", remedy="give one label per bin"
+        )
+    breaks = _given_breaks(read_ipc(body["spec"]["Breaks"]).to_list(), "bin_intervals")
+    left_closed = not body["right_closed"]
+    return _named_bins(operands[0], breaks, tuple(params["labels"]), left_closed, "bin_intervals")
+
+
+def _struct_result(what: str) -> UnsupportedOperation:
+    return UnsupportedOperation(
+        f"{what} is not supported", remedy="leave it out, and name the bins with labels"
+    )
+
+
+def _given_breaks(given: Sequence[Any], name: str) -> tuple[float, ...]:
+    try:
+        breaks = tuple(float(b) for b in given)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidBounds(
+            f"the breaks of {name} are not finite numbers", remedy="use finite numbers"
+        ) from None
+    if not all(map(math.isfinite, breaks)) or any(a >= b for a, b in pairwise(breaks)):
+        raise InvalidBounds(
+            f"the breaks of {name} are not finite and ascending",
+            remedy="use finite numbers, each above the one before",
+        )
+    return breaks
+
+
+def _named_bins(
+    source: Operand, breaks: tuple[float, ...], labels: tuple[str, ...], left: bool, name: str
+) -> Tree:
+    if len(labels) != len(breaks) + 1 or len(set(labels)) != len(labels):
+        raise InvalidBounds(
+            f"{name} with {len(breaks)} breaks has {len(labels)} labels",
+            remedy=f"give {len(breaks) + 1} different labels",
+        )
+    return Cut(breaks, labels, left).of(source)
+
+
+def interval_labels(breaks: Sequence[float], left_closed: bool) -> tuple[str, ...]:
+    """The labels that `cut` makes up, such as ``(-inf, 1]``."""
+    ends = ["-inf", *map(_shown, breaks), "inf"]
+    opening, closing = ("[", ")") if left_closed else ("(", "]")
+    return tuple(f"{opening}{a}, {b}{closing}" for a, b in pairwise(ends))
+
+
+def _shown(value: float) -> str:
+    """A float as Rust prints it: the shortest digits, never with an exponent."""
+    shown = format(Decimal(repr(value)), "f")
+    return shown.removesuffix(".0")
+
+
 OPERATIONS: tuple[Kind, ...] = (Cut,)
+READERS: Mapping[str, Reader] = {"Bin": read_bins}

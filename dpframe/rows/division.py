@@ -10,6 +10,7 @@ import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import FLOAT64, INT64
+from dpframe.core.engines import EVERYWHERE
 from dpframe.core.interval import EVERYTHING, ZERO, Interval, interval
 from dpframe.rows.layouts import divided
 from dpframe.rows.operands import (
@@ -60,6 +61,9 @@ def _floored(known: Interval) -> Interval:
 @operation
 class TrueDiv(PlainOperation):
     name = "truediv"
+    reads = ("Operator.TrueDivide",)
+    engines = EVERYWHERE
+    propagates_null = True
     summary = "Quotient in Float64; null where the divisor is zero (Polars: infinity or NaN)."
     examples = (
         'pl.col("i32") / pl.col("u8")',
@@ -92,6 +96,9 @@ class TrueDiv(PlainOperation):
 @operation
 class FloorDiv(PlainOperation):
     name = "floordiv"
+    reads = ("Operator.FloorDivide",)
+    engines = EVERYWHERE
+    propagates_null = True
     summary = "Floored quotient; null where the divisor is zero, also for floats."
     examples = (
         'pl.col("i32") // pl.col("u8")',
@@ -129,6 +136,9 @@ class FloorDiv(PlainOperation):
 @operation
 class Mod(PlainOperation):
     name = "mod"
+    reads = ("Operator.Modulus",)
+    engines = EVERYWHERE
+    propagates_null = True
     summary = "Remainder with the divisor's sign, a - b * floor(a / b); null where b is zero."
     examples = (
         'pl.col("i32") % pl.col("u8")',

@@ -8,6 +8,7 @@ from dataclasses import replace
 import polars as pl
 
 from dpframe.core.domain import Domain
+from dpframe.core.engines import EVERYWHERE
 from dpframe.rows.operands import as_type, require_numbers, widen_to_float, widened_to_float
 from dpframe.rows.operation import Kind, Namespace, PlainOperation, operation
 from dpframe.rows.supertype import convert, converted, merged, supertype
@@ -16,6 +17,8 @@ from dpframe.rows.supertype import convert, converted, merged, supertype
 @operation
 class FillNull(PlainOperation):
     name = "fill_null"
+    reads = ("FillNull",)
+    engines = EVERYWHERE
     summary = "The value, or another in place of null. NaN is not null."
     examples = (
         'pl.col("i32").fill_null(0)',
@@ -51,6 +54,8 @@ class FillNull(PlainOperation):
 @operation
 class FillNan(PlainOperation):
     name = "fill_nan"
+    reads = ()
+    engines = EVERYWHERE
     summary = "The value, or another in place of NaN; whole numbers have no NaN."
     examples = (
         'pl.col("f64").fill_nan(0.0)',

@@ -7,15 +7,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import FLOAT64, STRING
+from dpframe.core.engines import EVERYWHERE
 from dpframe.core.interval import EVERYTHING, ZERO, Interval
+from dpframe.core.tree import Tree
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.arithmetic import sum_domain
+from dpframe.rows.given import Operand, require_some
 from dpframe.rows.layouts import divided
 from dpframe.rows.logic import condition, require_conditions
 from dpframe.rows.operands import (
@@ -41,6 +44,9 @@ class Extreme(PlainOperation):
     """The smallest or largest operand; null and NaN are skipped."""
 
     __slots__ = ()
+
+    def read(self, operands: Sequence[Operand], params: Any) -> Tree:
+        return self.of(*require_some(self.name, operands))
 
     @abstractmethod
     def known(self, parts: Sequence[Domain]) -> Interval:
@@ -104,6 +110,8 @@ def _always(parts: Sequence[Domain]) -> list[Domain]:
 @operation
 class MinHorizontal(Extreme):
     name = "min_horizontal"
+    reads = ("MinHorizontal",)
+    engines = EVERYWHERE
     summary = "The smallest of several numbers, moments or texts; null and NaN are skipped."
     examples = (
         'pl.min_horizontal("i32", "u8")',
@@ -129,6 +137,8 @@ class MinHorizontal(Extreme):
 @operation
 class MaxHorizontal(Extreme):
     name = "max_horizontal"
+    reads = ("MaxHorizontal",)
+    engines = EVERYWHERE
     summary = "The largest of several numbers, moments or texts; null and NaN are skipped."
     examples = (
         'pl.max_horizontal("i32", "u8")',
@@ -153,6 +163,8 @@ class MaxHorizontal(Extreme):
 @operation
 class SumHorizontal(ParametricOperation):
     name = "sum_horizontal"
+    reads = ("SumHorizontal",)
+    engines = EVERYWHERE
     summary = "The sum of several numbers, from left to right; nulls count as zero."
     examples = (
         'pl.sum_horizontal("i32", "u8", "i8")',
@@ -162,6 +174,11 @@ class SumHorizontal(ParametricOperation):
         'pl.sum_horizontal("f32", "dec", ignore_nulls=False)',
     )
     ignore_nulls: bool
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        ignore_nulls = bool(params["ignore_nulls"])
+        return cls(ignore_nulls).of(*require_some(cls.name, operands))
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_numbers("sum", args)
@@ -183,6 +200,8 @@ class SumHorizontal(ParametricOperation):
 @operation
 class MeanHorizontal(ParametricOperation):
     name = "mean_horizontal"
+    reads = ("MeanHorizontal",)
+    engines = EVERYWHERE
     summary = "The mean of several numbers in Float64; nulls are skipped."
     examples = (
         'pl.mean_horizontal("i32", "u8", "i8")',
@@ -191,6 +210,11 @@ class MeanHorizontal(ParametricOperation):
         'pl.mean_horizontal("i32", "f32", ignore_nulls=False)',
     )
     ignore_nulls: bool
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        ignore_nulls = bool(params["ignore_nulls"])
+        return cls(ignore_nulls).of(*require_some(cls.name, operands))
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_numbers("mean", args)
@@ -242,12 +266,17 @@ class AnyHorizontal(PlainOperation):
     """Conditions of one row joined."""
 
     name = "any_horizontal"
+    reads = ("Boolean.AnyHorizontal",)
+    engines = EVERYWHERE
     summary = "Whether one of several conditions holds; null counts as unknown."
     examples = (
         'pl.any_horizontal("b", "bb")',
         'pl.any_horizontal(pl.col("i64") > 0, "b", "bb")',
     )
     joined_by: ClassVar[str] = "or"
+
+    def read(self, operands: Sequence[Operand], params: Any) -> Tree:
+        return self.of(*require_some(self.name, operands))
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_conditions(self.name, args)
@@ -266,6 +295,8 @@ class AnyHorizontal(PlainOperation):
 @operation
 class AllHorizontal(AnyHorizontal):
     name = "all_horizontal"
+    reads = ("Boolean.AllHorizontal",)
+    engines = EVERYWHERE
     summary = "Whether all of several conditions hold; null counts as unknown."
     examples = ('pl.all_horizontal("b", "bb")', 'pl.all_horizontal(pl.col("s") == "a", "b")')
     joined_by = "and"

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import polars as pl
 
 from dpframe.core.domain import Domain
+from dpframe.core.engines import EVERYWHERE
+from dpframe.core.tree import Tree
 from dpframe.rows.comparable import comparable
+from dpframe.rows.given import Operand
 from dpframe.rows.operands import boolean
 from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 
 Closed: TypeAlias = Literal["left", "right", "both", "none"]
+_CLOSED: dict[str, Closed] = {"Both": "both", "Left": "left", "Right": "right", "None": "none"}
 
 
 @operation
 class IsBetween(ParametricOperation):
     name = "is_between"
+    reads = ("Boolean.IsBetween",)
+    engines = EVERYWHERE
     summary = "Whether a value lies in a range, by default with both ends."
     examples = (
         'pl.col("i32").is_between(0, 10)',
@@ -30,6 +36,10 @@ class IsBetween(ParametricOperation):
         'pl.col("dt").is_between(date(1970, 1, 1), pl.col("d"), closed="left")',
     )
     closed: Closed
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        return cls(_CLOSED[params["closed"]]).of(*operands)
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         comparable(args, ordered=True)

@@ -5,15 +5,18 @@ An Array is read as a List, so that both follow the same rules.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
 
 from dpframe.core.domain import Domain, domain_of_dtype
 from dpframe.core.dtypes import FLOAT64, INT64, NULL, STRING, DType, list_type
 from dpframe.core.interval import interval
+from dpframe.core.tree import Literal, Tree
 from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.rows.given import Operand, integer, operand
 from dpframe.rows.layouts import in_one_piece
 from dpframe.rows.operands import as_type, boolean
 from dpframe.rows.operation import Kind, Namespace, ParametricOperation, PlainOperation, operation
@@ -40,6 +43,7 @@ def as_list(expression: pl.Expr, domain: Domain) -> pl.Expr:
 @operation
 class ListLen(PlainOperation):
     name = "list_len"
+    reads = ("ListExpr.Length", "ArrayExpr.Length")
     summary = "Number of elements, null ones included, as Int64; null for a null list."
     examples = ('pl.col("li").list.len()', 'pl.col("ls").list.len()', 'pl.col("arr").arr.len()')
 
@@ -61,6 +65,7 @@ class ListGet(ParametricOperation):
     """A constant index; negative ones count from the end."""
 
     name = "list_get"
+    reads = ("ListExpr.Get", "ArrayExpr.Get")
     summary = "The element at a constant index, null where the list is too short."
     examples = (
         'pl.col("li").list.get(0)',
@@ -72,6 +77,11 @@ class ListGet(ParametricOperation):
     def check(self) -> None:
         if not -_LONGEST <= self.index <= _LONGEST:
             raise InvalidBounds("no list is so long that it has this index")
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        source, index = operands
+        return cls(integer(index, "the index of list.get")).of(source)
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         element = elements(args[0], "get")
@@ -91,6 +101,7 @@ class ListContains(PlainOperation):
     """A null item is found where the list holds a null; the result is null only for a null list."""
 
     name = "list_contains"
+    reads = ("ListExpr.Contains", "ArrayExpr.Contains")
     summary = (
         "Whether the list holds the item, which may be a constant or differ from row to row. Also "
         ".is_in(list column), which is null for a null item."
@@ -103,6 +114,16 @@ class ListContains(PlainOperation):
         'pl.col("i64").is_in(pl.col("li"))',
         'pl.col("i8").is_in(pl.col("arr"), nulls_equal=True)',
     )
+
+    def read(self, operands: Sequence[Operand], params: Any) -> Tree:
+        source, item = operands[0], operand(operands[1])
+        equal = params["nulls_equal"] if isinstance(params, Mapping) else True
+        if not equal and not (isinstance(item, Literal) and item.value is not None):
+            raise UnsupportedOperation(
+                "list.contains with nulls_equal=False is not supported",
+                remedy="leave nulls_equal out, and use .is_null() for nulls",
+            )
+        return self.of(source, item)
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         element = elements(args[0], "contains")

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import list_type
+from dpframe.core.tree import Call, Literal, Tree
 from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.rows.arithmetic import Sub
+from dpframe.rows.given import Operand, integer, operand, require_some
 from dpframe.rows.layouts import spread
 from dpframe.rows.lists import as_list, elements
 from dpframe.rows.operands import as_type
@@ -31,6 +35,7 @@ class ConcatList(PlainOperation):
     """Null where a list is; a null value is an element. An Array is read as a List."""
 
     name = "concat_list"
+    reads = ("ListExpr.Concat",)
     summary = (
         "A list of values, of the elements of lists, or of both, in one type; cut before and after "
         "to 1024 elements."
@@ -44,6 +49,9 @@ class ConcatList(PlainOperation):
         'pl.concat_list("d", "d")',
         'pl.col("li").list.concat("i64b")',
     )
+
+    def read(self, operands: Sequence[Operand], params: Any) -> Tree:
+        return self.of(*require_some(self.name, operands))
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         if not args or len(args) > _MOST_OPERANDS:
@@ -93,6 +101,7 @@ def _element(args: Sequence[Domain]) -> Domain:
 @operation
 class ListSlice(ParametricOperation):
     name = "list_slice"
+    reads = ("ListExpr.Slice",)
     summary = (
         "The elements from a constant offset; a negative one counts from the end. Also list.head "
         "and list.tail."
@@ -114,6 +123,14 @@ class ListSlice(ParametricOperation):
                 remedy="use a length of 0 or more, and numbers below 2**31",
             )
 
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        source, offset, length = operands
+        start = _whole(offset, "the offset of list.slice")
+        if isinstance(length, Literal) and length.value is None:
+            return cls(start, None).of(source)
+        return cls(start, _whole(length, "the length of list.slice")).of(source)
+
     def domain(self, args: Sequence[Domain]) -> Domain:
         element = elements(args[0], "slice")
         return Domain(list_type(element.dtype), nullable=args[0].nullable, inner=element)
@@ -126,9 +143,19 @@ class ListSlice(ParametricOperation):
         return f"{args[0]}.list.slice({self.offset!r}{count})"
 
 
+def _whole(value: Operand, what: str) -> int:
+    """A whole constant; Polars writes ``list.tail(n)`` with ``0 - n`` as its offset."""
+    match operand(value):
+        case Call(Sub(), (Literal(int() as a), Literal(int() as b))):
+            return a - b
+        case _:
+            return integer(value, what)
+
+
 @operation
 class ToList(PlainOperation):
     name = "list_of_array"
+    reads = ("ArrayExpr.ToList",)
     summary = "A fixed-size Array as a List."
     examples = ('pl.col("arr").arr.to_list()',)
 

@@ -44,6 +44,7 @@ class ListOperation(PlainOperation):
 @operation
 class ListSum(ListOperation):
     name = "list_sum"
+    reads = ("ListExpr.Sum", "ArrayExpr.Sum")
     summary = "The sum of the numbers in a list, nulls left out, as Int64 or Float64; zero of none."
     examples = (
         'pl.col("li").list.sum()',
@@ -84,6 +85,7 @@ class ListSum(ListOperation):
 @operation
 class ListMean(ListOperation):
     name = "list_mean"
+    reads = ("ListExpr.Mean", "ArrayExpr.Mean")
     summary = "The mean of the numbers in a list, nulls left out, as Float64; null of none."
     examples = (
         'pl.col("li").list.mean()',
@@ -143,6 +145,7 @@ class ListExtreme(ListOperation):
 @operation
 class ListMin(ListExtreme):
     name = "list_min"
+    reads = ("ListExpr.Min", "ArrayExpr.Min")
     summary = "The smallest number or moment in a list; null and NaN are skipped."
     examples = (
         'pl.col("li").list.min()',
@@ -158,6 +161,7 @@ class ListMin(ListExtreme):
 @operation
 class ListMax(ListExtreme):
     name = "list_max"
+    reads = ("ListExpr.Max", "ArrayExpr.Max")
     summary = "The largest number or moment in a list; null and NaN are skipped."
     examples = (
         'pl.col("li").list.max()',

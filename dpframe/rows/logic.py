@@ -13,6 +13,7 @@ import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import BOOLEAN, INT64
+from dpframe.core.engines import EVERYWHERE
 from dpframe.core.interval import UNIT, Interval
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.bits import are_whole, combined
@@ -77,6 +78,8 @@ class Junction(PlainOperation):
 @operation
 class And(Junction):
     name = "and"
+    reads = ("Operator.And", "Operator.LogicalAnd")
+    engines = EVERYWHERE
     summary = (
         "Whether both hold; False when one does not, even if the other is null. Of integers: the "
         "bits that both have."
@@ -97,6 +100,8 @@ class And(Junction):
 @operation
 class Or(Junction):
     name = "or"
+    reads = ("Operator.Or", "Operator.LogicalOr")
+    engines = EVERYWHERE
     summary = (
         "Whether one holds; True when one does, even if the other is null. Of integers: the bits "
         "that one has."
@@ -117,6 +122,8 @@ class Or(Junction):
 @operation
 class Xor(Junction):
     name = "xor"
+    reads = ("Operator.Xor",)
+    engines = EVERYWHERE
     summary = "Whether exactly one holds; null when one is null. Of integers: the bits that differ."
     symbol = "^"
     examples = (
@@ -139,6 +146,9 @@ class Xor(Junction):
 @operation
 class Not(PlainOperation):
     name = "not"
+    reads = ("Boolean.Not",)
+    engines = EVERYWHERE
+    propagates_null = True
     summary = "Whether the condition does not hold; null stays null. Of an integer: -1 - x."
     examples = (
         '~pl.col("b")',

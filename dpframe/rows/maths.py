@@ -6,14 +6,18 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import FLOAT64, INT64
+from dpframe.core.engines import EVERYWHERE
 from dpframe.core.interval import EVERYTHING, Interval, interval
-from dpframe.errors import InvalidBounds
+from dpframe.core.tree import Tree
+from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.constants import constant_words
+from dpframe.rows.given import Operand, constant
 from dpframe.rows.layouts import divided
 from dpframe.rows.operands import (
     require_numbers,
@@ -38,6 +42,9 @@ _BEYOND_FLOATS = Fraction(2) ** 1100
 @operation
 class Abs(PlainOperation):
     name = "abs"
+    reads = ("Abs",)
+    engines = EVERYWHERE
+    propagates_null = True
     summary = "Magnitude of a number; the smallest Int64 has none and stays as it is."
     examples = ('pl.col("i32").abs()', 'pl.col("i64").abs()', 'pl.col("f64").abs()')
 
@@ -59,6 +66,9 @@ class Abs(PlainOperation):
 @operation
 class Sign(PlainOperation):
     name = "sign"
+    reads = ("Sign",)
+    engines = EVERYWHERE
+    propagates_null = True
     summary = "-1, 0 or 1 by the sign of a number."
     examples = ('pl.col("i32").sign()', 'pl.col("u64").sign()', 'pl.col("f64").sign()')
 
@@ -118,6 +128,7 @@ class FloatFunction(RealFunction, PlainOperation):
     starts: Fraction | None = None
     least: Fraction | None = None
     exactly_rounded: bool = False
+    propagates_null: bool = False
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_numbers(self.name, args)
@@ -158,6 +169,7 @@ SQRT = FloatFunction(
     starts=_ZERO,
     least=_ZERO,
     exactly_rounded=True,
+    propagates_null=True,
 )
 CBRT = FloatFunction("cbrt", ("Pow.Cbrt",), "Cube root.", on("i8 f64", "cbrt()"), math.cbrt)
 EXP = FloatFunction(
@@ -167,6 +179,7 @@ EXP = FloatFunction(
     on("i8 f64 u32", "exp()"),
     math.exp,
     least=_ZERO,
+    propagates_null=True,
 )
 LOG1P = FloatFunction(
     "log1p",
@@ -184,6 +197,7 @@ class Log(RealFunction, ParametricOperation):
     """The natural one without a base."""
 
     name = "log"
+    propagates_null = True
     reads = ("Log",)
     summary = "Logarithm to a constant base; minus infinity at zero, NaN below."
     examples = (
@@ -201,6 +215,19 @@ class Log(RealFunction, ParametricOperation):
                 f"log has no base {constant_words(base)}",
                 remedy="use a finite base above 0 other than 1",
             )
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        """The base is a parameter in the oldest Polars and an operand in newer ones."""
+        base = constant(operands[1], "the base of log") if len(operands) > 1 else params["base"]
+        if isinstance(base, bool) or not isinstance(base, (int, float)):
+            raise UnsupportedOperation("the base of log is not a number", remedy="write a number")
+        if not (math.isfinite(base) and base > 0 and base != 1):
+            raise InvalidBounds(
+                f"log has no base {base}", remedy="use a finite base above 0 other than 1"
+            )
+        value = float(base)
+        return cls(None if value == math.e else value).of(operands[0])
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         natural = _NATURAL.domain(args)

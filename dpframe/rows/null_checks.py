@@ -9,6 +9,7 @@ from typing import ClassVar
 import polars as pl
 
 from dpframe.core.domain import Domain
+from dpframe.core.engines import EVERYWHERE
 from dpframe.rows.operands import boolean, require_numbers
 from dpframe.rows.operation import Kind, Namespace, PlainOperation, operation
 
@@ -28,6 +29,8 @@ class NullCheck(PlainOperation):
 @operation
 class IsNull(NullCheck):
     name = "is_null"
+    reads = ("Boolean.IsNull",)
+    engines = EVERYWHERE
     summary = "Whether the value is null; never null itself."
     examples = (
         'pl.col("i64").is_null()',
@@ -42,6 +45,8 @@ class IsNull(NullCheck):
 @operation
 class IsNotNull(NullCheck):
     name = "is_not_null"
+    reads = ("Boolean.IsNotNull",)
+    engines = EVERYWHERE
     summary = "Whether the value is not null; never null itself."
     examples = ('pl.col("f64").is_not_null()', 'pl.col("li").is_not_null()')
 
@@ -77,6 +82,9 @@ class NumberCheck(PlainOperation):
 @operation
 class IsNan(NumberCheck):
     name = "is_nan"
+    reads = ("Boolean.IsNan",)
+    engines = EVERYWHERE
+    propagates_null = True
     summary = "Whether the value is NaN; null stays null."
     examples = ('pl.col("f64").is_nan()', 'pl.col("f32").is_nan()', 'pl.col("i64").is_nan()')
     otherwise = False
@@ -88,6 +96,9 @@ class IsNan(NumberCheck):
 @operation
 class IsNotNan(NumberCheck):
     name = "is_not_nan"
+    reads = ("Boolean.IsNotNan",)
+    engines = EVERYWHERE
+    propagates_null = True
     summary = "Whether the value is not NaN; null stays null."
     examples = ('pl.col("f64").is_not_nan()', 'pl.col("u8").is_not_nan()')
     otherwise = True
@@ -99,6 +110,9 @@ class IsNotNan(NumberCheck):
 @operation
 class IsFinite(NumberCheck):
     name = "is_finite"
+    reads = ("Boolean.IsFinite",)
+    engines = EVERYWHERE
+    propagates_null = True
     summary = "Whether the value is neither infinite nor NaN; null stays null."
     examples = ('pl.col("f64").is_finite()', 'pl.col("dec").is_finite()')
     otherwise = True
@@ -110,6 +124,9 @@ class IsFinite(NumberCheck):
 @operation
 class IsInfinite(NumberCheck):
     name = "is_infinite"
+    reads = ("Boolean.IsInfinite",)
+    engines = EVERYWHERE
+    propagates_null = True
     summary = "Whether the value is infinite; null stays null."
     examples = ('pl.col("f64").is_infinite()', 'pl.col("i32").is_infinite()')
     otherwise = False

@@ -12,14 +12,13 @@ import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import DType
-from dpframe.core.tree import Constant, Operation
+from dpframe.core.tree import Call, Constant, Operation, Tree
 from dpframe.errors import InvalidBounds
+from dpframe.rows.given import Operand, operand
 
 Namespace: TypeAlias = "Any"
 """The module that expressions are built with: `polars`, or another with the same functions."""
 T = TypeVar("T")
-EVERY_ENGINE = frozenset({"duckdb", "spark"})
-"""What `tests/engines` compare with Polars, bit by bit."""
 
 
 class RowOperation(Operation):
@@ -43,9 +42,20 @@ class RowOperation(Operation):
     examples: tuple[str, ...]
     """Polars expressions over the laws' frame, as text."""
     reads: tuple[str, ...]
-    """The functions of Polars that are read into it, with their groups: ``"StringExpr.Slice"``."""
-    engines: frozenset[str] = frozenset()
-    """Other engines that give it the same meaning; on the rest it is refused by name."""
+    """The functions of Polars that are read into it, with their groups: ``"StringExpr.Slice"``;
+    ``"Operator.Plus"`` and ``"Node.Cast"`` are operators and other nodes.
+    """
+
+    def of(self, *operands: Operand) -> Call:
+        """Its call on some operands; a Series of one value becomes a constant."""
+        return Call(self, tuple(map(operand, operands)))
+
+    def reference(self, *values: Any, **_: Any) -> Any:
+        """The result in plain Python, of a row's values, none of which is null.
+
+        Laws compare the two on random frames. Where an operation has none, tests know its meaning.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def domain(self, args: Sequence[Domain]) -> Domain:
@@ -75,6 +85,10 @@ class PlainOperation(RowOperation):
     def constants(self) -> tuple[tuple[str, Constant], ...]:
         return ()
 
+    def read(self, operands: Sequence[Operand], params: Any) -> Tree:
+        """What a function of Polars means, from its operands and its parameters in Polars' form."""
+        return self.of(*operands)
+
 
 class ParametricOperation(RowOperation):
     """An operation with constants, which are its fields.
@@ -101,6 +115,15 @@ class ParametricOperation(RowOperation):
 
     def check(self) -> None:
         """Refuse constants that make no sense."""
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        """What a function of Polars means, from its operands and its parameters in Polars' form.
+
+        Parameters of another form than today's may raise what Python raises; the caller refuses the
+        function by its name then. Operations that others are read into need none.
+        """
+        raise LookupError(cls.name)
 
 
 Kind: TypeAlias = "PlainOperation | type[ParametricOperation]"

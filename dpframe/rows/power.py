@@ -29,6 +29,8 @@ _LARGEST_EXPONENT = 2**31
 @operation
 class Pow(PlainOperation):
     name = "pow"
+    reads = ("Pow.Generic",)
+    propagates_null = True
     summary = (
         "Power: Int64 (wrapping) for whole numbers to a constant whole power of zero or more, "
         "else Float64."

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from dpframe.core.domain import Domain, Scalar
 from dpframe.core.dtypes import FLOAT64, STRING, DType
+from dpframe.core.engines import EVERYWHERE
 from dpframe.core.interval import EVERYTHING, Interval
+from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.cast import cast_domain, cast_expression
 from dpframe.rows.constants import constant, constant_type, constant_words, constants
+from dpframe.rows.given import Operand, Values
+from dpframe.rows.given import constant as given_constant
 from dpframe.rows.keys import keyed
 from dpframe.rows.literal import literal_lower, physical
 from dpframe.rows.operands import as_type
 from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 from dpframe.rows.polars_dtypes import to_polars
 from dpframe.rows.supertype import convert, converted, merged, supertype
+from dpframe.rows.written_dtypes import read_dtype_expression
 
 Table: TypeAlias = "tuple[tuple[Scalar, Scalar], ...]"
 """Old values and what comes in their place."""
@@ -29,6 +34,8 @@ Table: TypeAlias = "tuple[tuple[Scalar, Scalar], ...]"
 @operation
 class Replace(ParametricOperation):
     name = "replace"
+    reads = ("Replace",)
+    engines = EVERYWHERE
     summary = "Listed values replaced, all others kept; the type stays the column's."
     examples = (
         'pl.col("i64").replace([1, 2], [10, 20])',
@@ -48,6 +55,10 @@ class Replace(ParametricOperation):
 
     def check(self) -> None:
         _check_table(self.old, self.new)
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        return cls(*_pairs(operands, cls.name)).of(operands[0])
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         old, new = self.old, self.new
@@ -78,6 +89,8 @@ class Replace(ParametricOperation):
 @operation
 class ReplaceStrict(ParametricOperation):
     name = "replace_strict"
+    reads = ("ReplaceStrict",)
+    engines = EVERYWHERE
     summary = "Listed values replaced, all others by a default, which is required."
     examples = (
         'pl.col("i64").replace_strict([1, 2], ["one", "two"], default="many")',
@@ -98,6 +111,17 @@ class ReplaceStrict(ParametricOperation):
 
     def check(self) -> None:
         _check_table(self.old, self.new)
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        if len(operands) < 4:
+            raise UnsupportedOperation(
+                "replace_strict without a default raises depending on the data",
+                remedy="add default=..., for example default=None, or use .replace(...)",
+            )
+        node = params.get("return_dtype") if isinstance(params, Mapping) else None
+        dtype = None if node is None else read_dtype_expression(node)
+        return cls(*_pairs(operands, cls.name), dtype).of(operands[0], operands[3])
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         old, new = self.old, self.new
@@ -130,6 +154,26 @@ class ReplaceStrict(ParametricOperation):
             f"{args[0]}.replace_strict([{constant_words(self.old)}], [{constant_words(self.new)}], "
             f"default={args[1]}{'' if self.dtype is None else f', return_dtype={self.dtype}'})"
         )
+
+
+def _pairs(operands: Sequence[Operand], name: str) -> tuple[tuple[Scalar, ...], tuple[Scalar, ...]]:
+    """The old and new values of a replacement, one new value for each old one."""
+    old = _listed(operands[1], f"the old values of {name}")
+    new = _listed(operands[2], f"the new values of {name}")
+    if len(new) == 1:
+        new = new * len(old)
+    if len(old) != len(new):
+        raise InvalidBounds(
+            f"{name} has {len(old)} old and {len(new)} new values",
+            remedy="give each old value one new value, or all of them the same",
+        )
+    if len(set(old)) != len(old):
+        raise InvalidBounds(f"{name} lists an old value twice", remedy="list each value once")
+    return old, new
+
+
+def _listed(value: Operand, what: str) -> tuple[Scalar, ...]:
+    return value.values if isinstance(value, Values) else (given_constant(value, what),)
 
 
 def _check_table(old: tuple[Scalar, ...], new: tuple[Scalar, ...]) -> None:

@@ -6,13 +6,17 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import INT64
+from dpframe.core.engines import EVERYWHERE
 from dpframe.core.interval import Interval
-from dpframe.errors import InvalidBounds
+from dpframe.core.tree import Tree
+from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.rows.given import Operand
 from dpframe.rows.operands import require_numbers, widen, widened
 from dpframe.rows.operation import (
     Kind,
@@ -66,6 +70,9 @@ class Rounding(RowOperation):
 @operation
 class Floor(Rounding, PlainOperation):
     name = "floor"
+    reads = ("Floor",)
+    engines = EVERYWHERE
+    propagates_null = True
     summary = "The largest whole number that is not above."
     examples = ('pl.col("f64").floor()', 'pl.col("i32").floor()', 'pl.col("dec").floor()')
 
@@ -79,6 +86,9 @@ class Floor(Rounding, PlainOperation):
 @operation
 class Ceil(Rounding, PlainOperation):
     name = "ceil"
+    reads = ("Ceil",)
+    engines = EVERYWHERE
+    propagates_null = True
     summary = "The smallest whole number that is not below."
     examples = ('pl.col("f64").ceil()', 'pl.col("u64").ceil()', 'pl.col("f32").ceil()')
 
@@ -92,6 +102,8 @@ class Ceil(Rounding, PlainOperation):
 @operation
 class Round(Rounding, ParametricOperation):
     name = "round"
+    reads = ("Round",)
+    propagates_null = True
     summary = "Rounded to decimals, halves to the even neighbour."
     examples = (
         'pl.col("f64").round()',
@@ -108,6 +120,16 @@ class Round(Rounding, ParametricOperation):
                 f"rounding takes from 0 to {_MOST_DECIMALS} decimals",
                 remedy="for tens or hundreds write (x / 100).round() * 100",
             )
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        mode = params.get("mode", "HalfToEven")
+        if mode != "HalfToEven":
+            raise UnsupportedOperation(
+                f"round with the mode {mode} is not supported",
+                remedy='leave mode out: numbers are rounded with "half_to_even"',
+            )
+        return cls(int(params["decimals"])).of(*operands)
 
     def image(self, known: Interval) -> Interval:
         """Engines round the product with a power of ten, itself rounded: 2.675, which is a little

@@ -11,6 +11,7 @@ from dpframe.rows.text import TextToText
 @operation
 class ToLowercase(TextToText, PlainOperation):
     name = "str_to_lowercase"
+    reads = ("StringExpr.Lowercase",)
     summary = "Text in lower case, by Unicode's rules."
     examples = ('pl.col("s").str.to_lowercase()', 'pl.col("ls").list.get(0).str.to_lowercase()')
 
@@ -21,6 +22,7 @@ class ToLowercase(TextToText, PlainOperation):
 @operation
 class ToUppercase(TextToText, PlainOperation):
     name = "str_to_uppercase"
+    reads = ("StringExpr.Uppercase",)
     summary = "Text in upper case, by Unicode's rules."
     examples = ('pl.col("s").str.to_uppercase()', 'pl.col("e").cast(pl.String).str.to_uppercase()')
 
@@ -33,6 +35,7 @@ class ToTitlecase(TextToText, PlainOperation):
     """Older Polars capitalises a few letters, such as ligatures, differently from newer."""
 
     name = "str_to_titlecase"
+    reads = ("StringExpr.Titlecase",)
     summary = "Text with each word capitalised."
     examples = ('pl.col("s").str.to_titlecase()',)
 

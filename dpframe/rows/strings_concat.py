@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from math import prod
+from typing import Any
 
 import polars as pl
 
 from dpframe.core.domain import Domain, Scalar
 from dpframe.core.dtypes import STRING, DType
+from dpframe.core.tree import Literal, Tree
 from dpframe.errors import UnsupportedOperation
+from dpframe.rows.given import Operand, Reader
 from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 from dpframe.rows.polars_dtypes import to_polars
 from dpframe.rows.quoted import quoted
@@ -26,6 +29,7 @@ class ConcatStr(ParametricOperation):
     """Text, integers and Booleans; how floats and dates print differs between versions."""
 
     name = "concat_str"
+    reads = ("StringExpr.ConcatHorizontal",)
     summary = (
         "Texts, integers and Booleans joined by a constant separator; cut after 65536 characters."
     )
@@ -36,6 +40,10 @@ class ConcatStr(ParametricOperation):
     )
     separator: str
     ignore_nulls: bool
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        return cls(str(params["delimiter"]), bool(params["ignore_nulls"])).of(*operands)
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         if not args:
@@ -87,4 +95,20 @@ def _require_printable(dtype: DType) -> None:
     )
 
 
+def read_format(operands: Sequence[Operand], params: Any) -> Tree:
+    """`pl.format`: Polars keeps the text without its ``{}``, and the byte where each one was."""
+    raw = params["format"].encode()
+    pieces: list[Operand] = []
+    start = 0
+    for insertion, value in zip(params["insertions"], operands, strict=True):
+        if insertion > start:
+            pieces.append(Literal(raw[start:insertion].decode(), STRING))
+        pieces.append(value)
+        start = insertion
+    if start < len(raw):
+        pieces.append(Literal(raw[start:].decode(), STRING))
+    return ConcatStr("", ignore_nulls=False).of(*pieces)
+
+
 OPERATIONS: tuple[Kind, ...] = (ConcatStr,)
+READERS: Mapping[str, Reader] = {"StringExpr.Format": read_format}

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import INT64
 from dpframe.core.interval import interval
+from dpframe.core.tree import Tree
+from dpframe.rows import checks
+from dpframe.rows.given import Operand, text
 from dpframe.rows.operands import as_type
 from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 from dpframe.rows.quoted import quoted
-from dpframe.rows.text import TextOperation, TextToCount, check_pattern, known_results
+from dpframe.rows.text import TextOperation, TextToCount, check_pattern, known_results, method_of
 
 _FARTHEST = 2**32 - 1
 
@@ -26,6 +32,12 @@ class _Searched(TextOperation, ParametricOperation):
         if not self.literal:
             check_pattern(self.pattern)
 
+    @classmethod
+    def _read(cls, operands: Sequence[Operand], literal: bool) -> Tree:
+        source, given = operands
+        pattern = text(given, f"the pattern of {method_of(cls.name)}")
+        return cls(pattern if literal else checks.regex(pattern), literal).of(source)
+
     def arguments(self) -> str:
         literal = ", literal=True" if self.literal else ""
         return quoted(self.pattern) + literal
@@ -34,6 +46,7 @@ class _Searched(TextOperation, ParametricOperation):
 @operation
 class Find(_Searched):
     name = "str_find"
+    reads = ("StringExpr.Find",)
     summary = (
         "Where a constant text, or the first match of a constant regular expression, begins: the "
         "bytes before it, as Int64; null where there is none."
@@ -43,6 +56,10 @@ class Find(_Searched):
         'pl.col("s").str.find("[0-9]")',
         'pl.col("sb").str.find("")',
     )
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        return cls._read(operands, bool(params["literal"]))
 
     def result(self, operand: Domain) -> Domain:
         results = known_results(self, operand)
@@ -59,6 +76,7 @@ class Find(_Searched):
 @operation
 class CountMatches(_Searched, TextToCount):
     name = "str_count_matches"
+    reads = ("StringExpr.CountMatches",)
     summary = (
         "How often a constant text, or a constant regular expression, is found without overlap, as "
         "Int64."
@@ -68,6 +86,10 @@ class CountMatches(_Searched, TextToCount):
         'pl.col("s").str.count_matches("[aeiou]")',
         'pl.col("sb").str.count_matches("aa", literal=True)',
     )
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        return cls._read(operands, bool(params))
 
     def apply(self, ns: Namespace, text: pl.Expr) -> pl.Expr:
         return as_type(text.str.count_matches(self.pattern, literal=self.literal), INT64)

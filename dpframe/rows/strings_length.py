@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from dpframe.core.dtypes import INT64
+from dpframe.core.engines import EVERYWHERE
 from dpframe.rows.operands import as_type
 from dpframe.rows.operation import Kind, Namespace, PlainOperation, operation
 from dpframe.rows.text import TextToCount
@@ -15,6 +16,9 @@ class LenChars(TextToCount, PlainOperation):
     """Code points, as Polars counts them: a letter and its combining accent are two."""
 
     name = "str_len_chars"
+    reads = ("StringExpr.LenChars",)
+    engines = EVERYWHERE
+    propagates_null = True
     summary = "Number of characters (code points), as Int64."
     examples = ('pl.col("s").str.len_chars()', 'pl.col("e").cast(pl.String).str.len_chars()')
 
@@ -25,6 +29,7 @@ class LenChars(TextToCount, PlainOperation):
 @operation
 class LenBytes(TextToCount, PlainOperation):
     name = "str_len_bytes"
+    reads = ("StringExpr.LenBytes",)
     summary = "Number of bytes in UTF-8, as Int64."
     examples = ('pl.col("s").str.len_bytes()', 'pl.col("sb").str.len_bytes()')
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import polars as pl
 
+from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds
 from dpframe.rows.broadcast import unordered
+from dpframe.rows.given import Operand, integer
 from dpframe.rows.layouts import together
 from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 from dpframe.rows.quoted import quoted
-from dpframe.rows.text import TextToText
+from dpframe.rows.text import TextToText, method_of
 
 WIDEST = 1_024
 """Characters to which a text is filled up at most: every row takes as much memory."""
@@ -25,6 +30,11 @@ class _Padded(TextToText, ParametricOperation):
                 f"{self.method} fills up to at most {WIDEST} characters, and to no fewer than 0",
                 remedy=f"use a length from 0 to {WIDEST}",
             )
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        source, given = operands
+        return cls(integer(given, f"the length of {method_of(cls.name)}")).of(source)
 
     def arguments(self) -> str:
         return f"{self.length}"
@@ -43,6 +53,12 @@ class _Pad(_Padded):
                 f"{self.method} fills with one character", remedy='use one, such as "0"'
             )
 
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        source, given = operands
+        length = integer(given, f"the length of {method_of(cls.name)}")
+        return cls(length, str(params["fill_char"])).of(source)
+
     def arguments(self) -> str:
         return f"{self.length}" + ("" if self.fill == " " else f", {quoted(self.fill)}")
 
@@ -55,6 +71,7 @@ class _Pad(_Padded):
 @operation
 class PadStart(_Pad):
     name = "str_pad_start"
+    reads = ("StringExpr.PadStart",)
     summary = "The text filled up at its start to a constant length, at most 1024."
     examples = ('pl.col("s").str.pad_start(5, "0")', 'pl.col("sb").str.pad_start(3)')
 
@@ -62,6 +79,7 @@ class PadStart(_Pad):
 @operation
 class PadEnd(_Pad):
     name = "str_pad_end"
+    reads = ("StringExpr.PadEnd",)
     summary = "The text filled up at its end to a constant length, at most 1024."
     examples = ('pl.col("s").str.pad_end(5, "é")', 'pl.col("e").cast(pl.String).str.pad_end(2)')
 
@@ -71,6 +89,7 @@ class ZFill(_Padded):
     """Older Polars counts bytes, newer ones characters; so it is put together of other methods."""
 
     name = "str_zfill"
+    reads = ("StringExpr.ZFill",)
     summary = "The text filled up with zeros after its sign to a constant length, at most 1024."
     examples = (
         'pl.col("s").str.zfill(5)',

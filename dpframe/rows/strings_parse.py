@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 
 from dpframe.core.domain import Domain, domain_of_dtype
 from dpframe.core.dtypes import DATE, INT64, TIME, DType, datetime_type
 from dpframe.core.interval import interval
+from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.rows import checks
+from dpframe.rows.given import Operand, Reader, integer
 from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 from dpframe.rows.parse_format import WITHOUT_FORMAT, check_format, has_offset, parse_as
 from dpframe.rows.polars_dtypes import to_polars
 from dpframe.rows.quoted import quoted
 from dpframe.rows.temporal import DAY, INT64_LIMITS, calendar, kept_inside
 from dpframe.rows.temporal_local import in_zone
-from dpframe.rows.temporal_zone import checked_zone
+from dpframe.rows.temporal_zone import checked_zone, require_null_if_ambiguous
 from dpframe.rows.text import TextOperation, known_results
+from dpframe.rows.written_dtypes import read_dtype, read_dtype_expression
 
 
 @operation
@@ -43,6 +48,7 @@ class _Parse(TextOperation, ParametricOperation):
 @operation
 class ToDate(_Parse):
     name = "str_to_date"
+    reads = ()
     kind = "Date"
     summary = "A date in a constant format (%Y-%m-%d without one); null outside years 1 to 9999."
     examples = (
@@ -62,6 +68,7 @@ class ToDate(_Parse):
 @operation
 class ToTime(_Parse):
     name = "str_to_time"
+    reads = ()
     kind = "Time"
     summary = "A time of day in a constant format (%H:%M:%S, with or without decimals)."
     examples = (
@@ -87,6 +94,7 @@ class ToDatetime(_Parse):
     """
 
     name = "str_to_datetime"
+    reads = ()
     kind = "Datetime"
     summary = "A date with a time in a constant format (ISO 8601 without one), in a constant zone."
     examples = (
@@ -155,6 +163,7 @@ class ToInteger(TextOperation, ParametricOperation):
     """Digits with an optional sign, and nothing else; null where the number does not fit."""
 
     name = "str_to_integer"
+    reads = ("StringExpr.ToInteger",)
     summary = "A whole number in a constant base."
     examples = (
         'pl.col("s").str.to_integer(strict=False)',
@@ -174,6 +183,16 @@ class ToInteger(TextOperation, ParametricOperation):
             raise UnsupportedOperation(
                 f"str.to_integer makes no {self.dtype}", remedy="use an integer type"
             )
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        source, given = operands
+        base = integer(given, "the base of str.to_integer")
+        if not 2 <= base <= 36:
+            raise InvalidBounds(
+                f"str.to_integer has no base {base}", remedy="use a base between 2 and 36"
+            )
+        return cls(base, _integer_type(params)).of(source)
 
     def result(self, operand: Domain) -> Domain:
         dtype = self.dtype
@@ -195,4 +214,55 @@ class ToInteger(TextOperation, ParametricOperation):
         return ", ".join(given)
 
 
+_OFFSET_DIRECTIVES = ("%z", "%:z", "%#z", "%+")
+
+
+def read_parse(operands: Sequence[Operand], params: Any) -> Tree:
+    """All parsing of dates and times."""
+    source, ambiguous = operands[0], operands[1]
+    dtype, options = read_dtype_expression(params[0]), params[1]
+    name = {"Date": "str.to_date", "Time": "str.to_time"}.get(dtype.name, "str.to_datetime")
+    require_null_if_ambiguous(ambiguous, name)
+    if not options.get("exact", True):
+        raise UnsupportedOperation(
+            f"exact=False in {name} is not supported",
+            remedy="use .str.extract(pattern) first, and leave exact out",
+        )
+    form = options["format"]
+    if form is not None:
+        checks.format_string(form, dtype.name)
+    return _parser(form, dtype).of(source)
+
+
+def _parser(form: str | None, dtype: DType) -> _Parse:
+    match dtype.name:
+        case "Date":
+            return ToDate(form)
+        case "Time":
+            return ToTime(form)
+        case "Datetime":
+            zone = dtype.zone
+            if zone is None and form is not None and any(d in form for d in _OFFSET_DIRECTIVES):
+                zone = "UTC"  # what Polars makes of texts that carry an offset
+            return ToDatetime(form, dtype.unit, zone)
+        case _:
+            raise UnsupportedOperation(
+                f"str.strptime to {dtype} is not supported",
+                remedy="parse to pl.Date, pl.Datetime or pl.Time",
+            )
+
+
+def _integer_type(params: Any) -> DType:
+    node = params.get("dtype")
+    if node is None:
+        return INT64
+    dtype = read_dtype_expression(node) if isinstance(node, dict) else read_dtype(node)
+    if not dtype.is_integer:
+        raise UnsupportedOperation(
+            f"str.to_integer to {dtype} is not supported", remedy="use an integer type"
+        )
+    return dtype
+
+
 OPERATIONS: tuple[Kind, ...] = (ToDate, ToTime, ToDatetime, ToInteger)
+READERS: Mapping[str, Reader] = {"StringExpr.Strptime": read_parse}

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import STRING
-from dpframe.errors import InvalidBounds
+from dpframe.core.tree import Tree
+from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.rows import checks
+from dpframe.rows.given import Operand, text
 from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 from dpframe.rows.quoted import quoted
 from dpframe.rows.text import TextOperation, TextToText, bounded, check_pattern, known_results
@@ -21,6 +25,7 @@ class Replace(TextToText, ParametricOperation):
     """The first n matches, or all of them when n is negative."""
 
     name = "str_replace"
+    reads = ("StringExpr.Replace",)
     summary = (
         "The text with matches of a constant, or of a constant regular expression, replaced; cut "
         "before and after to 65536 characters."
@@ -45,6 +50,23 @@ class Replace(TextToText, ParametricOperation):
             )
         if not self.literal:
             check_pattern(self._pattern())
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        source, given, new = operands
+        literal, n = bool(params["literal"]), int(params["n"])
+        pattern = text(given, "the pattern of str.replace")
+        value = text(new, "the replacement of str.replace")
+        if not literal:
+            checks.regex(pattern)
+        if n < 0:
+            n = -1
+        elif n != 1 and not literal:
+            raise UnsupportedOperation(
+                f"str.replace of a pattern with n={n} does not exist in Polars",
+                remedy="use n=1, .str.replace_all(...), or literal=True",
+            )
+        return cls(pattern, value, literal, n).of(source)
 
     def apply(self, ns: Namespace, text: pl.Expr) -> pl.Expr:
         pattern, value, literal = self._pattern(), self.value, self.literal
@@ -73,6 +95,7 @@ class Extract(TextOperation, ParametricOperation):
     """Null where the expression does not match, or matches without the group."""
 
     name = "str_extract"
+    reads = ("StringExpr.Extract",)
     summary = "A constant group of the first match of a constant regular expression, else null."
     examples = (
         'pl.col("s").str.extract("([a-z]+)", 1)',
@@ -90,6 +113,12 @@ class Extract(TextOperation, ParametricOperation):
                 f"the regular expression has no group {self.group}",
                 remedy="put what you want in parentheses, or ask for group 0, the whole match",
             )
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        source, given = operands
+        pattern = checks.regex(text(given, "the pattern of str.extract"))
+        return cls(pattern, int(params)).of(source)
 
     def result(self, operand: Domain) -> Domain:
         results = known_results(self, operand)

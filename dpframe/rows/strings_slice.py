@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import polars as pl
 
+from dpframe.core.engines import EVERYWHERE
+from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds
 from dpframe.rows.broadcast import unordered
+from dpframe.rows.given import Operand, integer, integer_or_none
 from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
-from dpframe.rows.text import TextToText
+from dpframe.rows.text import TextToText, method_of
 
 
 @operation
 class Slice(TextToText, ParametricOperation):
     name = "str_slice"
+    reads = ("StringExpr.Slice",)
+    engines = EVERYWHERE
     summary = "A part of the text from a constant offset; a negative one counts from the end."
     examples = (
         'pl.col("s").str.slice(1, 2)',
@@ -29,6 +37,14 @@ class Slice(TextToText, ParametricOperation):
                 "the length of a slice is negative", remedy="use .str.head(-n) to drop the end"
             )
 
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        source, offset, length = operands
+        count = integer_or_none(length, "the length of str.slice")
+        if count is not None and count < 0:
+            raise InvalidBounds("the length of str.slice is negative", remedy="use 0 or more")
+        return cls(integer(offset, "the offset of str.slice"), count).of(source)
+
     def apply(self, ns: Namespace, text: pl.Expr) -> pl.Expr:
         return unordered(ns, text.str.slice(self.offset, self.length))
 
@@ -42,6 +58,11 @@ class _End(TextToText, ParametricOperation):
 
     n: int
 
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        source, given = operands
+        return cls(integer(given, f"the length of {method_of(cls.name)}")).of(source)
+
     def arguments(self) -> str:
         return f"{self.n}"
 
@@ -49,6 +70,8 @@ class _End(TextToText, ParametricOperation):
 @operation
 class Head(_End):
     name = "str_head"
+    reads = ("StringExpr.Head",)
+    engines = EVERYWHERE
     summary = "The first n characters; for a negative n all but the last ones."
     examples = ('pl.col("s").str.head(2)', 'pl.col("s").str.head(-1)')
 
@@ -59,6 +82,7 @@ class Head(_End):
 @operation
 class Tail(_End):
     name = "str_tail"
+    reads = ("StringExpr.Tail",)
     summary = "The last n characters; for a negative n all but the first ones."
     examples = ('pl.col("s").str.tail(2)', 'pl.col("s").str.tail(-1)')
 

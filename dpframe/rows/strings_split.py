@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import STRING, list_type
+from dpframe.core.tree import Tree
+from dpframe.rows.given import Operand, text
 from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 from dpframe.rows.quoted import quoted
 from dpframe.rows.text import TextOperation
@@ -14,6 +19,7 @@ from dpframe.rows.text import TextOperation
 @operation
 class Split(TextOperation, ParametricOperation):
     name = "str_split"
+    reads = ("StringExpr.Split",)
     summary = "A list of the parts between a constant text; of the characters, where that is empty."
     examples = (
         'pl.col("s").str.split("a")',
@@ -24,6 +30,11 @@ class Split(TextOperation, ParametricOperation):
     )
     by: str
     inclusive: bool
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        source, given = operands
+        return cls(text(given, "the separator of str.split"), bool(params)).of(source)
 
     def result(self, operand: Domain) -> Domain:
         part = Domain(STRING, nullable=False)

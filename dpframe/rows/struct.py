@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import struct_type
-from dpframe.core.tree import Constant
+from dpframe.core.tree import Constant, Tree
 from dpframe.errors import InvalidBounds, UnknownColumn, UnsupportedOperation
+from dpframe.rows.given import Operand
 from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 from dpframe.rows.quoted import quoted
 from dpframe.rows.suggest import did_you_mean
@@ -21,6 +23,7 @@ class StructOf(ParametricOperation):
     """Never null itself, even where all fields are."""
 
     name = "struct"
+    reads = ("AsStruct",)
     summary = "One column of named fields."
     examples = (
         'pl.struct("i8", "s")',
@@ -34,6 +37,17 @@ class StructOf(ParametricOperation):
             raise InvalidBounds(
                 "two fields of a struct have the same name", remedy="rename one with .alias(name)"
             )
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        """The parameters are the names of the fields."""
+        names = tuple(params)
+        if not names or len(set(names)) != len(names):
+            raise UnsupportedOperation(
+                "pl.struct needs at least one field, and a name of its own for each",
+                remedy="name the fields: pl.struct(a=..., b=...)",
+            )
+        return cls(names).of(*operands)
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         names = self.names
@@ -62,6 +76,7 @@ class StructOf(ParametricOperation):
 @operation
 class Field(ParametricOperation):
     name = "field"
+    reads = ("StructExpr.FieldByName",)
     summary = "One field of a struct; null where the struct is."
     examples = (
         'pl.col("st").struct.field("x")',
@@ -72,6 +87,10 @@ class Field(ParametricOperation):
     @property
     def constants(self) -> tuple[tuple[str, Constant], ...]:
         return (("name", self.field),)
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        return cls(str(params)).of(*operands)
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         operand = args[0]

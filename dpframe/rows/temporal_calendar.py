@@ -11,6 +11,7 @@ import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import DATE, TIME
+from dpframe.core.engines import EVERYWHERE
 from dpframe.core.interval import Interval, interval
 from dpframe.rows.operation import Kind, Namespace, PlainOperation, operation
 from dpframe.rows.temporal import (
@@ -32,6 +33,8 @@ _LONGEST_MONTH = 31 * DAY
 @operation
 class DateOf(PlainOperation):
     name = "dt_date"
+    reads = ("TemporalExpr.Date",)
+    engines = EVERYWHERE
     summary = "The date, local where there is a zone; null outside the years 1 to 9999."
     examples = ('pl.col("dt").dt.date()', 'pl.col("dtz").dt.date()', 'pl.col("dtb").dt.date()')
 
@@ -59,6 +62,7 @@ def _dates(operand: Domain) -> Interval:
 @operation
 class TimeOf(PlainOperation):
     name = "dt_time"
+    reads = ("TemporalExpr.Time",)
     summary = "The time of day, local where there is a zone; null outside the years 1 to 9999."
     examples = ('pl.col("dt").dt.time()', 'pl.col("dtz").dt.time()', 'pl.col("t").dt.time()')
 
@@ -123,6 +127,7 @@ class _MonthEnd(PlainOperation):
 @operation
 class MonthStart(_MonthEnd):
     name = "dt_month_start"
+    reads = ("TemporalExpr.MonthStart",)
     summary = "The first day of the month, at the same time; null where the clock skips that."
     examples = ('pl.col("d").dt.month_start()', 'pl.col("dtz").dt.month_start()')
 
@@ -133,6 +138,7 @@ class MonthStart(_MonthEnd):
 @operation
 class MonthEnd(_MonthEnd):
     name = "dt_month_end"
+    reads = ("TemporalExpr.MonthEnd",)
     summary = "The last day of the month, at the same time; null where the clock skips that."
     examples = ('pl.col("dtb").dt.month_end()', 'pl.col("dtz").dt.month_end()')
 

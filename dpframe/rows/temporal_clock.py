@@ -8,9 +8,10 @@ import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import INT64, DType
+from dpframe.core.engines import EVERYWHERE, POLARS
 from dpframe.core.interval import interval
 from dpframe.rows.operands import as_type
-from dpframe.rows.operation import EVERY_ENGINE, Kind, Namespace, PlainOperation, on, operation
+from dpframe.rows.operation import Kind, Namespace, PlainOperation, on, operation
 from dpframe.rows.temporal import Limits, calendar, guarded, inside, require_type
 
 
@@ -28,7 +29,7 @@ class ClockPart(PlainOperation):
     summary: str
     examples: tuple[str, ...]
     most: int
-    engines: frozenset[str] = frozenset()
+    engines: frozenset[str] = frozenset({POLARS})
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_type(args[0], ("Datetime", "Time"), f"dt.{self.method}")
@@ -56,13 +57,13 @@ def _part(
     columns: str,
     summary: str,
     most: int,
-    engines: frozenset[str] = frozenset(),
+    engines: frozenset[str] = frozenset({POLARS}),
 ) -> ClockPart:
     reads = (f"TemporalExpr.{method.capitalize()}",)
     return ClockPart(f"dt_{method}", reads, summary, on(columns, f"dt.{method}()"), most, engines)
 
 
-_ALL = EVERY_ENGINE
+_ALL = EVERYWHERE
 OPERATIONS: tuple[Kind, ...] = (
     _part("hour", "dt dtz t", "Hour, 0 to 23; null outside the years 1 to 9999.", 23, _ALL),
     _part("minute", "dt dtz t", "Minute, 0 to 59.", 59, _ALL),

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from math import ceil, trunc
+from typing import Any
 
 import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import INT64, DType
+from dpframe.core.tree import Tree
+from dpframe.errors import UnsupportedOperation
+from dpframe.rows.given import Operand
 from dpframe.rows.operands import as_type
 from dpframe.rows.operation import Kind, Namespace, PlainOperation, on, operation
 from dpframe.rows.temporal import INT64_LIMITS, Limits, guarded, inside, require_type
@@ -24,6 +28,14 @@ class Total(PlainOperation):
     summary: str
     examples: tuple[str, ...]
     unit_nanoseconds: int
+
+    def read(self, operands: Sequence[Operand], params: Any) -> Tree:
+        if params is not None and params.get("fractional"):
+            raise UnsupportedOperation(
+                f"dt.{self.method}(fractional=True) is not supported",
+                remedy="divide a finer total, such as .dt.total_seconds() / 86400",
+            )
+        return self.of(*operands)
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_type(args[0], ("Duration",), f"dt.{self.method}")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import STRING, DType
+from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.broadcast import unordered
+from dpframe.rows.given import Operand
 from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 from dpframe.rows.quoted import quoted
 from dpframe.rows.temporal import Limits, calendar, guarded, inside, require_type
@@ -33,6 +36,7 @@ class ToText(ParametricOperation):
     """Only directives that every value of the type has: others fail when a row is written."""
 
     name = "dt_to_string"
+    reads = ("TemporalExpr.ToString",)
     summary = (
         "The date or time as text, by a constant format of chrono's directives, or in ISO form; "
         "null outside the years 1 to 9999. Also dt.strftime."
@@ -47,6 +51,10 @@ class ToText(ParametricOperation):
         'pl.col("t").dt.to_string("%H%M")',
     )
     format: str
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        return cls(str(params)).of(*operands)
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         dtype = args[0].dtype

@@ -7,19 +7,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from datetime import date
+from datetime import date, datetime, timedelta
 from fractions import Fraction
+from typing import Any
 
 import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import INT64, DType, datetime_type, duration_type
 from dpframe.core.interval import EVERYTHING, ZERO, Interval, interval
+from dpframe.core.tree import Literal, Tree
 from dpframe.errors import UnsupportedOperation
+from dpframe.rows.given import Operand, integer, operand
 from dpframe.rows.layouts import together
+from dpframe.rows.literal_casts import cast_literal
 from dpframe.rows.operands import INT64_LIMITS, INT128, as_type, widen, widened
 from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 from dpframe.rows.temporal import DAY, require_type
+from dpframe.rows.temporal_zone import ReplaceTimeZone
+from dpframe.rows.written_dtypes import TIME_UNITS
 
 _EPOCH = date(1970, 1, 1)
 _FIRST_YEAR, _LAST_YEAR = 1, 9999
@@ -57,6 +63,7 @@ class MakeDatetime(ParametricOperation):
     """
 
     name = "datetime"
+    reads = ("TemporalExpr.DatetimeFunction",)
     summary = (
         "A date and time from whole numbers (also pl.date and pl.time); null where no such date is "
         "in the years 1 to 9999, or there is no such time."
@@ -71,6 +78,18 @@ class MakeDatetime(ParametricOperation):
         'pl.time(pl.col("i8"), pl.col("u8"), 1)',
     )
     unit: str
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        *parts, ambiguous = map(operand, operands)
+        unit = TIME_UNITS[params["time_unit"]]
+        if not all(isinstance(part, Literal) for part in parts):
+            local = cls(unit).of(*parts)
+            if params["time_zone"] is None:
+                return local
+            return ReplaceTimeZone.read((local, ambiguous), [params["time_zone"], "Raise"])
+        made = _constant_moment([integer(part, "a part of pl.datetime") for part in parts], unit)
+        return ReplaceTimeZone.read((made, ambiguous), [params["time_zone"], "Raise"])
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         _require_whole("pl.datetime", args)
@@ -134,11 +153,29 @@ def _moments(year: Domain, dtype: DType) -> Interval:
     return known if known.within(INT64_LIMITS) else EVERYTHING
 
 
+def _constant_moment(parts: Sequence[int], unit: str) -> Literal:
+    year, month, day, hour, minute, second, micro = parts
+    try:
+        moment = datetime(year, month, day, hour, minute, second, micro)
+    except (ValueError, OverflowError):
+        raise UnsupportedOperation(
+            "pl.datetime has a part out of range", remedy="write a date that exists"
+        ) from None
+    made = cast_literal(Literal(moment, datetime_type()), datetime_type(unit))
+    if made is None:
+        raise UnsupportedOperation(
+            "pl.datetime is out of range of nanoseconds",
+            remedy='write one between the years 1678 and 2261, or time_unit="us"',
+        )
+    return made
+
+
 @operation
 class MakeDuration(ParametricOperation):
     """Of weeks, days, hours, minutes, seconds, milliseconds, microseconds and nanoseconds."""
 
     name = "duration"
+    reads = ("TemporalExpr.Duration",)
     summary = (
         "A duration from whole numbers; what is finer than its unit is cut off from each of them, "
         "and what does not fit is null."
@@ -151,6 +188,14 @@ class MakeDuration(ParametricOperation):
         'pl.duration(hours=pl.col("i8"), time_unit="ns")',
     )
     unit: str
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        parts = [operand(value) for value in operands]
+        unit = TIME_UNITS[params]
+        if not all(isinstance(part, Literal) for part in parts):
+            return cls(unit).of(*parts)
+        return _constant_span([integer(part, "a part of pl.duration") for part in parts], unit)
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         _require_whole("pl.duration", args)
@@ -187,9 +232,26 @@ class MakeDuration(ParametricOperation):
         return f"duration({', '.join(shown)})"
 
 
+def _constant_span(counts: Sequence[int], unit: str) -> Literal:
+    nanoseconds = sum(n * size for n, (_, size) in zip(counts, _SPANS, strict=True))
+    micros, rest = divmod(nanoseconds, 1_000)
+    if rest:
+        raise UnsupportedOperation(
+            "a duration finer than a microsecond is not supported", remedy="round it"
+        )
+    try:
+        span = timedelta(microseconds=micros)
+    except OverflowError:
+        raise UnsupportedOperation(
+            "pl.duration is too long", remedy="write one of less than a million years"
+        ) from None
+    return Literal(span, duration_type(unit))
+
+
 @operation
 class Combine(ParametricOperation):
     name = "dt_combine"
+    reads = ("TemporalExpr.Combine",)
     summary = "The day of a date or Datetime without zone, with a time of day; null out of range."
     examples = (
         'pl.col("d").dt.combine(pl.col("t"))',
@@ -198,6 +260,10 @@ class Combine(ParametricOperation):
         'pl.col("d").dt.combine(pl.col("t"), time_unit="ms")',
     )
     unit: str
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        return cls(TIME_UNITS[params]).of(*operands)
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         day, clock = args

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import DType
+from dpframe.core.tree import Tree
+from dpframe.rows import checks
+from dpframe.rows.given import Operand, text
 from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 from dpframe.rows.quoted import quoted
 from dpframe.rows.spans import Span, require_resolution, span
@@ -39,6 +43,7 @@ class OffsetBy(ParametricOperation):
     """
 
     name = "dt_offset_by"
+    reads = ("TemporalExpr.OffsetBy",)
     summary = "The date or time moved by a constant span such as 1mo or -2d12h."
     examples = (
         'pl.col("d").dt.offset_by("1mo")',
@@ -51,6 +56,11 @@ class OffsetBy(ParametricOperation):
 
     def check(self) -> None:
         span(self.by)
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        source, by = operands
+        return cls(checks.duration(text(by, "the offset of dt.offset_by"))).of(source)
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         dtype = args[0].dtype

@@ -10,9 +10,10 @@ import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import INT64, DType
+from dpframe.core.engines import EVERYWHERE, POLARS
 from dpframe.core.interval import Interval, interval
 from dpframe.rows.operands import as_type, boolean
-from dpframe.rows.operation import EVERY_ENGINE, Kind, Namespace, PlainOperation, on, operation
+from dpframe.rows.operation import Kind, Namespace, PlainOperation, on, operation
 from dpframe.rows.temporal import (
     DAY,
     FIRST_DAY,
@@ -43,7 +44,7 @@ class DatePart(PlainOperation):
     summary: str
     examples: tuple[str, ...]
     values: tuple[int, int] | Callable[[date], int]
-    engines: frozenset[str] = frozenset()
+    engines: frozenset[str] = frozenset({POLARS})
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_type(args[0], ("Date", "Datetime"), f"dt.{self.method}")
@@ -78,7 +79,7 @@ class IsLeapYear(PlainOperation):
     reads = ("TemporalExpr.IsLeapYear",)
     summary = "Whether the year has 366 days."
     examples = on("d dtz", "dt.is_leap_year()")
-    engines = EVERY_ENGINE
+    engines = EVERYWHERE
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_type(args[0], ("Date", "Datetime"), "dt.is_leap_year")
@@ -135,14 +136,14 @@ def _part(
     columns: str,
     summary: str,
     values: tuple[int, int] | Callable[[date], int],
-    engines: frozenset[str] = frozenset(),
+    engines: frozenset[str] = frozenset({POLARS}),
 ) -> DatePart:
     reads = (f"TemporalExpr.{read}",)
     return DatePart(f"dt_{method}", reads, summary, on(columns, f"dt.{method}()"), values, engines)
 
 
 _NULL = "null outside the years 1 to 9999"
-_ALL = EVERY_ENGINE
+_ALL = EVERYWHERE
 OPERATIONS: tuple[Kind, ...] = (
     _part("year", "Year", "d dtb dtz", f"Calendar year; {_NULL}.", _year, _ALL),
     _part(

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import DType
+from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds
+from dpframe.rows import checks
+from dpframe.rows.given import Operand, text
 from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 from dpframe.rows.quoted import quoted
 from dpframe.rows.spans import Span, require_resolution, span
@@ -26,6 +30,7 @@ from dpframe.rows.temporal import (
     require_type,
 )
 from dpframe.rows.temporal_local import floored_locally, moved_locally
+from dpframe.rows.text import method_of
 
 
 @operation
@@ -36,6 +41,12 @@ class _ToBoundary(ParametricOperation):
 
     def check(self) -> None:
         window(self.every)
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        source, every = operands
+        what = f"the window of {method_of(cls.name)}"
+        return cls(checks.window(text(every, what))).of(source)
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         dtype = args[0].dtype
@@ -83,6 +94,7 @@ class Truncate(_ToBoundary):
     """Where the clock shows a boundary twice, the last showing that is not later is taken."""
 
     name = "dt_truncate"
+    reads = ("TemporalExpr.Truncate",)
     summary = "The last boundary of a constant window that is not later."
     examples = (
         'pl.col("d").dt.truncate("1mo")',
@@ -101,6 +113,7 @@ class Round(_ToBoundary):
     """Ties go up. Parts of a day are counted on the clock's ticks, also where it is set."""
 
     name = "dt_round"
+    reads = ("TemporalExpr.Round",)
     summary = "The nearest boundary of a constant window."
     examples = (
         'pl.col("d").dt.round("1mo")',

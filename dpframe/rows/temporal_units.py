@@ -6,17 +6,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil, floor, trunc
+from typing import Any
 
 import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import INT64, DType
 from dpframe.core.interval import Interval
+from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds
+from dpframe.rows.given import Operand
 from dpframe.rows.operands import as_type
 from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 from dpframe.rows.quoted import quoted
 from dpframe.rows.temporal import DAY, INT64_LIMITS, Limits, guarded, inside, require_type
+from dpframe.rows.written_dtypes import TIME_UNITS
 
 _DAYS = (-(2**31), 2**31 - 1)
 """Of a Date."""
@@ -25,6 +29,7 @@ _DAYS = (-(2**31), 2**31 - 1)
 @operation
 class Timestamp(ParametricOperation):
     name = "dt_timestamp"
+    reads = ("TemporalExpr.TimeStamp",)
     summary = "Units since 1970-01-01 (UTC where there is a zone); null where they do not fit."
     examples = (
         'pl.col("d").dt.timestamp("ms")',
@@ -36,6 +41,10 @@ class Timestamp(ParametricOperation):
 
     def check(self) -> None:
         _check_unit(self.unit)
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        return cls(TIME_UNITS[params]).of(*operands)
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_type(args[0], ("Date", "Datetime"), "dt.timestamp")
@@ -65,6 +74,7 @@ class CastTimeUnit(ParametricOperation):
     """A coarser unit rounds a Datetime down and a Duration towards zero, as Polars does."""
 
     name = "dt_cast_time_unit"
+    reads = ("TemporalExpr.CastTimeUnit",)
     summary = "The same Datetime or Duration in another unit; null where it does not fit."
     examples = (
         'pl.col("dt").dt.cast_time_unit("ms")',
@@ -76,6 +86,10 @@ class CastTimeUnit(ParametricOperation):
 
     def check(self) -> None:
         _check_unit(self.unit)
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        return cls(TIME_UNITS[params]).of(*operands)
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_type(args[0], ("Datetime", "Duration"), "dt.cast_time_unit")

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import lru_cache
+from typing import Any
 
 import polars as pl
 
 from dpframe.core.domain import Domain
+from dpframe.core.dtypes import datetime_type
 from dpframe.core.interval import interval
-from dpframe.errors import InvalidBounds
+from dpframe.core.tree import Literal, Tree
+from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.rows.given import Operand, operand, text
+from dpframe.rows.literal_casts import zone_info
 from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 from dpframe.rows.quoted import quoted
 from dpframe.rows.temporal import (
@@ -24,6 +30,8 @@ from dpframe.rows.temporal import (
     require_type,
 )
 from dpframe.rows.temporal_local import in_zone
+from dpframe.rows.written_dtypes import read_zone
+from dpframe.rows.zones import is_shown
 
 _FARTHEST = 2 * DAY
 """Seconds; no two local times differ by more."""
@@ -37,6 +45,7 @@ class ConvertTimeZone(ParametricOperation):
     """
 
     name = "dt_convert_time_zone"
+    reads = ("TemporalExpr.ConvertTimeZone",)
     summary = "The same instant in another time zone."
     examples = (
         'pl.col("dtz").dt.convert_time_zone("UTC")',
@@ -46,6 +55,13 @@ class ConvertTimeZone(ParametricOperation):
 
     def check(self) -> None:
         checked_zone(self.zone)
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        zone = read_zone(params)
+        if zone is None:
+            raise LookupError("no zone")
+        return cls(zone).of(*operands)
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_type(args[0], ("Datetime",), "dt.convert_time_zone")
@@ -68,6 +84,7 @@ class ReplaceTimeZone(ParametricOperation):
     """
 
     name = "dt_replace_time_zone"
+    reads = ("TemporalExpr.ReplaceTimeZone",)
     summary = "The same local time in another time zone, or in none."
     examples = (
         'pl.col("dt").dt.replace_time_zone("Europe/Amsterdam")',
@@ -79,6 +96,17 @@ class ReplaceTimeZone(ParametricOperation):
     def check(self) -> None:
         if self.zone is not None:
             checked_zone(self.zone)
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        source, ambiguous = operand(operands[0]), operands[1]
+        zone = read_zone(params[0])
+        if isinstance(source, Literal):
+            folded = _zoned_constant(source, zone, operand(ambiguous))
+            if folded is not None:
+                return folded
+        require_null_if_ambiguous(ambiguous, "dt.replace_time_zone")
+        return cls(zone).of(source)
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_type(args[0], ("Datetime",), "dt.replace_time_zone")
@@ -124,6 +152,30 @@ def checked_zone(zone: str) -> str:
             remedy='use a name of the time zone database, such as "UTC" or "Europe/Paris"',
         )
     return zone
+
+
+def require_null_if_ambiguous(value: Operand, what: str) -> None:
+    """Refuse a choice for ambiguous times that would differ from null, which they become."""
+    if text(value, f"ambiguous= of {what}") not in ("raise", "null"):
+        raise UnsupportedOperation(
+            f"ambiguous='earliest' or 'latest' in {what} is not supported",
+            remedy="leave it out: ambiguous and non-existent times become null",
+        )
+
+
+def _zoned_constant(source: Literal, zone: str | None, ambiguous: Tree) -> Literal | None:
+    """A constant in another zone; the oldest Polars writes ``pl.lit(datetime)`` this way."""
+    value = source.value
+    if not isinstance(value, datetime) or not isinstance(ambiguous, Literal):
+        return None
+    wall = value.replace(tzinfo=None, fold=0)
+    dtype = datetime_type(source.dtype.unit or "us", zone)
+    if zone is None:
+        return Literal(wall, dtype)
+    choice = ambiguous.value
+    if not is_shown(wall, zone, str(choice) if choice in ("earliest", "latest") else None):
+        return None
+    return Literal(wall.replace(tzinfo=zone_info(zone), fold=int(choice == "latest")), dtype)
 
 
 OPERATIONS: tuple[Kind, ...] = (ConvertTimeZone, ReplaceTimeZone)

@@ -88,6 +88,11 @@ def _run(operation: RowOperation, texts: tuple[str, ...]) -> tuple[Scalar, ...]:
     return tuple(frame.select(result=expression)["result"].to_list())
 
 
+def method_of(name: str) -> str:
+    """The Polars method of an operation's name: `str.to_lowercase` of `str_to_lowercase`."""
+    return name.replace("_", ".", 1)
+
+
 class TextOperation(RowOperation):
     """An operation with one operand that is text."""
 
@@ -96,7 +101,7 @@ class TextOperation(RowOperation):
     @property
     def method(self) -> str:
         """The Polars method: `str.to_lowercase`."""
-        return self.name.replace("_", ".", 1)
+        return method_of(self.name)
 
     @abstractmethod
     def apply(self, ns: Namespace, text: pl.Expr) -> pl.Expr:

@@ -16,11 +16,12 @@ import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import FLOAT64
+from dpframe.core.engines import EVERYWHERE
 from dpframe.core.interval import EVERYTHING, ZERO, Interval, interval
 from dpframe.rows.broadcast import unsigned_zero
 from dpframe.rows.maths import FloatFunction, RealFunction
 from dpframe.rows.operands import may_be_infinite, require_numbers, widen_to_float, widened_to_float
-from dpframe.rows.operation import EVERY_ENGINE, Kind, Namespace, PlainOperation, on, operation
+from dpframe.rows.operation import Kind, Namespace, PlainOperation, on, operation
 
 _PI = Interval(Fraction(math.pi), Fraction(math.pi)).widened(4).ends[1]
 """At least pi as any library rounds it."""
@@ -223,11 +224,11 @@ OPERATIONS: tuple[Kind, ...] = (
     Scaled(
         *_of("Degrees", "i32 f64", "An angle in radians as one in degrees."),
         180.0 / math.pi,
-        EVERY_ENGINE,
+        EVERYWHERE,
     ),
     Scaled(
         *_of("Radians", "u8 f64", "An angle in degrees as one in radians."),
         math.pi / 180.0,
-        EVERY_ENGINE,
+        EVERYWHERE,
     ),
 )

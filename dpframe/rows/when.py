@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import polars as pl
 
 from dpframe.core.domain import Domain
-from dpframe.rows.logic import condition, require_conditions
+from dpframe.core.engines import EVERYWHERE
+from dpframe.core.tree import Tree
+from dpframe.rows.fill_null import FillNan
+from dpframe.rows.given import Operand, operand
+from dpframe.rows.logic import Or, condition, require_conditions
+from dpframe.rows.null_checks import IsNotNan, IsNull
 from dpframe.rows.operation import Kind, Namespace, PlainOperation, operation
 from dpframe.rows.supertype import convert, merged, supertype
 
@@ -15,6 +21,8 @@ from dpframe.rows.supertype import convert, merged, supertype
 @operation
 class When(PlainOperation):
     name = "when"
+    reads = ("Node.Ternary",)
+    engines = EVERYWHERE
     summary = "`then` where the condition holds, `otherwise` where it does not or is null."
     examples = (
         'pl.when(pl.col("b")).then(pl.col("i32")).otherwise(0)',
@@ -29,6 +37,12 @@ class When(PlainOperation):
         'pl.when(pl.col("b")).then(pl.col("li")).otherwise(None)',
     )
 
+    def read(self, operands: Sequence[Operand], params: Any) -> Tree:
+        predicate, then, otherwise = map(operand, operands)
+        if _is_fill_nan(predicate, then):
+            return FillNan().of(then, otherwise)
+        return self.of(predicate, then, otherwise)
+
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_conditions("when", args[:1])
         return merged(args[1:])
@@ -41,6 +55,11 @@ class When(PlainOperation):
 
     def words(self, args: Sequence[str]) -> str:
         return f"when({args[0]}).then({args[1]}).otherwise({args[2]})"
+
+
+def _is_fill_nan(predicate: Tree, then: Tree) -> bool:
+    """Whether a choice is what Polars writes for `fill_nan`."""
+    return predicate == Or().of(IsNotNan().of(then), IsNull().of(then))
 
 
 OPERATIONS: tuple[Kind, ...] = (When(),)

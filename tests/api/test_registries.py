@@ -13,9 +13,6 @@ import dpframe as dp
 from dpframe.aggregates.registry import BY_KIND
 from dpframe.api.expressions import DPExpr, aggregate_of
 from dpframe.api.functions import BY_NAME
-from dpframe.parse.build import make
-from dpframe.rows.operation import PlainOperation
-from dpframe.rows.registry import OPERATIONS
 
 ARGUMENTS = {"sum": ((0, 1),), "quantile": (0.5,), "histogram": ((0, 1, 2),)}
 
@@ -49,13 +46,3 @@ def test_aggregates_that_clamp_are_those_with_bounds_of_values() -> None:
     ]
     found = [aggregate for query in asked for aggregate in query._query.aggregates]
     assert {a.request.kind for a in found if a.clamps} == bounded - others
-
-
-def test_an_operation_is_known_once_it_is_registered() -> None:
-    names = {kind.name for kind in OPERATIONS}
-    assert len(names) == len(OPERATIONS)
-    assert {
-        make(o.name).operation.name for o in OPERATIONS if isinstance(o, PlainOperation)
-    } < names
-    with pytest.raises(KeyError):
-        make("nothing")

@@ -12,11 +12,12 @@ import pytest
 import dpframe as dp
 from dpframe.aggregates import statistics, unit_statistics
 from dpframe.aggregates.cells import Cells
+from dpframe.core.tree import Operation
 from dpframe.frames.step import Step
 from dpframe.lower.engines.duckdb_engine import DuckDBEngine
 from dpframe.lower.engines.supported import SUPPORT
 from dpframe.rows.operation import Kind
-from dpframe.rows.registry import BY_NAME, OPERATIONS
+from dpframe.rows.registry import OPERATIONS
 from tests.engines.operations import awkward, check, check_refused
 
 FRAME = awkward("duckdb")
@@ -37,7 +38,7 @@ def test_an_operation_is_the_same_or_refused(operation: Kind, relation: Any) -> 
 
 @pytest.mark.parametrize(
     "operation",
-    [o for o in OPERATIONS if o.name not in SUPPORT["duckdb"].operations],
+    [o for o in OPERATIONS if "duckdb" not in o.engines],
     ids=lambda o: o.name,
 )
 def test_what_is_not_listed_is_refused_by_name(operation: Kind, relation: Any) -> None:
@@ -56,9 +57,17 @@ def test_what_runs_says_so_itself() -> None:
     assert unit_statistics.UnitTotal in every
     assert all("engines" in vars(kind) for kind in every)
     assert all(kind.engines <= {"polars", "duckdb", "spark"} for kind in every)
-    for name, support in SUPPORT.items():
+    for name in SUPPORT:
         assert {k.__name__ for k in every if name not in k.engines} == {"Explode"}
-        assert support.operations <= BY_NAME.keys()
+
+
+def test_no_operation_runs_on_an_engine_because_another_does() -> None:
+    for operation in OPERATIONS:
+        kind = operation if isinstance(operation, type) else type(operation)
+        said_by = next(k for k in kind.__mro__ if "engines" in vars(k))
+        assert said_by in (kind, Operation), operation.name
+        assert "polars" in operation.engines
+        assert operation.engines <= {"polars", "duckdb", "spark"}
 
 
 def test_steps_that_are_not_listed_are_refused() -> None:

@@ -20,7 +20,7 @@ import numpy as np
 
 from dpframe.core.domain import Columns
 from dpframe.core.dtypes import DType
-from dpframe.core.tree import Column, Literal, Tree
+from dpframe.core.tree import Column, Literal, Operation, Tree
 from dpframe.rows.fold import domain
 
 UNKNOWN = object()
@@ -50,7 +50,12 @@ class Context:
 
     types: tuple[DType, ...]
     result: DType
-    options: Mapping[str, Any]
+    operation: Operation
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The constants of the operation."""
+        return dict(self.operation.constants)
 
 
 Reference: TypeAlias = "Callable[[Sequence[Any], Context], Any]"
@@ -94,7 +99,7 @@ def evaluate(
     if any(arg is UNKNOWN for arg in args):
         return UNKNOWN
     types = tuple(domain(arg, columns).dtype for arg in tree.args)
-    context = Context(types, domain(tree, columns).dtype, dict(tree.operation.constants))
+    context = Context(types, domain(tree, columns).dtype, tree.operation)
     return references[tree.operation.name](args, context)
 
 

@@ -19,6 +19,8 @@ import polars as pl
 from dpframe.core.domain import Columns
 from dpframe.core.dtypes import DType
 from dpframe.core.tree import Call, Tree, walk
+from dpframe.rows.operation import Kind, RowOperation
+from dpframe.rows.registry import OPERATIONS
 from tests.laws import reference_text_time
 from tests.laws.checking import Expression, same
 from tests.laws.frames import values
@@ -118,6 +120,24 @@ def _total(nanoseconds: int) -> Reference:
     return computed
 
 
+def _stated(args: Sequence[Any], context: Context) -> Any:
+    """What the operation itself says, of values none of which is null."""
+    assert isinstance(context.operation, RowOperation)
+    operation = context.operation
+
+    def function(given: Sequence[Any], _: Any) -> Any:
+        return None if None in given else operation.reference(*given)
+
+    return adapted(function)(args, context)
+
+
+def states_its_meaning(kind: Kind) -> bool:
+    """Whether an operation has a reference of its own."""
+    return kind.reference is not RowOperation.reference and (
+        isinstance(kind, type) or type(kind).reference is not RowOperation.reference
+    )
+
+
 def _struct(args: Sequence[Any], context: Context) -> Any:
     return dict(zip(context.options["names"], args, strict=True))
 
@@ -134,6 +154,7 @@ ALL: dict[str, Reference] = {
     "dt_timestamp": _in_unit,
     "dt_cast_time_unit": _in_unit,
     **REFERENCES,
+    **{kind.name: _stated for kind in OPERATIONS if states_its_meaning(kind)},
 }
 """The meaning of every operation in the registry."""
 

@@ -12,12 +12,12 @@ import pytest
 from dpframe.core.dtypes import FLOAT64, INT64, STRING
 from dpframe.core.tree import Call, Column, Literal, Named, walk
 from dpframe.errors import DPFrameError, UnknownColumn, UnsupportedOperation
-from dpframe.parse.build import make
 from dpframe.parse.reader import read
 from dpframe.parse.size import MAX_DEPTH
 from dpframe.rows.is_in import IsIn
-from dpframe.rows.registry import BY_NAME
+from dpframe.rows.registry import BY_NAME, READERS
 from tests.calls import call
+from tests.laws.reference_adapter import states_its_meaning
 
 from .spellings import SCHEMA, SPELLINGS, evaluate
 
@@ -34,19 +34,19 @@ def test_a_spelling_is_read_into_its_tree(spelling: str, tree: Any) -> None:
     assert pickle.loads(pickle.dumps(named)) == named
 
 
-def test_every_operation_has_a_spelling() -> None:
-    used = {
-        node.operation.name
-        for _, tree in SPELLINGS
-        for node in walk(tree)
-        if isinstance(node, Call)
-    }
-    assert used == set(BY_NAME)
+def test_every_operation_has_a_spelling_or_states_what_it_means() -> None:
+    """Laws compare what is read with what an operation states."""
+    nodes = [node for _, tree in SPELLINGS for node in walk(tree)]
+    used = {node.operation.name for node in nodes if isinstance(node, Call)}
+    assert used <= set(BY_NAME)
+    for name in set(BY_NAME) - used:
+        assert states_its_meaning(BY_NAME[name]), name
 
 
-def test_only_registered_operations_are_made() -> None:
-    with pytest.raises(KeyError):
-        make("sum", Column("a"))
+@pytest.mark.parametrize("key", ["Function.Sum", "Sum", "Operator.TruncDivide", "add", ""])
+def test_only_what_is_registered_is_read(key: str) -> None:
+    assert key not in READERS
+    assert len(READERS) > len(BY_NAME)
 
 
 @pytest.mark.parametrize("spelling", [s for s, _ in SPELLINGS][::7])

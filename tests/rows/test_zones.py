@@ -11,8 +11,8 @@ import pytest
 from dpframe.core.dtypes import datetime_type
 from dpframe.core.interval import interval
 from dpframe.core.tree import Literal
-from dpframe.parse.literals import from_physical
 from dpframe.rows.literal import literal_domain, literal_lower
+from dpframe.rows.literal_casts import from_physical
 from dpframe.rows.zones import in_zone, is_shown, since_epoch
 
 ZONES = ["UTC", "Europe/Amsterdam", "America/New_York", "Asia/Kathmandu", "Pacific/Apia"]

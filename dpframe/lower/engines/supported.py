@@ -1,6 +1,6 @@
 """What runs on which engine. What does not say that it does is refused by name.
 
-Steps, statistics and cells say it themselves; operations and types are on lists that are closed.
+Operations, steps, statistics and cells say it themselves; types are on lists that are closed.
 Everything that runs is covered by `tests/engines`, which compare exact tables bit by bit with those
 of Polars. To say so is not enough: types are checked as well, and expressions that an engine
 cannot give the same meaning are refused while they are built, before anything is charged.
@@ -27,32 +27,6 @@ from dpframe.frames.step import Step
 from dpframe.lower.engines.engine import Engine
 from dpframe.rows.fold import domain, words
 
-_ARITHMETIC = ("add", "sub", "mul", "neg", "truediv", "floordiv", "mod", "abs", "sign")
-_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge", "eq_missing", "ne_missing")
-_CONDITIONS = ("and", "or", "xor", "not", "when", "is_between", "is_in")
-_NULLS = ("is_null", "is_not_null", "fill_null", "fill_nan", "coalesce")
-_NAN = ("is_nan", "is_not_nan", "is_finite", "is_infinite")
-_NUMBERS = ("cast", "clip", "clip_between", "floor", "ceil", "cut", "degrees", "radians")
-_HORIZONTAL = (
-    "min_horizontal",
-    "max_horizontal",
-    "sum_horizontal",
-    "mean_horizontal",
-    "any_horizontal",
-)
-_TEXT = (
-    "str_len_chars",
-    "str_starts_with",
-    "str_ends_with",
-    "str_contains",
-    "str_head",
-    "str_slice",
-)
-_DATES = ("dt_year", "dt_quarter", "dt_month", "dt_day", "dt_weekday", "dt_ordinal_day")
-_CLOCK = ("dt_hour", "dt_minute", "dt_second", "dt_is_leap_year", "dt_date")
-_CORE = frozenset(
-    _ARITHMETIC + _COMPARISONS + _CONDITIONS + _NULLS + _NAN + _NUMBERS + _HORIZONTAL
-) | frozenset(("all_horizontal", "replace", "replace_strict", *_TEXT, *_DATES, *_CLOCK))
 _NUMBER_TYPES = frozenset(("Boolean", "Int8", "Int16", "Int32", "Int64", "Float32", "Float64"))
 _TYPES = _NUMBER_TYPES | frozenset(("String", "Enum", "Date", "Datetime(us)", "Null"))
 _UNSIGNED = frozenset(("UInt8", "UInt16", "UInt32", "UInt64"))
@@ -64,20 +38,17 @@ class Support:
 
     Parameters
     ----------
-    operations
-        Row-wise operations, by their names in `dpframe.rows`.
     types
         Types of columns and expressions; others may be in a frame, unused.
     """
 
-    operations: frozenset[str]
     types: frozenset[str]
 
 
 SUPPORT: Mapping[str, Support] = MappingProxyType(
     {
-        "duckdb": Support(_CORE, _TYPES | _UNSIGNED),
-        "spark": Support(_CORE, _TYPES),
+        "duckdb": Support(_TYPES | _UNSIGNED),
+        "spark": Support(_TYPES),
     }
 )
 """By `Engine.name`. Polars is not among them: it runs everything."""
@@ -133,7 +104,7 @@ class _Check:
 
     def tree(self, tree: Tree, columns: Columns) -> None:
         for node in walk(tree):
-            if isinstance(node, Call) and node.operation.name not in self.support.operations:
+            if isinstance(node, Call) and self.engine.name not in node.operation.engines:
                 raise self._refused(f"the operation {node.operation.name!r}", words(node))
             dtype = node.dtype if isinstance(node, Literal) else domain(node, columns).dtype
             if written(dtype) not in self.support.types:

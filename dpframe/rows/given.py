@@ -1,38 +1,47 @@
-"""Builds calls, and takes the constants that operations need out of operands."""
+"""What a function of Polars is given: operands, and the constants among them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from dpframe.core.domain import Scalar
-from dpframe.core.tree import Call, Constant, Literal, Tree
+from dpframe.core.dtypes import DType
+from dpframe.core.tree import Literal, Tree
 from dpframe.errors import UnsupportedOperation
-from dpframe.parse.literals import Values, single
-from dpframe.rows.registry import operation
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Several constants: a list, or a Series that the analyst wrote.
+
+    Only `is_in` and `replace` take them; anywhere else they would be rows of their own.
+    """
+
+    values: tuple[Scalar, ...]
+    dtype: DType
+
 
 Operand: TypeAlias = "Tree | Values"
-Handler: TypeAlias = "Callable[[Sequence[Operand], Any], Tree]"
+Reader: TypeAlias = "Callable[[Sequence[Operand], Any], Tree]"
 """Makes the tree of a function from its operands and its parameters in Polars' form."""
 
 
-def make(op: str, *operands: Operand, **constants: Constant) -> Call:
-    """A call of a registered operation; a Series of one value becomes a constant."""
-    return Call(operation(op, **constants), tuple(map(operand, operands)))
+def single(values: Values) -> Literal:
+    """The one value of a Series used as an operand."""
+    if len(values.values) != 1:
+        raise UnsupportedOperation(
+            f"a list or Series of {len(values.values)} values cannot be an operand: "
+            "its values would line up with private rows",
+            remedy="use one constant, or .is_in([...]) or .replace({...}) for several",
+        )
+    return Literal(values.values[0], values.dtype)
 
 
 def operand(value: Operand) -> Tree:
     """An operand as a tree: several constants at once are refused."""
     return single(value) if isinstance(value, Values) else value
-
-
-def simple(op: str) -> Handler:
-    """The handler of a function without parameters."""
-
-    def handle(operands: Sequence[Operand], params: Any) -> Tree:
-        return make(op, *operands)
-
-    return handle
 
 
 def constant(value: Operand, what: str) -> Scalar:
@@ -76,3 +85,12 @@ def integer_or_none(value: Operand, what: str) -> int | None:
 
 def _wrong(what: str, kind: str) -> UnsupportedOperation:
     return UnsupportedOperation(f"{what} is not {kind}", remedy=f"write {kind}")
+
+
+def require_some(name: str, operands: Sequence[Operand]) -> Sequence[Operand]:
+    """The operands, of which there is at least one."""
+    if not operands:
+        raise UnsupportedOperation(
+            f"{name} needs at least one column", remedy="check the column selection"
+        )
+    return operands
