@@ -1,8 +1,9 @@
 """Reads Polars expressions into trees.
 
-This package is the only place that knows how Polars writes expressions down. It is an allow-list:
-what has no entry here is refused by its Polars name, so a function that a future Polars adds cannot
-slip through. Nothing is executed on data; schemas are all that is known here.
+This package knows how Polars writes expressions down, and each row operation which functions it is
+read from. Together these are an allow-list: what no operation reads is refused by its Polars name,
+so a function that a future Polars adds cannot slip through. Nothing is executed on data; schemas
+are all that is known here.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import polars as pl
@@ -29,7 +31,9 @@ from dpframe.parse.names import output_name
 from dpframe.parse.selectors import expand, unknown_column
 from dpframe.parse.size import MAX_DEPTH, MAX_NODES, TooLargeError, serialised, too_large
 from dpframe.rows.failures import FAILURES, unexpected
+from dpframe.rows.fold import words
 from dpframe.rows.given import Operand, operand
+from dpframe.rows.operation import OPERAND
 from dpframe.rows.registry import READERS
 
 _OTHER_OPERATORS = {"TruncDivide": "truncdiv"}
@@ -138,6 +142,14 @@ def _check_distinct(outputs: tuple[Named, ...]) -> None:
         )
 
 
+def _located(error: DPFrameError, operands: Sequence[Operand]) -> DPFrameError:
+    """The refusal of an operation that was made, with its operand."""
+    if error.where is not None and error.where.startswith(OPERAND):
+        with suppress(DPFrameError):
+            error.where = words(operand(operands[0])) + error.where.removeprefix(OPERAND)
+    return error
+
+
 class _Reader:
     """Reads one expanded expression, counting its parts."""
 
@@ -210,7 +222,7 @@ class _Reader:
         operands = [self._node(node, depth) for node in nodes]
         try:
             return reader(operands, params)
-        except DPFrameError:
-            raise
+        except DPFrameError as error:
+            raise _located(error, operands) from None
         except (LookupError, TypeError, ValueError, AttributeError):  # a form of a later Polars
             raise refuse(name) from None

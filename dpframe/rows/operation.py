@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, TypeAlias, TypeVar, dataclass_transform
@@ -13,11 +14,13 @@ import polars as pl
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import DType
 from dpframe.core.tree import Call, Constant, Operation, Tree
-from dpframe.errors import InvalidBounds
+from dpframe.errors import DPFrameError, InvalidBounds
 from dpframe.rows.given import Operand, operand
 
 Namespace: TypeAlias = "Any"
 """The module that expressions are built with: `polars`, or another with the same functions."""
+OPERAND = "..."
+"""The operand in words of an operation that is refused before it has any."""
 T = TypeVar("T")
 
 
@@ -111,7 +114,12 @@ class ParametricOperation(RowOperation):
     def __post_init__(self) -> None:
         for name, check in _checks(type(self)):
             check(name, getattr(self, name))
-        self.check()
+        try:
+            self.check()
+        except DPFrameError as error:
+            with suppress(LookupError, ValueError):  # where it has a fixed number of operands
+                error.at(self.words([OPERAND] * 3))
+            raise
 
     def check(self) -> None:
         """Refuse constants that make no sense."""

@@ -18,6 +18,9 @@ class ToLowercase(TextToText, PlainOperation):
     def apply(self, ns: Namespace, text: pl.Expr) -> pl.Expr:
         return text.str.to_lowercase()
 
+    def reference(self, text: str) -> str:
+        return text.lower()
+
 
 @operation
 class ToUppercase(TextToText, PlainOperation):
@@ -28,6 +31,9 @@ class ToUppercase(TextToText, PlainOperation):
 
     def apply(self, ns: Namespace, text: pl.Expr) -> pl.Expr:
         return text.str.to_uppercase()
+
+    def reference(self, text: str) -> str:
+        return text.upper()
 
 
 @operation

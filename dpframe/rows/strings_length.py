@@ -7,7 +7,7 @@ import polars as pl
 from dpframe.core.dtypes import INT64
 from dpframe.core.engines import EVERYWHERE
 from dpframe.rows.operands import as_type
-from dpframe.rows.operation import Kind, Namespace, PlainOperation, operation
+from dpframe.rows.operation import Kind, Namespace, PlainOperation, on, operation
 from dpframe.rows.text import TextToCount
 
 
@@ -25,16 +25,22 @@ class LenChars(TextToCount, PlainOperation):
     def apply(self, ns: Namespace, text: pl.Expr) -> pl.Expr:
         return as_type(text.str.len_chars(), INT64)
 
+    def reference(self, text: str) -> int:
+        return len(text)
+
 
 @operation
 class LenBytes(TextToCount, PlainOperation):
     name = "str_len_bytes"
     reads = ("StringExpr.LenBytes",)
     summary = "Number of bytes in UTF-8, as Int64."
-    examples = ('pl.col("s").str.len_bytes()', 'pl.col("sb").str.len_bytes()')
+    examples = on("s sb", "str.len_bytes()")
 
     def apply(self, ns: Namespace, text: pl.Expr) -> pl.Expr:
         return as_type(text.str.len_bytes(), INT64)
+
+    def reference(self, text: str) -> int:
+        return len(text.encode())
 
 
 OPERATIONS: tuple[Kind, ...] = (LenChars(), LenBytes())

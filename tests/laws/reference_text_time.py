@@ -585,10 +585,6 @@ def _struct(args: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 REFERENCES: dict[str, Reference] = {
-    "str_len_chars": strict(len),
-    "str_len_bytes": strict(lambda s: len(s.encode())),
-    "str_to_lowercase": strict(str.lower),
-    "str_to_uppercase": strict(str.upper),
     "str_contains": strict(_contains),
     "str_starts_with": strict(lambda s, prefix: s.startswith(prefix)),
     "str_ends_with": strict(lambda s, suffix: s.endswith(suffix)),

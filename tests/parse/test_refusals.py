@@ -346,3 +346,20 @@ def test_nothing_of_polars_own_text_is_shown() -> None:
     with pytest.raises(UnsupportedOperation) as caught:
         read(pl.col("s").str.contains("(["), SCHEMA)
     assert "regex parse error" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("expression", "where"),
+    [
+        (pl.col("s").str.extract("(a)", 2), 'col("s").str.extract("(a)", 2)'),
+        (pl.col("x").abs().round(101) + 1, 'col("x").abs().round(101)'),
+        (pl.col("l").list.get(2**40), 'col("l").list.get(1099511627776)'),
+        (pl.col("d").dt.offset_by("200000d"), 'col("d").dt.offset_by("200000d")'),
+    ],
+)
+def test_constants_that_make_no_sense_are_refused_where_they_are(
+    expression: pl.Expr, where: str
+) -> None:
+    with pytest.raises(InvalidBounds) as caught:
+        read(expression, SCHEMA)
+    assert caught.value.where == where

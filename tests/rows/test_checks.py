@@ -6,10 +6,9 @@ import polars as pl
 import pytest
 
 from dpframe.errors import UnsupportedOperation
-from dpframe.parse import checks
 from dpframe.parse.reader import read
-
-from .spellings import SCHEMA, evaluate
+from dpframe.rows import checks
+from tests.parse.spellings import SCHEMA, evaluate
 
 
 @pytest.mark.parametrize("pattern", ["x", "^a.*$", r"\d+(\.\d+)?", "(?i)A", "(?P<n>x)", ""])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -59,7 +60,9 @@ TAKEN = {
     "dt_convert_time_zone dt_replace_time_zone": "moment",
     "datetime duration": "whole",
 }  # fmt: skip
-"""Which kinds operations take in one of their examples, where all columns are of that kind."""
+"""Which kinds operations take in one of their examples, where all columns are of that kind. What is
+not listed takes the kinds of columns that its examples have.
+"""
 TAKEN_BY = {name: kinds for names, kinds in TAKEN.items() for name in names.split()}
 
 
@@ -71,9 +74,27 @@ def test_each_operation_takes_its_kinds_of_columns(operation: Kind) -> None:
         for node in walk(tree_of(text))
         if isinstance(node, Call) and node.operation.name == operation.name
     }
-    assert TAKEN_BY[operation.name].split() == [
+    stated = TAKEN_BY.get(operation.name)
+    expected = set(kinds_of(nodes) if stated is None else stated.split())
+    assert expected == {
         kind for kind, name in KINDS.items() if any(takes(node, Column(name)) for node in nodes)
-    ]
+    }
+
+
+def kinds_of(nodes: Iterable[Call]) -> Iterator[str]:
+    """The kinds of the operands that examples have: all that the operation takes, unless it is said
+    above what it takes beside them.
+    """
+    alike = {"Datetime": "moment", "Date": "day", "Duration": "span", "Array": "list"}
+    for node in nodes:
+        for arg in node.args:
+            if isinstance(arg, Literal):
+                continue
+            dtype = fold.domain(arg, COLUMNS).dtype
+            if dtype.is_numeric:
+                yield "whole" if dtype.is_integer else "real"
+            else:
+                yield "text" if dtype.is_text else alike.get(dtype.name, dtype.name.lower())
 
 
 def takes(node: Call, column: Column) -> bool:
