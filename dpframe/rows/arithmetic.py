@@ -14,6 +14,7 @@ from dpframe.core.domain import Domain
 from dpframe.core.dtypes import FLOAT64, INT64, STRING
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.interval import EVERYTHING, Interval
+from dpframe.rows.forms import Infix
 from dpframe.rows.operands import (
     as_type,
     compute,
@@ -52,8 +53,9 @@ def product_interval(a: Interval, b: Interval) -> Interval:
 
 
 @operation
-class Add(PlainOperation):
+class Add(Infix):
     name = "add"
+    symbol = "+"
     reads = ("Operator.Plus",)
     engines = EVERYWHERE
     propagates_null = True
@@ -92,13 +94,11 @@ class Add(PlainOperation):
         x, y = compute(args, domains)
         return x + y
 
-    def words(self, args: Sequence[str]) -> str:
-        return f"({args[0]} + {args[1]})"
-
 
 @operation
-class Sub(PlainOperation):
+class Sub(Infix):
     name = "sub"
+    symbol = "-"
     reads = ("Operator.Minus",)
     engines = EVERYWHERE
     propagates_null = True
@@ -133,13 +133,11 @@ class Sub(PlainOperation):
         x, y = compute(args, domains)
         return x - y
 
-    def words(self, args: Sequence[str]) -> str:
-        return f"({args[0]} - {args[1]})"
-
 
 @operation
-class Mul(PlainOperation):
+class Mul(Infix):
     name = "mul"
+    symbol = "*"
     reads = ("Operator.Multiply",)
     engines = EVERYWHERE
     propagates_null = True
@@ -172,9 +170,6 @@ class Mul(PlainOperation):
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         x, y = compute(args, domains)
         return x * y
-
-    def words(self, args: Sequence[str]) -> str:
-        return f"({args[0]} * {args[1]})"
 
 
 @operation

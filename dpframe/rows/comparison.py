@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from operator import eq, ge, gt, le, lt, ne
+from typing import Any, ClassVar
 
 import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.engines import EVERYWHERE
 from dpframe.rows.comparable import comparable
+from dpframe.rows.forms import Infix
 from dpframe.rows.operands import boolean
-from dpframe.rows.operation import Kind, Namespace, PlainOperation, operation
+from dpframe.rows.operation import Kind, Namespace, operation
+
+_OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "==": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge,
+}  # fmt: skip
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-class Comparison(PlainOperation):
+class Comparison(Infix):
     """A comparison that is null when an operand is."""
 
     __slots__ = ()
 
-    symbol: ClassVar[str]
     ordered: ClassVar[bool] = True
 
-    @abstractmethod
     def compare(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
         """The engine's comparison of two operands of one type."""
+        compared: pl.Expr = _OPERATORS[self.symbol](a, b)
+        return compared
 
     def mirrored(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
         """The same comparison with the second operand first."""
-        return self.compare(b, a)
+        compared: pl.Expr = _OPERATORS[_MIRRORED.get(self.symbol, self.symbol)](b, a)
+        return compared
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         comparable(args, self.ordered)
@@ -40,9 +47,6 @@ class Comparison(PlainOperation):
         a, b = (common.lower(e, d.dtype) for e, d in zip(args, domains, strict=True))
         # Polars yields one row where a constant comes first and all rows of a column hold one value
         return self.compare(a, b) if a.meta.root_names() else self.mirrored(a, b)
-
-    def words(self, args: Sequence[str]) -> str:
-        return f"({args[0]} {self.symbol} {args[1]})"
 
 
 @operation
@@ -68,9 +72,6 @@ class Eq(Comparison):
         'pl.col("i64") == None',
     )
 
-    def compare(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
-        return a == b
-
 
 @operation
 class Ne(Comparison):
@@ -87,9 +88,6 @@ class Ne(Comparison):
         'pl.col("e") != "a"',
         'pl.col("dt") != date(1970, 1, 1)',
     )
-
-    def compare(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
-        return a != b
 
 
 @operation
@@ -109,12 +107,6 @@ class Lt(Comparison):
         'pl.col("u64") < pl.col("i64")',
     )
 
-    def compare(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
-        return a < b
-
-    def mirrored(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
-        return b > a
-
 
 @operation
 class Le(Comparison):
@@ -131,12 +123,6 @@ class Le(Comparison):
         'pl.col("t") <= time(12)',
         'pl.col("d") <= pl.col("dtms")',
     )
-
-    def compare(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
-        return a <= b
-
-    def mirrored(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
-        return b >= a
 
 
 @operation
@@ -156,12 +142,6 @@ class Gt(Comparison):
         'pl.col("d") > datetime(1969, 12, 31, 23, 59)',
     )
 
-    def compare(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
-        return a > b
-
-    def mirrored(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
-        return b < a
-
 
 @operation
 class Ge(Comparison):
@@ -179,12 +159,6 @@ class Ge(Comparison):
         'pl.col("s") >= "m"',
     )
 
-    def compare(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
-        return a >= b
-
-    def mirrored(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
-        return b <= a
-
 
 class MissingComparison(Comparison):
     """A comparison of which null is a value like any other."""
@@ -192,6 +166,13 @@ class MissingComparison(Comparison):
     __slots__ = ()
 
     ordered = False
+
+    def compare(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
+        compared: pl.Expr = getattr(a, self.name)(b)
+        return compared
+
+    def mirrored(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
+        return self.compare(b, a)
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         comparable(args, self.ordered)
@@ -215,9 +196,6 @@ class EqMissing(MissingComparison):
         'pl.col("d").eq_missing(pl.col("dt"))',
     )
 
-    def compare(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
-        return a.eq_missing(b)
-
 
 @operation
 class NeMissing(MissingComparison):
@@ -231,9 +209,6 @@ class NeMissing(MissingComparison):
         'pl.col("e").ne_missing("a")',
         'pl.col("dtms").ne_missing(date(1970, 1, 1))',
     )
-
-    def compare(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
-        return a.ne_missing(b)
 
 
 OPERATIONS: tuple[Kind, ...] = (Eq(), Ne(), Lt(), Le(), Gt(), Ge(), EqMissing(), NeMissing())

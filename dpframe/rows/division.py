@@ -12,6 +12,7 @@ from dpframe.core.domain import Domain
 from dpframe.core.dtypes import FLOAT64, INT64
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.interval import EVERYTHING, ZERO, Interval, interval
+from dpframe.rows.forms import Infix
 from dpframe.rows.layouts import divided
 from dpframe.rows.operands import (
     compute,
@@ -22,7 +23,7 @@ from dpframe.rows.operands import (
     widened_to_float,
     within_int64,
 )
-from dpframe.rows.operation import Kind, Namespace, PlainOperation, operation
+from dpframe.rows.operation import Kind, Namespace, operation
 
 
 def quotient(a: Interval, b: Interval, whole: bool) -> Interval:
@@ -59,8 +60,9 @@ def _floored(known: Interval) -> Interval:
 
 
 @operation
-class TrueDiv(PlainOperation):
+class TrueDiv(Infix):
     name = "truediv"
+    symbol = "/"
     reads = ("Operator.TrueDivide",)
     engines = EVERYWHERE
     propagates_null = True
@@ -89,13 +91,11 @@ class TrueDiv(PlainOperation):
         x, y = (widen_to_float(e, d) for e, d in zip(args, domains, strict=True))
         return divided(ns, x, y, lambda a, b: a / b)
 
-    def words(self, args: Sequence[str]) -> str:
-        return f"({args[0]} / {args[1]})"
-
 
 @operation
-class FloorDiv(PlainOperation):
+class FloorDiv(Infix):
     name = "floordiv"
+    symbol = "//"
     reads = ("Operator.FloorDivide",)
     engines = EVERYWHERE
     propagates_null = True
@@ -129,13 +129,11 @@ class FloorDiv(PlainOperation):
             return x // y  # null where y is zero
         return divided(ns, x, y, lambda a, b: (a / b).floor())
 
-    def words(self, args: Sequence[str]) -> str:
-        return f"({args[0]} // {args[1]})"
-
 
 @operation
-class Mod(PlainOperation):
+class Mod(Infix):
     name = "mod"
+    symbol = "%"
     reads = ("Operator.Modulus",)
     engines = EVERYWHERE
     propagates_null = True
@@ -165,9 +163,6 @@ class Mod(PlainOperation):
         if computed(domains)[0].dtype == INT64:
             return x % y  # null where y is zero
         return divided(ns, x, y, lambda a, b: a % b)
-
-    def words(self, args: Sequence[str]) -> str:
-        return f"({args[0]} % {args[1]})"
 
 
 def _is_whole(domain: Domain) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -117,10 +116,6 @@ class ListExtreme(ListOperation):
 
     __slots__ = ()
 
-    @abstractmethod
-    def apply(self, items: pl.Expr) -> pl.Expr:
-        """The engine's function."""
-
     def domain(self, args: Sequence[Domain]) -> Domain:
         what = self.name.removeprefix("list_")
         element = elements(args[0], what)
@@ -139,7 +134,9 @@ class ListExtreme(ListOperation):
         )
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
-        return self.apply(as_list(args[0], domains[0]))
+        items = as_list(args[0], domains[0]).list
+        extreme: pl.Expr = getattr(items, self.name.removeprefix("list_"))()
+        return extreme
 
 
 @operation
@@ -154,9 +151,6 @@ class ListMin(ListExtreme):
         'pl.concat_list("dt", "dtb").list.min()',
     )
 
-    def apply(self, items: pl.Expr) -> pl.Expr:
-        return items.list.min()
-
 
 @operation
 class ListMax(ListExtreme):
@@ -169,9 +163,6 @@ class ListMax(ListExtreme):
         'pl.col("arr").arr.max()',
         'pl.concat_list("f32", "f32").list.max()',
     )
-
-    def apply(self, items: pl.Expr) -> pl.Expr:
-        return items.list.max()
 
 
 OPERATIONS: tuple[Kind, ...] = (ListSum(), ListMean(), ListMin(), ListMax())

@@ -5,9 +5,9 @@ Integers are joined and negated bit by bit.
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from operator import and_, or_, xor
+from typing import Any
 
 import polars as pl
 
@@ -17,6 +17,7 @@ from dpframe.core.engines import EVERYWHERE
 from dpframe.core.interval import UNIT, Interval
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.bits import are_whole, combined
+from dpframe.rows.forms import Infix
 from dpframe.rows.operands import as_type, boolean, compute, widen, widened
 from dpframe.rows.operation import Kind, Namespace, PlainOperation, operation
 
@@ -48,16 +49,18 @@ def condition(expression: pl.Expr, domain: Domain) -> pl.Expr:
     return expression if domain.dtype.is_boolean else as_type(expression, BOOLEAN)
 
 
-class Junction(PlainOperation):
+_OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {"&": and_, "|": or_, "^": xor}
+
+
+class Junction(Infix):
     """Two conditions joined, or two integers bit by bit; among integers a Boolean is 0 or 1."""
 
     __slots__ = ()
 
-    symbol: ClassVar[str]
-
-    @abstractmethod
     def join(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
         """The engine's operator."""
+        joined: pl.Expr = _OPERATORS[self.symbol](a, b)
+        return joined
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         if are_whole(args):
@@ -70,9 +73,6 @@ class Junction(PlainOperation):
             return self.join(*compute(args, domains))
         a, b = (condition(e, d) for e, d in zip(args, domains, strict=True))
         return self.join(a, b)
-
-    def words(self, args: Sequence[str]) -> str:
-        return f"({args[0]} {self.symbol} {args[1]})"
 
 
 @operation
@@ -93,9 +93,6 @@ class And(Junction):
         'pl.col("u8") & pl.col("i32")',
     )
 
-    def join(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
-        return a & b
-
 
 @operation
 class Or(Junction):
@@ -114,9 +111,6 @@ class Or(Junction):
         'pl.col("u8") | pl.col("u32")',
         'pl.col("i8") | 4',
     )
-
-    def join(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
-        return a | b
 
 
 @operation
@@ -138,9 +132,6 @@ class Xor(Junction):
         # before 1.36 Polars takes one null for False where the other operand is rows of True
         a, b = (as_type(condition(e, d), INT64) for e, d in zip(args, domains, strict=True))
         return a + b == 1
-
-    def join(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
-        return a ^ b
 
 
 @operation

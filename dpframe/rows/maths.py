@@ -17,6 +17,7 @@ from dpframe.core.interval import EVERYTHING, Interval, interval
 from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.constants import constant_words
+from dpframe.rows.forms import Method
 from dpframe.rows.given import Operand, constant
 from dpframe.rows.layouts import divided
 from dpframe.rows.operands import (
@@ -31,7 +32,6 @@ from dpframe.rows.operation import (
     Namespace,
     ParametricOperation,
     PlainOperation,
-    RowOperation,
     on,
     operation,
 )
@@ -40,7 +40,7 @@ _BEYOND_FLOATS = Fraction(2) ** 1100
 
 
 @operation
-class Abs(PlainOperation):
+class Abs(Method, PlainOperation):
     name = "abs"
     reads = ("Abs",)
     engines = EVERYWHERE
@@ -59,12 +59,9 @@ class Abs(PlainOperation):
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         return widen(args[0], domains[0]).abs()
 
-    def words(self, args: Sequence[str]) -> str:
-        return f"{args[0]}.abs()"
-
 
 @operation
-class Sign(PlainOperation):
+class Sign(Method, PlainOperation):
     name = "sign"
     reads = ("Sign",)
     engines = EVERYWHERE
@@ -85,11 +82,8 @@ class Sign(PlainOperation):
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         return widen(args[0], domains[0]).sign()
 
-    def words(self, args: Sequence[str]) -> str:
-        return f"{args[0]}.sign()"
 
-
-class RealFunction(RowOperation):
+class RealFunction(Method):
     """A function of one number as a Float64, by the engine's method of the same name."""
 
     __slots__ = ()
@@ -101,9 +95,6 @@ class RealFunction(RowOperation):
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         return self.apply(ns, widen_to_float(args[0], domains[0]))
-
-    def words(self, args: Sequence[str]) -> str:
-        return f"{args[0]}.{self.name}()"
 
 
 @operation

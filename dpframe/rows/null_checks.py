@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -10,11 +9,12 @@ import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.engines import EVERYWHERE
+from dpframe.rows.forms import Method
 from dpframe.rows.operands import boolean, require_numbers
 from dpframe.rows.operation import Kind, Namespace, PlainOperation, operation
 
 
-class NullCheck(PlainOperation):
+class NullCheck(Method, PlainOperation):
     """Never null itself."""
 
     __slots__ = ()
@@ -22,8 +22,9 @@ class NullCheck(PlainOperation):
     def domain(self, args: Sequence[Domain]) -> Domain:
         return boolean(nullable=False)
 
-    def words(self, args: Sequence[str]) -> str:
-        return f"{args[0]}.{self.name}()"
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        checked: pl.Expr = getattr(args[0], self.name)()
+        return checked
 
 
 @operation
@@ -38,9 +39,6 @@ class IsNull(NullCheck):
         'pl.col("st").is_null()',
     )
 
-    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
-        return args[0].is_null()
-
 
 @operation
 class IsNotNull(NullCheck):
@@ -50,20 +48,13 @@ class IsNotNull(NullCheck):
     summary = "Whether the value is not null; never null itself."
     examples = ('pl.col("f64").is_not_null()', 'pl.col("li").is_not_null()')
 
-    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
-        return args[0].is_not_null()
 
-
-class NumberCheck(PlainOperation):
+class NumberCheck(Method, PlainOperation):
     """A question about a float, whose answer for every other number is known."""
 
     __slots__ = ()
 
     otherwise: ClassVar[bool]
-
-    @abstractmethod
-    def check(self, number: pl.Expr) -> pl.Expr:
-        """The engine's check of a float."""
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_numbers(self.name, args)
@@ -71,12 +62,10 @@ class NumberCheck(PlainOperation):
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         if domains[0].dtype.is_float:
-            return self.check(args[0])
-        answer: pl.Expr = ns.when(args[0].is_not_null()).then(ns.lit(self.otherwise))
+            answer: pl.Expr = getattr(args[0], self.name)()
+        else:
+            answer = ns.when(args[0].is_not_null()).then(ns.lit(self.otherwise))
         return answer
-
-    def words(self, args: Sequence[str]) -> str:
-        return f"{args[0]}.{self.name}()"
 
 
 @operation
@@ -89,9 +78,6 @@ class IsNan(NumberCheck):
     examples = ('pl.col("f64").is_nan()', 'pl.col("f32").is_nan()', 'pl.col("i64").is_nan()')
     otherwise = False
 
-    def check(self, number: pl.Expr) -> pl.Expr:
-        return number.is_nan()
-
 
 @operation
 class IsNotNan(NumberCheck):
@@ -102,9 +88,6 @@ class IsNotNan(NumberCheck):
     summary = "Whether the value is not NaN; null stays null."
     examples = ('pl.col("f64").is_not_nan()', 'pl.col("u8").is_not_nan()')
     otherwise = True
-
-    def check(self, number: pl.Expr) -> pl.Expr:
-        return number.is_not_nan()
 
 
 @operation
@@ -117,9 +100,6 @@ class IsFinite(NumberCheck):
     examples = ('pl.col("f64").is_finite()', 'pl.col("dec").is_finite()')
     otherwise = True
 
-    def check(self, number: pl.Expr) -> pl.Expr:
-        return number.is_finite()
-
 
 @operation
 class IsInfinite(NumberCheck):
@@ -130,9 +110,6 @@ class IsInfinite(NumberCheck):
     summary = "Whether the value is infinite; null stays null."
     examples = ('pl.col("f64").is_infinite()', 'pl.col("i32").is_infinite()')
     otherwise = False
-
-    def check(self, number: pl.Expr) -> pl.Expr:
-        return number.is_infinite()
 
 
 OPERATIONS: tuple[Kind, ...] = (

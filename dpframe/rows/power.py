@@ -13,6 +13,7 @@ from dpframe.core.dtypes import FLOAT64, INT64
 from dpframe.core.interval import EVERYTHING, UNIT, Interval, interval
 from dpframe.rows.broadcast import unsigned_zero
 from dpframe.rows.constants import sole_integer, sole_number
+from dpframe.rows.forms import Infix
 from dpframe.rows.operands import (
     require_numbers,
     widen,
@@ -21,14 +22,15 @@ from dpframe.rows.operands import (
     widened_to_float,
     within_int64,
 )
-from dpframe.rows.operation import Kind, Namespace, PlainOperation, operation
+from dpframe.rows.operation import Kind, Namespace, operation
 
 _LARGEST_EXPONENT = 2**31
 
 
 @operation
-class Pow(PlainOperation):
+class Pow(Infix):
     name = "pow"
+    symbol = "**"
     reads = ("Pow.Generic",)
     propagates_null = True
     summary = (
@@ -80,9 +82,6 @@ class Pow(PlainOperation):
             return unsigned_zero(ns, base, FLOAT64).pow(ns.lit(float(number), dtype=ns.Float64))
         integers = not any(d.dtype.is_float or d.dtype.is_decimal for d in domains)
         return _by_logarithm(ns, base, exponent, integers)
-
-    def words(self, args: Sequence[str]) -> str:
-        return f"({args[0]} ** {args[1]})"
 
 
 def _by_logarithm(ns: Namespace, base: pl.Expr, exponent: pl.Expr, whole: bool) -> pl.Expr:

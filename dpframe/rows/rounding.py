@@ -16,6 +16,7 @@ from dpframe.core.engines import EVERYWHERE
 from dpframe.core.interval import Interval
 from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.rows.forms import Method
 from dpframe.rows.given import Operand
 from dpframe.rows.operands import require_numbers, widen, widened
 from dpframe.rows.operation import (
@@ -23,7 +24,6 @@ from dpframe.rows.operation import (
     Namespace,
     ParametricOperation,
     PlainOperation,
-    RowOperation,
     operation,
 )
 
@@ -32,7 +32,7 @@ _BLUR = Fraction(1, 1 << 20)
 """By how much a product may be off, for floats of 32 bits too."""
 
 
-class Rounding(RowOperation):
+class Rounding(Method):
     """A non-decreasing function of floats that leaves whole numbers alone."""
 
     __slots__ = ()
@@ -41,9 +41,10 @@ class Rounding(RowOperation):
     def image(self, known: Interval) -> Interval:
         """Where rounded values lie."""
 
-    @abstractmethod
     def apply(self, expression: pl.Expr) -> pl.Expr:
         """The engine's function."""
+        rounded: pl.Expr = getattr(expression, self.name)()
+        return rounded
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_numbers("rounding", args)
@@ -63,9 +64,6 @@ class Rounding(RowOperation):
             return wide
         return self.apply(wide)
 
-    def words(self, args: Sequence[str]) -> str:
-        return f"{args[0]}.{self.name}()"
-
 
 @operation
 class Floor(Rounding, PlainOperation):
@@ -79,9 +77,6 @@ class Floor(Rounding, PlainOperation):
     def image(self, known: Interval) -> Interval:
         return known.increasing(lambda end: Fraction(math.floor(end)))
 
-    def apply(self, expression: pl.Expr) -> pl.Expr:
-        return expression.floor()
-
 
 @operation
 class Ceil(Rounding, PlainOperation):
@@ -94,9 +89,6 @@ class Ceil(Rounding, PlainOperation):
 
     def image(self, known: Interval) -> Interval:
         return known.increasing(lambda end: Fraction(math.ceil(end)))
-
-    def apply(self, expression: pl.Expr) -> pl.Expr:
-        return expression.ceil()
 
 
 @operation

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
 from math import floor
@@ -119,9 +118,10 @@ class _MonthEnd(PlainOperation):
     def method(self) -> str:
         return self.name.replace("_", ".", 1)
 
-    @abstractmethod
     def move(self, local: pl.Expr) -> pl.Expr:
         """The move of local time."""
+        moved: pl.Expr = getattr(local.dt, self.method.removeprefix("dt."))()
+        return moved
 
 
 @operation
@@ -131,9 +131,6 @@ class MonthStart(_MonthEnd):
     summary = "The first day of the month, at the same time; null where the clock skips that."
     examples = ('pl.col("d").dt.month_start()', 'pl.col("dtz").dt.month_start()')
 
-    def move(self, local: pl.Expr) -> pl.Expr:
-        return local.dt.month_start()
-
 
 @operation
 class MonthEnd(_MonthEnd):
@@ -141,9 +138,6 @@ class MonthEnd(_MonthEnd):
     reads = ("TemporalExpr.MonthEnd",)
     summary = "The last day of the month, at the same time; null where the clock skips that."
     examples = ('pl.col("dtb").dt.month_end()', 'pl.col("dtz").dt.month_end()')
-
-    def move(self, local: pl.Expr) -> pl.Expr:
-        return local.dt.month_end()
 
 
 OPERATIONS: tuple[Kind, ...] = (DateOf(), TimeOf(), MonthStart(), MonthEnd())
