@@ -79,7 +79,7 @@ class Execution:
             return
         require_supported(self.engine, relation, groups, tables)
         if self.engine.ns is not pl:
-            ns = self.engine.ns.dry()
+            ns = self.engine.ns.blueprint()
             frames: Any = {t: ns.frame(None, dict(found)) for t, found in self.schemas.items()}
             lower_query(relation, groups, tables, frames, ns)
 

@@ -140,11 +140,15 @@ def plainly(name: str, n: int, c: int) -> int | None:
         min_size=1,
         max_size=6,
     ),
+    st.booleans(),
 )
 def test_whole_numbers_lie_between_their_ends(
-    connection: Any, given_numbers: list[int | None], steps: list[tuple[str, int]]
+    connection: Any, given_numbers: list[int | None], steps: list[tuple[str, int]], exact: bool
 ) -> None:
+    """With the form of quotients that Spark has as well."""
+
     def make(frame: EngineFrame) -> EngineFrame:
+        frame.dialect.divides_wide = exact
         value = namespace(frame).col("n")
         for name, constant in steps:
             value = WHOLE_STEPS[name](value, constant)

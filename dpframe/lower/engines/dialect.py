@@ -47,11 +47,11 @@ class Dialect(ABC):
     """Where the engine's hashes lie."""
     has_microseconds: ClassVar[bool]
     """Whether fractions of seconds can be read whatever the session's time zone."""
-    divides_wide: ClassVar[bool]
+    divides_wide: bool
     """Whether a wide number is divided exactly by one that divides it."""
     sums_wide: bool
     """Whether sums of whole numbers are wide and cannot overflow, at little cost."""
-    is_dry: bool = False
+    is_blueprint: bool = False
     """Whether expressions are only made, on frames without an engine."""
 
     @property
@@ -84,10 +84,10 @@ class Dialect(ABC):
         count up to a row, which is all that Narwhals asks of them.
         """
 
-    def dry(self) -> Self:
+    def blueprint(self) -> Self:
         """The same, for frames without an engine."""
         made = copy(self)
-        made.is_dry = True
+        made.is_blueprint = True
         return made
 
     # -- names and types ------------------------------------------------------------------------

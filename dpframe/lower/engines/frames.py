@@ -73,7 +73,7 @@ class EngineFrame:
         for stage in scope.stages:
             if stage.columns:
                 frame = frame.with_columns(*(e.alias(n) for n, e in stage.columns.items()))
-            if self.dialect.is_dry or not (stage.hashes or stage.positions):
+            if self.dialect.is_blueprint or not (stage.hashes or stage.positions):
                 continue
             native = frame.to_native()
             for name, (parts, salt) in stage.hashes.items():
@@ -198,7 +198,7 @@ def concatenated(frames: Sequence[EngineFrame]) -> EngineFrame:
         )
         for frame in frames
     ]
-    both = parts[0] if dialect.is_dry else nw.concat(parts, how="vertical")
+    both = parts[0] if dialect.is_blueprint else nw.concat(parts, how="vertical")
     return EngineFrame(dialect, both, columns)
 
 

@@ -89,7 +89,7 @@ class EngineNamespace:
         """A public frame on this engine."""
         for dtype in map(from_polars, frame.dtypes):
             self.dialect.require_comparable(dtype)
-        native = None if self.dialect.is_dry else self.dialect.native_frame(frame)
+        native = None if self.dialect.is_blueprint else self.dialect.native_frame(frame)
         return self.frame(native, dict(frame.schema))
 
     def frame(self, native: Any, schema: Mapping[str, Any]) -> EngineFrame:
@@ -99,12 +99,12 @@ class EngineNamespace:
             dtype, physical = from_polars(given), self.dialect.fresh()
             known = interval(*dtype.limits) if dtype.is_integer and dtype.limits else EVERYTHING
             columns[name] = EngineExpr(nw.col(physical), dtype, known, column=physical)
-        if self.dialect.is_dry:
+        if self.dialect.is_blueprint:
             return EngineFrame(self.dialect, Blueprint(), columns)
         names = [str(column.column) for column in columns.values()]
         plain = nw.from_native(self.dialect.positional(native, names))
         return EngineFrame(self.dialect, plain, columns)
 
-    def dry(self) -> EngineNamespace:
+    def blueprint(self) -> EngineNamespace:
         """The same, for frames without an engine."""
-        return EngineNamespace(self.dialect.dry())
+        return EngineNamespace(self.dialect.blueprint())

@@ -17,8 +17,8 @@ import narwhals.stable.v2 as nw
 
 from dpframe.core.domain import Scalar
 from dpframe.core.dtypes import FLOAT64, INT64, DType
-from dpframe.core.interval import EVERYTHING, Interval, interval
-from dpframe.lower.engines.engine_expr import INT64_RANGE, EngineExpr, combined
+from dpframe.core.interval import Interval, interval
+from dpframe.lower.engines.engine_expr import INT64_RANGE, EngineExpr, combined, hull
 from dpframe.lower.engines.engine_scope import EngineScope
 from dpframe.rows.operands import INT64_LIMITS, INT128
 
@@ -241,7 +241,7 @@ def clamped(scope: EngineScope, a: EngineExpr, lo: Scalar, hi: Scalar) -> Engine
     if lo is None and hi is None:
         return a
     a = scope.once(a)
-    made = a.expr
+    made, bounds = a.expr, []
     known: Interval | None = a.interval
     if hi is not None:
         high = _like(scope, scope.dialect.python(hi), a.dtype)
@@ -250,11 +250,13 @@ def clamped(scope: EngineScope, a: EngineExpr, lo: Scalar, hi: Scalar) -> Engine
             above = above & ~a.expr.is_nan()
         made = nw.when(above).then(high.expr).otherwise(made)
         known = known and known.intersect(Interval(None, high.interval.hi))
+        bounds.append(high)
     if lo is not None:
         low = _like(scope, scope.dialect.python(lo), a.dtype)
         made = nw.when(a.expr < low.expr).then(low.expr).otherwise(made)
         known = known and known.intersect(Interval(low.interval.lo, None))
-    return a.having(made, a.dtype, known or EVERYTHING)
+        bounds.append(low)
+    return a.having(made, a.dtype, known or hull(a, *bounds))
 
 
 def floored(scope: EngineScope, a: EngineExpr) -> EngineExpr:
