@@ -9,6 +9,12 @@ from typing import ClassVar
 from dpframe.aggregates.bound import BoundAggregate
 from dpframe.aggregates.request import Asked, QueryScope, Request
 from dpframe.aggregates.statistics import Statistic
+from dpframe.mechanisms import ADDITIVE, Mechanism
+
+
+def names_of(*kinds: type[Mechanism]) -> tuple[str, ...]:
+    """What `mechanism=` accepts where any of these may be asked for."""
+    return ("auto", *sorted(kind.name for kind in kinds))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -18,7 +24,7 @@ class Aggregate(Asked):
     """
 
     summary: ClassVar[str]
-    mechanisms: ClassVar[tuple[str, ...]] = ("auto", "discrete_laplace", "discrete_gaussian")
+    mechanisms: ClassVar[tuple[str, ...]] = names_of(*ADDITIVE)
     """The values that its `mechanism=` accepts; just ``"auto"`` where there is no choice."""
     examples: ClassVar[tuple[str, ...]]
     """dp expressions over the laws' frame, as text."""

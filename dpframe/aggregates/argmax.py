@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from dpframe.aggregates.aggregate import Aggregate, ScoringAggregate
+from dpframe.aggregates.aggregate import Aggregate, ScoringAggregate, names_of
 from dpframe.aggregates.bound import BoundAggregate, Clamp, MeasurementUse, Noisy
 from dpframe.aggregates.category_choice import CategoryChoice
 from dpframe.aggregates.cells import CategoryCells
@@ -25,6 +25,7 @@ from dpframe.aggregates.sum import grid_sum
 from dpframe.aggregates.values import bounds_of, numeric_value
 from dpframe.core.tree import Column
 from dpframe.errors import InvalidBounds, MissingKeys, UnsupportedOperation
+from dpframe.mechanisms import SELECTIONS
 from dpframe.rows.fold import domain, words
 
 
@@ -120,12 +121,7 @@ class Argmax(Aggregate):
 
     kind: ClassVar[str] = "argmax"
     summary: ClassVar[str] = "the category, candidate or group with the highest score"
-    mechanisms: ClassVar[tuple[str, ...]] = (
-        "auto",
-        "exponential",
-        "permute_and_flip",
-        "report_noisy_max",
-    )
+    mechanisms: ClassVar[tuple[str, ...]] = names_of(*SELECTIONS)
     examples: ClassVar[tuple[str, ...]] = (
         'pl.col("e").dp_argmax()',
         'pl.col("s").dp_argmax(candidates=["a", "b", ""])',

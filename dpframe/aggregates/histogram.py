@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from dpframe.aggregates.aggregate import Aggregate
+from dpframe.aggregates.aggregate import Aggregate, names_of
 from dpframe.aggregates.bound import BoundAggregate, MeasurementUse, Noisy
 from dpframe.aggregates.cells import BinCells, CategoryCells
 from dpframe.aggregates.count import sign_note, signed
@@ -25,6 +25,7 @@ from dpframe.core.dtypes import DType
 from dpframe.core.exact import as_given, nearest, show
 from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds, MissingKeys, UnsupportedOperation
+from dpframe.mechanisms import ADDITIVE, REPORTS
 from dpframe.rows.fold import domain, words
 from dpframe.rows.listed import listed
 from dpframe.rows.polars_dtypes import to_polars
@@ -95,12 +96,7 @@ class Histogram(Aggregate):
 
     kind: ClassVar[str] = "histogram"
     positional: ClassVar[tuple[str, ...]] = ("bins",)
-    mechanisms: ClassVar[tuple[str, ...]] = (
-        "auto",
-        "discrete_laplace",
-        "discrete_gaussian",
-        "randomized_response",
-    )
+    mechanisms: ClassVar[tuple[str, ...]] = names_of(*ADDITIVE, *REPORTS)
     summary: ClassVar[str] = "rows per category or bin"
     examples: ClassVar[tuple[str, ...]] = (
         'pl.col("e").dp_histogram()',

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from dpframe.aggregates.aggregate import Aggregate
+from dpframe.aggregates.aggregate import Aggregate, names_of
 from dpframe.aggregates.bound import BoundAggregate, Clamp, MeasurementUse, Noisy
 from dpframe.aggregates.cells import PointCells, PositionCells
 from dpframe.aggregates.impact import choice_impact
@@ -32,6 +32,7 @@ from dpframe.core.exact import Number, as_given, exact, show
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import Contribution, ExactSensitivity, additive_sensitivity
 from dpframe.errors import InvalidBounds
+from dpframe.mechanisms import SELECTIONS
 from dpframe.rows.fold import domain, words
 
 POINTS = 1 << 20
@@ -237,12 +238,7 @@ class Quantile(Aggregate):
     kind: ClassVar[str] = "quantile"
     positional: ClassVar[tuple[str, ...]] = ("q", "bounds")
     summary: ClassVar[str] = "one or several quantiles, among candidates or over bounds"
-    mechanisms: ClassVar[tuple[str, ...]] = (
-        "auto",
-        "exponential",
-        "permute_and_flip",
-        "report_noisy_max",
-    )
+    mechanisms: ClassVar[tuple[str, ...]] = names_of(*SELECTIONS)
     examples: ClassVar[tuple[str, ...]] = (
         'pl.col("i64").dp_quantile(0.5, (0, 100))',
         'pl.col("f64").dp_quantile([0.25, 0.75], (-1, 1))',

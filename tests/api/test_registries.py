@@ -4,7 +4,9 @@ registry.
 
 from __future__ import annotations
 
+import inspect
 from inspect import signature
+from typing import get_args
 
 import polars as pl
 import pytest
@@ -46,3 +48,10 @@ def test_aggregates_that_clamp_are_those_with_bounds_of_values() -> None:
     ]
     found = [aggregate for query in asked for aggregate in query._query.aggregates]
     assert {a.request.kind for a in found if a.clamps} == bounded - others
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_a_function_accepts_the_mechanisms_that_its_aggregate_has(name: str) -> None:
+    function = inspect.unwrap(BY_NAME[name])
+    hinted = getattr(inspect.getmodule(function), function.__annotations__["mechanism"])
+    assert set(get_args(hinted)) == set(BY_KIND[kind_of(name)].mechanisms)
