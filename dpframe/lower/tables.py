@@ -13,6 +13,7 @@ from dpframe.aggregates.cells import Cells
 from dpframe.aggregates.measurement import CellCounts, Table
 from dpframe.aggregates.statistics import GridSum, Statistic, ValueCount
 from dpframe.aggregates.unit_statistics import UnitStatistic
+from dpframe.core.domain import Columns
 from dpframe.core.tree import Column, Tree
 from dpframe.frames.binary import Binary
 from dpframe.frames.facts import FrameFacts
@@ -147,15 +148,11 @@ def _aggregate(
         rows[_CELL] = unordered(ns, cells.row(columns, ns))
         keys.append(_CELL)
     packed = packing and in_pairs and cells is None and _packable(relation, groups)
-    if packed:  # where nothing hides the column, Polars filters before it computes
-        rows[UNIT] = ns.col(relation.facts.identifier)
-    elif in_pairs:
-        rows[UNIT] = unit_expression(relation, ns)
+    if in_pairs:  # where nothing hides the column, Polars filters before it computes
+        whose = relation.facts.identifier
+        rows[UNIT] = ns.col(whose) if packed else unit_expression(relation, ns)
     counted = _counted_by(statistics)
-    for i, statistic in enumerate(statistics):
-        column = None if i in counted else statistic.row(columns, ns)
-        if column is not None:
-            rows[f"r{i}"] = column
+    rows |= _of_statistics(statistics, counted, columns, ns)
     frame = _selected(frame, rows, ns) if rows else frame
     if cells is not None:
         frame = frame.filter(ns.col(_CELL).is_not_null())
@@ -168,6 +165,14 @@ def _aggregate(
         reduced = [s.reduce(c, ns) for s, c in zip(statistics, columns_of_rows, strict=True)]
     named = [expression.alias(f"v{i}") for i, expression in enumerate(reduced)]
     return frame.group_by(keys).agg(*named) if keys else frame.select(*named)
+
+
+def _of_statistics(
+    statistics: Sequence[Statistic], counted: Mapping[int, int], columns: Columns, ns: Namespace
+) -> dict[str, pl.Expr]:
+    """What statistics make of a row, but those that are counted by another one's column."""
+    made = {f"r{i}": s.row(columns, ns) for i, s in enumerate(statistics) if i not in counted}
+    return {name: column for name, column in made.items() if column is not None}
 
 
 def _selected(frame: pl.LazyFrame, rows: Mapping[str, pl.Expr], ns: Namespace) -> pl.LazyFrame:
