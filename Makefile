@@ -48,15 +48,18 @@ check: .venv/stamp-dev ## format, lint, types and import rules
 	.venv/bin/pyright --pythonpath .venv/bin/python
 	.venv/bin/lint-imports
 
+# Where the shell forbids to keep compiled modules, each process of tests would compile them again.
+test test-oldest test-slow test-spark: export PYTHONDONTWRITEBYTECODE :=
+
 test: check ## everything a change must pass
-	.venv/bin/python -m pytest -q -n $(WORKERS) --doctest-modules dpframe tests
+	.venv/bin/python -m pytest -q -n $(WORKERS) --dist worksteal --doctest-modules dpframe tests
 
 test-oldest: .venv-oldest/stamp ## the tests again, on the oldest Polars that is supported
 	.venv-oldest/bin/python -c 'import polars; print("polars", polars.__version__)'
-	.venv-oldest/bin/python -m pytest -q -n $(WORKERS) --doctest-modules dpframe tests
+	.venv-oldest/bin/python -m pytest -q -n $(WORKERS) --dist worksteal --doctest-modules dpframe tests
 
 test-slow: .venv/stamp-dev ## statistics, and every law with many more examples
-	DPFRAME_PROFILE=slow .venv/bin/python -m pytest -q -n $(WORKERS) -m 'not spark' tests
+	DPFRAME_PROFILE=slow .venv/bin/python -m pytest -q -n $(WORKERS) --dist worksteal -m 'not spark' tests
 
 .venv/stamp-spark: .venv/stamp-dev
 	.venv/bin/python $(PIP_INSTALL) -e '.[spark]'

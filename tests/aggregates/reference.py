@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import polars as pl
@@ -131,11 +132,21 @@ def _compared(exact: Any, edges: Sequence[Fraction], value: Value) -> Any:
 
 def _listed(edges: Sequence[Fraction], value: Value) -> list[Fraction]:
     """Edges as they are compared."""
-    return [e if _are_whole(edges, value) else Fraction(float(e)) for e in edges]
+    return _compared_edges(tuple(edges)) if not _are_whole(edges, value) else [*edges]
+
+
+@lru_cache(maxsize=64)
+def _compared_edges(edges: tuple[Fraction, ...]) -> list[Fraction]:
+    return [Fraction(float(e)) for e in edges]
 
 
 def _are_whole(edges: Sequence[Fraction], value: Value) -> bool:
-    return value.is_whole and all(e.denominator == 1 and -(2**63) <= e < 2**63 for e in edges)
+    return value.is_whole and _fit_in_integers(tuple(edges))
+
+
+@lru_cache(maxsize=64)
+def _fit_in_integers(edges: tuple[Fraction, ...]) -> bool:
+    return all(e.denominator == 1 and -(2**63) <= e < 2**63 for e in edges)
 
 
 def category_number(value: Any, cells: CategoryCells, plain: Sequence[Any]) -> int | None:
@@ -154,6 +165,7 @@ class Rows:
         self.columns = query.relation.facts.columns
         self.groups = query.groups
         self.keys = self._keys()
+        self.tables: dict[Table, dict[tuple[int, int], int]] = {}
 
     def _keys(self) -> list[int | None]:
         """The group of each row, None when its key is not listed."""
@@ -216,6 +228,12 @@ class Rows:
 
 def expected_table(table: Table, rows: Rows) -> dict[tuple[int, int], int]:
     """The exact table by group and cell; entries of 0 may be missing."""
+    if table not in rows.tables:
+        rows.tables[table] = _expected_table(table, rows)
+    return rows.tables[table]
+
+
+def _expected_table(table: Table, rows: Rows) -> dict[tuple[int, int], int]:
     added = rows.contributions(table.statistic)
     distinct = isinstance(table.statistic, DistinctCount)
     totals: Counter[tuple[int, int]] = Counter()

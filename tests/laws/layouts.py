@@ -17,6 +17,8 @@ from typing import Any, TypeAlias
 import polars as pl
 
 Way: TypeAlias = "Callable[[pl.Series, random.Random], pl.Series]"
+TALL = 1_000
+"""Rows beyond which pieces of one row are only at both ends, and values at the start decide."""
 
 
 def _one_piece(column: pl.Series, rng: random.Random) -> pl.Series:
@@ -24,7 +26,16 @@ def _one_piece(column: pl.Series, rng: random.Random) -> pl.Series:
 
 
 def _pieces_of_one(column: pl.Series, rng: random.Random) -> pl.Series:
-    return pl.concat([column.slice(i, 1) for i in range(len(column))], rechunk=False)
+    return pl.concat([column.slice(*at) for at in _ones(len(column))], rechunk=False)
+
+
+def _ones(height: int) -> list[tuple[int, int]]:
+    """Where pieces of one row begin, and how long they are."""
+    if height <= TALL:
+        return [(i, 1) for i in range(height)]
+    end = TALL // 10
+    ends = [*range(end), *range(height - end, height)]
+    return sorted([*((i, 1) for i in ends), (end, height - 2 * end)])
 
 
 def _pieces(column: pl.Series, rng: random.Random) -> pl.Series:
@@ -85,7 +96,7 @@ def stored(frame: pl.DataFrame, seed: int | None = None) -> pl.DataFrame:
         return frame
     rng = random.Random(_digest(frame) if seed is None else seed)
     if rng.random() < 0.1:  # equal pieces of one row become one value
-        return pl.concat([frame.slice(i, 1) for i in range(frame.height)], rechunk=False)
+        return pl.concat([frame.slice(*at) for at in _ones(frame.height)], rechunk=False)
     ways = list(WAYS.values())
     made = pl.DataFrame([rng.choice(ways)(column, rng) for column in frame.iter_columns()])
     made.columns = frame.columns  # Polars names a column that has an empty name
@@ -107,8 +118,9 @@ def is_one_value(column: pl.Series) -> bool:
     if len(column) == 1 or column.null_count() == len(column):
         return True
     if column.dtype.is_float():
-        numbers = column.cast(pl.Float64).to_list()
-        return len({_bits(number) for number in numbers}) == 1
+        first, *numbers = column.cast(pl.Float64).to_list()
+        bits = _bits(first)
+        return all(_bits(number) == bits for number in numbers)
     return column.head(-1).equals(column.slice(1), null_equal=True)
 
 
@@ -117,7 +129,7 @@ def _bits(number: float | None) -> str:
 
 
 def _digest(frame: pl.DataFrame) -> int:
-    plain = [c for c in frame.iter_columns() if not c.dtype.is_nested()][:6]
+    plain = [c for c in frame.head(TALL).iter_columns() if not c.dtype.is_nested()][:6]
     shown = [c.to_physical().to_list() for c in plain if not isinstance(c.dtype, pl.Categorical)]
     return zlib.crc32(repr((frame.columns, frame.height, shown)).encode())
 

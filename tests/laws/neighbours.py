@@ -246,10 +246,17 @@ def violation(
     return None
 
 
-def check_sensitivities(query: Query, pair: Pair) -> None:
-    """Every part moves no further than it declares, whatever the order of rows."""
+def check_sensitivities(query: Query, pair: Pair) -> tuple[Counted, Counted]:
+    """Every part moves no further than it declares, whatever the order of rows.
+
+    Returns
+    -------
+    tuple of Counted
+        The exact tables of both frames.
+    """
     before, after = exact_tables(query, pair.before), exact_tables(query, pair.after)
     for use in measurements_of(query):
         assert use.sensitivity == use.part.sensitivity(query.scope)
         problem = violation(use.part, moved(use.part, before, after, query.scope), query.scope)
         assert problem is None, f"{use.name}: {problem}"
+    return before, after

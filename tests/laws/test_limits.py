@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -261,10 +262,21 @@ def ordered(frame: pl.DataFrame) -> pl.DataFrame:
     return text.sort(text.columns)
 
 
+@pytest.fixture(scope="module")
+def kept_by(crowd: pl.DataFrame) -> Callable[[Engine], pl.DataFrame]:
+    """What an engine keeps of the crowd."""
+    return cache(lambda engine: limited(CHAIN, crowd, 77, engine))
+
+
 @pytest.mark.parametrize("who", [17, 0, 99_999])
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])
-def test_one_of_many_moves_no_row_of_others(crowd: pl.DataFrame, who: int, engine: Engine) -> None:
-    whole = limited(CHAIN, crowd, 77, engine)
+def test_one_of_many_moves_no_row_of_others(
+    crowd: pl.DataFrame,
+    kept_by: Callable[[Engine], pl.DataFrame],
+    who: int,
+    engine: Engine,
+) -> None:
+    whole = kept_by(engine)
     rest = limited(CHAIN, crowd.filter(pl.col("id") != who), 77, engine)
     assert ordered(rest).equals(ordered(whole.filter(pl.col("id") != who)))
     assert 0 < whole.filter(pl.col("id") == who).height <= 4
@@ -276,26 +288,29 @@ def kept_of_crowd(crowd: pl.DataFrame) -> pl.DataFrame:
     return ordered(limited(CHAIN, crowd, 3))
 
 
-def _other_forms(crowd: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    rng = np.random.default_rng(6)
-    shuffled = crowd[rng.permutation(crowd.height)]
-    cut = crowd.height // 3
-    return {
-        "reversed": crowd.reverse(),
-        "shuffled": shuffled,
-        "chunks": pl.concat([shuffled[:1], shuffled[1:cut], shuffled[cut:]], rechunk=False),
-        "sorted by id": crowd.sort("id"),
-        "sorted by group": crowd.sort("g", nulls_last=True),
-        "sorted downwards": crowd.sort("h", descending=True),
-        "categorical": shuffled.with_columns(pl.col("g").cast(pl.Categorical)),
-        "enum": shuffled.with_columns(pl.col("g").cast(pl.Enum(["d", "a", "c", "b"]))),
-    }
+def _shuffled(crowd: pl.DataFrame) -> pl.DataFrame:
+    return crowd[np.random.default_rng(6).permutation(crowd.height)]
 
 
-FORMS = [
-    *("reversed", "shuffled", "chunks", "sorted by id", "sorted by group", "sorted downwards"),
-    *("categorical", "enum"),
-]
+def _in_chunks(crowd: pl.DataFrame) -> pl.DataFrame:
+    shuffled, cut = _shuffled(crowd), crowd.height // 3
+    return pl.concat([shuffled[:1], shuffled[1:cut], shuffled[cut:]], rechunk=False)
+
+
+def _with_groups_of(crowd: pl.DataFrame, dtype: Any) -> pl.DataFrame:
+    return _shuffled(crowd).with_columns(pl.col("g").cast(dtype))
+
+
+FORMS: dict[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
+    "reversed": lambda crowd: crowd.reverse(),
+    "shuffled": _shuffled,
+    "chunks": _in_chunks,
+    "sorted by id": lambda crowd: crowd.sort("id"),
+    "sorted by group": lambda crowd: crowd.sort("g", nulls_last=True),
+    "sorted downwards": lambda crowd: crowd.sort("h", descending=True),
+    "categorical": lambda crowd: _with_groups_of(crowd, pl.Categorical),
+    "enum": lambda crowd: _with_groups_of(crowd, pl.Enum(["d", "a", "c", "b"])),
+}
 
 
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])
@@ -303,7 +318,7 @@ FORMS = [
 def test_what_is_kept_does_not_depend_on_form(
     crowd: pl.DataFrame, kept_of_crowd: pl.DataFrame, form: str, engine: Engine
 ) -> None:
-    kept = limited(CHAIN, _other_forms(crowd)[form], 3, engine)
+    kept = limited(CHAIN, FORMS[form](crowd), 3, engine)
     assert ordered(kept).equals(kept_of_crowd)
 
 

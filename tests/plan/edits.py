@@ -34,9 +34,9 @@ def with_value(found: Any, path: Path, value: Any) -> Any:
     """The document with something else in one place."""
     if not path:
         return value
-    found = copy.deepcopy(found)
-    at(found, path[:-1])[path[-1]] = value
-    return found
+    made = copy.copy(found)  # what lies elsewhere is shared: documents are read only
+    made[path[0]] = with_value(found[path[0]], path[1:], value)
+    return made
 
 
 def edited(value: Any) -> Iterator[Any]:
@@ -68,8 +68,9 @@ def edits(found: Any, part: str) -> Iterator[tuple[Path, Any]]:
     """Each edit of one place in a part of the document."""
     for path in paths(found[part], (part,)):
         old = at(found, path)
+        written = json.dumps(old)
         for value in edited(old):
-            if json.dumps(value) != json.dumps(old):
+            if json.dumps(value) != written:
                 yield path, with_value(found, path, value)
 
 
