@@ -276,12 +276,12 @@ def _not_by_unit(
 ) -> tuple[pl.LazyFrame, list[pl.Expr]]:
     """Rows are not put together, and each counts as one individual."""
     names = [f"p{i}" for i in range(len(statistics))]
-    settled = [
-        statistic.settle(column, ns).alias(name)
+    clamped = [
+        statistic.clamp_per_unit(column, ns).alias(name)
         for statistic, column, name in zip(statistics, columns, names, strict=True)
     ]
     reduced = [s.reduce(ns.col(name), ns) for s, name in zip(statistics, names, strict=True)]
-    return frame.with_columns(*settled), reduced
+    return frame.with_columns(*clamped), reduced
 
 
 def _half_range(self: CategoryChoice, scope: QueryScope) -> ScoreRange:
@@ -293,7 +293,7 @@ def _half_range(self: CategoryChoice, scope: QueryScope) -> ScoreRange:
 def _each_row_of_individuals(patch: Patch) -> None:
     """Individuals add as many as they have rows."""
     patch.setattr(UnitCount, "counts_pairs", False)
-    patch.setattr(UnitCount, "settle", lambda self, column, ns: column)
+    patch.setattr(UnitCount, "clamp_per_unit", lambda self, column, ns: column)
 
 
 UNIT_SUM = 'pl.col("x").dp_sum((-3, 7), per="unit")'
@@ -403,7 +403,7 @@ MISTAKES: dict[str, tuple[Any, Case]] = {
         (UNIT_SUM, BY_G, ('f.limit_groups(2, by="g")',)),
     ),
     "totals are not clamped": (
-        function(UnitTotal, "settle", lambda self, column, ns: column),
+        function(UnitTotal, "clamp_per_unit", lambda self, column, ns: column),
         (UNIT_SUM, "f", ()),
     ),
     "individuals count once per row": (
@@ -411,7 +411,7 @@ MISTAKES: dict[str, tuple[Any, Case]] = {
         ('pl.col("id").dp_n_unique()', "f", ()),
     ),
     "rows of individuals are not clamped": (
-        function(UnitRows, "settle", lambda self, column, ns: column),
+        function(UnitRows, "clamp_per_unit", lambda self, column, ns: column),
         ('dp.count(per="unit", bounds=(0, 2))', "f", ()),
     ),
     "rows are clamped, and not totals": (

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
+import pkgutil
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,6 +19,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dpframe.aggregates
+import dpframe.frames
 from dpframe.aggregates.cells import Cells
 from dpframe.aggregates.measurement import Measurement
 from dpframe.aggregates.statistics import Statistic
@@ -26,6 +31,16 @@ from dpframe.frames.step import Step
 from dpframe.plan.definition import definition
 from dpframe.rows.clip import Clip
 from dpframe.rows.comparison import Eq, Ne
+
+
+def load(package: ModuleType) -> None:
+    """All of its modules, which are imported only when they are used."""
+    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        importlib.import_module(found.name)
+
+
+for package in (dpframe.aggregates, dpframe.frames):
+    load(package)
 
 
 def all_subclasses(kind: type) -> Iterator[type]:
