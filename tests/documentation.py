@@ -25,7 +25,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dpframe.aggregates.registry import AGGREGATES
-from dpframe.lower.engines.supported import SUPPORT
+from dpframe.lower.engines.supported import TYPES
 from dpframe.rows.registry import OPERATIONS
 
 from . import polars_page, rules_page
@@ -138,14 +138,14 @@ def _aggregates() -> str:
 
 
 def _engines() -> str:
-    duckdb, spark = SUPPORT["duckdb"], SUPPORT["spark"]
+    duckdb, spark = TYPES["duckdb"], TYPES["spark"]
     operations = {o.name for o in OPERATIONS if "spark" in o.engines}
     assert operations == {o.name for o in OPERATIONS if "duckdb" in o.engines}
-    assert spark.types < duckdb.types
+    assert spark < duckdb
     rows = ["| on DuckDB and Spark | |", "| --- | --- |"]
     rows.append(f"| operations | {_names(operations)} |")
-    more = _names(duckdb.types - spark.types)
-    rows.append(f"| types | {_names(spark.types)}; on DuckDB {more} |")
+    more = _names(duckdb - spark)
+    rows.append(f"| types | {_names(spark)}; on DuckDB {more} |")
     return "\n".join(rows)
 
 

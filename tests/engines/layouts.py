@@ -12,7 +12,7 @@ import polars as pl
 from dpframe.core.tree import Tree
 from dpframe.errors import UnsupportedOperation
 from dpframe.lower.engines.engine import Engine
-from dpframe.lower.engines.supported import SUPPORT, written
+from dpframe.lower.engines.supported import has_type
 from dpframe.rows.fold import domain, lower, words
 from dpframe.rows.registry import OPERATIONS
 from tests.engines.operations import _is_listed
@@ -32,7 +32,7 @@ def listed(engine: Engine, data: Any, frame: pl.DataFrame) -> Iterator[tuple[Tre
             warnings.simplefilter("ignore")
             tree = tree_of(text)
         dtype = domain(tree, columns).dtype
-        if written(dtype) not in SUPPORT[engine.name].types or not _is_listed(tree, engine):
+        if not has_type(engine.name, dtype) or not _is_listed(tree, engine):
             continue
         try:
             made = lower(tree, columns, engine.ns)

@@ -13,7 +13,7 @@ import pytest
 from dpframe.core.tree import Call, walk
 from dpframe.errors import UnsupportedOperation
 from dpframe.lower.engines.engine import Engine
-from dpframe.lower.engines.supported import SUPPORT, written
+from dpframe.lower.engines.supported import has_type
 from dpframe.rows.fold import domain, lower
 from dpframe.rows.operation import Kind
 from tests.laws.checking import expression, run, same, tree_of
@@ -62,7 +62,7 @@ def check(operation: Kind, engine: Engine, data: Any, frame: pl.DataFrame) -> No
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = tree_of(text)
-        if written(domain(tree, columns).dtype) not in SUPPORT[engine.name].types:
+        if not has_type(engine.name, domain(tree, columns).dtype):
             continue
         if not _is_listed(tree, engine):
             continue

@@ -15,7 +15,7 @@ from dpframe.aggregates.cells import Cells
 from dpframe.core.tree import Operation
 from dpframe.frames.step import Step
 from dpframe.lower.engines.duckdb_engine import DuckDBEngine
-from dpframe.lower.engines.supported import SUPPORT
+from dpframe.lower.engines.supported import TYPES
 from dpframe.rows.operation import Kind
 from dpframe.rows.registry import OPERATIONS
 from tests.engines.operations import awkward, check, check_refused
@@ -57,7 +57,7 @@ def test_what_runs_says_so_itself() -> None:
     assert unit_statistics.UnitTotal in every
     assert all("engines" in vars(kind) for kind in every)
     assert all(kind.engines <= {"polars", "duckdb", "spark"} for kind in every)
-    for name in SUPPORT:
+    for name in TYPES:
         assert {k.__name__ for k in every if name not in k.engines} == {"Explode"}
 
 

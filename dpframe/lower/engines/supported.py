@@ -32,26 +32,18 @@ _TYPES = _NUMBER_TYPES | frozenset(("String", "Enum", "Date", "Datetime(us)", "N
 _UNSIGNED = frozenset(("UInt8", "UInt16", "UInt32", "UInt64"))
 
 
-@dataclass(frozen=True, slots=True)
-class Support:
-    """What an engine runs.
-
-    Parameters
-    ----------
-    types
-        Types of columns and expressions; others may be in a frame, unused.
-    """
-
-    types: frozenset[str]
-
-
-SUPPORT: Mapping[str, Support] = MappingProxyType(
-    {
-        "duckdb": Support(_TYPES | _UNSIGNED),
-        "spark": Support(_TYPES),
-    }
+TYPES: Mapping[str, frozenset[str]] = MappingProxyType(
+    {"duckdb": _TYPES | _UNSIGNED, "spark": _TYPES}
 )
-"""By `Engine.name`. Polars is not among them: it runs everything."""
+"""Of columns and expressions, by `Engine.name`; others may be in a frame, unused. Polars is not
+among them: it runs everything.
+"""
+
+
+def has_type(engine: str, dtype: DType) -> bool:
+    """Whether values of a type are on the engine's list."""
+    name = str(dtype) if dtype.name == "Datetime" else dtype.name
+    return name in TYPES[engine]
 
 
 def require_supported(
@@ -64,10 +56,9 @@ def require_supported(
     UnsupportedOperation
         Naming the engine and what it was.
     """
-    support = SUPPORT.get(engine.name)
-    if support is None:
+    if engine.name not in TYPES:
         return
-    check = _Check(engine, support)
+    check = _Check(engine)
     for frame in frames_of(relation):
         if frame.source.identifier is not None:
             check.tree(Column(frame.source.identifier), frame.source.columns)
@@ -83,7 +74,6 @@ def require_supported(
 @dataclass(frozen=True, slots=True)
 class _Check:
     engine: Engine
-    support: Support
 
     def step(self, step: Step, before: Columns) -> None:
         self._holder("the step", step, before)
@@ -107,7 +97,7 @@ class _Check:
             if isinstance(node, Call) and self.engine.name not in node.operation.engines:
                 raise self._refused(f"the operation {node.operation.name!r}", words(node))
             dtype = node.dtype if isinstance(node, Literal) else domain(node, columns).dtype
-            if written(dtype) not in self.support.types:
+            if not has_type(self.engine.name, dtype):
                 raise self._refused(f"the type {dtype}", words(node))
 
     def _refused(self, what: str, where: str) -> UnsupportedOperation:
@@ -116,8 +106,3 @@ class _Check:
             where=where,
             remedy="compute it before the frame is protected, or protect a Polars frame",
         )
-
-
-def written(dtype: DType) -> str:
-    """A type as the lists have it."""
-    return str(dtype) if dtype.name == "Datetime" else dtype.name
