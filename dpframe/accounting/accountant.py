@@ -60,7 +60,7 @@ class Accountant(ABC):
                 )
             if not self._covers(event):
                 raise UnsupportedOperation(
-                    f"{self.method} says nothing about {type(event).__name__}",
+                    f"{self.method} does not apply to {type(event).__name__}",
                     where=repr(event),
                     remedy="accounting.compare(events, delta) lists the bounds that apply",
                 )

@@ -111,10 +111,11 @@ def best(events: Iterable[AnyEvent], delta: Number, valid_for: ValidFor = WITHIN
 def parallel(
     branches: Sequence[Iterable[AnyEvent]], delta: Number, valid_for: ValidFor = WITHIN
 ) -> Bound:
-    """The best bound on events that ran on disjoint parts of the data: that of the dearest part.
+    """The best bound on events that ran on disjoint parts of the data: that of the most expensive.
 
     A unit must be in one part at most, with and without the change that neighbours differ by
-    (McSherry 2009, Theorem 4). If it may be in g of them, pass the events of the g dearest as one.
+    (McSherry 2009, Theorem 4). If it may be in g of them, pass the events of the g most expensive
+    as one.
 
     Raises
     ------
@@ -122,7 +123,7 @@ def parallel(
         When there is no part, or as for `best`.
     """
     if not branches:
-        raise InvalidBudget("there is no part", remedy="give one list of events per part")
+        raise InvalidBudget("the list of parts is empty", remedy="give one list of events per part")
     return max(
         (best(events, delta, valid_for) for events in branches), key=lambda bound: bound.epsilon
     )

@@ -103,7 +103,7 @@ class Event:
         if below and number >= below:
             raise self._wrong(f"{name} must be below {below}", name, value)
         if whole and number.denominator != 1:
-            raise self._wrong(f"{name} must be a whole number", name, value)
+            raise self._wrong(f"{name} must be an integer", name, value)
         object.__setattr__(self, name, number)
 
     def _wrong(self, what: str, name: str, value: object) -> InvalidBudget:
@@ -148,7 +148,7 @@ class DiscreteLaplaceEvent(Event):
     scale
         In grid steps, above 0.
     sensitivity
-        L1, in grid steps, so a whole number.
+        L1, in grid steps, so an integer.
     """
 
     scale: Number

@@ -172,7 +172,7 @@ def _listed_groups(scope: QueryScope) -> int:
     assert scope.groups is not None
     if scope.groups.discovered:
         raise MissingKeys(
-            "the best group is chosen among public keys, and nobody listed any",
+            "the best group is chosen among public keys, and none are listed",
             where=f"{scope.groups.words()}.dp_argmax()",
             remedy="list them: group_by(..., keys=[...])",
         )

@@ -107,7 +107,7 @@ def _cells(request: Request, scope: QueryScope) -> BinCells:
     value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), "bounds")
     if value.domain.dtype.is_temporal or value.domain.dtype.is_boolean:
         raise UnsupportedOperation(
-            f"bounds of values of type {value.domain.dtype} are not sought",
+            f"bounds of values of type {value.domain.dtype} are not searched for",
             where=f"{words(value.tree)}.dp_bounds()",
             remedy="give the range in which the values could lie",
         )

@@ -138,7 +138,8 @@ class Count(ScoringAggregate):
         if self.bounds is not None:
             if self.per is None:
                 raise InvalidBounds(
-                    "the bounds of a count are how often one individual counts, and it counts rows",
+                    "the bounds of a count limit how often one individual counts, and this count "
+                    "is of rows",
                     where=f"{request.name}: dp_count(bounds=...)",
                     remedy='write dp.count(per="unit", bounds=(0, 10)), or leave out the bounds',
                 )
@@ -156,7 +157,7 @@ def _most(request: Request, bounds: GivenBounds) -> int:
         case (0, int() as most) if not isinstance(most, bool) and 0 < most < 2**31:
             return most
     raise InvalidBounds(
-        f"the bounds of a count are 0 and a positive whole number, not {as_given(bounds)}",
+        f"the bounds of a count are 0 and a positive integer, not {as_given(bounds)}",
         where=f'{request.name}: dp_count(per="unit", bounds=...)',
         remedy='write dp.count(per="unit", bounds=(0, 10))',
     )
@@ -193,7 +194,7 @@ class DistinctValues(ScoringAggregate):
         dtype = domain(request.tree, scope.facts.columns).dtype
         if dtype.is_nested or not dtype.is_known:
             raise UnsupportedOperation(
-                f"distinct values of type {dtype} are not counted",
+                f"distinct values of type {dtype} cannot be counted",
                 where=words(request.tree),
                 remedy="take a field or an element of it first",
             )

@@ -201,7 +201,7 @@ def listed_categories(values: list[Any], found: Domain, where: str) -> tuple[Sca
     """Categories that a user listed, checked against the column's type."""
     if found.dtype.is_nested or not found.dtype.is_known:
         raise UnsupportedOperation(
-            f"values of type {found.dtype} are no categories",
+            f"values of type {found.dtype} cannot be categories",
             where=where,
             remedy="take a field or an element of it first",
         )

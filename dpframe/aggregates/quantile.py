@@ -36,7 +36,7 @@ from dpframe.mechanisms import SELECTIONS
 from dpframe.rows.fold import domain, words
 
 POINTS = 1 << 20
-"""How finely an interval is divided where its values are not whole numbers."""
+"""How finely an interval is divided where its values are not integers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,7 @@ class BoundQuantile(BoundAggregate):
 class Quantile(Aggregate):
     """One or several quantiles, each a private choice among candidates or all points of the bounds.
 
-    Over bounds, whole numbers are all candidates (up to 2**20 of them), other values a grid of
+    Over bounds, integers are all candidates (up to 2**20 of them), other values a grid of
     2**20 points; gaps between data count by their length. Several quantiles come as a list.
 
     Guarantee
@@ -320,7 +320,7 @@ def _best_scored(column: pl.Expr, q: Fraction, whole: bool) -> pl.Expr:
 def _chosen(
     name: str, codes: list[int], cells: PointCells | PositionCells, dtype: DType
 ) -> pl.Series:
-    """The values that codes stand for: cut to whole numbers or units, or the nearest floats."""
+    """The values that codes stand for: cut to integers or units, or the nearest floats."""
     whole = dtype.is_integer or dtype.is_temporal
     if isinstance(cells, PositionCells):
         if whole and all(c.denominator == 1 for c in cells.candidates):
@@ -351,7 +351,7 @@ def _quantiles(given: Number | tuple[Number, ...], value: Value) -> tuple[Fracti
             )
         found.append(number)
     if not found:
-        raise InvalidBounds("no quantile is asked for", where=where, remedy="write for example 0.5")
+        raise InvalidBounds("no quantile is given", where=where, remedy="write for example 0.5")
     return tuple(found)
 
 

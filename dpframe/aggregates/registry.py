@@ -45,7 +45,7 @@ def bind(request: Request, scope: QueryScope) -> BoundAggregate:
     if request.mechanism not in aggregate.mechanisms:
         known = ", ".join(repr(m) for m in aggregate.mechanisms)
         raise UnsupportedOperation(
-            f"mechanism {request.mechanism!r} does not release a {request.kind}",
+            f"mechanism {request.mechanism!r} cannot release a {request.kind}",
             where=f"{request.name}: dp_{request.kind}(mechanism={request.mechanism!r})",
             remedy=f"use one of {known}",
         )

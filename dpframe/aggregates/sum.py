@@ -93,7 +93,7 @@ class Sum(ScoringAggregate):
     L1 = b min(r, g m), Linf = b min(r, m), L2 = b sqrt(q m^2 + (r - q m)^2) with q = floor(r / m).
     Totals of individuals: L1 = g b, Linf = b, L2 = sqrt(g) b.
 
-    Values are rounded to a power-of-two grid of at most 2**-30 of the bounds (whole numbers
+    Values are rounded to a power-of-two grid of at most 2**-30 of the bounds (integers
     exactly, up to bounds of 2**30), which biases a sum of n rows by at most n/2 grid steps.
 
     Proof

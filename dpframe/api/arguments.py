@@ -38,7 +38,7 @@ def constant(value: Any, op: str) -> pl.Expr:
         raise UnsupportedOperation(
             f"a {type(value).__name__} is not a constant",
             where=f"{op}({as_given(value)})",
-            remedy=f"fill with a number, text, date or truth value: {op}(0)",
+            remedy=f"fill with a number, string, date or Boolean: {op}(0)",
         ) from None
 
 
@@ -56,7 +56,7 @@ def equality(name: str, value: Any) -> pl.Expr:
         raise UnsupportedOperation(
             f"a {type(value).__name__} is not a constant",
             where=f"filter({name}={as_given(value)})",
-            remedy=f"write a number, text, date or truth value: filter({name}=0)",
+            remedy=f"write a number, string, date or Boolean: filter({name}=0)",
         ) from None
     return condition
 

@@ -270,7 +270,7 @@ def make(
     accepted = aggregate.mechanisms
     if mechanism not in accepted:
         raise UnsupportedOperation(
-            f"mechanism {as_given(mechanism)} does not release a {kind}",
+            f"mechanism {as_given(mechanism)} cannot release a {kind}",
             where=f"dp_{kind}(mechanism={as_given(mechanism)})",
             remedy="use one of " + ", ".join(repr(m) for m in accepted),
         )
@@ -297,14 +297,14 @@ def _require_writable(value: object, where: str) -> None:
         _ = repr(value)
     except ValueError:
         raise InvalidBounds(
-            "a number of absurd size", where=where, remedy="write a number that can be read"
+            "a number with too many digits", where=where, remedy="write a shorter number"
         ) from None
 
 
 def _flag(value: object, where: str) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise UnsupportedOperation(
-            f"{as_given(value)} is neither True nor False", where=where, remedy="write True"
+            f"{as_given(value)} is not True or False", where=where, remedy="write True"
         )
     return bool(value)
 
@@ -373,7 +373,7 @@ def _operand(
         return {}, pl.lit(number), repr(number)
     except FAILURES:
         raise UnsupportedOperation(
-            f"Polars has no such {type(number).__name__}",
+            f"Polars cannot hold this {type(number).__name__}",
             where=f"{mine()} {symbol} {as_given(number)}",
             remedy="use a finite number of less than 38 digits, or a float",
         ) from None

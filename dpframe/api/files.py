@@ -107,7 +107,7 @@ def require_result(path: Path) -> None:
     except UnsupportedOperation:
         pass
     raise UnsupportedOperation(
-        f"{there[0].name!r} would be replaced, and is no result of dpframe",
+        f"{there[0].name!r} would be replaced, and is not a result of dpframe",
         where=str(path),
         remedy="write the result to another file, or remove this one",
     )
@@ -209,7 +209,7 @@ def _sha256(content: bytes) -> str:
 
 def _without_plan(path: Path) -> UnsupportedOperation:
     return UnsupportedOperation(
-        "the file carries no plan of dpframe",
+        "the file holds no plan of dpframe",
         where=str(path),
         remedy="write results with release.write(path) or `dpframe run`; the plan of a CSV is in "
         f"the file with {_BESIDE} added to its name",

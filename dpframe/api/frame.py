@@ -75,7 +75,7 @@ class PrivateFrame(NoRawAccess, RowVerbs, Shortcuts):
         Parameters
         ----------
         n
-            A positive whole number.
+            A positive integer.
         by
             Column names, or None for rows in all; the identifier says nothing more than None.
 
@@ -94,7 +94,7 @@ class PrivateFrame(NoRawAccess, RowVerbs, Shortcuts):
         Parameters
         ----------
         n
-            A positive whole number.
+            A positive integer.
         by
             Column names; those that a later group-by uses.
 
@@ -156,7 +156,8 @@ class PrivateFrame(NoRawAccess, RowVerbs, Shortcuts):
         """
         if not isinstance(other, PrivateFrame):
             raise UnsupportedOperation(
-                f"a private frame is concatenated with another, not with a {type(other).__name__}",
+                "a private frame can only be concatenated with another private frame, not with a "
+                f"{type(other).__name__}",
                 where="concat(...)",
                 remedy="protect it in the same session first",
             )

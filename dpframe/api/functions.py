@@ -91,7 +91,7 @@ def count(
     UnboundedSensitivity
         When an individual may have any number of rows, and there is no limit.
     InvalidBounds
-        When `bounds` are given for rows, or are not 0 and a positive whole number.
+        When `bounds` are given for rows, or are not 0 and a positive integer.
     InvalidBudget
         When the weight is not positive.
     UnsupportedOperation
@@ -122,7 +122,7 @@ def sum(
     Parameters
     ----------
     column
-        Column name or expression of numbers, truth values or durations.
+        Column name or expression of numbers, Booleans or durations.
     bounds
         The pair (lo, hi) in the column's units; may be left out where it can be inferred.
     per
@@ -161,7 +161,7 @@ def mean(
     Parameters
     ----------
     column
-        Column name or expression of numbers, truth values, dates or times.
+        Column name or expression of numbers, Booleans, dates or times.
     bounds
         The pair (lo, hi); may be left out where it can be inferred.
     per
@@ -212,7 +212,7 @@ def var(
     Raises
     ------
     UnboundedSensitivity, UnsupportedOperation, InvalidBounds
-        As for `mean`; `InvalidBounds` also for a `ddof` that is no whole number from 0.
+        As for `mean`; `InvalidBounds` also for a `ddof` that is not an integer of at least 0.
     """
     asked = Variance(_given(bounds), _ddof(ddof), _per(per, "var"))
     return make(asked, column, weight=weight, mechanism=mechanism)
@@ -338,7 +338,7 @@ def histogram(
     UnboundedSensitivity
         When bins have no bounds, or rows of an individual have no limit.
     InvalidBounds
-        When edges are not rising, or there is no whole number of bins.
+        When edges are not rising, or the number of bins is not an integer.
     """
     whole = bins is None or isinstance(bins, (int, str))
     some = bins if whole else listed(bins, "dp_histogram")  # type: ignore[arg-type]
@@ -349,7 +349,7 @@ def histogram(
 def _ddof(ddof: int) -> int:
     if not isinstance(ddof, int) or isinstance(ddof, bool) or ddof < 0:
         raise InvalidBounds(
-            f"ddof must be a whole number from 0, not {as_given(ddof)}",
+            f"ddof must be an integer from 0, not {as_given(ddof)}",
             where="ddof",
             remedy="write ddof=1",
         )

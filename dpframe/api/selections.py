@@ -136,7 +136,7 @@ def argmax(
     """
     if not isinstance(k, int) or isinstance(k, bool) or k < 1:
         raise InvalidBounds(
-            f"k must be a positive whole number, not {as_given(k)}",
+            f"k must be a positive integer, not {as_given(k)}",
             where="dp_argmax(k=...)",
             remedy="write k=1 for the best candidate",
         )

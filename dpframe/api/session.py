@@ -205,7 +205,7 @@ class Session(PayingSession):
         return PrivateFrame(Relation.of(label, facts, source.remarks), source, self)
 
     def partition(self, frame: PrivateFrame, by: Any, keys: Any = None) -> dict[Any, PrivateFrame]:
-        """Divide a frame into disjoint parts, of which only the dearest are paid for.
+        """Divide a frame into disjoint parts, of which only the most expensive are paid for.
 
         Parameters
         ----------
@@ -245,9 +245,9 @@ class Session(PayingSession):
 
         A part has a session of its own, `part.session`. Its `spent` is what the part was charged,
         its `remaining` what it could still be charged if nothing else was: what remains of the
-        whole, and up to the dearest parts' totals for free. Totals of parts are in memory: a second
-        partition begins at zero and is charged in full. The frame must not change while its parts
-        are in use, because a row that gets another key would be in two parts.
+        whole, and up to the most expensive parts' totals for free. Totals of parts are in memory: a
+        second partition begins at zero and is charged in full. The frame must not change while its
+        parts are in use, because a row that gets another key would be in two parts.
 
         Examples
         --------

@@ -123,7 +123,7 @@ def spend_within(
     if epsilon is not None or delta is not None:
         other = "epsilon" if epsilon is not None else "delta"
         raise InvalidBudget(
-            f"a spend of rho has no {other} beside it in a session that adds up "
+            f"a spend of rho cannot be combined with {other} in a session that adds up "
             f"{remaining.currency}",
             where=f"rho={as_given(rho)}, {other}={as_given(delta if epsilon is None else epsilon)}",
             remedy="spend epsilon and delta, or rho",

@@ -82,7 +82,8 @@ def _planned(parsed: argparse.Namespace) -> Plan:
 def _write(plan: Plan, path: Path) -> None:
     if path.is_file() and not _holds_a_plan(path):
         refusal = UnsupportedOperation(
-            "the plan would replace a file that holds none", remedy="write it to another file"
+            "the file exists and holds no plan, so it is not replaced",
+            remedy="write the plan to another file",
         )
         raise BadInput(refusal, path)
     try:

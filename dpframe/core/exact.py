@@ -15,7 +15,7 @@ from dpframe.errors import InvalidBounds
 
 _DIGITS = 4_000
 """Of a number, and its exponent, at most: ``1e9999999999`` would take a thousand million."""
-_ABSURD = "a number of absurd size"
+_ABSURD = "a number with too many digits"
 _LONGEST = 200
 """Characters of a value in a message."""
 
@@ -33,11 +33,11 @@ def exact(value: object) -> Fraction:
     Raises
     ------
     ValueError
-        For NaN, an infinity, text that is not a number, and numbers of absurd size.
+        For NaN, an infinity, text that is not a number, and numbers with too many digits.
     TypeError
         For anything else, booleans included.
     InvalidBounds
-        For a whole number or fraction of absurd size, which Python does not even write.
+        For an integer or fraction with too many digits, which Python does not even write.
     """
     if isinstance(value, bool):
         raise TypeError("a boolean is not a number here")
@@ -67,7 +67,7 @@ def exact(value: object) -> Fraction:
 
 def _sensible(number: Fraction) -> Fraction:
     if max(number.numerator.bit_length(), number.denominator.bit_length()) > 4 * _DIGITS:
-        raise InvalidBounds(_ABSURD, remedy="write a number that can be read")
+        raise InvalidBounds(_ABSURD, remedy="write a shorter number")
     return number
 
 
@@ -186,8 +186,8 @@ def as_given(value: object) -> str:
     """
     try:
         text = short_exponent(repr(value)) if type(value) is float else repr(value)
-    except ValueError:  # Python does not write whole numbers of more than some thousand digits
-        return f"<{type(value).__name__} of absurd size>"
+    except ValueError:  # Python does not write integers of more than some thousand digits
+        return f"<{type(value).__name__} with too many digits>"
     cut = isinstance(value, (int, str, bytes, Decimal, Fraction)) and len(text) > _LONGEST
     return f"{text[:_LONGEST]}..." if cut else text
 

@@ -68,7 +68,7 @@ def grid_for(lo: Fraction, hi: Fraction, *, centred: bool, integers: bool) -> Gr
         Whether values are taken relative to the middle of the bounds, which halves the sensitivity
         of sums that need not be sums of the raw values (means and variances).
     integers
-        Whether all values are whole numbers; then the step is 1 or 1/2 where that fits, and sums
+        Whether all values are integers; then the step is 1 or 1/2 where that fits, and sums
         are exact.
     """
     centre = Fraction(float((lo + hi) / 2)) if centred else Fraction(0)

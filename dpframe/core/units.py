@@ -29,7 +29,7 @@ class Rows:
     Raises
     ------
     UnsupportedOperation
-        For another adjacency, or contributions that are not a positive whole number.
+        For another adjacency, or contributions that are not a positive integer.
 
     Examples
     --------
@@ -50,8 +50,7 @@ class Rows:
         whole = isinstance(self.contributions, int) and not isinstance(self.contributions, bool)
         if not whole or self.contributions < 1:
             raise UnsupportedOperation(
-                "contributions must be a positive whole number, not "
-                f"{as_given(self.contributions)}",
+                f"contributions must be a positive integer, not {as_given(self.contributions)}",
                 remedy="use dp.Rows(contributions=1) when each individual owns one row",
             )
 

@@ -1,5 +1,5 @@
 """What a plan says about itself: what limits decide, what was declared, how results come about,
-what to look at twice.
+what to review carefully.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def other_units(query: Query) -> tuple[str, ...]:
 
 
 def warnings_for(query: Query, releases: Sequence[NoisyAggregate], cost: Budget) -> tuple[str, ...]:
-    """What a reviewer should look at twice."""
+    """What a reviewer should look at carefully."""
     return (*_of_cost(cost), *_of_frames(query), *_of_values(query), *_of_groups(query, releases))
 
 

@@ -91,7 +91,7 @@ def require_plain_names(names: Iterable[str]) -> None:
             raise UnsupportedOperation(
                 f"a column is named {name!r}, which Polars takes for a pattern that selects "
                 "columns",
-                remedy="give it another name; before the frame is protected, if it has it then",
+                remedy="give it another name, before the frame is protected if it has that one then",
             )
 
 
@@ -119,7 +119,7 @@ def protected_facts(table: Columns, unit: Unit) -> FrameFacts:
         raise UnsupportedOperation(
             f"values of type {dtype} do not identify individuals",
             where=where,
-            remedy="use a column of text or whole numbers",
+            remedy="use a column of text or integers",
         )
     known = {**table, unit.column: table[unit.column].with_null(False)}
     return FrameFacts(columns(known), unit, complete=False, identifier=unit.column)

@@ -50,7 +50,7 @@ class Filter(Step):
             found = domain(predicate, before.columns)
             if not found.dtype.is_boolean:
                 raise UnsupportedOperation(
-                    f"a filter needs a condition, and this has type {found.dtype}",
+                    f"a filter needs a Boolean expression, and this has type {found.dtype}",
                     where=f"filter({outer_words(predicate)})",
                     remedy="compare it with something, for example pl.col('age') >= 40",
                 )

@@ -131,7 +131,7 @@ class JoinPublic(Step):
                 )
         if not self.left_on or len(self.left_on) != len(self.right_on):
             raise UnsupportedOperation(
-                "a join needs as many keys on either side, and one at least",
+                "a join needs the same number of keys on both sides, at least one",
                 where=self.words(),
                 remedy='write join(public, on="key"), or left_on= and right_on=',
             )

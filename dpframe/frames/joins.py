@@ -23,9 +23,9 @@ def require_same_types(
         both_text = found.dtype.is_text and dtype.is_text
         if found.dtype.is_float or found.dtype.is_nested or not found.dtype.is_known:
             raise UnsupportedOperation(
-                f"{name!r} of type {found.dtype} is no key for a join",
+                f"{name!r} of type {found.dtype} cannot be a key of a join",
                 where=where,
-                remedy="join on text, whole numbers, dates or categories",
+                remedy="join on text, integers, dates or categories",
             )
         if found.dtype != dtype and not both_text:
             raise UnsupportedOperation(

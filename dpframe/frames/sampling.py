@@ -175,15 +175,15 @@ def require_columns(names: Sequence[str], columns: Columns, where: str) -> None:
             raise UnsupportedOperation(
                 f"the column {name!r} of type {dtype} has no groups",
                 where=where,
-                remedy="use text, whole numbers, dates or categories",
+                remedy="use text, integers, dates or categories",
             )
 
 
 def require_count(n: object, where: str) -> int:
-    """A limit that is a positive whole number."""
+    """A limit that is a positive integer."""
     if isinstance(n, bool) or not isinstance(n, int) or not 0 < n < 2**31:
         raise UnsupportedOperation(
-            f"a limit is a positive whole number below 2**31, not {as_given(n)}",
+            f"a limit is a positive integer below 2**31, not {as_given(n)}",
             where=where,
             remedy="write for example 10",
         )
@@ -194,7 +194,7 @@ def require_identifier(identifier: str | None, where: str) -> str:
     """The identifier, which limits need."""
     if identifier is None:
         raise UnsupportedOperation(
-            "a limit needs to know whose rows they are, and unit=dp.Rows() does not say",
+            "a limit needs an identifier of individuals, and unit=dp.Rows() has none",
             where=where,
             remedy='protect the frame with unit="user_id", or promise dp.Rows(contributions=...)',
         )

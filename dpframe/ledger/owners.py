@@ -134,7 +134,7 @@ def _move(source: Store, destination: Store, identity: str, who: str) -> None:
     """The source is committed first, because its transaction ends first."""
     with destination.writing() as (to, kept, begun), source.writing() as (tables, chain, added):
         if kept.length or (chain.moved is not None and chain.moved.fingerprint != identity):
-            raise LedgerError("another process moves the ledger, or to this place")
+            raise LedgerError("another process is moving the ledger, or moving one to this place")
         records = chain.length if chain.moved is None else chain.length - 1
         last = _copied(tables, to, records)
         origin = json.dumps({"from": chain.identity, "place": source.where})

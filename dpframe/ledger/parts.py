@@ -1,4 +1,4 @@
-"""Budgets of disjoint parts of a frame, of which the dearest are paid for.
+"""Budgets of disjoint parts of a frame, of which the most expensive are paid for.
 
 Parallel composition, adaptively. Fix two neighbouring frames. They differ in at most g parts,
 however the analyst goes about it: in g = k parts where an individual's k rows come or go, in 2k
@@ -59,7 +59,8 @@ class Share:
 
 
 class Partition:
-    """What each part was charged, and the ledger that pays for the dearest; safe between threads.
+    """What each part was charged, and the ledger that pays for the most expensive ones; safe
+    between threads.
 
     A forked process has a copy of the totals, on which both would count; it may not use it.
     """

@@ -37,7 +37,7 @@ class Terms:
     def __post_init__(self) -> None:
         if self.runs is not None and self.runs < 1:
             raise LedgerError(
-                "a plan is approved for one run at least",
+                "a plan must be approved for at least one run",
                 where=f"--runs {self.runs}",
                 remedy="leave --runs out for as many as the budget allows",
             )
@@ -93,7 +93,7 @@ def renewals(
     ]
     if key is None and any(a.signature is not None for a in found):
         raise LedgerError(
-            "approvals of this budget are signed, and would not be any more",
+            "approvals of this budget are signed, and this one would not be",
             where="--keep-approvals",
             remedy=f"set {KEY_VARIABLE} to the key that signs them",
         )

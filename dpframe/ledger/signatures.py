@@ -80,7 +80,9 @@ class ApprovalKey:
                 secret = b""
             if len(secret) == 32:
                 return cls("ed25519" if scheme == "ed25519" else "ed25519-public", secret)
-        raise LedgerError("the key for approvals is none", where=KEY_VARIABLE, remedy=_FORMS)
+        raise LedgerError(
+            "what is given as the key for approvals is not a key", where=KEY_VARIABLE, remedy=_FORMS
+        )
 
     def sign(self, *fields: Any) -> str:
         """The signature of an approval's fields, with the name of its scheme.

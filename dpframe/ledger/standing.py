@@ -41,7 +41,7 @@ def promised(seal: Seal, identity: str, origin: str) -> Head:
 def kept_for_another() -> LedgerError:
     """The refusal of a place that is kept for a ledger."""
     return LedgerError(
-        "a ledger is to be moved here, and that was not finished",
+        "moving a ledger here was started and not finished",
         remedy="finish it with the same command, `dpframe ledger move`; if the ledger is to stay "
         "where it is, and can be used there, empty this place",
     )

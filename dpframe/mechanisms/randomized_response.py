@@ -151,7 +151,7 @@ class RandomizedResponse(ReportMechanism):
         rows it counts; rounded up.
 
         From the exact law of the reports, two binomials, for the worst of all counts; the rounding
-        of the result to a whole number adds 1. See `dpframe.mechanisms.response_error`.
+        of the result to an integer adds 1. See `dpframe.mechanisms.response_error`.
 
         Parameters
         ----------

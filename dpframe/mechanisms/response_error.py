@@ -28,7 +28,7 @@ _WIDE = 12.0
 
 def worst_error(n: int, p: float, q: float, miss: float) -> float:
     """What the estimate of a category is off by with a probability of at most `miss`, for the worst
-    number of rows in it; the rounding to a whole number included.
+    number of rows in it; the rounding to an integer included.
 
     Parameters
     ----------

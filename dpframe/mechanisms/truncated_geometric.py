@@ -71,7 +71,8 @@ class TruncatedGeometric(KeyMechanism):
         slack = float(max(self.row_delta, _LEAST))
         if self.row_delta < _LEAST or math.log1p(rate / slack) / rate > _MOST / 4:
             raise InvalidBudget(
-                "so little epsilon or delta is spent on which groups appear that hardly any would",
+                "too little epsilon or delta is spent on the choice of groups: hardly any would "
+                "appear",
                 remedy="spend more, limit the groups of an individual, or list the keys",
             )
 
@@ -80,7 +81,7 @@ class TruncatedGeometric(KeyMechanism):
         """Each group of an individual at an equal part of epsilon or rho, and of delta."""
         if not share.slack:
             raise MissingKeys(
-                "groups that nobody listed are only found with a delta",
+                "groups that are not listed can only be found with a delta",
                 remedy="spend a delta, for example delta=1e-8, or list the groups with keys=[...]",
             )
         groups, reason = task.groups, "the rule by which most groups appear"

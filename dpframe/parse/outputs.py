@@ -46,7 +46,8 @@ def read_outputs(specs: Iterable[OutputSpec], scope: QueryScope) -> tuple[Output
     outputs = [output for spec in specs for output in _expand(spec, scope)]
     if not outputs:
         raise UnsupportedOperation(
-            "nothing is asked for", remedy="pass at least one dp expression, such as dp.count()"
+            "the query asks for no output",
+            remedy="pass at least one dp expression, such as dp.count()",
         )
     seen = set(() if scope.groups is None else scope.groups.names)
     for output in outputs:

@@ -104,7 +104,7 @@ def _by(groups: Groups) -> str:
 
 def _inexact(groups: Groups) -> UnsupportedOperation:
     return UnsupportedOperation(
-        "Python holds some of the keys less exactly than the frame does, and could not tell parts "
+        "some keys are more precise in the frame than Python can hold, so parts could not be told "
         "apart",
         where=f"partition(frame, {_by(groups)}, keys=...)",
         remedy="partition by something coarser, such as pl.col('t').dt.truncate('1us'), or by text",

@@ -122,7 +122,7 @@ def _parsed(text: str | bytes) -> dict[str, Any]:
         raise no_plan()
     version = found["schema_version"]
     if type(version) is not int or version != SCHEMA_VERSION:
-        shown = f"{version}" if type(version) is int else "that is no whole number"
+        shown = f"{version}" if type(version) is int else "that is not an integer"
         raise UnsupportedOperation(
             f"the plan has a schema version {shown}, and this dpframe reads {SCHEMA_VERSION}",
             where=_WHERE,

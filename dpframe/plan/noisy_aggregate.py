@@ -134,9 +134,9 @@ class NoisyAggregate:
         """
         if self.repeats > _MOST_EVENTS:
             raise UnsupportedOperation(
-                f"one individual meets the mechanism of {self.name!r} {self.repeats} times, more "
-                f"than the {_MOST_EVENTS} events that are listed",
-                remedy="count the cost of one with its law, times their number",
+                f"the mechanism of {self.name!r} runs {self.repeats} times for each individual, "
+                f"more than the {_MOST_EVENTS} events that can be listed",
+                remedy="compute the cost of one run from its law, and multiply it",
             )
         return self.law.events(self.exposure)
 

@@ -72,8 +72,8 @@ def check_post(query: Query) -> None:
         for aggregate in output.aggregates.values():
             if aggregate.shape.is_table:
                 raise UnsupportedOperation(
-                    f"arithmetic with a table, such as a {aggregate.request.kind} has, is not "
-                    "defined",
+                    f"arithmetic with a table, such as the result of {aggregate.request.kind}, is "
+                    "not defined",
                     where=output.words,
                     remedy="compute on the released table instead: it is post-processing and free",
                 )

@@ -41,7 +41,7 @@ def _differences(before: PlanData, after: PlanData) -> Iterator[str]:
     yield from _amounts("the plan", before.cost, after.cost)
     yield from _changed("composition", before.composition, after.composition)
     yield from _changed("split", before.split, after.split)
-    yield from _items("look twice:", _untold(before, after), _untold(after, before))
+    yield from _items("review carefully:", _untold(before, after), _untold(after, before))
 
 
 def _untold(plan: PlanData, other: PlanData) -> list[str]:

@@ -20,12 +20,12 @@ def size_of(size: object) -> int:
     Raises
     ------
     InvalidBounds
-        When it is not a positive whole number.
+        When it is not a positive integer.
     """
     if isinstance(size, int) and not isinstance(size, bool) and 0 < size < 2**63:
         return size
     raise InvalidBounds(
-        "a guess of the individuals in each group is a positive whole number below 2**63, and "
+        "a guess of the individuals in each group is a positive integer below 2**63, and "
         f"{as_given(size)} is not",
         where="explain(size=...)",
         remedy="write for example size=1000",
@@ -33,7 +33,9 @@ def size_of(size: object) -> int:
 
 
 def warnings_at(plan: PlanData, size: int) -> Iterator[str]:
-    """What to look at twice if each group, or the whole without groups, has so many individuals."""
+    """What to review carefully if each group, or the whole without groups, has so many
+    individuals.
+    """
     individuals = size * (plan.groups or 1)
     if plan.cost.slack > Fraction(1, individuals):
         yield (

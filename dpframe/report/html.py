@@ -34,7 +34,7 @@ _PEOPLE = {"laplace": "Laplace", "gaussian": "Gaussian"}
 
 
 def html(plan: PlanData, sections: tuple[Section, ...]) -> str:
-    """The plan as a fragment of a page, with what to look at twice first.
+    """The plan as a fragment of a page, with what to review carefully first.
 
     Parameters
     ----------
@@ -43,9 +43,9 @@ def html(plan: PlanData, sections: tuple[Section, ...]) -> str:
     """
     remark = f"{amounts(plan.cost)} ({plan.cost.measure}); made from schemas, without data"
     pieces = [head("Plan for", plan.source, remark)]
-    pieces += [_warnings(section) for section in sections if section.title == "look twice"]
+    pieces += [_warnings(section) for section in sections if section.title == "review carefully"]
     for section in sections:
-        if section.title != "look twice":
+        if section.title != "review carefully":
             pieces += [title(section.title), _section(plan, section)]
     return fragment(*pieces)
 

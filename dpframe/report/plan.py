@@ -63,7 +63,7 @@ class Plan(PlanData):
     remaining
         The session's budget before the plan, or None for a query without a session.
     warnings
-        What a reviewer should look at twice.
+        What a reviewer should look at carefully.
     share
         Of a plan on one of several disjoint parts: what the session of the whole frame would be
         charged when the plan was made. `cost` and `remaining` are the part's.
@@ -90,7 +90,7 @@ class Plan(PlanData):
         UnsupportedOperation
             For another format.
         InvalidBounds
-            For a guess that is not a positive whole number.
+            For a guess that is not a positive integer.
         """
         return render(self, format, size)
 

@@ -29,7 +29,7 @@ def render(plan: PlanData, format: str, size: int | None = None) -> str:
     UnsupportedOperation
         For a format that does not exist.
     InvalidBounds
-        For a guess that is not a positive whole number.
+        For a guess that is not a positive integer.
     """
     sections = story(plan, None if size is None else size_of(size))
     match format:

@@ -72,7 +72,7 @@ def story(plan: PlanData, size: int | None = None) -> tuple[Section, ...]:
     ]
     warnings = plan.warnings if size is None else (*plan.warnings, *warnings_at(plan, size))
     if warnings:
-        sections.append(Section("look twice", tuple(Item(w) for w in warnings)))
+        sections.append(Section("review carefully", tuple(Item(w) for w in warnings)))
     return tuple(sections)
 
 
@@ -264,7 +264,7 @@ def _budget(plan: PlanData) -> tuple[Item, ...]:
 def _shared(share: Share) -> str:
     """What a cost of one part is to the whole."""
     n, g = share.parts, share.touched
-    dearest = "the dearest part" if g == 1 else f"the {g} dearest parts"
+    dearest = "the most expensive part" if g == 1 else f"the {g} most expensive parts"
     return (
         f"one of {n} disjoint parts, of which one individual is in {g} at most: the session pays "
         f"for {dearest}, which is now {amounts(share.charged)} more, and never more than this cost"

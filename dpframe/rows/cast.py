@@ -245,7 +245,7 @@ def _refused_moment(source: DType, target: DType) -> str | None:
         ("Duration", "Duration"),
         ("Time", "Duration"),
     }
-    return None if pair in allowed else "use a difference of two moments, or a part of one"
+    return None if pair in allowed else "use a difference of two datetimes, or a part of one"
 
 
 def _to_integer(domain: Domain, target: DType) -> Domain:

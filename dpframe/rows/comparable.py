@@ -1,6 +1,6 @@
 """How two or more values are made comparable.
 
-Text compares as text, byte by byte; whole numbers exactly, whatever their types; a whole number
+Text compares as text, byte by byte; integers exactly, whatever their types; an integer
 with a float as floats; moments of the same kind as exact counts of the finer unit, a Date beside a
 Datetime without a zone as its midnight. NaN equals NaN and is above every other number, as in
 Polars. Anything else is refused.

@@ -95,7 +95,7 @@ def _require_ordered(name: str, args: Sequence[Domain]) -> None:
     for domain in args:
         if domain.dtype.is_boolean:
             raise UnsupportedOperation(
-                f"{name} takes numbers or moments, not Boolean",
+                f"{name} takes numbers, dates or times, not Booleans",
                 remedy="use pl.all_horizontal or pl.any_horizontal",
             )
         if not domain.dtype.is_temporal and not all_text:

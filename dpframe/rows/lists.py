@@ -76,7 +76,7 @@ class ListGet(ParametricOperation):
 
     def check(self) -> None:
         if not -_LONGEST <= self.index <= _LONGEST:
-            raise InvalidBounds("no list is so long that it has this index")
+            raise InvalidBounds("the index is beyond the end of any list")
 
     @classmethod
     def read(cls, operands: Sequence[Operand], params: Any) -> Tree:

@@ -1,4 +1,4 @@
-"""Lists of numbers and moments made one value."""
+"""Lists of numbers, dates and times made one value."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class ListExtreme(ListOperation):
         element = elements(args[0], what)
         if not (element.dtype.is_integer or element.dtype.is_float or element.dtype.is_temporal):
             raise UnsupportedOperation(
-                f"{what} of a list takes numbers or moments, not {element.dtype}",
+                f"{what} of a list takes numbers, dates or times, not {element.dtype}",
                 remedy="take one element, for example with .list.get(0)",
             )
         empty = args[0].dtype.width is None or args[0].dtype.width == 0

@@ -161,7 +161,7 @@ def _text(name: str, value: object) -> None:
 
 def _whole(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidBounds(f"{name} must be a whole number, not {value!r}")
+        raise InvalidBounds(f"{name} must be an integer, not {value!r}")
     if not -(2**63) <= value < 2**63:
         raise InvalidBounds(f"{name} must fit in 64 bits")
 

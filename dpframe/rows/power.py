@@ -34,7 +34,7 @@ class Pow(Infix):
     reads = ("Pow.Generic",)
     propagates_null = True
     summary = (
-        "Power: Int64 (wrapping) for whole numbers to a constant whole power of zero or more, "
+        "Power: Int64 (wrapping) for integers to a constant whole power of zero or more, "
         "else Float64."
     )
     examples = (

@@ -1,4 +1,4 @@
-"""Rounding to whole numbers or to decimals. Whole numbers stay as they are."""
+"""Rounding to integers or to decimals. Integers stay as they are."""
 
 from __future__ import annotations
 

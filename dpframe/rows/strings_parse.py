@@ -181,7 +181,7 @@ class ToInteger(TextOperation, ParametricOperation):
             )
         if not self.dtype.is_integer:
             raise UnsupportedOperation(
-                f"str.to_integer makes no {self.dtype}", remedy="use an integer type"
+                f"str.to_integer cannot return {self.dtype}", remedy="use an integer type"
             )
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Durations as whole numbers of a unit, towards zero."""
+"""Durations as integers of a unit, towards zero."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Dates, times and durations put together from numbers, or from a date and a time of day.
 
-Everything is computed with whole numbers here, because Polars fails at a date that does not exist.
+Everything is computed with integers here, because Polars fails at a date that does not exist.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _require_whole(what: str, domains: Sequence[Domain]) -> None:
     for domain in domains:
         if not (domain.dtype.is_integer or domain.dtype.name == "Null"):
             raise UnsupportedOperation(
-                f"the parts of {what} are whole numbers, not {domain.dtype}",
+                f"the parts of {what} are integers, not {domain.dtype}",
                 remedy="cast them first, with .cast(pl.Int64)",
             )
 
@@ -65,7 +65,7 @@ class MakeDatetime(ParametricOperation):
     name = "datetime"
     reads = ("TemporalExpr.DatetimeFunction",)
     summary = (
-        "A date and time from whole numbers (also pl.date and pl.time); null where no such date is "
+        "A date and time from integers (also pl.date and pl.time); null where no such date is "
         "in the years 1 to 9999, or there is no such time."
     )
     examples = (
@@ -177,7 +177,7 @@ class MakeDuration(ParametricOperation):
     name = "duration"
     reads = ("TemporalExpr.Duration",)
     summary = (
-        "A duration from whole numbers; what is finer than its unit is cut off from each of them, "
+        "A duration from integers; what is finer than its unit is cut off from each of them, "
         "and what does not fit is null."
     )
     examples = (

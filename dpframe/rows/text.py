@@ -147,7 +147,7 @@ class TextToFlag(TextOperation):
 
 
 class TextToCount(TextOperation):
-    """From text to a whole number that is at least zero."""
+    """From text to an integer that is at least zero."""
 
     __slots__ = ()
 

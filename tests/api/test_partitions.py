@@ -1,4 +1,6 @@
-"""Disjoint parts of a frame: the session pays for the dearest, and nobody gets more out of it."""
+"""Disjoint parts of a frame: the session pays for the most expensive, and nobody gets more out of
+it.
+"""
 
 from __future__ import annotations
 
@@ -140,10 +142,11 @@ def test_the_plan_of_a_part_says_so() -> None:
     assert text.endswith(
         "  cost: epsilon 0.7 (pure DP), charged to this part\n"
         "    one of 3 disjoint parts, of which one individual is in 1 at most: the session pays "
-        "for the dearest part, which is now epsilon 0.2 more, and never more than this cost\n"
+        "for the most expensive part, which is now epsilon 0.2 more, and never more than this "
+        "cost\n"
         "  part: epsilon 1 before; epsilon 0.3 after"
     )
-    assert "the 2 dearest parts" in by_sex(dp.Session(epsilon=1), dp.Rows(contributions=2))[
+    assert "the 2 most expensive parts" in by_sex(dp.Session(epsilon=1), dp.Rows(contributions=2))[
         "f"
     ].dp_count().explain(epsilon=1)
     assert 'part(col("sex") is null)' in parts[None].dp_count().explain(epsilon="0.1")
@@ -359,17 +362,17 @@ def test_each_key_is_there_once(by: Any, keys: Any, found: list[Any]) -> None:
         (pl.col("i").rank(), [1], "[a-z]"),
         (pl.col("i").dp_sum((0, 1)), [1], "works on rows"),  # type: ignore[attr-defined]
         ("i", range(10_001), "more than 10000"),
-        ("n", pl.Series([1, 2], dtype=pl.Datetime("ns")), "less exactly"),
-        ("n", pl.Series([1001], dtype=pl.Datetime("ns")), "less exactly"),
-        ("t", pl.Series([2**62], dtype=pl.Datetime("us")), "less exactly"),
-        ("z", EDGES[1:].dt.convert_time_zone("Europe/Amsterdam"), "less exactly"),
-        ("y", EDGES[:1].dt.convert_time_zone("America/New_York"), "less exactly"),
+        ("n", pl.Series([1, 2], dtype=pl.Datetime("ns")), "more precise"),
+        ("n", pl.Series([1001], dtype=pl.Datetime("ns")), "more precise"),
+        ("t", pl.Series([2**62], dtype=pl.Datetime("us")), "more precise"),
+        ("z", EDGES[1:].dt.convert_time_zone("Europe/Amsterdam"), "more precise"),
+        ("y", EDGES[:1].dt.convert_time_zone("America/New_York"), "more precise"),
         (
             "z",
             pl.Series([SUMMER, SUMMER + timedelta(hours=1)]).dt.convert_time_zone(
                 "Europe/Amsterdam"
             ),
-            "less exactly",
+            "more precise",
         ),
     ],
     ids=lambda value: str(value)[:40],

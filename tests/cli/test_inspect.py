@@ -163,7 +163,7 @@ def test_files_of_others_carry_no_plan(run: Run, folder: Path) -> None:
     for name in [*names, "garbage.csv", "foreign.parquet"]:
         done = run("inspect", name)
         assert (done.code, done.out) == (5, "")
-        assert "the file carries no plan of dpframe" in done.err
+        assert "the file holds no plan of dpframe" in done.err
 
 
 def test_a_csv_without_the_file_beside_it(run: Run, folder: Path) -> None:

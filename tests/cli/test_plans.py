@@ -47,7 +47,7 @@ def test_explain_warns_of_noise_that_is_large_for_a_guess(run: Run, folder: Path
     for size in (0, -3):
         done = run("explain", "plan.json", "--size", size)
         assert (done.code, done.out) == (5, "")
-        assert "is a positive whole number" in done.err
+        assert "is a positive integer" in done.err
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_plan_replaces_plans_only(run: Run, folder: Path, there: str) -> None:
     before = (folder / there).read_bytes()
     done = run("explain", job, "--output", there)
     assert (done.code, done.out) == (5, "")
-    assert "the plan would replace a file that holds none" in done.err
+    assert "the file exists and holds no plan, so it is not replaced" in done.err
     assert (folder / there).read_bytes() == before
     for _ in range(2):
         assert run("explain", job, "--output", "plan.json").code == 0

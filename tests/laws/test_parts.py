@@ -67,7 +67,7 @@ def measurements_of(
     try:
         parts = session.partition(people, wanted, keys)
     except dp.UnsupportedOperation as refusal:  # years and nanoseconds that Python does not have
-        assume("less exactly" not in refusal.what)
+        assume("more precise" not in refusal.what)
         raise
     return parts, people.group_by(wanted, keys=keys).agg(dp.count())
 

@@ -39,7 +39,9 @@ def test_the_example_of_a_reviewer() -> None:
         "epsilon of the plan 0.1 -> 0.5",
     ):
         assert line in lines
-    assert not any(line.startswith("look twice") for line in lines)  # they follow from the limit
+    assert not any(
+        line.startswith("review carefully") for line in lines
+    )  # they follow from the limit
     back = other.diff(one).splitlines()
     for line in (
         'filter on `city` removed: filter(col("city") == "Bern")',

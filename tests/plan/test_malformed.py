@@ -75,12 +75,12 @@ def as_definition(depth: int) -> str:
         (0, "schema version 0"),
         (2, "schema version 2"),
         (-1, "schema version -1"),
-        (True, "no whole number"),
-        (1.0, "no whole number"),
-        ("1", "no whole number"),
-        ("\u202e\n" * 1000, "no whole number"),
-        (None, "no whole number"),
-        ([], "no whole number"),
+        (True, "not an integer"),
+        (1.0, "not an integer"),
+        ("1", "not an integer"),
+        ("\u202e\n" * 1000, "not an integer"),
+        (None, "not an integer"),
+        ([], "not an integer"),
     ],
 )
 def test_other_versions_are_refused(version: Any, words: str) -> None:

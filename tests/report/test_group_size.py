@@ -109,7 +109,7 @@ def test_they_stand_among_the_others_when_asked_for(format: Any) -> None:
 
 @pytest.mark.parametrize("size", [0, -1, 2.5, "100", True, float("nan")])
 def test_a_guess_is_a_positive_whole_number(size: Any) -> None:
-    with pytest.raises(dp.InvalidBounds, match="positive whole number"):
+    with pytest.raises(dp.InvalidBounds, match="positive integer"):
         people().dp_count().explain(epsilon=1, size=size)
 
 

@@ -37,10 +37,10 @@ def test_a_name_cannot_pass_for_a_line_of_the_plan(hostile: str) -> None:
 
 def test_a_constant_cannot_pass_for_a_line_of_the_plan() -> None:
     people = dp.Session(epsilon=1).protect(ROWS, dp.Rows())
-    kept = people.filter(pl.col("region") == "x\nlook twice\n  nothing")
+    kept = people.filter(pl.col("region") == "x\nreview carefully\n  nothing")
     for format in ("text", "markdown"):
         lines = kept.dp_count().plan(epsilon=1).explain(format).splitlines()  # type: ignore[arg-type]
-        assert not any(text.startswith(("look twice", "## Look")) for text in lines)
+        assert not any(text.startswith(("review carefully", "## Review")) for text in lines)
 
 
 @pytest.mark.parametrize("format", ["HTML", "TEXT", "", None])
@@ -60,7 +60,7 @@ def test_sections_come_in_the_order_in_which_a_reviewer_asks() -> None:
         "releases",
         "outputs",
         "budget",
-        "look twice",
+        "review carefully",
     ]
 
 
@@ -76,7 +76,7 @@ def test_error_bounds_are_rounded_up_for_people() -> None:
 def test_a_large_epsilon_is_to_be_looked_at_twice(spend: Any, warned: bool) -> None:
     made = plan(dp.count(), spend=spend)
     assert bool(made.warnings) is warned
-    assert ("look twice" in made.explain()) is warned
+    assert ("review carefully" in made.explain()) is warned
 
 
 def test_a_delta_that_is_not_small_is_to_be_looked_at_twice() -> None:

@@ -63,7 +63,7 @@ class PolarsEngine(Engine):
             self._mode = mode
         else:
             raise UnsupportedOperation(
-                f"{mode!r} is no engine that runs Polars frames",
+                f"{mode!r} is not an engine that runs Polars frames",
                 where=f"engine={mode!r}",
                 remedy=f"use one of {', '.join(map(repr, _MODES))}, or a function that takes a "
                 "LazyFrame and returns a DataFrame",

@@ -182,14 +182,14 @@ def _header(path: Path) -> tuple[str, ...]:
 def _all_text(kind: str, headers: Sequence[tuple[str, ...]]) -> pl.Schema:
     if kind == "ndjson":
         raise UnsupportedOperation(
-            "which keys the lines of an NDJSON file have is private, so its columns are declared",
+            "the keys in the lines of an NDJSON file are private, so its columns must be declared",
             where="session.protect(path, ...)",
             remedy=_EXAMPLE,
         )
     first = headers[0]
     if len(set(first)) < len(first) or "" in first or any(set(h) != set(first) for h in headers):
         raise UnsupportedOperation(
-            "columns have the same name, none, or others in another file",
+            "the columns have duplicate or empty names, or differ between files",
             where="session.protect(path, ...)",
             remedy=f"say which to read: {_EXAMPLE}",
         )
@@ -213,7 +213,7 @@ def _declared(schema: object) -> pl.Schema:
         found = None
     if found is None:
         raise UnsupportedOperation(
-            "a schema has something that is no type", where=_WHERE, remedy=_EXAMPLE
+            "a schema has a value that is not a type", where=_WHERE, remedy=_EXAMPLE
         )
     for name, dtype in found.items():
         require_known(name, dtype)

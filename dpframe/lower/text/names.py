@@ -43,7 +43,7 @@ def dtype_of(column: str, given: Any) -> Any:
 def _unknown(column: str, what: str) -> UnsupportedOperation:
     simple = ", ".join(name for name in KNOWN if name not in ("Enum", "Decimal"))
     return UnsupportedOperation(
-        f"{what} is no type of a column",
+        f"{what} is not the type of a column",
         where=f"schema, column {column!r}",
         remedy=f'use {simple}, "Datetime(ms)", "Decimal(10, 2)", or a list of categories',
     )

@@ -40,7 +40,7 @@ def require_known(column: str, dtype: pl.DataType) -> None:
     zone = found.name == "Datetime" and found.zone is not None
     if found.name not in KNOWN or zone:
         raise UnsupportedOperation(
-            f"text is not parsed to {dtype}",
+            f"text cannot be parsed to {dtype}",
             where=f"schema={{{column!r}: {dtype}}}",
             remedy=f"use one of {', '.join(KNOWN)}"
             + (" without a zone, or String and .str.to_datetime(...)" if zone else ""),
