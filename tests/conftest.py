@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+import dpframe as dp
 from tests.postgres import Server, binaries
 
 FAST = "/dev/shm"
@@ -19,6 +20,9 @@ ledger waits for the disk several times. What a killed process leaves behind is 
 """
 if "TMPDIR" not in os.environ and os.access(FAST, os.W_OK) and shutil.disk_usage(FAST).free > 2**30:
     os.environ["TMPDIR"] = tempfile.tempdir = FAST
+
+for _name in dp.__all__:  # tests ask for all subclasses of a class, so all modules are loaded
+    getattr(dp, _name)
 
 _UNHURRIED = (HealthCheck.too_slow, HealthCheck.data_too_large)
 
