@@ -91,7 +91,7 @@ def require_plain_names(names: Iterable[str]) -> None:
             raise UnsupportedOperation(
                 f"a column is named {name!r}, which Polars takes for a pattern that selects "
                 "columns",
-                remedy="give it another name, before the frame is protected if it has that one then",
+                remedy="give it another name, before the frame is protected if it has it then",
             )
 
 

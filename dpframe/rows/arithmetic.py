@@ -59,7 +59,7 @@ class Add(Infix):
     reads = ("Operator.Plus",)
     engines = EVERYWHERE
     propagates_null = True
-    summary = "Sum of two numbers, two texts joined, or a moment moved by a duration."
+    summary = "Sum of two numbers, two strings joined, or a date or datetime moved by a duration."
     examples = (
         'pl.col("i32") + pl.col("u8")',
         'pl.col("i64") + 1',
@@ -102,7 +102,10 @@ class Sub(Infix):
     reads = ("Operator.Minus",)
     engines = EVERYWHERE
     propagates_null = True
-    summary = "Difference of two numbers or moments, or a moment moved back by a duration."
+    summary = (
+        "Difference of two numbers, dates or datetimes, or a date or datetime moved back by a "
+        "duration."
+    )
     examples = (
         'pl.col("i32") - pl.col("u8")',
         'pl.col("i64") - pl.col("i64b")',

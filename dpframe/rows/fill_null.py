@@ -56,7 +56,7 @@ class FillNan(PlainOperation):
     name = "fill_nan"
     reads = ()
     engines = EVERYWHERE
-    summary = "The value, or another in place of NaN; whole numbers have no NaN."
+    summary = "The value, or another in place of NaN; integers have no NaN."
     examples = (
         'pl.col("f64").fill_nan(0.0)',
         'pl.col("f64").fill_nan(None)',

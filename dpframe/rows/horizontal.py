@@ -112,7 +112,7 @@ class MinHorizontal(Extreme):
     name = "min_horizontal"
     reads = ("MinHorizontal",)
     engines = EVERYWHERE
-    summary = "The smallest of several numbers, moments or texts; null and NaN are skipped."
+    summary = "The smallest of several numbers, dates, times or strings; null and NaN are skipped."
     examples = (
         'pl.min_horizontal("i32", "u8")',
         'pl.min_horizontal("i64", "i64b", 5)',
@@ -139,7 +139,7 @@ class MaxHorizontal(Extreme):
     name = "max_horizontal"
     reads = ("MaxHorizontal",)
     engines = EVERYWHERE
-    summary = "The largest of several numbers, moments or texts; null and NaN are skipped."
+    summary = "The largest of several numbers, dates, times or strings; null and NaN are skipped."
     examples = (
         'pl.max_horizontal("i32", "u8")',
         'pl.max_horizontal("i64", 0)',

@@ -143,7 +143,7 @@ class ListExtreme(ListOperation):
 class ListMin(ListExtreme):
     name = "list_min"
     reads = ("ListExpr.Min", "ArrayExpr.Min")
-    summary = "The smallest number or moment in a list; null and NaN are skipped."
+    summary = "The smallest number, date or time in a list; null and NaN are skipped."
     examples = (
         'pl.col("li").list.min()',
         'pl.col("lf").list.min()',
@@ -156,7 +156,7 @@ class ListMin(ListExtreme):
 class ListMax(ListExtreme):
     name = "list_max"
     reads = ("ListExpr.Max", "ArrayExpr.Max")
-    summary = "The largest number or moment in a list; null and NaN are skipped."
+    summary = "The largest number, date or time in a list; null and NaN are skipped."
     examples = (
         'pl.col("li").list.max()',
         'pl.col("lf").list.max()',

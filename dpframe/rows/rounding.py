@@ -33,7 +33,7 @@ _BLUR = Fraction(1, 1 << 20)
 
 
 class Rounding(Method):
-    """A non-decreasing function of floats that leaves whole numbers alone."""
+    """A non-decreasing function of floats that leaves integers alone."""
 
     __slots__ = ()
 
@@ -71,7 +71,7 @@ class Floor(Rounding, PlainOperation):
     reads = ("Floor",)
     engines = EVERYWHERE
     propagates_null = True
-    summary = "The largest whole number that is not above."
+    summary = "The largest integer that is not above."
     examples = ('pl.col("f64").floor()', 'pl.col("i32").floor()', 'pl.col("dec").floor()')
 
     def image(self, known: Interval) -> Interval:
@@ -84,7 +84,7 @@ class Ceil(Rounding, PlainOperation):
     reads = ("Ceil",)
     engines = EVERYWHERE
     propagates_null = True
-    summary = "The smallest whole number that is not below."
+    summary = "The smallest integer that is not below."
     examples = ('pl.col("f64").ceil()', 'pl.col("u64").ceil()', 'pl.col("f32").ceil()')
 
     def image(self, known: Interval) -> Interval:

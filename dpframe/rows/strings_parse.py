@@ -164,7 +164,7 @@ class ToInteger(TextOperation, ParametricOperation):
 
     name = "str_to_integer"
     reads = ("StringExpr.ToInteger",)
-    summary = "A whole number in a constant base."
+    summary = "An integer in a constant base."
     examples = (
         'pl.col("s").str.to_integer(strict=False)',
         'pl.col("i64").cast(pl.String).str.to_integer(strict=False)',
