@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -142,6 +142,10 @@ def _check_distinct(outputs: tuple[Named, ...]) -> None:
         )
 
 
+def _operator_name(op: str) -> str:
+    return _OTHER_OPERATORS.get(op, f"the operator {op}")
+
+
 def _located(error: DPFrameError, operands: Sequence[Operand]) -> DPFrameError:
     """The refusal of an operation that was made, with its operand."""
     if error.where is not None and error.where.startswith(OPERAND):
@@ -198,31 +202,36 @@ class _Reader:
 
     def _binary(self, body: Any, depth: int) -> Tree:
         op = body["op"]
-        name = _OTHER_OPERATORS.get(op, f"the operator {op}")
-        return self._call(f"Operator.{op}", [body["left"], body["right"]], None, depth, name)
+        nodes = [body["left"], body["right"]]
+        return self._call(f"Operator.{op}", nodes, None, depth, lambda: _operator_name(op))
 
     def _function(self, body: Any, depth: int) -> Tree:
         key, params = function_key(body["function"])
         if key == "AsStruct":
             params = [output_name(node) for node in body["input"]]
-        return self._call(key, body["input"], params, depth, function_name(key, params))
+        return self._call(key, body["input"], params, depth, lambda: function_name(key, params))
 
     def _ternary(self, body: Any, depth: int) -> Tree:
         nodes = [body["predicate"], body["truthy"], body["falsy"]]
-        return self._call("Node.Ternary", nodes, None, depth, "when")
+        return self._call("Node.Ternary", nodes, None, depth, lambda: "when")
 
     def _cast(self, body: Any, depth: int) -> Tree:
-        return self._call("Node.Cast", [body["expr"]], body, depth, "an unknown kind of cast")
+        name = "an unknown kind of cast"
+        return self._call("Node.Cast", [body["expr"]], body, depth, lambda: name)
 
-    def _call(self, key: str, nodes: Sequence[Any], params: Any, depth: int, name: str) -> Tree:
-        """What a function means, where there is an operation that it is read into."""
+    def _call(
+        self, key: str, nodes: Sequence[Any], params: Any, depth: int, name: Callable[[], str]
+    ) -> Tree:
+        """What a function means, where there is an operation that it is read into; else it is
+        refused by its name.
+        """
         reader = READERS.get(key)
         if reader is None:
-            raise refuse(name)
+            raise refuse(name())
         operands = [self._node(node, depth) for node in nodes]
         try:
             return reader(operands, params)
         except DPFrameError as error:
             raise _located(error, operands) from None
         except (LookupError, TypeError, ValueError, AttributeError):  # a form of a later Polars
-            raise refuse(name) from None
+            raise refuse(name()) from None

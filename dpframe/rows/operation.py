@@ -88,6 +88,9 @@ class PlainOperation(RowOperation):
     def constants(self) -> tuple[tuple[str, Constant], ...]:
         return ()
 
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     def read(self, operands: Sequence[Operand], params: Any) -> Tree:
         """What a function of Polars means, from its operands and its parameters in Polars' form."""
         return self.of(*operands)
