@@ -229,4 +229,7 @@ _BY_TYPE: dict[object, Callable[[str, object], None]] = {
 
 @cache
 def _checks(kind: Any) -> tuple[tuple[str, Callable[[str, object], None]], ...]:
+    for field in fields(kind):
+        if field.type not in _BY_TYPE:
+            raise TypeError(f"no check is known for {kind.__name__}.{field.name}: {field.type}")
     return tuple((field.name, _BY_TYPE[field.type]) for field in fields(kind))

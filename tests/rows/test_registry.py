@@ -5,14 +5,23 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from dpframe.errors import InvalidBounds
 from dpframe.rows import registry
 from dpframe.rows.arithmetic import Add
-from dpframe.rows.operation import Kind, ParametricOperation, PlainOperation, RowOperation
+from dpframe.rows.operation import (
+    Kind,
+    ParametricOperation,
+    PlainOperation,
+    RowOperation,
+    operation,
+)
 from dpframe.rows.registry import BY_NAME, OPERATIONS, READERS
 from dpframe.rows.rounding import Round
+from tests.calls import call
 
 
 def operations(kind: type = RowOperation) -> Iterator[type]:
@@ -59,7 +68,50 @@ def test_an_operation_is_a_frozen_value(kind: Kind) -> None:
     assert isinstance(kind, type) == bool(issubclass(cls, ParametricOperation))
 
 
+WRONG: list[tuple[str, dict[str, Any], str]] = [
+    ("str_head", {"n": "2"}, "n must be a whole number, not '2'"),
+    ("str_head", {"n": True}, "n must be a whole number, not True"),
+    ("str_head", {"n": 2**63}, "n must fit in 64 bits"),
+    ("str_starts_with", {"prefix": 1}, "prefix must be text, not 1"),
+    ("str_strip_chars", {"characters": 1}, "characters must be text, not 1"),
+    ("struct", {"names": ["a"]}, "names must be a list of texts"),
+    ("struct", {"names": ("a", 1)}, "names must be a list of texts, and 1 is not one"),
+    ("mean_horizontal", {"ignore_nulls": None}, "ignore_nulls must be True or False, not None"),
+    ("cast", {"dtype": "Int64"}, "dtype must be a type, not 'Int64'"),
+    ("log", {"base": "e"}, "base must be a number, not 'e'"),
+    ("is_in", {"values": [1], "nulls_equal": False}, "values must be a list of constants"),
+]
+
+
+@pytest.mark.parametrize(("op", "constants", "message"), WRONG)
+def test_constants_are_of_the_types_of_the_fields(
+    op: str, constants: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidBounds) as caught:
+        call(op, **constants)
+    assert caught.value.what == message
+
+
+def test_a_constant_of_a_type_that_nothing_checks_is_refused() -> None:
+    @operation
+    class Odd(ParametricOperation):
+        name = "odd"
+        constant: set[int]
+
+        def domain(self, args: Any) -> Any:
+            raise NotImplementedError
+
+        def lower(self, ns: Any, args: Any, domains: Any) -> Any:
+            raise NotImplementedError
+
+        def words(self, args: Any) -> str:
+            return ""
+
+    with pytest.raises(TypeError, match=r"Odd\.constant"):
+        Odd({1})
+
+
 def test_constants_cannot_be_set() -> None:
-    for operation, field in ((Round(2), "decimals"), (BY_NAME["dt_month"], "values")):
+    for value, field in ((Round(2), "decimals"), (BY_NAME["dt_month"], "values")):
         with pytest.raises(AttributeError):
-            setattr(operation, field, 3)
+            setattr(value, field, 3)
