@@ -36,8 +36,8 @@ def refine(table: dict[str, Domain], predicate: Tree) -> dict[str, Domain]:
         case Call(IsNotNull(), (operand,)) | Call(Not(), (Call(IsNull(), (operand,)),)):
             return _not_null(table, operand)
         case Call(IsBetween(), (Column(name), Literal() as lo, Literal() as hi)):
-            table = _compare(table, name, "ge", lo)
-            return _compare(table, name, "le", hi)
+            table = _compare(table, name, "ge", lo, beside=hi)
+            return _compare(table, name, "le", hi, beside=lo)
         case Call(IsBetween(), operands):
             for operand in operands:  # true only when both comparisons are
                 table = _not_null(table, operand)
@@ -70,7 +70,12 @@ def _not_null(table: dict[str, Domain], tree: Tree) -> dict[str, Domain]:
             return table
 
 
-def _compare(table: dict[str, Domain], name: str, op: str, value: Literal) -> dict[str, Domain]:
+def _compare(
+    table: dict[str, Domain], name: str, op: str, value: Literal, *, beside: Literal | None = None
+) -> dict[str, Domain]:
+    """The table where a column compares so with a constant; `beside` is another one that it is
+    compared with at once, which may decide the type in which both are.
+    """
     column = table[name]
     table = {**table, name: column.with_null(False)}
     number = physical(value.value, column.dtype)
@@ -79,7 +84,8 @@ def _compare(table: dict[str, Domain], name: str, op: str, value: Literal) -> di
     if op in ("lt", "le", "eq"):  # NaN is greater than every number, and equal to none
         table[name] = replace(table[name], nan=False)
     point = Interval(number, number)
-    if column.dtype.is_decimal or (abs(number) >= _EXACT and _in_floats(column, value.value)):
+    rounded = any(_in_floats(column, v.value) for v in (value, beside) if v is not None)
+    if column.dtype.is_decimal or (abs(number) >= _EXACT and rounded):
         point = point.widened(1)  # what is compared with a float is rounded to one first
     lo, hi = point.lo, point.hi
     if column.dtype.is_integer and abs(number) < _EXACT:
@@ -98,7 +104,7 @@ def _compare(table: dict[str, Domain], name: str, op: str, value: Literal) -> di
 
 def _in_floats(column: Domain, value: object) -> bool:
     """Whether the column and the constant are compared as floats."""
-    return column.dtype.is_float or (column.dtype.is_integer and isinstance(value, float))
+    return column.dtype.is_float or (column.dtype.is_integer and isinstance(value, float | Decimal))
 
 
 def _another_scale(column: Domain, value: Literal) -> bool:

@@ -227,6 +227,25 @@ def check_filter(text: str, frame: pl.DataFrame, tight: bool) -> None:
     check_facts(step, columns, lowered(step, columns, frame))
 
 
+_LARGEST = "pl.lit(2**63 - 1, dtype=pl.Decimal(38, 0))"
+AS_FLOATS = (
+    'pl.col("i64").is_between(2**63 - 1, 1e300)',
+    'pl.col("i64").is_between(-1e300, -(2**63) + 1)',
+    'pl.col("i64").is_between(2**63 - 1, pl.lit(2**63 - 1, dtype=pl.Float64))',
+    f'pl.col("i64") == {_LARGEST}',
+    f'pl.col("i64") >= {_LARGEST}',
+    f'pl.col("i64").is_between({_LARGEST}, 2**63 - 1)',
+    f'pl.col("i64").is_between(2**63 - 1, {_LARGEST})',
+)
+"""Whole numbers that are compared as floats, because one of the constants makes them so."""
+
+
+@pytest.mark.parametrize("text", AS_FLOATS)
+@pytest.mark.parametrize("tight", [False, True])
+def test_what_is_compared_as_floats_is_known_as_floats_know_it(text: str, tight: bool) -> None:
+    check_filter(text, NASTY, tight)
+
+
 @settings(max_examples=300)
 @given(conditions(), st.booleans())
 def test_what_a_condition_implies_holds_for_extremes(text: str, tight: bool) -> None:
