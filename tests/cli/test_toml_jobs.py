@@ -209,7 +209,7 @@ MISTAKES: list[tuple[str, str, str]] = [
     ('filter = "age >= 40"', 'filter = "age > avg(age)"', "cannot be used"),
     ('filter = "age >= 40"', 'filter = "sum(age) OVER (PARTITION BY sex) > 3"', "cannot be used"),
     ('filter = "age >= 40"', 'filter = "rank() OVER (ORDER BY age) > 3"', ""),
-    ('filter = "age >= 40"', 'filter = "age"', "a filter needs a condition"),
+    ('filter = "age >= 40"', 'filter = "age"', "a filter needs a Boolean expression"),
     ('filter = "age >= 40"', 'filter = "aeg >= 40"', "did you mean 'age'"),
     ('filter = "age >= 40"', 'with_columns = "age"', "[with_columns] is a table"),
     ('filter = "age >= 40"', "with_columns = {x = 3}", "an expression is text"),

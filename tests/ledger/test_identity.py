@@ -409,11 +409,11 @@ def test_a_move_that_is_interrupted_goes_on_to_the_same_place(
         with pytest.raises(dp.LedgerError, match="the ledger was moved to"):
             moved(path, path.with_name("third.db"), key)
     if when != "it is in its head file":
-        with pytest.raises(dp.LedgerError, match="is to be moved here"):
+        with pytest.raises(dp.LedgerError, match="moving a ledger here was started"):
             opened(there, key=key)  # nobody begins another one meanwhile
         other = path.with_name("other.db")
         filled(other, key)
-        with pytest.raises(dp.LedgerError, match="is to be moved here"):
+        with pytest.raises(dp.LedgerError, match="moving a ledger here was started"):
             moved(other, there, key)
         moved(path, there, key)
     with pytest.raises(dp.LedgerError, match="was moved to"):
@@ -441,10 +441,10 @@ def test_what_was_moved_once_is_not_moved_again(path: Path, there: Place, key: s
 def test_two_who_move_a_ledger_at_once_make_one(path: Path, there: Place, key: str | None) -> None:
     other, destination, codes = path.with_name("other.db"), store_at(there, key), []
     then(destination, lambda: codes.append(in_child(lambda: moved(path, other, key))))
-    with pytest.raises(dp.LedgerError, match="another process moves the ledger"):
+    with pytest.raises(dp.LedgerError, match="another process is moving the ledger"):
         move(store_at(path, key), destination, "Ann")
     assert codes == [10]
-    with pytest.raises(dp.LedgerError, match="is to be moved here"):
+    with pytest.raises(dp.LedgerError, match="moving a ledger here was started"):
         opened(there, key=key)
     opened(other, key=key).charge(TENTH, "f")
 
