@@ -18,7 +18,8 @@ from dpframe.aggregates.histogram import Histogram
 from dpframe.aggregates.mean import Mean, StandardDeviation, Variance
 from dpframe.aggregates.sum import Sum
 from dpframe.api.arguments import listed
-from dpframe.api.expressions import DPExpr, IntoColumn, make
+from dpframe.api.expressions import DPExpr, IntoColumn
+from dpframe.api.make import make
 from dpframe.api.registration import AGGREGATES
 from dpframe.api.selections import argmax, median, quantile
 from dpframe.core.exact import Number, as_given

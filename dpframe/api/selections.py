@@ -10,7 +10,8 @@ import polars as pl
 from dpframe.aggregates.argmax import Argmax
 from dpframe.aggregates.quantile import Median, Quantile
 from dpframe.api.arguments import listed
-from dpframe.api.expressions import DPExpr, IntoColumn, aggregate_of, make
+from dpframe.api.expressions import DPExpr, IntoColumn, aggregate_of
+from dpframe.api.make import make
 from dpframe.core.exact import Number, as_given
 from dpframe.errors import InvalidBounds
 from dpframe.sealed import sealed
