@@ -323,9 +323,14 @@ def _is_text(node: ast.Expr) -> bool:
 
 def _tests() -> dict[str, str]:
     modules = {f"test_{path.stem}" for path in _files(PACKAGE)}
-    tests = [path.stem for path in _files(ROOT / "tests") if path.stem.startswith("test_")]
-    named = sum(name in modules for name in tests)
-    return {"files of tests named after a module": f"{named} of {len(tests)}"}
+    modules |= {f"test_{path.parent.name}" for path in _files(PACKAGE)}
+    tests = [path for path in _files(ROOT / "tests") if path.stem.startswith("test_")]
+    laws = sum("laws" in path.parts for path in tests)
+    named = sum(path.stem in modules for path in tests if "laws" not in path.parts)
+    return {
+        "files of tests named after a module or package": f"{named} of {len(tests) - laws}",
+        "files of laws": str(laws),
+    }
 
 
 if __name__ == "__main__":

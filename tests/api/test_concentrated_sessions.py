@@ -19,7 +19,7 @@ from dpframe.accounting import RenyiAccountant
 from dpframe.accounting.events import AnyEvent
 from dpframe.charge import rho_within
 from dpframe.ledger.amounts import pure_epsilon
-from tests.api.test_sessions import FRAME, Source
+from tests.api.test_session import FRAME, Source
 
 WHOLE = dp.ApproxDP(1, "1e-8")
 RHO = rho_within(WHOLE)

@@ -17,7 +17,7 @@ from dpframe.accounting.trade_offs import pure_mu_squared
 from dpframe.charge import mu_squared_within, rho_within
 from dpframe.cli import main
 from dpframe.ledger.amounts import exact_amount, pure_epsilon_of_mu
-from tests.api.test_sessions import FRAME, Source
+from tests.api.test_session import FRAME, Source
 
 WHOLE = dp.ApproxDP(1, "1e-8")
 ROOM = mu_squared_within(WHOLE)

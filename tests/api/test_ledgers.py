@@ -17,7 +17,7 @@ import pytest
 import dpframe as dp
 from dpframe import pipeline
 from dpframe.ledger import chain
-from tests.api.test_sessions import FRAME, Source
+from tests.api.test_session import FRAME, Source
 
 
 @pytest.fixture

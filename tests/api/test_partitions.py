@@ -20,7 +20,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.core.budget import Budget
-from tests.api.test_sessions import Source
+from tests.api.test_session import Source
 
 FRAME = pl.DataFrame(
     {

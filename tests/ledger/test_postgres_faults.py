@@ -22,7 +22,7 @@ import dpframe as dp
 from dpframe import pipeline
 from dpframe.ledger.postgres import store
 from dpframe.ledger.record import Draft
-from tests.api.test_sessions import Source
+from tests.api.test_session import Source
 from tests.ledger.ledgers import TENTH, UNIT, filled, in_child, opened, sql, verify
 from tests.postgres import ADMIN, Server
 
