@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import dpframe as dp
 from dpframe.accounting import zcdp
 from dpframe.accounting.zcdp import epsilon_of_rho, largest_rho, log_delta_zcdp
-from dpframe.charge import accuracy_within, counted, rho_within, spend_within
+from dpframe.charge import accuracy_within, resolve_composition, rho_within, spend_within
 
 LEFT = dp.ZCDP("0.01")
 
@@ -95,14 +95,14 @@ def test_other_budgets_and_compositions_are_refused(
     budget: Any, composition: Any, match: str
 ) -> None:
     with pytest.raises(dp.InvalidBudget, match=match):
-        counted(budget, composition)
+        resolve_composition(budget, composition)
     with pytest.raises(dp.InvalidBudget, match=match):
         dp.Session(budget, composition=composition)
 
 
 def test_sums_count_what_was_given() -> None:
     for budget in (dp.PureDP(1), dp.ApproxDP(1, "1e-8"), dp.ZCDP(1)):
-        assert counted(budget, "sum") == (budget, None)
+        assert resolve_composition(budget, "sum") == (budget, None)
 
 
 def test_spends_are_in_epsilon_or_in_rho() -> None:
