@@ -118,8 +118,8 @@ def test_spends_are_in_epsilon_or_in_rho() -> None:
     [
         ((None, None, None), "the spend is empty; rho 0.01 remains"),
         ((None, "1e-9", None), "the spend is empty"),
-        ((0.1, None, 0.1), "no epsilon beside it"),
-        ((None, 0, 0.1), "no delta beside it"),
+        ((0.1, None, 0.1), "cannot be combined with epsilon"),
+        ((None, 0, 0.1), "cannot be combined with delta"),
         ((0, None, None), "epsilon must be above 0"),
         ((None, None, 0), "rho must be above 0"),
         ((None, None, -1), "rho must not be negative"),
