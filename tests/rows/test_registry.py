@@ -69,8 +69,8 @@ def test_an_operation_is_a_frozen_value(kind: Kind) -> None:
 
 
 WRONG: list[tuple[str, dict[str, Any], str]] = [
-    ("str_head", {"n": "2"}, "n must be a whole number, not '2'"),
-    ("str_head", {"n": True}, "n must be a whole number, not True"),
+    ("str_head", {"n": "2"}, "n must be an integer, not '2'"),
+    ("str_head", {"n": True}, "n must be an integer, not True"),
     ("str_head", {"n": 2**63}, "n must fit in 64 bits"),
     ("str_starts_with", {"prefix": 1}, "prefix must be text, not 1"),
     ("str_strip_chars", {"characters": 1}, "characters must be text, not 1"),
