@@ -14,7 +14,8 @@ import pytest
 from polars.io.plugins import register_io_source
 
 import dpframe as dp
-from dpframe import lower, pipeline
+from dpframe import pipeline
+from dpframe.lower import Execution
 
 
 def protected(frame: pl.DataFrame, **options: Any) -> dp.PrivateFrame:
@@ -26,7 +27,8 @@ def exact_total(query: Any, frame: pl.DataFrame) -> int:
     asked = query._query
     prepared = pipeline.plan(asked, dp.PureDP(1), None)
     (table,) = {t for use in prepared.parts for t in use.part.tables}
-    return int(lower.run(asked.relation, asked.groups, [table], frame.lazy())[table].values.sum())
+    public = Execution.of_public({asked.relation.token: frame.lazy()})
+    return int(public.run(asked.relation, asked.groups, [table])[table].values.sum())
 
 
 TENTH = pl.DataFrame({"x": [Decimal("0.1")]}, schema={"x": pl.Decimal(10, 1)})

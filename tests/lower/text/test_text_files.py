@@ -390,7 +390,7 @@ def test_several_files_each_with_its_own_header(tmp_path: Path) -> None:
     files = text_files(tmp_path / "*.csv", {"b": pl.String, "a": pl.Int8})
     for how in WAYS:
         assert _read(files, how).rows() == [("x", 1), ("y", 2)]
-    with pytest.raises(dp.UnsupportedOperation, match="others in another file"):
+    with pytest.raises(dp.UnsupportedOperation, match="differ between files"):
         text_files(tmp_path / "*.csv", None)
 
 
@@ -474,5 +474,5 @@ def test_decimals_have_from_1_to_38_digits() -> None:
     for digits, scale in ((1, 0), (1, 1), (38, 38), (38, 0)):
         assert dtype_of("x", f"Decimal({digits}, {scale})") == pl.Decimal(digits, scale)
     for digits, scale in ((0, 0), (39, 0), (2, 3)):
-        with pytest.raises(dp.UnsupportedOperation, match="no type"):
+        with pytest.raises(dp.UnsupportedOperation, match="not the type of a column"):
             dtype_of("x", f"Decimal({digits}, {scale})")
