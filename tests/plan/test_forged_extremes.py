@@ -145,7 +145,7 @@ def test_files_that_dpframe_did_not_write_are_refused_and_kept(
     ):
         assert main(command) == 5
     assert "Traceback" not in capsys.readouterr().err
-    with pytest.raises(dp.UnsupportedOperation, match="no result of dpframe"):
+    with pytest.raises(dp.UnsupportedOperation, match="not a result of dpframe"):
         require_result(mine)
     assert mine.read_text() == "a\n1\n"
     assert (tmp_path / f"mine{suffix}.plan.json").read_text() == plan.read_text() == text
