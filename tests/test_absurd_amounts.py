@@ -334,7 +334,9 @@ def test_each_entrance_takes_some_absurd_amounts() -> None:
         check(run, AMOUNTS[number % 13 :: 13])
 
 
-@pytest.mark.parametrize("name", ["weight of an aggregate", "an edge of an aggregate", "PureDP"])
+@pytest.mark.parametrize(
+    "name", ["weight of an aggregate", "an edge of an aggregate", "k of an aggregate", "PureDP"]
+)
 def test_all_amounts_at_some_entrances(name: str) -> None:
     check(ENTRANCES[name], AMOUNTS)
 

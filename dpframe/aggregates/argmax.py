@@ -139,32 +139,36 @@ class Argmax(Aggregate):
         return {"candidates": self.candidates, "k": self.k, "bounds": self.bounds}
 
     def bind(self, request: Request, scope: QueryScope) -> BoundArgmax:
-        part, names, shape = self._choice(request, scope, self.k)
+        part, names = self._choice(request, scope)
         _check_winners(self.k, part.candidates, request)
         # each of several rounds has its part of the cost, and errs by so much more
         use = MeasurementUse(part, "argmax", choice_impact(part.candidates) * part.rounds**2)
         clamps = _score_clamps(request, scope)
         frame = self.candidates if isinstance(self.candidates, pl.DataFrame) else None
-        return BoundArgmax(request, (use,), self.k, names, shape, clamps, frame)
+        return BoundArgmax(request, (use,), self.k, names, self._shape, clamps, frame)
 
     def _choice(
-        self, request: Request, scope: QueryScope, winners: int
-    ) -> tuple[CategoryChoice | ScoredChoice, pl.Series | None, Shape]:
-        """The choice, the candidates in their order, unless they are groups, and the shape."""
-        shape = Ranks(ranks(winners)) if winners > 1 else OneChoice()
+        self, request: Request, scope: QueryScope
+    ) -> tuple[CategoryChoice | ScoredChoice, pl.Series | None]:
+        """The choice, and the candidates in their order, unless they are groups."""
         candidates = self.candidates
         if isinstance(candidates, pl.DataFrame):
             statistics = candidate_scores(request, scope, candidates, self.bounds)
-            return ScoredChoice(statistics, winners), candidates.to_series(0), shape
+            return ScoredChoice(statistics, self.k), candidates.to_series(0)
         statistic = _score(request, scope, self.bounds)
         if self.best_group:
-            size = _listed_groups(scope)
-            part = CategoryChoice(statistic, None, size, winners)
-            return part, None, BestGroups(ranks(winners))
+            return CategoryChoice(statistic, None, _listed_groups(scope), self.k), None
         cells = _categories(request, scope, candidates)
         stored = stored_as(domain(cells.tree, scope.facts.columns).dtype)
         names = pl.Series(cells.categories, dtype=stored)
-        return CategoryChoice(statistic, cells, cells.size, winners), names, shape
+        return CategoryChoice(statistic, cells, cells.size, self.k), names
+
+    @property
+    def _shape(self) -> Shape:
+        """Of a number of winners that was checked."""
+        if self.best_group:
+            return BestGroups(ranks(self.k))
+        return Ranks(ranks(self.k)) if self.k > 1 else OneChoice()
 
 
 def _listed_groups(scope: QueryScope) -> int:
