@@ -514,6 +514,10 @@ def keep(path: Path, folder: Path) -> None:
     shutil.copy(path, folder / path.name)
 
 
+_SETTINGS = ("--", "\\", "SET ", "SELECT pg_catalog.set_config")
+"""What a dump says to the session that restores it; all names in it have their schema."""
+
+
 def write_server(folder: Path) -> None:
     """A ledger in PostgreSQL, as its tables are dumped, and the head file that lay elsewhere."""
     found = importlib.util.spec_from_file_location(
@@ -539,9 +543,7 @@ def write_server(folder: Path) -> None:
         )
     finally:
         server.remove()
-    lines = [
-        line for line in done.stdout.splitlines() if line and line[:2] not in ("--", "\\r", "\\u")
-    ]
+    lines = [line for line in done.stdout.splitlines() if line and not line.startswith(_SETTINGS)]
     (folder / "server.sql").write_text("\n".join(lines) + "\n", encoding="utf-8")
     write(folder / "server.json", facts)
     keep(Path("server.head"), folder)

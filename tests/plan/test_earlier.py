@@ -51,6 +51,14 @@ def test_the_largest_range_is_all_where_all_may_be_in_one_group(spread: Contribu
     assert largest(scores, spread) == scores.linf
 
 
+@pytest.mark.parametrize("spread", [ContributionBounds(None, 2, None), ContributionBounds(0, 1, 1)])
+def test_the_largest_range_is_not_that_of_rows_where_there_are_none_or_any_number(
+    spread: ContributionBounds,
+) -> None:
+    scores = ScoreRange(Fraction(3), Fraction(5), Fraction(2))
+    assert largest(scores, spread) ** 2 <= 5 < (largest(scores, spread) + 1) ** 2
+
+
 @pytest.mark.parametrize("whole", [20, 25, 36])
 def test_the_largest_range_is_no_less_where_sums_do_not_tell(whole: int) -> None:
     """As of quantiles of rows that move from group to group: between a half of the sum and the

@@ -1,16 +1,4 @@
-SET statement_timeout = 0;
-SET lock_timeout = 0;
-SET idle_in_transaction_session_timeout = 0;
-SET client_encoding = 'UTF8';
-SET standard_conforming_strings = on;
-SELECT pg_catalog.set_config('search_path', '', false);
-SET check_function_bodies = false;
-SET xmloption = content;
-SET client_min_messages = warning;
-SET row_security = off;
 CREATE SCHEMA dpframe_ledger;
-SET default_tablespace = '';
-SET default_table_access_method = heap;
 CREATE TABLE dpframe_ledger.head (
     one integer NOT NULL,
     seq bigint NOT NULL,
