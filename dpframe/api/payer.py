@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import NoReturn
 
 from dpframe import pipeline
 from dpframe.aggregates.query import Query
@@ -143,6 +144,13 @@ class Payer:
         result = pipeline.run(prepared, execution, self.ledger, interval, needed)
         self.unit = query.relation.facts.unit
         return Release(result, prepared.plan, prepared.plan.cost)
+
+    def __reduce__(self) -> NoReturn:
+        raise UnsupportedOperation(
+            "a session cannot be pickled or copied: a copy would spend the same budget again",
+            where="session",
+            remedy="pass the session itself",
+        )
 
     def _stated(self) -> StatedBudget:
         """The budget that plans are to be charged to, as reviewers read it."""

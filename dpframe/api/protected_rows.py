@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from dpframe import pipeline
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.spec import OutputSpec
 from dpframe.api.payer import Payer
 from dpframe.api.source import Source, Sources
+from dpframe.errors import UnsupportedOperation
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
 
@@ -42,3 +44,9 @@ class ProtectedRows:
         """
         execution = self.source.blueprint(self.relation.token)
         return pipeline.ask(self.relation, groups, specs, execution)
+
+    def __reduce__(self) -> NoReturn:
+        raise UnsupportedOperation(
+            "protected rows cannot be pickled or copied out of their session",
+            remedy="run queries where the data is protected; released results can be pickled",
+        )

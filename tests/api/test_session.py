@@ -21,6 +21,8 @@ from polars.io.plugins import register_io_source
 
 import dpframe as dp
 from dpframe import lower, pipeline
+from dpframe.api.frame import rows_of
+from dpframe.api.paying_session import payer_of
 
 FRAME = pl.DataFrame({"age": [1, 2, 3], "name": ["a", "b", "a"]})
 
@@ -300,7 +302,8 @@ def test_nothing_private_can_be_pickled_or_copied() -> None:
     session = dp.Session(epsilon=1)
     people = session.protect(FRAME, dp.Rows())
     grouped = people.group_by("name", keys=["a"])
-    for thing in (session, people, grouped, people.dp_count(), dp.count()):
+    inside = payer_of(session), rows_of(people), rows_of(people).source
+    for thing in (session, people, grouped, people.dp_count(), dp.count(), *inside):
         for way in (pickle.dumps, copy.copy, copy.deepcopy):
             with pytest.raises(dp.UnsupportedOperation):
                 way(thing)
