@@ -513,7 +513,7 @@ MISUSES: dict[str, list[str]] = {
     'f.dp_mean("age")': ["age", "bounds"],
     'f.dp_histogram("name")': ["name"],
     'f.dp_quantile("age", 1.5, (0, 9))': ["age", "1.5"],
-    'f.filter(pl.col("age"))': ["age", "condition"],
+    'f.filter(pl.col("age"))': ["age", "Boolean"],
     'f.filter(pl.col("agee") > 3)': ["agee"],
     'f.with_columns(pl.col("age").map_elements(lambda x: x))': ["Python"],
     'f.with_columns(pl.col("age") - pl.col("age").mean())': ["age", "mean"],

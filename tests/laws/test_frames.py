@@ -567,7 +567,7 @@ def test_a_frame_keeps_a_column() -> None:
 
 def test_a_filter_needs_a_condition() -> None:
     before = FrameFacts(wide_columns(NASTY), UNIT)
-    with pytest.raises(dp.UnsupportedOperation, match="condition"):
+    with pytest.raises(dp.UnsupportedOperation, match="needs a Boolean expression"):
         Filter((tree_of('pl.col("i64") + 1'),)).facts(before)
 
 
