@@ -195,6 +195,8 @@ def _type(name: str, value: object) -> None:
 def _number(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InvalidBounds(f"{name} must be a number, not {value!r}")
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise InvalidBounds(f"{name} must fit in 64 bits")
 
 
 def _anything(name: str, value: object) -> None:

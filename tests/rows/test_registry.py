@@ -79,6 +79,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("mean_horizontal", {"ignore_nulls": None}, "ignore_nulls must be True or False, not None"),
     ("cast", {"dtype": "Int64"}, "dtype must be a type, not 'Int64'"),
     ("log", {"base": "e"}, "base must be a number, not 'e'"),
+    ("log", {"base": 10**400}, "base must fit in 64 bits"),
     ("is_in", {"values": [1], "nulls_equal": False}, "values must be a list of constants"),
 ]
 
