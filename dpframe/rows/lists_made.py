@@ -126,10 +126,8 @@ class ListSlice(ParametricOperation):
     @classmethod
     def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
         source, offset, length = operands
-        start = _whole(offset, "the offset of list.slice")
-        if isinstance(length, Literal) and length.value is None:
-            return cls(start, None).of(source)
-        return cls(start, _whole(length, "the length of list.slice")).of(source)
+        count = _count(length)  # first, for list.tail(n) has an offset that is made of it
+        return cls(_whole(offset, "the offset of list.slice"), count).of(source)
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         element = elements(args[0], "slice")
@@ -141,6 +139,15 @@ class ListSlice(ParametricOperation):
     def words(self, args: Sequence[str]) -> str:
         count = "" if self.length is None else f", {self.length!r}"
         return f"{args[0]}.list.slice({self.offset!r}{count})"
+
+
+def _count(value: Operand) -> int | None:
+    """The length of a slice; None, also as the only value of a list, for what is left."""
+    match operand(value):
+        case Literal(None):
+            return None
+        case given:
+            return _whole(given, "the length of list.slice")
 
 
 def _whole(value: Operand, what: str) -> int:

@@ -593,6 +593,10 @@ LISTS: list[tuple[str, Tree]] = [
     ("arr.arr.to_list()", call("list_of_array", ARR)),
     ("l.list.slice(1)", call("list_slice", L, offset=1, length=None)),
     ("l.list.slice(-2, 1)", call("list_slice", L, offset=-2, length=1)),
+    (
+        "arr.arr.slice(1, [None])",
+        call("list_slice", call("list_of_array", ARR), offset=1, length=None),
+    ),
     ("l.list.head(2)", call("list_slice", L, offset=0, length=2)),
     ("l.list.tail(2)", call("list_slice", L, offset=-2, length=2)),
     ("pl.concat_list('a', b)", call("concat_list", A, B)),

@@ -142,6 +142,7 @@ REFUSED = [
     ("s.str.count_matches(s)", "pattern of str.count_matches must be a constant"),
     ("pl.concat_arr('a', 'b')", "pl.concat_arr"),
     ("l.list.slice(a)", "offset of list.slice must be a constant"),
+    ("l.list.tail(a)", "length of list.slice must be a constant"),
     ("l.list.median()", "list.median"),
     ("s.str.contains(pl.col('s'))", "pattern of str.contains must be a constant"),
     ("s.str.starts_with(pl.col('s'))", "str.starts_with must be a constant"),
