@@ -279,5 +279,5 @@ def test_spends_in_no_measure_or_in_both_are_refused() -> None:
     query = count(opened())
     refuse(lambda: query.plan(), "the spend is empty; rho 0.017205318 remains")
     refuse(lambda: query.plan(epsilon=1, rho=1), "cannot be combined with epsilon")
-    refuse(lambda: query.plan(rho=1, delta="1e-9"), "no delta beside it")
+    refuse(lambda: query.plan(rho=1, delta="1e-9"), "cannot be combined with delta")
     refuse(lambda: query.plan(epsilon=-1), "must not be negative")
