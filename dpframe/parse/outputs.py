@@ -43,7 +43,8 @@ def read_outputs(specs: Iterable[OutputSpec], scope: QueryScope) -> tuple[Output
     DPFrameError
         When an expression is refused, or two outputs have one name.
     """
-    outputs = [output for spec in specs for output in _expand(spec, scope)]
+    schema = polars_schema(scope.facts.columns)
+    outputs = [output for spec in specs for output in _expand(spec, scope, schema)]
     if not outputs:
         raise UnsupportedOperation(
             "the query asks for no output",
@@ -61,9 +62,8 @@ def read_outputs(specs: Iterable[OutputSpec], scope: QueryScope) -> tuple[Output
     return tuple(outputs)
 
 
-def _expand(spec: OutputSpec, scope: QueryScope) -> list[Output]:
+def _expand(spec: OutputSpec, scope: QueryScope, schema: Mapping[str, Any]) -> list[Output]:
     """One output per column that the expression names."""
-    schema = polars_schema(scope.facts.columns)
     requests = {p: _requests(a, schema) for p, a in spec.aggregates.items()}
     if not all(requests.values()):
         raise UnsupportedOperation(
