@@ -43,9 +43,11 @@ POINTS = 1 << 20
 class QuantileChoice(Selection):
     """The choice of one quantile among public points.
 
-    The score of a candidate c is minus |(1 - q) #{x < c} - q #{x > c}|, times the denominator of q
-    so that it is an integer. One row changes #{x < c} or #{x > c} by at most 1, so the score by at
-    most m = max(q, 1 - q); a row that changes its value, by at most 1.
+    The score of a candidate c is minus the distance of the rank q n, of n rows, from the ranks
+    [#{x < c}, #{x <= c}] that c has: -max(q n - #{x <= c}, #{x < c} - q n, 0), times the
+    denominator of q so that it is an integer. A row adds -q or 1 - q to #{x < c} - q n, and q or
+    q - 1 to q n - #{x <= c}, so it moves the score by at most m = max(q, 1 - q); a row that changes
+    its value, by at most 1.
     """
 
     cells: PointCells | PositionCells
@@ -69,12 +71,10 @@ class QuantileChoice(Selection):
             self.cells.points if isinstance(self.cells, PointCells) else (self.cells.size - 1) // 2
         )
 
-    def _largest(self) -> Fraction:
-        return Fraction(max(self.q.numerator, self.q.denominator - self.q.numerator))
-
     def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
-        """A row on one side of a candidate counts q against it, on the other side 1 - q for it; so
-        a candidate's signed score is a sum over rows, and every candidate has one in each group.
+        """What the score is the largest of are 0 and two sums over rows, to which each adds -q or
+        1 - q, or q or q - 1; the largest moves by no more than any of them. Every candidate has one
+        in each group.
         """
         a, b = self.q.numerator, self.q.denominator
         row = Contribution(Fraction(-a), Fraction(b - a))
@@ -82,18 +82,21 @@ class QuantileChoice(Selection):
 
     def score_range(self, scope: QueryScope) -> ScoreRange:
         """Scores of different candidates may move in opposite directions: twice the sensitivity for
-        each row.
+        each row. But a least or greatest value (q = 0 or 1) has a score that all rows move one way.
 
-        Change-one within a group gives a range of 2; a row that moves between groups gives 2m in
-        each of two, together at least as much since m >= 1/2, and apart no more.
+        Change-one within a group gives a range of 2, or of 1 for these; a row that moves between
+        groups gives 2m, or m, in each of two, together at least as much since m >= 1/2, and apart
+        no more.
         """
         spread = scope.spread
         rows, _, k = spread.tight
-        each = 2 * self._largest()
+        b = self.q.denominator
+        ways = 1 if self.q in (0, 1) else 2
+        each = Fraction(ways * max(self.q.numerator, b - self.q.numerator))
         if not spread.changes:
             return ScoreRange(rows * each, spread.l2_squared * each * each, k * each)
         one = k * each
-        whole = Fraction(2 * k * self.q.denominator)
+        whole = Fraction(ways * k * b)
         if scope.entries is None:
             return ScoreRange.of_one(whole)
         return ScoreRange(2 * one, max(whole * whole, 2 * one * one), whole)
@@ -103,9 +106,8 @@ class QuantileChoice(Selection):
         if isinstance(self.cells, PointCells):
             return self._runs(table, first, end, self.cells.points)
         dense = table.dense(self.cells.size, first, end)
-        at = dense[:, 1::2]
         upto = np.cumsum(dense, axis=1)
-        return self._score(upto[:, 1::2] - at, upto[:, -1:] - upto[:, 1::2])
+        return self._score(upto[:, :-1:2], upto[:, 1::2], upto[:, -1:])
 
     def _runs(self, table: CellCounts, first: int, end: int, points: int) -> Runs:
         """Runs of points with the same score: the occupied ones, and the gaps before and after."""
@@ -125,20 +127,19 @@ class QuantileChoice(Selection):
         rows[occupied] = table.values[offsets[0] : offsets[-1]]
         upto = np.cumsum(rows)
         upto -= np.repeat(upto[ends - sizes], sizes)  # a group begins with a gap, without rows
-        above = np.repeat(upto[ends - 1], sizes) - upto
         kept = weights > 0
         left = np.append(0, np.cumsum(kept))
-        scores = self._score(upto - rows, above)
+        scores = self._score(upto - rows, upto, np.repeat(upto[ends - 1], sizes))
         return Runs(scores[kept], weights[kept], starts[kept], left[ends] - left[ends - sizes])
 
-    def _score(self, below: Noisy, above: Noisy) -> Noisy:
-        a, b = self.q.numerator, self.q.denominator
-        score: Noisy = -np.abs((b - a) * below - a * above)
+    def _score(self, below: Noisy, upto: Noisy, rows: Noisy) -> Noisy:
+        target, b = self.q.numerator * rows, self.q.denominator
+        score: Noisy = -np.maximum(np.maximum(target - b * upto, b * below - target), 0)
         return score
 
     def words(self) -> str:
-        below, above = show(1 - self.q), show(self.q)
-        score = f"score -|{below} * rows below - {above} * rows above|"
+        target = f"{show(self.q)} * rows"
+        score = f"score -max({target} - rows at or below, rows below - {target}, 0)"
         return f"{show(self.q)}-quantile of {self.cells.words()}; {self.cells.rest}; {score}"
 
 
@@ -195,7 +196,7 @@ class BoundQuantile(BoundAggregate):
     def plain(self, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
         if column is None:
             return ()
-        return tuple(_best_scored(column, q, self.value.is_whole) for q in self.quantiles)
+        return tuple(_best_scored(column, q) for q in self.quantiles)
 
     def of_plain(self, numbers: Sequence[pl.Series]) -> pl.Series:
         dtype = self.value.domain.dtype
@@ -224,10 +225,14 @@ class Quantile(Aggregate):
 
     Proof
     -----
-    The score of c is -|(1 - q) #{x < c} - q #{x > c}|. A row moves one of the two numbers by 1, or
-    neither, so what is inside by at most max(q, 1 - q), and taking the magnitude moves nothing
-    further. A row that changes may leave one side for the other: 1 - q and q together. Scores of
-    two candidates may move in opposite ways, so the range that mechanisms need is twice as much.
+    The score of c is minus the distance of the rank q n from [#{x < c}, #{x <= c}], that is
+    -max(q n - #{x <= c}, #{x < c} - q n, 0): 0 for every quantile, however many values tie. A row
+    that comes adds q to the first if it is above c and q - 1 otherwise, and to the second 1 - q if
+    it is below c and -q otherwise, so each moves by at most max(q, 1 - q), and the largest of three
+    numbers moves by no more than any of them. A row that changes leaves n as it is and moves
+    #{x <= c} and #{x < c} by at most 1 each. Scores of two candidates may move in opposite ways, so
+    the range that mechanisms need is twice as much. For q = 0 the score is -#{x < c}, for q = 1
+    -#{x > c}: a row moves all of them one way, and the range is once as much.
     Points with equal scores are drawn as a run, which gives each the probability that it has alone.
     """
 
@@ -301,20 +306,14 @@ class Median(Quantile):
         return {"bounds": self.bounds, "candidates": self.candidates}
 
 
-def _best_scored(column: pl.Expr, q: Fraction, whole: bool) -> pl.Expr:
-    """The value with the best score, as a private choice without noise would find it: where a gap
-    between two values is better than both, the lower one.
+def _best_scored(column: pl.Expr, q: Fraction) -> pl.Expr:
+    """The least value with the best score, 0, as a private choice without noise would find it: the
+    first in order whose rank is at least q of the number of values.
     """
-    a, b = q.numerator, q.denominator
     values = column.drop_nulls().sort()
-    rows = values.len().cast(pl.Int64)
-    below = values.rank("min").cast(pl.Int64) - 1
-    upto = values.rank("max").cast(pl.Int64)
-    score = ((b - a) * below - a * (rows - upto)).abs()
-    gap = values.shift(-1) - values > int(whole)
-    after = pl.when(gap).then(((b - a) * upto - a * (rows - upto)).abs())
-    least = pl.min_horizontal(score, after)
-    return values.filter(least == least.min()).first()
+    ranks = values.cum_count().cast(pl.Int64)
+    target = q.numerator * values.len().cast(pl.Int64)
+    return values.filter(ranks * q.denominator >= target).first()
 
 
 def _chosen(

@@ -31,10 +31,11 @@ def quantile(
 ) -> DPExpr:
     """A quantile, or several as a list, chosen privately: a value, and no score beside it.
 
-    A candidate c has the score -|(1 - q) #{x < c} - q #{x > c}|, which one row moves by at most
-    max(q, 1 - q). The exponential mechanism (McSherry & Talwar 2007) chooses over bounds, where
-    gaps between values count by their length; permute-and-flip (McKenna & Sheldon 2020) among
-    candidates, but in zCDP and where a person is in many groups. Nulls and NaN are skipped.
+    A candidate c has the score -max(q n - #{x <= c}, #{x < c} - q n, 0) among n values: how far its
+    ranks are from q n, which one row moves by at most max(q, 1 - q). The exponential mechanism
+    (McSherry & Talwar 2007) chooses over bounds, where gaps between values count by their length;
+    permute-and-flip (McKenna & Sheldon 2020) among candidates, but in zCDP and where a person is in
+    many groups. Nulls and NaN are skipped.
 
     Parameters
     ----------

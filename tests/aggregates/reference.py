@@ -294,12 +294,16 @@ def check_ballots(query: Query, part: Selection, rows: Rows, counted: Any) -> No
 def _check_quantile(
     ballot: Any, cells: PointCells | PositionCells, q: Fraction, counts: dict[int, int]
 ) -> None:
-    """-|(1 - q) #{x < c} - q #{x > c}|, in units of 1 / denominator."""
+    """Minus the distance of q n from the nearest rank that the candidate has, in units of
+    1 / denominator.
+    """
+    target = q * sum(counts.values())
 
     def score(position: int) -> Fraction:
         below = sum(n for c, n in counts.items() if c < position)
-        above = sum(n for c, n in counts.items() if c > position)
-        return -abs((1 - q) * below - q * above) * q.denominator
+        upto = below + counts.get(position, 0)
+        nearest = min(max(target, Fraction(below)), Fraction(upto))
+        return -abs(target - nearest) * q.denominator
 
     if isinstance(cells, PositionCells):
         assert ballot.weights is None

@@ -7,7 +7,7 @@ another by as much.
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import product
+from itertools import combinations_with_replacement, product
 from typing import Any
 
 import numpy as np
@@ -54,17 +54,26 @@ CANDIDATES = [0, 10, 20]
 PLACES = [-1, 0, 5, 10, 15, 20, 25]
 
 
-def quantile_ranges(q: Fraction, add: int, take: int) -> Fraction:
-    """The largest range of what scores -|(1 - q) below - q above| change by, when so many rows of a
-    group come to one place or leave one, whatever others it has.
+def quantile_scores(q: Fraction, rows: Any) -> Any:
+    """Minus how far the rank q n is from those that a candidate has, times the denominator of q, of
+    so many rows at each place.
     """
-    weights = np.array(
-        [[(q.denominator - q.numerator) * (x < c) - q.numerator * (x > c) for c in CANDIDATES]
-         for x in PLACES]
-    )  # fmt: skip
-    others = np.array(list(product([0, 5, 40], repeat=len(PLACES)))) @ weights
-    moves = [add * new - take * old for new in weights for old in weights]
-    changes = [np.abs(others) - np.abs(others + move) for move in moves]
+    below = np.array([[int(x < c) for c in CANDIDATES] for x in PLACES])
+    upto = np.array([[int(x <= c) for c in CANDIDATES] for x in PLACES])
+    target = q.numerator * rows.sum(axis=-1, keepdims=True)
+    ends = q.denominator * (rows @ below), q.denominator * (rows @ upto)
+    return -np.abs(target - np.clip(target, *ends))
+
+
+def quantile_ranges(q: Fraction, add: int, take: int) -> Fraction:
+    """The largest range of what scores change by, when so many rows of a group come to one place
+    or leave one, whatever others it has.
+    """
+    others = np.array(list(product([0, 5, 40], repeat=len(PLACES))))
+    come, leave = (rows * np.eye(len(PLACES), dtype=np.int64) for rows in (add, take))
+    after = [quantile_scores(q, others + row) for row in come]
+    before = [quantile_scores(q, others + row) for row in leave]
+    changes = [new - old for new in after for old in before]
     return Fraction(max(int((c.max(axis=1) - c.min(axis=1)).max()) for c in changes), q.denominator)
 
 
@@ -81,17 +90,40 @@ def test_the_range_of_scores_of_quantiles_is_declared_and_reached(
     asked = frame.group_by("g", keys=[1, 2]).agg(chosen) if grouped else frame.agg(chosen)
     (release,) = asked.plan(epsilon=1).releases
     assert release.scores is not None
-    declared = release.scores.linf * release.step
+    l1, linf = release.scores.l1 * release.step, release.scores.linf * release.step
+    l2_squared = release.scores.l2_squared * release.step**2
     one = quantile_ranges(Fraction(q), contributions, 0)
     if adjacency == "add-remove":
-        assert declared == (one if 0 < Fraction(q) < 1 else 2 * one)  # where no sign changes
-        assert release.scores.l1 * release.step == declared  # however rows are spread
+        assert linf == l1 == one  # however rows are spread
         return
     changed = quantile_ranges(Fraction(q), contributions, contributions)
-    assert changed <= declared <= 2 * contributions
+    assert linf == changed
+    assert changed == contributions * (1 if Fraction(q) in (0, 1) else 2)
     if grouped:  # rows may leave one group and come to another
-        assert release.scores.l1 * release.step >= 2 * one
-        assert release.scores.l2_squared * release.step**2 >= max(2 * one**2, changed**2)
+        assert l1 == 2 * one
+        assert l2_squared == max(2 * one**2, changed**2)
+    else:
+        assert (l1, l2_squared) == (changed, changed**2)
+
+
+@pytest.mark.parametrize("q", ["0", "0.1", "1/3", "0.5", "0.9", "1"])
+@pytest.mark.parametrize("change", [False, True])
+def test_one_row_moves_no_score_of_a_quantile_by_more_than_is_declared(
+    q: str, change: bool
+) -> None:
+    """All frames of up to five rows at three places, and all their neighbours."""
+    share = Fraction(q)
+    most = 1 if change else max(share, 1 - share)
+    seen = Fraction(0)
+    for size in range(6):
+        for at in combinations_with_replacement(range(len(PLACES)), size):
+            rows = np.bincount(at, minlength=len(PLACES))
+            old = quantile_scores(share, rows)
+            for place in set(at) if change else {0}:
+                left = rows - np.eye(len(PLACES), dtype=np.int64)[place] * change
+                moved = quantile_scores(share, left + np.eye(len(PLACES), dtype=np.int64)) - old
+                seen = max(seen, Fraction(int(np.abs(moved).max()), share.denominator))
+    assert seen == most
 
 
 @pytest.mark.parametrize("total", range(1, 6))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -91,6 +92,41 @@ def test_medians_of_many_groups_are_medians() -> None:
     step = 8 / 2**20
     inside = both.filter(pl.col("median").is_between(pl.col("low") - step, pl.col("high") + step))
     assert inside.height == both.height > 2_900
+
+
+@pytest.mark.parametrize("given", [{"bounds": (1, 9)}, {"candidates": range(1, 10)}])
+def test_quantiles_of_values_that_tie_are_exact(given: dict[str, Any]) -> None:
+    """600 ratings from 1 to 9, of which 5 in 12 are 9."""
+    ratings = pl.DataFrame({"x": [1, 2, 3, 4, 5, 6, 7] * 25 + [8] * 175 + [9] * 250})
+    private = dp.Session(epsilon=10**9).protect(ratings, dp.Rows())
+    found = private.agg(X.dp_quantile([0, 0.1, 0.5, 0.6, 0.9, 1], **given)).collect(epsilon=10**9)
+    assert found["x"].to_list() == [[1, 3, 8, 9, 9, 9]]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_exact_quantile_of_samples_with_ties_is_chosen_without_noise(seed: int) -> None:
+    """Each value that has the rank q n among its own, and no other, has the best score."""
+    rng = np.random.default_rng(seed)
+    values = rng.integers(0, rng.integers(2, 12), rng.integers(1, 60))
+    at = np.arange(-1, 13)
+    below, upto = ((values < at[:, None]).sum(1), (values <= at[:, None]).sum(1))
+    query = query_of(
+        dp.Session(epsilon=1)
+        .protect(pl.DataFrame({"x": values}), dp.Rows())
+        .agg(**{f"{where}{q}": X.dp_quantile(f"{q}/7", **given)  # type: ignore[arg-type]
+                for q in range(8)
+                for where, given in {"p": {"bounds": (-1, 12)}, "c": {"candidates": at}}.items()})
+    )  # fmt: skip
+    counted = exact_tables(query, pl.DataFrame({"x": values}))
+    for number, use in enumerate(measurements_of(query)):
+        q = number // 2
+        exact = np.flatnonzero((7 * below <= q * values.size) & (q * values.size <= 7 * upto))
+        (ballot,) = ballots(use.part, counted, query.scope)
+        best = ballot.scores == ballot.scores.max()
+        lengths = np.ones_like(ballot.scores) if ballot.weights is None else ballot.weights
+        points = np.repeat(best, lengths)
+        assert np.flatnonzero(points).tolist() == exact.tolist()
+        assert draw(use.part, NoNoise(), counted, query.scope).item() == exact[0]
 
 
 @AT_ONCE
