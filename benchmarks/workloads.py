@@ -1,0 +1,82 @@
+"""How long tables from one budget take: to plan them, to compute what is measured, and to answer.
+
+    python benchmarks/workloads.py [REPEATS]
+
+Best of REPEATS runs, in seconds; noise is left out, which `benchmarks/noise.py` times. `measure` is
+the exact part, from a table of all cells; `answer` makes every wanted table of whole numbers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+
+from dpframe.workloads import Axis, Estimate, Wanted, WholeTables, Workload, best_tables
+
+T = TypeVar("T")
+
+
+def cube(sizes: tuple[int, ...]) -> Workload:
+    """All tables of some columns."""
+    kinds = itertools.product(("cells", "total"), repeat=len(sizes))
+    return Workload(tuple(map(Axis.nominal, sizes)), tuple(map(Wanted, kinds)))
+
+
+def cdf(*sizes: int) -> Workload:
+    """The distribution function of the last column, for each of the others."""
+    *groups, last = sizes
+    axes = (*map(Axis.nominal, groups), Axis.ordered(last))
+    return Workload(axes, (Wanted((*["cells"] * len(groups), "prefixes")),))
+
+
+WORKLOADS = {
+    "roll-up of 42 x 2": cube((42, 2)),
+    "cube of 9 x 16 x 7": cube((9, 16, 7)),
+    "cube of 10^6 cells, six columns": cube((10,) * 6),
+    "distribution function, 1000 bins": cdf(1000),
+    "distribution function, 10^6 bins": cdf(10**6),
+    "the same of 1000 bins in 1000 groups": cdf(1000, 1000),
+}
+
+
+def main(repeats: int) -> None:
+    """Print the table."""
+    print(f"seconds, best of {repeats}")
+    print(f"{'':40}{'spend':>8}{'parts':>7}{'plan':>9}{'measure':>9}{'answer':>9}")
+    for name, workload in WORKLOADS.items():
+        for spend, degree in (("rho", 1), ("epsilon", 2)):
+            planning, strategy = _best(
+                repeats, lambda w=workload, d=degree: best_tables(Workload(w.axes, w.tables), d)
+            )
+            table = np.arange(np.prod([a.size for a in workload.axes])) % 97
+            table = table.reshape([axis.size for axis in workload.axes])
+            exact, parts = _best(repeats, lambda s=strategy, t=table: [p.of(t) for p in s.parts])
+            answering, _ = _best(repeats, lambda s=strategy, p=parts: _answer(s, p))
+            row = f"{planning:9.3f}{exact:9.3f}{answering:9.3f}"
+            print(f"{name:40}{spend:>8}{len(strategy.parts):7}{row}")
+
+
+def _answer(strategy: object, parts: list) -> list:
+    whole = WholeTables(Estimate(strategy, parts))
+    return [
+        whole.cells([k != "total" for k in t.kinds], [k == "prefixes" for k in t.kinds])
+        for t in strategy.workload.tables
+    ]
+
+
+def _best(repeats: int, work: Callable[[], T]) -> tuple[float, T]:
+    times, found = [], None
+    for _ in range(repeats):
+        start = time.perf_counter()
+        found = work()
+        times.append(time.perf_counter() - start)
+    return min(times), found
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3)

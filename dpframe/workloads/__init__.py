@@ -1,0 +1,35 @@
+"""Many tables of one table: what to measure so that all of them have the least error, and how they
+follow from what is measured. It knows nothing of queries, nor how noise is drawn.
+"""
+
+from dpframe.workloads.axes import Axis
+from dpframe.workloads.factors import Factor
+from dpframe.workloads.needs import Kind
+from dpframe.workloads.parts import Levels, Part
+from dpframe.workloads.rebuild import Estimate
+from dpframe.workloads.sensitivity import sensitivity_of
+from dpframe.workloads.strategy import Norm, Strategy, best_tables, residuals, tables
+from dpframe.workloads.variances import range_norms, variances_of
+from dpframe.workloads.whole import WholeTables, rounding_variance
+from dpframe.workloads.workload import Wanted, Workload
+
+__all__ = [
+    "Axis",
+    "Estimate",
+    "Factor",
+    "Kind",
+    "Levels",
+    "Norm",
+    "Part",
+    "Strategy",
+    "Wanted",
+    "WholeTables",
+    "Workload",
+    "best_tables",
+    "range_norms",
+    "residuals",
+    "rounding_variance",
+    "sensitivity_of",
+    "tables",
+    "variances_of",
+]

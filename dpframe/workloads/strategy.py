@@ -1,0 +1,204 @@
+"""What to measure of a table, at which shares of a spend, so that all that is wanted errs least.
+
+*Residuals* (Xiao, He, Zhang and Kifer 2023; Xiao, Wang, Wang and Kifer 2024): for each subspace
+that is needed, the contrasts, each with Gaussian noise of its own variance s. A row costs p / (2 s)
+of rho, p the squared norm that it adds, and the error is the sum of s v, v what the workload needs.
+By Cauchy and Schwarz the best shares of rho are in proportion to sqrt(p v), and no Gaussian noise
+on any other vectors of a table of nominal columns has less error.
+
+*Tables*: sums over the nodes of a level of each axis, of which a row is in one, so that L1 = L2 =
+1. They overlap, and how a spend is best divided among them is found by `shares`. Wherever finer
+tables are wanted beside coarse ones they err as little as residuals do, since contrasts with some
+noise are tables with other noise; under pure DP they err less, because the L1 of contrasts is up to
+twice as large; and their integers stay as small as what is summed up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.core.exact import dyadic_down, sqrt_down
+from dpframe.workloads.factors import Factor
+from dpframe.workloads.parts import Levels, Part
+from dpframe.workloads.shares import Degree, divide
+from dpframe.workloads.workload import Wanted, Workload
+
+__all__ = ["Norm", "Strategy", "best_tables", "residuals", "tables"]
+
+Norm: TypeAlias = Callable[[Part], Fraction]
+"""How much noise a part needs: the square of what one individual adds to it, in the norm that its
+noise is scaled to."""
+
+_BITS: Final = 20
+"""Shares have so many significant bits, so that they are the same on all machines."""
+_BRANCHINGS: Final = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32)
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """Parts to measure.
+
+    Parameters
+    ----------
+    workload
+        What is wanted.
+    parts
+        What is measured: contrasts of all subspaces, or sums of nodes.
+    shares
+        What each gets of a spend; they add up to nearly 1.
+    norms
+        How much noise each needs, see `Norm`.
+    degree
+        2 where shares are of an epsilon, 1 where they are of a rho.
+    """
+
+    workload: Workload
+    parts: tuple[Part, ...]
+    shares: tuple[Fraction, ...]
+    norms: tuple[Fraction, ...]
+    degree: Degree
+
+    @cached_property
+    def unit_variances(self) -> tuple[float, ...]:
+        """The variance of each part's noise, in proportion to that of a vector of norm 1 that is
+        measured alone with the whole spend.
+        """
+        return tuple(
+            float(norm / share**self.degree)
+            for norm, share in zip(self.norms, self.shares, strict=True)
+        )
+
+    @cached_property
+    def energies(self) -> NDArray[np.float64]:
+        """The energy of each part in each subspace, a row per subspace."""
+        return _energies(self.workload.subspaces, self.parts)
+
+    def variances(self, noise: Sequence[float] | None = None) -> Mapping[Levels, float]:
+        """The variance of what is told of each subspace, in every direction.
+
+        Parameters
+        ----------
+        noise
+            The variance of each part's noise; `unit_variances` unless given. What parts say is
+            weighted as `unit_variances` says in any case.
+
+        Notes
+        -----
+        Sums of nodes some of whose leaves are no cells have less noise than is said here: the error
+        of tables is at most what follows from this, and just that where all leaves are cells.
+        """
+        planned = self.energies / np.array(self.unit_variances)
+        weights = planned / planned.sum(axis=1, keepdims=True)
+        real = np.array(self.unit_variances if noise is None else tuple(noise))
+        told = np.divide(real, self.energies, where=self.energies > 0, out=np.zeros(weights.shape))
+        found = (weights**2 * told).sum(axis=1)
+        return dict(zip(self.workload.subspaces, found.tolist(), strict=True))
+
+    def error(self, table: Wanted, noise: Sequence[float] | None = None) -> float:
+        """The mean variance of a table's numbers, before they are made whole."""
+        variances = self.variances(noise)
+        need = self.workload.need(table)
+        total = math.fsum(float(n) * variances[levels] for levels, n in need.items())
+        return total / self.workload.outputs(table)
+
+    def objective(self, noise: Sequence[float] | None = None) -> float:
+        """What it minimises: the weighted sum over the tables of the mean squared error relative to
+        that of the table measured alone, one row adding 1, with the whole spend.
+        """
+        variances = self.variances(noise)
+        needs = self.workload.needs
+        return math.fsum(float(needs[levels]) * found for levels, found in variances.items())
+
+
+def _energies(subspaces: Sequence[Levels], parts: Sequence[Part]) -> NDArray[np.float64]:
+    return np.array([[part.energy(levels) for part in parts] for levels in subspaces], dtype=float)
+
+
+def _norm_of_a_row(degree: Degree) -> Norm:
+    """Of one row that adds 1."""
+
+    def l1(part: Part) -> Fraction:
+        return Fraction(math.prod(factor.l1 for factor in part.factors) ** 2)
+
+    def l2(part: Part) -> Fraction:
+        return Fraction(math.prod(factor.l2_squared for factor in part.factors))
+
+    return l2 if degree == 1 else l1
+
+
+def residuals(workload: Workload, norm: Norm | None = None) -> Strategy:
+    """The contrasts of every subspace that is needed, for noise whose cost is a rho.
+
+    The root of p v is taken of exact fractions, with p the squared norm that one individual adds to
+    a part and v what a unit of variance of its noise adds to the error.
+    """
+    parts = tuple(
+        Part(
+            tuple(
+                Factor(axis, level, is_contrast=level > 0)
+                for axis, level in zip(workload.axes, levels, strict=True)
+            )
+        )
+        for levels in workload.subspaces
+    )
+    norms = tuple(map(norm or _norm_of_a_row(1), parts))
+    impacts = [
+        p * workload.needs[part.levels] / part.energy(part.levels)
+        for p, part in zip(norms, parts, strict=True)
+    ]
+    roots = [sqrt_down(impact, bits=2 * _BITS) for impact in impacts]
+    total = sum(roots, Fraction(0))
+    shares = tuple(dyadic_down(root / total, _BITS) for root in roots)
+    return Strategy(workload, parts, shares, norms, 1)
+
+
+def tables(workload: Workload, degree: Degree, norm: Norm | None = None) -> Strategy:
+    """Sums over the nodes of levels, at the shares of least error; tables that are not worth their
+    share are left out.
+
+    Parameters
+    ----------
+    workload
+        What is wanted.
+    degree
+        2 where an epsilon is shared, 1 where a rho is.
+    norm
+        How much noise a part needs; that of one row unless given.
+    """
+    subspaces = workload.subspaces
+    parts = [
+        Part(tuple(Factor(axis, level) for axis, level in zip(workload.axes, levels, strict=True)))
+        for levels in subspaces
+    ]
+    norms = list(map(norm or _norm_of_a_row(degree), parts))
+    energies = _energies(subspaces, parts) / np.array([float(n) for n in norms])
+    needs = np.array([float(workload.needs[levels]) for levels in subspaces])
+    found = [dyadic_down(Fraction(x), _BITS) for x in divide(energies, needs, degree).tolist()]
+    kept = [number for number, share in enumerate(found) if share]
+    return Strategy(
+        workload,
+        tuple(parts[number] for number in kept),
+        tuple(found[number] for number in kept),
+        tuple(norms[number] for number in kept),
+        degree,
+    )
+
+
+def best_tables(workload: Workload, degree: Degree, norm: Norm | None = None) -> Strategy:
+    """`tables` for the trees whose error is least: binary ones where a rho is shared, which are the
+    best then at any size or next to it, and those of some numbers of children where an epsilon is.
+    """
+    longest = max((axis.size for axis in workload.axes if axis.is_ordered), default=0)
+    if longest <= 2 or degree == 1:
+        return tables(workload.branching(2), degree, norm)
+    tried = [b for b in _BRANCHINGS if b <= longest]
+    found = (tables(workload.branching(b), degree, norm) for b in tried)
+    return min(found, key=lambda strategy: strategy.objective())

@@ -1,0 +1,125 @@
+"""The variance of each number that is wanted, where numbers of one table differ in it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.workloads.axes import Axis
+from dpframe.workloads.needs import Kind
+from dpframe.workloads.parts import Levels
+
+__all__ = ["cell_norms", "prefix_norms", "range_norms", "variances_of"]
+
+Floats: TypeAlias = "NDArray[np.float64]"
+
+
+def _children(axis: Axis, level: int) -> Floats:
+    """For each node of the level above, how many of its children have cells."""
+    b, parents = axis.branching, axis.nodes(level - 1)
+    found = np.full(parents, float(b))
+    found[-1] = axis.nodes(level) - (parents - 1) * b
+    return found
+
+
+def cell_norms(axis: Axis) -> list[Floats]:
+    """For each level, the squared norm of each cell in its subspace."""
+    place = np.arange(axis.size)
+    pull, norms = np.ones(axis.size), list[Floats]()
+    for level in range(axis.height, 0, -1):
+        few = _children(axis, level)[place // axis.width(level - 1)]
+        norms.append(axis.width(level) * pull**2 * (1.0 - 1.0 / few))
+        pull = pull / few
+    return [axis.leaves * pull**2, *reversed(norms)]
+
+
+def prefix_norms(axis: Axis) -> list[Floats]:
+    """For each level, the squared norm of the sums of the first 1, 2, ... cells."""
+    ends = np.arange(1, axis.size + 1)
+    pull, norms = np.zeros(axis.size), list[Floats]()
+    for level in range(axis.height, 0, -1):
+        width, parent = axis.width(level), axis.width(level - 1)
+        few = _children(axis, level)[np.minimum(ends, axis.size - 1) // parent]
+        before = (ends % parent) // width
+        norms.append(width * (before + pull**2 - (before + pull) ** 2 / few))
+        pull = (before + pull) / few
+    for norm in norms:
+        norm[-1] = 0.0  # all cells together are the whole
+    pull[-1] = 1.0
+    return [axis.leaves * pull**2, *reversed(norms)]
+
+
+def range_norms(axis: Axis, start: int, stop: int) -> list[float]:
+    """For each level, the squared norm of the sum of the cells from `start` to `stop` - 1."""
+    low, high, norms = 0.0, float(stop >= axis.size), list[float]()
+    for level in range(axis.height, 0, -1):
+        width, parent = axis.width(level), axis.width(level - 1)
+        (low, lower), (high, upper) = (
+            _within(axis, level, end, pull) for end, pull in ((start, low), (stop, high))
+        )
+        if start // parent == stop // parent:
+            few = max(len(lower), len(upper))
+            lower += [0.0] * (few - len(lower))
+            upper += [0.0] * (few - len(upper))
+            norms.append(width * _spread([u - v for u, v in zip(upper, lower, strict=True)]))
+        else:
+            norms.append(width * (_spread(lower) + _spread(upper)))
+    return [axis.leaves * (high - low) ** 2, *reversed(norms)]
+
+
+def _within(axis: Axis, level: int, end: int, pull: float) -> tuple[float, list[float]]:
+    """What the sum of the first `end` cells takes of the node that it ends in, and of each of its
+    children.
+    """
+    width, parent = axis.width(level), axis.width(level - 1)
+    if end >= axis.size:
+        return 1.0, []  # all cells together differ from no mean
+    node = end // parent
+    few = min(axis.branching, axis.nodes(level) - node * axis.branching)
+    before = (end % parent) // width
+    taken = [1.0] * before + [pull] * (before < few) + [0.0] * (few - before - 1)
+    return sum(taken) / few, taken
+
+
+def _spread(values: Sequence[float]) -> float:
+    if not values:
+        return 0.0
+    return math.fsum(v * v for v in values) - math.fsum(values) ** 2 / len(values)
+
+
+def variances_of(
+    axes: Sequence[Axis], kinds: Sequence[Kind], variances: Mapping[Levels, float]
+) -> Floats:
+    """The variance of each number of a table of totals, cells and prefixes; axes that are summed up
+    have length 1.
+
+    Parameters
+    ----------
+    variances
+        The variance in each subspace, see `Strategy.variances`.
+    """
+    norms = [_norms(axis, kind) for axis, kind in zip(axes, kinds, strict=True)]
+    total = np.zeros(tuple(each[0].size for each in norms))
+    for levels in itertools.product(*(range(len(each)) for each in norms)):
+        product = np.array(variances[levels])
+        for each, level in zip(norms, levels, strict=True):
+            product = np.multiply.outer(product, each[level])
+        total += product
+    return total
+
+
+def _norms(axis: Axis, kind: Kind) -> list[Floats]:
+    match kind:
+        case "total":
+            return [np.array([float(axis.leaves)])]
+        case "cells":
+            return cell_norms(axis)
+        case "prefixes":
+            return prefix_norms(axis)
+        case "ranges":
+            raise ValueError("ranges are looked at one by one")
