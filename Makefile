@@ -75,12 +75,14 @@ test-spark: .venv/stamp-spark ## plans on Apache Spark, which needs Java: skippe
 mutants: .venv/stamp-mutants ## plant one-line mistakes and list those that no test sees: hours; MUTANTS="--number 100"
 	.venv/bin/python -m tests.mutants $(MUTANTS)
 
-bench: .venv/stamp-dev ## ratios within one run: import, planning, overhead, individuals, noise, ledgers
+bench: .venv/stamp-dev ## ratios within one run: import, planning, overhead, individuals, noise, many tables, ledgers
 	.venv/bin/python benchmarks/import_time.py
 	.venv/bin/python benchmarks/planning.py
 	.venv/bin/python benchmarks/overhead.py
 	.venv/bin/python benchmarks/individuals.py
 	.venv/bin/python benchmarks/noise.py
+	.venv/bin/python benchmarks/workloads.py
+	.venv/bin/python benchmarks/error_workloads.py
 	.venv/bin/python benchmarks/ledger.py
 
 bench-large: .venv/stamp-spark ## 200 million rows in 2 GB of memory, and each engine at growing sizes
