@@ -198,12 +198,25 @@ def _score(request: Request, scope: QueryScope, given: GivenBounds) -> Statistic
     """The statistic that ranks categories; `given` bounds what a row adds to a row-wise score."""
     match request.score:
         case None:
+            _require_no_bounds(given)
             return RowCount()
         case Request() as inner:
+            _require_no_bounds(given)
             return _aggregate_score(inner, scope)
         case tree:
             value = numeric_value(tree, domain(tree, scope.facts.columns), "sum")
             return grid_sum(value, bounds_of(value, given, "sum"))
+
+
+def _require_no_bounds(given: GivenBounds) -> None:
+    """Refuse bounds where no row-wise score is summed: they would bound nothing."""
+    if given is not None:
+        raise InvalidBounds(
+            "bounds say what one row may add to a row-wise score, and there is none",
+            where="dp_argmax(bounds=...)",
+            remedy="leave bounds= out, give them to the dp aggregate that is the score, or give "
+            "score= a row-wise expression",
+        )
 
 
 def _aggregate_score(inner: Request, scope: QueryScope) -> Statistic:

@@ -22,6 +22,7 @@ from dpframe.aggregates.statistics import (
     ValueCount,
 )
 from dpframe.aggregates.unit_statistics import UnitCount, UnitRows
+from dpframe.aggregates.values import is_listed
 from dpframe.core.domain import Columns
 from dpframe.core.exact import as_given
 from dpframe.core.tree import Column, Tree
@@ -154,8 +155,9 @@ class Count(ScoringAggregate):
 def _most(request: Request, bounds: GivenBounds) -> int:
     """How many rows of an individual count in a group."""
     match bounds:
-        case (0, int() as most) if not isinstance(most, bool) and 0 < most < 2**31:
-            return most
+        case (0, int() as most) if is_listed(bounds) and not isinstance(most, bool):
+            if 0 < most < 2**31:
+                return most
     raise InvalidBounds(
         f"the bounds of a count are 0 and a positive integer, not {as_given(bounds)}",
         where=f'{request.name}: dp_count(per="unit", bounds=...)',

@@ -133,6 +133,12 @@ class Histogram(Aggregate):
                 where=where,
                 remedy="write for example bins=[0, 10, 20], or bins=10 with known bounds",
             )
+        if self.bounds is not None:
+            raise InvalidBounds(
+                "bounds say where equal bins begin and end, and the bins are listed",
+                where=where,
+                remedy="leave bounds= out, or give a number of bins",
+            )
         if numeric:
             value = numeric_value(request.tree, found, "histogram")
             edges = tuple(number_of(e, found.dtype, where) for e in bins)

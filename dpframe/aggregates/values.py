@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import polars as pl
@@ -33,6 +33,7 @@ _CALENDAR = (-62_135_596_800, 253_402_300_799)
 """Seconds since 1970 of the first and the last of Python's calendar."""
 _LONGEST = 86_399_999_913_600
 """Seconds in 999,999,999 days, Python's longest duration."""
+_TEXTS = (str, bytes, bytearray, memoryview)
 _EXAMPLES = {"quantile": "0.5, ", "histogram": "10, bounds="}
 
 
@@ -160,13 +161,19 @@ def bounds_of(
 def pair(bounds: object, dtype: DType, where: str) -> tuple[Fraction, Fraction]:
     """Two bounds that a user wrote, as numbers in physical units."""
     remedy = "give a pair of finite numbers, for example (0, 100)"
-    listed = isinstance(bounds, Collection) and not isinstance(bounds, (str, Set, Mapping))
-    ends: list[Any] = list(bounds) if listed else []  # type: ignore[call-overload]
+    ends: list[Any] = list(bounds) if is_listed(bounds) else []
     if len(ends) != 2:
         raise InvalidBounds(
             f"{as_given(bounds)} is not a pair of bounds", where=where, remedy=remedy
         )
     return number_of(ends[0], dtype, where), number_of(ends[1], dtype, where)
+
+
+def is_listed(values: object) -> TypeGuard[Collection[Any]]:
+    """Whether these are values in an order, which can be read again and again: no text, no bytes,
+    and nothing that can be read once only.
+    """
+    return isinstance(values, Collection) and not isinstance(values, (*_TEXTS, Set, Mapping))
 
 
 def number_of(scalar: object, dtype: DType, where: str) -> Fraction:

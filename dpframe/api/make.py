@@ -12,6 +12,7 @@ import polars as pl
 
 from dpframe.aggregates.aggregate import Aggregate
 from dpframe.aggregates.spec import PLACEHOLDER, AggregateSpec, OutputSpec
+from dpframe.aggregates.values import is_listed
 from dpframe.api.expressions import DPExpr
 from dpframe.core.exact import Number, as_given, exact
 from dpframe.errors import InvalidBounds, InvalidBudget, UnsupportedOperation
@@ -96,9 +97,14 @@ def _as_pair(bounds: Any) -> Any:
     """Bounds in one form, so that equal queries have equal plans; checked where they are used."""
     if isinstance(bounds, (np.ndarray, pl.Series)):
         bounds = bounds.tolist() if isinstance(bounds, np.ndarray) else bounds.to_list()
-    if isinstance(bounds, (list, tuple)):
-        return tuple(e.item() if isinstance(e, np.generic) else e for e in bounds)
+    if isinstance(bounds, (list, tuple)) or (is_listed(bounds) and not isinstance(bounds, range)):
+        return tuple(_plain(end) for end in bounds)
     return bounds
+
+
+def _plain(end: Any) -> Any:
+    """An array of one number as that number."""
+    return end.item() if getattr(end, "shape", None) == () and hasattr(end, "item") else end
 
 
 def _weight(weight: Number, kind: str) -> Fraction:
