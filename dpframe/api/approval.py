@@ -10,10 +10,13 @@ from dpframe.ledger.approvals import Approval, Requirement, valid
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.place import DEFAULT_NAME
 from dpframe.ledger.signatures import KEY_VARIABLE
+from dpframe.plan.document import stated_in
 from dpframe.report import Plan
 
 _MOST = 20
 """Lines of a difference that a message shows."""
+
+_SAME = "nothing but what documents of earlier versions do not say"
 
 _COMPARED = 100
 """Approved plans that another is compared with, the newest first: each takes
@@ -58,10 +61,10 @@ def nearest(plan: Plan, approvals: Sequence[Approval]) -> tuple[Approval, str] |
     found: list[tuple[Approval, str]] = []
     for approval in list(newest.values())[:_COMPARED]:
         try:
-            approved = Plan.from_json(approval.document)
-        except DPFrameError:  # written by another version
+            approved, stated = Plan.from_json(approval.document), stated_in(approval.document)
+        except DPFrameError:  # written by a version that this one cannot read
             continue
-        if approved.fingerprint == approval.fingerprint:
+        if approval.fingerprint == stated:
             found.append((approval, approved.diff(plan)))
     return min(found, key=lambda f: len(f[1].splitlines()), default=None)
 
@@ -71,7 +74,7 @@ def _nearest(plan: Plan, approvals: Sequence[Approval]) -> str:
     if found is None:
         return "the ledger has no approved plan to compare it with"
     approval, words = found
-    lines = words.splitlines()
+    lines = words.splitlines() or [_SAME]
     more = [f"and {len(lines) - _MOST} more"] if len(lines) > _MOST else []
     return (
         f"it differs from {approval.fingerprint[:16]}, which {approval.by} approved on "

@@ -85,6 +85,18 @@ def from_json(text: object, hints: Mapping[str, Any]) -> tuple[dict[str, Any], s
         raise edited(f"{error} is nothing that a plan holds") from None
 
 
+def stated_in(text: str) -> str:
+    """The fingerprint that the document of a plan has, which of an earlier version is that of less
+    than this one reads in it.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When it is not the document of a plan, or one of another version.
+    """
+    return str(_parsed(text)["fingerprint"])
+
+
 def _completed(document: dict[str, Any], whole: str) -> tuple[dict[str, Any], str]:
     """A document of an earlier version as this one writes it; others as they are."""
     plan, session = completed(document["plan"]), completed_session(document["session"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from dpframe.api import approval
 from dpframe.ledger.place import store_at
 from dpframe.ledger.reviewers import approve
 from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey, new_pair
+from tests.plan.edits import with_digest, with_fingerprint, with_value
 
 PEOPLE = pl.DataFrame(
     {
@@ -168,6 +170,36 @@ def test_documents_that_are_not_those_of_their_fingerprint_are_not_compared(ledg
     approve(store_at(ledger), "default", "e" * 64, plan.to_json(), "Ann", None)
     said = require_refused(session, lambda: query.collect(epsilon=0.2))
     assert "no approved plan to compare it with" in said
+
+
+def as_an_earlier_version(plan: dp.Plan) -> dict[str, Any]:
+    """Its document without what the first edition did not say."""
+    document: dict[str, Any] = json.loads(plan.to_json())
+    for number, release in enumerate(document["plan"]["releases"]):
+        scores = {name: release["scores"][name] for name in ("l1", "l2_squared")}
+        document = with_value(document, ("plan", "releases", number, "scores"), scores)
+    return with_digest(with_fingerprint(document))
+
+
+def test_plans_of_earlier_versions_are_compared_too(ledger: Path) -> None:
+    session = session_of(ledger)
+    people = people_of(session)
+    query = people.dp_argmax("sex", None, ["f", "m"])
+    document = as_an_earlier_version(query.plan(epsilon=0.1))
+    assert document["fingerprint"] != query.plan(epsilon=0.1).fingerprint
+    approve(
+        store_at(ledger), "default", document["fingerprint"], json.dumps(document), "Ann", None
+    )
+    said = require_refused(session, lambda: query.collect(epsilon=0.2))
+    assert f"it differs from {document['fingerprint'][:16]}, which Ann approved on" in said
+    assert "epsilon of the plan 0.1 -> 0.2" in said
+    said = require_refused(session, lambda: query.collect(epsilon=0.1))
+    assert "nothing but what documents of earlier versions do not say" in said
+    for false in (document, document | {"fingerprint": "f" * 64}):
+        text = json.dumps(with_digest(false))
+        approve(store_at(ledger), "default", "f" * 64, text, "Ann", None)
+        last = session._payer.ledger.approvals[-1]
+        assert approval.nearest(query.plan(epsilon=0.2), (last,)) is None
 
 
 def test_an_approval_is_for_one_name(ledger: Path) -> None:
