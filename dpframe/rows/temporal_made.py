@@ -15,16 +15,17 @@ import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import INT64, DType, datetime_type, duration_type
+from dpframe.core.exact import as_given
 from dpframe.core.interval import EVERYTHING, ZERO, Interval, interval
 from dpframe.core.tree import Literal, Tree
-from dpframe.errors import UnsupportedOperation
+from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.rows.given import Operand, integer, operand
 from dpframe.rows.layouts import together
 from dpframe.rows.literal_casts import cast_literal
 from dpframe.rows.operands import INT64_LIMITS, INT128, as_type, widen, widened
 from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 from dpframe.rows.temporal import DAY, require_type
-from dpframe.rows.temporal_zone import ReplaceTimeZone
+from dpframe.rows.temporal_zone import ReplaceTimeZone, require_null_if_ambiguous
 from dpframe.rows.written_dtypes import TIME_UNITS
 
 _EPOCH = date(1970, 1, 1)
@@ -87,9 +88,10 @@ class MakeDatetime(ParametricOperation):
             local = cls(unit).of(*parts)
             if params["time_zone"] is None:
                 return local
-            return ReplaceTimeZone.read((local, ambiguous), [params["time_zone"], "Raise"])
+            require_null_if_ambiguous(ambiguous, "pl.datetime")
+            return _in_zone(local, ambiguous, params["time_zone"])
         made = _constant_moment([integer(part, "a part of pl.datetime") for part in parts], unit)
-        return ReplaceTimeZone.read((made, ambiguous), [params["time_zone"], "Raise"])
+        return _in_zone(made, ambiguous, params["time_zone"])
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         _require_whole("pl.datetime", args)
@@ -106,6 +108,19 @@ class MakeDatetime(ParametricOperation):
         shown += [f"{n}={v}" for (n, _), v in zip(_CLOCK, clock, strict=True) if v != "0"]
         shown += [] if self.unit == "us" else [f'time_unit="{self.unit}"']
         return f"datetime({', '.join(shown)})"
+
+
+def _in_zone(local: Tree, ambiguous: Tree, zone: Any) -> Tree:
+    """The moment of a local time; refusals name the time zone, for the local time is none of the
+    operands that were written.
+    """
+    try:
+        return ReplaceTimeZone.read((local, ambiguous), [zone, "Raise"])
+    except DPFrameError as error:
+        named = zone["inner"] if isinstance(zone, dict) else zone
+        where = f"pl.datetime(..., time_zone={as_given(named)})"
+        refused = type(error)(error.what, where=where, remedy=error.remedy)
+    raise refused
 
 
 def _moment(ns: Namespace, parts: Sequence[pl.Expr], unit: str) -> pl.Expr:

@@ -364,3 +364,27 @@ def test_constants_that_make_no_sense_are_refused_where_they_are(
     with pytest.raises(InvalidBounds) as caught:
         read(expression, SCHEMA)
     assert caught.value.where == where
+
+
+@pytest.mark.parametrize(
+    ("zone", "checked"), [("*", "dpframe.rows.checks"), ("UTC", "dpframe.rows.temporal_zone")]
+)
+@pytest.mark.parametrize("first", [pl.lit(2024), pl.col("b")])
+def test_an_unknown_zone_of_a_datetime_is_named_and_no_part_of_it(
+    zone: str, checked: str, first: pl.Expr, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if zone == "UTC":  # as if this Polars did not know it
+
+        def unknown(zone: str) -> str:
+            raise InvalidBounds(f"{zone!r} is not a time zone")
+
+        monkeypatch.setattr(f"{checked}.checked_zone", unknown)
+    with pytest.raises((UnsupportedOperation, InvalidBounds), match="not a time zone") as caught:
+        read(pl.datetime(first, pl.col("a"), 1, time_zone=zone), SCHEMA)
+    assert caught.value.where == f"pl.datetime(..., time_zone={zone!r})"
+
+
+def test_a_choice_among_ambiguous_times_of_a_datetime_is_named_as_its_own() -> None:
+    written = pl.datetime(2024, pl.col("a"), 1, time_zone="UTC", ambiguous="earliest")
+    with pytest.raises(UnsupportedOperation, match=r"'latest' in pl\.datetime is not"):
+        read(written, SCHEMA)
