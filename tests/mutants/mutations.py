@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 _COMPARISONS: dict[type[ast.cmpop], tuple[str, ...]] = {
@@ -89,21 +89,21 @@ class Mutant:
 def mutants_of(path: Path, root: Path) -> list[Mutant]:
     """All mistakes in a file, in order; each gives a file that is still Python."""
     text = path.read_text(encoding="utf-8")
-    made: list[Mutant] = []
+    return [m for m in numbered(path, root) if is_python(m.applied(text))]
+
+
+def numbered(path: Path, root: Path) -> Iterator[Mutant]:
+    """All edits of a file, in order; some may give what is no Python."""
+    text = path.read_text(encoding="utf-8")
     seen: dict[str, int] = {}
     for mutant in _Finder(text, str(path.relative_to(root))).found():
         number = seen.get(mutant.name, 0)
         seen[mutant.name] = number + 1
-        numbered = Mutant(
-            mutant.path, mutant.line, mutant.where, mutant.start, mutant.end,
-            mutant.before, mutant.after, number,
-        )  # fmt: skip
-        if _is_python(numbered.applied(text)):
-            made.append(numbered)
-    return made
+        yield replace(mutant, number=number)
 
 
-def _is_python(text: str) -> bool:
+def is_python(text: str) -> bool:
+    """Whether it can be read as a module."""
     try:
         ast.parse(text)
     except SyntaxError:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import ast
+import tomllib
+from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
-from tests.mutants.mutations import mutants_of
+import pytest
+
+from tests.mutants.__main__ import EXPLAINED, PACKAGES, ROOT
+from tests.mutants.mutations import is_python, mutants_of, numbered
 from tests.mutants.reached import Reached
 
 SOURCE = '''"""Not 1 < 2."""
@@ -82,3 +88,31 @@ def test_the_quickest_tests_come_first_and_imported_lines_have_those_of_the_file
     assert reached.tests_of("a.py", 3) == ["quick", "slow"]
     assert reached.tests_of("a.py", 1) == ["quick", "other", "slow"]
     assert reached.tests_of("b.py", 1) == []
+
+
+@cache
+def _explained() -> dict[str, list[tuple[str, str]]]:
+    """The names of survivors and why they may be, by file."""
+    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for entry in tomllib.loads(EXPLAINED.read_text(encoding="utf-8"))["survivor"]:
+        found[entry["mutant"].split(" ")[0]].append((entry["mutant"], entry["why"]))
+    return found
+
+
+@pytest.mark.parametrize("file", _explained())
+def test_every_explained_survivor_is_a_mistake_that_can_be_made(file: str) -> None:
+    package, _, rest = file.removeprefix("dpframe/").partition("/")
+    assert file.startswith("dpframe/")
+    assert package in PACKAGES, f"no mistakes are made in {file}"
+    assert (ROOT / file).exists(), f"there is no {file} (any more): {rest}"
+    there = {mutant.name: mutant for mutant in numbered(ROOT / file, ROOT)}
+    names = [name for name, _ in _explained()[file]]
+    assert [name for name in names if name not in there] == []
+    text = (ROOT / file).read_text(encoding="utf-8")
+    assert all(is_python(there[name].applied(text)) for name in names)
+
+
+def test_survivors_are_explained_once_each_and_with_a_reason() -> None:
+    entries = [entry for found in _explained().values() for entry in found]
+    assert len({name for name, _ in entries}) == len(entries)
+    assert all(why.strip() for _, why in entries)
