@@ -53,6 +53,31 @@ def _of_the_ledger(chain: Chain) -> Iterator[str]:
             yield f"{_when(made)}  accepted without its head file {_signed_by(made)}"
         elif made.act == "moved":
             yield f"{_when(made)}  moved to {made.why} by {made.who}; it goes on there"
+        elif _is_arrival(made):
+            yield f"{_when(made)}  moved here from {_origin(made)} by {made.who}"
+
+
+def _of_all(made: Record) -> dict[str, str | None] | None:
+    """What owners did with all of a ledger, for programs; None for other records."""
+    found: dict[str, str | None] = {"time": made.time, "act": made.act, "by": made.who}
+    if made.act == "adopted":
+        return found | {"reason": made.why}
+    if made.act == "moved":
+        return found | {"to": made.why}
+    return found | {"act": "moved here", "from": _origin(made)} if _is_arrival(made) else None
+
+
+def _is_arrival(made: Record) -> bool:
+    """Whether it was moved here: only then an identity has a reason."""
+    return made.act == "identified" and made.why is not None
+
+
+def _origin(made: Record) -> str | None:
+    """The place that a ledger came from; as it was written, where it is written in another way."""
+    try:
+        return str(json.loads(str(made.why))["place"])
+    except (ValueError, TypeError, KeyError):
+        return made.why
 
 
 def _charged(entry: Entry) -> str:
@@ -85,13 +110,15 @@ def record(store: Store, name: str | None) -> dict[str, Any]:
         When the ledger does not verify, or has no budget of that name.
     """
     chain, key = store.read(whole=True), ApprovalKey.from_environment()
+    of_all = [found for made in chain.kept if (found := _of_all(made)) is not None]
     unopened = {
-        budget: {"opened": False, "approvals": _approvals(approvals, key)}
+        budget: {"opened": False, "ledger": of_all, "approvals": _approvals(approvals, key)}
         for budget, approvals in _unopened(chain, name).items()
     }
     return unopened | {
         account.name: {
             "opened": True,
+            "ledger": of_all,
             "unit": account.unit,
             **amounts(account),
             "grants": [_grant(record) for record in account.grants],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,6 +54,36 @@ def test_a_ledger_is_moved(path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert main(["ledger", "check", "--ledger", str(path), "--at-least", "0.1"]) == 6
     assert "was moved to" in capsys.readouterr().err
     assert main(["ledger", "check", "--ledger", str(there), "--at-least", "0.1"]) == 0
+
+
+def shown(path: Path, capsys: pytest.CaptureFixture[str], *more: str) -> Any:
+    capsys.readouterr()
+    assert main(["ledger", "show", "--ledger", str(path), "--json", *more]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_programs_see_what_was_done_with_the_whole_ledger(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert [budget["ledger"] for budget in shown(path, capsys).values()] == [[], []]
+    Path(f"{path}.head").unlink()
+    assert run("adopt", path, "--reason", "lost") == 0
+    there = path.parent / "there" / "budget.db"
+    there.parent.mkdir()
+    assert run("move", path, "--to", str(there)) == 0
+    for place, last in (
+        (path, {"act": "moved", "to": str(there)}),
+        (there, {"act": "moved here", "from": str(path)}),
+    ):
+        for name, budget in shown(place, capsys).items():
+            assert budget == shown(place, capsys, "--name", name)[name]
+            adopted, moved = budget["ledger"]
+            assert adopted.pop("time") <= moved.pop("time")
+            assert adopted == {"act": "adopted", "by": "Ann", "reason": "lost"}
+            assert moved == {"by": "Ann"} | last
+    capsys.readouterr()
+    assert main(["ledger", "show", "--ledger", str(there)]) == 0
+    assert f"  moved here from {path} by Ann\n" in capsys.readouterr().out
 
 
 def test_a_head_file_elsewhere_follows_a_ledger(
