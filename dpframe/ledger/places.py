@@ -6,11 +6,14 @@ content, so this only finds those that one process uses, or that lie side by sid
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Hashable
 from pathlib import Path
 from threading import Lock
 
 from dpframe.errors import LedgerError
+
+_HEAD = ".head"
 
 _LOCK = Lock()
 """Taken by who has the turn of a ledger only: so nobody has it while the process forks, and nobody
@@ -49,22 +52,44 @@ def claim(identity: str, place: Hashable, where: str, is_there: Callable[[], boo
 def require_alone(identity: str, path: Path) -> None:
     """Refuse a ledger beside which another head file has the same identity.
 
+    Each head file is read, however many there are: a copy may have any name, and size and times are
+    no sign, for all are as long and each is written again with every charge. What was read before
+    is not remembered, for a file may be copied over another within one tick of its times. So each
+    one costs no more than opening it: whether its ledger is there is asked of the same ones only.
+
     Raises
     ------
     LedgerError
         With the name of the other ledger.
     """
-    for other in path.parent.glob("*.head"):
-        ledger = other.with_suffix("")
-        if ledger == path or not ledger.is_file() or ledger.stat().st_size == 0:
+    wanted, own = identity.encode(), f"{path.name}{_HEAD}"
+    try:
+        names = os.listdir(path.parent)
+    except OSError:  # a folder that may be used and not listed
+        return
+    for name in names:
+        if not name.endswith(_HEAD) or name in (own, _HEAD):
             continue
-        try:
-            with other.open("rb") as file:
-                words = file.read(1000).split()
-        except OSError:
+        words = _start_of(os.path.join(path.parent, name)).split()
+        if len(words) != 4 or words[2] != wanted:
             continue
-        if len(words) == 4 and words[2] == identity.encode():
+        ledger = path.with_name(name.removesuffix(_HEAD))
+        if ledger.is_file() and ledger.stat().st_size > 0:
             raise two_of_one(identity, str(ledger), str(path))
+
+
+def _start_of(path: str) -> bytes:
+    """What a file begins with; nothing where it cannot be read."""
+    try:
+        number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    except OSError:
+        return b""
+    try:
+        return os.read(number, 1000)
+    except OSError:
+        return b""
+    finally:
+        os.close(number)
 
 
 def two_of_one(identity: str, first: str, second: str) -> LedgerError:

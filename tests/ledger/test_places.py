@@ -111,6 +111,29 @@ def test_a_copy_with_its_head_file_in_the_same_place_is_refused(
     assert refused_elsewhere(path, key) == b""
 
 
+def test_a_copy_is_found_among_many_files_that_are_none(path: Path, key: str | None) -> None:
+    """What cannot be read, or has no ledger beside it, says nothing; a copy does, however named."""
+    filled(path, key)
+    folder = path.parent
+    for i in range(300):
+        line = f"{i:020d} {'a' * 64} {i:064x} {'c' * 64}\n"
+        (folder / f"other{i}.db").write_bytes(b"x")
+        (folder / f"other{i}.db.head").write_text(line)
+    head = Path(f"{path}.head")
+    shutil.copy(head, folder / "gone.db.head")
+    shutil.copy(head, folder / ".head")
+    shutil.copy(head, folder / "empty.db.head")
+    (folder / "empty.db").touch()
+    (folder / "folder.db.head").mkdir()
+    os.mkfifo(folder / "pipe.db.head")
+    (folder / "nowhere.db.head").symlink_to(folder / "nothing")
+    assert opened(path, key=key).spent.main
+    shutil.copy(path, folder / ".copy.db")
+    shutil.copy(head, folder / ".copy.db.head")
+    with pytest.raises(dp.LedgerError, match=r"\.copy\.db'.* are copies of one ledger"):
+        opened(path, key=key)
+
+
 def test_a_copy_that_the_same_process_uses_is_refused(path: Path, key: str | None) -> None:
     ledger = opened(path, key=key)
     copy = path.parent / "elsewhere" / "budget.db"
