@@ -7,13 +7,19 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpframe.aggregates.cells import CategoryCells
-from dpframe.aggregates.measurement import CellCounts, Integers, Selection, Table
+from dpframe.aggregates.measurement import (
+    CellCounts,
+    Integers,
+    Selection,
+    Table,
+    rows_of_cell,
+)
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.statistics import DistinctIndividuals, Statistic
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import ExactSensitivity, additive_sensitivity
-from dpframe.frames.contributions import once_in_each, rows_of_value
+from dpframe.frames.contributions import once_in_each
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +82,7 @@ class CategoryChoice(Selection):
             spread,
             self.count * self.entries(scope),
             1 if self.cells is None else self.count,
+            rows_of_cell(scope, self.cells),
         )
 
     def score_range(self, scope: QueryScope) -> ScoreRange:
@@ -91,7 +98,7 @@ class CategoryChoice(Selection):
         joined = replace(contribution, always=False)  # a candidate need not have the row
         if self.cells is None:
             return ScoreRange.of_one(min(rows * b, most * joined.width))
-        of_one = rows_of_value(scope.facts, scope.groups, self.cells.tree)
+        of_one = rows_of_cell(scope, self.cells)
         largest = most * b if of_one is None else min(most * b, of_one * joined.width)
         return ScoreRange.of_groups(min(rows * b, groups * largest), largest)
 

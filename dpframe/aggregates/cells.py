@@ -41,6 +41,11 @@ class Cells(HasExprs):
     def size(self) -> int:
         """How many cells there are."""
 
+    @property
+    def one_value(self) -> Tree | None:
+        """The expression that has one value in all rows of a cell; None where there is none."""
+        return None
+
     @abstractmethod
     def row(self, columns: Columns, ns: Namespace) -> pl.Expr:
         """The number of each row's cell as Int64, null for none."""
@@ -81,6 +86,10 @@ class CategoryCells(Cells):
     @property
     def size(self) -> int:
         return len(self.categories) + self.other
+
+    @property
+    def one_value(self) -> Tree | None:
+        return None if self.other else self.tree
 
     def row(self, columns: Columns, ns: Namespace) -> pl.Expr:
         value = lower(self.tree, columns, ns)

@@ -16,6 +16,7 @@ from dpframe.aggregates.statistics import RowCount, Statistic
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import ExactSensitivity, additive_sensitivity
+from dpframe.frames.contributions import rows_of_value
 from dpframe.mechanisms import AdditiveTask, MechanismTask, ResponseTask, SelectionTask
 
 Integers = NDArray[np.int64]
@@ -124,6 +125,13 @@ class Runs:
     sizes: Integers
 
 
+def rows_of_cell(scope: QueryScope, cells: Cells | None) -> int | None:
+    """How many rows one individual may have in one cell of a group, where limits say so."""
+    if cells is None or cells.one_value is None:
+        return None
+    return rows_of_value(scope.facts, scope.groups, cells.one_value)
+
+
 class Measurement(ABC):
     """One vector that gets its own noise or its own private selection."""
 
@@ -195,6 +203,7 @@ class Additive(Measurement):
             self.spread(scope),
             self.entries(scope) if split else None,
             1 if cells is None else cells.size,
+            rows_of_cell(scope, cells),
         )
 
     @property

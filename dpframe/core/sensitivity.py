@@ -113,7 +113,11 @@ class Contribution:
 
 
 def additive_sensitivity(
-    contribution: Contribution, spread: ContributionBounds, entries: int | None, cells: int = 1
+    contribution: Contribution,
+    spread: ContributionBounds,
+    entries: int | None,
+    cells: int = 1,
+    of_cell: int | None = None,
 ) -> ExactSensitivity:
     """The sensitivity of a vector whose entries are sums over disjoint sets of rows.
 
@@ -128,6 +132,8 @@ def additive_sensitivity(
         (every row belongs to the one entry that there is).
     cells
         How many of the entries are in one group.
+    of_cell
+        How many rows of one individual may be in one entry of them, if that is known.
 
     Notes
     -----
@@ -140,6 +146,11 @@ def additive_sensitivity(
         L2**2 = b**2 (q m**2 + (r - q m)**2) with q = floor(r / m), because a sum of squares is
         largest where as much as possible is in one place. With k rows in any group this is
         L1 = L2 = Linf = k b.
+    add-remove, c rows in each of several cells of a group
+        Linf = b c, and the sum of squares is largest where as many cells as possible have c rows;
+        what is left is in one more cell, or where all groups have as many full ones as they may, in
+        as few as possible at m mod c each. For every j, no j cells can have more rows than the j
+        fullest have then, so it majorises all others.
     change-one, one entry
         each row changes by at most w: L1 = L2 = Linf = k w.
     change-one, several entries
@@ -158,6 +169,8 @@ def additive_sensitivity(
         if not rows or not b:
             return NO_SENSITIVITY
         l0 = min(rows, groups * cells, entries or 1)
+        if of_cell is not None and of_cell < k:
+            return _in_cells(spread, cells, of_cell, l0).scaled(b)
         return ExactSensitivity(l0, rows * b, spread.l2_squared * b * b, k * b)
     if entries is None or entries <= 1:
         reach = k * (w if entries is None else _joined(contribution).width)
@@ -171,6 +184,27 @@ def additive_sensitivity(
         k * k * max(2 * b * b, joined * joined),
         k * joined,
     )
+
+
+def _in_cells(
+    spread: ContributionBounds, cells: int, of_cell: int, l0: int
+) -> ExactSensitivity:
+    """Of rows that add 1 each, at most so many to one cell, where that is fewer than a group has.
+
+    Parameters
+    ----------
+    cells
+        How many there are in one group.
+    """
+    rows, groups, most = spread.tight
+    most = min(most, cells * of_cell)
+    rows = min(rows, groups * most)
+    of_group, rest = divmod(most, of_cell)
+    full = min(rows // of_cell, groups * of_group)
+    left = rows - full * of_cell
+    parts, last = divmod(left, rest) if full == groups * of_group and rest else (0, left)
+    squared = full * of_cell**2 + parts * rest**2 + last**2
+    return ExactSensitivity(l0, Fraction(rows), Fraction(squared), Fraction(of_cell))
 
 
 def _joined(contribution: Contribution) -> Contribution:

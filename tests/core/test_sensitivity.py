@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,6 +73,31 @@ def test_sensitivity_is_what_the_worst_move_reaches(
     assert additive_sensitivity(
         contribution, ContributionBounds.of_rows(unit), entries
     ) == brute_force(contribution, unit, entries)
+
+
+@pytest.mark.parametrize(("groups", "cells"), [(1, 2), (1, 3), (2, 2), (3, 2), (2, 3)])
+def test_sensitivity_with_limits_of_cells_is_what_the_worst_table_reaches(
+    groups: int, cells: int
+) -> None:
+    """Against all tables of one individual's rows, with any limits of rows, groups and cells."""
+    most = 5 if groups * cells <= 4 else 3
+    tables = np.array(list(itertools.product(range(most + 1), repeat=groups * cells)))
+    total, largest = tables.sum(axis=1), tables.max(axis=1)
+    in_group = tables.reshape(-1, groups, cells).sum(axis=2).max(axis=1)
+    squared, touched = (tables**2).sum(axis=1), (tables > 0).sum(axis=1)
+    one = Contribution(Fraction(0), Fraction(1))
+    for rows, of_group, of_cell in itertools.product(
+        range(1, most * groups + 1), range(1, most * cells), range(1, most + 1)
+    ):
+        spread = ContributionBounds(rows, groups, of_group)
+        found = additive_sensitivity(one, spread, groups * cells, cells, of_cell)
+        may = (total <= rows) & (in_group <= of_group) & (largest <= of_cell)
+        assert found.l1 == total[may].max()
+        assert found.linf == largest[may].max()
+        assert found.l2_squared == squared[may].max()
+        assert found.l0 >= touched[may].max()
+        if of_cell >= spread.tight[2]:
+            assert found == additive_sensitivity(one, spread, groups * cells, cells)
 
 
 @pytest.mark.parametrize("entries", [None, 1, 3])

@@ -144,6 +144,7 @@ TEXTS = [
     'pl.col("y").dp_var((-2, 3))',
     'pl.col("e").dp_histogram()',
     'pl.col("g").dp_histogram(["a", "b", None], other=True)',
+    'pl.col("g").dp_histogram(["a", "b", None])',
     'pl.col("x").dp_histogram([-5, 0, 5, 100])',
     'pl.col("x").dp_quantile(0.5, (-10, 10))',
     'pl.col("x").dp_quantile(0.9, candidates=[-1, 0, 5, 9])',

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import polars as pl
@@ -210,6 +211,8 @@ def ways(l0: int, l1: int, linf: int) -> Iterator[tuple[int, ...]]:
 SUM = 'pl.col("x").dp_sum((-3, 7))'
 BY_G = f'f.group_by("g", keys={GROUPS})'
 FEW = 'f.group_by("g", keys=["a", "b"])'
+BY_H = 'f.group_by("h", keys=[0, 1])'
+_AMONG = 'dp_argmax(candidates=["a", "b", "c"])'
 CASES: dict[tuple[str, str, str], tuple[int, int, int, int]] = {
     # steps, grouping, what each row adds -> L0, L1, L2 squared, Linf of rows
     ("f.limit_rows(5)", "f", "count"): (1, 5, 25, 5),
@@ -321,6 +324,54 @@ def test_groups_in_cells_are_reached() -> None:
     s = use.sensitivity
     assert (found.l0, found.l1, found.l2_squared, found.linf) == (5, 5, 25, 5)
     assert (s.l0, s.l1, s.l2_squared, s.linf) == (5, 5, 25, 5)
+
+
+CELLS = [  # limits, grouping, the rows in each cell that move most, L0, L1, squared L2, Linf
+    ('f.limit_rows(2, by="g").limit_rows(10)', "f", "222", (3, 6, 12, 2)),
+    ('f.limit_rows(2, by="g").limit_rows(5)', "f", "221", (3, 5, 9, 2)),
+    ('f.limit_rows(4, by="g").limit_rows(5)', "f", "410", (3, 5, 17, 4)),
+    ('f.limit_rows(4, by="g").limit_rows(3)', "f", "300", (3, 3, 9, 3)),
+    ('f.limit_rows(2, by="g").limit_groups(2, by="g")', "f", "220", (3, 4, 8, 2)),
+    ('f.limit_rows(2, by=["g", "h"]).limit_rows(5)', "f", "500", (3, 5, 25, 5)),
+    ('f.limit_rows(2, by=["g", "h"]).limit_rows(9)', BY_H, "222210", (6, 9, 17, 2)),
+    ('f.limit_rows(2, by=["g", "h"]).limit_rows(3, by="h")', BY_H, "210210", (6, 6, 10, 2)),
+    (
+        'f.limit_rows(2, by=["g", "h"]).limit_rows(3, by="h").limit_rows(5)',
+        BY_H,
+        "210200",
+        (5, 5, 9, 2),
+    ),
+    (
+        'f.limit_rows(3, by=["g", "h"]).limit_rows(5, by="h").limit_rows(9)',
+        BY_H,
+        "320310",
+        (6, 9, 23, 3),
+    ),
+    ('f.limit_rows(3, by="g").limit_rows(5, by="h").limit_rows(8)', BY_H, "320003", (6, 8, 22, 3)),
+]
+
+
+@pytest.mark.parametrize(("limits", "grouping", "most", "declared"), CELLS)
+@pytest.mark.parametrize("call", ['dp_histogram(["a", "b", "c"])', _AMONG])
+def test_rows_in_each_cell_are_reached(
+    limits: str, grouping: str, most: str, declared: tuple[int, int, int, int], call: str
+) -> None:
+    """A limit by the column whose values are counted holds in every cell."""
+    asked = query([f'pl.col("g").{call}'], grouping, [limits])
+    (use,) = measurements_of(asked)
+    s = use.sensitivity
+    assert (s.l0, s.l1, s.l2_squared, s.linf) == declared
+    places = list(product((0, 1), "abc"))
+    rows = [
+        {"id": 1, "h": h if grouping == BY_H else n, "g": g, "x": n}
+        for (h, g), times in zip(places, most, strict=False)
+        for n in range(int(times))
+    ]
+    part, pair = use.part, Pair(frame_of([]), frame_of(rows))
+    before, after = (exact_tables(asked, f, salt=3) for f in (pair.before, pair.after))
+    (table,) = part.tables
+    change = after[table].dense(3) - before[table].dense(3)
+    assert (abs(change).sum(), (change**2).sum(), abs(change).max()) == declared[1:]
 
 
 @pytest.mark.parametrize(

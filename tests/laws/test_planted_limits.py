@@ -22,6 +22,7 @@ import dpframe.frames.limit_groups
 import dpframe.frames.limit_rows
 import dpframe.lower.tables
 from dpframe.aggregates.category_choice import CategoryChoice
+from dpframe.aggregates.cells import BinCells, CategoryCells
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.unit_statistics import UnitCount, UnitRows, UnitTotal
 from dpframe.core.contribution_bounds import ContributionBounds
@@ -290,6 +291,12 @@ def _half_range(self: CategoryChoice, scope: QueryScope) -> ScoreRange:
     return ScoreRange(b, spread.l2_squared * b**2, b)
 
 
+def _of_any_column(facts: Any, groups: Any, tree: Any) -> int | None:
+    """The least limit on rows that speaks of the column at all."""
+    limits = [limit for limit in facts.limits if isinstance(limit, RowLimit)]
+    return min((limit.n for limit in limits if tree.name in limit.by), default=None)
+
+
 def _each_row_of_individuals(patch: Patch) -> None:
     """Individuals add as many as they have rows."""
     patch.setattr(UnitCount, "counts_pairs", False)
@@ -425,6 +432,30 @@ MISTAKES: dict[str, tuple[Any, Case]] = {
     "an individual is in as many groups as it has rows in one": (
         function(QueryScope, "unit_spread", property(_by_rows)),
         (UNIT_SUM, BY_G, ('f.limit_rows(1, by="g")',)),
+    ),
+    "all other values are one that a limit is for": (
+        function(CategoryCells, "one_value", property(lambda self: self.tree)),
+        (
+            'pl.col("g").dp_histogram(["nobody"], other=True)',
+            "f",
+            ('f.limit_rows(1, by="g")', "f.limit_rows(5)"),
+        ),
+    ),
+    "bins have one value": (
+        function(BinCells, "one_value", property(lambda self: self.value.tree)),
+        (
+            'pl.col("h").dp_histogram([0, 5])',
+            "f",
+            ('f.limit_rows(1, by="h")', "f.limit_rows(5)"),
+        ),
+    ),
+    "a limit for each value of two columns is one of each": (
+        function(dpframe.aggregates.measurement, "rows_of_value", _of_any_column),
+        (
+            'pl.col("g").dp_histogram(["a", "b"])',
+            "f",
+            ('f.limit_rows(1, by=["g", "h"])', "f.limit_rows(5)"),
+        ),
     ),
     "choices as if individuals had a row each": (
         function(CategoryChoice, "score_range", _half_range),
