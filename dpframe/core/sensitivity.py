@@ -186,9 +186,7 @@ def additive_sensitivity(
     )
 
 
-def _in_cells(
-    spread: ContributionBounds, cells: int, of_cell: int, l0: int
-) -> ExactSensitivity:
+def _in_cells(spread: ContributionBounds, cells: int, of_cell: int, l0: int) -> ExactSensitivity:
     """Of rows that add 1 each, at most so many to one cell, where that is fewer than a group has.
 
     Parameters

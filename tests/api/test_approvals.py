@@ -187,9 +187,7 @@ def test_plans_of_earlier_versions_are_compared_too(ledger: Path) -> None:
     query = people.dp_argmax("sex", None, ["f", "m"])
     document = as_an_earlier_version(query.plan(epsilon=0.1))
     assert document["fingerprint"] != query.plan(epsilon=0.1).fingerprint
-    approve(
-        store_at(ledger), "default", document["fingerprint"], json.dumps(document), "Ann", None
-    )
+    approve(store_at(ledger), "default", document["fingerprint"], json.dumps(document), "Ann", None)
     said = require_refused(session, lambda: query.collect(epsilon=0.2))
     assert f"it differs from {document['fingerprint'][:16]}, which Ann approved on" in said
     assert "epsilon of the plan 0.1 -> 0.2" in said
