@@ -1,5 +1,6 @@
 """Exact discrete noise and the one door to randomness; only `dpframe.mechanisms` imports this."""
 
+from dpframe.samplers.box import discrete_box
 from dpframe.samplers.cells import discrete_gaussian, discrete_laplace
 from dpframe.samplers.envelope import (
     exponential_mechanism,
@@ -16,6 +17,7 @@ __all__ = [
     "OS",
     "BitSource",
     "OSBits",
+    "discrete_box",
     "discrete_gaussian",
     "discrete_laplace",
     "exponential_mechanism",
