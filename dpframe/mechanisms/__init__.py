@@ -1,5 +1,7 @@
 """Mechanisms: scale, cost and draw side by side, one file each."""
 
+from dpframe.mechanisms.combined import CombinedNoise
+from dpframe.mechanisms.discrete_box import DiscreteBox
 from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpframe.mechanisms.discrete_laplace import DiscreteLaplace
 from dpframe.mechanisms.exponential import Exponential
@@ -11,6 +13,7 @@ from dpframe.mechanisms.mechanism import (
     Mechanism,
     ReportMechanism,
     SelectionMechanism,
+    VectorMechanism,
 )
 from dpframe.mechanisms.noisy_threshold import NoisyThreshold
 from dpframe.mechanisms.none import NoNoise
@@ -20,6 +23,7 @@ from dpframe.mechanisms.report_noisy_max import ReportNoisyMax
 from dpframe.mechanisms.rounded_laplace import RoundedLaplace
 from dpframe.mechanisms.tasks import (
     AdditiveTask,
+    Box,
     KeyTask,
     MechanismTask,
     ResponseTask,
@@ -31,6 +35,10 @@ ADDITIVE: tuple[type[AdditiveMechanism], ...] = (DiscreteGaussian, DiscreteLapla
 """Noise, of which the least is chosen; the first where two have as little."""
 REFINED: tuple[type[AdditiveMechanism], ...] = (RoundedLaplace,)
 """Noise that takes the place of other noise in plans of many numbers."""
+VECTORS: tuple[type[VectorMechanism], ...] = (DiscreteBox,)
+"""Noise for several numbers together."""
+MARGINALS: tuple[type[AdditiveMechanism], ...] = (CombinedNoise,)
+"""Laws of one number that is made of several noisy ones; nothing is drawn from them."""
 SELECTIONS: tuple[type[SelectionMechanism], ...] = (PermuteAndFlip, Exponential, ReportNoisyMax)
 """Choices, of which the first that is preferred for a task is taken."""
 REPORTS: tuple[type[ReportMechanism], ...] = (RandomizedResponse,)
@@ -41,22 +49,28 @@ MECHANISMS: tuple[type[Mechanism], ...] = (
     NoNoise,
     *ADDITIVE,
     *REFINED,
+    *VECTORS,
     *SELECTIONS,
     *REPORTS,
     *KEYS,
 )
-"""All mechanisms."""
+"""All mechanisms that draw something."""
 
 __all__ = [
     "ADDITIVE",
     "KEYS",
+    "MARGINALS",
     "MECHANISMS",
     "REFINED",
     "REPORTS",
     "SELECTIONS",
+    "VECTORS",
     "AdditiveMechanism",
     "AdditiveTask",
+    "Box",
     "Choice",
+    "CombinedNoise",
+    "DiscreteBox",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "Exponential",
@@ -76,4 +90,5 @@ __all__ = [
     "SelectionMechanism",
     "SelectionTask",
     "TruncatedGeometric",
+    "VectorMechanism",
 ]

@@ -31,6 +31,7 @@ __all__ = [
     "Mechanism",
     "ReportMechanism",
     "SelectionMechanism",
+    "VectorMechanism",
     "charged",
     "log_deviation",
 ]
@@ -180,6 +181,21 @@ class AdditiveMechanism(Mechanism):
     @abstractmethod
     def draw(self, n: int, source: BitSource | None = None) -> NDArray[np.int64]:
         """`n` independent draws, modulo 2**64. `source` is for tests."""
+
+
+class VectorMechanism(Mechanism):
+    """Noise that is drawn for several numbers together."""
+
+    __slots__ = ()
+
+    @classmethod
+    def fitted(cls, task: AdditiveTask, share: Budget) -> Choice | None:
+        """The least noise that the share pays for; None where the task or the measure has none."""
+        return None
+
+    @abstractmethod
+    def draw(self, n: int, source: BitSource | None = None) -> NDArray[np.int64]:
+        """`n` independent vectors, one per row, modulo 2**64. `source` is for tests."""
 
 
 def log_deviation(variance: float) -> float:

@@ -8,7 +8,7 @@ from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.mechanisms.exposure import Exposure
 
-__all__ = ["AdditiveTask", "KeyTask", "MechanismTask", "ResponseTask", "SelectionTask"]
+__all__ = ["AdditiveTask", "Box", "KeyTask", "MechanismTask", "ResponseTask", "SelectionTask"]
 
 
 class _Task:
@@ -23,6 +23,22 @@ class _Task:
 
 
 @dataclass(frozen=True, slots=True)
+class Box:
+    """Within what one individual moves vectors of several numbers.
+
+    Parameters
+    ----------
+    widths
+        How far one row moves each number at most, in integer steps.
+    rows
+        How many rows one individual has over all vectors (groups).
+    """
+
+    widths: tuple[int, ...]
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
 class AdditiveTask(_Task):
     """Numbers to which noise is added.
 
@@ -34,11 +50,14 @@ class AdditiveTask(_Task):
         In integer steps.
     mechanism
         ``"auto"`` or a mechanism's name.
+    box
+        Within what one row moves the numbers, where they may be drawn together.
     """
 
     name: str
     sensitivity: ExactSensitivity
     mechanism: str = "auto"
+    box: Box | None = None
 
     @property
     def exposure(self) -> Exposure:

@@ -1,0 +1,284 @@
+"""The noise of a number that is rebuilt from several noisy ones.
+
+What is released is a vector of noisy integers; an output may be a sum of some of them, times whole
+factors, over a divisor: a count c from the noisy n and 2 c - n is half of their sum. That is
+rounded to the nearest integer, and what lies halfway goes up or down by a fair coin. All of it is
+post-processing: the cost is that of the vector.
+
+Without noise the sum is a multiple of the divisor, so the noise is that of the sum, over the
+divisor and rounded the same way. It is symmetric, and with D the divisor and S the noise of the sum
+
+    P(noise > a) = (P(S >= D (a + 1/2)) + P(S > D (a + 1/2))) / 2
+
+for whole a of at least 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, ClassVar, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.core.exact import float_up, sqrt_up
+from dpframe.mechanisms import box_law
+from dpframe.mechanisms.confidence import miss_per_cell
+from dpframe.mechanisms.discrete_box import DiscreteBox, log_tier
+from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
+from dpframe.mechanisms.discrete_laplace import DiscreteLaplace
+from dpframe.mechanisms.exposure import Exposure
+from dpframe.mechanisms.mechanism import AdditiveMechanism, log_deviation
+from dpframe.mechanisms.noise_sums import Tail, tail_of
+from dpframe.samplers import BitSource
+
+if TYPE_CHECKING:
+    from dpframe.accounting.events import AnyEvent
+    from dpframe.accounting.loss_laws import Translated
+
+__all__ = ["CombinedNoise"]
+
+Floats = NDArray[np.float64]
+
+_FEW: Final = 8.0
+"""Deviations, in steps, up to which the variance is added up: above it, rounding is as good as
+independent."""
+_KNOTS: Final = 2048
+"""Up to so many steps tails are known at each; beyond at as many places, with chords between them:
+tails are convex, so chords lie above."""
+_DEEP: Final = 1e-18
+_DEEPEST: Final = 1e-250
+"""Tails are found one by one below the first, and taken to be the second below that."""
+
+
+class _OfLaw:
+    """An attribute of a class that its objects take from the law that they hold."""
+
+    def __init__(self, name: str, otherwise: str) -> None:
+        self._name, self._otherwise = name, otherwise
+
+    def __get__(self, instance: CombinedNoise | None, owner: type) -> str:
+        return self._otherwise if instance is None else getattr(instance.law, self._name)
+
+
+@dataclass(frozen=True, slots=True)
+class CombinedNoise(AdditiveMechanism):
+    """The noise of one number that is made of several noisy ones: the nearest integer to
+    (f_1 z_1 + f_2 z_2 + ...) / divisor, halves up or down by a fair coin.
+
+    Nothing is drawn from it by itself, and it costs what drawing the vector costs.
+
+    Parameters
+    ----------
+    law
+        Of the noise z: of the vector, or of each of its numbers, drawn independently.
+    factors
+        Of the numbers of the vector.
+    divisor
+        Above 0.
+
+    Raises
+    ------
+    ValueError
+        When there are not as many factors as numbers, or the divisor is not above 0.
+    """
+
+    law: DiscreteBox | DiscreteGaussian | DiscreteLaplace
+    factors: tuple[int, ...]
+    divisor: int
+    name: ClassVar[str] = cast("str", _OfLaw("name", "combined_noise"))
+    label: ClassVar[str] = cast("str", _OfLaw("label", "combined noise"))
+    scale_label: ClassVar[str] = cast("str", _OfLaw("scale_label", "scale"))
+
+    def __post_init__(self) -> None:
+        if not self.factors or not all(type(f) is int for f in self.factors):
+            raise ValueError("the factors of combined noise are whole numbers")
+        if isinstance(self.law, DiscreteBox) and len(self.factors) != len(self.law.widths):
+            raise ValueError("combined noise has one factor for each number of the vector")
+        if type(self.divisor) is not int or self.divisor < 1:
+            raise ValueError("the divisor of combined noise is a whole number above 0")
+
+    def shown_scale(self, step: Fraction) -> float:
+        """Of a box: how far one row moves it, over epsilon. Else that of noise of the same kind
+        with the same deviation. Rounded up.
+        """
+        law, part = self.law, step / self.divisor
+        if isinstance(law, DiscreteBox):
+            moved = sum(abs(f) * w for f, w in zip(self.factors, law.widths, strict=True))
+            return float_up(moved * part / law.epsilon)
+        squares = Fraction(sum(f * f for f in self.factors))
+        if isinstance(law, DiscreteGaussian):
+            return float(sqrt_up(law.sigma_squared * squares) * part)
+        return float_up(law.scale * sqrt_up(squares) * part)
+
+    def epsilon_cost(self, exposure: Exposure) -> Fraction | None:
+        """That of the vector."""
+        return self.law.epsilon_cost(exposure)
+
+    def rho_cost(self, exposure: Exposure) -> Fraction:
+        """That of the vector."""
+        return self.law.rho_cost(exposure)
+
+    def mu_squared_cost(self, exposure: Exposure) -> Fraction | None:
+        """That of the vector."""
+        return self.law.mu_squared_cost(exposure)
+
+    def delta_at(self, epsilon: Fraction, exposure: Exposure) -> Fraction:
+        """That of the vector."""
+        return self.law.delta_at(epsilon, exposure)
+
+    def events(self, exposure: Exposure) -> tuple[AnyEvent, ...]:
+        """Those of the vector."""
+        return self.law.events(exposure)
+
+    def pairs(self, exposure: Exposure, largest_stepped: Fraction) -> Iterable[Translated | None]:
+        """Those of the vector."""
+        return self.law.pairs(exposure, largest_stepped)
+
+    def log_noise(self, candidates: int) -> float:
+        """Of the deviation."""
+        return log_deviation(self.variance())
+
+    def details(self) -> str:
+        """Those of the vector."""
+        return self.law.details()
+
+    def variance(self) -> float:
+        """In steps squared, right to about one part in 1000."""
+        return _variance(self)
+
+    def quantile(self, confidence: float | Fraction, cells: int = 1) -> int:
+        """An a with P(max of |noise| over `cells` draws <= a) >= confidence, the smallest one but
+        for half a percent.
+
+        Parameters
+        ----------
+        confidence
+            Between 0 and 1; a float means the decimal that it prints as.
+        cells
+            How many independent vectors there are; the number of each must keep within a.
+
+        Raises
+        ------
+        InvalidBounds
+            When the confidence does not lie between 0 and 1.
+        """
+        return _least_covering(self, float(miss_per_cell(confidence, cells)) * (1.0 - 2.0**-50))
+
+    def beyond(self, a: int, miss: float) -> float:
+        """P(|noise| > a) for whole a of at least 0, never too small, where it is above `miss`."""
+        return self.at_least(a + 1, tail_of(self.law, self.factors, log_tier(miss)))
+
+    def at_least(self, k: int, tail: Tail) -> float:
+        """P(|noise| >= k) for whole k of at least 1, by the tail of the sum."""
+        odd = self.divisor * (2 * k - 1)  # over 2 is the place from which on it is rounded farther
+        if odd % 2:
+            return min(1.0, 2.0 * tail(odd // 2))
+        return min(1.0, tail(odd // 2 - 1) + tail(odd // 2))
+
+    def above(self, x: Floats) -> Floats:
+        """P(noise > x) for each x, in steps, never too small for x of at least 0."""
+        k = np.floor(x) + 1.0
+        beyond = _above(self, np.where(k >= 1.0, k, 1.0 - k))
+        return np.where(k >= 1.0, beyond, 1.0 - beyond)
+
+    def draw(self, n: int, source: BitSource | None = None) -> NDArray[np.int64]:
+        """Refused: several numbers are made of the same noise, so it is drawn as a vector.
+
+        Raises
+        ------
+        TypeError
+            Always.
+        """
+        raise TypeError("combined noise is not drawn by itself: draw its law, and combine that")
+
+
+@lru_cache(maxsize=4096)
+def _least_covering(noise: CombinedNoise, miss: float) -> int:
+    """The least a with P(|noise| > a) <= miss: between a place where that does not hold and one
+    where it does, at the place where a line through the logarithms meets it, or in the middle.
+    """
+    if noise.beyond(0, miss) <= miss:
+        return 0
+    low, over = 0, math.log(noise.beyond(0, miss) / miss)
+    high = max(1, math.ceil(2.0 * math.sqrt(noise.variance())))
+    while (under := noise.beyond(high, miss)) > miss:
+        low, over, high = high, math.log(under / miss), 2 * high
+    below = math.log(max(under, 1e-300) / miss)
+    middle = False
+    while high - low > 1:
+        share = 0.5 if middle else over / (over - below)
+        at = min(max(low + round((high - low) * share), low + 1), high - 1)
+        width, found = high - low, noise.beyond(at, miss)
+        if found > miss:
+            low, over = at, math.log(found / miss)
+        else:
+            high, below = at, math.log(max(found, 1e-300) / miss)
+        middle = high - low > width // 2
+    return high
+
+
+@lru_cache(maxsize=1024)
+def _variance(noise: CombinedNoise) -> float:
+    law, divisor = noise.law, noise.divisor
+    each = (
+        law.variances() if isinstance(law, DiscreteBox) else [law.variance()] * len(noise.factors)
+    )
+    whole = sum(f * f * v for f, v in zip(noise.factors, each, strict=True))
+    if divisor == 1:
+        return whole
+    if divisor == 2:
+        return whole / 4 + _oddness(noise) / 4
+    found = whole / divisor**2
+    if found <= _FEW**2:
+        return _added_up(noise)
+    return found + (divisor**2 - 1 if divisor % 2 else divisor**2 + 2) / (12.0 * divisor**2)
+
+
+def _oddness(noise: CombinedNoise) -> float:
+    """P(sum is odd)."""
+    law, used = noise.law, tuple(f % 2 != 0 for f in noise.factors)
+    if isinstance(law, DiscreteBox):
+        return box_law.oddness(law.epsilon / law.fineness, law.widths, law.fineness, used)
+    if law.variance() > _FEW**2:  # even and odd numbers are as likely, to more digits than these
+        return 0.5 if any(used) else 0.0
+    reach = np.arange(1.0, 1024.0)
+    tails = law.above(reach - 1.0)
+    masses = tails - law.above(reach)
+    even = 1.0 - 4.0 * float(masses[::2].sum())
+    return 0.5 * (1.0 - even ** sum(used))
+
+
+def _added_up(noise: CombinedNoise) -> float:
+    """The sum of (2 a + 1) P(|noise| > a)."""
+    total, a = 0.0, 0
+    while True:
+        term = (2 * a + 1) * noise.beyond(a, _DEEP)
+        total, a = total + term, a + 1
+        if term <= 1e-9 * total or not term:
+            return total
+
+
+def _above(noise: CombinedNoise, k: Floats) -> Floats:
+    """P(noise >= k) for whole k of at least 1."""
+    places, tails = _table(noise)
+    found = np.interp(k, places, tails)
+    for i in np.flatnonzero(k > places[-1]):
+        found[i] = 0.5 * noise.beyond(int(k[i]) - 1, _DEEPEST)
+    return found
+
+
+@lru_cache(maxsize=256)
+def _table(noise: CombinedNoise) -> tuple[Floats, Floats]:
+    """Places, and P(noise >= place) at each."""
+    reach = 1 + _least_covering(noise, _DEEP)
+    if reach <= _KNOTS:
+        places = np.arange(1.0, reach + 1.0)
+    else:
+        places = np.unique(np.rint(np.linspace(1.0, float(reach), _KNOTS)))
+    tail = tail_of(noise.law, noise.factors, log_tier(_DEEP), rough=True)
+    return places, np.array([0.5 * noise.at_least(int(place), tail) for place in places])

@@ -1,0 +1,257 @@
+"""Discrete box noise: one draw for several numbers that one row moves within a box.
+
+What one row adds to several numbers at once, the j-th by at most its width w_j, lies in a box.
+Noise for each number by itself, at a part of epsilon each, pays for changes that no row makes: for
+as many times w_j in one number as there are numbers. The K-norm mechanism of the box (Hardt and
+Talwar 2010) draws all noise together, P(z) ~ exp(-epsilon max(|z_j| / w_j)), as the noise for the
+largest of several changes (Steinke and Ullman 2016); of several shapes with the same cost the least
+that holds all changes errs least (Awan and Slavkovic 2021), and in pure privacy it is drawn in
+closed form (Joseph and Yu 2023, arXiv 2309.15790). In the limit of fine steps a number's deviation
+is w_j sqrt((d + 1) (d + 2) / 3) / epsilon, where d times Laplace noise has sqrt(2) d w_j / epsilon.
+
+On the integers, with box(R) all z with |z_j| <= floor(R w_j / m), and N(z) the least integer R >= 0
+whose box holds z, P(z) ~ exp(-epsilon N(z) / m). Let k rows move the numbers by v, |v_j| <= k w_j.
+If z is in box(R), then |z_j + v_j| <= floor(R w_j / m) + k w_j = floor((R + k m) w_j / m), so z + v
+is in box(R + k m). Hence N(z + v) <= N(z) + k m and, as -v is such a move too, |N(z + v) - N(z)| <=
+k m: probabilities differ by a factor of exp(k epsilon) at most, exactly, and by that where z = 0
+and one number moves by k w_j. Vectors of different groups are independent, so k_1, k_2, ... rows in
+several groups cost epsilon (k_1 + k_2 + ...), which is what as many rows in one group cost.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.core.budget import ZCDP, Budget
+from dpframe.core.exact import dyadic_down, float_up, sqrt_down
+from dpframe.errors import InvalidBudget
+from dpframe.mechanisms import box_law
+from dpframe.mechanisms.exposure import Exposure
+from dpframe.mechanisms.mechanism import Choice, VectorMechanism, charged, log_deviation
+from dpframe.mechanisms.pure_rho import pure_rho
+from dpframe.mechanisms.rounding import positive_budget
+from dpframe.mechanisms.tasks import AdditiveTask
+from dpframe.samplers import OS, BitSource, discrete_box
+from dpframe.samplers.box import (
+    MAX_BOX_DIMENSIONS,
+    MAX_BOX_EPSILON,
+    MAX_BOX_REACH,
+    MAX_BOX_WIDTH,
+    MAX_FINENESS,
+)
+
+if TYPE_CHECKING:
+    from dpframe.accounting.events import AnyEvent
+
+__all__ = ["DiscreteBox", "log_tier"]
+
+Floats = NDArray[np.float64]
+
+_FINE: Final = 1 << 10
+"""Radii in which the probability falls by a factor of e, at least: deviations are then less than
+0.05% above those of finer radii."""
+_LONGEST: Final = 1024
+_NODES: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteBox(VectorMechanism):
+    """Noise z on vectors of integers with P(z) proportional to exp(-epsilon N(z) / fineness), where
+    N(z) is the least integer R >= 0 with |z_j| <= floor(R w_j / fineness) for all widths w_j.
+
+    Added to vectors whose j-th number one row moves by w_j at most, it costs epsilon for each row
+    that an individual has in all vectors together: k rows take a vector from box(R) to
+    box(R + k fineness) at most, and vectors of different groups are drawn independently (the K-norm
+    mechanism of Hardt and Talwar 2010, for the box).
+
+    Parameters
+    ----------
+    epsilon
+        What one row costs, exactly. Above 2**14 it is lowered to that.
+    widths
+        How far one row moves each number at most, in steps; up to 64 numbers, from 1 to 2**32 each.
+    fineness
+        How many radii make one row's move: a power of two. For the noise only, the cost is the same
+        at any.
+    rows
+        How many rows one individual has over all vectors.
+
+    Raises
+    ------
+    InvalidBudget
+        When a width or the fineness is above 2**54 times epsilon.
+    ValueError
+        When a parameter is none that there is.
+    """
+
+    epsilon: Fraction
+    widths: tuple[int, ...]
+    fineness: int
+    rows: int
+    name: ClassVar[str] = "discrete_box"
+    label: ClassVar[str] = "discrete box"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.epsilon, Fraction | int) or self.epsilon <= 0:
+            raise ValueError(f"epsilon must be an exact number above 0, not {self.epsilon!r}")
+        if not 1 <= len(self.widths) <= MAX_BOX_DIMENSIONS:
+            raise ValueError(f"a box has 1 to {MAX_BOX_DIMENSIONS} widths")
+        if not all(type(w) is int and 1 <= w <= MAX_BOX_WIDTH for w in self.widths):
+            raise ValueError("widths are whole numbers from 1 to 2**32")
+        if not _is_power_of_two(self.fineness) or self.fineness > MAX_FINENESS:
+            raise ValueError("the fineness is a power of two up to 2**30")
+        if type(self.rows) is not int or self.rows < 1:
+            raise ValueError("an individual has at least one row")
+        epsilon = min(Fraction(self.epsilon), MAX_BOX_EPSILON)
+        if epsilon.numerator.bit_length() + epsilon.denominator.bit_length() > _LONGEST:
+            epsilon = dyadic_down(epsilon)
+        if max(*self.widths, self.fineness) > MAX_BOX_REACH * epsilon:
+            raise InvalidBudget(
+                "the scale of discrete box noise would be above 2**54 grid steps, "
+                "more than can be drawn",
+                remedy="a larger epsilon, delta or rho, narrower bounds or a smaller row limit",
+            )
+        object.__setattr__(self, "epsilon", epsilon)
+
+    @classmethod
+    def for_pure(cls, widths: tuple[int, ...], rows: int, epsilon: Fraction) -> Self:
+        """The least noise that costs `epsilon` for an individual with at most so many rows."""
+        each = positive_budget(epsilon, "epsilon") / rows
+        if max(widths, default=1) == 1:  # all radii up to the next whole row have the same box
+            return cls(each, widths, 1, rows)
+        wanted = math.ceil(min(each, MAX_BOX_EPSILON) * _FINE)
+        return cls(each, widths, 1 << (wanted - 1).bit_length(), rows)
+
+    @classmethod
+    def for_zcdp(cls, widths: tuple[int, ...], rows: int, rho: Fraction) -> Self:
+        """The least noise that costs at most `rho`, within a relative 2**-40."""
+        return cls.for_pure(widths, rows, _epsilon_within(positive_budget(rho, "rho")))
+
+    @classmethod
+    def fitted(cls, task: AdditiveTask, share: Budget) -> Choice | None:
+        """Noise by the box, which spends no delta, where one is known."""
+        if task.box is None:
+            return None
+        widths, rows = task.box.widths, task.box.rows
+        reason = "one draw for all of them, by the box that one row moves them within"
+        if isinstance(share, ZCDP):
+            law = cls.for_zcdp(widths, rows, share.main)
+            return Choice(law, charged(share, law.rho), reason)
+        law = cls.for_pure(widths, rows, share.main)
+        return Choice(law, share.of(law.whole_epsilon), reason)
+
+    @property
+    def whole_epsilon(self) -> Fraction:
+        """What an individual's rows cost together, exactly."""
+        return self.rows * self.epsilon
+
+    @property
+    def rho(self) -> Fraction:
+        """What an individual's rows cost in zCDP: that of any mechanism of this epsilon, epsilon
+        tanh(epsilon / 2), rounded up.
+
+        It grows convexly from 0, so spread over independent vectors the rows cost no more; without
+        a limit on the rows in one vector, no less either. Nor is a box much better than the
+        mechanism that it is worst for: far out, one row changes probabilities by exp(epsilon) or
+        exp(-epsilon) nearly always where it moves all numbers by their widths.
+        """
+        return pure_rho(self.whole_epsilon)
+
+    def shown_scale(self, step: Fraction) -> float:
+        """The largest width over epsilon, rounded up."""
+        return float_up(max(self.widths) * step / self.epsilon)
+
+    def epsilon_cost(self, exposure: Exposure) -> Fraction:
+        """Of all rows of an individual."""
+        return self.whole_epsilon
+
+    def rho_cost(self, exposure: Exposure) -> Fraction:
+        """Of all rows of an individual."""
+        return self.rho
+
+    def mu_squared_cost(self, exposure: Exposure) -> Fraction:
+        """Of any mechanism of this epsilon."""
+        from dpframe.accounting.trade_offs import pure_mu_squared  # few sessions need it
+
+        return pure_mu_squared(self.whole_epsilon)
+
+    def events(self, exposure: Exposure) -> tuple[AnyEvent, ...]:
+        """One that costs no less than any mechanism of this epsilon."""
+        from dpframe.accounting.events import PermuteAndFlipEvent
+
+        return (PermuteAndFlipEvent(self.whole_epsilon),) * exposure.repeats
+
+    def log_noise(self, candidates: int) -> float:
+        """Of the deviation, the mean over the numbers."""
+        found = self.variances()
+        return sum(map(log_deviation, found)) / len(found)
+
+    def details(self) -> str:
+        """How many numbers are drawn together."""
+        return f"one draw for {len(self.widths)} numbers" if len(self.widths) > 1 else ""
+
+    def variances(self) -> tuple[float, ...]:
+        """Of each number, in steps squared; right to about one part in 1000."""
+        return box_law.variances(self.epsilon / self.fineness, self.widths, self.fineness)
+
+    def radius_law(self, miss: float) -> tuple[Floats, Floats]:
+        """The law of the radius R in at most 200 values: given it, number j is uniform on the whole
+        numbers up to floor(R widths[j] / fineness) in size, independently of the others.
+
+        Values are those at the ends of groups, so noise is a little too wide rather than too
+        narrow; weights are probabilities.
+
+        Parameters
+        ----------
+        miss
+            The probability that may lie beyond the last value.
+        """
+        radii = self.radii(log_tier(miss)).grouped(_NODES, miss)
+        return radii.last, radii.weights
+
+    def radii(self, nats: int) -> box_law.Radii:
+        """The law of the radius in fine blocks, to exp(-nats) or so."""
+        return box_law.radii_of(self.epsilon / self.fineness, self.widths, self.fineness, nats)
+
+    def draw(self, n: int, source: BitSource | None = None) -> NDArray[np.int64]:
+        """`n` independent vectors, one per row, exact given ideal bits; modulo 2**64. `source` is
+        for tests.
+        """
+        bits = OS if source is None else source
+        return discrete_box(self.epsilon, self.widths, self.fineness, n, bits)
+
+
+def log_tier(miss: float) -> int:
+    """Down to which exp(-nats) a law must be known for a probability of `miss`: one of a few."""
+    wanted = 12.0 - math.log(max(miss, 1e-300))
+    tier = 1 << max(4, math.ceil(math.log2(wanted)))
+    return 3 * tier // 4 if tier > 16 and 3 * tier // 4 >= wanted else tier
+
+
+def _is_power_of_two(value: int) -> bool:
+    return type(value) is int and value > 0 and value & (value - 1) == 0
+
+
+def _epsilon_within(rho: Fraction) -> Fraction:
+    """The largest epsilon with epsilon tanh(epsilon / 2) at most rho, rounded down: epsilon**2 / 2
+    and epsilon are never less.
+    """
+    low = max(dyadic_down(sqrt_down(2 * rho)), dyadic_down(rho))
+    if pure_rho(low) > rho:  # where both are about the same but for roundings
+        low *= 1 - Fraction(1, 1 << 40)
+    high = 2 * low
+    while pure_rho(high) <= rho:
+        low, high = high, 2 * high
+    while high - low > low / (1 << 40):
+        middle = dyadic_down((low + high) / 2)
+        if pure_rho(middle) <= rho:
+            low = middle
+        else:
+            high = middle
+    return low

@@ -1,0 +1,185 @@
+"""Tails of weighted sums of noise: P(f_1 z_1 + f_2 z_2 + ... > t), never too small.
+
+*A box*: one coordinate or two, of which one factor is a multiple of the other, in closed form for
+each radius, see `dpframe.mechanisms.box_law`. Others, and *independent noise*, on a grid of steps
+g: each term is put at the nearest multiple of g, by g / 2 off at most, so k terms together by k g /
+2, and the sum exceeds t less often than the sum on the grid exceeds t - k g / 2. Where the sum has
+few values the grid is theirs and nothing is off. Convolutions add up positive numbers, so that
+small probabilities are as good as large ones. What lies beyond the grid is added to all tails.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.mechanisms.box_law import Radii
+from dpframe.mechanisms.discrete_box import DiscreteBox
+from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
+from dpframe.mechanisms.discrete_laplace import DiscreteLaplace
+
+__all__ = ["Combined", "Tail", "tail_of"]
+
+Floats = NDArray[np.float64]
+Combined: TypeAlias = DiscreteBox | DiscreteGaussian | DiscreteLaplace
+Tail: TypeAlias = Callable[[float], float]
+
+_CELLS: Final = 8192
+"""Of a grid, on one side."""
+_NODES: Final = 256
+_ROUGH: Final = 1024
+_CLOSE: Final = 2.0**-10
+"""Of the deviation: what is off by no more is taken outwards."""
+_UP: Final = 1.0 + 2.0**-14
+"""Above what tails of the terms are off by."""
+
+
+@lru_cache(maxsize=256)
+def tail_of(law: Combined, factors: tuple[int, ...], tier: int, rough: bool = False) -> Tail:
+    """P(sum > t) for whole t of at least 0, as a function, right down to exp(-tier).
+
+    Parameters
+    ----------
+    law
+        Of the terms: together, or each by itself.
+    factors
+        Of the terms; their signs do not matter.
+    tier
+        See `dpframe.mechanisms.discrete_box.log_tier`.
+    rough
+        Whether it is for many t, and may be off by a little more.
+    """
+    if isinstance(law, DiscreteBox):
+        return _of_box(law, factors, tier, rough)
+    sizes = sorted((abs(factor) for factor in factors if factor), reverse=True)
+    if not sizes:
+        return _nothing
+    if len(sizes) == 1:
+        return lambda t: float(law.above(np.array([math.floor(t / sizes[0])], np.float64))[0])
+    return _of_independent(law, sizes, tier)
+
+
+def _nothing(t: float) -> float:
+    """Of no terms."""
+    return 0.0
+
+
+def _of_box(law: DiscreteBox, factors: tuple[int, ...], tier: int, rough: bool) -> Tail:
+    pairs = zip(factors, law.widths, strict=True)
+    sides = sorted(((abs(f), width) for f, width in pairs if f), reverse=True)
+    if not sides:
+        return _nothing
+    radii = law.radii(tier)
+    if len(sides) == 1 or (len(sides) == 2 and _is_closed(law, factors)):
+        used = radii.grouped(_ROUGH) if rough else radii
+        return lambda t: used.tail(sides, t)
+    return _of_sides(radii.grouped(_NODES), sides)
+
+
+def _is_closed(law: DiscreteBox, factors: tuple[int, ...]) -> bool:
+    """Whether one factor is a multiple of the other, or small enough."""
+    second, first = sorted(abs(f) for f in factors if f)
+    if first % second == 0:
+        return True
+    variance = sum(f * f * v for f, v in zip(factors, law.variances(), strict=True))
+    return second <= _CLOSE * math.sqrt(variance)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Grid:
+    """A symmetric sum on a grid.
+
+    Parameters
+    ----------
+    step
+        Of the grid.
+    tails
+        P(sum >= i step), i = 0, 1, ...
+    off
+        How far the sum may be from its place on the grid.
+    rest
+        The probability that is missing.
+    """
+
+    step: float
+    tails: Floats
+    off: float
+    rest: float
+
+    def __call__(self, t: float) -> float:
+        place = math.floor((t - self.off) / self.step) + 1
+        beyond = float(self.tails[max(place, 0)]) if place < self.tails.size else 0.0
+        return min(1.0, (beyond + self.rest) * _UP)
+
+
+def _of_independent(law: DiscreteGaussian | DiscreteLaplace, sizes: list[int], tier: int) -> _Grid:
+    """By convolution."""
+    farthest = _reach(law, tier)
+    whole = math.gcd(*sizes)
+    cells = farthest * sum(sizes) // whole + 1
+    exact = cells <= _CELLS
+    step = float(whole) if exact else farthest * sum(sizes) / _CELLS
+    mass = np.ones(1)
+    for size in sizes:
+        number = math.ceil(farthest * size / step)
+        edges = np.asarray((np.arange(number + 1) + 0.5) * (step / size), np.float64)
+        beyond = law.above(edges)
+        side = beyond[:-1] - beyond[1:]
+        mass = np.convolve(mass, np.concatenate((side[::-1], [1.0 - 2.0 * beyond[0]], side)))
+    middle = mass.size // 2
+    tails = np.cumsum(mass[middle:][::-1])[::-1]
+    rest = 2.0 * len(sizes) * float(law.above(np.array([farthest], np.float64))[0])
+    return _Grid(step, tails, 0.0 if exact else 0.5 * step * len(sizes), rest)
+
+
+def _reach(law: DiscreteGaussian | DiscreteLaplace, tier: int) -> int:
+    """A place beyond which hardly more than exp(-tier) lies."""
+    if isinstance(law, DiscreteLaplace):
+        return math.ceil(law.scale * tier) + 1
+    return math.ceil(math.sqrt(2.0 * tier * law.sigma_squared)) + 1
+
+
+def _of_sides(radii: Radii, sides: list[tuple[int, int]]) -> _Grid:
+    """Several coordinates of a box, or two on few steps, by convolution at each of some radii.
+
+    Half-widths are those in the middle of a block of radii, and coordinates off by what these are.
+    """
+    weights = radii.weights
+    middles = [(f, *radii.middles(width)) for f, width in sides]
+    off = np.sum([f * most for f, _, most in middles], axis=0)
+    halves = [(f, half) for f, half, _ in middles]
+    reach = float(sum(f * half[-1] for f, half in halves))
+    whole = float(math.gcd(*(f for f, _ in sides)))
+    exact = reach <= _CELLS * whole
+    step = whole if exact else reach / _CELLS
+    size = 1 << (2 * math.ceil(reach / step) + 2 * len(sides) + 2).bit_length()
+    tails = np.zeros(size // 2)
+    for node in range(weights.size):
+        spectrum = np.ones(size // 2 + 1, np.complex128)
+        for factor, half in halves:
+            spectrum *= np.fft.rfft(_uniform(factor, float(half[node]), step, size))
+        mass = np.maximum(np.fft.irfft(spectrum, size)[: size // 2], 0.0)
+        beyond = np.cumsum(mass[::-1])[::-1]
+        shift = math.ceil(float(off[node]) / step)
+        tails[shift:] += weights[node] * beyond[: beyond.size - shift]
+        tails[:shift] += weights[node]
+    return _Grid(step, tails, 0.0 if exact else 0.5 * step * len(sides), radii.rest)
+
+
+def _uniform(factor: int, half: float, step: float, size: int) -> Floats:
+    """The masses of a factor times a uniform coordinate at multiples of the step, around 0."""
+    number = math.ceil(factor * half / step)
+    edges = np.floor((np.arange(number + 1) + 0.5) * (step / factor))
+    below = np.minimum(edges, half) + 0.5  # of one side and half of 0
+    side = np.diff(below, prepend=0.0) / (2.0 * half + 1.0)
+    mass = np.zeros(size)
+    mass[: number + 1] = side
+    mass[0] *= 2.0
+    mass[size - number :] = side[:0:-1] if number else mass[size:]
+    return mass
