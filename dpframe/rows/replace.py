@@ -15,6 +15,7 @@ from dpframe.core.engines import EVERYWHERE
 from dpframe.core.interval import EVERYTHING, Interval
 from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.rows.broadcast import unordered
 from dpframe.rows.cast import cast_domain, cast_expression
 from dpframe.rows.constants import constant, constant_type, constant_words, constants
 from dpframe.rows.given import Operand, Values
@@ -275,7 +276,8 @@ def _looked_up(
     result = otherwise
     if pairs:
         lookup = keyed(expression, domain, tuple(o for o, _ in pairs))
-        mapped = lookup.operand.replace_strict(
+        operand = unordered(ns, lookup.operand)  # Polars finds no NaN in a sorted column
+        mapped = operand.replace_strict(
             lookup.series,
             _series([n for _, n in pairs], dtype),
             default=None,
