@@ -4,9 +4,9 @@
 
 Wall time, the best of REPEATS interleaved runs; scales are warm, as in a session that uses them
 again. With the interpreter of an environment that has OpenDP, its samplers are timed too. Also
-printed: the rank correlation of the time of single draws with the size of the noise, which is 0
-when no loop grows with the noise, medians of many groups, and a count by a million public keys,
-both against plain Polars.
+printed: vectors drawn together, the rank correlation of the time of single draws with the size of
+the noise, which is 0 when no loop grows with the noise, medians of many groups, and a count by a
+million public keys, both against plain Polars.
 """
 
 from __future__ import annotations
@@ -75,6 +75,34 @@ def draws(repeats: int, theirs: Mapping[str, float]) -> None:
                 )
 
 
+def boxes(repeats: int) -> None:
+    """Vectors of noise drawn together, beside as many draws of Laplace noise at a part of epsilon
+    each, which have as many times its deviation as the last column says.
+    """
+    from dpframe.mechanisms import DiscreteBox, DiscreteLaplace
+
+    print(f"\n{'box of':>8}{'epsilon':>12}{'vectors':>10}{'ms':>10}{'x Laplace':>11}{'noise':>8}")
+    for widths in ((1, 1), (1, 60, 2**30), (2**20,) * 10):
+        d = len(widths)
+        for epsilon in (Fraction(1, 10**6), Fraction(1, 2), Fraction(10)):
+            law = DiscreteBox.for_pure(widths, 1, epsilon)
+            plain = DiscreteLaplace(d * widths[-1] / epsilon)
+            wider = (plain.variance() / law.variances()[-1]) ** 0.5
+            for n in SIZES[:-1] if d > 3 else SIZES:
+                times = best(
+                    {
+                        "box": lambda law=law, n=n: law.draw(n),
+                        "laplace": lambda plain=plain, n=n * d: plain.draw(n),
+                    },
+                    repeats,
+                )
+                ratio = times["box"] / times["laplace"]
+                print(
+                    f"{d:8}{float(epsilon):12g}{n:10,}{times['box'] * 1e3:10.3f}{ratio:11.2f}"
+                    f"{wider:8.2f}"
+                )
+
+
 def selections(repeats: int) -> None:
     """One choice among a million candidates, and a choice in each of 100,000 groups: of ten, and
     for the exponential mechanism of a point of 21 runs, as a quantile of ten values makes them.
@@ -105,16 +133,17 @@ def selections(repeats: int) -> None:
 
 def timing(n: int = 20_000) -> None:
     """Spearman's correlation of the time of a single draw with |noise|."""
-    from dpframe.mechanisms import DiscreteGaussian, DiscreteLaplace
+    from dpframe.mechanisms import DiscreteBox, DiscreteGaussian, DiscreteLaplace
 
     print(f"\n{'single draws':24}{'correlation of time and |noise|':>34}")
-    for law in (DiscreteLaplace(Fraction(1000)), DiscreteGaussian(Fraction(1000) ** 2)):
+    box = DiscreteBox.for_pure((1000, 1000), 1, Fraction(1))
+    for law in (DiscreteLaplace(Fraction(1000)), DiscreteGaussian(Fraction(1000) ** 2), box):
         sizes, times = np.empty(n), np.empty(n)
         for i in range(n):
             start = time.perf_counter_ns()
             drawn = law.draw(1)
             times[i] = time.perf_counter_ns() - start
-            sizes[i] = abs(int(drawn[0]))
+            sizes[i] = np.abs(drawn).max()
         ranks = [np.argsort(np.argsort(v)) for v in (sizes, times)]
         print(f"{law.name:24}{np.corrcoef(*ranks)[0, 1]:34.3f}")
 
@@ -206,6 +235,7 @@ def main(repeats: int, opendp: str | None) -> None:
         theirs = json.loads(done.stdout.splitlines()[-1])
     print(f"best of {repeats}; numpy {np.__version__}")
     draws(repeats, theirs)
+    boxes(repeats)
     selections(repeats)
     timing()
     many_quantiles(repeats)

@@ -2,15 +2,13 @@
 
 Radii R have weights exp(-rate R) V(R), V(R) = prod(2 floor(R w_j / m) + 1), see
 `dpframe.samplers.box`. Here they stand in blocks of 2**k of them, of which rate 2**k is a small
-part of one, and neighbouring blocks with equal boxes are one. A block's weight takes the mean of V
-at both ends for all of it, which is right to about one part in (blocks up to there / d)**2; where V
-is the same at both ends, and where k is 0, it is exact. What lies beyond all blocks is bounded.
+part of one, and neighbouring blocks with equal boxes are one. For what grows or falls over a block,
+V and probabilities given R, the mean of both ends is taken: that is right to about one part in
+(blocks up to there / d)**2, and exact where both ends are the same. Tails are raised by more than
+that. What lies beyond all blocks is bounded.
 
 Given R, coordinates are independent and uniform. So a coordinate is a mixture of uniform laws, and
-two of them, added with whole factors, a mixture of sums of two. *Outwards*: uniform coordinates of
-two half-widths are at most as far from each other as these (quantile by quantile). So a sum at any
-radius of a block exceeds t less often than the sum with half-widths in the middle exceeds t less
-what these are off by.
+two of them, added with whole factors, a mixture of sums of two.
 """
 
 from __future__ import annotations
@@ -29,12 +27,12 @@ __all__ = ["Radii", "oddness", "radii_of", "variances"]
 
 Floats = NDArray[np.float64]
 
-_FINE: Final = 256
+_FINE: Final = 64
 """Blocks in which exp(-rate R) falls by a factor of e, at least, where radii are that many."""
 _COARSE: Final = 16
 """The same, for variances."""
-_UP: Final = 1.0 + 2.0**-16
-"""Above what the weights of blocks are off by."""
+_UP: Final = 1.0 + 2.0**-12
+"""Above what tails are off by."""
 _SHALLOW: Final = 64
 """Blocks that reach beyond exp(-64) are wider."""
 _USUAL: Final = 1e-3
@@ -67,12 +65,6 @@ class Radii:
         """Of a coordinate at the first and the last radius of each block."""
         return _half(self.first, width, self.fineness), _half(self.last, width, self.fineness)
 
-    def middles(self, width: int) -> tuple[Floats, Floats]:
-        """Half-widths of a coordinate between those at both ends, and by how much they are off."""
-        start, end = self.half_widths(width)
-        middle = np.floor(0.5 * (start + end))
-        return middle, end - middle
-
     def grouped(self, most: int, miss: float = 0.0) -> Radii:
         """At most so many blocks; only `miss`, or what is beyond these, lies beyond them.
 
@@ -86,7 +78,7 @@ class Radii:
         first, last, weights = self.first[:kept], self.last[:kept], self.weights[:kept]
         if kept > most:
             roots = np.cumsum(np.sqrt(weights))
-            usual = last[np.searchsorted(np.cumsum(weights), _USUAL)]
+            usual = max(1.0, float(last[np.searchsorted(np.cumsum(weights), _USUAL)]))
             logs = np.log(np.maximum(last, usual) / usual)
             part = 0.7 * roots / roots[-1] + 0.3 * logs / logs[-1]
             group = np.minimum((part * most).astype(np.int64), most - 1)
@@ -97,7 +89,7 @@ class Radii:
         return Radii(first, last, weights, rest, self.fineness)
 
     def tail(self, sides: Sequence[tuple[int, int]], threshold: float) -> float:
-        """P(sum > threshold) of one or two coordinates times factors, rounded up.
+        """P(sum > threshold) of one or two coordinates times factors.
 
         Parameters
         ----------
@@ -105,34 +97,36 @@ class Radii:
             The factor above 0 and the width of each coordinate. Of two factors the second divides
             the first, or else its coordinate is taken to be one step farther out.
         threshold
-            A whole number of at least -1/2.
+            A whole number of at least 0.
         """
-        if len(sides) == 1:
-            factor, width = sides[0]
-            half = self.half_widths(width)[1]
-            shares = (half - math.floor(threshold / factor)) / (2.0 * half + 1.0)
-        else:
-            shares = self._of_two(sides[0], sides[1], threshold)
-        return min(1.0, (float(np.clip(shares, 0.0, 1.0) @ self.weights) + self.rest) * _UP)
+        ends = zip(*(self.half_widths(width) for _, width in sides), strict=True)
+        factors = [float(factor) for factor, _ in sides]
+        each = _of_one if len(sides) == 1 else _of_two
+        shares = sum(each(factors, halves, threshold) for halves in ends)
+        return min(1.0, (float(shares @ self.weights) / 2.0 + self.rest) * _UP)
 
-    def _of_two(self, coarse: tuple[int, int], fine: tuple[int, int], threshold: float) -> Floats:
-        """By adding up P(z_2 > (t - f_1 z_1) / f_2), which falls from 1 to 0 in a straight line,
-        over all z_1.
-        """
-        (half_1, off_1), (half_2, off_2) = (self.middles(w) for _, w in (coarse, fine))
-        f_1, f_2 = float(coarse[0]), float(fine[0])
-        off = f_1 * off_1 + f_2 * off_2
-        if f_1 % f_2:
-            t = (threshold - off - (f_2 - 1.0)) / f_2
-        else:  # multiples of f_2 exceed it where they exceed the multiple below it
-            t = np.floor((threshold - off) / f_2)
-        f_1 /= f_2
-        sure = np.clip(np.ceil((t + half_2 + 1.0) / f_1), -half_1, half_1 + 1.0)
-        some = np.clip(np.ceil((t - half_2) / f_1), -half_1, half_1 + 1.0)
-        number = sure - some
-        ramp = number * (half_2 - t + f_1 * (0.5 * (some + sure - 1.0)))
-        ramp = np.clip(ramp / (2.0 * half_2 + 1.0), 0.0, number)
-        return np.asarray((half_1 + 1.0 - sure + ramp) / (2.0 * half_1 + 1.0))
+
+def _of_one(factors: Sequence[float], halves: Sequence[Floats], threshold: float) -> Floats:
+    """P(f z > t)."""
+    (half,) = halves
+    shares = (half - math.floor(threshold / factors[0])) / (2.0 * half + 1.0)
+    return np.clip(shares, 0.0, 1.0)
+
+
+def _of_two(factors: Sequence[float], halves: Sequence[Floats], threshold: float) -> Floats:
+    """By adding up P(z_2 > (t - f_1 z_1) / f_2), which falls from 1 to 0 in a straight line, over
+    all z_1.
+    """
+    (f_1, f_2), (half_1, half_2) = factors, halves
+    even = f_1 % f_2 == 0  # then multiples of f_2 exceed t where they exceed the one below it
+    t = float(math.floor(threshold / f_2)) if even else (threshold - f_2 + 1.0) / f_2
+    f_1 /= f_2
+    sure = np.clip(np.ceil((t + half_2 + 1.0) / f_1), -half_1, half_1 + 1.0)
+    some = np.clip(np.ceil((t - half_2) / f_1), -half_1, half_1 + 1.0)
+    number = sure - some
+    ramp = number * (half_2 - t + f_1 * (0.5 * (some + sure - 1.0)))
+    ramp = np.clip(ramp / (2.0 * half_2 + 1.0), 0.0, number)
+    return np.asarray((half_1 + 1.0 - sure + ramp) / (2.0 * half_1 + 1.0))
 
 
 def _half(radii: Floats, width: int, fineness: int) -> Floats:

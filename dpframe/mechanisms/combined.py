@@ -47,7 +47,7 @@ Floats = NDArray[np.float64]
 _FEW: Final = 8.0
 """Deviations, in steps, up to which the variance is added up: above it, rounding is as good as
 independent."""
-_KNOTS: Final = 2048
+_KNOTS: Final = 1024
 """Up to so many steps tails are known at each; beyond at as many places, with chords between them:
 tails are convex, so chords lie above."""
 _DEEP: Final = 1e-18
@@ -265,20 +265,21 @@ def _added_up(noise: CombinedNoise) -> float:
 
 def _above(noise: CombinedNoise, k: Floats) -> Floats:
     """P(noise >= k) for whole k of at least 1."""
-    places, tails = _table(noise)
-    found = np.interp(k, places, tails)
-    for i in np.flatnonzero(k > places[-1]):
-        found[i] = 0.5 * noise.beyond(int(k[i]) - 1, _DEEPEST)
+    found = np.interp(k, *_table(noise, _DEEP))
+    reach = _least_covering(noise, _DEEP)
+    if (k > reach).any():
+        far = np.interp(k, *_table(noise, _DEEPEST))
+        found = np.where(k > reach, far, found)
     return found
 
 
 @lru_cache(maxsize=256)
-def _table(noise: CombinedNoise) -> tuple[Floats, Floats]:
-    """Places, and P(noise >= place) at each."""
-    reach = 1 + _least_covering(noise, _DEEP)
+def _table(noise: CombinedNoise, miss: float) -> tuple[Floats, Floats]:
+    """Places, and P(noise >= place) at each, down to about `miss`."""
+    reach = 1 + _least_covering(noise, miss)
     if reach <= _KNOTS:
         places = np.arange(1.0, reach + 1.0)
     else:
         places = np.unique(np.rint(np.linspace(1.0, float(reach), _KNOTS)))
-    tail = tail_of(noise.law, noise.factors, log_tier(_DEEP), rough=True)
+    tail = tail_of(noise.law, noise.factors, log_tier(miss), rough=True)
     return places, np.array([0.5 * noise.at_least(int(place), tail) for place in places])

@@ -33,7 +33,7 @@ Tail: TypeAlias = Callable[[float], float]
 _CELLS: Final = 8192
 """Of a grid, on one side."""
 _NODES: Final = 256
-_ROUGH: Final = 1024
+_ROUGH: Final = 512
 _CLOSE: Final = 2.0**-10
 """Of the deviation: what is off by no more is taken outwards."""
 _UP: Final = 1.0 + 2.0**-14
@@ -146,29 +146,22 @@ def _reach(law: DiscreteGaussian | DiscreteLaplace, tier: int) -> int:
 
 
 def _of_sides(radii: Radii, sides: list[tuple[int, int]]) -> _Grid:
-    """Several coordinates of a box, or two on few steps, by convolution at each of some radii.
-
-    Half-widths are those in the middle of a block of radii, and coordinates off by what these are.
+    """Several coordinates of a box, or two on few steps, by convolution at each of some radii, with
+    half-widths in the middle of those that a block has.
     """
-    weights = radii.weights
-    middles = [(f, *radii.middles(width)) for f, width in sides]
-    off = np.sum([f * most for f, _, most in middles], axis=0)
-    halves = [(f, half) for f, half, _ in middles]
-    reach = float(sum(f * half[-1] for f, half in halves))
+    middles = [(f, np.floor(sum(radii.half_widths(width)) / 2.0)) for f, width in sides]
+    reach = float(sum(f * half[-1] for f, half in middles))
     whole = float(math.gcd(*(f for f, _ in sides)))
     exact = reach <= _CELLS * whole
     step = whole if exact else reach / _CELLS
     size = 1 << (2 * math.ceil(reach / step) + 2 * len(sides) + 2).bit_length()
     tails = np.zeros(size // 2)
-    for node in range(weights.size):
+    for node in range(radii.weights.size):
         spectrum = np.ones(size // 2 + 1, np.complex128)
-        for factor, half in halves:
+        for factor, half in middles:
             spectrum *= np.fft.rfft(_uniform(factor, float(half[node]), step, size))
         mass = np.maximum(np.fft.irfft(spectrum, size)[: size // 2], 0.0)
-        beyond = np.cumsum(mass[::-1])[::-1]
-        shift = math.ceil(float(off[node]) / step)
-        tails[shift:] += weights[node] * beyond[: beyond.size - shift]
-        tails[:shift] += weights[node]
+        tails += radii.weights[node] * np.cumsum(mass[::-1])[::-1]
     return _Grid(step, tails, 0.0 if exact else 0.5 * step * len(sides), radii.rest)
 
 

@@ -204,6 +204,14 @@ def test_the_law_of_the_radius_is_a_little_too_wide(
         assert squares[1] * (1 - 1e-6) <= squares[0] <= squares[1] * 1.05
 
 
+def test_a_radius_of_0_that_is_likely_is_a_group_by_itself() -> None:
+    law = DiscreteBox(Fraction(1, 4), (1,), 1, 1)
+    radii, weights = law.radius_law(1e-30)
+    assert radii.size <= 200
+    assert radii[0] == 0
+    assert weights[0] == pytest.approx(math.expm1(-0.25) ** 2 / (1 + math.exp(-0.25)), rel=1e-9)
+
+
 def test_draws_have_the_variances() -> None:
     law = DiscreteBox.for_pure((1, 60, 2**30), 1, Fraction(1, 2))
     drawn = law.draw(20_000, Seeded(4)).astype(float)
