@@ -205,7 +205,7 @@ def _least_covering(noise: CombinedNoise, miss: float) -> int:
     if noise.beyond(0, miss) <= miss:
         return 0
     low, over = 0, math.log(noise.beyond(0, miss) / miss)
-    high = max(1, math.ceil(2.0 * math.sqrt(noise.variance())))
+    high = max(1, math.ceil(2.0 * math.sqrt(_unrounded(noise))))
     while (under := noise.beyond(high, miss)) > miss:
         low, over, high = high, math.log(under / miss), 2 * high
     below = math.log(max(under, 1e-300) / miss)
@@ -224,19 +224,21 @@ def _least_covering(noise: CombinedNoise, miss: float) -> int:
 
 @lru_cache(maxsize=1024)
 def _variance(noise: CombinedNoise) -> float:
-    law, divisor = noise.law, noise.divisor
-    each = (
-        law.variances() if isinstance(law, DiscreteBox) else [law.variance()] * len(noise.factors)
-    )
-    whole = sum(f * f * v for f, v in zip(noise.factors, each, strict=True))
+    found, divisor = _unrounded(noise), noise.divisor
     if divisor == 1:
-        return whole
+        return found
     if divisor == 2:
-        return whole / 4 + _oddness(noise) / 4
-    found = whole / divisor**2
+        return found + _oddness(noise) / 4
     if found <= _FEW**2:
         return _added_up(noise)
     return found + (divisor**2 - 1 if divisor % 2 else divisor**2 + 2) / (12.0 * divisor**2)
+
+
+def _unrounded(noise: CombinedNoise) -> float:
+    """The variance of the sum over the divisor."""
+    law, factors = noise.law, noise.factors
+    each = law.variances() if isinstance(law, DiscreteBox) else [law.variance()] * len(factors)
+    return sum(f * f * v for f, v in zip(factors, each, strict=True)) / noise.divisor**2
 
 
 def _oddness(noise: CombinedNoise) -> float:
@@ -254,13 +256,9 @@ def _oddness(noise: CombinedNoise) -> float:
 
 
 def _added_up(noise: CombinedNoise) -> float:
-    """The sum of (2 a + 1) P(|noise| > a)."""
-    total, a = 0.0, 0
-    while True:
-        term = (2 * a + 1) * noise.beyond(a, _DEEP)
-        total, a = total + term, a + 1
-        if term <= 1e-9 * total or not term:
-            return total
+    """The sum of (2 k - 1) P(|noise| >= k)."""
+    k = np.arange(1.0, 2.0 + _least_covering(noise, _DEEP))
+    return 2.0 * float((2.0 * k - 1.0) @ _above(noise, k))
 
 
 def _above(noise: CombinedNoise, k: Floats) -> Floats:

@@ -8,6 +8,8 @@ from itertools import product
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dpframe.accounting.costs import zcdp_rho
 from dpframe.core.budget import ZCDP, ApproxDP, PureDP
@@ -104,6 +106,29 @@ def test_what_is_drawn_has_these_probabilities(law: DiscreteBox) -> None:
         shells = np.bincount([least_radius(law, z) for z in whole])
         added = origin * float(shells @ np.exp(-rate * np.arange(shells.size)))
         assert added == pytest.approx(1, rel=1e-3)
+
+
+@st.composite
+def moved_vectors(draw: st.DrawFn) -> tuple[DiscreteBox, tuple[int, ...], list[tuple[int, ...]]]:
+    """A law, a vector, and what each of some rows adds to it or takes from it."""
+    widths = tuple(draw(st.lists(st.integers(1, 70), min_size=1, max_size=5)))
+    fineness = 1 << draw(st.integers(0, 8))
+    law = DiscreteBox(Fraction(1), widths, fineness, 4)
+    z = tuple(draw(st.integers(-5 * w, 5 * w)) for w in widths)
+    rows = draw(st.integers(1, 4))
+    moves = [tuple(draw(st.integers(-w, w)) for w in widths) for _ in range(rows)]
+    return law, z, moves
+
+
+@given(moved_vectors())
+def test_rows_move_the_least_radius_by_fineness_each(
+    case: tuple[DiscreteBox, tuple[int, ...], list[tuple[int, ...]]],
+) -> None:
+    law, z, moves = case
+    moved = tuple(sum(column) for column in zip(z, *moves, strict=True))
+    apart = abs(least_radius(law, moved) - least_radius(law, z))
+    assert apart <= len(moves) * law.fineness
+    assert Fraction(apart, law.fineness) * law.epsilon <= law.whole_epsilon
 
 
 def test_rows_that_are_centred_on_the_count_cost_epsilon() -> None:
