@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         var,
     )
     from dpframe.api.group_by import PrivateGroupBy
+    from dpframe.api.grouping_sets import cube, grouping_sets, rollup
     from dpframe.api.query import PrivateQuery
     from dpframe.api.release import Release
     from dpframe.api.session import Session
@@ -97,12 +98,15 @@ __all__ = [
     "argmax",
     "bounds",
     "count",
+    "cube",
+    "grouping_sets",
     "histogram",
     "keys",
     "mean",
     "median",
     "n_unique",
     "quantile",
+    "rollup",
     "std",
     "sum",
     "var",
@@ -118,6 +122,7 @@ _HOMES = MappingProxyType(
         **dict.fromkeys(AGGREGATES, "api.functions"),
         **dict.fromkeys(_ERRORS, "errors"),
         **dict.fromkeys(("ApproxDP", "GDP", "PureDP", "ZCDP"), "core.budget"),
+        **dict.fromkeys(("cube", "grouping_sets", "rollup"), "api.grouping_sets"),
         **dict.fromkeys(("Identifier", "Rows"), "core.units"),
         **dict.fromkeys(("Keys", "keys"), "parse.key_sets"),
         **dict.fromkeys(("NoisyAggregate", "PlanStep"), "plan"),

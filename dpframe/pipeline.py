@@ -30,6 +30,7 @@ from dpframe.aggregates.measurement import Additive, CellCounts, Measurement, Ta
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.spec import OutputSpec
+from dpframe.aggregates.ways import least_expected, ways_to_measure
 from dpframe.choose import (
     ComposedChoice,
     Split,
@@ -44,6 +45,7 @@ from dpframe.core.exact import Number
 from dpframe.core.tree import Named
 from dpframe.describe import described, entries_of
 from dpframe.errors import EngineError, LedgerError, UnsupportedOperation
+from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
 from dpframe.infer import PlannedMeasurement, measurements_of
@@ -53,6 +55,7 @@ from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import Share
 from dpframe.lower import Execution, mark_used, require_threads
 from dpframe.mechanisms import Choice, KeyMechanism, Mechanism, MechanismTask
+from dpframe.parse.grouping_sets import SetsAsked, read_sets
 from dpframe.parse.groups import MOST_GROUPS, read_groups
 from dpframe.parse.outputs import polars_schema, read_outputs
 from dpframe.parse.parts import read_parts
@@ -129,6 +132,11 @@ def group(
     return read_groups(by, named, keys, relation.facts.columns, discover)
 
 
+def group_sets(relation: Relation, asked: SetsAsked, keys: object) -> SetGroups:
+    """A group-by of several sets of columns."""
+    return read_sets(asked, keys, relation.facts.columns)
+
+
 def divide(relation: Relation, by: Sequence[Any], keys: object) -> tuple[dict[Any, Relation], int]:
     """Disjoint parts of a frame, by public key, and in how many of them neighbours can differ."""
     require_threads()
@@ -199,6 +207,17 @@ def plan(
         When the query cannot be answered within the measure.
     """
     require_threads()
+    ways = ways_to_measure(query, spend)
+    return least_expected([_planned(w, spend, remaining, split, charged_in) for w in ways])
+
+
+def _planned(
+    query: Query,
+    spend: Budget,
+    remaining: Budget | None,
+    split: Split,
+    charged_in: type[Budget] | None,
+) -> Prepared:
     parts = measurements_of(query)
     by = "weights" if any(request.weight != 1 for request in query.requests) else split
     weights, rho_weights = _weights(parts, by)

@@ -16,9 +16,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.aggregates.error_rules import ErrorRule, PartError
+from dpframe.aggregates.error_rules import PartError
 from dpframe.aggregates.joint_noise import JointNoise
 from dpframe.aggregates.measurement import Measurement
+from dpframe.aggregates.rebuilt_error import OutputError
 from dpframe.aggregates.request import Request
 from dpframe.aggregates.shapes import ONE, Shape
 from dpframe.core.tree import Tree
@@ -43,11 +44,15 @@ class MeasurementUse:
         The square of the part's effect on the output's relative error: what one typical error of
         the part does to the output, relative to what all rows together can make it, where a count's
         is 1. Only the split of a plan's cost rests on it.
+    portion
+        What the part gets of the output's cost, relative to the others, where impacts do not
+        decide.
     """
 
     part: Measurement
     role: str
     impact: Fraction = Fraction(1)
+    portion: Fraction = Fraction(1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,7 +130,7 @@ class BoundAggregate(ABC):
         return ""
 
     @property
-    def error(self) -> ErrorRule:
+    def error(self) -> OutputError:
         """How a bound on the result's error follows from bounds on those of its parts."""
         return PartError()
 

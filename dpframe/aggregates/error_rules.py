@@ -19,6 +19,8 @@ from dpframe.errors import UnsupportedOperation
 class PartError:
     """The result is its part; of several, all alike, the largest error counts."""
 
+    parts: ClassVar[int] = 1
+
     def bound(self, errors: Sequence[Fraction | float]) -> float:
         """The largest of the parts' errors."""
         return max(float(error) for error in errors)

@@ -21,9 +21,7 @@ from typing import Final, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.mechanisms import AdditiveMechanism
-
-__all__ = ["Independent", "JointNoise", "Slices"]
+__all__ = ["Independent", "JointNoise", "NoiseLaw", "Slices"]
 
 Floats: TypeAlias = "NDArray[np.float64]"
 
@@ -60,6 +58,22 @@ class Slices:
         """P(first noise < low or > high), where these depend on the slice."""
         found: Floats = (self.above(high) + self.below(low)) @ self.weights
         return found
+
+
+class NoiseLaw(Hashable, Protocol):
+    """The law of one noise, in steps; symmetric around 0."""
+
+    def variance(self) -> float:
+        """In steps squared."""
+        ...
+
+    def quantile(self, confidence: float | Fraction, cells: int = 1, /) -> int:
+        """The smallest a with P(max of |noise| over `cells` draws <= a) >= confidence."""
+        ...
+
+    def above(self, x: Floats, /) -> Floats:
+        """P(noise > x) for each x."""
+        ...
 
 
 class JointNoise(Hashable, Protocol):
@@ -106,7 +120,7 @@ class Independent:
         The law of each part in steps, and what a step is.
     """
 
-    parts: tuple[tuple[AdditiveMechanism, Fraction], ...]
+    parts: tuple[tuple[NoiseLaw, Fraction], ...]
 
     @property
     def even(self) -> bool:
@@ -127,7 +141,7 @@ class Independent:
 
 @lru_cache(maxsize=256)
 def _independent(
-    parts: tuple[tuple[AdditiveMechanism, Fraction], ...], miss: float, pull: tuple[float, ...]
+    parts: tuple[tuple[NoiseLaw, Fraction], ...], miss: float, pull: tuple[float, ...]
 ) -> Slices:
     (first, step), *rest = parts
     unit = float(step)
@@ -149,7 +163,7 @@ def _independent(
     )
 
 
-def _knots(law: AdditiveMechanism, miss: float, width: float) -> tuple[Floats, Floats]:
+def _knots(law: NoiseLaw, miss: float, width: float) -> tuple[Floats, Floats]:
     """Points in steps, and masses: the law itself where it has few atoms.
 
     Else what lies between two points goes to both so that its mean stays. That spreads the noise a

@@ -29,6 +29,7 @@ from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
+from dpframe.parse.grouping_sets import SetsAsked, nothing_else
 from dpframe.report.columns import frame_words
 from dpframe.report.notebook import frame_html
 from dpframe.sealed import all_sealed
@@ -214,7 +215,10 @@ class PrivateFrame(NoRawAccess, RowVerbs, Shortcuts):
         Parameters
         ----------
         by
-            Columns or row-wise expressions.
+            Columns or row-wise expressions; or `dpframe.rollup`, `dpframe.cube` or
+            `dpframe.grouping_sets` of some, for several tables in one result: a column that a
+            row's set leaves out is null there, and a column ``grouping`` tells that from a null
+            key.
         keys
             A list, Series, DataFrame, ``{column: values}`` (their product) or `dpframe.keys`. Every
             key appears in the result, in the order given, even when empty; other rows are dropped.
@@ -230,8 +234,13 @@ class PrivateFrame(NoRawAccess, RowVerbs, Shortcuts):
             When keys would have to be read from private data.
         """
         given = flat(by)
-        require_rows([*given, *named_by.values()], "group_by")
         rows = rows_of(self)
+        sets = [item for item in given if isinstance(item, SetsAsked)]
+        if sets:
+            nothing_else(named_by, given[1:])
+            require_rows(sets[0].columns, "group_by")
+            return PrivateGroupBy(rows, pipeline.group_sets(rows.relation, sets[0], keys))
+        require_rows([*given, *named_by.values()], "group_by")
         discover = rows.payer is None or rows.payer.discovers
         groups = pipeline.group(rows.relation, given, named_by, keys, discover)
         return PrivateGroupBy(rows, groups)

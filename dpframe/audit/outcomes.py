@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from dpframe import pipeline
 from dpframe.aggregates.keys import KeySelection
+from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import Additive, CellCounts, Measurement, Responses, Selection
 from dpframe.aggregates.query import Query
 from dpframe.audit.neighbours import Neighbours
-from dpframe.audit.reach import Counted, differing_groups, entries_in
+from dpframe.audit.reach import Counted, differing_groups, entries_of
 from dpframe.frames.groups import Groups
 from dpframe.release import CandidateScores
 from dpframe.simulate.drawing import NoisyParts, draw_parts
@@ -78,6 +79,8 @@ def runs_at_once(prepared: pipeline.Prepared, pair: Neighbours) -> int:
             if part.entries(query.scope) != size:  # groups are the candidates
                 return 1
             entries += size * (1 if part.weighted else part.candidates)
+        elif isinstance(part, Margin):
+            entries += size
         else:
             cells = part.tables[0].cells
             entries += size * (1 if cells is None else cells.size)
@@ -115,9 +118,8 @@ def _places(prepared: pipeline.Prepared, pair: Neighbours) -> Iterator[Place]:
     query, (one, other) = pair.query, pair.counted
     for key in prepared.laws:
         part = key[0]
-        if isinstance(part, (Additive, Responses)):
-            (table,) = part.tables
-            a, b = entries_in(one[table]), entries_in(other[table])
+        if isinstance(part, (Additive, Margin, Responses)):
+            a, b = entries_of(part, one), entries_of(part, other)
             moved = sorted({place for place, _ in a.items() ^ b.items()})
             for group, cell in moved[:_MOST_PLACES]:
                 yield key, group, cell

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpframe.aggregates.bound import Noisy
+from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import CellCounts, Measurement, Runs, Selection, Table
 from dpframe.aggregates.query import Query
 from dpframe.core.exact import sqrt_up
@@ -68,10 +69,18 @@ def reach_of(
 
 def _changes(part: Measurement, one: Counted, other: Counted) -> list[int]:
     """The absolute changes of the entries that differ."""
-    (table,) = part.tables
-    a, b = entries_in(one[table]), entries_in(other[table])
+    a, b = entries_of(part, one), entries_of(part, other)
     moved = (abs(a.get(place, 0) - b.get(place, 0)) for place in a.keys() | b.keys())
     return [change for change in moved if change]
+
+
+def entries_of(part: Measurement, counted: Counted) -> dict[tuple[int, int], int]:
+    """The entries that are not zero of a vector that noise is added to, by group and cell."""
+    (table,) = part.tables
+    if not isinstance(part, Margin):
+        return entries_in(counted[table])
+    margin = part.of(counted[table].dense(1)).reshape(-1)
+    return {(int(i), 0): int(margin[i]) for i in np.flatnonzero(margin)}
 
 
 def entries_in(table: CellCounts) -> dict[tuple[int, int], int]:

@@ -9,6 +9,7 @@ import polars as pl
 
 from dpframe.aggregates.bound import MeasurementKey
 from dpframe.aggregates.keys import KeySelection
+from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import Additive, Measurement, Responses, Selection
 from dpframe.aggregates.query import Output, Query
 from dpframe.aggregates.request import UNKNOWN
@@ -99,7 +100,7 @@ def entries_of(part: Measurement, query: Query) -> int:
 def _noisy_aggregate(use: PlannedMeasurement, choice: Choice, query: Query) -> NoisyAggregate:
     part: Measurement = use.part
     law, step = choice.law, part.step
-    statistic = part.table.statistic if isinstance(part, Additive) else None
+    statistic = part.table.statistic if isinstance(part, (Additive, Margin)) else None
     statistic = statistic.of if isinstance(statistic, UnitTotal) else statistic
     gridded = isinstance(statistic, (GridSum, SquareSum)) and not (
         isinstance(statistic, GridSum) and statistic.value.is_whole and statistic.grid.is_exact

@@ -6,11 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from typing import Final, TypeGuard
 
-from dpframe.aggregates.bound import Clamp
-from dpframe.aggregates.error_rules import ErrorRule, NoErrorBound
+from dpframe.aggregates.bound import BoundAggregate, Clamp
+from dpframe.aggregates.error_rules import NoErrorBound, PartError
+from dpframe.aggregates.margins import by_words
 from dpframe.aggregates.query import Output, Query
+from dpframe.aggregates.rebuilt_error import OutputError
 from dpframe.aggregates.request import Request
+from dpframe.aggregates.rolled import RolledAggregate
 from dpframe.core.budget import Budget
 from dpframe.core.domain import Columns, Domain, domain_of_dtype
 from dpframe.core.exact import show
@@ -24,9 +28,12 @@ from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.per_individual import PerIndividual
 from dpframe.mechanisms import KeyMechanism
 from dpframe.plan import NoisyAggregate
+from dpframe.plan.error import errors_by_set
 from dpframe.report.columns import domain_words, limits_words
 from dpframe.rows.fold import domain, words
 
+_LEVEL: Final = Fraction(95, 100)
+_SETS: Final = 8
 _IDLE = "decides nothing here: what holds without it is as tight"
 
 
@@ -112,10 +119,27 @@ def _note(output: Output, query: Query, releases: Sequence[NoisyAggregate]) -> s
     used = [r for r in releases if output.name in r.users]
     if all(release.mechanism == "none" for release in used):
         return "exact: no individual can change it"
-    return "arithmetic of noisy results" if output.only is None else output.only.note
+    if output.only is None:
+        return "arithmetic of noisy results"
+    return output.only.note + (_by_set(output.only, used) if _is_rolled_number(output.only) else "")
 
 
-def error_rule(output: Output) -> ErrorRule:
+def _is_rolled_number(aggregate: BoundAggregate) -> TypeGuard[RolledAggregate]:
+    """Whether it is a number by grouping sets whose error rests on no data."""
+    return isinstance(aggregate, RolledAggregate) and isinstance(aggregate.error.inner, PartError)
+
+
+def _by_set(aggregate: RolledAggregate, used: Sequence[NoisyAggregate]) -> str:
+    """The error of the results of each grouping set."""
+    names, found = aggregate.groups.names, errors_by_set(aggregate.error, used, _LEVEL)
+    shown = [
+        f"{show(error)} {by_words(tuple(names[i] for i in kept))}" for kept, error in found[:_SETS]
+    ]
+    more = f" and {len(found) - _SETS} more sets" if len(found) > _SETS else ""
+    return f"; 95% of results are within {', '.join(shown)}{more}"
+
+
+def error_rule(output: Output) -> OutputError:
     """How a bound on an output's error follows from bounds on the errors of its releases."""
     if output.only is None:
         return NoErrorBound(

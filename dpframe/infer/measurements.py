@@ -53,7 +53,7 @@ def measurements_of(query: Query) -> tuple[PlannedMeasurement, ...]:
     """The parts of a query in order of first use.
 
     Two outputs share a part when they need the same statistic of the same rows by the same
-    mechanism. An output spends its weight equally on its parts, but never pays for a part that
+    mechanism. An output spends its weight on its parts, but never pays for a part that
     another output pays for as much already: what it saves goes to its other parts.
 
     Raises
@@ -64,16 +64,16 @@ def measurements_of(query: Query) -> tuple[PlannedMeasurement, ...]:
     scope = query.scope
     numbers: dict[MeasurementKey, int] = {}
     collected: list[list[tuple[Request, MeasurementUse]]] = []
-    demands: list[tuple[Request, list[int]]] = []
+    demands: list[tuple[Request, dict[int, Fraction]]] = []
     for aggregate in query.aggregates:
-        request, wanted = aggregate.request, dict[int, None]()
+        request, wanted = aggregate.request, dict[int, Fraction]()
         for use, key in zip(aggregate.uses, aggregate.keys, strict=True):
             number = numbers.setdefault(key, len(collected))
             if number == len(collected):
                 collected.append([])
             collected[number].append((request, use))
-            wanted[number] = None
-        demands.append((request, list(wanted)))
+            wanted.setdefault(number, use.portion)
+        demands.append((request, wanted))
     sensitivities = [part.sensitivity(scope) for part, _ in numbers]
     free = {number for number, found in enumerate(sensitivities) if found.is_zero}
     weights = _weights(demands, free)
@@ -104,15 +104,20 @@ def _keys(query: Query, groups: Groups) -> PlannedMeasurement:
     return PlannedMeasurement(part, groups.names[0], "keys", "auto", sensitivity, weight, users)
 
 
-def _weights(demands: list[tuple[Request, list[int]]], free: set[int]) -> dict[int, Fraction]:
+def _weights(
+    demands: list[tuple[Request, dict[int, Fraction]]], free: set[int]
+) -> dict[int, Fraction]:
     """Relative costs by the number of a part; outputs with fewer parts first, because they have
     nothing to choose.
     """
     weights: dict[int, Fraction] = {}
     for request, wanted in sorted(demands, key=lambda demand: len(demand[1])):
         paying = [number for number in wanted if number not in free]
-        share = request.weight / len(paying) if paying else Fraction(0)
-        unpaid = [n for n in paying if weights.get(n, Fraction(0)) < share]
+        portions = sum((wanted[number] for number in paying), Fraction(0))
+        unpaid = [
+            n for n in paying if weights.get(n, Fraction(0)) < request.weight * wanted[n] / portions
+        ]
+        portions = sum((wanted[number] for number in unpaid), Fraction(0))
         for number in unpaid:
-            weights[number] = request.weight / len(unpaid)
+            weights[number] = request.weight * wanted[number] / portions
     return weights

@@ -11,12 +11,14 @@ import polars as pl
 from dpframe.aggregates.query import Output
 from dpframe.aggregates.registry import bind
 from dpframe.aggregates.request import QueryScope, Request
+from dpframe.aggregates.rolled import rolled
 from dpframe.aggregates.spec import AggregateSpec, OutputSpec, written_arguments
 from dpframe.core.domain import Columns, Domain
 from dpframe.core.dtypes import FLOAT64
 from dpframe.core.exact import nearest
 from dpframe.core.tree import Tree
 from dpframe.errors import DPFrameError, UnsupportedOperation
+from dpframe.frames.grouping_sets import GROUPING, SetGroups
 from dpframe.parse.reader import read
 from dpframe.parse.size import TooLargeError, serialised, too_large
 from dpframe.rows.fold import domain, words
@@ -51,6 +53,8 @@ def read_outputs(specs: Iterable[OutputSpec], scope: QueryScope) -> tuple[Output
             remedy="pass at least one dp expression, such as dp.count()",
         )
     seen = set(() if scope.groups is None else scope.groups.names)
+    if isinstance(scope.groups, SetGroups):
+        seen.add(GROUPING)
     for output in outputs:
         if output.name in seen:
             raise UnsupportedOperation(
@@ -91,7 +95,7 @@ def _expand(spec: OutputSpec, scope: QueryScope, schema: Mapping[str, Any]) -> l
         chosen = {p: found[i] if len(found) == width else found[0] for p, found in requests.items()}
         said = {p: text for p, (_, text) in chosen.items()}
         name = spec.alias if spec.alias is not None else next(iter(chosen.values()))[0].name
-        bound = {p: bind(_named(r, name), scope) for p, (r, _) in chosen.items()}
+        bound = {p: rolled(bind(_named(r, name), scope), scope) for p, (r, _) in chosen.items()}
         outputs.append(Output(name, bound, spec.post, _fill(spec.words, said), post_tree))
     return outputs
 

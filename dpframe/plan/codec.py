@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any, Literal
 
 from dpframe.aggregates.error_rules import MeanError, NoErrorBound, PartError, VarianceError
+from dpframe.aggregates.rebuilt_error import RebuiltError
 from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.fields import fields_of
 from dpframe.core.units import Identifier, Rows
@@ -33,6 +34,7 @@ KINDS: dict[str, type] = {
         MeanError,
         VarianceError,
         NoErrorBound,
+        RebuiltError,
     )
 }
 """The types that say which they are."""

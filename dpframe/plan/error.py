@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from fractions import Fraction
 
-from dpframe.aggregates.error_rules import ErrorRule, MeanError, NoErrorBound, VarianceError
+from dpframe.aggregates.error_rules import MeanError, NoErrorBound, PartError, VarianceError
 from dpframe.aggregates.joint_noise import Independent, JointNoise
+from dpframe.aggregates.rebuilt_error import OutputError, RebuiltError
 from dpframe.errors import PlanMismatch
 from dpframe.mechanisms import AdditiveMechanism, ReportMechanism
 from dpframe.plan.noisy_aggregate import NoisyAggregate, needs_count
 
-__all__ = ["error_of", "noise_of"]
+__all__ = ["error_of", "errors_by_set", "noise_of"]
 
 
 def error_of(
-    rule: ErrorRule,
+    rule: OutputError,
     used: Sequence[NoisyAggregate],
     level: Fraction,
     simultaneous: bool,
@@ -47,7 +49,10 @@ def error_of(
                 raise _no_such_parts()
             level = 1 - (1 - level) / max(1, groups)  # union bound
             return rule.quantile(noise_of(used), level, biases, rule.guessed(guess, count))
-        case _:
+        case RebuiltError():
+            found = errors_by_set(rule, used, level, simultaneous, count, guess)
+            return max(error for _, error in found)
+        case PartError():
             pass
     level = 1 - (1 - level) / max(1, len(used))
     if len(used) == 1 and isinstance(used[0].law, ReportMechanism):
@@ -55,6 +60,33 @@ def error_of(
             raise needs_count(used[0].name)
         return used[0].law.error(level, count, used[0].entries if simultaneous else 1)
     return rule.bound([release.accuracy(level, simultaneous) for release in used])
+
+
+def errors_by_set(
+    rule: RebuiltError,
+    used: Sequence[NoisyAggregate],
+    level: Fraction,
+    simultaneous: bool = False,
+    count: float | None = None,
+    guess: object = None,
+) -> list[tuple[tuple[int, ...], float]]:
+    """The columns of each grouping set, and a bound on the errors of its results."""
+    laws = [(r.law, r.step) for r in used if isinstance(r.law, AdditiveMechanism)]
+    if len(laws) != rule.parts or len(used) != rule.parts:
+        raise _no_such_parts()
+    level = 1 - (1 - level) / (max(1, rule.groups) if simultaneous else 1)  # union bound
+    starts = itertools.accumulate(map(len, rule.measured[:-1]), initial=0)
+    biases = [used[start].bias for start in starts]
+    found = []
+    for kept in rule.sets:
+        noise = rule.noises(laws, kept)
+        if isinstance(rule.inner, PartError):
+            error = noise.reach(0, level) * noise.unit(0)
+        else:
+            guessed = rule.inner.guessed(guess, count)
+            error = rule.inner.quantile(noise, level, biases, guessed)
+        found.append((kept, error))
+    return found
 
 
 def noise_of(used: Sequence[NoisyAggregate]) -> JointNoise:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from dpframe.aggregates.error_rules import ErrorRule
+from dpframe.aggregates.rebuilt_error import OutputError
 from dpframe.plan.definition import Json
 
 
@@ -54,5 +54,5 @@ class PlanOutput:
     words: str
     note: str
     releases: tuple[int, ...]
-    error: ErrorRule = field(repr=False)
+    error: OutputError = field(repr=False)
     definition: Json = field(default=None, repr=False)

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from dpframe.aggregates.bound import Noisy
+from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import (
     Additive,
     CellCounts,
@@ -83,6 +84,11 @@ def draw(
             exact = tables[0].dense(1 if cells is None else cells.size)
             noisy = law.draw(exact.size).reshape(exact.shape)
             noisy += exact
+            return noisy
+        case Margin(), AdditiveMechanism():
+            margin = part.of(tables[0].dense(1))
+            noisy = law.draw(margin.size).reshape(margin.shape)
+            noisy += margin
             return noisy
         case Selection(), SelectionMechanism():
             return _select(part, law, tables, scope, ballots or CandidateScores(room=0))

@@ -10,10 +10,13 @@ import numpy as np
 import polars as pl
 
 from dpframe.aggregates.bound import BoundAggregate, MeasurementKey, Noisy
-from dpframe.aggregates.measurement import Selection
+from dpframe.aggregates.margins import Margin
+from dpframe.aggregates.measurement import Measurement, Selection
 from dpframe.aggregates.query import Output, Query
 from dpframe.aggregates.shapes import ONE, Column
 from dpframe.errors import UnsupportedOperation
+from dpframe.frames.grouping_sets import SetGroups
+from dpframe.frames.groups import Groups
 from dpframe.release.intervals import Laws, interval_of
 from dpframe.rows.failures import FAILURES
 
@@ -49,7 +52,7 @@ def assemble(
             replace(column, ends=interval_of(output, noisy, laws, confidence))
             for column, output in zip(columns, query.outputs, strict=True)
         ]
-    groups = query.groups
+    groups = shown_groups(query.groups)
     if len(columns) == 1:
         return columns[0].shape.frame(columns[0], groups)
     keys = [] if groups is None else groups.keys.get_columns()
@@ -79,7 +82,7 @@ def check_post(query: Query) -> None:
                 )
         keys = [key for aggregate in output.aggregates.values() for key in aggregate.keys]
         try:
-            _output(output, dict.fromkeys(keys, np.zeros((1, 1), dtype=np.int64)))
+            _output(output, {key: np.zeros(_least_shape(key[0], query), np.int64) for key in keys})
         except FAILURES as error:
             raise UnsupportedOperation(
                 f"the results cannot be combined like this ({type(error).__name__})",
@@ -113,7 +116,9 @@ def rehearse(query: Query, laws: Laws, confidence: Fraction | None) -> None:
     UnsupportedOperation
         When the results have no place in a frame.
     """
-    if query.groups is not None and query.groups.size > 1 and not query.chooses_groups:
+    several = query.groups is not None and query.groups.size > 1
+    if several and not isinstance(query.groups, SetGroups) and not query.chooses_groups:
+        assert query.groups is not None
         query = replace(query, groups=replace(query.groups, keys=query.groups.keys.head(1)))
     posts = any(output.post is not None for output in query.outputs)
     trials = ((0, 0), (1000, 0), (-1000, -1))[:: 1 if posts else 2]
@@ -141,11 +146,23 @@ def _trial(query: Query, number: int, place: int) -> dict[MeasurementKey, Noisy]
     for part, mechanism in (key for aggregate in query.aggregates for key in aggregate.keys):
         if isinstance(part, Selection):
             shape, value = (part.entries(scope), part.rounds), place % part.candidates
+        elif isinstance(part, Margin):
+            shape, value = (part.entries(scope), 1), number
         else:
             cells = part.tables[0].cells
             shape, value = (groups, 1 if cells is None else cells.size), number
         trial[part, mechanism] = np.full(shape, value, dtype=np.int64)
     return trial
+
+
+def shown_groups(groups: Groups | None) -> Groups | None:
+    """The groups as they stand in a result: those of all grouping sets."""
+    return groups.shown() if isinstance(groups, SetGroups) else groups
+
+
+def _least_shape(part: Measurement, query: Query) -> tuple[int, int]:
+    """Of numbers on which post-processing can be tried."""
+    return (part.entries(query.scope), 1) if isinstance(part, Margin) else (1, 1)
 
 
 def _output(output: Output, noisy: Mapping[MeasurementKey, Noisy]) -> Column:

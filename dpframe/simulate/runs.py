@@ -12,6 +12,7 @@ from dpframe import pipeline
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.shapes import Column
 from dpframe.errors import UnsupportedOperation
+from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.relation import Relation
 from dpframe.frames.without_limits import has_limits, without_limits
 from dpframe.lower import Execution, Frames, has_plain, run_plain
@@ -48,10 +49,16 @@ def simulate(prepared: pipeline.Prepared, frames: Frames, runs: int) -> Simulati
     Raises
     ------
     UnsupportedOperation
-        When there would be more results than fit in memory.
+        When there would be more results than fit in memory, and by grouping sets.
     EngineError
         When the engine fails.
     """
+    if isinstance(prepared.query.groups, SetGroups):
+        raise UnsupportedOperation(
+            "results by grouping sets cannot be simulated together",
+            where=prepared.query.groups.words(),
+            remedy="simulate a group_by of each set; plan.accuracy(...) bounds the error of all",
+        )
     with progress() as shown:
         shown.stage("reading public data")
         return _simulated(prepared, frames, runs, shown)

@@ -8,6 +8,7 @@ from dpframe.workloads.needs import Kind
 from dpframe.workloads.parts import Levels, Part
 from dpframe.workloads.rebuild import Estimate
 from dpframe.workloads.sensitivity import sensitivity_of
+from dpframe.workloads.shares import Degree
 from dpframe.workloads.strategy import Norm, Strategy, best_tables, residuals, tables
 from dpframe.workloads.variances import range_norms, variances_of
 from dpframe.workloads.whole import WholeTables, rounding_variance
@@ -15,6 +16,7 @@ from dpframe.workloads.workload import Wanted, Workload
 
 __all__ = [
     "Axis",
+    "Degree",
     "Estimate",
     "Factor",
     "Kind",

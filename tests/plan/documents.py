@@ -141,6 +141,12 @@ def arithmetic() -> dp.Plan:
     return patients().agg(share, dp.bounds("bill")).plan(epsilon="0.5")
 
 
+def grouping_sets() -> dp.Plan:
+    keys = {"sex": ["female", "male"], "region": REGIONS}
+    groups = patients({"rho": 1}).group_by(dp.cube("sex", "region"), keys=keys)
+    return groups.agg(n=dp.count(), m=dp.mean("bill", (0, 9))).plan(rho="0.1")
+
+
 OWN: Mapping[str, Callable[[], dp.Plan]] = {
     make.__name__: make
     for make in (
@@ -156,6 +162,7 @@ OWN: Mapping[str, Callable[[], dp.Plan]] = {
         noisy_max,
         responses,
         best_group,
+        grouping_sets,
         together,
         accurate,
         arithmetic,

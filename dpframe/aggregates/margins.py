@@ -1,0 +1,110 @@
+"""Margins: sums of one exact table over some of its columns, with noise of their own."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dpframe.aggregates.measurement import Integers, Measurement, Table
+from dpframe.aggregates.request import QueryScope
+from dpframe.core.contribution_bounds import ContributionBounds
+from dpframe.core.sensitivity import ExactSensitivity, additive_sensitivity
+from dpframe.core.units import Identifier
+from dpframe.frames.contributions import spread_of
+from dpframe.frames.grouping_sets import SetGroups
+from dpframe.mechanisms import AdditiveTask
+
+__all__ = ["Margin"]
+
+
+@dataclass(frozen=True, slots=True)
+class Margin(Measurement):
+    """The sums of an exact table over all columns of grouping sets but some.
+
+    Guarantee
+    ---------
+    The sensitivities of the same sums grouped by those columns alone, with no more rows: those
+    whose other columns have listed values too.
+
+    Proof
+    -----
+    The table's entries are sums over disjoint sets of rows, one for each combination of listed
+    values. A margin adds up those that agree in some columns, so its entries are sums over disjoint
+    sets of rows again, and the rule for such sums holds. What limits an individual's rows in groups
+    by the columns of the margin holds of these rows, which are some of them, and what limits them
+    in the finest groups holds of all together: no more groups by fewer columns, no more rows in
+    all, and no more rows in a group than in all. Integers that overflow wrap, and noise is added
+    modulo 2**64, so distances stay what they were.
+
+    Parameters
+    ----------
+    table
+        The table of the finest groups.
+    sizes
+        How many values each of its columns has.
+    kept
+        The columns of the margin, by their numbers.
+    by
+        Their names.
+    """
+
+    table: Table
+    sizes: tuple[int, ...]
+    kept: tuple[int, ...]
+    by: tuple[str, ...]
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return (self.table,)
+
+    def spread(self, scope: QueryScope) -> ContributionBounds:
+        groups = scope.groups
+        assert isinstance(groups, SetGroups)
+        finest = self.table.statistic.spread(scope)
+        if len(self.kept) == len(self.sizes):
+            return finest
+        rows, in_groups, _ = finest.tight
+        if not isinstance(scope.facts.unit, Identifier):  # whose rows may be in any groups
+            return finest
+        here = spread_of(scope.facts, groups.margin(self.kept))
+        return ContributionBounds(
+            rows if here.rows is None else min(rows, here.rows),
+            in_groups if here.groups is None else min(in_groups, here.groups),
+            here.per_group,
+            finest.changes,
+        )
+
+    def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
+        contribution = self.table.statistic.contribution(scope.facts)
+        return additive_sensitivity(contribution, self.spread(scope), self.entries(scope))
+
+    @property
+    def step(self) -> Fraction:
+        return self.table.statistic.step
+
+    def entries(self, scope: QueryScope) -> int:
+        return math.prod(self.sizes[i] for i in self.kept)
+
+    def of(self, finest: Integers) -> Integers:
+        """The margin of the finest groups' integers, modulo 2**64; one column. Of several such
+        tables, one after the other, that of each.
+        """
+        others = tuple(i + 1 for i in range(len(self.sizes)) if i not in self.kept)
+        summed: Integers = finest.reshape(-1, *self.sizes).sum(axis=others, dtype=np.int64)
+        return np.ascontiguousarray(summed).reshape(-1, 1)
+
+    def task(
+        self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: QueryScope
+    ) -> AdditiveTask:
+        return AdditiveTask(name, sensitivity, mechanism)
+
+    def words(self) -> str:
+        return f"{self.table.words()}, {by_words(self.by)}"
+
+
+def by_words(names: tuple[str, ...]) -> str:
+    """By which columns, in a plan."""
+    return f"by {' and '.join(names)}" if names else "of all groups together"

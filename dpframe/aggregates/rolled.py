@@ -1,0 +1,268 @@
+"""Additive aggregates by grouping sets, rebuilt from those margins that are best to measure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from dpframe.aggregates.bound import BoundAggregate, Clamp, MeasurementKey, MeasurementUse, Noisy
+from dpframe.aggregates.error_rules import MeanError, PartError, VarianceError
+from dpframe.aggregates.joint_noise import Independent, JointNoise
+from dpframe.aggregates.margins import Margin, by_words
+from dpframe.aggregates.measurement import Additive
+from dpframe.aggregates.rebuilt_error import RebuiltError
+from dpframe.aggregates.request import QueryScope
+from dpframe.aggregates.statistics import GridSum, RowCount, SquareSum, ValueCount
+from dpframe.core.exact import dyadic_down
+from dpframe.errors import UnsupportedOperation
+from dpframe.frames.grouping_sets import SetGroups
+from dpframe.mechanisms import AdditiveMechanism, Mechanism
+from dpframe.workloads import (
+    Axis,
+    Degree,
+    Estimate,
+    Factor,
+    Part,
+    Strategy,
+    Wanted,
+    WholeTables,
+    Workload,
+    tables,
+)
+
+__all__ = ["RolledAggregate", "rolled"]
+
+_ADDITIVE: Final = (RowCount, ValueCount, GridSum, SquareSum)
+_BITS: Final = 20
+Laws: TypeAlias = "Mapping[MeasurementKey, Mechanism]"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RolledAggregate(BoundAggregate):
+    """An aggregate by several grouping sets at once.
+
+    Parameters
+    ----------
+    inner
+        The aggregate by the finest groups.
+    groups
+        The grouping sets.
+    strategies
+        For each way in which a spend is shared (rho, epsilon) what is measured of each of its
+        parts.
+    degree
+        Which of them is used.
+    """
+
+    inner: BoundAggregate
+    groups: SetGroups
+    strategies: Mapping[Degree, tuple[Strategy, ...]]
+    degree: Degree
+
+    def by(self, degree: Degree) -> RolledAggregate:
+        """The same where a rho is shared (1) or an epsilon (2)."""
+        uses = _uses(self.inner, self.groups, self.strategies[degree])
+        return replace(self, degree=degree, uses=uses)
+
+    @property
+    def used(self) -> tuple[Strategy, ...]:
+        """What is measured of each part of the aggregate."""
+        return self.strategies[self.degree]
+
+    @property
+    def clamps(self) -> tuple[Clamp, ...]:
+        return self.inner.clamps
+
+    @property
+    def note(self) -> str:
+        said = dict.fromkeys(_words(strategy, self.groups) for strategy in self.used)
+        whole = f"rebuilt by least squares from {'; and '.join(said)}"
+        return f"{self.inner.note}; {whole}" if self.inner.note else whole
+
+    @property
+    def error(self) -> RebuiltError:
+        inner = self.inner.error
+        assert isinstance(inner, (PartError, MeanError, VarianceError))
+        return RebuiltError(
+            inner,
+            self.groups.sizes,
+            self.groups.sets,
+            tuple(tuple(map(_kept, strategy.parts)) for strategy in self.used),
+            tuple(_weights(strategy) for strategy in self.used),
+        )
+
+    def expected_error(self, laws: Laws) -> float:
+        """The sum over the grouping sets and parts of their mean squared errors, each in proportion
+        to what it would be measured alone; for comparing ways to measure the same.
+        """
+        total, start = 0.0, 0
+        for use, strategy in zip(self.inner.uses, self.used, strict=True):
+            end = start + len(strategy.parts)
+            variances = []
+            for key in self.keys[start:end]:
+                law = laws[key]
+                assert isinstance(law, AdditiveMechanism)
+                variances.append(law.variance())
+            start = end
+            total += float(use.impact) * strategy.objective(variances)
+        return total
+
+    def combine(self, values: Sequence[Noisy]) -> pl.Series:
+        return self.inner.combine(self._rebuilt(values))
+
+    def _rebuilt(self, values: Sequence[Noisy]) -> list[Noisy]:
+        """The integers of each part, for all groups of all sets."""
+        found, start = list[Noisy](), 0
+        width = range(len(self.groups.by))
+        for strategy in self.used:
+            end = start + len(strategy.parts)
+            whole = WholeTables(Estimate(strategy, values[start:end]))
+            start = end
+            sets = [whole.cells([i in kept for i in width]) for kept in self.groups.sets]
+            found.append(np.concatenate([cells.reshape(-1, 1) for cells in sets]))
+        return found
+
+    def interval(
+        self, values: Sequence[Noisy], noise: JointNoise, level: Fraction
+    ) -> tuple[pl.Series, pl.Series] | None:
+        assert isinstance(noise, Independent)
+        rebuilt, rule, start = self._rebuilt(values), self.error, 0
+        laws = [(law, step) for law, step in noise.parts if isinstance(law, AdditiveMechanism)]
+        lows, highs = list[pl.Series](), list[pl.Series]()
+        for kept in self.groups.sets:
+            end = start + self.groups.entries(kept)
+            here = [numbers[start:end] for numbers in rebuilt]
+            ends = self.inner.interval(here, rule.noises(laws, kept), level)
+            if ends is None:
+                return None
+            lows.append(ends[0])
+            highs.append(ends[1])
+            start = end
+        return pl.concat(lows), pl.concat(highs)
+
+
+def rolled(inner: BoundAggregate, scope: QueryScope) -> BoundAggregate:
+    """An aggregate as it is asked for by groups; by grouping sets all of these at once.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When its parts do not add up over groups.
+    """
+    groups = scope.groups
+    if not isinstance(groups, SetGroups):
+        return inner
+    parts = [use.part for use in inner.uses]
+    for part in parts:
+        adds_up = isinstance(part, Additive) and part.table.cells is None
+        if not adds_up or not isinstance(part.tables[0].statistic, _ADDITIVE):
+            raise UnsupportedOperation(
+                f"{inner.request.kind} does not follow from results of smaller groups, so it "
+                "cannot be released by grouping sets",
+                where=inner.request.name,
+                remedy="use counts, sums, means and variances of rows, and ask for this in a "
+                "group_by of its own for each set",
+            )
+    degrees: tuple[Degree, ...] = (1, 2)
+    strategies: dict[Degree, tuple[Strategy, ...]] = {
+        degree: tuple(_strategy(use, groups, scope, degree) for use in inner.uses)
+        for degree in degrees
+    }
+    uses = _uses(inner, groups, strategies[2])
+    return RolledAggregate(inner.request, uses, inner, groups, strategies, 2)
+
+
+def _strategy(
+    use: MeasurementUse, groups: SetGroups, scope: QueryScope, degree: Degree
+) -> Strategy:
+    """What to measure of a part, where each margin needs noise for its own sensitivity."""
+    unit = _norm(_margin(use, groups, tuple(range(len(groups.by)))), scope, degree)
+
+    def norm(part: Part) -> Fraction:
+        return _norm(_margin(use, groups, _kept(part)), scope, degree) / (unit or 1) or Fraction(1)
+
+    norms: dict[Part, Fraction] = {}
+    workload = _workload(groups.sizes, groups.sets)
+    for part in _parts(workload):
+        norms[part] = norm(part)
+    return _tables(workload, degree, tuple(norms.items()))
+
+
+def _norm(margin: Margin, scope: QueryScope, degree: Degree) -> Fraction:
+    found = margin.sensitivity(scope)
+    return found.l2_squared if degree == 1 else found.l1**2
+
+
+@lru_cache(maxsize=64)
+def _workload(sizes: tuple[int, ...], sets: tuple[tuple[int, ...], ...]) -> Workload:
+    return Workload(
+        tuple(map(Axis.nominal, sizes)),
+        tuple(
+            Wanted(tuple("cells" if i in kept else "total" for i in range(len(sizes))))
+            for kept in sets
+        ),
+    )
+
+
+@lru_cache(maxsize=64)
+def _parts(workload: Workload) -> tuple[Part, ...]:
+    return tuple(_all_parts(workload))
+
+
+def _all_parts(workload: Workload) -> Iterator[Part]:
+    for levels in workload.subspaces:
+        yield Part(tuple(Factor(a, level) for a, level in zip(workload.axes, levels, strict=True)))
+
+
+@lru_cache(maxsize=64)
+def _tables(
+    workload: Workload, degree: Degree, norms: tuple[tuple[Part, Fraction], ...]
+) -> Strategy:
+    return tables(workload, degree, dict(norms).__getitem__)
+
+
+def _uses(
+    inner: BoundAggregate, groups: SetGroups, strategies: Sequence[Strategy]
+) -> tuple[MeasurementUse, ...]:
+    """The margins, with what makes the shares of a plan's cost those of the strategy."""
+    found = []
+    for use, strategy in zip(inner.uses, strategies, strict=True):
+        objective = dyadic_down(Fraction(strategy.objective()), _BITS)
+        for part, share in zip(strategy.parts, strategy.shares, strict=True):
+            impact = use.impact * objective * share ** (strategy.degree + 1)
+            margin = _margin(use, groups, _kept(part))
+            found.append(MeasurementUse(margin, use.role, impact, share))
+    return tuple(found)
+
+
+def _margin(use: MeasurementUse, groups: SetGroups, kept: tuple[int, ...]) -> Margin:
+    (table,) = use.part.tables
+    return Margin(table, groups.sizes, kept, tuple(groups.names[i] for i in kept))
+
+
+def _kept(part: Part) -> tuple[int, ...]:
+    """The columns that a part is a table of."""
+    return tuple(i for i, level in enumerate(part.levels) if level > 0 or part.shape[i] > 1)
+
+
+def _weights(strategy: Strategy) -> tuple[Fraction, ...]:
+    return tuple(
+        share**strategy.degree / norm
+        for share, norm in zip(strategy.shares, strategy.norms, strict=True)
+    )
+
+
+def _words(strategy: Strategy, groups: SetGroups) -> str:
+    total = sum(strategy.shares, Fraction(0))
+    shown = [
+        f"{by_words(tuple(groups.names[i] for i in _kept(part)))} "
+        f"({float(100 * share / total):.0f}% of the {'rho' if strategy.degree == 1 else 'epsilon'})"
+        for part, share in zip(strategy.parts, strategy.shares, strict=True)
+    ]
+    return f"{len(shown)} noisy table{'s' * (len(shown) > 1)}: {', '.join(shown)}"

@@ -1,0 +1,58 @@
+"""The ways in which a query can be measured, where what is best rests on the spend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol, TypeVar
+
+from dpframe.aggregates.query import Query
+from dpframe.aggregates.rolled import Laws, RolledAggregate
+from dpframe.core.budget import ApproxDP, Budget, PureDP
+from dpframe.workloads import Degree
+
+__all__ = ["least_expected", "ways_to_measure"]
+
+
+class _Planned(Protocol):
+    @property
+    def query(self) -> Query: ...
+
+    @property
+    def laws(self) -> Laws: ...
+
+
+P = TypeVar("P", bound=_Planned)
+
+
+def ways_to_measure(query: Query, spend: Budget) -> list[Query]:
+    """The query as it is measured best where shares of the spend are epsilons, or amounts of rho;
+    both where it is not known which, and the query itself where that makes no difference.
+    """
+    if not any(isinstance(a, RolledAggregate) for a in query.aggregates):
+        return [query]
+    degrees: tuple[Degree, ...] = (1,)
+    if isinstance(spend, (PureDP, ApproxDP)):
+        degrees = (2, 1) if spend.slack else (2,)
+    return [_measured(query, degree) for degree in degrees]
+
+
+def least_expected(plans: Sequence[P]) -> P:
+    """The plan whose outputs err least together; all are of one query, measured in some way."""
+
+    def error(plan: P) -> float:
+        rolled = (a for a in plan.query.aggregates if isinstance(a, RolledAggregate))
+        return sum(aggregate.expected_error(plan.laws) for aggregate in rolled)
+
+    return plans[0] if len(plans) == 1 else min(plans, key=error)
+
+
+def _measured(query: Query, degree: Degree) -> Query:
+    outputs = []
+    for output in query.outputs:
+        made = {
+            p: a.by(degree) if isinstance(a, RolledAggregate) else a
+            for p, a in output.aggregates.items()
+        }
+        outputs.append(replace(output, aggregates=made))
+    return replace(query, outputs=tuple(outputs))

@@ -1,0 +1,477 @@
+"""Roll-ups, cubes and grouping sets: what comes out, that it adds up, and how little it errs."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import dpframe as dp
+from dpframe.aggregates.rebuilt_error import RebuiltError
+from dpframe.plan.error import errors_by_set
+
+COUNTRIES, SEXES, AGES = ["B", "A", None], ["f", "m"], [3, 1, 2]
+KEYS = {"country": COUNTRIES, "sex": SEXES}
+SURE = {"epsilon": 10**5}
+
+
+def rows(size: int = 400, seed: int = 0) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pl.DataFrame(
+        {
+            "country": rng.choice(["A", "B", "C", "none"], size),
+            "sex": rng.choice(["f", "m", "x"], size),
+            "band": rng.integers(1, 4, size),
+            "age": rng.integers(17, 91, size),
+            "who": rng.integers(0, 60, size),
+        }
+    ).with_columns(pl.col("country").replace("none", None))
+
+
+def protected(
+    frame: pl.DataFrame | None = None, unit: Any = None, **budget: Any
+) -> dp.PrivateFrame:
+    session = dp.Session(**(budget or {"epsilon": 10**9}))
+    return session.protect(rows() if frame is None else frame, unit=unit or dp.Rows())
+
+
+def expected(frame: pl.DataFrame, keys: dict[str, list[Any]], sets: list[tuple[str, ...]]) -> Any:
+    """Plain Polars, set by set."""
+    listed = pl.DataFrame(list(itertools.product(*keys.values())), schema=list(keys), orient="row")
+    schema = {name: frame.schema[name] for name in keys}
+    listed = listed.cast(dict(schema.items()))
+    kept = frame.join(listed, on=list(keys), how="semi", nulls_equal=True)
+    made = []
+    for one in sets:
+        if one:
+            groups = listed.select(one).unique(maintain_order=True)
+            counted = kept.group_by(one).agg(n=pl.len(), age=pl.col("age").sum())
+            found = groups.join(counted, on=one, how="left", nulls_equal=True)
+        else:
+            found = kept.select(n=pl.len(), age=pl.col("age").sum())
+        bits = sum(1 << (len(keys) - 1 - i) for i, name in enumerate(keys) if name not in one)
+        missing = [pl.lit(None, dtype=schema[name]).alias(name) for name in keys if name not in one]
+        found = found.with_columns(*missing, grouping=pl.lit(bits, dtype=pl.UInt32))
+        made.append(found.select(*keys, "grouping", pl.col("n", "age").fill_null(0).cast(pl.Int64)))
+    return pl.concat(made)
+
+
+def subsets(names: tuple[str, ...]) -> list[tuple[str, ...]]:
+    return [s for k in range(len(names), -1, -1) for s in itertools.combinations(names, k)]
+
+
+@pytest.mark.parametrize("spend", [{"epsilon": 10**5}, {"rho": 10**7}], ids=["epsilon", "rho"])
+@pytest.mark.parametrize(
+    ("asked", "keys", "sets"),
+    [
+        (dp.rollup("country", "sex"), KEYS, [("country", "sex"), ("country",), ()]),
+        (dp.rollup(["country"]), {"country": COUNTRIES}, [("country",), ()]),
+        (dp.cube("country", "sex"), KEYS, subsets(("country", "sex"))),
+        (
+            dp.cube("country", pl.col("sex"), "band"),
+            KEYS | {"band": AGES},
+            subsets(("country", "sex", "band")),
+        ),
+        (
+            dp.grouping_sets([("country",), ("sex", "band"), "band"]),
+            KEYS | {"band": AGES},
+            [("country",), ("sex", "band"), ("band",)],
+        ),
+        (dp.grouping_sets([("sex", "country"), ()]), {"sex": SEXES, "country": ["A"]},
+         [("sex", "country"), ()]),
+        (dp.rollup("country", "sex"), {"country": ["A"], "sex": ["f"]},
+         [("country", "sex"), ("country",), ()]),
+    ],
+)  # fmt: skip
+def test_results_are_those_of_each_set(
+    asked: Any, keys: Any, sets: list[tuple[str, ...]], spend: dict[str, int]
+) -> None:
+    people = protected(None, None, **{name: 10 * amount for name, amount in spend.items()})
+    query = people.group_by(asked, keys=keys).agg(
+        dp.count().alias("n"), pl.col("age").dp_sum((0, 100))
+    )
+    assert_frame_equal(query.collect(**spend), expected(rows(), keys, sets))
+
+
+def test_means_and_arithmetic_are_those_of_each_set() -> None:
+    query = (
+        protected()
+        .group_by(dp.rollup("country", "sex"), keys=KEYS)
+        .agg(
+            pl.col("age").dp_mean((0, 100)).alias("mean"),
+            pl.col("age").dp_var((0, 100)).alias("var"),
+            (pl.col("age").dp_sum((0, 100)) / dp.count()).alias("ratio"),
+        )
+    )
+    found = query.collect(epsilon=10**7)
+    plain = expected(rows(), KEYS, [("country", "sex"), ("country",), ()])
+    assert found["mean"].to_list() == pytest.approx((plain["age"] / plain["n"]).to_list(), abs=1e-3)
+    assert found["ratio"].to_list() == pytest.approx(found["mean"].to_list(), abs=1e-3)
+    total = rows().filter(
+        pl.col("sex") != "x", pl.col("country").is_in(["A", "B"]) | pl.col("country").is_null()
+    )
+    assert found["var"][-1] == pytest.approx(total["age"].var(), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "spend", [{"epsilon": 0.1}, {"rho": 0.001}, {"epsilon": 0.5, "delta": 1e-6}], ids=str
+)
+@pytest.mark.parametrize("form", [dp.rollup, dp.cube])
+def test_noisy_numbers_add_up_exactly(form: Any, spend: dict[str, float]) -> None:
+    budget = {n: 10 * a if n != "delta" else 1e-4 for n, a in spend.items()}
+    names = ("country", "sex", "band")
+    people = protected(None, None, **budget)
+    query = people.group_by(form(*names), keys=KEYS | {"band": AGES}).agg(
+        dp.count().alias("n"), pl.col("age").dp_sum((0, 100))
+    )
+    result = query.collect(**spend)
+    finest = result.filter(pl.col("grouping") == 0)
+    assert finest["n"].sum() != finest["n"].abs().sum() or finest["n"].std() > 1  # noise there is
+    for (bits,), found in result.group_by("grouping"):
+        kept = [name for i, name in enumerate(names) if not int(bits) >> (2 - i) & 1]
+        if kept:
+            sums = finest.group_by(kept).agg(pl.col("n", "age").sum())
+            assert_frame_equal(sums, found.select(*kept, "n", "age"), check_row_order=False)
+        else:
+            assert found.select("n", "age").row(0) == finest.select(pl.col("n", "age").sum()).row(0)
+
+
+def test_no_rows_at_all() -> None:
+    empty = rows().clear()
+    query = protected(empty).group_by(dp.cube("country", "sex"), keys=KEYS).dp_count()
+    result = query.collect(**SURE)
+    assert result.height == 6 + 3 + 2 + 1
+    assert result["len"].to_list() == [0] * 12
+    assert result["grouping"].dtype == pl.UInt32
+
+
+def test_null_keys_are_told_from_columns_that_are_left_out() -> None:
+    result = protected().group_by(dp.rollup("country", "sex"), keys=KEYS).dp_count().collect(**SURE)
+    nulls = result.filter(pl.col("country").is_null(), pl.col("sex").is_null())
+    assert nulls["grouping"].to_list() == [1, 3]
+
+
+def test_known_keys_need_no_listing() -> None:
+    frame = rows().with_columns(adult=pl.col("age") >= 18)
+    result = protected(frame).group_by(dp.cube("adult")).dp_count().collect(**SURE)
+    assert result["adult"].to_list() == [False, True, None]
+
+
+def test_all_keys_in_any_order_are_a_product() -> None:
+    keys = pl.DataFrame({"country": ["A", "B", "B", "A"], "sex": ["m", "f", "m", "f"]})
+    people = protected()
+    found = people.group_by(dp.rollup("country", "sex"), keys=keys).dp_count().collect(**SURE)
+    assert found.rows()[:4] != []
+    assert [row[:2] for row in found.rows()] == [
+        ("A", "m"), ("A", "f"), ("B", "m"), ("B", "f"), ("A", None), ("B", None), (None, None),
+    ]  # fmt: skip
+
+
+# -- how much is gained, and said ---------------------------------------------------------------
+
+
+def big_keys() -> dict[str, list[Any]]:
+    return {"country": [str(i) for i in range(42)], "sex": SEXES}
+
+
+def test_a_roll_up_and_sexes_err_as_little_as_was_promised() -> None:
+    sets = [("country", "sex"), ("country",), ("sex",), ()]
+    people = protected(None, None, epsilon=10)
+    together = people.group_by(dp.grouping_sets(sets), keys=big_keys()).dp_count()
+    plan = together.plan(epsilon=1)
+    rule = plan.outputs[0].error
+    assert isinstance(rule, RebuiltError)
+    errors = dict(errors_by_set(rule, plan.releases, Fraction(95, 100)))
+    alone = people.group_by("country", keys=big_keys()["country"]).dp_count().plan(epsilon="0.25")
+    before = alone.accuracy("len")
+    gains = [before / errors[kept] for kept in [(0, 1), (0,), (1,), ()]]
+    assert all(g >= 0.9 * p for g, p in zip(gains, (2.0, 1.4, 2.0, 1.4), strict=True))
+    assert plan.accuracy("len") == max(errors.values())
+    assert plan.accuracy("len", simultaneous=True) > plan.accuracy("len")
+
+
+def test_many_tables_of_a_rho_err_less_than_each_alone() -> None:
+    people = protected(None, None, rho=10)
+    plan = people.group_by(dp.cube("country", "sex"), keys=big_keys()).dp_count().plan(rho=0.02)
+    alone = people.group_by("country", keys=big_keys()["country"]).dp_count().plan(rho="0.005")
+    sigmas = {r.entries: r.scale for r in plan.releases}
+    assert len(sigmas) == 4
+    assert plan.accuracy("len") < alone.accuracy("len") / 1.15
+    assert plan.cost == dp.ZCDP("0.02")
+
+
+@pytest.mark.parametrize(
+    ("budget", "spend", "noise"),
+    [
+        ({"epsilon": 9}, {"epsilon": 1}, {"discrete_laplace"}),
+        ({"rho": 9}, {"rho": 0.01}, {"discrete_gaussian"}),
+        ({"epsilon": 9, "delta": 1e-3}, {"epsilon": 1, "delta": 1e-6}, None),
+    ],
+)
+def test_plans_say_what_is_measured(budget: Any, spend: Any, noise: set[str] | None) -> None:
+    people = protected(None, None, **budget)
+    query = people.group_by(dp.rollup("country", "sex"), keys=big_keys()).agg(n=dp.count())
+    plan = query.plan(**spend)
+    text = plan.explain()
+    assert 'group_by(rollup("country", "sex")): 84 keys' in text
+    assert "rebuilt by least squares from" in text
+    assert "95% of results are within" in text
+    assert "by country and sex" in text
+    assert noise is None or {release.mechanism for release in plan.releases} == noise
+    again = dp.Plan.from_json(plan.to_json())
+    assert again.fingerprint == plan.fingerprint
+    assert again.accuracy("n") == plan.accuracy("n")
+    assert again.explain() == text
+
+
+def test_many_tables_are_rebuilt_from_many_under_approximate_dp() -> None:
+    names = {name: ["0", "1", "2", "3", "4"] for name in "abcdef"}
+    frame = pl.DataFrame({name: ["0"] for name in names})
+    people = protected(frame, None, epsilon=9, delta=1e-3)
+    plan = people.group_by(dp.cube(*names), keys=names).dp_count().plan(epsilon=1, delta=1e-6)
+    assert {release.mechanism for release in plan.releases} == {"discrete_gaussian"}
+    alone = people.dp_count().plan(epsilon="1/64", delta="1e-6")
+    assert plan.accuracy("len") < alone.accuracy("len") / 3
+
+
+def test_sets_are_part_of_the_fingerprint() -> None:
+    people = protected()
+    plans = [
+        people.group_by(asked, keys=KEYS).dp_count().plan(epsilon=1)
+        for asked in (
+            dp.rollup("country", "sex"),
+            dp.cube("country", "sex"),
+            dp.grouping_sets([("country", "sex"), ("country",)]),
+            dp.grouping_sets([("country",), ("country", "sex")]),
+        )
+    ]
+    assert len({plan.fingerprint for plan in plans}) == 4
+    assert plans[0].diff(plans[1])
+
+
+def test_rules_of_errors_that_cannot_be_are_refused() -> None:
+    plan = protected().group_by(dp.cube("country", "sex"), keys=KEYS).dp_count().plan(**SURE)
+    rule = plan.outputs[0].error
+    assert isinstance(rule, RebuiltError)
+    edits: list[dict[str, Any]] = [
+        {"sizes": (0, 2)},
+        {"sizes": ()},
+        {"sets": ()},
+        {"sets": ((7,),)},
+        {"measured": (((9,),),)},
+        {"measured": ()},
+        {"weights": ((Fraction(-1),) * len(rule.weights[0]),)},
+        {"weights": ((),)},
+    ]
+    for edit in edits:
+        with pytest.raises(ValueError, match=r"grouping set|weights"):
+            replace(rule, **edit)
+    document = json.loads(plan.to_json())
+    document["plan"]["outputs"][0]["error"]["sizes"] = [0, 2]
+    with pytest.raises(dp.PlanMismatch):
+        dp.Plan.from_json(json.dumps(document))
+
+
+def test_weights_and_forced_noise() -> None:
+    people = protected(None, None, rho=10)
+    query = people.group_by(dp.rollup("country", "sex"), keys=big_keys()).agg(
+        n=dp.count(weight=3), age=pl.col("age").dp_sum((0, 100), mechanism="discrete_laplace")
+    )
+    plan = query.plan(rho="0.04")
+    counts = [release for release in plan.releases if release.name == "n"]
+    assert sum(float(r.cost.rho) for r in counts) == pytest.approx(0.03, rel=1e-4)
+    assert len({float(r.cost.rho) for r in counts}) == len(counts)  # shared as is best
+    forced = {r.mechanism for r in plan.releases if r.name == "age"}
+    assert forced == {"discrete_laplace"}
+
+
+def test_the_least_spend_for_an_accuracy() -> None:
+    people = protected(None, None, epsilon=100)
+    query = people.group_by(dp.rollup("country", "sex"), keys=KEYS).dp_count()
+    plan = query.plan(accuracy={"len": 20})
+    assert plan.accuracy("len") <= 20
+    assert query.plan(epsilon=plan.cost.epsilon * 0.9).accuracy("len") > 20
+
+
+def test_means_err_less_with_more_rows() -> None:
+    people = protected(None, None, rho=10)
+    query = people.group_by(dp.rollup("country", "sex"), keys=KEYS).agg(
+        m=pl.col("age").dp_mean((17, 90))
+    )
+    plan = query.plan(rho="0.02")
+    assert plan.accuracy("m", count=5000) < plan.accuracy("m", count=500) < plan.accuracy("m")
+
+
+# -- individuals --------------------------------------------------------------------------------
+
+
+def test_margins_of_individuals_in_several_groups() -> None:
+    people = (
+        protected(None, dp.Identifier("who"), rho=10)
+        .limit_groups(3, by=["country", "sex"])
+        .limit_rows(2, by=["country", "sex"])
+    )
+    plan = people.group_by(dp.cube("country", "sex"), keys=big_keys()).dp_count().plan(rho=1)
+    found = {release.entries: release.sensitivity for release in plan.releases}
+    assert found[84].l2 == pytest.approx(math.sqrt(3) * 2)
+    assert all(s.l2 == 6 and s.l1 == 6 for n, s in found.items() if n < 84)
+
+
+def test_limits_by_fewer_columns_hold_of_margins() -> None:
+    people = (
+        protected(None, dp.Identifier("who"), rho=10)
+        .limit_groups(3, by=["country"])
+        .limit_rows(2, by=["country"])
+    )
+    plan = people.group_by(dp.cube("country", "sex"), keys=big_keys()).dp_count().plan(rho=1)
+    found = {release.entries: release.sensitivity for release in plan.releases}
+    assert found[42].l2 == pytest.approx(math.sqrt(3) * 2)
+    assert found[42].linf == 2
+    assert found[1].l2 == 6
+
+
+def test_without_limits_it_is_refused() -> None:
+    people = protected(None, dp.Identifier("who"))
+    with pytest.raises(dp.UnboundedSensitivity):
+        people.group_by(dp.rollup("country"), keys={"country": ["A"]}).dp_count()
+
+
+def test_rows_that_change() -> None:
+    people = protected(None, dp.Rows(adjacency="change-one"), rho=10)
+    plan = people.group_by(dp.cube("country", "sex"), keys=big_keys()).dp_count().plan(rho=1)
+    found = {release.entries: release.sensitivity for release in plan.releases}
+    assert found[84].l2 == pytest.approx(math.sqrt(2))
+    assert found[1].l2 == 1  # a row may take on a value that is not listed
+
+
+# -- refusals -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        pl.col("age").dp_n_unique(),
+        pl.col("age").dp_median((17, 90)),
+        pl.col("age").dp_histogram(4, bounds=(17, 90)),
+        dp.argmax("sex", candidates=SEXES),
+    ],
+)
+def test_what_does_not_add_up_is_refused(output: Any) -> None:
+    with pytest.raises(dp.UnsupportedOperation, match="grouping sets"):
+        protected().group_by(dp.cube("country"), keys={"country": ["A"]}).agg(output)
+
+
+def test_totals_of_individuals_are_refused() -> None:
+    people = protected(None, dp.Identifier("who")).limit_groups(2, by=["country"])
+    groups = people.group_by(dp.cube("country"), keys={"country": ["A"]})
+    for output in (
+        pl.col("age").dp_sum((0, 9), per="unit"),
+        dp.count(per="unit", bounds=(0, 3)),
+        pl.col("who").dp_n_unique(),
+    ):
+        with pytest.raises(dp.UnsupportedOperation, match="smaller groups"):
+            groups.agg(output)
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "match"),
+    [
+        (lambda f: f.group_by(dp.cube("sex")), dp.MissingKeys, "not known"),
+        (
+            lambda f: f.group_by(dp.cube("sex", "band"), keys={"sex": ["f"]}),
+            dp.MissingKeys,
+            "cover",
+        ),
+        (
+            lambda f: f.group_by(dp.cube("sex", "band"), keys=[("f", 1), ("m", 2)]),
+            dp.MissingKeys,
+            "all combinations",
+        ),
+        (lambda f: f.group_by(dp.cube("sex"), keys={"sex": []}), dp.MissingKeys, "combinations"),
+        (lambda f: f.group_by(dp.cube("sex"), "band", keys=KEYS), dp.UnsupportedOperation, "alone"),
+        (lambda f: f.group_by("band", dp.cube("sex")), dp.UnsupportedOperation, "alone"),
+        (lambda f: f.group_by(dp.cube("sex"), b="band"), dp.UnsupportedOperation, "alone"),
+        (
+            lambda f: f.group_by(dp.grouping_sets([("sex",), ("sex", "sex")]), keys={"sex": SEXES}),
+            dp.UnsupportedOperation,
+            "written twice",
+        ),
+        (lambda f: dp.rollup(), dp.UnsupportedOperation, "at least one"),
+        (lambda f: dp.grouping_sets([()]), dp.UnsupportedOperation, "at least one"),
+        (lambda f: dp.grouping_sets("sex"), dp.UnsupportedOperation, "list of tuples"),
+        (lambda f: dp.grouping_sets([[3]]), dp.UnsupportedOperation, "name or an expression"),
+        (
+            lambda f: f.rename({"sex": "grouping"}).group_by(
+                dp.cube("grouping"), keys={"grouping": SEXES}
+            ),
+            dp.UnsupportedOperation,
+            "two columns named",
+        ),
+        (
+            lambda f: f.group_by(dp.cube("sex"), keys={"sex": SEXES}).agg(grouping=dp.count()),
+            dp.UnsupportedOperation,
+            "grouping",
+        ),
+    ],
+)
+def test_refusals(ask: Any, error: type[Exception], match: str) -> None:
+    with pytest.raises(error, match=match):
+        ask(protected())
+
+
+def test_too_many_sets() -> None:
+    names = [f"c{i}" for i in range(11)]
+    people = protected(pl.DataFrame({name: [1] for name in names}))
+    with pytest.raises(dp.UnsupportedOperation, match="2048 grouping sets"):
+        people.group_by(dp.cube(*names), keys={name: [1] for name in names})
+
+
+def test_simulations_are_refused() -> None:
+    query = protected().group_by(dp.cube("sex"), keys={"sex": SEXES}).dp_count()
+    with pytest.raises(dp.UnsupportedOperation, match="cannot be simulated"):
+        query.simulate(rows(), epsilon=1)
+
+
+# -- what is claimed, tried ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spend", [{"epsilon": 0.5}, {"rho": 0.02}], ids=["epsilon", "rho"])
+def test_intervals_hold_as_often_as_they_say(spend: dict[str, float]) -> None:
+    """Of many draws of one plan, in each grouping set by itself."""
+    runs = 400
+    people = protected(None, None, **{name: 2 * runs * a for name, a in spend.items()})
+    sets = [("country", "sex"), ("country",), ("sex",), ()]
+    keys = {"country": ["A", "B", "C"], "sex": SEXES}
+    query = people.group_by(dp.grouping_sets(sets), keys=keys).agg(n=dp.count())
+    plan = query.plan(**spend)
+    plain = expected(rows(), keys, sets)
+    held, within = np.zeros(12), np.zeros(12)
+    for _ in range(runs):
+        found = query.collect(**spend, interval=0.95)
+        exact = plain["n"]
+        held += ((found["n_low"] <= exact) & (exact <= found["n_high"])).to_numpy()
+        within += ((found["n"] - exact).abs() <= plan.accuracy("n")).to_numpy()
+    by_set = np.add.reduceat(held / runs, [0, 6, 9, 11]) / [6, 3, 2, 1]
+    assert (by_set > 0.92).all()
+    assert (by_set < 0.985).all()
+    assert (within / runs > 0.92).all()
+
+
+@pytest.mark.parametrize("budget", [{"epsilon": 100}, {"rho": 100}], ids=["epsilon", "rho"])
+def test_an_audit_proves_no_more_than_is_claimed(budget: dict[str, float]) -> None:
+    frame = pl.DataFrame({"country": ["A", "B"], "sex": ["f", "m"]})
+    query = (
+        protected(frame, None, **budget)
+        .group_by(dp.cube("country", "sex"), keys={"country": ["A", "B"], "sex": SEXES})
+        .dp_count()
+    )
+    found = query.audit(runs=4000, **dict.fromkeys(budget, 1))
+    assert 0.3 * found.claimed < found.proved <= found.claimed
