@@ -15,6 +15,7 @@ from typing import Any
 
 from dpframe import frames, mechanisms
 from dpframe.aggregates.keys import KeySelection
+from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.registry import AGGREGATES
 from dpframe.api.session import Session
 from dpframe.core.sensitivity import additive_sensitivity
@@ -89,6 +90,7 @@ def sums() -> str:
 def aggregates() -> str:
     """Aggregates, and the choice of groups."""
     parts = [_entry(f"`{a.kind}`", a) for a in AGGREGATES]
+    parts.append(_entry("Grouping sets", Margin))
     return "\n\n".join([*parts, _entry("Groups that nobody listed", KeySelection)])
 
 
