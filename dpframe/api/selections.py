@@ -16,7 +16,9 @@ from dpframe.core.exact import Number, as_given
 from dpframe.errors import InvalidBounds
 from dpframe.sealed import sealed
 
-Choice: TypeAlias = Literal["auto", "exponential", "permute_and_flip", "report_noisy_max"]
+Choice: TypeAlias = Literal[
+    "auto", "exponential", "permute_and_flip", "report_noisy_max", "noisy_table"
+]
 
 
 @sealed

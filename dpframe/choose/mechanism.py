@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from fractions import Fraction
 from typing import TypeVar
 
 from dpframe.core.budget import Budget
-from dpframe.errors import UnsupportedOperation
+from dpframe.errors import InvalidBudget, UnsupportedOperation
 from dpframe.mechanisms import (
     ADDITIVE,
     KEYS,
@@ -79,7 +80,12 @@ def _variance(choice: Choice) -> float:
 def _selection(task: SelectionTask, share: Budget) -> Choice:
     if task.mechanism == "auto":
         kind = next(kind for kind in SELECTIONS if kind.is_preferred(task, share))
-        return kind.fitted(task, share)
+        found = [kind.fitted(task, share)]
+        for rival in SELECTIONS:
+            if rival.is_rival(task):
+                with suppress(InvalidBudget):  # more noise than can be drawn
+                    found.append(rival.fitted(task, share))
+        return min(found, key=lambda choice: choice.law.log_noise(task.candidates))
     kind = _named(task.mechanism, SELECTIONS)
     if task.weighted and not kind.draws_points:
         raise UnsupportedOperation(

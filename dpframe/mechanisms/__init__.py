@@ -15,6 +15,7 @@ from dpframe.mechanisms.mechanism import (
     SelectionMechanism,
     VectorMechanism,
 )
+from dpframe.mechanisms.noisy_table import NoisyTable
 from dpframe.mechanisms.noisy_threshold import NoisyThreshold
 from dpframe.mechanisms.none import NoNoise
 from dpframe.mechanisms.permute_and_flip import PermuteAndFlip
@@ -39,8 +40,13 @@ VECTORS: tuple[type[VectorMechanism], ...] = (DiscreteBox,)
 """Noise for several numbers together."""
 MARGINALS: tuple[type[AdditiveMechanism], ...] = (CombinedNoise,)
 """Laws of one number that is made of several noisy ones; nothing is drawn from them."""
-SELECTIONS: tuple[type[SelectionMechanism], ...] = (PermuteAndFlip, Exponential, ReportNoisyMax)
-"""Choices, of which the first that is preferred for a task is taken."""
+SELECTIONS: tuple[type[SelectionMechanism], ...] = (
+    PermuteAndFlip,
+    Exponential,
+    ReportNoisyMax,
+    NoisyTable,
+)
+"""Choices, of which the first that is preferred for a task is taken, or a rival that errs less."""
 REPORTS: tuple[type[ReportMechanism], ...] = (RandomizedResponse,)
 """Reports of rows."""
 KEYS: tuple[type[KeyMechanism], ...] = (TruncatedGeometric, NoisyThreshold)
@@ -80,6 +86,7 @@ __all__ = [
     "Mechanism",
     "MechanismTask",
     "NoNoise",
+    "NoisyTable",
     "NoisyThreshold",
     "PermuteAndFlip",
     "RandomizedResponse",

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 import numpy as np
@@ -275,6 +276,21 @@ class DiscreteGaussian(AdditiveMechanism):
         """
         return least_covering(self.sigma_squared, miss_per_cell(confidence, cells))
 
+    def apart(self, missed: Fraction) -> int:
+        """An a with P(x - y > a) <= missed, where x and y are independent draws; the least one but
+        for `_apart_factor`, which is 1 in every digit of a float from sigma = 2 on.
+
+        P(x - y = d) is exp(-d**2 / (4 sigma**2)) times a sum of exp(-n**2 / sigma**2) over integers
+        n, or over halves of odd ones, which is less (Poisson summation: its terms alternate). So
+        the difference has the tail of discrete Gaussian noise of twice the variance, times a
+        factor.
+        """
+        whole = 2 * missed / _apart_factor(self.sigma_squared)
+        if whole >= 1:  # P(x > y) is below a half
+            return 0
+        part = DIGITS.divide(Decimal(whole.numerator), Decimal(whole.denominator))
+        return least_covering(2 * self.sigma_squared, part)
+
     def above(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """P(noise > x) for each x, in grid steps; see `gaussian_above`."""
         k = np.floor(x) + 1.0
@@ -284,6 +300,22 @@ class DiscreteGaussian(AdditiveMechanism):
     def draw(self, n: int, source: BitSource | None = None) -> NDArray[np.int64]:
         """`n` independent draws, exact given ideal bits; modulo 2**64. `source` is for tests."""
         return discrete_gaussian(self.sigma_squared, n, OS if source is None else source)
+
+
+@lru_cache(maxsize=256)
+def _apart_factor(sigma_squared: Fraction) -> Fraction:
+    """The sums of exp(-n**2 / sigma**2) and of exp(-n**2 / (4 sigma**2)) over that of
+    exp(-n**2 / (2 sigma**2)) squared, rounded up; beyond sigma = 4 it is 1 + 3 exp(-16 pi**2) at
+    most.
+    """
+    if sigma_squared >= 16:
+        return 1 + Fraction(1, 10**60)
+    squares = np.arange(1, 160, dtype=np.float64) ** 2
+    one, half, quarter = (
+        1.0 + 2.0 * float(np.exp(-squares * float(1 / (times * sigma_squared))).sum())
+        for times in (1, 2, 4)
+    )
+    return Fraction(one * quarter / half**2 * (1.0 + 1e-12))
 
 
 _MOST_ONES: Final = 256

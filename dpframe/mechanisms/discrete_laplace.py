@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -176,6 +176,29 @@ class DiscreteLaplace(AdditiveMechanism):
         """
         return _least_covering(self.scale, miss_per_cell(confidence, cells))
 
+    def apart(self, missed: Fraction) -> int:
+        """The least a with P(x - y > a) <= missed, where x and y are independent draws; see
+        `chance_apart`.
+        """
+        allowed = DIGITS.divide(Decimal(missed.numerator), Decimal(missed.denominator))
+        low, high = -1, 0
+        while chance_apart(self.scale, high + 1) > allowed:
+            low, high = high, 2 * high + 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            if chance_apart(self.scale, middle + 1) > allowed:
+                low = middle
+            else:
+                high = middle
+        return high
+
+    def log_apart(self, missed: float) -> float:
+        """That of the continuous law: P(x - y > a) = (a / scale + 2) exp(-a / scale) / 4."""
+        scales = reach = max(1e-3, -math.log(min(missed, 0.4)))
+        for _ in range(8):  # a contraction beyond 0
+            scales = max(1e-3, reach + math.log((scales + 2.0) / 4.0))
+        return math.log(self.scale.numerator) - math.log(self.scale.denominator) + math.log(scales)
+
     def above(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """P(noise > x) for each x, in grid steps, to about 12 digits."""
         rate = float(1 / self.scale)
@@ -194,6 +217,19 @@ def _least_covering(scale: Fraction, missed: Decimal) -> int:
     per_tail = DIGITS.multiply(DIGITS.add(Decimal(1), q), missed)
     steps = DIGITS.multiply(s, DIGITS.ln(DIGITS.divide(Decimal(2), per_tail)))
     return max(0, math.ceil(DIGITS.subtract(steps, Decimal(1))))
+
+
+def chance_apart(scale: Fraction, a: int) -> Decimal:
+    """P(x - y >= a) of two independent draws, for a of at least 1.
+
+    q**a ((a + 1 + K)(1 - q) + q) / (1 + q)**2, with q = exp(-1 / scale) and K = 2 q**2 /
+    (1 - q**2).
+    """
+    with localcontext(DIGITS):
+        inverse = Decimal(scale.denominator) / Decimal(scale.numerator)
+        q = (-inverse).exp()
+        k = 2 * q * q / (1 - q * q)
+        return (-inverse * a).exp() * ((a + 1 + k) * (1 - q) + q) / ((1 + q) * (1 + q))
 
 
 def two_sided_tail(

@@ -10,12 +10,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from statistics import NormalDist
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.core.budget import Budget
+from dpframe.mechanisms.confidence import miss
 from dpframe.mechanisms.exposure import Exposure
 from dpframe.mechanisms.tasks import AdditiveTask, KeyTask, ResponseTask, SelectionTask
 from dpframe.samplers import BitSource
@@ -174,6 +176,19 @@ class AdditiveMechanism(Mechanism):
     def quantile(self, confidence: float | Fraction, cells: int = 1) -> int:
         """The smallest a with P(max of |noise| over `cells` draws <= a) >= confidence."""
 
+    def apart(self, missed: Fraction) -> int:
+        """An a with P(x - y > a) <= missed, where x and y are independent draws; the least one
+        where the noise knows better than that one of them is beyond a / 2.
+        """
+        return 2 * self.quantile(1 - missed, 2)
+
+    def log_apart(self, missed: float) -> float:
+        """The logarithm of about the least a with P(x - y > a) <= missed; only choices rest on it.
+        As of normal noise, where the noise knows no better.
+        """
+        normal = -NormalDist().inv_cdf(min(0.4, max(missed, 1e-300)))
+        return math.log(2.0) / 2 + self.log_noise(1) + math.log(normal)
+
     @abstractmethod
     def above(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """P(noise > x) for each x, in steps."""
@@ -220,9 +235,32 @@ class SelectionMechanism(Mechanism):
         """Whether it chooses where no mechanism was asked for."""
         return False
 
+    @classmethod
+    def is_rival(cls, task: SelectionTask) -> bool:
+        """Whether it chooses in place of the one that is preferred, where it errs less."""
+        return False
+
     @abstractmethod
     def accuracy(self, confidence: float | Fraction, candidates: int) -> float:
         """With this confidence the chosen score is within so much of the best one; rounded up."""
+
+    def accuracy_of(
+        self, confidence: float | Fraction, candidates: int, winners: int, choices: int
+    ) -> float:
+        """With this confidence chosen scores are within so much of the best of those left.
+
+        Parameters
+        ----------
+        confidence
+            Between 0 and 1, exclusive.
+        candidates
+            How many there are in a group.
+        winners
+            How many are chosen in a group.
+        choices
+            For how many it holds at once: 1, or those of all groups (by the union bound).
+        """
+        return self.accuracy(1 - miss(confidence) / choices, candidates)
 
     @abstractmethod
     def select_each(
@@ -231,8 +269,16 @@ class SelectionMechanism(Mechanism):
         """The index of one candidate per row of `scores`, each choice on its own."""
 
     @abstractmethod
-    def select_top(self, scores: NDArray[np.int64], k: int) -> list[int]:
-        """`k` different candidates in order of selection; costs k times one selection."""
+    def select_top(
+        self, scores: NDArray[np.int64], k: int, source: BitSource | None = None
+    ) -> list[int]:
+        """`k` different candidates in order of selection. `source` is for tests."""
+
+    def select_top_each(
+        self, scores: NDArray[np.int64], k: int, source: BitSource | None = None
+    ) -> NDArray[np.int64]:
+        """`k` different candidates per row of `scores`, in order of selection."""
+        return np.array([self.select_top(row, k, source) for row in scores], dtype=np.int64)
 
     def select_points(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
+from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpframe.core.exact import float_up
 from dpframe.mechanisms.confidence import DIGITS, miss
+from dpframe.mechanisms.discrete_laplace import chance_apart
 from dpframe.mechanisms.peeling import peel
 from dpframe.mechanisms.scaled_selection import ScaledSelection
 from dpframe.samplers import OS, BitSource, report_noisy_max, report_noisy_max_each
@@ -45,10 +46,8 @@ class ReportNoisyMax(ScaledSelection):
     def accuracy(self, confidence: float | Fraction, candidates: int) -> float:
         """With this confidence the chosen score is within so much of the best one; rounded up.
 
-        A candidate that is a below the best wins only if its noise exceeds the best one's by a, and
-        with q = exp(-1 / scale) the difference D of two discrete Laplace draws has
-        P(D >= a) = q**a ((a + 1 + K)(1 - q) + q) / (1 + q)**2, K = 2 q**2 / (1 - q**2); summed over
-        the other candidates.
+        A candidate that is a below the best wins only if its noise exceeds the best one's by a, see
+        `dpframe.mechanisms.discrete_laplace.chance_apart`; summed over the other candidates.
 
         Raises
         ------
@@ -64,23 +63,15 @@ class ReportNoisyMax(ScaledSelection):
         if candidates == 1:
             return 0.0
         low, high = -1, 1
-        while (candidates - 1) * self._exceeds(high) > allowed:
+        while (candidates - 1) * chance_apart(self.scale, high) > allowed:
             low, high = high, 2 * high
         while high - low > 1:
             middle = (low + high) // 2
-            if (candidates - 1) * self._exceeds(middle) > allowed:
+            if (candidates - 1) * chance_apart(self.scale, middle) > allowed:
                 low = middle
             else:
                 high = middle
         return float_up(Fraction(high))
-
-    def _exceeds(self, a: int) -> Decimal:
-        """P(D >= a) of the difference of two draws."""
-        with localcontext(DIGITS):
-            inverse = Decimal(self.scale.denominator) / Decimal(self.scale.numerator)
-            q = (-inverse).exp()
-            k = 2 * q * q / (1 - q * q)
-            return (-inverse * a).exp() * ((a + 1 + k) * (1 - q) + q) / ((1 + q) * (1 + q))
 
     def select(self, scores: NDArray[np.int64], source: BitSource | None = None) -> int:
         """The index of one candidate among int64 `scores`, exact given ideal bits.

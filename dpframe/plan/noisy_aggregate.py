@@ -113,9 +113,9 @@ class NoisyAggregate:
         level = confidence_of(confidence)
         if isinstance(self.law, SelectionMechanism):
             assert self.candidates is not None
-            if simultaneous:  # the union bound over groups and rounds
-                level = 1 - (1 - level) / max(1, self.entries)
-            return float(self.law.accuracy(level, self.candidates)) * float(self.step)
+            choices = max(1, self.entries) if simultaneous else 1
+            within = self.law.accuracy_of(level, self.candidates, max(1, self.repeats), choices)
+            return float(within) * float(self.step)
         if isinstance(self.law, KeyMechanism):
             return float(self.law.size_at(level))
         if not isinstance(self.law, AdditiveMechanism):

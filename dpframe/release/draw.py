@@ -125,7 +125,7 @@ def _select(
         elif part.rounds == 1:
             codes[first:end, 0] = law.select_each(ballots)
         else:
-            codes[first:end] = [law.select_top(scores, part.rounds) for scores in ballots]
+            codes[first:end] = law.select_top_each(ballots, part.rounds)
     return codes
 
 
