@@ -22,6 +22,7 @@ from dpframe.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
     Exponential,
+    NoisyTable,
     NoNoise,
     PermuteAndFlip,
     ReportNoisyMax,
@@ -88,7 +89,7 @@ def test_additive_noise_costs_what_is_charged(found: ExactSensitivity, share: Bu
     st.integers(1, 5),
     st.integers(1, 4),
     st.booleans(),
-    st.sampled_from(["auto", "exponential", "permute_and_flip", "report_noisy_max"]),
+    st.sampled_from(["auto", "exponential", "permute_and_flip", "report_noisy_max", "noisy_table"]),
     spends,
 )
 def test_selections_cost_what_is_charged(
@@ -104,6 +105,11 @@ def test_selections_cost_what_is_charged(
     choice = choose(asked, share)
     law = choice.law
     assert share.covers(choice.cost)
+    if isinstance(law, NoisyTable):
+        assert mechanism == "noisy_table" or (mechanism == "auto" and rounds > 1 and not weighted)
+        noise = choose(AdditiveTask("o", sensitivity, law.noise.name), share)
+        assert (law.noise, choice.cost) == (noise.law, noise.cost)
+        return
     assert choice.cost.slack == 0
     assert isinstance(law, (Exponential, PermuteAndFlip, ReportNoisyMax))
     pure = moved.l1 / law.scale

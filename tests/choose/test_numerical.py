@@ -93,7 +93,7 @@ MIXED = [
     *counts(20),
     *counts(10, "discrete_laplace"),
     *[AdditiveTask(f"s{i}", moved(2**20 + i)) for i in range(10)],
-    *[SelectionTask(f"a{i}", moved(1), ScoreRange.of_one(Fraction(1)), rounds=2) for i in range(5)],
+    *[SelectionTask(f"a{i}", moved(9), ScoreRange.of_one(Fraction(1)), rounds=2) for i in range(5)],
     AdditiveTask("vector", ExactSensitivity(2, Fraction(2), Fraction(2), Fraction(1))),
 ]
 
@@ -191,10 +191,13 @@ def test_plans_can_be_counted_again() -> None:
         pl.col("x").dp_mean((0, 1)),
         pl.col("x").dp_median((0, 1)).alias("median"),
         pl.col("g").dp_argmax(candidates=["a", "b", "c"], k=3).alias("best"),
+        pl.col("g")
+        .dp_argmax(candidates=["a", "b", "c"], k=3, mechanism="permute_and_flip")
+        .alias("flipped"),
     )
     plan = query.plan(epsilon=1)
     kinds = sorted(type(event).__name__ for event in plan.events)
-    laplace, flips = ["DiscreteLaplaceEvent"] * 3, ["PermuteAndFlipEvent"] * 3
+    laplace, flips = ["DiscreteLaplaceEvent"] * 4, ["PermuteAndFlipEvent"] * 3
     assert kinds == [*laplace, "ExponentialEvent", *flips]
     assert accounting.BasicAccountant(plan.events).epsilon(0) == pytest.approx(1, rel=1e-9)
     assert accounting.best(plan.events, "1e-6").epsilon <= 1
