@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -27,6 +28,7 @@ from dpframe.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
     Exponential,
+    NoisyTable,
     NoNoise,
     PermuteAndFlip,
     RandomizedResponse,
@@ -90,6 +92,10 @@ def delta_of(law: DiscreteGaussian, epsilon: Fraction, release: NoisyAggregate) 
 def check_release(release: NoisyAggregate, share: Budget, scope: Any) -> None:
     """The cost is what the law costs at the exact sensitivity."""
     cost, law, exact = release.cost, release.law, release.exact
+    if isinstance(law, NoisyTable):  # as of a table that is released
+        assert release.candidates is not None
+        check_release(replace(release, law=law.noise, scores=None, repeats=1), share, scope)
+        return
     if law.name == "randomized_response":  # each row answers for itself
         l1, l2_squared, times = Fraction(1), Fraction(1), scope.facts.unit.contributions
     elif release.scores is not None:
@@ -260,7 +266,11 @@ def test_the_planned_laws_are_those_drawn_from(
     pipeline.run(prepared, execution, session._payer.ledger)
     planned: Counter[object] = Counter()
     for release in prepared.plan.releases:
-        planned[release.law] += release.entries
+        if isinstance(release.law, NoisyTable):  # every score has noise
+            groups = release.entries // release.repeats
+            planned[release.law.noise] += groups * (release.candidates or 0)
+        else:
+            planned[release.law] += release.entries
     assert drawn == planned
     assert session.spent == prepared.plan.cost
 

@@ -125,6 +125,11 @@ def best_group() -> dp.Plan:
     return patients().group_by("sex").dp_argmax(k=2).plan(epsilon="0.5")
 
 
+def best_by_table() -> dp.Plan:
+    people = patients(dp.Session(rho=1), categories={"diagnosis": ["I21", "J18", "O80"]})
+    return people.group_by("sex").agg(w=pl.col("diagnosis").dp_argmax(k=3)).plan(rho="0.05")
+
+
 def together() -> dp.Plan:
     counts = [
         (pl.col("age") + i).dp_count(mechanism="discrete_laplace").alias(f"n{i}") for i in range(40)
@@ -163,6 +168,7 @@ OWN: Mapping[str, Callable[[], dp.Plan]] = {
         responses,
         best_group,
         grouping_sets,
+        best_by_table,
         together,
         accurate,
         arithmetic,

@@ -100,9 +100,15 @@ def test_what_rows_are_rounded_to_is_said_where_they_are() -> None:
 
 
 def test_what_a_choice_protects_by_can_be_checked_with_its_scale() -> None:
-    made = plan(dp.argmax("region", candidates=["a", "b"], k=2).alias("best"), spend="0.5")
+    two = dp.argmax("region", candidates=["a", "b"], k=2, mechanism="permute_and_flip")
+    made = plan(two.alias("best"), spend="0.5")
     assert "two scores apart by at most 1" in line(made, "sensitivity")
     assert "scale 4 in each of 2 rounds" in line(made, "permute-and-flip")  # 1 / (0.5 / 2)
+    made = plan(dp.argmax("region", candidates=["a", "b"], k=2).alias("best"), spend="0.5")
+    assert line(made, "noisy table") == (  # 1 / 0.5
+        "noisy table, scale 2, of discrete Laplace noise that is added once to every score: by L1, "
+        "errs less than 2 choices that share the cost"
+    )
     changed = plan(dp.median("age", (0, 9)), unit=dp.Rows("change-one"), spend="0.5")
     assert "two scores apart by at most 2" in line(changed, "sensitivity")
     assert "scale 4:" in line(changed, "exponential")
