@@ -95,7 +95,8 @@ class Argmax(Aggregate):
     2021). R is the range of
     score changes over candidates: k b for k rows per individual that each belong to one category
     and add at most b to its score (twice that under change-one). With `k` winners the cost is
-    divided equally over k choices, each among those that are left. In a grouped frame each group
+    divided equally over k choices, each among those that are left, or all are read from one noisy
+    table by the L1 or L2 of all scores, whichever errs less. In a grouped frame each group
     chooses on its own rows, and a row belongs to one group. Where the score is the number of
     individuals, R is 1 in each group that an individual is in, whatever its rows.
 

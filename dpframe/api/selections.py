@@ -53,7 +53,8 @@ def quantile(
     weight
         As for `count`.
     mechanism
-        ``"auto"``, or one of the two by name, or ``"report_noisy_max"`` among candidates.
+        ``"auto"``, or one of the two by name, or among candidates ``"report_noisy_max"`` or
+        ``"noisy_table"``.
 
     Raises
     ------
@@ -113,6 +114,8 @@ def argmax(
 
     The mechanism is permute-and-flip (McKenna & Sheldon 2020), or in zCDP, and for many winners or
     groups with a delta, the exponential mechanism (McSherry & Talwar 2007), whichever errs less.
+    Several winners are read from one table of noisy scores where that errs less than to choose one
+    after another, which share the cost.
 
     Parameters
     ----------

@@ -126,7 +126,7 @@ def best_group() -> dp.Plan:
 
 
 def best_by_table() -> dp.Plan:
-    people = patients(dp.Session(rho=1), categories={"diagnosis": ["I21", "J18", "O80"]})
+    people = patients({"rho": 1}, categories={"diagnosis": ["I21", "J18", "O80"]})
     return people.group_by("sex").agg(w=pl.col("diagnosis").dp_argmax(k=3)).plan(rho="0.05")
 
 
