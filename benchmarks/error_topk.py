@@ -41,7 +41,9 @@ def lost(chosen: list[int], k: int) -> int:
     return sum(SIZES[:k]) - sum(SIZES[i] for i in chosen)
 
 
-def released(groups: dp.PrivateGroupBy, amount: dict[str, str], k: int, runs: int, by: str) -> float:
+def released(
+    groups: dp.PrivateGroupBy, amount: dict[str, str], k: int, runs: int, by: str
+) -> float:
     """Rows lost on average by what dpframe releases."""
     query = groups.dp_argmax(k=k, mechanism=by)
     runs_of = (query.collect(**amount)["group"].to_list() for _ in range(runs))
@@ -64,7 +66,9 @@ def main(runs: int) -> None:
     rng = np.random.default_rng(4)  # of the last column only
     frame = pl.LazyFrame({"group": np.repeat(np.arange(len(SIZES)), SIZES)})
     ways = ("auto", "permute_and_flip", "exponential", "noisy_table")
-    print(f"{'cost':32} {'k':>3} {'chosen':>17} " + "".join(f"{w:>18}" for w in ways) + "  in floats")
+    print(
+        f"{'cost':32} {'k':>3} {'chosen':>17} " + "".join(f"{w:>18}" for w in ways) + "  in floats"
+    )
     for amount in AMOUNTS:
         whole = {"epsilon": 10**6, "delta": "0.1"} if "delta" in amount else {}
         whole = whole or {name: 10**6 for name in amount}
@@ -75,7 +79,9 @@ def main(runs: int) -> None:
             errors = [released(groups, amount, k, runs, by) for by in ways]
             said = ", ".join(f"{name} {value}" for name, value in amount.items())
             line = "".join(f"{error:18.1f}" for error in errors)
-            print(f"{said:32} {k:3} {chosen:>17} {line} {by_floats(amount, k, rng):10.1f}", flush=True)
+            print(
+                f"{said:32} {k:3} {chosen:>17} {line} {by_floats(amount, k, rng):10.1f}", flush=True
+            )
 
 
 if __name__ == "__main__":

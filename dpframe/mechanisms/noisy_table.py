@@ -89,7 +89,9 @@ class NoisyTable(SelectionMechanism):
 
     def details(self) -> str:
         """Which noise, and how often."""
-        scale = "" if self.noise.scale_label == self.scale_label else f"as {self.noise.scale_label} "
+        scale = (
+            "" if self.noise.scale_label == self.scale_label else f"as {self.noise.scale_label} "
+        )
         return f"{scale}of {self.noise.label} noise that is added once to every score"
 
     def epsilon_cost(self, exposure: Exposure) -> Fraction | None:

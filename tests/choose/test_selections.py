@@ -107,8 +107,10 @@ def test_ranges_that_may_be_divided_otherwise_are_taken_one_by_one(
         schema={"who": pl.Int64, "g": pl.Int64, "c": pl.Enum([f"c{i}" for i in range(30)])}
     )
     f = dp.Session(epsilon=10, delta="1e-5").protect(frame, "who")
-    query = eval(limits, {"f": f}).group_by("g", keys=range(20)).agg(
-        w=pl.col("c").dp_argmax(k=6, mechanism="exponential")
+    query = (
+        eval(limits, {"f": f})
+        .group_by("g", keys=range(20))
+        .agg(w=pl.col("c").dp_argmax(k=6, mechanism="exponential"))
     )
     plan = query.plan(epsilon=1, delta="1e-6")
     (release,) = plan.releases

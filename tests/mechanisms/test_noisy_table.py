@@ -192,7 +192,9 @@ def test_two_draws_are_apart_as_rarely_as_said(noise: AdditiveMechanism, missed:
         assert chance_beyond(noise, a - 1, 400) * factor > allowed * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("noise", [DiscreteLaplace(Fraction(900)), DiscreteGaussian(Fraction(900**2))])
+@pytest.mark.parametrize(
+    "noise", [DiscreteLaplace(Fraction(900)), DiscreteGaussian(Fraction(900**2))]
+)
 @pytest.mark.parametrize("missed", [0.05, 1e-3, 1e-9])
 def test_what_choices_rest_on_is_about_what_is_said(
     noise: AdditiveMechanism, missed: float
