@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import sys
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -70,9 +71,8 @@ def main(runs: int) -> None:
         f"{'cost':32} {'k':>3} {'chosen':>17} " + "".join(f"{w:>18}" for w in ways) + "  in floats"
     )
     for amount in AMOUNTS:
-        whole = {"epsilon": 10**6, "delta": "0.1"} if "delta" in amount else {}
-        whole = whole or {name: 10**6 for name in amount}
-        session = dp.Session(**whole)
+        whole: dict[str, Any] = dict.fromkeys(amount, 10**6)
+        session = dp.Session(**whole | ({"delta": "0.1"} if "delta" in amount else {}))
         groups = session.protect(frame, unit=dp.Rows()).group_by("group", keys=range(len(SIZES)))
         for k in WINNERS:
             chosen = groups.dp_argmax(k=k).plan(**amount).releases[0].mechanism

@@ -270,7 +270,7 @@ class SelectionMechanism(Mechanism):
 
     @abstractmethod
     def select_top(
-        self, scores: NDArray[np.int64], k: int, source: BitSource | None = None
+        self, scores: NDArray[np.int64], k: int, *, source: BitSource | None = None
     ) -> list[int]:
         """`k` different candidates in order of selection. `source` is for tests."""
 
@@ -278,7 +278,7 @@ class SelectionMechanism(Mechanism):
         self, scores: NDArray[np.int64], k: int, source: BitSource | None = None
     ) -> NDArray[np.int64]:
         """`k` different candidates per row of `scores`, in order of selection."""
-        return np.array([self.select_top(row, k, source) for row in scores], dtype=np.int64)
+        return np.array([self.select_top(row, k, source=source) for row in scores], dtype=np.int64)
 
     def select_points(
         self,

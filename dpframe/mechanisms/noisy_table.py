@@ -156,7 +156,8 @@ class NoisyTable(SelectionMechanism):
         self, scores: NDArray[np.int64], source: BitSource | None = None
     ) -> NDArray[np.int64]:
         """The index of the winner per row of `scores`."""
-        return np.argmax(self._noisy(scores, source), axis=1)
+        found: NDArray[np.int64] = np.argmax(self._noisy(scores, source), axis=1)
+        return found
 
     def select_top(
         self, scores: NDArray[np.int64], k: int, source: BitSource | None = None
