@@ -269,16 +269,12 @@ class SelectionMechanism(Mechanism):
         """The index of one candidate per row of `scores`, each choice on its own."""
 
     @abstractmethod
-    def select_top(
-        self, scores: NDArray[np.int64], k: int, *, source: BitSource | None = None
-    ) -> list[int]:
-        """`k` different candidates in order of selection. `source` is for tests."""
+    def select_top(self, scores: NDArray[np.int64], k: int) -> list[int]:
+        """`k` different candidates in order of selection."""
 
-    def select_top_each(
-        self, scores: NDArray[np.int64], k: int, source: BitSource | None = None
-    ) -> NDArray[np.int64]:
+    def select_top_each(self, scores: NDArray[np.int64], k: int) -> NDArray[np.int64]:
         """`k` different candidates per row of `scores`, in order of selection."""
-        return np.array([self.select_top(row, k, source=source) for row in scores], dtype=np.int64)
+        return np.array([self.select_top(row, k) for row in scores], dtype=np.int64)
 
     def select_points(
         self,
