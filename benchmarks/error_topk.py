@@ -26,7 +26,7 @@ SIZES = (
 )  # fmt: skip
 """Rows of each country among the 32,561 of the table that `dpframe demo` takes, unknown ones
 included."""
-AMOUNTS: tuple[dict[str, str], ...] = (
+AMOUNTS: tuple[dict[str, Any], ...] = (
     {"epsilon": "1"},
     {"epsilon": "0.1"},
     {"epsilon": "1", "delta": "1e-6"},
@@ -43,7 +43,7 @@ def lost(chosen: list[int], k: int) -> int:
 
 
 def released(
-    groups: dp.PrivateGroupBy, amount: dict[str, str], k: int, runs: int, by: str
+    groups: dp.PrivateGroupBy, amount: dict[str, Any], k: int, runs: int, by: str
 ) -> float:
     """Rows lost on average by what dpframe releases."""
     query = groups.dp_argmax(k=k, mechanism=by)
@@ -51,7 +51,7 @@ def released(
     return float(np.mean([lost(found, k) for found in runs_of]))
 
 
-def by_floats(amount: dict[str, str], k: int, rng: np.random.Generator, runs: int = 2000) -> float:
+def by_floats(amount: dict[str, Any], k: int, rng: np.random.Generator, runs: int = 2000) -> float:
     """Rows lost on average by a table of continuous noise: Laplace, or Gaussian in zCDP."""
     sizes, found = np.array(SIZES, dtype=np.float64), []
     for _ in range(runs):
@@ -72,7 +72,8 @@ def main(runs: int) -> None:
     )
     for amount in AMOUNTS:
         whole: dict[str, Any] = dict.fromkeys(amount, 10**6)
-        session = dp.Session(**whole | ({"delta": "0.1"} if "delta" in amount else {}))
+        whole |= {"delta": "0.1"} if "delta" in amount else {}
+        session = dp.Session(**whole)
         groups = session.protect(frame, unit=dp.Rows()).group_by("group", keys=range(len(SIZES)))
         for k in WINNERS:
             chosen = groups.dp_argmax(k=k).plan(**amount).releases[0].mechanism
