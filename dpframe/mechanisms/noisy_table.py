@@ -48,15 +48,15 @@ class NoisyTable(SelectionMechanism):
     Raises
     ------
     ValueError
-        When that is none.
+        When that is no noise of these kinds.
     """
 
-    noise: AdditiveMechanism
+    noise: DiscreteLaplace | DiscreteGaussian
     name: ClassVar[str] = "noisy_table"
     label: ClassVar[str] = "noisy table"
 
     def __post_init__(self) -> None:
-        if self.noise.is_exact:
+        if not isinstance(self.noise, (DiscreteLaplace, DiscreteGaussian)):
             raise ValueError("a noisy table needs noise")
 
     @classmethod
@@ -67,7 +67,7 @@ class NoisyTable(SelectionMechanism):
         made = [
             Choice(cls(choice.law), choice.cost, cls.reason(task, choice.law))
             for choice in fitting
-            if choice is not None and isinstance(choice.law, AdditiveMechanism)
+            if choice is not None and isinstance(choice.law, (DiscreteLaplace, DiscreteGaussian))
         ]
         return min(made, key=lambda choice: choice.law.log_noise(task.candidates))
 
