@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from dpframe import pipeline
+from dpframe.aggregates.quantile import QuantileChoice
 from dpframe.aggregates.query import Query
 from dpframe.audit.conditions import Conditions
 from dpframe.audit.people import Frames, People, Person
@@ -89,11 +90,12 @@ def worst_neighbours(prepared: pipeline.Prepared) -> list[Neighbours]:
         few = best(_BEST + 2)
         tried(_neighbour_of(people, few[step % len(few)], step))
     others = [n for n in _OTHERS if n + 2 <= people.names()]
+    ranks = any(isinstance(use.part, QuantileChoice) for use in prepared.parts)
     made = [
         _placed(prepared, people, pair, beside)
         for pair in best(_BEST)
         for number in others
-        for beside in _besides(people, pair, number)
+        for beside in _besides(people, pair, number, three=ranks)
     ]
     return sorted(made, key=lambda n: _moved(n.reach), reverse=True)
 
@@ -119,14 +121,23 @@ def _fitting(person: Person, model: Person) -> Person:
     )
 
 
-def _besides(people: People, pair: _Pair, number: int) -> list[tuple[Person, ...]]:
-    """Other people: like the individual, unlike, some of both, or all different."""
+def _besides(people: People, pair: _Pair, number: int, *, three: bool) -> list[tuple[Person, ...]]:
+    """Other people: like the individual, unlike, some of both, or all different; and of three
+    kinds, most of them of one: a rank among these moves scores on both of its sides.
+    """
     if not number:
         return [()]
     unlike = pair.instead or people.changed(people.changed(pair.person))
     half = (pair.person,) * (number // 2) + (unlike,) * (number - number // 2)
     different = tuple(people.anybody() for _ in range(number))
-    return [(pair.person,) * number, (unlike,) * number, half, different]
+    found = [(pair.person,) * number, (unlike,) * number, half, different]
+    if three:
+        for most in (0, 1, 2, 2, 2):
+            kinds = (pair.person, unlike, people.anybody())
+            few = (kind for place, kind in enumerate(kinds) if place != most)
+            rest = tuple(kind for kind in few for _ in range(number // 6))
+            found.append((*rest, *(kinds[most],) * (number - len(rest))))
+    return found
 
 
 def _placed(
