@@ -47,12 +47,15 @@ class MeasurementUse:
     portion
         What the part gets of the output's cost, relative to the others, where impacts do not
         decide.
+    is_shared
+        Whether outputs that use the part pay for it once; else what each would pay adds up.
     """
 
     part: Measurement
     role: str
     impact: Fraction = Fraction(1)
     portion: Fraction = Fraction(1)
+    is_shared: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)

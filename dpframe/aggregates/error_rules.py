@@ -6,13 +6,26 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 from dpframe.aggregates.derived_error import MeanErrors, VarianceErrors, error_quantile
 from dpframe.aggregates.guess import Guess, guess_of
 from dpframe.aggregates.joint_noise import JointNoise
-from dpframe.core.exact import nearest
+from dpframe.core.exact import float_up, nearest
 from dpframe.errors import UnsupportedOperation
+from dpframe.mechanisms import (
+    AdditiveMechanism,
+    CombinedNoise,
+    DiscreteGaussian,
+    DiscreteLaplace,
+)
+
+_UP: Final = 1.0 + 1e-9
+"""Above what floats lose."""
+_MOST_ADDED: Final = 128
+"""Of so many terms the law of their sum is known closely enough."""
+MOST_CELLS: Final = 512
+"""Of noisy counts that quantiles are read off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +123,45 @@ class VarianceError:
 
 
 @dataclass(frozen=True, slots=True)
+class RankError:
+    """A rank that is read off noisy counts of so many cells, one after another.
+
+    The noisy number of rows up to a cell is off by the sum of the noise of some first cells. The
+    largest of these sums exceeds x no more than twice as often as the sum of all (Levy's inequality
+    for symmetric noise). Numbers that are made to rise are off by no more than the worst of them
+    was, since the nearest rising sequence moves by no more than what it is nearest to. The rank
+    that is looked for is off by q times that of all cells at most.
+
+    Parameters
+    ----------
+    cells
+        How many there are.
+    factor
+        In how many such errors a rank may be off: 1 + q, or twice that where values between the
+        candidates have cells of their own.
+    """
+
+    cells: int
+    factor: Fraction
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.cells <= MOST_CELLS or not 1 <= self.factor <= 4:
+            raise ValueError("there are more cells than ranks are read off")
+
+    def quantile(self, law: AdditiveMechanism, level: Fraction) -> float:
+        """The error in ranks that is kept within with probability `level`; 0 without noise."""
+        if law.is_exact:
+            return 0.0
+        found = [float(self.cells * law.quantile(level, self.cells))]
+        if isinstance(law, (DiscreteLaplace, DiscreteGaussian)) and self.cells <= _MOST_ADDED:
+            whole = CombinedNoise(law, (1,) * self.cells, 1)
+            found.append(float(whole.quantile((1 + level) / 2)))
+        if type(law) in (DiscreteLaplace, DiscreteGaussian):
+            found.append(_of_moments(law, self.cells, nearest(1 - level) / 4))
+        return float_up(Fraction(min(found)) * self.factor)
+
+
+@dataclass(frozen=True, slots=True)
 class NoErrorBound:
     """The error depends on the data.
 
@@ -128,7 +180,7 @@ class NoErrorBound:
 
 
 DerivedError: TypeAlias = MeanError | VarianceError
-ErrorRule: TypeAlias = PartError | DerivedError | NoErrorBound
+ErrorRule: TypeAlias = PartError | DerivedError | RankError | NoErrorBound
 
 
 def _quantile(
@@ -150,3 +202,25 @@ def _within(offset: float, half: float) -> float:
 
 def _bounds(rule: MeanError | VarianceError) -> tuple[float, float]:
     return nearest(rule.middle - rule.width / 2), nearest(rule.middle + rule.width / 2)
+
+
+def _of_moments(law: AdditiveMechanism, terms: int, miss: float) -> float:
+    """What a sum of noise exceeds with a probability of no more than `miss` (Chernoff).
+
+    The least (terms m(x) - ln(miss)) / x over x > 0, where m(x) is no less than ln E[exp(x noise)]:
+    x**2 sigma**2 / 2 of Gaussian noise (Canonne, Kamath and Steinke 2020, Fact 19), and of Laplace
+    noise with q = exp(-1 / scale) the logarithm of (1 - q)**2 / ((1 - q e**x) (1 - q e**-x)). Each
+    x gives a bound.
+    """
+    if isinstance(law, DiscreteGaussian):
+        squared = float(law.sigma_squared)
+        return _UP * math.sqrt(-2.0 * terms * squared * math.log(miss))
+    assert isinstance(law, DiscreteLaplace)
+    rate = float(1 / law.scale)
+    least = math.inf
+    for share in range(1, 200):
+        x = rate * share / 200
+        ends = math.expm1(x - rate) * math.expm1(-x - rate)
+        moment = 2 * math.log(-math.expm1(-rate)) - math.log(ends)
+        least = min(least, (terms * moment - math.log(miss)) / x)
+    return _UP * least

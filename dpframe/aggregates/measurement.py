@@ -288,8 +288,18 @@ class Selection(Measurement):
 
     @property
     def rounds(self) -> int:
-        """How many winners are chosen, one after another."""
+        """How many choices one row takes part in, one after another."""
         return 1
+
+    @property
+    def chosen(self) -> int:
+        """How many candidates come out in each group."""
+        return self.rounds
+
+    @property
+    def first(self) -> Selection:
+        """The choice that depends on no other."""
+        return self
 
     @abstractmethod
     def ballots(self, counted: Sequence[CellCounts], first: int, end: int) -> Integers | Runs:

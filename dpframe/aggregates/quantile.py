@@ -220,8 +220,10 @@ class Quantile(Aggregate):
     ---------
     The score's sensitivity is k max(q, 1 - q) under add-remove and k under change-one adjacency.
     The exponential mechanism (McSherry & Talwar 2007) chooses over bounds, and permute-and-flip
-    (McKenna & Sheldon 2020) over listed candidates where the measure is not zCDP. Each of several
-    quantiles pays its own share.
+    (McKenna & Sheldon 2020) over listed candidates where the measure is not zCDP. Of several
+    quantiles with the same candidates each pays its own share, or they are chosen one inside the
+    other, where a level of such choices costs once, or they are read off noisy counts of all
+    candidates: whichever has the least expected error in ranks. They come in their order.
 
     Proof
     -----
@@ -232,7 +234,9 @@ class Quantile(Aggregate):
     numbers moves by no more than any of them. A row that changes leaves n as it is and moves
     #{x <= c} and #{x < c} by at most 1 each. Scores of two candidates may move in opposite ways, so
     the range that mechanisms need is twice as much. For q = 0 the score is -#{x < c}, for q = 1
-    -#{x > c}: a row moves all of them one way, and the range is once as much.
+    -#{x > c}: a row moves all of them one way, and the range is once as much. Choices one inside
+    the other are `recursive_exponential`; counts are a histogram. To put quantiles in order, or to
+    make counts rise and to read ranks off them, is post-processing.
     Points with equal scores are drawn as a run, which gives each the probability that it has alone.
     """
 

@@ -37,14 +37,15 @@ def quantile(
     ranks are from q n, which one row moves by at most max(q, 1 - q). The exponential mechanism
     (McSherry & Talwar 2007) chooses over bounds, where gaps between values count by their length;
     permute-and-flip (McKenna & Sheldon 2020) among candidates, but in zCDP and where a person is in
-    many groups. Nulls and NaN are skipped.
+    many groups. Nulls and NaN are skipped. Several quantiles of one column, as a list or as several
+    outputs of one query, are answered together where that has less error, and come in their order.
 
     Parameters
     ----------
     column
         Column name or expression of numbers, dates or times.
     q
-        Between 0 and 1 with at most six decimals; a list gives a list, and each pays its share.
+        Between 0 and 1 with at most six decimals; a list gives a list.
     bounds
         The interval (lo, hi) to choose over; values outside count as its ends. May be left out
         where it can be inferred.
@@ -54,7 +55,7 @@ def quantile(
         As for `count`.
     mechanism
         ``"auto"``, or one of the two by name, or among candidates ``"report_noisy_max"`` or
-        ``"noisy_table"``.
+        ``"noisy_table"``; by name each quantile is chosen by itself and pays its share.
 
     Raises
     ------

@@ -9,6 +9,7 @@ import polars as pl
 
 from dpframe import pipeline
 from dpframe.aggregates.quantile import QuantileChoice
+from dpframe.aggregates.quantile_tree import QuantileTree
 from dpframe.aggregates.query import Query
 from dpframe.audit.conditions import Conditions
 from dpframe.audit.people import Frames, People, Person
@@ -90,7 +91,7 @@ def worst_neighbours(prepared: pipeline.Prepared) -> list[Neighbours]:
         few = best(_BEST + 2)
         tried(_neighbour_of(people, few[step % len(few)], step))
     others = [n for n in _OTHERS if n + 2 <= people.names()]
-    ranks = any(isinstance(use.part, QuantileChoice) for use in prepared.parts)
+    ranks = any(isinstance(use.part, (QuantileChoice, QuantileTree)) for use in prepared.parts)
     made = [
         _placed(prepared, people, pair, beside)
         for pair in best(_BEST)

@@ -128,7 +128,7 @@ def _places(prepared: pipeline.Prepared, pair: Neighbours) -> Iterator[Place]:
                 yield key, group, 0
         else:
             for group in differing_groups(part, query, one, other)[:_MOST_PLACES]:
-                for winner in range(getattr(part, "rounds", 1)):
+                for winner in range(getattr(part, "chosen", 1)):
                     yield key, group, winner
 
 

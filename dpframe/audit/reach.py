@@ -54,8 +54,9 @@ def reach_of(
         if use.sensitivity.is_zero:
             continue
         if isinstance(use.part, Selection):
-            moved = _ranges(use.part, query, one, other)
-            whole = use.part.score_range(query.scope)
+            first = use.part.first  # what is chosen after it depends on what was chosen
+            moved = _ranges(first, query, one, other)
+            whole = first.score_range(query.scope)
             bounds = whole.l1, whole.l2_squared
         else:
             moved = _changes(use.part, one, other)

@@ -12,6 +12,7 @@ from dpframe.errors import InvalidBudget, UnsupportedOperation
 from dpframe.mechanisms import (
     ADDITIVE,
     KEYS,
+    RECURSIVE,
     REPORTS,
     SELECTIONS,
     AdditiveMechanism,
@@ -21,6 +22,7 @@ from dpframe.mechanisms import (
     Mechanism,
     MechanismTask,
     NoNoise,
+    RecursiveTask,
     ResponseTask,
     SelectionTask,
 )
@@ -41,6 +43,8 @@ def choose(task: MechanismTask, share: Budget) -> Choice:
     match task:
         case AdditiveTask():
             return _additive(task, share)
+        case RecursiveTask():
+            return RECURSIVE[0].fitted(task, share)
         case SelectionTask():
             return _selection(task, share)
         case ResponseTask():

@@ -115,7 +115,7 @@ def _noisy_aggregate(use: PlannedMeasurement, choice: Choice, query: Query) -> N
         law=law,
         step=step,
         exact=use.sensitivity,
-        entries=entries_of(part, query) * (part.rounds if isinstance(part, Selection) else 1),
+        entries=entries_of(part, query) * (part.chosen if isinstance(part, Selection) else 1),
         spread=part.spread(query.scope),
         repeats=_repeats(part, query),
         candidates=part.candidates if isinstance(part, Selection) else None,

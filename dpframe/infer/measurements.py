@@ -76,7 +76,8 @@ def measurements_of(query: Query) -> tuple[PlannedMeasurement, ...]:
         demands.append((request, wanted))
     sensitivities = [part.sensitivity(scope) for part, _ in numbers]
     free = {number for number, found in enumerate(sensitivities) if found.is_zero}
-    weights = _weights(demands, free)
+    apart = {n for n, users in enumerate(collected) if not all(use.is_shared for _, use in users)}
+    weights = _weights(demands, free, apart)
     used = tuple(
         PlannedMeasurement(
             part,
@@ -105,19 +106,22 @@ def _keys(query: Query, groups: Groups) -> PlannedMeasurement:
 
 
 def _weights(
-    demands: list[tuple[Request, dict[int, Fraction]]], free: set[int]
+    demands: list[tuple[Request, dict[int, Fraction]]], free: set[int], apart: set[int]
 ) -> dict[int, Fraction]:
     """Relative costs by the number of a part; outputs with fewer parts first, because they have
-    nothing to choose.
+    nothing to choose. Of parts that are `apart` each output pays for its own share.
     """
     weights: dict[int, Fraction] = {}
     for request, wanted in sorted(demands, key=lambda demand: len(demand[1])):
         paying = [number for number in wanted if number not in free]
         portions = sum((wanted[number] for number in paying), Fraction(0))
         unpaid = [
-            n for n in paying if weights.get(n, Fraction(0)) < request.weight * wanted[n] / portions
+            n
+            for n in paying
+            if n in apart or weights.get(n, Fraction(0)) < request.weight * wanted[n] / portions
         ]
         portions = sum((wanted[number] for number in unpaid), Fraction(0))
         for number in unpaid:
-            weights[number] = request.weight * wanted[number] / portions
+            before = weights.get(number, Fraction(0)) if number in apart else Fraction(0)
+            weights[number] = before + request.weight * wanted[number] / portions
     return weights

@@ -20,6 +20,7 @@ from dpframe.mechanisms.noisy_threshold import NoisyThreshold
 from dpframe.mechanisms.none import NoNoise
 from dpframe.mechanisms.permute_and_flip import PermuteAndFlip
 from dpframe.mechanisms.randomized_response import RandomizedResponse
+from dpframe.mechanisms.recursive_exponential import RecursiveExponential
 from dpframe.mechanisms.report_noisy_max import ReportNoisyMax
 from dpframe.mechanisms.rounded_laplace import RoundedLaplace
 from dpframe.mechanisms.tasks import (
@@ -27,6 +28,7 @@ from dpframe.mechanisms.tasks import (
     Box,
     KeyTask,
     MechanismTask,
+    RecursiveTask,
     ResponseTask,
     SelectionTask,
 )
@@ -47,6 +49,8 @@ SELECTIONS: tuple[type[SelectionMechanism], ...] = (
     NoisyTable,
 )
 """Choices, of which the first that is preferred for a task is taken, or a rival that errs less."""
+RECURSIVE: tuple[type[RecursiveExponential], ...] = (RecursiveExponential,)
+"""Choices that follow one another."""
 REPORTS: tuple[type[ReportMechanism], ...] = (RandomizedResponse,)
 """Reports of rows."""
 KEYS: tuple[type[KeyMechanism], ...] = (TruncatedGeometric, NoisyThreshold)
@@ -57,6 +61,7 @@ MECHANISMS: tuple[type[Mechanism], ...] = (
     *REFINED,
     *VECTORS,
     *SELECTIONS,
+    *RECURSIVE,
     *REPORTS,
     *KEYS,
 )
@@ -67,6 +72,7 @@ __all__ = [
     "KEYS",
     "MARGINALS",
     "MECHANISMS",
+    "RECURSIVE",
     "REFINED",
     "REPORTS",
     "SELECTIONS",
@@ -90,6 +96,8 @@ __all__ = [
     "NoisyThreshold",
     "PermuteAndFlip",
     "RandomizedResponse",
+    "RecursiveExponential",
+    "RecursiveTask",
     "ReportMechanism",
     "ReportNoisyMax",
     "ResponseTask",

@@ -225,6 +225,16 @@ class SelectionMechanism(Mechanism):
     draws_points: ClassVar[bool] = False
     """Whether it chooses among candidates that stand for several points."""
 
+    @property
+    def at_once(self) -> int:
+        """How many choices of one group its accuracy holds for together."""
+        return 1
+
+    @property
+    def nearness(self) -> str:
+        """What its accuracy says, of so much and so many candidates."""
+        return "the chosen score is within {} of the best of {} candidates"
+
     @classmethod
     @abstractmethod
     def fitted(cls, task: SelectionTask, share: Budget) -> Choice:

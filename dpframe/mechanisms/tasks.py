@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.mechanisms.exposure import Exposure
 
-__all__ = ["AdditiveTask", "Box", "KeyTask", "MechanismTask", "ResponseTask", "SelectionTask"]
+__all__ = [
+    "AdditiveTask",
+    "Box",
+    "KeyTask",
+    "MechanismTask",
+    "RecursiveTask",
+    "ResponseTask",
+    "SelectionTask",
+]
 
 
 class _Task:
@@ -110,6 +119,26 @@ class SelectionTask(_Task):
     def alternatives(self) -> int:
         """How many candidates there are."""
         return self.candidates
+
+
+@dataclass(frozen=True, slots=True)
+class RecursiveTask(SelectionTask):
+    """Private choices that follow one another, each level among disjoint sets of rows; a round is a
+    level.
+
+    Parameters
+    ----------
+    chosen
+        How many choices there are in all.
+    path
+        How far off they may be altogether, in multiples of one, see `RecursiveExponential`.
+    why
+        Why they are made like that, for plans.
+    """
+
+    chosen: int = 1
+    path: Fraction = Fraction(1)
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,13 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, Literal
 
-from dpframe.aggregates.error_rules import MeanError, NoErrorBound, PartError, VarianceError
+from dpframe.aggregates.error_rules import (
+    MeanError,
+    NoErrorBound,
+    PartError,
+    RankError,
+    VarianceError,
+)
 from dpframe.aggregates.rebuilt_error import RebuiltError
 from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.fields import fields_of
@@ -33,6 +39,7 @@ KINDS: dict[str, type] = {
         PartError,
         MeanError,
         VarianceError,
+        RankError,
         NoErrorBound,
         RebuiltError,
     )

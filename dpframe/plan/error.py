@@ -6,7 +6,13 @@ import itertools
 from collections.abc import Sequence
 from fractions import Fraction
 
-from dpframe.aggregates.error_rules import MeanError, NoErrorBound, PartError, VarianceError
+from dpframe.aggregates.error_rules import (
+    MeanError,
+    NoErrorBound,
+    PartError,
+    RankError,
+    VarianceError,
+)
 from dpframe.aggregates.joint_noise import Independent, JointNoise
 from dpframe.aggregates.rebuilt_error import OutputError, RebuiltError
 from dpframe.errors import PlanMismatch
@@ -42,6 +48,11 @@ def error_of(
     match rule:
         case NoErrorBound():
             raise rule.refusal()
+        case RankError():
+            if len(used) != 1 or not isinstance(used[0].law, AdditiveMechanism):
+                raise _no_such_parts()
+            groups = used[0].entries // rule.cells if simultaneous else 1
+            return rule.quantile(used[0].law, 1 - (1 - level) / max(1, groups))
         case MeanError() | VarianceError():
             groups = max(release.entries for release in used) if simultaneous else 1
             biases = [release.bias for release in used]

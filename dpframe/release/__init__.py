@@ -2,6 +2,7 @@
 
 from dpframe.release.draw import CandidateScores, draw, without_noise
 from dpframe.release.keys import KeyChoice
+from dpframe.release.order import in_order
 from dpframe.release.results import (
     aggregate_column,
     assemble,
@@ -17,6 +18,7 @@ __all__ = [
     "assemble",
     "check_post",
     "draw",
+    "in_order",
     "output_column",
     "rehearse",
     "without_noise",

@@ -19,15 +19,18 @@ from dpframe.aggregates.measurement import (
     Selection,
     Table,
 )
+from dpframe.aggregates.quantile_tree import QuantileTree
 from dpframe.aggregates.request import QueryScope
 from dpframe.errors import DPFrameError
 from dpframe.mechanisms import (
     AdditiveMechanism,
     Mechanism,
     NoNoise,
+    RecursiveExponential,
     ReportMechanism,
     SelectionMechanism,
 )
+from dpframe.release.recursive import choose_recursively
 
 _AT_ONCE = 1 << 20
 """Scores that are chosen among at the same time, which bounds the memory."""
@@ -90,6 +93,13 @@ def draw(
             noisy = law.draw(margin.size).reshape(margin.shape)
             noisy += margin
             return noisy
+        case QuantileTree(), RecursiveExponential():
+            groups = part.entries(scope)
+            spans = _spans(part, tables, groups)
+            found = [choose_recursively(part, law, tables[0], scope, span) for span in spans]
+            return np.concatenate(found) if found else np.empty((0, part.chosen), np.int64)
+        case QuantileTree(), _ if law.is_exact:
+            return np.concatenate([_best(q, tables, scope) for q in part.apart], axis=1)
         case Selection(), SelectionMechanism():
             return _select(part, law, tables, scope, ballots or CandidateScores(room=0))
         case Responses(), ReportMechanism():

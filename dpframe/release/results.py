@@ -18,6 +18,7 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
 from dpframe.release.intervals import Laws, interval_of
+from dpframe.release.order import in_order
 from dpframe.rows.failures import FAILURES
 
 
@@ -46,6 +47,7 @@ def assemble(
         it becomes a column of lists. With a confidence, columns `<name>_low` and `<name>_high`
         follow each number.
     """
+    noisy = in_order(noisy)
     columns = [_output(output, noisy) for output in query.outputs]
     if laws is not None and confidence is not None:
         columns = [
@@ -145,7 +147,7 @@ def _trial(query: Query, number: int, place: int) -> dict[MeasurementKey, Noisy]
     trial: dict[MeasurementKey, Noisy] = {}
     for part, mechanism in (key for aggregate in query.aggregates for key in aggregate.keys):
         if isinstance(part, Selection):
-            shape, value = (part.entries(scope), part.rounds), place % part.candidates
+            shape, value = (part.entries(scope), part.chosen), place % part.candidates
         elif isinstance(part, Margin):
             shape, value = (part.entries(scope), 1), number
         else:

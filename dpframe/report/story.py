@@ -10,7 +10,7 @@ from dpframe.core.budget import Budget
 from dpframe.core.exact import show, sqrt_up
 from dpframe.core.units import Identifier
 from dpframe.ledger.parts import Share
-from dpframe.mechanisms import KeyMechanism, ReportMechanism
+from dpframe.mechanisms import Exponential, KeyMechanism, ReportMechanism, SelectionMechanism
 from dpframe.plan import NoisyAggregate, PlanData
 from dpframe.report.group_size import about, warnings_at
 
@@ -182,11 +182,13 @@ def _apart(release: NoisyAggregate) -> str:
     """
     found = release.scores
     assert found is not None
-    concentrated = release.mechanism == "exponential" and release.cost.currency == "rho"
+    concentrated = isinstance(release.law, Exponential) and release.cost.currency == "rho"
     reach = (sqrt_up(found.l2_squared) if concentrated else found.l1) * release.step
     many = release.spread.tight[0]
     rows = "" if many == 1 else f"all {many} together "
-    groups = ", over all groups" if release.entries > release.repeats else ""
+    law = release.law
+    once = max(release.repeats, law.at_once if isinstance(law, SelectionMechanism) else 1)
+    groups = ", over all groups" if release.entries > once else ""
     return f"and {rows}two scores apart by at most {show(reach)}{groups}"
 
 
@@ -212,16 +214,14 @@ def _error(release: NoisyAggregate) -> str:
             f"for all {release.entries} at once"
         )
     one = about(release.accuracy(0.95))
-    together = ""
-    if release.entries > 1:
+    together, law = "", release.law
+    each = law.at_once if isinstance(law, SelectionMechanism) else 1
+    if release.entries > each:
         all_ = about(release.accuracy(0.95, simultaneous=True))
         every = "both" if release.entries == 2 else f"all {release.entries}"
         together = f"; within {all_} for {every} at once"
-    if release.candidates is not None:
-        return (
-            f"95%: the chosen score is within {one} of the best of "
-            f"{release.candidates} candidates{together}"
-        )
+    if isinstance(law, SelectionMechanism):
+        return f"95%: {law.nearness.format(one, release.candidates)}{together}"
     return f"95%: within {one} of the exact value{together}"
 
 

@@ -9,12 +9,14 @@ from dpframe.samplers.envelope import (
 )
 from dpframe.samplers.grouped import permute_and_flip_each, report_noisy_max_each
 from dpframe.samplers.responses import randomized_responses
-from dpframe.samplers.selection import permute_and_flip, report_noisy_max
+from dpframe.samplers.row_places import PLACES, row_places
+from dpframe.samplers.selection import flips, permute_and_flip, report_noisy_max
 from dpframe.samplers.source import OS, BitSource, OSBits, uniform_words
 from dpframe.samplers.uniform import uniform_below, uniforms_below
 
 __all__ = [
     "OS",
+    "PLACES",
     "BitSource",
     "OSBits",
     "discrete_box",
@@ -23,11 +25,13 @@ __all__ = [
     "exponential_mechanism",
     "exponential_mechanism_each",
     "exponential_mechanism_runs",
+    "flips",
     "permute_and_flip",
     "permute_and_flip_each",
     "randomized_responses",
     "report_noisy_max",
     "report_noisy_max_each",
+    "row_places",
     "uniform_below",
     "uniform_words",
     "uniforms_below",

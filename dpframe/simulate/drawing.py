@@ -17,7 +17,14 @@ from dpframe.aggregates.shapes import Column
 from dpframe.frames.relation import Relation
 from dpframe.lower import Frames, found_keys
 from dpframe.mechanisms import Mechanism
-from dpframe.release import CandidateScores, aggregate_column, draw, output_column, without_noise
+from dpframe.release import (
+    CandidateScores,
+    aggregate_column,
+    draw,
+    in_order,
+    output_column,
+    without_noise,
+)
 
 Counted = Mapping[Table, CellCounts]
 NoisyParts = dict[tuple[Measurement, str], Noisy]
@@ -62,6 +69,7 @@ def draw_parts(
 
 
 def columns_of(query: Query, noisy: NoisyParts) -> list[Column]:
+    noisy = in_order(noisy)
     return [
         output_column(
             output,

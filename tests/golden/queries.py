@@ -130,8 +130,23 @@ def histogram_of_categories(patients: dp.PrivateFrame) -> dp.PrivateQuery:
 def quantiles(patients: dp.PrivateFrame) -> dp.PrivateQuery:
     return patients.agg(
         dp.median("age", (0, 110)).alias("median_age"),
-        dp.quantile("bill", [0.25, 0.75, 0.95], (0, 50_000)),
+        dp.quantile("bill", [0.25, 0.75, 0.95], (0, 50_000), mechanism="exponential"),
     )
+
+
+def quantiles_together(patients: dp.PrivateFrame) -> dp.PrivateQuery:
+    bill = pl.col("bill")
+    return patients.group_by("region", keys=REGIONS).agg(
+        dp.quantile("age", [number / 10 for number in range(1, 10)], (0, 110)),
+        low=bill.dp_quantile("0.25", (0, 50_000)),  # type: ignore[attr-defined]
+        middle=bill.dp_median((0, 50_000)),  # type: ignore[attr-defined]
+        high=bill.dp_quantile("0.75", (0, 50_000)),  # type: ignore[attr-defined]
+    )
+
+
+def quantiles_counted(patients: dp.PrivateFrame) -> dp.PrivateQuery:
+    quartiles = ["0.25", "0.5", "0.75"]
+    return patients.agg(dp.quantile("visits", quartiles, candidates=[0, 1, 2, 5, 10]), dp.count())
 
 
 def quantile_of_candidates(patients: dp.PrivateFrame) -> dp.PrivateQuery:
@@ -251,6 +266,8 @@ QUERIES = (
         declared={"categories": {"diagnosis": ["I21", "J18", "O80"]}},
     ),
     Golden("quantiles", quantiles, PURE, {"epsilon": "0.8"}),
+    Golden("quantiles_together", quantiles_together, ZERO, {"rho": "0.05"}),
+    Golden("quantiles_counted", quantiles_counted, PURE, {"epsilon": "0.2"}),
     Golden("quantile_of_candidates", quantile_of_candidates, ZERO, {"rho": "0.02"}),
     Golden(
         "commonest_category",

@@ -1,0 +1,226 @@
+"""Several quantiles of one column: answered together where that has less expected error.
+
+None of what decides depends on data: how many ranks a choice moves apart for one row, how many
+choices share the cost, what an end that is off does to what lies between, and how many candidates
+there are. In ranks, the squares of errors are about
+
+*Apart*: of n quantiles each has 1 / n of the cost.
+
+*One inside the other* (Kaplan, Schnapp and Stemmer 2022): each level has its part of the cost, and
+about log2(n) levels hold all. Ends that are off move what lies between.
+
+*Read off* noisy counts of all candidates: q (1 - q) of the squared noise of all of them together,
+if rows were spread over them evenly.
+
+Noise is in proportion to the parts of an epsilon, and to the root of those of a rho. A choice at
+scale t is off by about t one way or the other, which has the square 2 t**2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import chain
+
+import polars as pl
+
+from dpframe.accounting.zcdp import largest_rho
+from dpframe.aggregates.bound import BoundAggregate, MeasurementUse, Noisy
+from dpframe.aggregates.cells import PointCells, PositionCells
+from dpframe.aggregates.error_rules import MOST_CELLS
+from dpframe.aggregates.impact import choice_impact
+from dpframe.aggregates.measurement import Additive, Table
+from dpframe.aggregates.quantile import BoundQuantile, QuantileChoice
+from dpframe.aggregates.quantile_table import CountedQuantile
+from dpframe.aggregates.quantile_tree import QuantileTree, levels_for
+from dpframe.aggregates.query import Query
+from dpframe.aggregates.request import QueryScope
+from dpframe.aggregates.statistics import RowCount
+from dpframe.core.budget import ZCDP, Budget
+
+__all__ = ["answer_together"]
+
+_MOST_PARTS = 10**6
+"""Of quantiles that are chosen together: the least common denominator."""
+_MOST_COUNTS = 1 << 18
+"""Of numbers that quantiles of all groups are read off."""
+_WORTH = 1.1
+"""By how much the sum of squared errors has to fall, or choices stay apart, which say more plainly
+what is done."""
+_FLIPS = Fraction(1, 2)
+"""Permute-and-flip errs no more than the exponential mechanism, and at least half as much."""
+_MOST_EPSILON = Fraction(10**4)
+
+Family = tuple[PointCells | PositionCells, Fraction]
+Join = Callable[[BoundQuantile], BoundAggregate]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JointQuantile(BoundQuantile):
+    """Quantiles that are chosen together with others.
+
+    Parameters
+    ----------
+    places
+        Which of the chosen ones are its own.
+    """
+
+    places: tuple[int, ...] = ()
+
+    def combine(self, values: Sequence[Noisy]) -> pl.Series:
+        (codes,) = values
+        own = [codes[:, place] for place in self.places]
+        return super(JointQuantile, self).combine(own)
+
+
+@dataclass(frozen=True, slots=True)
+class _Squares:
+    """The sum of squared errors in ranks, at an epsilon of 1 and at a rho of 1."""
+
+    of_epsilon: float
+    of_rho: float
+
+    def at(self, spend: Budget) -> float:
+        """The least that a spend buys."""
+        if isinstance(spend, ZCDP):
+            return self.of_rho / float(spend.main)
+        pure = self.of_epsilon / float(spend.main) ** 2
+        if not spend.slack:
+            return pure
+        epsilon = min(spend.main, _MOST_EPSILON)
+        return min(pure, self.of_rho / float(largest_rho(epsilon, math.log(spend.slack))))
+
+
+def answer_together(query: Query, spend: Budget) -> Query:
+    """The query with quantiles of one column, which share their candidates and their weight and for
+    which no mechanism was asked, answered together where that has less error.
+    """
+    families: dict[Family, list[BoundQuantile]] = {}
+    for aggregate in query.aggregates:
+        if isinstance(aggregate, BoundQuantile) and aggregate.request.mechanism == "auto":
+            families.setdefault((aggregate.cells, aggregate.request.weight), []).append(aggregate)
+    joined: dict[int, BoundAggregate] = {}
+    for members in families.values():
+        join = _best_way(members, query.scope, spend)
+        if join is not None:
+            joined |= {id(member): join(member) for member in members}
+    if not joined:
+        return query
+    outputs = []
+    for output in query.outputs:
+        found: Mapping[str, BoundAggregate] = {
+            name: joined.get(id(aggregate), aggregate)
+            for name, aggregate in output.aggregates.items()
+        }
+        outputs.append(replace(output, aggregates=found))
+    return replace(query, outputs=tuple(outputs))
+
+
+def _best_way(members: Sequence[BoundQuantile], scope: QueryScope, spend: Budget) -> Join | None:
+    """How to answer with the least expected error; None for choices apart."""
+    cells = members[0].cells
+    quantiles = tuple(sorted({*chain.from_iterable(member.quantiles for member in members)}))
+    apart = [QuantileChoice(cells, q) for q in quantiles]
+    if len(quantiles) < 2 or not spend.main or apart[0].sensitivity(scope).is_zero:
+        return None
+    error = _apart(apart, scope).at(spend)
+    ways: list[tuple[float, Join]] = []
+    if math.lcm(*(q.denominator for q in quantiles)) <= _MOST_PARTS:
+        trees = [(_tree(tree, scope).at(spend), tree) for tree in _trees(cells, quantiles)]
+        least, tree = min(trees, key=lambda found: found[0])
+        tree = replace(tree, why=_why_tree(tree, _ratio(error, least)))
+        repeats = tree.rounds if isinstance(spend, ZCDP) else tree.rounds**2
+        ways.append((least, lambda member: _in_tree(member, tree, repeats)))
+    counts = Additive(Table(RowCount(), cells))
+    inner = quantiles[0] > 0 and quantiles[-1] < 1  # the ends are below and above all rows
+    if inner and cells.size <= MOST_CELLS and counts.entries(scope) <= _MOST_COUNTS:
+        least = _counts(counts, quantiles, scope).at(spend)
+        why = _why_counts(cells.size, _ratio(error, least))
+        ways.append((least, lambda member: _from_counts(member, counts, why)))
+    if not ways:
+        return None
+    least, join = min(ways, key=lambda way: way[0])
+    return join if least * _WORTH < error else None
+
+
+def _in_tree(member: BoundQuantile, tree: QuantileTree, repeats: int) -> JointQuantile:
+    impact = choice_impact(tree.candidates) * repeats * len(member.quantiles)
+    return JointQuantile(
+        member.request,
+        (MeasurementUse(tree, "quantile", impact, is_shared=False),),
+        member.value,
+        member.cells,
+        member.quantiles,
+        member.bounds,
+        member.q,
+        tuple(tree.quantiles.index(q) for q in member.quantiles),
+    )
+
+
+def _from_counts(member: BoundQuantile, counts: Additive, why: str) -> CountedQuantile:
+    """A rank errs as q (1 - q) of all counts together do, and a count's impact is 1."""
+    spread = sum((q * (1 - q) for q in member.quantiles), Fraction(0))
+    impact = max(Fraction(1), spread * member.cells.size)
+    return CountedQuantile(
+        member.request,
+        (MeasurementUse(counts, "quantile.counts", impact, is_shared=False),),
+        member.value,
+        member.cells,
+        member.quantiles,
+        member.bounds,
+        member.q,
+        why,
+    )
+
+
+def _apart(choices: Sequence[QuantileChoice], scope: QueryScope) -> _Squares:
+    n = len(choices)
+    pure, rho = Fraction(0), Fraction(0)
+    for choice in choices:
+        moved, squared = choice.score_range(scope), choice.step**2
+        flips = 1 if choice.weighted else _FLIPS
+        pure += (moved.l1 * flips * n) ** 2 * squared
+        rho += moved.l2_squared * n * squared / 8
+    return _Squares(float(2 * pure), float(2 * rho))
+
+
+def _trees(
+    cells: PointCells | PositionCells, quantiles: tuple[Fraction, ...]
+) -> Iterator[QuantileTree]:
+    """Trees of few levels: more of them leave room for choices near the middle of their rows."""
+    fewest = len(quantiles).bit_length()
+    for depth in range(fewest, min(fewest + 2, len(quantiles)) + 1):
+        yield QuantileTree(cells, quantiles, levels_for(quantiles, depth))
+
+
+def _tree(tree: QuantileTree, scope: QueryScope) -> _Squares:
+    """As the spans of choices say, in multiples of that of a choice with a span of 1."""
+    moved, widest = tree.score_range(scope), max(tree.spans(scope)) / tree.step
+    squares = sum(error * error for error in tree.expected(scope))
+    pure = float((moved.l1 / widest * tree.rounds) ** 2)
+    rho = float(moved.l2_squared / widest**2 * tree.rounds / 8)
+    return _Squares(2 * squares * pure, 2 * squares * rho)
+
+
+def _counts(counts: Additive, quantiles: Sequence[Fraction], scope: QueryScope) -> _Squares:
+    moved, cells = counts.sensitivity(scope), counts.tables[0].cells
+    assert cells is not None
+    squares = cells.size * sum((q * (1 - q) for q in quantiles), Fraction(0))
+    return _Squares(float(2 * moved.l1**2 * squares), float(moved.l2_squared * squares / 2))
+
+
+def _ratio(error: float, least: float) -> str:
+    return f"{math.sqrt(error / least) if least else math.inf:.2g}"
+
+
+def _why_tree(tree: QuantileTree, gain: str) -> str:
+    return (
+        f"a level costs once, as a row is on one side of each choice: {tree.rounds} levels have "
+        f"about {gain} times less error than {tree.chosen} choices apart"
+    )
+
+
+def _why_counts(cells: int, gain: str) -> str:
+    return f"{cells} counts have about {gain} times less error than choices apart"

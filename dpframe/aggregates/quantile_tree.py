@@ -1,0 +1,306 @@
+"""Several quantiles that are chosen one inside the other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import TypeVar
+
+from dpframe.aggregates.bound import Noisy
+from dpframe.aggregates.cells import PointCells, PositionCells
+from dpframe.aggregates.measurement import CellCounts, Runs, Selection, Table
+from dpframe.aggregates.quantile import QuantileChoice
+from dpframe.aggregates.request import QueryScope
+from dpframe.aggregates.statistics import RowCount
+from dpframe.core.exact import show
+from dpframe.core.score_range import ScoreRange
+from dpframe.core.sensitivity import Contribution, ExactSensitivity, additive_sensitivity
+from dpframe.mechanisms import RecursiveTask
+
+__all__ = ["QuantileNode", "QuantileTree", "levels_for"]
+
+Levels = tuple[tuple[int, ...], ...]
+_Amount = TypeVar("_Amount", Fraction, float)
+_FEW = 12
+"""So many quantiles are listed in plans."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuantileNode:
+    """One choice: of a quantile of the rows between two others, which were chosen before.
+
+    Parameters
+    ----------
+    lower, upper
+        Which quantiles these are; None where there is no such.
+    q
+        Which quantile it is of these rows.
+    """
+
+    lower: int | None
+    upper: int | None
+    q: Fraction
+
+    @property
+    def widest(self) -> Fraction:
+        """How far apart one row that comes or goes moves two scores, in ranks."""
+        return Fraction(1) if self.q in (0, 1) else 2 * max(self.q, 1 - self.q)
+
+
+@dataclass(frozen=True, slots=True)
+class QuantileTree(Selection):
+    """Several quantiles, each chosen among the rows between those that were chosen before.
+
+    The score of a choice is that of a `QuantileChoice` of these rows, in ranks, and its scale is in
+    proportion to how far one row moves such scores apart, so all choices cost the same.
+
+    Parameters
+    ----------
+    cells
+        The candidates.
+    quantiles
+        In rising order, each once.
+    levels
+        Which of them are chosen at each level; no two of one level have the same neighbours among
+        those of earlier ones, so their rows are disjoint.
+    why
+        Why they are chosen together, for plans.
+    """
+
+    cells: PointCells | PositionCells
+    quantiles: tuple[Fraction, ...]
+    levels: Levels
+    why: str = ""
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return (Table(RowCount(), self.cells),)
+
+    @property
+    def nodes(self) -> tuple[QuantileNode, ...]:
+        """The choice of each quantile."""
+        return _nodes(self.quantiles, self.levels)
+
+    @property
+    def first(self) -> QuantileChoice:
+        return QuantileChoice(self.cells, self.quantiles[self.levels[0][0]])
+
+    @property
+    def apart(self) -> tuple[QuantileChoice, ...]:
+        """Each quantile by itself."""
+        return tuple(QuantileChoice(self.cells, q) for q in self.quantiles)
+
+    @property
+    def step(self) -> Fraction:
+        return Fraction(1, math.lcm(*(q.denominator for q in self.quantiles)))
+
+    @property
+    def weighted(self) -> bool:
+        return True
+
+    @property
+    def candidates(self) -> int:
+        return self.first.candidates
+
+    @property
+    def rounds(self) -> int:
+        return len(self.levels)
+
+    @property
+    def chosen(self) -> int:
+        return len(self.quantiles)
+
+    def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
+        """That of the choice that a row moves most, in its own rows as in a group."""
+        q = max((node.q for node in self.nodes), key=lambda q: max(q, 1 - q))
+        row = Contribution(-q / self.step, (1 - q) / self.step)
+        most = max(len(level) for level in self.levels)
+        entries = scope.entries if most == 1 else (scope.entries or 1) * most
+        return additive_sensitivity(row, scope.spread, entries).repeated(self.candidates)
+
+    def spans(self, scope: QueryScope) -> tuple[Fraction, ...]:
+        """The scale of each choice, relative to the others.
+
+        How far one row that comes moves scores apart. Of a row that changes twice as much: it may
+        leave the rows of one choice for those of another and count in both, each half of its span
+        then; or it stays, and moves scores apart by 2 where the span is 4 max(q, 1 - q) >= 2. Where
+        there is one choice only, all rows stay: what a `QuantileChoice` says is enough.
+        """
+        found = [node.widest for node in self.nodes]
+        if scope.spread.changes:
+            root = self.levels[0][0]
+            alone = scope.entries is None
+            within = Fraction(1 if self.nodes[root].q in (0, 1) else 2)
+            found = [
+                within if alone and number == root else 2 * span
+                for number, span in enumerate(found)
+            ]
+        return tuple(found)
+
+    def scales(self, scope: QueryScope) -> tuple[Fraction, ...]:
+        """The scale of each choice in steps of its own score, as a share of the whole scale in
+        steps.
+        """
+        own = (node.q.denominator * self.step for node in self.nodes)
+        return tuple(a * b for a, b in zip(self.shares(scope), own, strict=True))
+
+    def shares(self, scope: QueryScope) -> tuple[Fraction, ...]:
+        """The scale of each choice as a share of the largest."""
+        spans = self.spans(scope)
+        return tuple(span / max(spans) for span in spans)
+
+    def score_range(self, scope: QueryScope) -> ScoreRange:
+        """Of one level, at the scale of the widest choice: rows add up as they do over groups.
+
+        A row that changes and leaves one choice for another uses half of each one's span.
+        """
+        each = max(self.spans(scope)) / self.step
+        spread = scope.spread
+        rows, _, k = spread.tight
+        if spread.changes:
+            return ScoreRange.of_one(rows * each)
+        return ScoreRange(rows * each, spread.l2_squared * each * each, k * each)
+
+    def path(self, scope: QueryScope) -> Fraction:
+        """How far off the rank of the worst quantile may be, where each choice is off by its share
+        of 1 at most.
+        """
+        return max(_together(self, self.shares(scope), lambda own, low, high: own + low + high))
+
+    def expected(self, scope: QueryScope) -> tuple[float, ...]:
+        """About how far off ranks are, where a choice is off by its span; errors of ends are
+        independent of those between them.
+        """
+        spans = [float(span) for span in self.spans(scope)]
+        return tuple(_together(self, spans, lambda own, low, high: math.hypot(own, low, high)))
+
+    def task(
+        self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: QueryScope
+    ) -> RecursiveTask:
+        found = self.score_range(scope)
+        return RecursiveTask(
+            name,
+            sensitivity,
+            found,
+            mechanism,
+            self.rounds,
+            weighted=True,
+            candidates=self.candidates,
+            shared=found.is_shared(self.spread(scope).touched),
+            chosen=self.chosen,
+            path=self.path(scope),
+            why=self.why,
+        )
+
+    def ballots(self, counted: Sequence[CellCounts], first: int, end: int) -> Noisy | Runs:
+        """Those of the first choice; all others depend on it."""
+        return self.first.ballots(counted, first, end)
+
+    def words(self) -> str:
+        count = len(self.quantiles)
+        levels = "; ".join(self._listed(level) for level in self.levels)
+        return (
+            f"{count} quantiles of {self.cells.words()}, one inside the other, {levels}; "
+            f"{self.cells.rest}; each among the rows between those before it, rows of one point in "
+            "random order; score -max(q * rows - rows at or below, rows below - q * rows, 0) with "
+            "the q that it is of these rows"
+        )
+
+    def _listed(self, level: tuple[int, ...]) -> str:
+        found = [show(self.quantiles[number]) for number in level]
+        if len(found) > _FEW:
+            return f"{len(found)} from {found[0]} to {found[-1]}"
+        return ", ".join(found)
+
+
+@lru_cache(maxsize=256)
+def _nodes(quantiles: tuple[Fraction, ...], levels: Levels) -> tuple[QuantileNode, ...]:
+    """The choice of each quantile.
+
+    Raises
+    ------
+    ValueError
+        When two of one level would be chosen among the same rows, or not each is chosen once.
+    """
+    if sorted(number for level in levels for number in level) != [*range(len(quantiles))]:
+        raise ValueError("each quantile is chosen once")
+    found: dict[int, QuantileNode] = {}
+    for level in levels:
+        ends = [
+            (
+                max((n for n in found if n < number), default=None),
+                min((n for n in found if n > number), default=None),
+            )
+            for number in level
+        ]
+        if len({*ends}) < len(ends):
+            raise ValueError("two quantiles of one level have the same rows")
+        found |= {
+            number: QuantileNode(low, high, _relative(quantiles, number, low, high))
+            for number, (low, high) in zip(level, ends, strict=True)
+        }
+    return tuple(found[number] for number in range(len(quantiles)))
+
+
+def _relative(
+    quantiles: Sequence[Fraction], number: int, lower: int | None, upper: int | None
+) -> Fraction:
+    low = Fraction(0) if lower is None else quantiles[lower]
+    high = Fraction(1) if upper is None else quantiles[upper]
+    return (quantiles[number] - low) / (high - low)
+
+
+def _together(
+    tree: QuantileTree, own: Sequence[_Amount], add: Callable[[_Amount, _Amount, _Amount], _Amount]
+) -> list[_Amount]:
+    """What each quantile is off, given what its own choice is: an end that is off moves what lies
+    between by as much as it is near.
+    """
+    found: dict[int, _Amount] = {}
+    zero = own[0] - own[0]
+    for number in (number for level in tree.levels for number in level):
+        node = tree.nodes[number]
+        ends = ((node.lower, 1 - node.q), (node.upper, node.q))
+        kind = type(zero)
+        low, high = (zero if n is None else found[n] * kind(near) for n, near in ends)
+        found[number] = add(own[number], low, high)
+    return [found[number] for number in range(len(own))]
+
+
+def levels_for(quantiles: Sequence[Fraction], depth: int) -> Levels:
+    """Which quantiles to choose at each of so many levels: of those that leave no more on either
+    side than later levels can hold, the one nearest to the middle of its rows.
+
+    Raises
+    ------
+    ValueError
+        When so many levels are too few.
+    """
+    if len(quantiles) >= 1 << depth:
+        raise ValueError("there are more quantiles than so many levels can hold")
+    levels: list[list[int]] = [[] for _ in range(depth)]
+    _fill(levels, quantiles, (0, len(quantiles)), (Fraction(0), Fraction(1)))
+    return tuple(tuple(level) for level in levels if level)
+
+
+def _fill(
+    levels: Sequence[list[int]],
+    quantiles: Sequence[Fraction],
+    among: tuple[int, int],
+    ends: tuple[Fraction, Fraction],
+) -> None:
+    first, last = among
+    if first == last:
+        return
+    room = (1 << len(levels) - 1) - 1
+    middle = (ends[0] + ends[1]) / 2
+    number = min(
+        range(max(first, last - 1 - room), min(last, first + room + 1)),
+        key=lambda n: (abs(quantiles[n] - middle), n),
+    )
+    levels[0].append(number)
+    _fill(levels[1:], quantiles, (first, number), (ends[0], quantiles[number]))
+    _fill(levels[1:], quantiles, (number + 1, last), (quantiles[number], ends[1]))
