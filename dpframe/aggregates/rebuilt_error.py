@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from dpframe.aggregates.error_rules import ErrorRule, MeanError, PartError, VarianceError
@@ -89,7 +90,11 @@ class RebuiltError:
             here = laws[start : start + len(measured)]
             start += len(measured)
             noise = rebuilt_noise(
-                self.sizes, kept, measured, tuple(map(float, weights)), [law for law, _ in here]
+                self.sizes,
+                kept,
+                measured,
+                tuple(map(float, weights)),
+                tuple(law for law, _ in here),
             )
             found.append((noise, here[0][1]))
         return Independent(tuple(found))
@@ -98,12 +103,13 @@ class RebuiltError:
 OutputError: TypeAlias = ErrorRule | RebuiltError
 
 
+@lru_cache(maxsize=4096)
 def rebuilt_noise(
-    sizes: Sequence[int],
-    kept: Sequence[int],
-    measured: Sequence[tuple[int, ...]],
-    weights: Sequence[float],
-    laws: Sequence[AdditiveMechanism],
+    sizes: tuple[int, ...],
+    kept: tuple[int, ...],
+    measured: Sets,
+    weights: tuple[float, ...],
+    laws: tuple[AdditiveMechanism, ...],
 ) -> WeightedNoise:
     """The noise of one number of a grouping set, that of making numbers whole included.
 

@@ -78,7 +78,7 @@ class WeightedNoise:
 
     def quantile(self, confidence: float | Fraction, cells: int = 1) -> int:
         """The smallest a with P(max of |noise| over `cells` draws <= a) >= confidence, by the union
-        bound.
+        bound. Results are whole steps, so errors up to a are noise up to a + 1/2.
         """
         return _quantile(self, (1.0 - float(confidence)) / max(1, cells))
 
@@ -96,7 +96,7 @@ def _quantile(noise: WeightedNoise, miss: float) -> int:
             low = middle
         else:
             high = middle
-    return math.ceil(high)
+    return max(0, math.ceil(high - 0.5))
 
 
 def _tail(x: Floats, normal: float, scale: float) -> Floats:

@@ -5,6 +5,7 @@ what to review carefully.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Final, TypeGuard
 
@@ -131,11 +132,13 @@ def _is_rolled_number(aggregate: BoundAggregate) -> TypeGuard[RolledAggregate]:
 
 def _by_set(aggregate: RolledAggregate, used: Sequence[NoisyAggregate]) -> str:
     """The error of the results of each grouping set."""
-    names, found = aggregate.groups.names, errors_by_set(aggregate.error, used, _LEVEL)
+    names, rule = aggregate.groups.names, aggregate.error
+    first = replace(rule, sets=rule.sets[:_SETS])
     shown = [
-        f"{show(error)} {by_words(tuple(names[i] for i in kept))}" for kept, error in found[:_SETS]
+        f"{show(error)} {by_words(tuple(names[i] for i in kept))}"
+        for kept, error in errors_by_set(first, used, _LEVEL)
     ]
-    more = f" and {len(found) - _SETS} more sets" if len(found) > _SETS else ""
+    more = f" and {len(rule.sets) - _SETS} more sets" if len(rule.sets) > _SETS else ""
     return f"; 95% of results are within {', '.join(shown)}{more}"
 
 

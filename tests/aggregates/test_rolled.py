@@ -171,11 +171,11 @@ def test_variances_are_those_of_the_engine(sizes: tuple[int, ...], degree: int) 
     axes = tuple(map(Axis.nominal, sizes))
     kinds = [tuple("cells" if i in s else "total" for i in columns) for s in sets]
     strategy: Strategy = tables(Workload(axes, tuple(map(Wanted, kinds))), 1 if degree == 1 else 2)
-    measured = [tuple(i for i in columns if part.levels[i]) for part in strategy.parts]
-    laws: list[AdditiveMechanism] = [
+    measured = tuple(tuple(i for i in columns if part.levels[i]) for part in strategy.parts)
+    laws: tuple[AdditiveMechanism, ...] = tuple(
         DiscreteLaplace(Fraction(math.ceil(7 + 50 * v**0.5))) for v in strategy.unit_variances
-    ]
-    weights = [1 / v for v in strategy.unit_variances]
+    )
+    weights = tuple(1 / v for v in strategy.unit_variances)
     said = strategy.variances([law.variance() for law in laws])
     for kept, asked_for in zip(sets, kinds, strict=True):
         found = rebuilt_noise(sizes, kept, measured, weights, laws)
@@ -187,7 +187,7 @@ def test_variances_are_those_of_the_engine(sizes: tuple[int, ...], degree: int) 
 
 def test_one_table_alone_has_its_own_law() -> None:
     law = DiscreteLaplace(Fraction(30))
-    found = rebuilt_noise((4, 2), (0, 1), [(0, 1)], [1.0], [law])
+    found = rebuilt_noise((4, 2), (0, 1), ((0, 1),), (1.0,), (law,))
     assert found.variance() == law.variance()
     assert abs(found.quantile(0.95) - law.quantile(0.95)) <= 1
     assert found.quantile(0.95, 10) == found.quantile(0.995)
@@ -222,8 +222,8 @@ def test_tails_are_those_of_a_gaussian_and_a_laplace_noise(excess: float) -> Non
         assert found[0] == pytest.approx(expected, abs=2e-5)
         assert found.sum() == pytest.approx(1)
     reach = noise.quantile(Fraction(95, 100))
-    assert 2 * noise.above(np.array([float(reach)]))[0] <= 0.05
-    assert 2 * noise.above(np.array([reach - 1.0]))[0] > 0.05
+    assert 2 * noise.above(np.array([reach + 0.5]))[0] <= 0.05
+    assert 2 * noise.above(np.array([reach - 0.5]))[0] > 0.05
 
 
 @given(st.floats(1e-12, 1e30), st.floats(0, 3), st.floats(0, 1e18))
