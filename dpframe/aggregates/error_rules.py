@@ -22,8 +22,8 @@ from dpframe.mechanisms import (
 
 _UP: Final = 1.0 + 1e-9
 """Above what floats lose."""
-_MOST_ADDED: Final = 128
-"""Of so many terms the law of their sum is known closely enough."""
+_MOST_ADDED: Final = 24
+"""Of so many terms the law of their sum is known soon enough."""
 MOST_CELLS: Final = 512
 """Of noisy counts that quantiles are read off."""
 

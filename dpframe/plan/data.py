@@ -67,8 +67,10 @@ class PlanData:
     ) -> float:
         """A bound on the error of an output column that holds with the given confidence.
 
-        For counts, sums and selections the bound is that of the noise. That of a mean, a variance
-        or a standard deviation also depends on the data: it is the exact quantile of the error over
+        For counts, sums and selections the bound is that of the noise. For quantiles it is in
+        ranks: by how many a choice may be worse than the best among the same rows, or, where ranks
+        are read off counts, how far they may be from the quantile's. That of a mean, a variance or
+        a standard deviation also depends on the data: it is the exact quantile of the error over
         the worst data with so many values, or over those like a guess, and at most one percent
         above it. It is of results that are not null.
 

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpframe.aggregates.quantile_tree import QuantileTree
 from dpframe.aggregates.request import QueryScope
 from dpframe.mechanisms import RecursiveExponential
@@ -86,6 +89,32 @@ class Recursion:
                 codes = tuple(place // self.ties for place in places)
                 law[codes] = law.get(codes, 0.0) + mass / len(placements)
         return law
+
+
+def log_masses(found: Recursion, rows: Sequence[int]) -> NDArray[np.float64]:
+    """The logarithms of the probabilities of all choices, where points have one place each; of so
+    many rows at each point, which may be many.
+    """
+    known: list[tuple[dict[int, int], float]] = [({}, 0.0)]
+    for number in (number for level in found.tree.levels for number in level):
+        node, scale = found.tree.nodes[number], float(found.scales[number])
+        grown = []
+        for chosen, mass in known:
+            places = found.candidates(number, chosen)
+            own = np.array(rows, np.float64)
+            own[: places.start] = 0
+            if node.upper is not None:
+                own[places.stop - 1 :] = 0
+            upto, target = np.cumsum(own), float(node.q) * own.sum()
+            away = np.maximum(np.maximum(target - upto, upto - own - target), 0)
+            logs = -away[places.start : places.stop] / scale
+            logs -= logs.max() + math.log(np.exp(logs - logs.max()).sum())
+            grown += [
+                ({**chosen, number: place}, mass + float(log))
+                for place, log in zip(places, logs, strict=True)
+            ]
+        known = grown
+    return np.array([mass for _, mass in known])
 
 
 def largest_log_ratio(one: Law, other: Law) -> float:

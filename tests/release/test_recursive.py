@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations_with_replacement
 from typing import Any
@@ -25,10 +25,10 @@ from dpframe.aggregates.measurement import CellCounts
 from dpframe.aggregates.quantile_tree import QuantileTree
 from dpframe.aggregates.request import QueryScope
 from dpframe.api.query import parts
-from dpframe.core.budget import PureDP
+from dpframe.core.budget import ZCDP, PureDP
 from dpframe.mechanisms import RecursiveExponential
 from dpframe.release.recursive import choose_recursively
-from tests.release.recursion import Law, Recursion, largest_log_ratio
+from tests.release.recursion import Law, Recursion, largest_log_ratio, log_masses
 
 ONE, ROWS = PureDP(Fraction(1)), dp.Rows()
 QUARTILES = ["0.25", "0.5", "0.75"]
@@ -169,6 +169,70 @@ def test_neighbours_are_told_apart_by_no_more_than_epsilon(
     unit = dp.Rows("change-one" if change else "add-remove")
     found = planned(quantiles, points, PureDP(Fraction(12)), unit)
     assert worst(found.recursion(ties), most, points, change=change) <= 12 + 1e-9
+
+
+NEAR: list[tuple[list[Any], list[int], bool, float]] = [
+    ([0, "0.5", 1], [4, 11, 0, 1, 13], False, 0.92),
+    (["0.25", "0.5"], [3, 3, 100, 10, 3, 0, 0, 40, 0, 0, 40, 40, 0], False, 0.86),
+    (QUARTILES, [3, 5, 100, 0, 0, 100, 6], True, 0.86),
+]
+"""Quantiles, numbers of rows, whether a row changes, and how much of the claim they reach."""
+
+
+def told_apart(found: Recursion, rows: list[int], change: bool) -> float:
+    """The largest log ratio over all neighbours of a frame."""
+    before, seen = log_masses(found, rows), 0.0
+    steps = np.eye(len(rows), dtype=np.int64)
+    for new in steps:
+        for old in steps if change else [np.zeros_like(new)]:
+            after = np.array(rows) + new - old
+            if after.min() >= 0:
+                seen = max(seen, float(np.abs(log_masses(found, after.tolist()) - before).max()))
+    return seen
+
+
+@pytest.mark.parametrize(("quantiles", "rows", "change", "least"), NEAR)
+def test_the_worst_neighbours_are_told_apart_nearly_as_well_as_is_claimed(
+    quantiles: list[Any], rows: list[int], change: bool, least: float
+) -> None:
+    """So a level that is not charged, or a scale that is halved, is seen."""
+    unit = dp.Rows("change-one" if change else "add-remove")
+    found = planned(quantiles, len(rows), ONE, unit).recursion()
+    assert least < told_apart(found, rows, change) <= 1
+    for planted in (2, found.tree.rounds / (found.tree.rounds - 1)):
+        scales = tuple(scale / Fraction(planted) for scale in found.scales)
+        assert told_apart(replace(found, scales=scales), rows, change) > 1
+
+
+@pytest.mark.parametrize("rho", [Fraction(1, 50), Fraction(1), Fraction(20)])
+@pytest.mark.parametrize(("quantiles", "rows", "change", "_"), NEAR)
+def test_neighbours_diverge_by_no_more_than_rho(
+    quantiles: list[Any], rows: list[int], change: bool, _: float, rho: Fraction
+) -> None:
+    """Of all orders that are tried (Bun and Steinke 2016, Definition 1.1)."""
+    unit = dp.Rows("change-one" if change else "add-remove")
+    found = planned(quantiles, len(rows), ZCDP(rho), unit).recursion()
+    one = log_masses(found, rows)
+    for place, number in enumerate(rows):
+        after = [*rows]
+        after[place] += 1
+        if change:
+            after[place - 1] -= 1
+        if min(after) < 0 or not number:
+            continue
+        other = log_masses(found, after)
+        for order in (1.001, 2.0, 5.0, 32.0):
+            for p, q in ((one, other), (other, one)):
+                powers = order * p + (1 - order) * q
+                most = powers.max()
+                divergence = (most + math.log(np.exp(powers - most).sum())) / (order - 1)
+                assert divergence <= order * float(rho) * (1 + 1e-9)
+
+
+def test_masses_are_those_of_the_definition() -> None:
+    found = planned(QUARTILES, 3).recursion()
+    law = found.law([0, 1, 1, 2])
+    assert np.sort(np.exp(log_masses(found, [1, 2, 1]))) == pytest.approx(np.sort([*law.values()]))
 
 
 UNITS: dict[str, dict[str, Any]] = {
