@@ -28,6 +28,8 @@ _ROUNDS: Final = 400
 _TRIAL: Final = 40
 _PASSES: Final = 4
 _ENOUGH: Final = 0.999
+_SAME: Final = 1.0 + 1e-9
+"""Errors that differ by less are the same, whatever the last digits of floats are on a machine."""
 _MOST_TRIED: Final = 80
 """With more parts none is left out by trial."""
 _USELESS: Final = 2.0**-9
@@ -64,8 +66,11 @@ def divide(energies: Floats, needs: Floats, degree: Degree) -> Floats:
         starts.append(_improved(energies, needs, start, degree, _ROUNDS))
     if parts <= _MOST_TRIED:
         starts = [_searched(energies, needs, shares, degree) for shares in starts]
-    shares = min(starts, key=lambda found: error(energies, needs, found, degree))
-    best = error(energies, needs, shares, degree)
+    shares, best = starts[0], error(energies, needs, starts[0], degree)
+    for found in starts[1:]:
+        tried = error(energies, needs, found, degree)
+        if tried * _SAME < best:
+            shares, best = found, tried
     kept = np.where(shares < _USELESS, 0.0, shares)
     kept = _improved(energies, needs, kept / kept.sum(), degree, _TRIAL)
     return kept if error(energies, needs, kept, degree) <= best * _NEXT_TO_NOTHING else shares
@@ -96,14 +101,14 @@ def _searched(energies: Floats, needs: Floats, shares: Floats, degree: Degree) -
     least = error(energies, needs, shares, degree)
     for _ in range(_PASSES):
         before = least
-        for part in np.argsort(shares, kind="stable").tolist():
+        for part in np.argsort(np.round(shares, 9), kind="stable").tolist():
             tried = shares.copy()
             tried[part] = 0.0 if shares[part] else 1.0 / (1 + np.count_nonzero(shares))
             if not tried.any():
                 continue
             tried = _improved(energies, needs, tried / tried.sum(), degree, _TRIAL)
             found = error(energies, needs, tried, degree)
-            if found <= least:
+            if found <= least * _SAME:
                 least, shares = found, tried
         if degree == 1 or least > before * _ENOUGH:
             break

@@ -229,6 +229,20 @@ def long_chain(patients: dp.PrivateFrame) -> dp.PrivateQuery:
     )
 
 
+def rolled_up(people: dp.PrivateFrame) -> dp.PrivateQuery:
+    """Several sets of columns at once, of which a spend of epsilon measures few."""
+    keys = {"region": REGIONS, "sex": ["female", "male"]}
+    return people.group_by(dp.rollup("region", "sex"), keys=keys).agg(dp.count().alias("n"))
+
+
+def cubed(people: dp.PrivateFrame) -> dp.PrivateQuery:
+    """Several sets of columns at once, of which a spend of rho measures all."""
+    keys = {"region": REGIONS, "sex": ["female", "male"]}
+    return people.group_by(dp.cube("region", "sex"), keys=keys).agg(
+        pl.col("visits").dp_sum((0, 20)), dp.count().alias("n")
+    )
+
+
 def temporal(patients: dp.PrivateFrame) -> dp.PrivateQuery:
     return (
         patients.filter(pl.col("admitted") >= datetime(2024, 1, 1))
@@ -308,6 +322,8 @@ QUERIES = (
         unit=dp.Rows("change-one"),
     ),
     Golden("long_chain", long_chain, PURE, {"epsilon": 1}),
+    Golden("rolled_up", rolled_up, PURE, {"epsilon": 1}),
+    Golden("cubed", cubed, ZERO, {"rho": "0.1"}),
     Golden("temporal", temporal, ZERO, {"rho": "0.1"}),
     Golden("ratio", ratio, PURE, {"epsilon": "0.6"}),
     Golden(
