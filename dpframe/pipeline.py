@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 from dpframe.aggregates.bound import Noisy
 from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.measurement import Additive, CellCounts, Measurement, Table
-from dpframe.aggregates.quantile_family import answer_together
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.spec import OutputSpec
@@ -208,7 +207,7 @@ def plan(
         When the query cannot be answered within the measure.
     """
     require_threads()
-    ways = ways_to_measure(answer_together(query, spend), spend)
+    ways = ways_to_measure(query, spend)
     return least_expected([_planned(w, spend, remaining, split, charged_in) for w in ways])
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
+from dpframe.aggregates.quantile_family import answer_together
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.rolled import Laws, RolledAggregate
 from dpframe.core.budget import ApproxDP, Budget, PureDP
@@ -27,8 +28,10 @@ P = TypeVar("P", bound=_Planned)
 
 def ways_to_measure(query: Query, spend: Budget) -> list[Query]:
     """The query as it is measured best where shares of the spend are epsilons, or amounts of rho;
-    both where it is not known which, and the query itself where that makes no difference.
+    both where it is not known which, and the query itself where that makes no difference. Several
+    quantiles of one column are answered together where that errs less.
     """
+    query = answer_together(query, spend)
     if not any(isinstance(a, RolledAggregate) for a in query.aggregates):
         return [query]
     degrees: tuple[Degree, ...] = (1,)
