@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.aggregates.bound import Noisy
+from dpframe.aggregates.bound import MeasurementKey, Noisy
 from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.measurement import Additive, CellCounts, Measurement, Table
 from dpframe.aggregates.query import Query
@@ -32,12 +32,14 @@ from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.spec import OutputSpec
 from dpframe.aggregates.ways import least_expected, ways_to_measure
 from dpframe.choose import (
+    AskedWay,
     ComposedChoice,
     Split,
     choose_together,
     choose_with_keys,
     in_mu,
     in_rho,
+    least_error_way,
     least_error_weights,
 )
 from dpframe.core.budget import GDP, Budget
@@ -48,13 +50,13 @@ from dpframe.errors import EngineError, LedgerError, UnsupportedOperation
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
-from dpframe.infer import PlannedMeasurement, measurements_of
+from dpframe.infer import PlannedDraw, PlannedMeasurement, Way, measurements_of, ways_of
 from dpframe.ledger.approvals import Requirement
 from dpframe.ledger.bound import StatedBudget
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import Share
 from dpframe.lower import Execution, mark_used, require_threads
-from dpframe.mechanisms import Choice, KeyMechanism, Mechanism, MechanismTask
+from dpframe.mechanisms import KeyMechanism, Mechanism
 from dpframe.parse.grouping_sets import SetsAsked, read_sets
 from dpframe.parse.groups import MOST_GROUPS, read_groups
 from dpframe.parse.outputs import polars_schema, read_outputs
@@ -62,7 +64,7 @@ from dpframe.parse.parts import read_parts
 from dpframe.parse.reader import read
 from dpframe.plan import confidence_of
 from dpframe.progress import Progress, progress
-from dpframe.release import KeyChoice, assemble, check_post, draw, rehearse
+from dpframe.release import Draw, KeyChoice, assemble, check_post, draw, rehearse
 from dpframe.report import Plan
 from dpframe.rows.failures import FAILURES
 
@@ -79,27 +81,24 @@ class Prepared:
         What is asked.
     parts
         The parts in the order of `plan.releases`.
-    choices
-        Their mechanisms, in the same order.
+    draws
+        What is drawn for them.
     """
 
     plan: Plan
     query: Query
     parts: tuple[PlannedMeasurement, ...]
-    choices: tuple[Choice, ...]
+    draws: tuple[Draw, ...]
 
     @property
     def tables(self) -> list[Table]:
         """The exact tables that it needs, each once."""
-        return _tables(self.parts)
+        return _tables(draw.measurement for draw in self.draws)
 
     @property
-    def laws(self) -> dict[tuple[Measurement, str], Mechanism]:
-        """The mechanism of each part."""
-        return {
-            (use.part, use.mechanism): choice.law
-            for use, choice in zip(self.parts, self.choices, strict=True)
-        }
+    def laws(self) -> dict[MeasurementKey, Mechanism]:
+        """The mechanism of each part by itself, whatever else is drawn with it."""
+        return {key: law for draw in self.draws for key, law in draw.noises().items()}
 
 
 def read_rows(
@@ -161,13 +160,13 @@ def ask(
         _require_room(use, query)
     check_post(query)
     if execution is not None:
-        execution.require_runs(relation, groups, _tables(parts))
+        execution.require_runs(relation, groups, _tables(use.part for use in parts))
     return query
 
 
-def _tables(parts: Iterable[PlannedMeasurement]) -> list[Table]:
-    """The exact tables of some parts, each once."""
-    return list(dict.fromkeys(table for use in parts for table in use.part.tables))
+def _tables(parts: Iterable[Measurement]) -> list[Table]:
+    """The exact tables of some vectors, each once."""
+    return list(dict.fromkeys(table for part in parts for table in part.tables))
 
 
 def _require_room(use: PlannedMeasurement, query: Query) -> None:
@@ -220,14 +219,20 @@ def _planned(
 ) -> Prepared:
     parts = measurements_of(query)
     by = "weights" if any(request.weight != 1 for request in query.requests) else split
-    weights, rho_weights = _weights(parts, by)
-    asked = [use.part.task(use.name, use.sensitivity, use.mechanism, query.scope) for use in parts]
-    together = _together(query, parts, asked, weights, spend, rho_weights)
-    allowed = together.cost
+    ways = ways_of(query, parts, by)
+    asked = [_asked(query, parts, way, by) for way in ways]
+    chosen = least_error_way(
+        asked, lambda way: _together(query, ways[asked.index(way)], way, spend)
+    )
+    way, tasks = ways[chosen.number], asked[chosen.number].tasks
+    allowed = chosen.together.cost
     if charged_in is not None:
-        together = (in_mu if charged_in is GDP else in_rho)(asked, together)
-    made = described(query, parts, together, allowed, spend, remaining, by)
-    return Prepared(made, query, parts, together.choices)
+        charge = (in_mu if charged_in is GDP else in_rho)(tasks, chosen.together)
+        chosen = replace(chosen, together=charge)
+    made = described(query, parts, way, chosen, allowed, spend, remaining, by)
+    laws = [choice.law for choice in chosen.together.choices]
+    draws = tuple(_draw_of(draw, law, parts) for draw, law in zip(way.draws, laws, strict=True))
+    return Prepared(made, query, parts, draws)
 
 
 def on_part(prepared: Prepared, share: Share) -> Prepared:
@@ -269,13 +274,13 @@ def run(
     execution.rehearse(query.relation, query.groups, tables)
     execution.require_same_columns()
     confidence = None if interval is None else confidence_of(interval, "interval")
-    laws = prepared.laws
-    rehearse(_with_some_key(query), laws, confidence)
+    draws = prepared.draws
+    rehearse(_with_some_key(query), draws, confidence)
     unit = query.relation.facts.unit.kind
     with progress() as shown:
         shown.stage("charging the budget")
         entry = ledger.charge(prepared.plan.cost, prepared.plan.fingerprint, unit, approval)
-        result = _released(prepared, execution, tables, laws, confidence, shown)
+        result = _released(prepared, execution, tables, confidence, shown)
     if isinstance(result, pl.DataFrame):
         ledger.settle(entry, "released")  # if this fails, nothing comes out
         return result
@@ -296,7 +301,6 @@ def _released(
     prepared: Prepared,
     execution: Execution,
     tables: list[Table],
-    laws: Mapping[tuple[Measurement, str], Mechanism],
     confidence: Fraction | None,
     shown: Progress,
 ) -> pl.DataFrame | EngineError | type[BaseException]:
@@ -306,30 +310,48 @@ def _released(
     query = prepared.query
     try:
         shown.stage("reading the data")
-        counted, query, noisy = _counted(query, execution, tables, laws)
+        counted, query, noisy = _counted(query, execution, tables, prepared.draws)
         shown.stage("adding noise")
-        for (part, asked), law in laws.items():
-            if not isinstance(part, KeySelection) and (part, asked) not in noisy:
-                noisy[(part, asked)] = draw(part, law, counted, query.scope)
-        return assemble(query, noisy, laws, confidence)
+        for one in prepared.draws:
+            if not isinstance(one.measurement, KeySelection) and one.keys[0] not in noisy:
+                noisy |= draw(one, counted, query.scope)
+        return assemble(query, noisy, prepared.draws, confidence)
     except EngineError as error:
         return EngineError(error.what, where=error.where, remedy=error.remedy)
     except BaseException as error:
         return type(error)
 
 
-def _together(
-    query: Query,
-    parts: Sequence[PlannedMeasurement],
-    asked: Sequence[MechanismTask],
-    weights: Sequence[Fraction],
-    spend: Budget,
-    rho_weights: Sequence[Fraction],
-) -> ComposedChoice:
+def _asked(query: Query, parts: Sequence[PlannedMeasurement], way: Way, by: str) -> AskedWay:
+    """What mechanisms are asked for."""
+    weights, rho_weights = _weights(way.draws, by)
+    rebuilt = {
+        part: (number, None if draw.rebuilt is None else draw.rebuilt[place])
+        for number, draw in enumerate(way.draws)
+        for place, part in enumerate(draw.parts)
+    }
+    return AskedWay(
+        [
+            draw.measurement.task(draw.name, draw.sensitivity, draw.mechanism, query.scope)
+            for draw in way.draws
+        ],
+        weights,
+        rho_weights,
+        [rebuilt[number] for number in range(len(parts))],
+    )
+
+
+def _draw_of(draw: PlannedDraw, law: Mechanism, parts: Sequence[PlannedMeasurement]) -> Draw:
+    keys = tuple((parts[number].part, parts[number].mechanism) for number in draw.parts)
+    return Draw(draw.measurement, law, keys, draw.rebuilt)
+
+
+def _together(query: Query, way: Way, asked: AskedWay, spend: Budget) -> ComposedChoice:
+    about = asked.tasks, asked.weights, spend, asked.rho_weights
     if query.groups is None or not query.groups.discovered:
-        return choose_together(asked, weights, spend, rho_weights)
-    number = _number_of(parts[0].part, [use.part for use in parts])
-    return choose_with_keys(asked, weights, spend, rho_weights, number)
+        return choose_together(*about)
+    measured = [draw.measurement for draw in way.draws]
+    return choose_with_keys(*about, _number_of(measured[0], measured))
 
 
 def _number_of(keys: Measurement, parts: Sequence[Measurement]) -> int | None:
@@ -340,38 +362,34 @@ def _number_of(keys: Measurement, parts: Sequence[Measurement]) -> int | None:
 
 
 def _counted(
-    query: Query,
-    execution: Execution,
-    tables: list[Table],
-    laws: Mapping[tuple[Measurement, str], Mechanism],
-) -> tuple[dict[Table, CellCounts], Query, dict[tuple[Measurement, str], Noisy]]:
+    query: Query, execution: Execution, tables: list[Table], draws: Sequence[Draw]
+) -> tuple[dict[Table, CellCounts], Query, dict[MeasurementKey, Noisy]]:
     """The exact tables, the query with the groups that appear, and what is noisy already."""
-    chooser = chooser_of(laws)
+    chooser = chooser_of(draws)
     if query.groups is None or chooser is None:
         return execution.run(query.relation, query.groups, tables), query, {}
     counted, groups, chosen = execution.run_choosing(query.relation, query.groups, tables, chooser)
-    return counted, replace(query, groups=groups), drawn_with_groups(laws, chosen)
+    return counted, replace(query, groups=groups), drawn_with_groups(draws, chosen)
 
 
-def chooser_of(laws: Mapping[tuple[Measurement, str], Mechanism]) -> KeyChoice | None:
+def chooser_of(draws: Iterable[Draw]) -> KeyChoice | None:
     """How groups are chosen, where nobody listed them."""
-    for (part, _), law in laws.items():
-        if isinstance(part, KeySelection):
-            assert isinstance(law, KeyMechanism)
-            return KeyChoice(part, law)
+    for one in draws:
+        if isinstance(one.measurement, KeySelection):
+            assert isinstance(one.law, KeyMechanism)
+            return KeyChoice(one.measurement, one.law)
     return None
 
 
 def drawn_with_groups(
-    laws: Mapping[tuple[Measurement, str], Mechanism], noisy: NDArray[np.int64] | None
-) -> dict[tuple[Measurement, str], Noisy]:
+    draws: Sequence[Draw], noisy: NDArray[np.int64] | None
+) -> dict[MeasurementKey, Noisy]:
     """The numbers that groups were chosen by: they are released as they were then."""
     if noisy is None:
         return {}
-    keys = list(laws)
-    number = _number_of(keys[0][0], [part for part, _ in keys])
+    number = _number_of(draws[0].measurement, [draw.measurement for draw in draws])
     assert number is not None
-    return {keys[number]: noisy.reshape(-1, 1)}
+    return {draws[number].keys[0]: noisy.reshape(-1, 1)}
 
 
 def _with_some_key(query: Query) -> Query:
@@ -383,15 +401,14 @@ def _with_some_key(query: Query) -> Query:
     return replace(query, groups=groups.found(pl.DataFrame(none, schema=groups.keys.schema)))
 
 
-def _weights(parts: Sequence[PlannedMeasurement], by: str) -> tuple[list[Fraction], list[Fraction]]:
-    """Relative costs of the parts, of epsilon and of rho."""
+def _weights(draws: Sequence[PlannedDraw], by: str) -> tuple[list[Fraction], list[Fraction]]:
+    """Relative costs of what is drawn, of epsilon and of rho."""
     if by != "least error":
-        weights = [use.weight for use in parts]
+        weights = [draw.weight for draw in draws]
         return weights, weights
-    impacts = [use.impact for use in parts]
     return (
-        least_error_weights(impacts, shares_rho=False),
-        least_error_weights(impacts, shares_rho=True),
+        least_error_weights([draw.impact for draw in draws], shares_rho=False),
+        least_error_weights([draw.rho_impact for draw in draws], shares_rho=True),
     )
 
 

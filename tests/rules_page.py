@@ -14,11 +14,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from dpframe import frames, mechanisms
+from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.registry import AGGREGATES
 from dpframe.api.session import Session
-from dpframe.core.sensitivity import additive_sensitivity
+from dpframe.core.sensitivity import additive_sensitivity, joint_sensitivity
 from dpframe.frames.step import Step
 from dpframe.rows.operation import RowOperation
 
@@ -82,8 +83,10 @@ def rows() -> str:
 
 def sums() -> str:
     """The rule that most aggregates rest on."""
-    said = sections(additive_sensitivity)
-    parts = [_where(additive_sensitivity), markdown(said[""]), markdown(said["Notes"])]
+    parts = []
+    for rule in (additive_sensitivity, joint_sensitivity):
+        said = sections(rule)
+        parts += [_where(rule), markdown(said[""]), markdown(said["Notes"])]
     return "\n\n".join(parts)
 
 
@@ -91,6 +94,7 @@ def aggregates() -> str:
     """Aggregates, and the choice of groups."""
     parts = [_entry(f"`{a.kind}`", a) for a in AGGREGATES]
     parts.append(_entry("Grouping sets", Margin))
+    parts.append(_entry("Several outputs of one draw", JointSums))
     return "\n\n".join([*parts, _entry("Groups that nobody listed", KeySelection)])
 
 

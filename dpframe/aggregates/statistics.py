@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Self
+from typing import ClassVar, Self
 
 import polars as pl
 
@@ -34,6 +34,9 @@ class Statistic(HasExprs):
     """An exact integer per group."""
 
     __slots__ = ()
+
+    of_individuals: ClassVar[bool] = False
+    """Whether each individual adds to a group once, however many rows it has there."""
 
     @abstractmethod
     def contribution(self, facts: FrameFacts) -> Contribution:
@@ -238,6 +241,7 @@ class DistinctIndividuals(DistinctCount):
     """
 
     engines = EVERYWHERE
+    of_individuals: ClassVar[bool] = True
 
     def spread(self, scope: QueryScope) -> ContributionBounds:
         return scope.unit_spread

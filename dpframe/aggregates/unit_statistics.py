@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Self
+from typing import ClassVar, Self
 
 import polars as pl
 
@@ -36,6 +36,7 @@ class UnitStatistic(Statistic):
     """An integer per individual and group, summed over individuals."""
 
     __slots__ = ()
+    of_individuals: ClassVar[bool] = True
 
     @property
     def counts_pairs(self) -> bool:

@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe import pipeline
+from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import Additive, CellCounts, Measurement, Responses, Selection
@@ -52,7 +53,7 @@ def outcomes(
         Is told how many runs are done.
     """
     places = list(_places(prepared, pair))
-    laws = prepared.laws
+    draws = prepared.draws
     most = min(runs, runs_at_once(prepared, pair))
     query = _with_groups(pair.query, pair.counted[0], most)
     copies = [(repeated(counted, most), CandidateScores()) for counted in pair.counted]
@@ -61,7 +62,7 @@ def outcomes(
         if not start // most % 256:
             shown(start)
         for (counted, ballots), side in zip(copies, made, strict=True):
-            noisy, kept = draw_parts(query, laws, counted, ballots)
+            noisy, kept = draw_parts(query, draws, counted, ballots)
             side.append(_numbers(noisy, kept, places, most))
     one, other = (np.concatenate(side)[:runs] for side in made)
     return one, other
@@ -72,7 +73,7 @@ def runs_at_once(prepared: pipeline.Prepared, pair: Neighbours) -> int:
     query = pair.query
     size = next(iter(pair.counted[0].values())).size
     entries = 0
-    for part, _ in prepared.laws:
+    for part in (one.measurement for one in prepared.draws):
         if isinstance(part, Responses):
             return 1
         if isinstance(part, Selection):
@@ -81,6 +82,8 @@ def runs_at_once(prepared: pipeline.Prepared, pair: Neighbours) -> int:
             entries += size * (1 if part.weighted else part.candidates)
         elif isinstance(part, Margin):
             entries += size
+        elif isinstance(part, JointSums):
+            entries += size * len(part.widths)
         else:
             cells = part.tables[0].cells
             entries += size * (1 if cells is None else cells.size)
@@ -116,9 +119,14 @@ def repeated(counted: Counted, times: int) -> Counted:
 def _places(prepared: pipeline.Prepared, pair: Neighbours) -> Iterator[Place]:
     """The noisy numbers that the individual moves."""
     query, (one, other) = pair.query, pair.counted
-    for key in prepared.laws:
-        part = key[0]
-        if isinstance(part, (Additive, Margin, Responses)):
+    for one_draw in prepared.draws:
+        part = one_draw.measurement
+        key = one_draw.keys[0] if one_draw.rebuilt is None else one_draw.vector
+        if isinstance(part, JointSums):
+            for group in differing_groups(part, query, one, other)[:_MOST_PLACES]:
+                for number in range(len(part.widths)):
+                    yield key, group, number
+        elif isinstance(part, (Additive, Margin, Responses)):
             a, b = entries_of(part, one), entries_of(part, other)
             moved = sorted({place for place, _ in a.items() ^ b.items()})
             for group, cell in moved[:_MOST_PLACES]:

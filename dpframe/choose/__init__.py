@@ -6,8 +6,11 @@ from dpframe.choose.mechanism import choose
 from dpframe.choose.split import Split, least_error_weights, split
 from dpframe.choose.thresholds import choose_with_keys
 from dpframe.choose.together import ComposedChoice, choose_together
+from dpframe.choose.ways import AskedWay, ChosenWay, least_error_way
 
 __all__ = [
+    "AskedWay",
+    "ChosenWay",
     "ComposedChoice",
     "Split",
     "choose",
@@ -15,6 +18,7 @@ __all__ = [
     "choose_with_keys",
     "in_mu",
     "in_rho",
+    "least_error_way",
     "least_error_weights",
     "split",
 ]

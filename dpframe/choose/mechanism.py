@@ -15,6 +15,7 @@ from dpframe.mechanisms import (
     RECURSIVE,
     REPORTS,
     SELECTIONS,
+    VECTORS,
     AdditiveMechanism,
     AdditiveTask,
     Choice,
@@ -56,6 +57,8 @@ def choose(task: MechanismTask, share: Budget) -> Choice:
 def _additive(task: AdditiveTask, share: Budget) -> Choice:
     if task.mechanism != "auto":
         return _asked(task, share)
+    if task.box is not None:
+        return next(filter(None, (kind.fitted(task, share) for kind in VECTORS)))
     found: list[Choice] = []
     for kind in ADDITIVE:
         choice = kind.fitted(task, share)

@@ -205,6 +205,59 @@ def _in_cells(spread: ContributionBounds, cells: int, of_cell: int, l0: int) -> 
     return ExactSensitivity(l0, Fraction(rows), Fraction(squared), Fraction(of_cell))
 
 
+def joint_sensitivity(
+    widths: tuple[int, ...], turned: tuple[int, ...], spread: ContributionBounds, grouped: bool
+) -> ExactSensitivity:
+    """The sensitivity of vectors of several numbers, one vector per group, each number a sum over
+    the rows of its group.
+
+    Parameters
+    ----------
+    widths
+        By how much one row that comes or goes moves each number at most.
+    turned
+        By how much a row that stays in its group and changes moves each at most; no more than twice
+        the width.
+    spread
+        How many rows of one individual may differ, and in how many groups.
+    grouped
+        Whether a row belongs to one of several groups, or to none.
+
+    Notes
+    -----
+    add-remove
+        with r, g and m as in `additive_sensitivity` and w the widths, r rows come or go and each
+        moves one vector by at most w: L1 = r sum(w), L2**2 = (q m**2 + (r - q m)**2) sum(w**2),
+        Linf = m max(w).
+    change-one, one group of all rows
+        k rows stay and change: L1 = k sum(t), L2**2 = k**2 sum(t**2), Linf = k max(t).
+    change-one, groups
+        each of k rows leaves one group for another, or stays: L1 = 2 k sum(w), L2 = k times the
+        larger of sqrt(2 sum(w**2)) and sqrt(sum(t**2)), Linf = k max(w, t).
+    """
+    rows, groups, most = spread.tight
+    numbers = len(widths)
+    if not spread.changes:
+        return ExactSensitivity(
+            numbers * min(rows, groups),
+            Fraction(rows * sum(widths)),
+            Fraction(spread.l2_squared * sum(w * w for w in widths)),
+            Fraction(most * max(widths)),
+        )
+    stays = sum(t * t for t in turned)
+    if not grouped:
+        reach = rows * max(turned)
+        norms = Fraction(rows * sum(turned)), Fraction(rows * rows * stays), Fraction(reach)
+        return ExactSensitivity(numbers, *norms)
+    leaves = 2 * sum(w * w for w in widths)
+    return ExactSensitivity(
+        2 * rows * numbers,
+        Fraction(2 * rows * sum(widths)),
+        Fraction(rows * rows * max(leaves, stays)),
+        Fraction(rows * max(*widths, *turned)),
+    )
+
+
 def _joined(contribution: Contribution) -> Contribution:
     """The contribution to one listed entry: a row may belong to another entry, or to none."""
     return Contribution(contribution.lo, contribution.hi, always=False)

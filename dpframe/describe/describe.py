@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import polars as pl
 
 from dpframe.aggregates.bound import MeasurementKey
+from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import Additive, Measurement, Responses, Selection
@@ -15,7 +17,7 @@ from dpframe.aggregates.query import Output, Query
 from dpframe.aggregates.request import UNKNOWN
 from dpframe.aggregates.statistics import GridSum, SquareSum
 from dpframe.aggregates.unit_statistics import UnitTotal
-from dpframe.choose import ComposedChoice
+from dpframe.choose import ChosenWay
 from dpframe.core.budget import Budget
 from dpframe.core.tree import Column, substitute
 from dpframe.describe.notes import (
@@ -30,17 +32,22 @@ from dpframe.describe.notes import (
 from dpframe.frames.groups import Groups
 from dpframe.frames.public import digest
 from dpframe.frames.step import Step
-from dpframe.infer import PlannedMeasurement
-from dpframe.mechanisms import Choice
+from dpframe.infer import PlannedDraw, PlannedMeasurement, Way
+from dpframe.mechanisms import Choice, CombinedNoise
 from dpframe.plan import NoisyAggregate, PlanOutput, PlanStep
 from dpframe.plan.definition import definition, steps_of
+from dpframe.plan.joint_draw import JointDraw
 from dpframe.report import Plan
+
+_AS_MUCH = 0.995
+"""Less than so many times the noise is less noise."""
 
 
 def described(
     query: Query,
     parts: Sequence[PlannedMeasurement],
-    together: ComposedChoice,
+    way: Way,
+    chosen: ChosenWay,
     allowed: Budget,
     requested: Budget,
     remaining: Budget | None,
@@ -52,8 +59,8 @@ def described(
     ----------
     query, parts
         What is asked, and the parts that it needs.
-    together
-        Their mechanisms and what is charged.
+    way, chosen
+        How they are drawn, and the mechanisms of the draws and what is charged.
     allowed
         What the mechanisms satisfy, in the measure of the spend.
     requested, remaining
@@ -61,10 +68,8 @@ def described(
     split
         How the cost is divided.
     """
-    releases = tuple(
-        _noisy_aggregate(part, choice, query)
-        for part, choice in zip(parts, together.choices, strict=True)
-    )
+    together = chosen.together
+    releases = _releases(query, parts, way, chosen)
     groups = query.groups
     listed = None if groups is None or groups.discovered else groups
     return Plan(
@@ -97,9 +102,54 @@ def entries_of(part: Measurement, query: Query) -> int:
     return max(1, entries // UNKNOWN) if discovered else entries
 
 
-def _noisy_aggregate(use: PlannedMeasurement, choice: Choice, query: Query) -> NoisyAggregate:
+def _releases(
+    query: Query, parts: Sequence[PlannedMeasurement], way: Way, chosen: ChosenWay
+) -> tuple[NoisyAggregate, ...]:
+    """One for each part; draws are numbered in the order in which parts need them."""
+    places = {
+        part: (draw, choice, place)
+        for draw, choice in zip(way.draws, chosen.together.choices, strict=True)
+        for place, part in enumerate(draw.parts)
+    }
+    numbers: dict[int, int] = {}
+    found = []
+    for number, use in enumerate(parts):
+        draw, choice, place = places[number]
+        at = numbers.setdefault(id(draw), len(numbers))
+        made = _noisy_aggregate(use, choice, query, at, _joint(draw, place))
+        if made.joint is not None:
+            others = [parts[n].name for n in draw.parts if parts[n].name != use.name]
+            if draw.measurement.tables[0] not in {parts[n].part.tables[0] for n in draw.parts}:
+                others.append("the number of rows")
+            others = others or ["the other numbers that it needs"]
+            made = replace(made, reason=_together_words(others, chosen.gains[number]))
+        found.append(made)
+    return tuple(found)
+
+
+def _joint(draw: PlannedDraw, place: int) -> JointDraw | None:
+    if draw.rebuilt is None:
+        return None
+    vector, rebuilt = draw.measurement, draw.rebuilt[place]
+    assert isinstance(vector, JointSums)
+    about = vector.widths, vector.turned, draw.sensitivity
+    return JointDraw(*about, rebuilt.factors, rebuilt.divisor)
+
+
+def _together_words(others: Sequence[str], gain: float) -> str:
+    """Why a number is drawn with others, and what that does to its error."""
+    together = f"drawn together with {', '.join(sorted({*others}))}"
+    if gain < _AS_MUCH:
+        return f"{together}, which err less for it: {1 / gain:.3g} times more noise than by itself"
+    return f"{together}: {gain:.3g} times less noise than by itself"
+
+
+def _noisy_aggregate(
+    use: PlannedMeasurement, choice: Choice, query: Query, number: int, joint: JointDraw | None
+) -> NoisyAggregate:
     part: Measurement = use.part
     law, step = choice.law, part.step
+    noise = law if joint is None else CombinedNoise.of(law, joint.factors, joint.divisor)
     statistic = part.table.statistic if isinstance(part, (Additive, Margin)) else None
     statistic = statistic.of if isinstance(statistic, UnitTotal) else statistic
     gridded = isinstance(statistic, (GridSum, SquareSum)) and not (
@@ -110,7 +160,7 @@ def _noisy_aggregate(use: PlannedMeasurement, choice: Choice, query: Query) -> N
         aggregate=use.role,
         sensitivity=use.sensitivity.scaled(step).public(),
         mechanism=law.name,
-        scale=law.shown_scale(step),
+        scale=noise.shown_scale(step),
         cost=choice.cost,
         law=law,
         step=step,
@@ -125,6 +175,8 @@ def _noisy_aggregate(use: PlannedMeasurement, choice: Choice, query: Query) -> N
         users=use.users,
         asked=use.mechanism,
         bias=step / 2 if gridded else Fraction(0),
+        draw=number,
+        joint=joint,
     )
 
 

@@ -1,6 +1,6 @@
 """Mechanisms: scale, cost and draw side by side, one file each."""
 
-from dpframe.mechanisms.combined import CombinedNoise
+from dpframe.mechanisms.combined import CombinedNoise, fair_coins
 from dpframe.mechanisms.discrete_box import DiscreteBox
 from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpframe.mechanisms.discrete_laplace import DiscreteLaplace
@@ -31,6 +31,7 @@ from dpframe.mechanisms.tasks import (
     RecursiveTask,
     ResponseTask,
     SelectionTask,
+    box_of,
 )
 from dpframe.mechanisms.truncated_geometric import TruncatedGeometric
 
@@ -40,8 +41,6 @@ REFINED: tuple[type[AdditiveMechanism], ...] = (RoundedLaplace,)
 """Noise that takes the place of other noise in plans of many numbers."""
 VECTORS: tuple[type[VectorMechanism], ...] = (DiscreteBox,)
 """Noise for several numbers together."""
-MARGINALS: tuple[type[AdditiveMechanism], ...] = (CombinedNoise,)
-"""Laws of one number that is made of several noisy ones; nothing is drawn from them."""
 SELECTIONS: tuple[type[SelectionMechanism], ...] = (
     PermuteAndFlip,
     Exponential,
@@ -70,7 +69,6 @@ MECHANISMS: tuple[type[Mechanism], ...] = (
 __all__ = [
     "ADDITIVE",
     "KEYS",
-    "MARGINALS",
     "MECHANISMS",
     "RECURSIVE",
     "REFINED",
@@ -106,4 +104,6 @@ __all__ = [
     "SelectionTask",
     "TruncatedGeometric",
     "VectorMechanism",
+    "box_of",
+    "fair_coins",
 ]

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, Final, cast
+from typing import TYPE_CHECKING, ClassVar, Final, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,15 +32,15 @@ from dpframe.mechanisms.discrete_box import DiscreteBox, log_tier
 from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpframe.mechanisms.discrete_laplace import DiscreteLaplace
 from dpframe.mechanisms.exposure import Exposure
-from dpframe.mechanisms.mechanism import AdditiveMechanism, log_deviation
+from dpframe.mechanisms.mechanism import AdditiveMechanism, Mechanism, log_deviation
 from dpframe.mechanisms.noise_sums import Tail, tail_of
-from dpframe.samplers import BitSource
+from dpframe.samplers import OS, BitSource
 
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
     from dpframe.accounting.loss_laws import Translated
 
-__all__ = ["CombinedNoise"]
+__all__ = ["CombinedNoise", "fair_coins"]
 
 Floats = NDArray[np.float64]
 
@@ -93,6 +93,19 @@ class CombinedNoise(AdditiveMechanism):
     name: ClassVar[str] = cast("str", _OfLaw("name", "combined_noise"))
     label: ClassVar[str] = cast("str", _OfLaw("label", "combined noise"))
     scale_label: ClassVar[str] = cast("str", _OfLaw("scale_label", "scale"))
+
+    @classmethod
+    def of(cls, law: Mechanism, factors: tuple[int, ...], divisor: int) -> Self:
+        """Of a law that is not yet known to be one.
+
+        Raises
+        ------
+        ValueError
+            When it is no noise that numbers can be made of.
+        """
+        if not isinstance(law, DiscreteBox | DiscreteGaussian | DiscreteLaplace):
+            raise ValueError(f"no numbers are made of {law.name} noise")
+        return cls(law, factors, divisor)
 
     def __post_init__(self) -> None:
         if not self.factors or not all(type(f) is int for f in self.factors):
@@ -281,3 +294,10 @@ def _table(noise: CombinedNoise, miss: float) -> tuple[Floats, Floats]:
         places = np.unique(np.rint(np.linspace(1.0, float(reach), _KNOTS)))
     tail = tail_of(noise.law, noise.factors, log_tier(miss), rough=True)
     return places, np.array([0.5 * noise.at_least(int(place), tail) for place in places])
+
+
+def fair_coins(n: int, source: BitSource | None = None) -> NDArray[np.int64]:
+    """`n` independent numbers that are 0 or 1 as often, by which halves are rounded. `source` is
+    for tests.
+    """
+    return (OS if source is None else source).bits(n).astype(np.int64)

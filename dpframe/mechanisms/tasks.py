@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.mechanisms.exposure import Exposure
@@ -193,3 +194,24 @@ class KeyTask(_Task):
 
 
 MechanismTask = AdditiveTask | SelectionTask | ResponseTask | KeyTask
+
+
+def box_of(
+    widths: tuple[int, ...], turned: tuple[int, ...], spread: ContributionBounds, grouped: bool
+) -> Box:
+    """What one individual moves vectors of sums within; see `joint_sensitivity`.
+
+    Parameters
+    ----------
+    widths, turned
+        By how much a row that comes or goes, or one that stays and changes, moves each number.
+    spread
+        How many rows of one individual may differ.
+    grouped
+        Whether a row that changes may leave one vector for another: then it moves two, or one by
+        twice the width at most.
+    """
+    rows = spread.tight[0]
+    if not spread.changes:
+        return Box(widths, rows)
+    return Box(widths, 2 * rows) if grouped else Box(turned, rows)

@@ -27,7 +27,7 @@ from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.fields import fields_of
 from dpframe.core.units import Identifier, Rows
 from dpframe.errors import DPFrameError
-from dpframe.mechanisms import MARGINALS, MECHANISMS
+from dpframe.mechanisms import MECHANISMS
 
 KINDS: dict[str, type] = {
     kind.__name__: kind
@@ -35,7 +35,6 @@ KINDS: dict[str, type] = {
         Rows,
         Identifier,
         *MECHANISMS,
-        *MARGINALS,
         PartError,
         MeanError,
         VarianceError,

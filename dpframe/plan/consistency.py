@@ -12,14 +12,17 @@ from dataclasses import replace
 from dpframe.core.budget import GDP, ZCDP, ApproxDP
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.score_range import ScoreRange
-from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.core.sensitivity import ExactSensitivity, joint_sensitivity
 from dpframe.errors import DPFrameError
 from dpframe.mechanisms import (
     AdditiveMechanism,
+    DiscreteBox,
     KeyMechanism,
     SelectionMechanism,
+    VectorMechanism,
 )
 from dpframe.plan.data import PlanData
+from dpframe.plan.joint_draw import JointDraw
 from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.stated_costs import understated
 
@@ -58,7 +61,58 @@ def _contradictions(plan: PlanData) -> Iterator[str]:
         others = ((other.law, other.exact.linf) for other in plan.releases)
         if isinstance(release.law, KeyMechanism) and not release.law.is_hidden_by(others):
             yield f"releases[{i}].law"
+    yield from _of_draws(plan)
     yield from understated(plan)
+
+
+def _of_draws(plan: PlanData) -> Iterator[str]:
+    """What is drawn together is one draw, at one cost, of numbers that it was made for."""
+    firsts: dict[int, NoisyAggregate] = {}
+    many = plan.grouping is not None and (plan.groups is None or plan.groups > 1)
+    for i, release in enumerate(plan.releases):
+        first = firsts.setdefault(release.draw, release)
+        if release.draw not in (len(firsts) - 1, first.draw) or first.draw >= len(firsts):
+            yield f"releases[{i}].draw"
+        if first is not release and (first.joint is None or _drawn(first) != _drawn(release)):
+            yield f"releases[{i}].draw"
+        if release.joint is not None and not _is_of_draw(release, release.joint, many):
+            yield f"releases[{i}].joint"
+
+
+def _drawn(release: NoisyAggregate) -> tuple[object, ...]:
+    """All that is of the draw, and not of one of its numbers."""
+    joint = release.joint
+    vector = None if joint is None else (joint.widths, joint.turned, joint.exact)
+    return release.law, release.cost, release.spread, release.repeats, release.entries, vector
+
+
+def _is_of_draw(release: NoisyAggregate, joint: JointDraw, many: bool) -> bool:
+    """Whether the noise of a vector covers it, and a number follows from it that one row moves by
+    what is stated.
+    """
+    numbers = len(joint.widths)
+    if not numbers or not len(joint.turned) == len(joint.factors) == numbers or joint.divisor < 1:
+        return False
+    if min(joint.widths) < 1 or any(
+        not 0 <= t <= 2 * w for w, t in zip(joint.widths, joint.turned, strict=True)
+    ):
+        return False
+    spread, law = release.spread, release.law
+    if not spread.changes and joint.turned != joint.widths:
+        return False
+    if joint.exact != joint_sensitivity(joint.widths, joint.turned, spread, many):
+        return False
+    rows, _, most = spread.tight
+    if isinstance(law, DiscreteBox):
+        box = joint.box(spread, many)
+        if (law.widths, law.rows) != (box.widths, box.rows):
+            return False
+    elif not isinstance(law, AdditiveMechanism):
+        return False
+    if spread.changes:
+        stated = 2 * rows * joint.reach if many else rows * joint.turned_reach
+        return release.exact.l1 == stated
+    return release.exact.linf == most * joint.reach and release.exact.l1 == rows * joint.reach
 
 
 def _of_groups(plan: PlanData) -> Iterator[str]:
@@ -93,7 +147,7 @@ def _of_release(release: NoisyAggregate) -> Iterator[str]:
     law, spread = release.law, release.spread
     if release.mechanism != law.name:
         yield "mechanism"
-    if release.step <= 0 or release.scale != law.shown_scale(release.step):
+    if release.step <= 0 or release.scale != release.noise.shown_scale(release.step):
         yield "scale"
     exact = release.exact
     if not _are_norms(exact):
@@ -115,7 +169,7 @@ def _of_release(release: NoisyAggregate) -> Iterator[str]:
     if release.entries < 0 or release.bias < 0:
         yield "entries"
     rows, groups, _ = spread.tight
-    once = isinstance(law, AdditiveMechanism)  # its cost is that of one vector
+    once = isinstance(law, (AdditiveMechanism, VectorMechanism))  # its cost is that of one vector
     if release.repeats < law.least_repeats(rows, groups) or (once and release.repeats != 1):
         yield "repeats"
 

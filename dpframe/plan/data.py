@@ -47,14 +47,22 @@ class PlanData:
     budget: StatedBudget | None = None
 
     @property
+    def draws(self) -> tuple[NoisyAggregate, ...]:
+        """What is drawn, and paid for, each once: of parts that are drawn together the first."""
+        found: dict[int, NoisyAggregate] = {}
+        for release in self.releases:
+            found.setdefault(release.draw, release)
+        return tuple(found.values())
+
+    @property
     def events(self) -> tuple[AnyEvent, ...]:
-        """What the plan does, for `dpframe.accounting`: one event per release and round.
+        """What the plan does, for `dpframe.accounting`: one event per draw and round.
 
         Whoever doubts the plan's cost can count them again with any accountant, or hand them to
         another library (`dpframe.accounting.to_dp_accounting`). Roots are rounded towards more
         privacy loss.
         """
-        return tuple(event for release in self.releases for event in release.events)
+        return tuple(event for release in self.draws for event in release.events)
 
     def accuracy(
         self,

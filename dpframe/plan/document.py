@@ -18,6 +18,7 @@ from typing import Any
 from dpframe.errors import PlanMismatch, UnsupportedOperation
 from dpframe.plan.codec import Malformed, decode, encode
 from dpframe.plan.data import PlanData
+from dpframe.plan.draws import renumbered, with_draws, without_own_draws
 from dpframe.plan.earlier import completed, completed_session
 
 SCHEMA_VERSION = 1
@@ -77,7 +78,7 @@ def from_json(text: object, hints: Mapping[str, Any]) -> tuple[dict[str, Any], s
         if stated != _digest(document):
             raise edited("its contents are not those that its digest was made of")
         document, whole = _completed(document, whole)
-        contents = {**document["plan"], **document["session"]}
+        contents = {**with_draws(document["plan"]), **document["session"]}
         if contents.keys() != hints.keys():
             raise edited("it lacks fields, or has others")
         return {n: decode(hint, contents[n], n) for n, hint in hints.items()}, whole
@@ -172,7 +173,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _contents(plan: PlanData) -> dict[str, Any]:
     names = (name for name in plan.__dataclass_fields__ if name not in _OF_SESSION)
-    return {name: encode(getattr(plan, name)) for name in names}
+    return without_own_draws({name: encode(getattr(plan, name)) for name in names})
 
 
 def _fingerprint(contents: Mapping[str, Any]) -> str:
@@ -187,7 +188,7 @@ def _fingerprint(contents: Mapping[str, Any]) -> str:
         numbers.setdefault(number, len(numbers))
     record = dict(contents)
     record["outputs"] = [o | {"releases": [numbers[n] for n in o["releases"]]} for o in outputs]
-    record["releases"] = [contents["releases"][number] for number in numbers]
+    record["releases"] = renumbered([contents["releases"][number] for number in numbers])
     return _digest(record)
 
 

@@ -13,7 +13,8 @@ from dpframe.aggregates.error_rules import (
     RankError,
     VarianceError,
 )
-from dpframe.aggregates.joint_noise import Independent, JointNoise
+from dpframe.aggregates.joint_noise import JointNoise
+from dpframe.aggregates.noise_law import noise_law
 from dpframe.aggregates.rebuilt_error import OutputError, RebuiltError
 from dpframe.errors import PlanMismatch
 from dpframe.mechanisms import AdditiveMechanism, ReportMechanism
@@ -110,10 +111,11 @@ def noise_of(used: Sequence[NoisyAggregate]) -> JointNoise:
     """
     parts = []
     for release in used:
-        if not isinstance(release.law, AdditiveMechanism):
+        noise = release.noise
+        if not isinstance(noise, AdditiveMechanism):
             raise _no_such_parts()
-        parts.append((release.law, release.step))
-    return Independent(tuple(parts))
+        parts.append((noise, release.step, release.draw))
+    return noise_law(parts)
 
 
 def _no_such_parts() -> PlanMismatch:

@@ -14,11 +14,13 @@ from dpframe.core.sensitivity import ExactSensitivity, Sensitivity
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.mechanisms import (
     AdditiveMechanism,
+    CombinedNoise,
     Exposure,
     KeyMechanism,
     Mechanism,
     SelectionMechanism,
 )
+from dpframe.plan.joint_draw import JointDraw
 
 _MOST_EVENTS = 10**6
 
@@ -66,6 +68,11 @@ class NoisyAggregate:
         The mechanism that was asked for.
     bias
         The largest rounding error of one row on the grid, in the value's units; 0 for exact sums.
+    draw
+        The number of what is drawn at once; parts that are drawn together have the same, and the
+        same `cost`, which is that of the whole draw and counts once.
+    joint
+        How the number follows from what is drawn together; None where it is drawn alone.
     """
 
     name: str
@@ -87,6 +94,17 @@ class NoisyAggregate:
     users: tuple[str, ...] = field(repr=False)
     asked: str = field(default="auto", repr=False)
     bias: Fraction = field(default=Fraction(0), repr=False)
+    draw: int = 0
+    joint: JointDraw | None = field(default=None, repr=False)
+
+    @property
+    def noise(self) -> Mechanism:
+        """The mechanism of this number alone: the law of its noise, whatever else is drawn with it.
+        `law` is what is drawn, and paid for.
+        """
+        if self.joint is None:
+            return self.law
+        return CombinedNoise.of(self.law, self.joint.factors, self.joint.divisor)
 
     def accuracy(self, confidence: Number = 0.95, simultaneous: bool = False) -> float:
         """The smallest a with P(|error| <= a) >= confidence, in the value's units.
@@ -118,14 +136,16 @@ class NoisyAggregate:
             return float(within) * float(self.step)
         if isinstance(self.law, KeyMechanism):
             return float(self.law.size_at(level))
-        if not isinstance(self.law, AdditiveMechanism):
+        noise = self.noise
+        if not isinstance(noise, AdditiveMechanism):
             raise needs_count(self.name)
         cells = self.entries if simultaneous else 1
-        return float(self.law.quantile(level, max(1, cells)) * self.step)
+        return float(noise.quantile(level, max(1, cells)) * self.step)
 
     @property
     def events(self) -> tuple[AnyEvent, ...]:
-        """What it does, for `dpframe.accounting`; roots are rounded towards more privacy loss.
+        """What it does, for `dpframe.accounting`; roots are rounded towards more privacy loss. Of
+        parts that are drawn together each has those of the draw, which happens once.
 
         Raises
         ------
@@ -143,6 +163,8 @@ class NoisyAggregate:
     @property
     def exposure(self) -> Exposure:
         """What one individual can do to it."""
+        if self.joint is not None:
+            return Exposure(self.joint.exact, self.repeats)
         if self.scores is None:
             return Exposure(self.exact, self.repeats)
         scores, shared = self.scores, self.scores.is_shared(self.spread.touched)

@@ -50,7 +50,7 @@ def _is_enough(release: NoisyAggregate) -> bool:
 
 def _is_enough_for_all(plan: PlanData) -> bool:
     """Whether the cost of the plan covers those of its releases, composed as it says."""
-    costs = [release.cost for release in plan.releases]
+    costs = [release.cost for release in plan.draws]
     if plan.composition == "sum":
         return _sums(costs, plan.cost)
     if not all(isinstance(cost, ZCDP) for cost in costs) or plan.cost.currency != "epsilon":
@@ -71,9 +71,9 @@ def _composed(plan: PlanData) -> float:
     from dpframe.accounting.zcdp import epsilon_of_rho
 
     if plan.composition == "numerical":
-        if sum(release.repeats for release in plan.releases) > _MOST_REPEATS:
+        if sum(release.repeats for release in plan.draws) > _MOST_REPEATS:
             return math.inf
         return PrivacyLossAccountant(plan.events).epsilon(plan.cost.slack)
-    rho = sum((release.cost.main for release in plan.releases), Fraction(0))
-    slack = plan.cost.slack - sum((release.cost.slack for release in plan.releases), Fraction(0))
+    rho = sum((release.cost.main for release in plan.draws), Fraction(0))
+    slack = plan.cost.slack - sum((release.cost.slack for release in plan.draws), Fraction(0))
     return epsilon_of_rho(Fraction(float_up(rho)), float_down(slack))

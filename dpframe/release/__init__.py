@@ -1,6 +1,6 @@
 """From exact tables to released results: noise, selection, post-processing."""
 
-from dpframe.release.draw import CandidateScores, draw, without_noise
+from dpframe.release.draw import CandidateScores, Draw, draw, without_noise
 from dpframe.release.keys import KeyChoice
 from dpframe.release.order import in_order
 from dpframe.release.results import (
@@ -13,6 +13,7 @@ from dpframe.release.results import (
 
 __all__ = [
     "CandidateScores",
+    "Draw",
     "KeyChoice",
     "aggregate_column",
     "assemble",

@@ -8,7 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from dpframe.aggregates.bound import Noisy
+from dpframe.aggregates.bound import MeasurementKey, Noisy
+from dpframe.aggregates.joint_sums import JointSums, Rebuilt
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import (
     Additive,
@@ -19,6 +20,7 @@ from dpframe.aggregates.measurement import (
     Selection,
     Table,
 )
+from dpframe.aggregates.noise_law import noise_of
 from dpframe.aggregates.quantile_tree import QuantileTree
 from dpframe.aggregates.request import QueryScope
 from dpframe.errors import DPFrameError
@@ -29,6 +31,8 @@ from dpframe.mechanisms import (
     RecursiveExponential,
     ReportMechanism,
     SelectionMechanism,
+    VectorMechanism,
+    fair_coins,
 )
 from dpframe.release.recursive import choose_recursively
 
@@ -59,21 +63,74 @@ class CandidateScores:
         return found
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Draw:
+    """What is drawn at once.
+
+    Parameters
+    ----------
+    measurement
+        The vector.
+    law
+        Its mechanism.
+    keys
+        The parts of the query that follow from it.
+    rebuilt
+        How each of these does; None for one that is the vector.
+    """
+
+    measurement: Measurement
+    law: Mechanism
+    keys: tuple[MeasurementKey, ...]
+    rebuilt: tuple[Rebuilt, ...] | None = None
+
+    @property
+    def vector(self) -> MeasurementKey:
+        """What the vector itself is found by, where parts are rebuilt from it."""
+        return self.measurement, "drawn"
+
+    def noises(self) -> dict[MeasurementKey, Mechanism]:
+        """The mechanism of each part by itself."""
+        each = self.rebuilt or (None,) * len(self.keys)
+        return {k: noise_of(self.law, r) for k, r in zip(self.keys, each, strict=True)}
+
+
 def draw(
+    one: Draw,
+    counted: Mapping[Table, CellCounts],
+    scope: QueryScope,
+    ballots: CandidateScores | None = None,
+) -> dict[MeasurementKey, Noisy]:
+    """The noisy integers of all parts that are drawn at once, and of the vector that they follow
+    from where that is another.
+
+    `ballots` are those of earlier draws from the same tables, if there are to be more.
+    """
+    if one.rebuilt is None:
+        (key,) = one.keys
+        return {key: _drawn(one.measurement, one.law, counted, scope, ballots)}
+    vector = _drawn(one.measurement, one.law, counted, scope, ballots)
+    found = {one.vector: vector}
+    for key, rebuilt in zip(one.keys, one.rebuilt, strict=True):
+        whole, half = rebuilt.of(vector)
+        found[key] = (whole + (half & fair_coins(half.size))).reshape(-1, 1)
+    return found
+
+
+def _drawn(
     part: Measurement,
     law: Mechanism,
     counted: Mapping[Table, CellCounts],
     scope: QueryScope,
     ballots: CandidateScores | None = None,
 ) -> Noisy:
-    """The noisy integers of one part.
-
-    `ballots` are those of earlier draws from the same tables, if there are to be more.
+    """The noisy integers of one vector.
 
     Returns
     -------
     numpy.ndarray
-        Of shape (groups, cells) for sums, (groups, rounds) of candidate codes for selections.
+        Of shape (groups, cells) for sums, (groups, numbers) for several of them, (groups, rounds)
+        of candidate codes for selections.
 
     Notes
     -----
@@ -100,6 +157,14 @@ def draw(
             return np.concatenate(found) if found else np.empty((0, part.chosen), np.int64)
         case QuantileTree(), _ if law.is_exact:
             return np.concatenate([_best(q, tables, scope) for q in part.apart], axis=1)
+        case JointSums(), AdditiveMechanism():
+            noisy = part.vector(tables)
+            noisy += law.draw(noisy.size).reshape(noisy.shape)
+            return noisy
+        case JointSums(), VectorMechanism():
+            noisy = part.vector(tables)
+            noisy += law.draw(len(noisy))
+            return noisy
         case Selection(), SelectionMechanism():
             return _select(part, law, tables, scope, ballots or CandidateScores(room=0))
         case Responses(), ReportMechanism():
@@ -116,7 +181,7 @@ def without_noise(
     """What one part would be without noise, for simulations on public data."""
     if isinstance(part, Responses):
         return counted[part.table].dense(part.categories)
-    return draw(part, NoNoise(), counted, scope)
+    return _drawn(part, NoNoise(), counted, scope)
 
 
 def _select(

@@ -23,7 +23,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.aggregates.bound import BoundAggregate, MeasurementKey, Noisy
-from dpframe.aggregates.joint_noise import Independent, JointNoise
+from dpframe.aggregates.joint_noise import JointNoise
+from dpframe.aggregates.noise_law import noise_law
 from dpframe.aggregates.query import Output
 from dpframe.aggregates.ratio_interval import ratio_ends, sum_reach
 from dpframe.aggregates.shapes import Ends
@@ -33,10 +34,11 @@ from dpframe.core.exact import nearest
 from dpframe.core.interval import Interval
 from dpframe.core.tree import Tree
 from dpframe.mechanisms import AdditiveMechanism, Mechanism
+from dpframe.release.draw import Draw
 from dpframe.release.formula import Ratio, Sum, ratio_of
 from dpframe.rows.fold import domain
 
-Laws: TypeAlias = "Mapping[MeasurementKey, Mechanism]"
+Laws: TypeAlias = "Mapping[MeasurementKey, tuple[Mechanism, int]]"
 Floats: TypeAlias = "NDArray[np.float64]"
 
 _TOGETHER = 3
@@ -46,16 +48,17 @@ _TOGETHER = 3
 def interval_of(
     output: Output,
     noisy: Mapping[MeasurementKey, Noisy],
-    laws: Laws,
+    draws: Sequence[Draw],
     confidence: Fraction,
 ) -> Ends | None:
     """The lower and upper ends of one output, a value per row; None for what is no number.
 
     Ends of arithmetic are null where nothing is known.
     """
+    laws = {k: (law, i) for i, d in enumerate(draws) for k, law in d.noises().items()}
     keys = {p: aggregate.keys for p, aggregate in output.aggregates.items()}
     if not all(
-        isinstance(laws.get(key), AdditiveMechanism) for used in keys.values() for key in used
+        isinstance(laws[key][0], AdditiveMechanism) for used in keys.values() for key in used
     ):
         return None  # the error of a selection is one of its score
     if output.post is not None and output.post_tree is not None:
@@ -76,10 +79,10 @@ def _noise_of(keys: Sequence[MeasurementKey], laws: Laws) -> JointNoise:
     """The joint law of the noise of parts."""
     parts = []
     for key in keys:
-        law = laws[key]
+        law, draw = laws[key]
         assert isinstance(law, AdditiveMechanism)
-        parts.append((law, key[0].step))
-    return Independent(tuple(parts))
+        parts.append((law, key[0].step, draw))
+    return noise_law(parts)
 
 
 def _aggregate(

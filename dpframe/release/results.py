@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -17,7 +17,8 @@ from dpframe.aggregates.shapes import ONE, Column
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
-from dpframe.release.intervals import Laws, interval_of
+from dpframe.release.draw import Draw
+from dpframe.release.intervals import interval_of
 from dpframe.release.order import in_order
 from dpframe.rows.failures import FAILURES
 
@@ -25,7 +26,7 @@ from dpframe.rows.failures import FAILURES
 def assemble(
     query: Query,
     noisy: Mapping[MeasurementKey, Noisy],
-    laws: Laws | None = None,
+    draws: Sequence[Draw] | None = None,
     confidence: Fraction | None = None,
 ) -> pl.DataFrame:
     """The released frame.
@@ -36,8 +37,8 @@ def assemble(
         What was asked.
     noisy
         The noisy integers of each part, by part and mechanism that was asked for.
-    laws, confidence
-        The parts' mechanisms, and the confidence of intervals; None for no intervals.
+    draws, confidence
+        What was drawn, and the confidence of intervals; None for no intervals.
 
     Returns
     -------
@@ -49,9 +50,9 @@ def assemble(
     """
     noisy = in_order(noisy)
     columns = [_output(output, noisy) for output in query.outputs]
-    if laws is not None and confidence is not None:
+    if draws is not None and confidence is not None:
         columns = [
-            replace(column, ends=interval_of(output, noisy, laws, confidence))
+            replace(column, ends=interval_of(output, noisy, draws, confidence))
             for column, output in zip(columns, query.outputs, strict=True)
         ]
     groups = shown_groups(query.groups)
@@ -109,7 +110,7 @@ def _check_names(query: Query) -> None:
             )
 
 
-def rehearse(query: Query, laws: Laws, confidence: Fraction | None) -> None:
+def rehearse(query: Query, draws: Sequence[Draw], confidence: Fraction | None) -> None:
     """Assemble the released frame from made-up numbers, for the first keys: what fails would do so
     after the charge.
 
@@ -125,7 +126,7 @@ def rehearse(query: Query, laws: Laws, confidence: Fraction | None) -> None:
     posts = any(output.post is not None for output in query.outputs)
     trials = ((0, 0), (1000, 0), (-1000, -1))[:: 1 if posts else 2]
     try:
-        made = [assemble(query, _trial(query, *trial), laws, confidence) for trial in trials]
+        made = [assemble(query, _trial(query, *trial), draws, confidence) for trial in trials]
     except FAILURES as error:
         raise UnsupportedOperation(
             f"the results cannot be put into a frame ({type(error).__name__}); nothing was charged",

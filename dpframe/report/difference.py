@@ -223,10 +223,12 @@ def _numbered(plan: PlanData) -> dict[tuple[str, str, int], NoisyAggregate]:
 
 
 def _costs(plan: PlanData) -> dict[str, Budget]:
+    """By output; for each that is drawn with others what all of them cost together."""
+    costs = {(release.name, release.draw): release.cost for release in plan.releases}
     found: dict[str, Any] = {}
-    for release in plan.releases:
-        old = found.get(release.name)
-        found[release.name] = release.cost if old is None else old + release.cost
+    for (name, _), cost in costs.items():
+        old = found.get(name)
+        found[name] = cost if old is None else old + cost
     return found
 
 

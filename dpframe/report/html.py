@@ -86,7 +86,7 @@ def _outputs(plan: PlanData, section: Section) -> Iterator[str]:
 
 
 def _releases(plan: PlanData, section: Section) -> str:
-    whole = sum((release.cost.main for release in plan.releases), Fraction(0))
+    whole = sum((draw.cost.main for draw in plan.draws), Fraction(0))
     rows = []
     for number, (release, item) in enumerate(zip(plan.releases, section.items, strict=True), 1):
         share = nearest(release.cost.main / whole) if whole else 0.0

@@ -112,7 +112,7 @@ def _outputs(plan: PlanData) -> tuple[Item, ...]:
 
 
 def _releases(plan: PlanData) -> tuple[Item, ...]:
-    whole = sum((r.cost.main for r in plan.releases), Fraction(0))
+    whole = sum((r.cost.main for r in plan.draws), Fraction(0))
     return tuple(_release(plan, release, whole) for release in plan.releases)
 
 
@@ -227,14 +227,15 @@ def _error(release: NoisyAggregate) -> str:
 
 def _cost(release: NoisyAggregate, whole: Fraction) -> str:
     share = float(release.cost.main / whole) if whole else 0.0
-    return f"cost {amounts(release.cost)}, {share:.0%} of the plan"
+    whom = "" if release.joint is None else " for all that is drawn together"
+    return f"cost {amounts(release.cost)}{whom}, {share:.0%} of the plan"
 
 
 def _budget(plan: PlanData) -> tuple[Item, ...]:
     asked = "" if plan.cost == plan.requested else f", of {amounts(plan.requested)} allowed"
     together: tuple[str, ...] = ()
     if plan.composition != "sum":
-        rho = sum((r.cost.main for r in plan.releases), Fraction(0))
+        rho = sum((r.cost.main for r in plan.draws), Fraction(0))
         together = (f"the releases cost rho {show(rho)} in all, {_COMPOSED[plan.composition]}",)
     if plan.cost.measure != plan.requested.measure:
         asked = f", for a spend of {amounts(plan.requested)}"
@@ -242,7 +243,7 @@ def _budget(plan: PlanData) -> tuple[Item, ...]:
             f"the plan by itself satisfies the spend; the session adds up "
             f"{plan.cost.currency}, which implies its epsilon and delta as a whole",
         )
-    if sum(1 for r in plan.releases if r.cost.main) > 1:
+    if sum(1 for r in plan.draws if r.cost.main) > 1:
         together = (*together, f"divided {_DIVIDED[plan.split]}")
     if plan.share is not None:
         asked += ", charged to this part"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,9 +16,9 @@ from dpframe.aggregates.query import Query
 from dpframe.aggregates.shapes import Column
 from dpframe.frames.relation import Relation
 from dpframe.lower import Frames, found_keys
-from dpframe.mechanisms import Mechanism
 from dpframe.release import (
     CandidateScores,
+    Draw,
     aggregate_column,
     draw,
     in_order,
@@ -37,34 +37,34 @@ def with_all_groups(query: Query, free: Relation, frames: Frames) -> Query:
     return replace(query, groups=query.groups.found(found_keys(free, query.groups, frames)))
 
 
-def noiseless(
-    query: Query, laws: Mapping[tuple[Measurement, str], Mechanism], counted: Counted
-) -> NoisyParts:
+def noiseless(query: Query, draws: Sequence[Draw], counted: Counted) -> NoisyParts:
+    """The exact integers of all parts."""
     return {
         key: without_noise(key[0], counted, query.scope)
-        for key in laws
+        for one in draws
+        for key in one.keys
         if not isinstance(key[0], KeySelection)
     }
 
 
 def draw_parts(
     query: Query,
-    laws: Mapping[tuple[Measurement, str], Mechanism],
+    draws: Sequence[Draw],
     counted: Counted,
     ballots: CandidateScores,
 ) -> tuple[NoisyParts, NDArray[np.bool_] | None]:
     """Noisy integers of all parts, and which groups appear where they are to be found."""
     noisy: NoisyParts = {}
     kept = None
-    chooser = pipeline.chooser_of(laws)
+    chooser = pipeline.chooser_of(draws)
     if chooser is not None:
         numbers = counted[chooser.table].dense(1).reshape(-1)
         kept, chosen = chooser.keep(numbers)
         kept = kept & (numbers > 0)  # a release never sees a group without rows
-        noisy = pipeline.drawn_with_groups(laws, chosen)
-    for key, law in laws.items():
-        if not isinstance(key[0], KeySelection) and key not in noisy:
-            noisy[key] = draw(key[0], law, counted, query.scope, ballots)
+        noisy = pipeline.drawn_with_groups(draws, chosen)
+    for one in draws:
+        if not isinstance(one.measurement, KeySelection) and one.keys[0] not in noisy:
+            noisy |= draw(one, counted, query.scope, ballots)
     return noisy, kept
 
 

@@ -71,14 +71,14 @@ def _simulated(
     query = with_all_groups(prepared.query, free, frames)
     execution = Execution.of_public(frames)
     counted = execution.run(query.relation, query.groups, prepared.tables)
-    exact = columns_of(query, noiseless(query, prepared.laws, counted))
+    exact = columns_of(query, noiseless(query, prepared.draws, counted))
     entries = [entries_of(o, c) for o, c in zip(query.outputs, exact, strict=True)]
     _require_room(sum(e.size for e in entries) * _size(query), runs)
     plain = _arrays(_plain(query, free, frames, counted), entries, query)
     drawn, ballots = [], CandidateScores()
     for run in range(runs):
         shown.stage(f"simulating, run {run + 1} of {runs}")
-        noisy, kept = draw_parts(query, prepared.laws, counted, ballots)
+        noisy, kept = draw_parts(query, prepared.draws, counted, ballots)
         arrays = _arrays(columns_of(query, noisy), entries, query)
         drawn.append(arrays if kept is None else [_where(kept, array) for array in arrays])
     outcomes = [

@@ -22,9 +22,11 @@ import dpframe as dp
 from dpframe import accounting, pipeline
 from dpframe.aggregates.registry import AGGREGATES
 from dpframe.core.budget import Budget
+from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.lower import Execution
 from dpframe.lower.engines.polars_engine import POLARS
 from dpframe.mechanisms import (
+    DiscreteBox,
     DiscreteGaussian,
     DiscreteLaplace,
     Exponential,
@@ -59,20 +61,20 @@ def with_mechanism(text: str, mechanism: str) -> str:
     return f'{text[:-1]}{comma}mechanism="{mechanism}")'
 
 
-def delta_of(law: DiscreteGaussian, epsilon: Fraction, release: NoisyAggregate) -> float:
+def delta_of(law: DiscreteGaussian, epsilon: Fraction, exact: ExactSensitivity) -> float:
     """The delta of Gaussian noise: of one integer entry by the sum over its outcomes (Canonne,
     Kamath and Steinke 2020, Theorem 7), otherwise of the continuous law (Balle and Wang 2018).
     """
     sigma, rate = math.sqrt(law.sigma_squared), float(epsilon)
-    if release.exact.l0 == 1 and sigma < 2000:
-        step = math.isqrt(int(release.exact.l2_squared))
+    if exact.l0 == 1 and sigma < 2000:
+        step = math.isqrt(int(exact.l2_squared))
         z = np.arange(-int(40 * sigma) - step, int(40 * sigma) + step + 1, dtype=np.float64)
         half = float(1 / (2 * law.sigma_squared))
         weights = np.exp(-half * z * z)
         excess = weights - math.exp(rate) * np.exp(-half * (z - step) ** 2)
         return float(np.maximum(excess, 0).sum() / weights.sum())
-    if release.exact.linf <= 1 and sigma < 200:  # as many entries move by 1: their sum decides
-        entries, reach = min(release.exact.l0, int(release.exact.l2_squared)), int(12 * sigma) + 2
+    if exact.linf <= 1 and sigma < 200:  # as many entries move by 1: their sum decides
+        entries, reach = min(exact.l0, int(exact.l2_squared)), int(12 * sigma) + 2
         z = np.arange(-reach, reach + 1, dtype=np.float64)
         one = np.exp(-(z * z) / (2 * float(law.sigma_squared)))
         total = np.array([1.0])
@@ -81,7 +83,7 @@ def delta_of(law: DiscreteGaussian, epsilon: Fraction, release: NoisyAggregate) 
         s = np.arange(-reach * entries, reach * entries + 1, dtype=np.float64)
         loss = (entries - 2 * s) / (2 * float(law.sigma_squared))
         return float((total * np.maximum(0.0, -np.expm1(rate - loss))).sum())
-    d = math.sqrt(release.exact.l2_squared) / sigma
+    d = math.sqrt(exact.l2_squared) / sigma
 
     def upper(x: float) -> float:
         return math.erfc(x / math.sqrt(2)) / 2
@@ -91,7 +93,8 @@ def delta_of(law: DiscreteGaussian, epsilon: Fraction, release: NoisyAggregate) 
 
 def check_release(release: NoisyAggregate, share: Budget, scope: Any) -> None:
     """The cost is what the law costs at the exact sensitivity."""
-    cost, law, exact = release.cost, release.law, release.exact
+    cost, law = release.cost, release.law
+    exact = release.exact if release.joint is None else release.joint.exact
     if isinstance(law, NoisyTable):  # as of a table that is released
         assert release.candidates is not None
         check_release(replace(release, law=law.noise, scores=None, repeats=1), share, scope)
@@ -115,9 +118,13 @@ def check_release(release: NoisyAggregate, share: Budget, scope: Any) -> None:
                 assert cost.main == l2_squared / (2 * sigma_squared)
             else:
                 assert 0 < cost.slack <= share.slack
-                assert delta_of(law, cost.main, release) <= float(cost.slack) * (1 + 1e-6)
-            size = release.scale**2 / (float(sigma_squared) * float(release.step) ** 2)
+                assert delta_of(law, cost.main, exact) <= float(cost.slack) * (1 + 1e-6)
+            squares = 1.0 if release.joint is None else sum(f * f for f in factors_of(release))
+            size = release.scale**2 / (float(sigma_squared) * float(release.step) ** 2 * squares)
             assert size == pytest.approx(1, rel=1e-14)
+            return
+        case DiscreteBox(epsilon, widths, _, rows):
+            check_box(release, rows * epsilon, widths)
             return
         case Exponential(scale) if zcdp:
             used = times * l2_squared / (8 * scale * scale)
@@ -149,6 +156,32 @@ def check_release(release: NoisyAggregate, share: Budget, scope: Any) -> None:
     assert release.scale == pytest.approx(float(law.scale * release.step), rel=1e-15)
 
 
+def factors_of(release: NoisyAggregate) -> list[float]:
+    assert release.joint is not None
+    return [factor / release.joint.divisor for factor in release.joint.factors]
+
+
+def check_box(release: NoisyAggregate, epsilon: Fraction, widths: tuple[int, ...]) -> None:
+    """An individual's rows move the vectors by so many boxes, each at its epsilon; a part is shown
+    by how far one of them moves it.
+    """
+    cost, joint = release.cost, release.joint
+    assert joint is not None
+    assert joint.exact.l1 <= sum(widths) * epsilon / release.law.epsilon  # type: ignore[attr-defined]
+    assert cost.slack == 0
+    if isinstance(cost, dp.ZCDP):
+        used = Fraction(
+            mpmath.nstr(mpmath.mpf(float(epsilon)) * mpmath.tanh(float(epsilon) / 2), 15)
+        )
+        assert used * (1 - Fraction(1, 10**9)) <= cost.main
+        assert cost.main <= used * (1 + Fraction(1, 10**9))
+    else:
+        assert cost.main == epsilon
+    moved = sum(abs(f) * w for f, w in zip(factors_of(release), widths, strict=True))
+    scale = moved * float(release.step) / float(release.law.epsilon)  # type: ignore[attr-defined]
+    assert release.scale == pytest.approx(scale, rel=1e-12)
+
+
 def mean_loss(scale: Fraction, steps: Fraction) -> Fraction:
     """Of discrete Laplace noise moved by so many steps: the mean of |x - steps| - |x|, over the
     scale.
@@ -170,7 +203,7 @@ def epsilon_of(rho: Fraction, delta: float) -> float:
 
 def check_total(plan: dp.Plan, share: Budget) -> None:
     """The costs of the releases add up to the plan's, or imply it through zCDP."""
-    costs = [release.cost for release in plan.releases if not release.cost.is_zero]
+    costs = [draw.cost for draw in plan.draws if not draw.cost.is_zero]
     total = sum((c.main for c in costs), Fraction(0))
     if plan.composition == "sum":
         assert total == plan.cost.main
@@ -249,8 +282,13 @@ def test_the_planned_laws_are_those_drawn_from(
         drawn[self] += len(sizes)
         return np.cumsum(sizes) - sizes, np.zeros(len(sizes), np.int64)
 
+    def draw_vectors(self: Any, n: int, source: object = None) -> NDArray[np.int64]:
+        drawn[self] += n
+        return np.zeros((n, len(self.widths)), np.int64)
+
     for kind in (DiscreteLaplace, DiscreteGaussian, NoNoise):
         monkeypatch.setattr(kind, "draw", draw)
+    monkeypatch.setattr(DiscreteBox, "draw", draw_vectors)
     for chooser in (Exponential, PermuteAndFlip, ReportNoisyMax):
         monkeypatch.setattr(chooser, "select", select)
         monkeypatch.setattr(chooser, "select_each", select_each)
@@ -265,12 +303,14 @@ def test_the_planned_laws_are_those_drawn_from(
     execution = Execution(POLARS, {token: frame.lazy()}, {token: frame.schema})
     pipeline.run(prepared, execution, session._payer.ledger)
     planned: Counter[object] = Counter()
-    for release in prepared.plan.releases:
+    for release in prepared.plan.draws:
         if isinstance(release.law, NoisyTable):  # every score has noise
             groups = release.entries // release.repeats
             planned[release.law.noise] += groups * (release.candidates or 0)
-        else:
-            planned[release.law] += release.entries
+            continue
+        together = release.joint is not None and isinstance(release.law, DiscreteGaussian)
+        numbers = len(release.joint.widths) if together and release.joint else 1
+        planned[release.law] += release.entries * numbers
     assert drawn == planned
     assert session.spent == prepared.plan.cost
 

@@ -237,8 +237,8 @@ def test_a_plan_never_costs_more_than_the_spend(
         assert plan.cost == plan.requested
         return
     total = plan.cost.of(Fraction(0))
-    for release in plan.releases:
-        total = total + release.cost
+    for draw in plan.draws:
+        total = total + draw.cost
     assert total == plan.cost
     if any(release.mechanism != "none" for release in plan.releases):
         assert plan.cost.main == plan.requested.main

@@ -19,7 +19,14 @@ import dpframe as dp
 from dpframe.aggregates.query import Query
 from dpframe.errors import DPFrameError
 from dpframe.infer import measurements_of
-from tests.laws.neighbours import Pair, exact_tables, moved, query_of, violation
+from tests.laws.neighbours import (
+    Pair,
+    check_joint_draws,
+    exact_tables,
+    moved,
+    query_of,
+    violation,
+)
 from tests.laws.queries import NAMES
 
 SCHEMA: dict[str, Any] = {
@@ -236,6 +243,7 @@ def check_limits(asked: Query, pair: Pair, salt: int = 0) -> None:
     for use in measurements_of(asked):
         problem = violation(use.part, moved(use.part, before, after, asked.scope), asked.scope)
         assert problem is None, f"{use.name}: {problem}"
+    check_joint_draws(asked, before, after)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import polars as pl
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.measurement import (
     Additive,
     CellCounts,
@@ -29,10 +30,11 @@ from dpframe.aggregates.request import QueryScope
 from dpframe.api.query import PrivateQuery, parts
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.core.units import Rows
-from dpframe.infer import measurements_of
+from dpframe.infer import measurements_of, ways_of
 from dpframe.lower import Execution, Sources, lower_query
 from dpframe.lower.engines.polars_engine import OPTIMIZATIONS
 from dpframe.lower.tables import count_cells
+from dpframe.mechanisms import Box
 from tests.laws.frames import frames
 from tests.laws.layouts import stored
 
@@ -91,7 +93,10 @@ def query_of(query: PrivateQuery) -> Query:
 
 def tables_of(query: Query) -> list[Table]:
     """The exact tables that a query needs, each once."""
-    return list(dict.fromkeys(t for use in measurements_of(query) for t in use.part.tables))
+    parts = measurements_of(query)
+    ways = ways_of(query, parts, "equal")
+    draws = [draw.measurement for way in ways for draw in way.draws]
+    return list(dict.fromkeys(t for part in draws for t in part.tables))
 
 
 def run(query: Query, frame: pl.LazyFrame) -> dict[Table, CellCounts]:
@@ -206,6 +211,10 @@ def moved(part: Measurement, before: Counted, after: Counted, scope: QueryScope)
     if isinstance(part, Additive | Responses):
         pairs = zip(vector(part, before), vector(part, after), strict=True)
         changes = [(b - a, 1) for a, b in pairs]
+    elif isinstance(part, JointSums):
+        changes = [
+            (change, 1) for vector in joint_changes(part, before, after) for change in vector
+        ]
     else:
         assert isinstance(part, Selection)
         changes = []
@@ -220,6 +229,26 @@ def moved(part: Measurement, before: Counted, after: Counted, scope: QueryScope)
         linf=max((abs(c) for c, _ in changes), default=0),
         ranges=tuple(ranges),
     )
+
+
+def joint_changes(part: JointSums, before: Counted, after: Counted) -> list[list[int]]:
+    """How far the vector of each group moves."""
+    one, other = (part.vector([counted[t] for t in part.tables]) for counted in (before, after))
+    found: list[list[int]] = (other - one).tolist()
+    return found
+
+
+def outside_box(
+    part: JointSums, box: Box, before: Counted, after: Counted, shrink: Fraction = Fraction(1)
+) -> str | None:
+    """What moved by more boxes than are declared (times `shrink`), over all groups."""
+    moves = sum(
+        max(-(-abs(change) // width) for change, width in zip(vector, box.widths, strict=True))
+        for vector in joint_changes(part, before, after)
+    )
+    if moves > box.rows * shrink:
+        return f"{part.words()}: moved by {moves} boxes, declared {box.rows}"
+    return None
 
 
 def violation(
@@ -259,4 +288,30 @@ def check_sensitivities(query: Query, pair: Pair) -> tuple[Counted, Counted]:
         assert use.sensitivity == use.part.sensitivity(query.scope)
         problem = violation(use.part, moved(use.part, before, after, query.scope), query.scope)
         assert problem is None, f"{use.name}: {problem}"
+    check_joint_draws(query, before, after)
     return before, after
+
+
+def check_joint_draws(query: Query, before: Counted, after: Counted) -> None:
+    """Vectors of several parts move no further than they declare, and parts follow from them."""
+    parts, scope = measurements_of(query), query.scope
+    for way in (w for by in ("least error", "equal") for w in ways_of(query, parts, by)):
+        for draw in way.draws:
+            if draw.rebuilt is None:
+                continue
+            part = draw.measurement
+            assert isinstance(part, JointSums)
+            assert draw.sensitivity == part.sensitivity(scope)
+            counted = before, after
+            problem = violation(part, moved(part, *counted, scope), scope)
+            task = part.task("", draw.sensitivity, draw.mechanism, scope)
+            if task.box is not None:
+                problem = problem or outside_box(part, task.box, *counted)
+            assert problem is None, problem
+            for number, rebuilt in zip(draw.parts, draw.rebuilt, strict=True):
+                single = parts[number].part
+                assert isinstance(single, Additive)
+                for tables in counted:
+                    whole, half = rebuilt.of(part.vector([tables[t] for t in part.tables]))
+                    assert whole.tolist() == vector(single, tables)
+                    assert not half.any()

@@ -147,7 +147,19 @@ def reordered(found: Any) -> Any:
     [
         (("mechanism",), "discrete_gaussian"),
         (("scale",), 0.5),
-        (("law", "scale"), "1/2"),
+        (("law", "epsilon"), "1/4"),
+        (("law", "epsilon"), "1"),
+        (("law", "widths"), [1, 1, 55, 1]),
+        (("law", "rows"), 2),
+        (("joint", "widths"), [1, 1, 55, 1]),
+        (("joint", "turned"), [1, 1, 55, 1]),
+        (("joint", "factors"), [2, 0, 0, 0]),
+        (("joint", "factors"), [1, 0, 0]),
+        (("joint", "divisor"), 2),
+        (("joint", "exact", "l1"), "1"),
+        (("joint",), None),
+        (("draw",), 1),
+        (("draw",), -1),
         (("step",), "2"),
         (("step",), "-1"),
         (("sensitivity", "l1"), 1000.0),
@@ -164,6 +176,48 @@ def test_what_follows_from_the_rest_is_checked(path: tuple[str, ...], value: obj
         found["plan"]["releases"][0]["spread"] |= {"groups": None, "per_group": None}
     found = with_value(found, ("plan", "releases", 0, *path), value)
     assert read(with_digest(with_fingerprint(found))) is None
+
+
+def of_draw(*changes: tuple[tuple[str, ...], object]) -> Any:
+    """The same changes of all releases of one draw."""
+    found = whole("grouped")
+    for i, _ in enumerate(found["plan"]["releases"]):
+        for path, value in changes:
+            found = with_value(found, ("plan", "releases", i, *path), value)
+    return with_digest(with_fingerprint(found))
+
+
+SMALL = [1, 1, 55, 1]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [(("law", "epsilon"), "1")],
+        [(("law", "epsilon"), "1/4")],
+        [(("law", "widths"), SMALL)],
+        [(("law", "widths"), SMALL), (("joint", "widths"), SMALL)],
+        [(("law", "rows"), 2), (("law", "epsilon"), "1/4")],
+        [(("joint", "turned"), [1, 1, 55, 0])],
+        [(("joint", "turned"), [2, 2, 110, 819200000])],
+        [(("joint",), None)],
+        [(("draw",), 1)],
+        [(("spread", "per_group"), 0)],
+        [(("cost", "epsilon"), "1/4")],
+    ],
+)
+def test_what_is_drawn_together_is_one_draw(
+    changes: list[tuple[tuple[str, ...], object]],
+) -> None:
+    assert read(of_draw(*changes)) is None
+
+
+def test_what_is_drawn_together_costs_once() -> None:
+    plan = plan_of("grouped")
+    assert [release.draw for release in plan.releases] == [0, 0, 0, 0]
+    (draw,) = plan.draws
+    assert draw.cost == plan.cost
+    assert plan.events == draw.events
 
 
 def forged(name: str, *changes: tuple[tuple[str | int, ...], object]) -> Any:
@@ -239,6 +293,8 @@ def test_a_way_to_compose_that_costs_less_is_refused() -> None:
 def test_how_often_an_individual_meets_a_mechanism_is_checked() -> None:
     for name in ("found_groups", "responses", "grouped"):
         assert read(forged(name, (("releases", 0, "repeats"), 0))) is None
+    assert read(of_draw((("repeats",), 0))) is None
+    assert read(of_draw((("repeats",), 2))) is None
 
 
 @pytest.mark.parametrize(("part", "value"), [("threshold", 1), ("row_delta", "1/100000000000")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -11,9 +12,11 @@ import pytest
 from numpy.typing import NDArray
 
 import dpframe as dp
-from dpframe.aggregates.measurement import Runs
+from dpframe.aggregates.bound import Noisy
+from dpframe.aggregates.measurement import CellCounts, Measurement, Runs, Table
+from dpframe.aggregates.request import QueryScope
 from dpframe.mechanisms import Exponential, Mechanism, NoNoise, PermuteAndFlip, ReportNoisyMax
-from dpframe.release import CandidateScores, draw
+from dpframe.release import CandidateScores, Draw, draw
 from tests.laws.neighbours import ballots, exact_tables, measurements_of, query_of
 
 GROUPS = 23
@@ -28,6 +31,18 @@ ASKED = {
 }
 SURE = Fraction(1, 1 << 10)
 AT_ONCE = pytest.mark.parametrize("at_once", [1, 30, 200, 10**6])
+
+
+def drawn_alone(
+    part: Measurement,
+    law: Mechanism,
+    counted: Mapping[Table, CellCounts],
+    scope: QueryScope,
+    box: CandidateScores | None = None,
+) -> Noisy:
+    """One part that is drawn by itself."""
+    key = part, "auto"
+    return draw(Draw(part, law, (key,)), counted, scope, box)[key]
 
 
 def drawn(name: str, law: Mechanism) -> tuple[NDArray[np.int64], list[list[set[int]]]]:
@@ -46,7 +61,7 @@ def drawn(name: str, law: Mechanism) -> tuple[NDArray[np.int64], list[list[set[i
             points.setdefault(score, set()).update(range(start, start + length))
         order = [points[score] for score in sorted(points, reverse=True) for _ in points[score]]
         ranked.append(order)
-    return draw(use.part, law, counted, query.scope), ranked
+    return drawn_alone(use.part, law, counted, query.scope), ranked
 
 
 @AT_ONCE
@@ -126,7 +141,7 @@ def test_the_exact_quantile_of_samples_with_ties_is_chosen_without_noise(seed: i
         lengths = np.ones_like(ballot.scores) if ballot.weights is None else ballot.weights
         points = np.repeat(best, lengths)
         assert np.flatnonzero(points).tolist() == exact.tolist()
-        assert draw(use.part, NoNoise(), counted, query.scope).item() == exact[0]
+        assert drawn_alone(use.part, NoNoise(), counted, query.scope).item() == exact[0]
 
 
 @AT_ONCE
@@ -145,7 +160,7 @@ def test_remembered_ballots_are_those_that_would_be_made_again(
     _, ranked = drawn(name, NoNoise())
     box = CandidateScores(room=room)
     for _ in range(3):
-        codes = draw(use.part, law, counted, query.scope, box)
+        codes = drawn_alone(use.part, law, counted, query.scope, box)
         for row, order in zip(codes.tolist(), ranked, strict=True):
             assert all(code in best for code, best in zip(row, order, strict=False))
     remembered = sum(

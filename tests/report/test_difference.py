@@ -109,16 +109,19 @@ PAIRS: dict[str, tuple[Build, Build, list[str]]] = {
     ),
     "an output": (
         COUNT,
-        lambda p: p.agg(dp.count(), dp.count("age")),
+        lambda p: p.agg(dp.count(), dp.count("age", mechanism="discrete_laplace")),
         [
-            'output `age` added: col("age").dp_count()',
+            'output `age` added: col("age").dp_count(mechanism="discrete_laplace")',
             "epsilon of `len` 1 -> 0.5",
         ],
     ),
     "no output": (
-        lambda p: p.agg(dp.count(), dp.count("age")),
+        lambda p: p.agg(dp.count(), dp.count("age", mechanism="discrete_laplace")),
         COUNT,
-        ['output `age` removed: col("age").dp_count()', "epsilon of `len` 0.5 -> 1"],
+        [
+            'output `age` removed: col("age").dp_count(mechanism="discrete_laplace")',
+            "epsilon of `len` 0.5 -> 1",
+        ],
     ),
     "a mechanism": (
         lambda p: p.dp_argmax("sex"),
@@ -147,8 +150,12 @@ PAIRS: dict[str, tuple[Build, Build, list[str]]] = {
         ],
     ),
     "a weight": (
-        lambda p: p.agg(dp.count(), dp.sum("pay", (0, 1))),
-        lambda p: p.agg(dp.count(), dp.sum("pay", (0, 1), weight=3)),
+        lambda p: p.agg(
+            dp.count(mechanism="discrete_laplace"), dp.sum("pay", (0, 1))
+        ),
+        lambda p: p.agg(
+            dp.count(mechanism="discrete_laplace"), dp.sum("pay", (0, 1), weight=3)
+        ),
         [
             'output `pay` changed: col("pay").dp_sum((0, 1)) -> '
             'col("pay").dp_sum((0, 1), weight=3)',

@@ -111,7 +111,9 @@ def test_a_release_is_a_line_of_figures() -> None:
     people = dp.Session(epsilon=1).protect(
         pl.LazyFrame(schema={"age": pl.Int64}), dp.Rows(contributions=2)
     )
-    plan = people.agg(dp.sum("age", (0, 10), weight=3), dp.count().alias("n")).plan(epsilon="0.4")
+    plan = people.agg(
+        dp.sum("age", (0, 10), weight=3, mechanism="discrete_laplace"), dp.count().alias("n")
+    ).plan(epsilon="0.4")
     line = re.search(r"1\. .*?</tr>", plan.explain("html"))
     assert line is not None
     cells = [Reader(c).text for c in re.findall(r"<td[^>]*>(.*?)</td>", "<td>" + line[0])]
@@ -130,7 +132,9 @@ def test_a_release_is_a_line_of_figures() -> None:
 def test_bars_are_shares() -> None:
     session = dp.Session(epsilon=2)
     people = session.protect(pl.LazyFrame(schema={"a": pl.Int64}), dp.Rows())
-    query = people.agg(dp.count(weight=3).alias("n"), dp.sum("a", (0, 1)))
+    query = people.agg(
+        dp.count(weight=3).alias("n"), dp.sum("a", (0, 1), mechanism="discrete_laplace")
+    )
     read = Reader(query.explain(epsilon="0.5", format="html"))
     assert read.widths == ["width:75.0%", "width:25.0%", "width:25.0%"]
     assert read.labels[-1] == "25% of what the session has left"

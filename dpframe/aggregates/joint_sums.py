@@ -1,0 +1,164 @@
+"""Several sums of the same rows as one vector, so that one draw serves them all.
+
+One row moves all of its group's sums at once, but not by as much as it could move each: with c
+between lo and hi, and n the number of rows, the numbers n and 2 c - (lo + hi) n move by at most 1
+and hi - lo. Noise that covers just that set is less than noise that covers each sum by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dpframe.aggregates.measurement import CellCounts, Integers, Measurement, Table
+from dpframe.aggregates.request import QueryScope
+from dpframe.core.contribution_bounds import ContributionBounds
+from dpframe.core.sensitivity import ExactSensitivity, joint_sensitivity
+from dpframe.mechanisms import AdditiveTask, box_of
+
+__all__ = ["JointSums", "Rebuilt"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """How a sum follows from noisy numbers: sum(factor * number) / divisor, to the nearest integer.
+
+    Parameters
+    ----------
+    factors
+        One for each number.
+    divisor
+        Above 0.
+    """
+
+    factors: tuple[int, ...]
+    divisor: int
+
+    def of(self, noisy: Integers) -> tuple[Integers, Integers]:
+        """The integers, rounded down, and where a half has to be rounded by a coin: 0 where it is
+        clear, which is done already, 1 where it is not.
+
+        Parameters
+        ----------
+        noisy
+            Of shape (groups, numbers).
+
+        Notes
+        -----
+        Modulo 2**64 as the numbers are. Fractions are compared with a half in floats, which can
+        take for a half what differs from it by less than 2**-45.
+        """
+        whole = np.zeros(noisy.shape[0], dtype=np.int64)
+        part = np.zeros(noisy.shape[0], dtype=np.float64)
+        for place, factor in enumerate(self.factors):
+            if factor:
+                common = math.gcd(factor, self.divisor)
+                quotient, fraction = _ratio(
+                    noisy[:, place], factor // common, self.divisor // common
+                )
+                whole += quotient
+                part += fraction
+        over = np.floor(part)
+        whole += over.astype(np.int64)
+        part -= over
+        half = np.abs(part - 0.5) <= _HALF
+        whole += ((part > 0.5) & ~half).astype(np.int64)
+        return whole, half.astype(np.int64)
+
+
+_HALF = 2.0**-45
+
+
+def has_groups(scope: QueryScope) -> bool:
+    """Whether a row may leave one group for another."""
+    return scope.entries is not None and scope.entries > 1
+
+
+def _ratio(numbers: Integers, factor: int, divisor: int) -> tuple[Integers, np.ndarray]:
+    """numbers * factor / divisor as integers and fractions in [0, 1)."""
+    quotient, rest = np.divmod(numbers, np.int64(divisor))
+    if divisor == 1:
+        return quotient * np.int64(factor), np.zeros(numbers.size)
+    if abs(factor) * divisor < 2**63:
+        more, rest = np.divmod(rest * np.int64(factor), np.int64(divisor))
+        return quotient * np.int64(factor) + more, rest / float(divisor)
+    parts = [divmod(r * factor, divisor) for r in rest.tolist()]
+    more = np.array([q for q, _ in parts], dtype=np.int64)
+    return quotient * np.int64(factor) + more, np.array([r / divisor for _, r in parts])
+
+
+@dataclass(frozen=True, slots=True)
+class JointSums(Measurement):
+    """Several sums of each group as one vector, so that one draw serves them all.
+
+    The numbers that are drawn are integer combinations of sums: mostly the number of rows n, and
+    2 c - (lo + hi) n for a sum c of values in [lo, hi], or half of that where it is whole. The sums
+    are rebuilt from the noisy numbers and rounded to the nearest integer.
+
+    Guarantee
+    ---------
+    One row that comes or goes moves number j of one vector by at most its width w_j, all numbers at
+    once, so r rows of one individual move the vectors of all groups by at most r boxes of these
+    half-widths together; the norms are those of `joint_sensitivity`. Noise for that is drawn from
+    a discrete box at epsilon / r for each row, or is discrete Gaussian noise by L2.
+
+    Proof
+    -----
+    A row adds (1, c) to the vector of its group, with c in [lo, hi] where it adds a value and 0
+    where that is null; lo <= 0 <= hi, so 2 c - (lo + hi) lies in [lo - hi, hi - lo] in either case.
+    Rows are added one after another, and boxes add up. Under change-one adjacency sums are not
+    centred; a row that changes leaves one vector for another, or moves its own by at most w for
+    each end. What is rebuilt and rounded is computed from noisy numbers alone.
+
+    Parameters
+    ----------
+    sums
+        The exact tables, without cells.
+    matrix
+        For each number that is drawn its factors of the tables.
+    widths, turned
+        By how much a row that comes or goes, or one that stays and changes, moves each number.
+    """
+
+    sums: tuple[Table, ...]
+    matrix: tuple[tuple[int, ...], ...]
+    widths: tuple[int, ...]
+    turned: tuple[int, ...]
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return self.sums
+
+    def spread(self, scope: QueryScope) -> ContributionBounds:
+        return self.sums[0].statistic.spread(scope)
+
+    def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
+        return joint_sensitivity(self.widths, self.turned, self.spread(scope), has_groups(scope))
+
+    @property
+    def step(self) -> Fraction:
+        return Fraction(1)
+
+    def entries(self, scope: QueryScope) -> int:
+        return (1 if scope.entries is None else scope.entries) * len(self.widths)
+
+    def task(
+        self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: QueryScope
+    ) -> AdditiveTask:
+        box = None
+        if mechanism == "auto":
+            box = box_of(self.widths, self.turned, self.spread(scope), has_groups(scope))
+        return AdditiveTask(name, sensitivity, mechanism, box)
+
+    def vector(self, counted: Sequence[CellCounts]) -> Integers:
+        """The exact numbers, of shape (groups, numbers), modulo 2**64."""
+        exact = np.concatenate([table.dense(1) for table in counted], axis=1)
+        factors = np.array(self.matrix, dtype=np.int64)
+        return np.stack([(exact * row).sum(axis=1) for row in factors], axis=1)
+
+    def words(self) -> str:
+        return "together: " + "; ".join(table.words() for table in self.sums)

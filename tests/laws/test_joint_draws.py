@@ -1,0 +1,194 @@
+"""Vectors that several outputs are drawn from: no individual moves them out of what is declared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpframe.infer.joint
+from dpframe.aggregates import joint_sums
+from dpframe.aggregates.joint_sums import JointSums
+from dpframe.aggregates.query import Query
+from dpframe.core.sensitivity import joint_sensitivity
+from dpframe.core.units import Rows
+from dpframe.errors import DPFrameError
+from dpframe.infer import measurements_of, ways_of
+from dpframe.mechanisms import Box
+from tests.laws import individuals
+from tests.laws.neighbours import (
+    UNITS,
+    check_sensitivities,
+    exact_tables,
+    neighbours,
+    outside_box,
+)
+from tests.laws.queries import GROUPINGS, STEPS, bounds, names_of, query
+from tests.laws.test_planted_sensitivities import pairs
+
+NUMBERS = ["i8", "i64", "u8", "u64", "f64", "b", "dec"]
+SETS = [
+    ("dp.count()", 'pl.col("i64").dp_sum((0, 7))'),
+    ('pl.col("i64").dp_sum((-3, 8))', 'pl.col("u8").dp_sum((2, 9))'),
+    ('pl.col("i64").dp_sum((-3, 3))', 'pl.col("f64").dp_sum((-1, 1))'),
+    (
+        "dp.count()",
+        'pl.col("b").dp_sum()',
+        '(pl.col("i64") > 2).dp_sum()',
+        'pl.col("u8").dp_count()',
+    ),
+    ('pl.col("f64").dp_mean((-1, 3))', 'pl.col("f64").dp_var((-1, 3))', "dp.count()"),
+    ('pl.col("s").dp_n_unique()', 'pl.col("i64").dp_sum((-9, -2))', 'pl.col("f64").dp_count()'),
+]
+
+
+@st.composite
+def several(draw: st.DrawFn) -> list[str]:
+    """Some aggregates that are sums over rows."""
+    column = st.sampled_from(NUMBERS)
+    one = st.one_of(
+        st.just("dp.count()"),
+        column.map(lambda c: f'pl.col("{c}").dp_count()'),
+        st.builds(lambda c, b: f'pl.col("{c}").dp_sum({b})', column, bounds()),
+        st.builds(lambda c, b: f'pl.col("{c}").dp_mean({b})', column, bounds(distinct=True)),
+        st.builds(lambda c, b: f'pl.col("{c}").dp_var({b})', column, bounds(distinct=True)),
+        st.just('pl.col("s").dp_n_unique()'),
+    )
+    return draw(st.lists(one, min_size=2, max_size=5))
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+@given(
+    several(), st.sampled_from(GROUPINGS), st.lists(st.sampled_from(STEPS), max_size=1), st.data()
+)
+@settings(max_examples=12)
+def test_vectors_of_several_outputs(
+    unit: Rows, texts: list[str], grouping: str, steps: list[str], data: st.DataObject
+) -> None:
+    try:
+        asked = query(texts, unit, grouping, steps)
+    except DPFrameError:
+        return
+    check_sensitivities(asked, data.draw(neighbours(unit, names_of(asked))))
+
+
+@pytest.mark.parametrize(
+    "grouping", ["f", 'f.group_by("b", keys=[None, True, False])', 'f.group_by("e")']
+)
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+@pytest.mark.parametrize("texts", SETS, ids=len)
+def test_extremes(texts: tuple[str, ...], unit: Rows, grouping: str) -> None:
+    asked = query(texts, unit, grouping)
+    for pair in pairs(names_of(asked), unit, turns=40):
+        check_sensitivities(asked, pair)
+
+
+@given(
+    st.lists(st.sampled_from(individuals.TEXTS[:21]), min_size=2, max_size=4),
+    st.sampled_from(individuals.GROUPINGS),
+    st.lists(st.sampled_from(individuals.LIMITS), max_size=2),
+    individuals.neighbours(),
+)
+@settings(max_examples=60)
+def test_vectors_of_individuals(
+    texts: list[str], grouping: str, limits: list[str], pair: individuals.Pair
+) -> None:
+    try:
+        asked = individuals.query(texts, grouping, limits)
+    except DPFrameError:
+        return
+    individuals.check_limits(asked, pair)
+
+
+# ------------------------------------------------------------------- the declared set is attained
+
+
+@pytest.mark.parametrize("grouping", ["f", 'f.group_by("b", keys=[None, True, False])'])
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+def test_boxes_are_attained(unit: Rows, grouping: str) -> None:
+    """Some neighbours move all of the declared boxes, so that smaller ones would be wrong."""
+    texts = ["dp.count()", 'pl.col("i64").dp_sum((-3, 8))', 'pl.col("u8").dp_sum((0, 9))']
+    asked = query(texts, unit, grouping)
+    parts = measurements_of(asked)
+    way = ways_of(asked, parts, "equal")[1]
+    (draw,) = (d for d in way.draws if d.rebuilt is not None)
+    part = draw.measurement
+    assert isinstance(part, JointSums)
+    box = part.task("", draw.sensitivity, "auto", asked.scope).box
+    assert box is not None
+    short = replace(box, rows=box.rows - 1)
+    assert any(
+        outside_box(part, short, *(exact_tables(asked, f) for f in (pair.before, pair.after)))
+        for pair in pairs(names_of(asked), unit)
+    )
+
+
+# ------------------------------------------------------------------------- the law can fail
+
+
+def _uncentred_box(patch: Any) -> None:
+    """Noise for centred sums on sums that are not."""
+    real = dpframe.infer.joint._measurement
+
+    def wrong(coordinates: Any, scales: Any) -> JointSums:
+        made = real(coordinates, scales)
+        size = len(made.sums)
+        rows = [[r if i == j else 0 for j, r in enumerate(made.matrix[i])] for i in range(size)]
+        return replace(made, matrix=tuple(map(tuple, rows)))
+
+    patch.setattr(dpframe.infer.joint, "_measurement", wrong)
+
+
+def _centred_under_change_one(patch: Any) -> None:
+    real = dpframe.infer.joint._centred
+    patch.setattr(dpframe.infer.joint, "_plain", real)
+
+
+def _one_move(patch: Any) -> None:
+    """A row that leaves one group for another counted once."""
+    patch.setattr(
+        joint_sums, "box_of", lambda widths, turned, spread, grouped: Box(widths, spread.tight[0])
+    )
+
+
+def _wrong_norms(patch: Any) -> None:
+    def wrong(widths: Any, turned: Any, spread: Any, grouped: bool) -> Any:
+        found = joint_sensitivity(widths, turned, spread, grouped)
+        return replace(found, l2_squared=Fraction(max(w * w for w in widths)))
+
+    patch.setattr(joint_sums, "joint_sensitivity", wrong)
+
+
+def _one_group(patch: Any) -> None:
+    patch.setattr(joint_sums, "has_groups", lambda scope: False)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "adjacency"),
+    [
+        (_uncentred_box, "add-remove"),
+        (_centred_under_change_one, "change-one"),
+        (_one_move, "change-one"),
+        (_wrong_norms, "add-remove"),
+        (_wrong_norms, "change-one"),
+        (_one_group, "change-one"),
+    ],
+)
+def test_mistakes_are_caught(
+    mistake: Callable[[Any], None], adjacency: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mistake(monkeypatch)
+    texts = ["dp.count()", 'pl.col("i64").dp_sum((1, 8))', 'pl.col("u8").dp_sum((0, 9))']
+    asked = query(texts, Rows(adjacency), 'f.group_by("b", keys=[None, True, False])')
+    with pytest.raises(AssertionError):
+        check_each(asked, Rows(adjacency))
+
+
+def check_each(asked: Query, unit: Rows) -> None:
+    for pair in pairs(names_of(asked), unit):
+        check_sensitivities(asked, pair)
