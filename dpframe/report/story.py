@@ -194,12 +194,12 @@ def _apart(release: NoisyAggregate) -> str:
 
 def _noise(release: NoisyAggregate) -> str:
     law = f"{release.law.label}, {release.law.scale_label} {show(release.scale)}"
-    if details := release.law.details():
-        law += f", {details}"
-    elif release.scores is None:
+    details = release.law.details()
+    law += f", {details}" if details else ""
+    if release.scores is None and (release.joint is not None or not details):
         law += f", in steps of {show(release.step)}"
         law += ", to which each value is rounded (half a step at most)" if release.bias else ""
-    elif release.repeats > 1:
+    elif release.repeats > 1 and not details:
         law += f" in each of {release.repeats} rounds, which share the cost equally"
     return f"{law}: {release.reason}"
 
