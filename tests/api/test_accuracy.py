@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -92,12 +93,54 @@ def test_histograms_count_every_bin_of_every_group() -> None:
 
 def test_a_mean_of_known_size_errs_by_the_noise_of_its_sum_and_count_together() -> None:
     """X - h Y over n, for continuous noises X and h Y of one scale: a law of a closed form."""
-    plan = query(dp.mean("x", (0, 100)).alias("m")).plan(epsilon="0.01")
+    apart = dp.mean("x", (0, 100), mechanism="discrete_laplace")
+    plan = query(apart.alias("m")).plan(epsilon="0.01")
     scale, n = 50 / 0.005, 10**9
     found = plan.accuracy("m", count=n) * n / scale  # P(|X - hY| > a) = (1 + a / 2) exp(-a)
     assert (1 + found / 2) * math.exp(-found) == pytest.approx(0.05, rel=0.05)
     assert plan.accuracy("m") == 100
     assert plan.accuracy("m", count=1) == 100
+
+
+def test_a_mean_drawn_at_once_errs_by_the_law_of_its_box() -> None:
+    """Sum X and count Y are w R times independent uniforms in [-1, 1], R a Gamma variable of shape
+    3. At the middle of the bounds only X counts, and P(|X| > a) = (1 + a / 2) exp(-a); at either
+    end X - Y, and P(|X - Y| > a) = exp(-a / 2), both by integration over R.
+    """
+    people = dp.Session(epsilon=1).protect(ROWS, dp.Rows()).drop_nulls("x")
+    plan = people.agg(m=dp.mean("x", (0, 100))).plan(epsilon="0.01")
+    assert {release.mechanism for release in plan.releases} == {"discrete_box"}
+    width, n = 50 / 0.01, 10**9
+    worst = plan.accuracy("m", count=n) * n / width
+    assert math.exp(-worst / 2) == pytest.approx(0.05, rel=0.05)
+    middle = plan.accuracy("m", count=n, guess=50) * n / width
+    assert (1 + middle / 2) * math.exp(-middle) == pytest.approx(0.05, rel=0.05)
+    assert plan.accuracy("m") == plan.accuracy("m", count=1) == 100
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1])
+def test_numbers_drawn_together_err_by_the_law_of_their_box(epsilon: float) -> None:
+    """With (n, 2 s - 5 n) in the box of widths (1, 5): n = R U and s = 5 (R U + R V) / 2, with U
+    and V uniform and R a Gamma variable of shape 3. P(|R U| > a) = (1 + a / 2) exp(-a), and
+    P(|R U + R V| > a) = exp(-a / 2), by integration over R; rounding adds less than one step.
+    """
+    people = dp.Session(epsilon=1).protect(ROWS, dp.Rows()).drop_nulls("x")
+    plan = people.agg(n=dp.count(), s=dp.sum("x", (0, 5))).plan(epsilon=epsilon)
+    n, s = (r.noise for r in plan.releases)
+    assert (n.name, s.name) == ("discrete_box", "discrete_box")
+    for confidence in (0.5, 0.95, 0.999):
+        one = plan.accuracy("n", confidence)
+        assert _within(one, epsilon, lambda a: (1 + a / 2) * math.exp(-a), 1 - confidence)
+        other = plan.accuracy("s", confidence)
+        assert _within(other, 2 * epsilon / 5, lambda a: math.exp(-a / 2), 1 - confidence)
+
+
+def _within(stated: float, scale: float, missed: Callable[[float], float], allowed: float) -> bool:
+    """Whether so many whole steps are what a continuous law says, but for one step and 1%."""
+    return (
+        missed((stated * 1.01 + 1) * scale) <= allowed
+        and missed(max(0.0, stated * 0.99 - 1) * scale) >= allowed
+    )
 
 
 def test_choices_err_by_their_score() -> None:
@@ -116,10 +159,28 @@ def test_choices_err_by_their_score() -> None:
 
 
 def test_shares_and_weights_decide_the_noise() -> None:
-    outputs = (dp.count().alias("n"), dp.sum("x", (0, 5), weight=3).alias("s"))
+    s = dp.sum("x", (0, 5), mechanism="discrete_laplace", weight=3)
+    outputs = (dp.count(mechanism="discrete_laplace").alias("n"), s.alias("s"))
     plan = query(*outputs).plan(epsilon=1)
     assert plan.accuracy("n") == laplace(4, 0.95)
     assert plan.accuracy("s") == laplace(5 / 0.75, 0.95)
+
+
+def test_weights_decide_the_noise_of_one_gaussian_draw() -> None:
+    """The more weight, the less noise, for the other numbers of the draw the more."""
+    noise = []
+    for weight in (1, 4, 16):
+        outputs = (dp.count().alias("n"), dp.sum("x", (0, 9), weight=weight).alias("s"))
+        plan = query(*outputs, dp.sum("y", (0, 9)).alias("t"), rho=1).plan(rho="0.1")
+        assert len(plan.draws) == 1
+        noise.append([release.scale for release in plan.releases])
+    (n, s, t), *others = noise
+    assert s == pytest.approx(t, rel=0.01)
+    for heavier in others:
+        assert heavier[0] > n
+        assert heavier[1] < s
+        assert heavier[2] > t
+        n, s, t = heavier
 
 
 @pytest.mark.parametrize("confidence", ["0.95", Fraction(19, 20), 0.95])

@@ -103,7 +103,7 @@ def test_noise_is_that_of_other_sessions() -> None:
     assert len({tuple(r.law for r in plan.releases) for plan in plans}) == 1
     assert len({plan.fingerprint for plan in plans}) == 3
     assert isinstance(plans[-1].cost, dp.GDP)
-    assert sum(r.cost.main for r in plans[-1].releases) <= plans[-1].cost.main
+    assert sum(draw.cost.main for draw in plans[-1].draws) <= plans[-1].cost.main
 
 
 def test_a_large_spend_is_refused_with_one_that_fits() -> None:

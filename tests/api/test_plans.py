@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -44,12 +45,76 @@ def test_a_plan_holds_what_a_program_needs() -> None:
     (warning,) = plan.warnings
     assert 'col("age") is clamped to bounds' in warning
     n, total, count = plan.releases
+    assert (n.name, n.aggregate, n.mechanism, n.scale) == ("n", "count", "discrete_box", 2.0)
+    assert n.sensitivity == dp.Sensitivity(1, 1.0, 1.0, 1.0)
+    assert [total.aggregate, count.aggregate] == ["mean.sum", "mean.count"]
+    assert (total.name, total.sensitivity.linf, total.scale) == ("age", 49.5, 99.0)
+    assert n.draw == total.draw == count.draw
+    assert n.cost == total.cost == count.cost == plan.cost
+    assert plan.draws == (n,)
+
+
+def test_a_plan_of_parts_drawn_apart_holds_what_a_program_needs() -> None:
+    grouped = people().filter(pl.col("member")).group_by("region", keys=["n", "s"])
+    apart = {"mechanism": "discrete_laplace"}
+    plan = grouped.agg(n=dp.count(**apart), age=dp.mean("age", (0, 99), **apart)).plan(
+        epsilon="0.5"
+    )
+    n, total, count = plan.releases
     assert (n.name, n.aggregate, n.mechanism, n.scale) == ("n", "count", "discrete_laplace", 6.0)
     assert n.sensitivity == dp.Sensitivity(1, 1.0, 1.0, 1.0)
     assert n.cost == dp.PureDP("1/6")
-    assert [total.aggregate, count.aggregate] == ["mean.sum", "mean.count"]
     assert (total.name, total.sensitivity.linf) == ("age", 49.5)
+    assert plan.draws == plan.releases
     assert n.cost + total.cost + count.cost == plan.cost
+
+
+def test_deviations_of_a_box_are_those_of_its_formula() -> None:
+    """w sqrt((d + 1) (d + 2) / 3) / epsilon for a number that is drawn, and half of sqrt(2) of it
+    for a sum that is centred on the rows.
+    """
+    everyone = people().drop_nulls()
+    for d in (2, 3, 5):
+        sums = [dp.sum("age", (0, 1000 * i)).alias(f"s{i}") for i in range(1, d)]
+        plan = everyone.agg(dp.count().alias("n"), *sums).plan(epsilon="0.01")
+        n, *others = plan.releases
+        deviation = math.sqrt((d + 1) * (d + 2) / 3) / 0.01
+        assert _deviation(n) == pytest.approx(deviation, rel=0.002)
+        for i, release in enumerate(others, 1):
+            expected = 1000 * i * deviation / math.sqrt(2)
+            assert _deviation(release) == pytest.approx(expected, rel=0.002)
+
+
+def _deviation(release: Any) -> float:
+    return math.sqrt(release.noise.variance()) * float(release.step)
+
+
+def test_mechanism_keeps_an_output_alone() -> None:
+    kept = dp.sum("age", (0, 9), mechanism="discrete_laplace").alias("s")
+    plan = (
+        people()
+        .agg(dp.count().alias("n"), dp.sum("income", (0, 1)).alias("t"), kept)
+        .plan(epsilon=1)
+    )
+    n, t, s = plan.releases
+    assert n.joint is not None
+    assert t.joint is not None
+    assert n.draw == t.draw
+    assert (s.joint, s.mechanism) == (None, "discrete_laplace")
+    assert s.draw != n.draw
+    assert plan.draws == (n, s)
+    assert n.cost + s.cost == plan.cost
+
+
+def test_one_output_says_nothing_of_joint_draws() -> None:
+    for plan in (
+        people().dp_count().plan(epsilon=1),
+        people().dp_sum("age", (0, 9)).plan(epsilon=1),
+    ):
+        (release,) = plan.releases
+        assert release.joint is None
+        assert "joint" not in plan.to_json()
+        assert "together" not in plan.explain()
 
 
 @pytest.mark.parametrize("epsilon", ["0.1", 1, "1/3", 0.7, 7])
@@ -63,12 +128,22 @@ def test_costs_of_parts_add_up_to_the_spend(epsilon: Any) -> None:
         dp.argmax("member", k=2),
     ]
     plan = people().group_by("region", keys=["n"]).agg(*outputs).plan(epsilon=epsilon)
-    assert sum((r.cost for r in plan.releases), dp.PureDP(0)) == plan.cost == dp.PureDP(epsilon)
+    assert sum((d.cost for d in plan.draws), dp.PureDP(0)) == plan.cost == dp.PureDP(epsilon)
+    assert len(plan.draws) < len(plan.releases)
+    assert {r.draw: r.cost for r in plan.releases} == {d.draw: d.cost for d in plan.draws}
 
 
 def test_weights_are_shares() -> None:
-    plan = people().agg(n=dp.count(), s=dp.sum("age", (0, 9), weight=3)).plan(epsilon=1)
+    apart = {"mechanism": "discrete_laplace"}
+    s = dp.sum("age", (0, 9), weight=3, **apart)
+    plan = people().agg(n=dp.count(**apart), s=s).plan(epsilon=1)
     assert [r.cost for r in plan.releases] == [dp.PureDP("0.25"), dp.PureDP("0.75")]
+
+
+def test_a_draw_has_the_shares_of_all_its_outputs() -> None:
+    outputs = {"n": dp.count(), "s": dp.sum("age", (0, 9), weight=3)}
+    plan = people().agg(**outputs, q=dp.median("age", (0, 9), weight=4)).plan(epsilon=1)
+    assert [d.cost for d in plan.draws] == [dp.PureDP("0.5"), dp.PureDP("0.5")]
 
 
 def test_more_budget_is_never_more_noise() -> None:
@@ -215,13 +290,18 @@ def test_wide_queries_are_planned_in_reasonable_time() -> None:
 
 
 def test_the_cost_can_be_split_equally() -> None:
-    query = people().agg(n=dp.count(), m=dp.mean("age", (0, 99)))
+    apart = {"mechanism": "discrete_laplace"}
+    query = people().agg(n=dp.count(**apart), m=dp.mean("age", (0, 99), **apart))
     equal = query.plan(epsilon=1, split="equal")
     assert [r.cost for r in equal.releases] == [dp.PureDP(c) for c in ("1/2", "1/4", "1/4")]
     assert "equally among the outputs" in equal.explain()
     least = query.plan(epsilon=1)
     assert least.split == "least error"
     assert [r.cost for r in least.releases] == [dp.PureDP("1/3")] * 3
+    drawn = {"n": dp.count(), "m": dp.mean("age", (0, 99)), "q": dp.median("age", (0, 9))}
+    together = people().agg(**drawn).plan(epsilon=1, split="equal")
+    assert [d.cost for d in together.draws] == [dp.PureDP("2/3"), dp.PureDP("1/3")]
+    assert "equally among the outputs" in together.explain()
     weighted = people().agg(n=dp.count(weight=2), m=dp.mean("age", (0, 99)))
     assert weighted.plan(epsilon=1).split == "weights"
     assert query.collect(epsilon="0.1", split="equal").shape == (1, 2)
