@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.core.exact import float_up, sqrt_up
+from dpframe.errors import InvalidBounds
 from dpframe.mechanisms import box_law
 from dpframe.mechanisms.confidence import miss_per_cell
 from dpframe.mechanisms.discrete_box import DiscreteBox, log_tier
@@ -178,9 +179,17 @@ class CombinedNoise(AdditiveMechanism):
         Raises
         ------
         InvalidBounds
-            When the confidence does not lie between 0 and 1.
+            When the confidence does not lie between 0 and 1, or is so near to 1 that tails are not
+            known.
         """
-        return _least_covering(self, float(miss_per_cell(confidence, cells)) * (1.0 - 2.0**-50))
+        miss = float(miss_per_cell(confidence, cells)) * (1.0 - 2.0**-50)
+        if miss < _DEEPEST:
+            raise InvalidBounds(
+                "the error of numbers that are drawn together is known for a confidence of up to "
+                "1 - 1e-250 only",
+                remedy="a lower confidence, or mechanism='discrete_laplace' on the output",
+            )
+        return _least_covering(self, miss)
 
     def beyond(self, a: int, miss: float) -> float:
         """P(|noise| > a) for whole a of at least 0, never too small, where it is above `miss`."""
