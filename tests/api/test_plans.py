@@ -307,3 +307,21 @@ def test_the_cost_can_be_split_equally() -> None:
     assert query.collect(epsilon="0.1", split="equal").shape == (1, 2)
     with pytest.raises(dp.InvalidBudget, match="not split by"):
         query.plan(epsilon=1, split="half")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("spend", [{"rho": 999}, {"epsilon": 1000}, {"epsilon": 10**9}])
+def test_next_to_no_noise_is_planned_at_once(spend: dict[str, Any]) -> None:
+    """Where tails are bounded rather than known, they do not end."""
+    guests = dp.Session(**{name: 2 * amount for name, amount in spend.items()}).protect(
+        pl.DataFrame({"person": [1, 1, 2], "spent": [20, 30, 15]}), unit="person"
+    )
+    totals = dp.sum("spent", (0, 40), per="unit"), dp.count(per="unit", bounds=(0, 2)).alias("n")
+    plan = guests.agg(*totals, dp.mean("spent", (0, 40), per="unit").alias("m")).plan(**spend)
+    assert plan.accuracy("n", 0.5) == 0
+
+
+def test_a_confidence_beyond_all_tails_is_refused() -> None:
+    plan = people().agg(n=dp.count(), s=dp.sum("age", (0, 9))).plan(epsilon="0.5")
+    assert plan.accuracy("s", 1 - Fraction(1, 10**240)) > plan.accuracy("s", 0.999)
+    with pytest.raises(dp.InvalidBounds, match="drawn together"):
+        plan.accuracy("s", 1 - Fraction(1, 10**400))
