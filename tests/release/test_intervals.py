@@ -100,7 +100,7 @@ def test_intervals_of_means_stay_within_the_bounds_of_the_values() -> None:
 
 def test_nonnegative_results_have_nonnegative_intervals() -> None:
     empty = dp.Session(epsilon=10).protect(FRAME.clear(), dp.Rows())
-    released = empty.agg(n=dp.count(nonnegative=True)).collect(epsilon=1, interval=0.999)
+    released = empty.agg(n=dp.count(nonnegative=True)).collect(epsilon=1, interval="0.999999999")
     assert released["n_low"].item() == 0 <= released["n_high"].item()
 
 
