@@ -55,7 +55,9 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """One diagram: axes from 0 or `left` to `right` and up to `top`, with what they mean."""
+    """One diagram: axes from 0 or `left` to `right` and from 0 or `bottom` to `top`, and what they
+    mean.
+    """
 
     title: str
     across: str
@@ -63,6 +65,7 @@ class Panel:
     top: float
     lines: Sequence[Line]
     left: float = 0
+    bottom: float = 0
     xs: Sequence[float] = ()
     ys: Sequence[float] = ()
 
@@ -87,7 +90,8 @@ def _panel(panel: Panel, offset: float, width: float, height: float = 330) -> It
 
     def place(point: Point) -> Point:
         along = (point[0] - panel.left) / (panel.right - panel.left)
-        return x0 + along * (x1 - x0), y0 - point[1] / panel.top * (y0 - y1)
+        up = (point[1] - panel.bottom) / (panel.top - panel.bottom)
+        return x0 + along * (x1 - x0), y0 - up * (y0 - y1)
 
     yield f'<text class="title" x="{x0:.1f}" y="18">{panel.title}</text>'
     for value in panel.ys:
@@ -95,7 +99,7 @@ def _panel(panel: Panel, offset: float, width: float, height: float = 330) -> It
         yield f'<path class="grid" d="M{x0:.1f} {y:.1f}H{x1:.1f}"/>'
         yield f'<text x="{x0 - 6:.1f}" y="{y + 4:.1f}" text-anchor="end">{value:g}</text>'
     for value in panel.xs:
-        x, _ = place((value, 0))
+        x, _ = place((value, panel.bottom))
         yield f'<path class="axis" d="M{x:.1f} {y0}v4"/>'
         yield f'<text x="{x:.1f}" y="{y0 + 19}" text-anchor="middle">{value:g}</text>'
     yield f'<path class="axis" d="M{x0:.1f} {y0}H{x1:.1f}"/>'
@@ -145,7 +149,7 @@ def neighbours() -> str:
         Line([(x, laplace(x - 101, 1)) for x in xs], "b", "with: 101", (101.7, 0.42), True),
     ]
     title = "How likely each result of a count is, at epsilon 1"
-    panel = Panel(title, "released number", 107, 0.5, lines, 94, range(94, 108, 2), (0.2, 0.4))
+    panel = Panel(title, "released number", 107, 0.5, lines, 94, 0, range(94, 108, 2), (0.2, 0.4))
     label = "Two pointed curves, one step apart: nowhere is one more than 2.72 times the other"
     return picture(label, [panel])
 
@@ -166,7 +170,7 @@ def noise() -> str:
         ]
         title = f"A person is in {groups} group{'s' if groups > 1 else ''}"
         ticks = (-reach // 2, 0, reach // 2)
-        panels.append(Panel(title, "noise in each count", reach, top, lines, -reach, ticks, ys))
+        panels.append(Panel(title, "noise in each count", reach, top, lines, -reach, 0, ticks, ys))
     label = "For one group Laplace noise is the narrower one, for 30 groups Gaussian noise is"
     return picture(label, panels)
 
@@ -183,7 +187,15 @@ def groups() -> str:
         lines.append(Line(errors, colour, name, at))
     title = "95% error of each count, at epsilon 1 and delta 1e-6"
     panel = Panel(
-        title, "groups that one person is in", 50, 150, lines, 0, range(0, 51, 10), (50, 100, 150)
+        title,
+        "groups that one person is in",
+        50,
+        150,
+        lines,
+        0,
+        0,
+        range(0, 51, 10),
+        (50, 100, 150),
     )
     label = (
         "The error of Laplace noise grows in a straight line, that of Gaussian noise like a root"
@@ -206,9 +218,58 @@ def composition() -> str:
         points = [(k, accountant(events * k).epsilon(1e-6)) for k in sizes]
         lines.append(Line([p for p in points if p[1] <= 12], colour, name, at))
     title = "Epsilon of all together, each count at epsilon 0.1 (delta 1e-6)"
-    panel = Panel(title, "number of counts", 200, 12, lines, 0, range(0, 201, 50), (4, 8, 12))
+    panel = Panel(title, "number of counts", 200, 12, lines, 0, 0, range(0, 201, 50), (4, 8, 12))
     label = "Sums grow in a straight line, the other three bend; the numerical one is lowest"
     return picture(label, [panel])
+
+
+def draws() -> str:
+    """What one row moves two numbers by, and the deviation of numbers drawn apart and together."""
+    square = [(1, 1), (1, -1), (-1, -1), (-1, 1), (1, 1)]
+    diamond = [(0, 2), (2, 0), (0, -2), (-2, 0), (0, 2)]
+    turns = [2 * math.pi * i / 120 for i in range(121)]
+    circle = [(math.sqrt(2) * math.cos(t), math.sqrt(2) * math.sin(t)) for t in turns]
+    moves = Panel(
+        "What one row moves two numbers by",
+        "count; upwards: centred sum",
+        2.2,
+        2.2,
+        [
+            Line(diamond, "a", "apart", (1.25, 1.05)),
+            Line(circle, "c", "ball", (-0.25, 1.52)),
+            Line(square, "b", "box", (-0.9, 0.72)),
+        ],
+        -2.2,
+        -2.2,
+        (-2, -1, 0, 1, 2),
+        (-2, -1, 0, 1, 2),
+    )
+    names = (("a", "each apart", (2.2, 10.8)), ("b", "count", (7.6, 7.0)), ("c", "sum", (8.6, 3.5)))
+    found = [deviations(number) for number in range(2, 11)]
+    lines = [
+        Line([(d, each[i]) for d, each in enumerate(found, 2)], colour, name, at, True)
+        for i, (colour, name, at) in enumerate(names)
+    ]
+    errors = Panel(
+        "Deviation at epsilon 1", "numbers", 10, 15, lines, 2, 0, (2, 4, 6, 8, 10), (5, 10, 15)
+    )
+    label = (
+        "A square in a circle in a diamond, whose tips are farthest out; drawn apart, deviations "
+        "grow more than twice as fast as together"
+    )
+    return picture(label, [moves, errors])
+
+
+def deviations(numbers: int) -> tuple[float, float, float]:
+    """Of a count that is drawn by itself at its part of epsilon 1, of one that is drawn together
+    with sums, and of such a sum, relative to what one row adds at most.
+    """
+    frame = pl.LazyFrame(schema={"x": pl.Int64})
+    people = dp.Session(epsilon=1).protect(frame, unit=dp.Rows()).drop_nulls()
+    sums = [dp.sum("x", (0, 1000 + i)).alias(f"s{i}") for i in range(numbers - 1)]
+    releases = people.agg(dp.count().alias("n"), *sums).plan(epsilon=1).releases
+    n, s = (math.sqrt(release.noise.variance()) for release in releases[:2])
+    return math.sqrt(2) * numbers, n, s / 1000
 
 
 PICTURES: dict[str, Callable[[], str]] = {
@@ -216,6 +277,7 @@ PICTURES: dict[str, Callable[[], str]] = {
     "noise.svg": noise,
     "groups.svg": groups,
     "composition.svg": composition,
+    "draws.svg": draws,
 }
 
 if __name__ == "__main__":
