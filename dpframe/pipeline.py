@@ -20,13 +20,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from dpframe.aggregates.bound import MeasurementKey, Noisy
 from dpframe.aggregates.keys import KeySelection
-from dpframe.aggregates.measurement import Additive, CellCounts, Measurement, Table
+from dpframe.aggregates.measurement import CellCounts, Measurement, Table
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.spec import OutputSpec
@@ -56,7 +54,7 @@ from dpframe.ledger.bound import StatedBudget
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import Share
 from dpframe.lower import Execution, mark_used, require_threads
-from dpframe.mechanisms import KeyMechanism, Mechanism
+from dpframe.mechanisms import Mechanism
 from dpframe.parse.grouping_sets import SetsAsked, read_sets
 from dpframe.parse.groups import MOST_GROUPS, read_groups
 from dpframe.parse.outputs import polars_schema, read_outputs
@@ -64,7 +62,16 @@ from dpframe.parse.parts import read_parts
 from dpframe.parse.reader import read
 from dpframe.plan import confidence_of
 from dpframe.progress import Progress, progress
-from dpframe.release import Draw, KeyChoice, assemble, check_post, draw, rehearse
+from dpframe.release import (
+    Draw,
+    assemble,
+    check_post,
+    chooser_of,
+    draw,
+    drawn_with_groups,
+    number_of,
+    rehearse,
+)
 from dpframe.report import Plan
 from dpframe.rows.failures import FAILURES
 
@@ -351,14 +358,7 @@ def _together(query: Query, way: Way, asked: AskedWay, spend: Budget) -> Compose
     if query.groups is None or not query.groups.discovered:
         return choose_together(*about)
     measured = [draw.measurement for draw in way.draws]
-    return choose_with_keys(*about, _number_of(measured[0], measured))
-
-
-def _number_of(keys: Measurement, parts: Sequence[Measurement]) -> int | None:
-    """Which of the parts is the number that groups are chosen by, if any."""
-    assert isinstance(keys, KeySelection)
-    same = (i for i, p in enumerate(parts) if isinstance(p, Additive) and p.table == keys.table)
-    return next(same, None)
+    return choose_with_keys(*about, number_of(measured[0], measured))
 
 
 def _counted(
@@ -370,26 +370,6 @@ def _counted(
         return execution.run(query.relation, query.groups, tables), query, {}
     counted, groups, chosen = execution.run_choosing(query.relation, query.groups, tables, chooser)
     return counted, replace(query, groups=groups), drawn_with_groups(draws, chosen)
-
-
-def chooser_of(draws: Iterable[Draw]) -> KeyChoice | None:
-    """How groups are chosen, where nobody listed them."""
-    for one in draws:
-        if isinstance(one.measurement, KeySelection):
-            assert isinstance(one.law, KeyMechanism)
-            return KeyChoice(one.measurement, one.law)
-    return None
-
-
-def drawn_with_groups(
-    draws: Sequence[Draw], noisy: NDArray[np.int64] | None
-) -> dict[MeasurementKey, Noisy]:
-    """The numbers that groups were chosen by: they are released as they were then."""
-    if noisy is None:
-        return {}
-    number = _number_of(draws[0].measurement, [draw.measurement for draw in draws])
-    assert number is not None
-    return {draws[number].keys[0]: noisy.reshape(-1, 1)}
 
 
 def _with_some_key(query: Query) -> Query:

@@ -1,7 +1,7 @@
 """From exact tables to released results: noise, selection, post-processing."""
 
 from dpframe.release.draw import CandidateScores, Draw, draw, without_noise
-from dpframe.release.keys import KeyChoice
+from dpframe.release.keys import KeyChoice, chooser_of, drawn_with_groups, number_of
 from dpframe.release.order import in_order
 from dpframe.release.results import (
     aggregate_column,
@@ -18,8 +18,11 @@ __all__ = [
     "aggregate_column",
     "assemble",
     "check_post",
+    "chooser_of",
     "draw",
+    "drawn_with_groups",
     "in_order",
+    "number_of",
     "output_column",
     "rehearse",
     "without_noise",

@@ -157,14 +157,8 @@ def _drawn(
             return np.concatenate(found) if found else np.empty((0, part.chosen), np.int64)
         case QuantileTree(), _ if law.is_exact:
             return np.concatenate([_best(q, tables, scope) for q in part.apart], axis=1)
-        case JointSums(), AdditiveMechanism():
-            noisy = part.vector(tables)
-            noisy += law.draw(noisy.size).reshape(noisy.shape)
-            return noisy
-        case JointSums(), VectorMechanism():
-            noisy = part.vector(tables)
-            noisy += law.draw(len(noisy))
-            return noisy
+        case JointSums(), AdditiveMechanism() | VectorMechanism():
+            return _together(part, law, tables)
         case Selection(), SelectionMechanism():
             return _select(part, law, tables, scope, ballots or CandidateScores(room=0))
         case Responses(), ReportMechanism():
@@ -173,6 +167,18 @@ def _drawn(
             return _best(part, tables, scope)
         case _:
             raise DPFrameError(f"a {type(law).__name__} cannot release {part.words()}")
+
+
+def _together(
+    part: JointSums, law: AdditiveMechanism | VectorMechanism, tables: list[CellCounts]
+) -> Noisy:
+    """The noisy numbers of several sums, whose noise is drawn number by number or as a vector."""
+    noisy = part.vector(tables)
+    if isinstance(law, VectorMechanism):
+        noisy += law.draw(len(noisy))
+    else:
+        noisy += law.draw(noisy.size).reshape(noisy.shape)
+    return noisy
 
 
 def without_noise(

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.aggregates.bound import MeasurementKey, Noisy
 from dpframe.aggregates.keys import KeySelection
-from dpframe.aggregates.measurement import Table
+from dpframe.aggregates.measurement import Additive, Measurement, Table
 from dpframe.mechanisms import KeyMechanism
+from dpframe.release.draw import Draw
 
-__all__ = ["KeyChoice"]
+__all__ = ["KeyChoice", "chooser_of", "drawn_with_groups", "number_of"]
 
 Numbers = NDArray[np.int64]
 
@@ -43,3 +46,30 @@ class KeyChoice:
             noisy = counts + noise.draw(counts.size)
             return self.law.keep(noisy), noisy
         return self.law.keep(self.part.individuals(counts)), None
+
+
+def number_of(keys: Measurement, parts: Sequence[Measurement]) -> int | None:
+    """Which of the parts is the number that groups are chosen by, if any."""
+    assert isinstance(keys, KeySelection)
+    same = (i for i, p in enumerate(parts) if isinstance(p, Additive) and p.table == keys.table)
+    return next(same, None)
+
+
+def chooser_of(draws: Iterable[Draw]) -> KeyChoice | None:
+    """How groups are chosen, where nobody listed them."""
+    for one in draws:
+        if isinstance(one.measurement, KeySelection):
+            assert isinstance(one.law, KeyMechanism)
+            return KeyChoice(one.measurement, one.law)
+    return None
+
+
+def drawn_with_groups(
+    draws: Sequence[Draw], noisy: NDArray[np.int64] | None
+) -> dict[MeasurementKey, Noisy]:
+    """The numbers that groups were chosen by: they are released as they were then."""
+    if noisy is None:
+        return {}
+    number = number_of(draws[0].measurement, [draw.measurement for draw in draws])
+    assert number is not None
+    return {draws[number].keys[0]: noisy.reshape(-1, 1)}

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe import pipeline
 from dpframe.aggregates.bound import Noisy
 from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.measurement import CellCounts, Measurement, Table
@@ -20,7 +19,9 @@ from dpframe.release import (
     CandidateScores,
     Draw,
     aggregate_column,
+    chooser_of,
     draw,
+    drawn_with_groups,
     in_order,
     output_column,
     without_noise,
@@ -56,12 +57,12 @@ def draw_parts(
     """Noisy integers of all parts, and which groups appear where they are to be found."""
     noisy: NoisyParts = {}
     kept = None
-    chooser = pipeline.chooser_of(draws)
+    chooser = chooser_of(draws)
     if chooser is not None:
         numbers = counted[chooser.table].dense(1).reshape(-1)
         kept, chosen = chooser.keep(numbers)
         kept = kept & (numbers > 0)  # a release never sees a group without rows
-        noisy = pipeline.drawn_with_groups(draws, chosen)
+        noisy = drawn_with_groups(draws, chosen)
     for one in draws:
         if not isinstance(one.measurement, KeySelection) and one.keys[0] not in noisy:
             noisy |= draw(one, counted, query.scope, ballots)

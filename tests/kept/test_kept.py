@@ -20,6 +20,7 @@ import pytest
 import dpframe as dp
 from dpframe.cli import main
 from dpframe.ledger import places
+from tests.aggregates.cases import each_alone
 from tests.kept import make
 from tests.postgres import Server, run_sql
 
@@ -41,8 +42,9 @@ def facts(version: str, name: str) -> dict[str, Any]:
 
 @cache
 def planned(name: str) -> dp.Plan:
-    """The same query as this version plans it."""
-    return make.PLANS[name]()
+    """The same query as this version plans it where each part is drawn by itself."""
+    with each_alone():
+        return make.PLANS[name]()
 
 
 each_plan = pytest.mark.parametrize(

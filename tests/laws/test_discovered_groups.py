@@ -305,8 +305,8 @@ def test_costs_counted_again_are_no_more(name: str, unit: Any) -> None:
     assert len(own) == touched
     assert law.delta(touched) == touched * law.row_delta <= plan.cost.slack
     if plan.composition == "sum":
-        assert sum(r.cost.main for r in plan.releases) <= asked.main
-        assert sum(r.cost.slack for r in plan.releases) <= asked.slack
+        assert sum(r.cost.main for r in plan.draws) <= asked.main
+        assert sum(r.cost.slack for r in plan.draws) <= asked.slack
     found = accounting.compare(list(plan.events), float(plan.cost.slack))
     best = found["epsilon"].drop_nulls().min()
     assert isinstance(best, float)
@@ -322,7 +322,7 @@ def test_costs_in_rho_are_those_of_the_parts(name: str, unit: Any) -> None:
         frame = frame.limit_groups(2, by="g").limit_rows(3)
     plan = QUERIES[name](frame.group_by("g")).plan(rho=0.5, delta=1e-6)
     asked = dp.ZCDP(0.5, 1e-6)
-    assert plan.cost.main == sum(r.cost.main for r in plan.releases) <= asked.main
+    assert plan.cost.main == sum(r.cost.main for r in plan.draws) <= asked.main
     touched = plan.releases[0].repeats
     law = plan.releases[0].law
     assert plan.cost.slack == touched * law.row_delta <= asked.slack

@@ -80,8 +80,8 @@ def planned(
     with patch.object(quantile_family, "MOST_CELLS", 0):  # candidates are not counted
         prepared = pipeline.plan(parts(query)[0], spend, None)
     (use,) = prepared.parts
-    (choice,) = prepared.choices
-    tree, law = use.part, choice.law
+    (one,) = prepared.draws
+    tree, law = use.part, one.law
     assert isinstance(tree, QuantileTree)
     assert isinstance(law, RecursiveExponential)
     return Planned(prepared, tree, law)
