@@ -48,7 +48,14 @@ from dpframe.errors import EngineError, LedgerError, UnsupportedOperation
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
-from dpframe.infer import PlannedDraw, PlannedMeasurement, Way, measurements_of, ways_of
+from dpframe.infer import (
+    PlannedDraw,
+    PlannedMeasurement,
+    Way,
+    effects_of,
+    measurements_of,
+    ways_of,
+)
 from dpframe.ledger.approvals import Requirement
 from dpframe.ledger.bound import StatedBudget
 from dpframe.ledger.ledger import Ledger
@@ -71,6 +78,7 @@ from dpframe.release import (
     drawn_with_groups,
     number_of,
     rehearse,
+    with_some_key,
 )
 from dpframe.report import Plan
 from dpframe.rows.failures import FAILURES
@@ -282,7 +290,7 @@ def run(
     execution.require_same_columns()
     confidence = None if interval is None else confidence_of(interval, "interval")
     draws = prepared.draws
-    rehearse(_with_some_key(query), draws, confidence)
+    rehearse(with_some_key(query), draws, confidence)
     unit = query.relation.facts.unit.kind
     with progress() as shown:
         shown.stage("charging the budget")
@@ -345,6 +353,7 @@ def _asked(query: Query, parts: Sequence[PlannedMeasurement], way: Way, by: str)
         weights,
         rho_weights,
         [rebuilt[number] for number in range(len(parts))],
+        effects_of(query, parts),
     )
 
 
@@ -370,15 +379,6 @@ def _counted(
         return execution.run(query.relation, query.groups, tables), query, {}
     counted, groups, chosen = execution.run_choosing(query.relation, query.groups, tables, chooser)
     return counted, replace(query, groups=groups), drawn_with_groups(draws, chosen)
-
-
-def _with_some_key(query: Query) -> Query:
-    """The query with a made-up key where there are none so far."""
-    groups = query.groups
-    if groups is None or not groups.discovered:
-        return query
-    none = {name: [None] for name in groups.keys.columns}
-    return replace(query, groups=groups.found(pl.DataFrame(none, schema=groups.keys.schema)))
 
 
 def _weights(draws: Sequence[PlannedDraw], by: str) -> tuple[list[Fraction], list[Fraction]]:

@@ -1,7 +1,8 @@
 """Which of several ways to draw the parts of a plan has the least expected error.
 
-What "least" means: the sum over parts of the variance relative to what the part has when each part
-is drawn by itself. That is known from the plan alone.
+What "least" means: the sum over outputs of their expected squared error, relative to what that is
+when each part is drawn by itself. An output's error is the sum of its parts' variances, each by its
+effect on the output. That is known from the plan alone.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from dpframe.mechanisms import MechanismTask
 
 __all__ = ["AskedWay", "ChosenWay", "least_error_way"]
 
-_ENOUGH: Final = 0.995
+_ENOUGH: Final = 0.98
 """Less than that much of the error is worth another way."""
 _MOST: Final = 150.0
 """Of logarithms of gains, whose squares floats hold."""
@@ -39,12 +40,15 @@ class AskedWay:
         Their costs relative to each other, of epsilon and of rho.
     parts
         For each part the number of its draw, and how it follows from it.
+    outputs
+        For each output its parts, each with the logarithm of what its variance does to the error.
     """
 
     tasks: Sequence[MechanismTask]
     weights: Sequence[Fraction]
     rho_weights: Sequence[Fraction]
     parts: Sequence[tuple[int, Rebuilt | None]]
+    outputs: Sequence[Sequence[tuple[int, float]]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,18 +92,32 @@ def least_error_way(
     if len(ways) == 1:
         return best
     alone = _log_errors(ways[0], first)
-    least = _ENOUGH * len(alone)
+    before = _log_outputs(ways[0], alone)
+    least = _ENOUGH * len(before)
     for number, way in enumerate(ways[1:], 1):
         with suppress(DPFrameError):  # a measure that does not know the mechanism
             found = choose(way)
-            gains = tuple(
-                math.exp(min(_MOST, max(-_MOST, a - e)))
-                for a, e in zip(alone, _log_errors(way, found), strict=True)
-            )
-            error = sum(gain**-2 for gain in gains)
+            errors = _log_errors(way, found)
+            error = sum(_ratios(_log_outputs(way, errors), before))
             if error < least:
-                best, least = ChosenWay(number, found, gains), error
+                best, least = ChosenWay(number, found, _ratios(alone, errors)), error
     return best
+
+
+def _ratios(above: Sequence[float], below: Sequence[float]) -> tuple[float, ...]:
+    """Of numbers that are given by their logarithms."""
+    pairs = zip(above, below, strict=True)
+    return tuple(math.exp(min(_MOST, max(-_MOST, a - b))) for a, b in pairs)
+
+
+def _log_outputs(way: AskedWay, errors: Sequence[float]) -> list[float]:
+    """Logarithms of the outputs' expected squared errors, from those of the parts' deviations."""
+    found = []
+    for output in way.outputs:
+        terms = [2.0 * errors[part] + effect for part, effect in output]
+        most = max(terms)
+        found.append(most + math.log(sum(math.exp(term - most) for term in terms)))
+    return found
 
 
 def _log_errors(way: AskedWay, together: ComposedChoice) -> list[float]:

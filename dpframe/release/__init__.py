@@ -1,7 +1,7 @@
 """From exact tables to released results: noise, selection, post-processing."""
 
 from dpframe.release.draw import CandidateScores, Draw, draw, without_noise
-from dpframe.release.keys import KeyChoice, chooser_of, drawn_with_groups, number_of
+from dpframe.release.keys import KeyChoice, chooser_of, drawn_with_groups, number_of, with_some_key
 from dpframe.release.order import in_order
 from dpframe.release.results import (
     aggregate_column,
@@ -25,5 +25,6 @@ __all__ = [
     "number_of",
     "output_column",
     "rehearse",
+    "with_some_key",
     "without_noise",
 ]

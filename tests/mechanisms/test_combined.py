@@ -21,7 +21,6 @@ from dpframe.mechanisms import (
     Exposure,
     RoundedLaplace,
 )
-from dpframe.plan import codec
 from tests.samplers.seeded import Seeded
 
 Law = DiscreteBox | DiscreteGaussian | DiscreteLaplace
@@ -271,23 +270,6 @@ def test_scales_that_people_read() -> None:
     assert CombinedNoise(box, (0, 1), 1).shown_scale(Fraction(1)) == box.shown_scale(Fraction(1))
     assert CombinedNoise(DiscreteLaplace(Fraction(2)), (3, 4), 2).shown_scale(Fraction(1)) == 5.0
     assert CombinedNoise(DiscreteGaussian(Fraction(4)), (3, -4), 2).shown_scale(Fraction(1)) == 5.0
-
-
-@pytest.mark.parametrize("law", [BOX, LAPLACE, GAUSSIAN], ids=lambda law: law.name)
-def test_plans_hold_it(law: Law) -> None:
-    noise = CombinedNoise(law, (3, -1), 2)
-    written = codec.encode(noise)
-    assert written == {
-        "kind": "CombinedNoise",
-        "law": codec.encode(law),
-        "factors": [3, -1],
-        "divisor": 2,
-    }
-    fields = {k: v for k, v in written.items() if k != "kind"}
-    assert codec.decode(CombinedNoise, fields, "") == noise
-    for wrong in ({"divisor": 0}, {"factors": []}, {"factors": [1.5, 1]}, {"law": None}):
-        with pytest.raises(codec.Malformed):
-            codec.decode(CombinedNoise, {**fields, **wrong}, "")
 
 
 def test_parameters() -> None:
