@@ -25,7 +25,8 @@ def test_first_example_prints_a_plan_and_a_result_per_key() -> None:
     assert first.output is not None, "the first example shows its output"
     with beside_data():
         _, printed = next(run_page(ROOT / "README.md"))
-    assert "discrete Laplace, scale" in printed
+    assert "discrete box, scale" in printed
+    assert "drawn together with" in printed
     assert "95%: within" in printed
     for education in ("Bachelors", "Masters", "Doctorate"):
         assert education in printed

@@ -121,12 +121,12 @@ def laplace_scale_of_a_sum(entry: Entry, inputs: Inputs) -> None:
 
 def laplace_scale_of_a_normalised_sum(entry: Entry, inputs: Inputs) -> None:
     unit = dp.Rows(contributions=inputs["max_groups"] * inputs["max_rows_per_group"])
-    text = f'pl.col("x").dp_mean({tuple(inputs["bounds"])})'
+    text = f'pl.col("x").dp_mean({tuple(inputs["bounds"])}, mechanism="discrete_laplace")'
     close(release(text, unit, "mean.sum", epsilon=2 * Fraction(inputs["epsilon"])).scale, entry)
 
 
 def laplace_scales_of_a_mean(entry: Entry, inputs: Inputs) -> None:
-    text = f'pl.col("x").dp_mean({tuple(inputs["bounds"])})'
+    text = f'pl.col("x").dp_mean({tuple(inputs["bounds"])}, mechanism="discrete_laplace")'
     total = inputs["epsilon_total"]
     close(release(text, part="mean.sum", epsilon=total).scale, entry)
     assert release(text, part="mean.count", epsilon=total).scale == pytest.approx(20)
