@@ -17,6 +17,7 @@ from dpframe.frames.facts import FrameFacts
 from dpframe.frames.limits import RowLimit
 from dpframe.frames.sampling import comparable, require_identifier, unused
 from dpframe.frames.step import Step
+from dpframe.rows.broadcast import unsigned_zero
 from dpframe.rows.fold import domain, lower, words
 from dpframe.rows.grouped import grouped, grouped_type
 from dpframe.rows.operation import Namespace
@@ -125,7 +126,8 @@ class PerIndividual(Step):
 
     def _number(self, extreme: Extremes, before: FrameFacts, ns: Namespace) -> pl.Expr:
         """A number without NaN; as an integer where it will be added up."""
-        value = lower(extreme.tree, before.columns, ns).cast(ns.Float64)
+        given = lower(extreme.tree, before.columns, ns).cast(ns.Float64)
+        value = unsigned_zero(ns, given, FLOAT64)  # whichever zero comes first is the least
         if domain(extreme.tree, before.columns).dtype.is_float:
             value = ns.when(value.is_nan()).then(None).otherwise(value)
         if not extreme.total:

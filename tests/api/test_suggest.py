@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import dpframe as dp
@@ -124,6 +125,8 @@ RANDOM = st.lists(
 
 
 @given(RANDOM, st.randoms(use_true_random=False))
+@example([(0, "a", 0.0), (0, "a", -0.0)], Random(1))
+@example([(0, "a", 0.0), (0, "a", -0.0)], Random(3))
 def test_what_is_found_of_an_individual_depends_on_nobody_else(rows: Any, random: Any) -> None:
     schema = {"who": pl.Int64, "city": pl.String, "x": pl.Float64}
     step = PerIndividual(

@@ -19,6 +19,7 @@ from dpframe.audit import Audit
 from dpframe.core.sensitivity import Contribution
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.mechanisms import (
+    DiscreteBox,
     DiscreteGaussian,
     DiscreteLaplace,
     Exponential,
@@ -94,9 +95,11 @@ def half_the_scale(patch: Patch) -> None:
     def halved(law: Any) -> Any:
         if isinstance(law, DiscreteGaussian):
             return replace(law, sigma_squared=law.sigma_squared / 4)
+        if isinstance(law, DiscreteBox):
+            return replace(law, epsilon=2 * law.epsilon)
         return replace(law, scale=law.scale / 2)
 
-    for kind in (DiscreteLaplace, DiscreteGaussian, Exponential, PermuteAndFlip):
+    for kind in (DiscreteLaplace, DiscreteGaussian, DiscreteBox, Exponential, PermuteAndFlip):
         for name in ("draw", "select_each", "select_points"):
             if (true := getattr(kind, name, None)) is not None:
                 patch.setattr(kind, name, lambda law, *n, true=true: true(halved(law), *n))
