@@ -247,6 +247,8 @@ def _planned(
     made = described(query, parts, way, chosen, allowed, spend, remaining, by)
     laws = [choice.law for choice in chosen.together.choices]
     draws = tuple(_draw_of(draw, law, parts) for draw, law in zip(way.draws, laws, strict=True))
+    if query.depends_on_noise:
+        query = query.knowing({key: law for one in draws for key, law in one.noises().items()})
     return Prepared(made, query, parts, draws)
 
 

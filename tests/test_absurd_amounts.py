@@ -92,6 +92,7 @@ AGGREGATES: dict[str, Callable[[Any], Any]] = {
     "mean to": lambda v: dp.mean("x", (0, v)),
     "mean from": lambda v: dp.mean("x", (v, 0)),
     "whole mean to": lambda v: dp.mean("i", (0, v)),
+    "mean shrunk": lambda v: dp.mean("x", (0, 3), shrink=v),
     "mean of dates": lambda v: dp.mean("d", (v, v)),
     "variance to": lambda v: dp.var("x", (0, v)),
     "whole variance to": lambda v: dp.var("i", (0, v)),

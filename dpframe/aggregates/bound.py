@@ -23,6 +23,7 @@ from dpframe.aggregates.rebuilt_error import OutputError
 from dpframe.aggregates.request import Request
 from dpframe.aggregates.shapes import ONE, Shape
 from dpframe.core.tree import Tree
+from dpframe.mechanisms import Mechanism
 
 Noisy = NDArray[np.int64]
 MeasurementKey = tuple[Measurement, str]
@@ -136,6 +137,24 @@ class BoundAggregate(ABC):
     def error(self) -> OutputError:
         """How a bound on the result's error follows from bounds on those of its parts."""
         return PartError()
+
+    @property
+    def depends_on_noise(self) -> bool:
+        """Whether the result depends on how much noise its parts get, and not on their numbers
+        alone.
+        """
+        return False
+
+    def knowing(self, noise: Sequence[Mechanism]) -> BoundAggregate:
+        """The same, where it is known what noise its parts get. Until then results are those of
+        parts without noise.
+
+        Parameters
+        ----------
+        noise
+            The mechanism of each part by itself, in the order of `uses`.
+        """
+        return self
 
     @abstractmethod
     def combine(self, values: Sequence[Noisy]) -> pl.Series:

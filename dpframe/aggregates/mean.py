@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -20,12 +20,21 @@ from dpframe.aggregates.mean_interval import mean_ends
 from dpframe.aggregates.measurement import Additive, Table
 from dpframe.aggregates.per_unit import is_per_unit, total_of
 from dpframe.aggregates.request import GivenBounds, Per, QueryScope, Request
+from dpframe.aggregates.shrunk import (
+    SHRUNK,
+    UNKNOWN,
+    no_bound,
+    require_groups,
+    shrunk_offsets,
+    variances_of,
+)
 from dpframe.aggregates.statistics import GridSum, SquareSum
 from dpframe.aggregates.values import Value, as_series, bounds_of, numeric_value, show_value
 from dpframe.aggregates.variance_interval import variance_ends
 from dpframe.core.exact import show
 from dpframe.core.grid import Grid, grid_for
 from dpframe.errors import UnsupportedOperation
+from dpframe.mechanisms import Mechanism
 from dpframe.rows.fold import domain, words
 
 Floats = NDArray[np.float64]
@@ -82,7 +91,25 @@ class _Centred(BoundAggregate):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundMean(_Centred):
-    """The middle of the bounds, and a centred sum over a count."""
+    """The middle of the bounds, and a centred sum over a count.
+
+    Parameters
+    ----------
+    shrink
+        Whether means of groups are moved towards their common mean.
+    noise
+        The variances of the noise of the sum and the count, in steps; 0 until they are known.
+    """
+
+    shrink: bool = False
+    noise: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def depends_on_noise(self) -> bool:
+        return self.shrink
+
+    def knowing(self, noise: Sequence[Mechanism]) -> BoundMean:
+        return replace(self, noise=variances_of(noise)) if self.shrink else self
 
     @property
     def note(self) -> str:
@@ -90,11 +117,13 @@ class BoundMean(_Centred):
         lo, hi = (show_value(end, dtype) for end in self.bounds)
         return (
             f"{f'{show_value(centre, dtype)} + ' if centre else ''}sum / count, "
-            f"clamped to [{lo}, {hi}]; null where the noisy count is below 1"
+            f"clamped to [{lo}, {hi}]; {SHRUNK if self.shrink else UNKNOWN}"
         )
 
     @property
     def error(self) -> ErrorRule:
+        if self.shrink:
+            return no_bound(self.name)
         return MeanError(self.width, self.middle)
 
     def plain(self, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
@@ -104,8 +133,11 @@ class BoundMean(_Centred):
         return as_series(self.name, self._mean(values), self.value.domain.dtype)
 
     def _mean(self, values: Sequence[Noisy]) -> Floats:
-        offset, _ = _ratio(values[0], values[1], self.grid.step)
         lo, hi = map(float, self.bounds)
+        if self.shrink and any(self.noise):
+            offset = shrunk_offsets(values, self.noise, self.width, self.grid.step)
+        else:
+            offset, _ = _ratio(values[0], values[1], self.grid.step)
         mean: Floats = np.clip(offset + float(self.grid.centre), lo, hi)
         return mean
 
@@ -130,7 +162,8 @@ class Mean(Aggregate):
     The sum is taken around the middle of the bounds, which halves its sensitivity, and divided by a
     noisy count: mean = c + S / N. At the worst true mean, an end of the bounds at distance h from
     c, the error is about (S's noise + h times N's noise) / N, and both noises have the same size
-    when both parts cost the same; that split minimises their sum of squares.
+    when both parts cost the same; that split minimises their sum of squares. With `shrink` means of
+    groups are moved towards their common mean, see `shrunk_means`: less error, and a bias.
 
     Guarantee
     ---------
@@ -147,6 +180,7 @@ class Mean(Aggregate):
 
     bounds: GivenBounds = None
     per: Per = None
+    shrink: bool = False
 
     kind: ClassVar[str] = "mean"
     positional: ClassVar[tuple[str, ...]] = ("bounds",)
@@ -158,12 +192,14 @@ class Mean(Aggregate):
     )
 
     def bind(self, request: Request, scope: QueryScope) -> BoundMean:
+        if self.shrink:
+            require_groups(request, scope)
         value, bounds, grid = _centred(request, scope, self.bounds)
         of_totals = is_per_unit(request, scope, self.per, self.bounds, value.domain.dtype)
         total = Additive(Table(total_of(GridSum(value, grid), of_totals)))
         count = _count(request, scope, of_totals)
         uses = MeasurementUse(total, "mean.sum"), MeasurementUse(count, "mean.count")
-        return BoundMean(request, uses, value, bounds, grid, of_totals, self.per)
+        return BoundMean(request, uses, value, bounds, grid, of_totals, self.per, self.shrink)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

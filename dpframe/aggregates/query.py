@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
-from dpframe.aggregates.bound import BoundAggregate
+from dpframe.aggregates.bound import BoundAggregate, MeasurementKey
 from dpframe.aggregates.request import QueryScope, Request
 from dpframe.core.tree import Tree
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
+from dpframe.mechanisms import Mechanism
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,6 +70,22 @@ class Query:
     @property
     def requests(self) -> tuple[Request, ...]:
         return tuple(aggregate.request for aggregate in self.aggregates)
+
+    @property
+    def depends_on_noise(self) -> bool:
+        """Whether a result depends on how much noise its parts get."""
+        return any(aggregate.depends_on_noise for aggregate in self.aggregates)
+
+    def knowing(self, laws: Mapping[MeasurementKey, Mechanism] | None) -> Query:
+        """The same query, where it is known what noise each part gets; None for none."""
+        outputs = []
+        for output in self.outputs:
+            known = {
+                p: a.knowing([] if laws is None else [laws[key] for key in a.keys])
+                for p, a in output.aggregates.items()
+            }
+            outputs.append(replace(output, aggregates=known))
+        return replace(self, outputs=tuple(outputs))
 
     @property
     def chooses_groups(self) -> bool:

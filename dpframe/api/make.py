@@ -18,6 +18,7 @@ from dpframe.core.exact import Number, as_given, exact
 from dpframe.errors import InvalidBounds, InvalidBudget, UnsupportedOperation
 
 _COUNTER = itertools.count()
+_FLAGS = ("nonnegative", "other", "shrink")
 _MOST_WEIGHT = Fraction(10**60)
 
 
@@ -71,7 +72,7 @@ def _clean(aggregate: Aggregate) -> Aggregate:
         given = _as_pair(value) if name == "bounds" else value
         where = f"dp_{aggregate.kind}({name}=...)"
         _require_writable(given, where)
-        clean[name] = _flag(given, where) if name in ("nonnegative", "other") else given
+        clean[name] = _flag(given, where) if name in _FLAGS else given
     return replace(aggregate, **clean)
 
 

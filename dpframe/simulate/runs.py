@@ -71,7 +71,7 @@ def _simulated(
     query = with_all_groups(prepared.query, free, frames)
     execution = Execution.of_public(frames)
     counted = execution.run(query.relation, query.groups, prepared.tables)
-    exact = columns_of(query, noiseless(query, prepared.draws, counted))
+    exact = columns_of(query.knowing(None), noiseless(query, prepared.draws, counted))
     entries = [entries_of(o, c) for o, c in zip(query.outputs, exact, strict=True)]
     _require_room(sum(e.size for e in entries) * _size(query), runs)
     plain = _arrays(_plain(query, free, frames, counted), entries, query)
