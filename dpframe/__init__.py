@@ -15,11 +15,13 @@ from dpframe.api.registration import AGGREGATES, register
 
 if TYPE_CHECKING:
     from dpframe import accounting
+    from dpframe.api.estimate import Estimate
     from dpframe.api.expressions import DPExpr
     from dpframe.api.frame import PrivateFrame
     from dpframe.api.functions import (
         argmax,
         bounds,
+        cdf,
         count,
         histogram,
         mean,
@@ -71,6 +73,7 @@ __all__ = [
     "DPExpr",
     "DPFrameError",
     "EngineError",
+    "Estimate",
     "Identifier",
     "InvalidBounds",
     "InvalidBudget",
@@ -97,6 +100,7 @@ __all__ = [
     "accounting",
     "argmax",
     "bounds",
+    "cdf",
     "count",
     "cube",
     "grouping_sets",
@@ -128,6 +132,7 @@ _HOMES = MappingProxyType(
         **dict.fromkeys(("NoisyAggregate", "PlanStep"), "plan"),
         "Audit": "audit",
         "DPExpr": "api.expressions",
+        "Estimate": "api.estimate",
         "Plan": "report",
         "PrivateFrame": "api.frame",
         "PrivateGroupBy": "api.group_by",

@@ -7,10 +7,10 @@ need, how a result follows from them, what it looks like, its interval, its word
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dpframe.aggregates.error_rules import PartError
 from dpframe.aggregates.joint_noise import JointNoise
 from dpframe.aggregates.measurement import Measurement
+from dpframe.aggregates.ranges import Ranges
 from dpframe.aggregates.rebuilt_error import OutputError
 from dpframe.aggregates.request import Request
 from dpframe.aggregates.shapes import ONE, Shape
@@ -28,6 +29,8 @@ from dpframe.mechanisms import Mechanism
 Noisy = NDArray[np.int64]
 MeasurementKey = tuple[Measurement, str]
 """A part, and the mechanism that was asked for: two requests share what has one key."""
+Laws: TypeAlias = "Mapping[MeasurementKey, Mechanism]"
+"""The mechanism of each part by itself."""
 _INT64 = 2**63 - 1
 
 
@@ -132,6 +135,11 @@ class BoundAggregate(ABC):
         saying.
         """
         return ""
+
+    @property
+    def ranges(self) -> Ranges | None:
+        """What its counts say of rows between two edges; None where they have no order."""
+        return None
 
     @property
     def error(self) -> OutputError:

@@ -163,7 +163,7 @@ class BinCells(Cells):
 
     def row(self, columns: Columns, ns: Namespace) -> pl.Expr:
         number = self.value.number(lower(self.value.tree, columns, ns), ns)
-        edges = _comparable(self.edges, self.value)
+        edges = comparable_edges(self.edges, self.value)
         code = _at_or_below(number, edges[:-1], ns) - 1
         inside = (number >= edges[0]) & (number <= edges[-1])
         rest = ns.lit(self.size - 1 if self.other else None, dtype=ns.Int64)
@@ -225,7 +225,7 @@ class PointCells(Cells):
 
     @property
     def rest(self) -> str:
-        return f"values outside count as the nearest end, {_missing(self.value)}"
+        return f"values outside count as the nearest end, {missing_words(self.value)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,8 +249,8 @@ class PositionCells(Cells):
 
     def row(self, columns: Columns, ns: Namespace) -> pl.Expr:
         number = self.value.number(lower(self.value.tree, columns, ns), ns)
-        edges = _comparable(self.candidates, self.value)
-        code = _at_or_below(number, edges, ns) + _below(number, edges, ns)
+        edges = comparable_edges(self.candidates, self.value)
+        code = _at_or_below(number, edges, ns) + below(number, edges, ns)
         if self.value.is_whole:
             known = number.is_not_null()
         else:
@@ -266,14 +266,15 @@ class PositionCells(Cells):
 
     @property
     def rest(self) -> str:
-        return _missing(self.value)
+        return missing_words(self.value)
 
 
-def _missing(value: Value) -> str:
+def missing_words(value: Value) -> str:
+    """What becomes of rows without a number, in a plan."""
     return "null and NaN are skipped" if value.domain.dtype.is_float else "null is skipped"
 
 
-def _comparable(numbers: tuple[Fraction, ...], value: Value) -> list[int] | list[float]:
+def comparable_edges(numbers: tuple[Fraction, ...], value: Value) -> list[int] | list[float]:
     """Constants in the number's own type, so that comparisons are exact; but where some are no
     Int64, whole numbers are compared as floats, which are more than 1 apart beyond 2**53.
     """
@@ -290,7 +291,7 @@ def _at_or_below(number: pl.Expr, edges: list[int] | list[float], ns: Namespace)
     return found
 
 
-def _below(number: pl.Expr, edges: list[int] | list[float], ns: Namespace) -> pl.Expr:
+def below(number: pl.Expr, edges: list[int] | list[float], ns: Namespace) -> pl.Expr:
     """How many edges are < the number."""
     if len(edges) <= _FEW:
         return _total([number > edge for edge in edges], ns)

@@ -13,9 +13,10 @@ import polars as pl
 
 from dpframe.aggregates.aggregate import Aggregate, names_of
 from dpframe.aggregates.bound import BoundAggregate, MeasurementUse, Noisy
-from dpframe.aggregates.cells import BinCells, CategoryCells
+from dpframe.aggregates.cells import BinCells, CategoryCells, comparable_edges
 from dpframe.aggregates.count import sign_note, signed
 from dpframe.aggregates.measurement import Additive, Measurement, Responses, Table
+from dpframe.aggregates.ranges import BinRanges, Ranges
 from dpframe.aggregates.request import GivenBounds, QueryScope, Request
 from dpframe.aggregates.shapes import Counts, Shape
 from dpframe.aggregates.statistics import RowCount
@@ -58,6 +59,13 @@ class BoundHistogram(BoundAggregate):
     @property
     def note(self) -> str:
         return f"counts: {sign_note(self.nonnegative)}"
+
+    @property
+    def ranges(self) -> Ranges | None:
+        if not isinstance(self.cells, BinCells):
+            return None
+        edges = comparable_edges(self.cells.edges, self.cells.value)
+        return BinRanges(self.cells.value, edges, self.nonnegative)
 
     def combine(self, values: Sequence[Noisy]) -> pl.Series:
         return signed(self.name, values[0][:, : self.cells.size], self.nonnegative)

@@ -8,16 +8,14 @@ from fractions import Fraction
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from dpframe.aggregates.bound import Noisy
 from dpframe.aggregates.cells import PointCells, PositionCells
 from dpframe.aggregates.error_rules import ErrorRule, RankError
+from dpframe.aggregates.isotonic import nondecreasing
 from dpframe.aggregates.quantile import BoundQuantile
 
-__all__ = ["CountedQuantile", "codes_from_counts", "nondecreasing"]
-
-Floats = NDArray[np.float64]
+__all__ = ["CountedQuantile", "codes_from_counts"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,24 +72,4 @@ def codes_from_counts(
         target = rows * float(q)
         away = np.maximum(np.maximum(below - target, target - upto), 0.0)
         found.append(away.argmin(axis=1))
-    return found
-
-
-def nondecreasing(values: Floats) -> Floats:
-    """The nondecreasing rows with the least sum of squared distances from the rows that are given
-    (pool adjacent violators; Ayer, Brunk, Ewing, Reid and Silverman 1955).
-    """
-    found = np.empty_like(values)
-    for row, made in zip(values, found, strict=True):
-        means: list[float] = []
-        sizes: list[int] = []
-        for value in row.tolist():
-            mean, size = value, 1
-            while means and means[-1] > mean:
-                mean = (mean * size + means[-1] * sizes[-1]) / (size + sizes[-1])
-                size += sizes.pop()
-                means.pop()
-            means.append(mean)
-            sizes.append(size)
-        made[:] = np.repeat(means, sizes)
     return found

@@ -10,6 +10,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final, TypeAlias
 
+from dpframe.aggregates.distribution_error import DistributionError
 from dpframe.aggregates.error_rules import ErrorRule, MeanError, PartError, VarianceError
 from dpframe.aggregates.joint_noise import Independent
 from dpframe.aggregates.weighted_noise import WeightedNoise, excess_of
@@ -100,7 +101,7 @@ class RebuiltError:
         return Independent(tuple(found))
 
 
-OutputError: TypeAlias = ErrorRule | RebuiltError
+OutputError: TypeAlias = ErrorRule | RebuiltError | DistributionError
 
 
 @lru_cache(maxsize=4096)

@@ -8,6 +8,7 @@ from dpframe.aggregates.aggregate import Aggregate
 from dpframe.aggregates.argmax import Argmax
 from dpframe.aggregates.bound import BoundAggregate
 from dpframe.aggregates.bounds_search import Bounds
+from dpframe.aggregates.cdf import DistributionFunction
 from dpframe.aggregates.count import Count, DistinctValues
 from dpframe.aggregates.histogram import Histogram
 from dpframe.aggregates.mean import Mean, StandardDeviation, Variance
@@ -25,6 +26,7 @@ AGGREGATES: tuple[type[Aggregate], ...] = (
     Quantile,
     DistinctValues,
     Histogram,
+    DistributionFunction,
     Argmax,
     Bounds,
 )

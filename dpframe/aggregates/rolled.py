@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 import polars as pl
 
-from dpframe.aggregates.bound import BoundAggregate, Clamp, MeasurementKey, MeasurementUse, Noisy
+from dpframe.aggregates.bound import BoundAggregate, Clamp, Laws, MeasurementUse, Noisy
 from dpframe.aggregates.error_rules import MeanError, PartError, VarianceError
 from dpframe.aggregates.joint_noise import Independent, JointNoise
 from dpframe.aggregates.margins import Margin, by_words
@@ -22,7 +22,7 @@ from dpframe.aggregates.statistics import GridSum, RowCount, SquareSum, ValueCou
 from dpframe.core.exact import dyadic_down
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.grouping_sets import SetGroups
-from dpframe.mechanisms import AdditiveMechanism, Mechanism
+from dpframe.mechanisms import AdditiveMechanism
 from dpframe.workloads import (
     Axis,
     Degree,
@@ -40,7 +40,6 @@ __all__ = ["RolledAggregate", "rolled"]
 
 _ADDITIVE: Final = (RowCount, ValueCount, GridSum, SquareSum)
 _BITS: Final = 20
-Laws: TypeAlias = "Mapping[MeasurementKey, Mechanism]"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from dpframe.frames.groups import Groups
 
@@ -123,6 +125,11 @@ class _Table(Shape):
 
     @property
     def rows(self) -> int:
+        return self._height
+
+    @property
+    def _height(self) -> int:
+        """How many rows a group has in the table."""
         return self.beside.height
 
     @property
@@ -131,9 +138,9 @@ class _Table(Shape):
 
     def columns(self, column: Column, groups: Groups | None) -> list[pl.Series]:
         name = column.values.name
-        made = [_lists(self._items(column, groups), self.rows, name)]
+        made = [_lists(self._items(column, groups), self._height, name)]
         if column.ends is not None:
-            made += [_lists(end, self.rows, n) for end, n in _named_ends(name, column.ends)]
+            made += [_lists(end, self._height, n) for end, n in _named_ends(name, column.ends)]
         return made
 
     def frame(self, column: Column, groups: Groups | None) -> pl.DataFrame:
@@ -141,7 +148,7 @@ class _Table(Shape):
         if groups is None:
             return table
         keys = groups.keys
-        repeated = keys.select(pl.all().repeat_by(self.rows).explode()) if keys.height else keys
+        repeated = keys.select(pl.all().repeat_by(self._height).explode()) if keys.height else keys
         return pl.concat([repeated, table], how="horizontal")
 
     def _tiled(self, groups: Groups | None) -> pl.DataFrame:
@@ -172,6 +179,65 @@ class Counts(_Table):
     def _rows(self, column: Column, groups: Groups | None) -> pl.DataFrame:
         counts = column.values.alias("count")
         return self._tiled(groups).with_columns(_with_ends(counts, column.ends))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cumulative(_Table):
+    """The number of rows up to each edge, and its share of all; lists are of structs.
+
+    Parameters
+    ----------
+    has_total
+        Whether the number of all rows comes after those up to edges; it is in no row of a table.
+    """
+
+    has_total: bool
+
+    @property
+    def labels(self) -> tuple[str, ...] | None:
+        edges = self.beside.to_series(0).cast(pl.String).to_list()
+        return (*edges, *["all rows"] * self.has_total)
+
+    @property
+    def rows(self) -> int:
+        return self._height + self.has_total
+
+    def names(self, output: str) -> list[str]:
+        return [output, "count", "share"]
+
+    def columns(self, column: Column, groups: Groups | None) -> list[pl.Series]:
+        return super(Cumulative, self).columns(self._up_to_edges(column), groups)
+
+    def frame(self, column: Column, groups: Groups | None) -> pl.DataFrame:
+        return super(Cumulative, self).frame(self._up_to_edges(column), groups)
+
+    def _up_to_edges(self, column: Column) -> Column:
+        """Counts with their shares as structs, and the ends of counts, without totals."""
+        counts = self._grid(column.values).astype(np.float64)
+        totals = counts[:, -1:]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares = np.where(totals >= 1, np.clip(counts / totals, 0.0, 1.0), np.nan)
+        made = pl.DataFrame(
+            {
+                "count": self._listed(column.values),
+                "share": pl.Series(shares[:, : self._height].reshape(-1)).fill_nan(None),
+            }
+        )
+        ends = column.ends and (self._listed(column.ends[0]), self._listed(column.ends[1]))
+        return Column(made.to_struct(column.values.name), self, ends)
+
+    def _grid(self, values: pl.Series) -> NDArray[np.int64]:
+        return values.to_numpy().reshape(-1, self.rows)
+
+    def _listed(self, values: pl.Series) -> pl.Series:
+        return pl.Series(self._grid(values)[:, : self._height].reshape(-1), dtype=pl.Int64)
+
+    def _items(self, column: Column, groups: Groups | None) -> pl.Series:
+        return self._tiled(groups).with_columns(*column.values.struct.unnest()).to_struct()
+
+    def _rows(self, column: Column, groups: Groups | None) -> pl.DataFrame:
+        counts, shares = column.values.struct.unnest().get_columns()
+        return self._tiled(groups).with_columns(*_with_ends(counts, column.ends), shares)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -34,7 +34,7 @@ _CALENDAR = (-62_135_596_800, 253_402_300_799)
 _LONGEST = 86_399_999_913_600
 """Seconds in 999,999,999 days, Python's longest duration."""
 _TEXTS = (str, bytes, bytearray, memoryview)
-_EXAMPLES = {"quantile": "0.5, ", "histogram": "10, bounds="}
+_EXAMPLES = {"quantile": "0.5, ", "histogram": "10, bounds=", "cdf": "100, bounds="}
 
 
 @dataclass(frozen=True, slots=True)

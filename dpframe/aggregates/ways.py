@@ -6,13 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
+from dpframe.aggregates.bound import Laws
+from dpframe.aggregates.cdf import BoundDistribution
 from dpframe.aggregates.quantile_family import answer_together
 from dpframe.aggregates.query import Query
-from dpframe.aggregates.rolled import Laws, RolledAggregate
+from dpframe.aggregates.rolled import RolledAggregate
 from dpframe.core.budget import ApproxDP, Budget, PureDP
 from dpframe.workloads import Degree
 
 __all__ = ["least_expected", "ways_to_measure"]
+
+_MEASURED = (RolledAggregate, BoundDistribution)
+"""What is rebuilt from parts that are best for how a spend is shared."""
 
 
 class _Planned(Protocol):
@@ -32,7 +37,7 @@ def ways_to_measure(query: Query, spend: Budget) -> list[Query]:
     quantiles of one column are answered together where that errs less.
     """
     query = answer_together(query, spend)
-    if not any(isinstance(a, RolledAggregate) for a in query.aggregates):
+    if not any(isinstance(a, _MEASURED) for a in query.aggregates):
         return [query]
     degrees: tuple[Degree, ...] = (1,)
     if isinstance(spend, (PureDP, ApproxDP)):
@@ -44,8 +49,8 @@ def least_expected(plans: Sequence[P]) -> P:
     """The plan whose outputs err least together; all are of one query, measured in some way."""
 
     def error(plan: P) -> float:
-        rolled = (a for a in plan.query.aggregates if isinstance(a, RolledAggregate))
-        return sum(aggregate.expected_error(plan.laws) for aggregate in rolled)
+        measured = (a for a in plan.query.aggregates if isinstance(a, _MEASURED))
+        return sum(aggregate.expected_error(plan.laws) for aggregate in measured)
 
     return plans[0] if len(plans) == 1 else min(plans, key=error)
 
@@ -54,8 +59,7 @@ def _measured(query: Query, degree: Degree) -> Query:
     outputs = []
     for output in query.outputs:
         made = {
-            p: a.by(degree) if isinstance(a, RolledAggregate) else a
-            for p, a in output.aggregates.items()
+            p: a.by(degree) if isinstance(a, _MEASURED) else a for p, a in output.aggregates.items()
         }
         outputs.append(replace(output, aggregates=made))
     return replace(query, outputs=tuple(outputs))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpframe.mechanisms import AdditiveMechanism
 
-__all__ = ["WeightedNoise", "excess_of"]
+__all__ = ["WeightedNoise", "excess_of", "reaches_of"]
 
 Floats: TypeAlias = "NDArray[np.float64]"
 
@@ -29,6 +29,7 @@ _FAR: Final = Fraction(1, 10**9)
 _NEXT_TO_NOTHING: Final = 1e-9
 _ROOT: Final = math.sqrt(2.0)
 _ROOT_TWO_PI: Final = math.sqrt(2.0 * math.pi)
+_KNOTS: Final = np.linspace(0.0, 1.0, 65)
 
 
 @lru_cache(maxsize=1024)
@@ -87,6 +88,11 @@ class WeightedNoise:
 def _quantile(noise: WeightedNoise, miss: float) -> int:
     if noise.spread == 0.0:
         return 0
+    return max(0, math.ceil(_reach(noise, miss) - 0.5))
+
+
+def _reach(noise: WeightedNoise, miss: float) -> float:
+    """What |noise| exceeds with a probability of no more than `miss`."""
     low, high = 0.0, math.sqrt(noise.spread)
     while 2.0 * float(noise.above(np.array([high]))[0]) > miss:
         low, high = high, 2.0 * high
@@ -96,7 +102,22 @@ def _quantile(noise: WeightedNoise, miss: float) -> int:
             low = middle
         else:
             high = middle
-    return max(0, math.ceil(high - 0.5))
+    return high
+
+
+def reaches_of(spreads: Floats, excesses: Floats, level: float) -> NDArray[np.int64]:
+    """`WeightedNoise(spread, excess).quantile(level)` of many noises, but for interpolation between
+    excesses.
+    """
+    shares = np.sqrt(np.clip(excesses, 0.0, 3.0) / 3.0)
+    far = np.sqrt(spreads) * np.interp(shares, _KNOTS, _unit_reaches(1.0 - level))
+    return np.maximum(0.0, np.ceil(far - 0.5)).astype(np.int64)
+
+
+@lru_cache(maxsize=64)
+def _unit_reaches(miss: float) -> Floats:
+    """How far noise of variance 1 reaches, by the share that is Laplace noise."""
+    return np.array([_reach(WeightedNoise(1.0, 3.0 * share**2), miss) for share in _KNOTS.tolist()])
 
 
 def _tail(x: Floats, normal: float, scale: float) -> Floats:

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 import polars as pl
 
 from dpframe.aggregates.bounds_search import Bounds
+from dpframe.aggregates.cdf import DistributionFunction
 from dpframe.aggregates.count import Count, DistinctValues
 from dpframe.aggregates.histogram import Histogram
 from dpframe.aggregates.mean import Mean, StandardDeviation, Variance
@@ -29,6 +30,7 @@ from dpframe.sealed import sealed
 __all__ = [
     "argmax",
     "bounds",
+    "cdf",
     "count",
     "histogram",
     "mean",
@@ -351,6 +353,56 @@ def histogram(
     whole = bins is None or isinstance(bins, (int, str))
     some = bins if whole else listed(bins, "dp_histogram")  # type: ignore[arg-type]
     asked = Histogram(some, _given(bounds), other, nonnegative)
+    return make(asked, column, weight=weight, mechanism=mechanism)
+
+
+@sealed
+def cdf(
+    column: IntoColumn,
+    bins: int | Iterable[Any] | None = None,
+    *,
+    bounds: Sequence[Any] | None = None,
+    nonnegative: bool = False,
+    weight: Number = 1.0,
+    mechanism: Noise = "auto",
+) -> DPExpr:
+    """The distribution function of a column: how many rows have a value up to each edge.
+
+    The result has a row for each edge: the edge, which is included, in a column of the column's
+    name, then `count` and `share`, the count over the number of all rows with a value in the same
+    release. Null and NaN are no values; infinities are. Rows above the last listed edge are in the
+    total alone. With a number of bins values are clamped to the bounds, so that the last row has
+    all.
+
+    What is best to measure is found, and all counts are rebuilt from it: ten to a hundred times
+    less noise than counts up to each edge have by themselves.
+
+    Parameters
+    ----------
+    column
+        Column name or expression of numbers, dates or times.
+    bins
+        Rising edges, or a number of equal bins within the bounds, of which the upper edges are
+        taken.
+    bounds
+        For a number of bins; may be left out where it can be inferred.
+    nonnegative
+        Whether counts are made to rise from 0: the nearest such numbers are released.
+    weight, mechanism
+        As for `count`.
+
+    Raises
+    ------
+    UnboundedSensitivity
+        When bins have no bounds, or rows of an individual have no limit.
+    InvalidBounds
+        When edges are not rising, or the number of bins makes no sense.
+    UnsupportedOperation
+        When the column holds no numbers.
+    """
+    whole = bins is None or isinstance(bins, (int, str))
+    some = bins if whole else listed(bins, "dp_cdf")  # type: ignore[arg-type]
+    asked = DistributionFunction(some, _given(bounds), nonnegative)
     return make(asked, column, weight=weight, mechanism=mechanism)
 
 

@@ -7,6 +7,7 @@ from typing import NoReturn
 
 from dpframe import pipeline
 from dpframe.aggregates.query import Query
+from dpframe.api.answers import answers_of
 from dpframe.api.approval import require_approved
 from dpframe.api.release import Release
 from dpframe.api.source import Source, Sources
@@ -143,7 +144,7 @@ class Payer:
             require_approved(prepared.plan, self.ledger, self.name or DEFAULT_NAME, needed)
         result = pipeline.run(prepared, execution, self.ledger, interval, needed)
         self.unit = query.relation.facts.unit
-        return Release(result, prepared.plan, prepared.plan.cost)
+        return Release(result, prepared.plan, prepared.plan.cost, answers_of(prepared))
 
     def __reduce__(self) -> NoReturn:
         raise UnsupportedOperation(

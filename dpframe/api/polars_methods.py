@@ -1,7 +1,7 @@
 """The methods of frames that importing dpframe adds to Polars, see `dpframe.api.registration`.
 
-``dp_count``, ``dp_sum``, ``dp_histogram`` and ``dp_argmax`` give a query without a session:
-``session.collect(query, epsilon=...)`` runs it.
+``dp_count``, ``dp_sum``, ``dp_histogram``, ``dp_cdf`` and ``dp_argmax`` give a query without a
+session: ``session.collect(query, epsilon=...)`` runs it.
 """
 
 from __future__ import annotations
@@ -57,6 +57,14 @@ def dp_histogram(
 ) -> PrivateQuery:
     """A histogram of a raw frame, for `session.collect`."""
     return _unbound(frame, unit).dp_histogram(column, bins, **options)
+
+
+@sealed
+def dp_cdf(
+    frame: Any, column: Any, bins: Any = None, *, unit: Unit | str, **options: Any
+) -> PrivateQuery:
+    """A distribution function of a raw frame, for `session.collect`."""
+    return _unbound(frame, unit).dp_cdf(column, bins, **options)
 
 
 @sealed

@@ -1,8 +1,8 @@
 """The methods that importing dpframe adds to Polars, which load what they need when they are used.
 
 On expressions: ``pl.col("x").dp_sum((0, 1))`` and its family. On frames: ``dp_protect``, and
-``dp_count``, ``dp_sum``, ``dp_histogram``, ``dp_argmax``. All are registered by Polars' own
-extension interface, under names of their own.
+``dp_count``, ``dp_sum``, ``dp_histogram``, ``dp_cdf``, ``dp_argmax``. All are registered by Polars'
+own extension interface, under names of their own.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ __all__ = ["AGGREGATES", "FRAME_METHODS", "register"]
 
 AGGREGATES: Final = (
     *("count", "sum", "mean", "var", "std", "median", "quantile"),
-    *("n_unique", "bounds", "histogram", "argmax"),
+    *("n_unique", "bounds", "histogram", "cdf", "argmax"),
 )
 """The functions that make a dp expression; expressions have each as a method ``dp_...``."""
-FRAME_METHODS: Final = ("dp_protect", "dp_count", "dp_sum", "dp_histogram", "dp_argmax")
+FRAME_METHODS: Final = (
+    *("dp_protect", "dp_count", "dp_sum"),
+    *("dp_histogram", "dp_cdf", "dp_argmax"),
+)
 
 
 class Method:

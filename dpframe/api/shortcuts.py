@@ -109,6 +109,12 @@ class Shortcuts(ABC):
         """See `dpframe.histogram`."""
         return self.agg(functions.histogram(column, bins, **_unspent(options)))
 
+    def dp_cdf(
+        self, column: IntoColumn, bins: int | Iterable[Any] | None = None, **options: Any
+    ) -> PrivateQuery:
+        """See `dpframe.cdf`."""
+        return self.agg(functions.cdf(column, bins, **_unspent(options)))
+
     def dp_argmax(
         self,
         column: IntoColumn | None = None,

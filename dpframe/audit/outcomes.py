@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpframe import pipeline
 from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.keys import KeySelection
+from dpframe.aggregates.level_sums import LevelSums
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import Additive, CellCounts, Measurement, Responses, Selection
 from dpframe.aggregates.query import Query
@@ -82,6 +83,8 @@ def runs_at_once(prepared: pipeline.Prepared, pair: Neighbours) -> int:
             entries += size * (1 if part.weighted else part.candidates)
         elif isinstance(part, Margin):
             entries += size
+        elif isinstance(part, LevelSums):
+            entries += size * part.nodes
         elif isinstance(part, JointSums):
             entries += size * len(part.widths)
         else:
@@ -126,7 +129,7 @@ def _places(prepared: pipeline.Prepared, pair: Neighbours) -> Iterator[Place]:
             for group in differing_groups(part, query, one, other)[:_MOST_PLACES]:
                 for number in range(len(part.widths)):
                     yield key, group, number
-        elif isinstance(part, (Additive, Margin, Responses)):
+        elif isinstance(part, (Additive, LevelSums, Margin, Responses)):
             a, b = entries_of(part, one), entries_of(part, other)
             moved = sorted({place for place, _ in a.items() ^ b.items()})
             for group, cell in moved[:_MOST_PLACES]:

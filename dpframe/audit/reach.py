@@ -10,6 +10,7 @@ import numpy as np
 
 from dpframe.aggregates.bound import Noisy
 from dpframe.aggregates.joint_sums import JointSums
+from dpframe.aggregates.level_sums import LevelSums
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import CellCounts, Measurement, Runs, Selection, Table
 from dpframe.aggregates.query import Query
@@ -79,10 +80,21 @@ def _changes(part: Measurement, one: Counted, other: Counted) -> list[int]:
 def entries_of(part: Measurement, counted: Counted) -> dict[tuple[int, int], int]:
     """The entries that are not zero of a vector that noise is added to, by group and cell."""
     (table,) = part.tables
+    if isinstance(part, LevelSums):
+        return _entries_of_runs(part, counted[table])
     if not isinstance(part, Margin):
         return entries_in(counted[table])
     margin = part.of(counted[table].dense(1)).reshape(-1)
     return {(int(i), 0): int(margin[i]) for i in np.flatnonzero(margin)}
+
+
+def _entries_of_runs(part: LevelSums, table: CellCounts) -> dict[tuple[int, int], int]:
+    width = part.axis.width(part.level)
+    found: dict[tuple[int, int], int] = {}
+    for (group, cell), value in entries_in(table).items():
+        run = group, cell // width
+        found[run] = found.get(run, 0) + value
+    return {run: value for run, value in found.items() if value}
 
 
 def entries_in(table: CellCounts) -> dict[tuple[int, int], int]:

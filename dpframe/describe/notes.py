@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Final, TypeGuard
 
 from dpframe.aggregates.bound import BoundAggregate, Clamp
+from dpframe.aggregates.cdf import BoundDistribution
 from dpframe.aggregates.error_rules import NoErrorBound, PartError
 from dpframe.aggregates.margins import by_words
 from dpframe.aggregates.query import Output, Query
@@ -27,9 +28,9 @@ from dpframe.frames.facts import FrameFacts
 from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.per_individual import PerIndividual
-from dpframe.mechanisms import KeyMechanism
+from dpframe.mechanisms import AdditiveMechanism, KeyMechanism
 from dpframe.plan import NoisyAggregate
-from dpframe.plan.error import errors_by_set
+from dpframe.plan.error import errors_by_edge, errors_by_set
 from dpframe.report.columns import domain_words, limits_words
 from dpframe.rows.fold import domain, words
 
@@ -122,6 +123,8 @@ def _note(output: Output, query: Query, releases: Sequence[NoisyAggregate]) -> s
         return "exact: no individual can change it"
     if output.only is None:
         return "arithmetic of noisy results"
+    if isinstance(output.only, BoundDistribution):
+        return output.only.note + _by_edge(output.only, used)
     return output.only.note + (_by_set(output.only, used) if _is_rolled_number(output.only) else "")
 
 
@@ -140,6 +143,19 @@ def _by_set(aggregate: RolledAggregate, used: Sequence[NoisyAggregate]) -> str:
     ]
     more = f" and {len(rule.sets) - _SETS} more sets" if len(rule.sets) > _SETS else ""
     return f"; 95% of results are within {', '.join(shown)}{more}"
+
+
+def _by_edge(aggregate: BoundDistribution, used: Sequence[NoisyAggregate]) -> str:
+    """The error of the numbers up to some edges, that of the worst among them."""
+    noisy = [release for release in used if isinstance(release.law, AdditiveMechanism)]
+    errors = errors_by_edge(aggregate.error, noisy, _LEVEL).tolist()
+    worst, last = errors.index(max(errors)), len(errors) - 1
+    few = range(last + 1) if last < _SETS else sorted({0, last // 4, last // 2, worst, last})
+    shown = [
+        f"{show(errors[i])} up to {aggregate.edge_words(i)}{' (the worst)' * (i == worst)}"
+        for i in few
+    ]
+    return f"; 95% of numbers are within {', '.join(shown)}"
 
 
 def error_rule(output: Output) -> OutputError:

@@ -15,6 +15,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, Literal
 
+from dpframe.aggregates.distribution_error import DistributionError
 from dpframe.aggregates.error_rules import (
     MeanError,
     NoErrorBound,
@@ -41,6 +42,7 @@ KINDS: dict[str, type] = {
         RankError,
         NoErrorBound,
         RebuiltError,
+        DistributionError,
     )
 }
 """The types that say which they are."""

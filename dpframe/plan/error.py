@@ -6,6 +6,10 @@ import itertools
 from collections.abc import Sequence
 from fractions import Fraction
 
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.aggregates.distribution_error import DistributionError
 from dpframe.aggregates.error_rules import (
     MeanError,
     NoErrorBound,
@@ -20,7 +24,7 @@ from dpframe.errors import PlanMismatch
 from dpframe.mechanisms import AdditiveMechanism, ReportMechanism
 from dpframe.plan.noisy_aggregate import NoisyAggregate, needs_count
 
-__all__ = ["error_of", "errors_by_set", "noise_of"]
+__all__ = ["error_of", "errors_by_edge", "errors_by_set", "noise_of"]
 
 
 def error_of(
@@ -62,8 +66,11 @@ def error_of(
             level = 1 - (1 - level) / max(1, groups)  # union bound
             return rule.quantile(noise_of(used), level, biases, rule.guessed(guess, count))
         case RebuiltError():
-            found = errors_by_set(rule, used, level, simultaneous, count, guess)
-            return max(error for _, error in found)
+            by_set = errors_by_set(rule, used, level, simultaneous, count, guess)
+            return max(error for _, error in by_set)
+        case DistributionError():
+            found = errors_by_edge(rule, used, level, simultaneous)
+            return float(found.max())
         case PartError():
             pass
     level = 1 - (1 - level) / max(1, len(used))
@@ -99,6 +106,21 @@ def errors_by_set(
             error = rule.inner.quantile(noise, level, biases, guessed)
         found.append((kept, error))
     return found
+
+
+def errors_by_edge(
+    rule: DistributionError,
+    used: Sequence[NoisyAggregate],
+    level: Fraction,
+    simultaneous: bool = False,
+) -> NDArray[np.int64]:
+    """A bound on the error of the number of rows up to each edge."""
+    laws = [release.law for release in used if isinstance(release.law, AdditiveMechanism)]
+    if len(laws) != rule.parts or len(used) != rule.parts:
+        raise _no_such_parts()
+    groups = used[0].entries // rule.entries
+    together = max(1, groups * rule.shown) if simultaneous else 1
+    return rule.reaches(laws, 1 - (1 - level) / together)[: rule.shown]  # union bound
 
 
 def noise_of(used: Sequence[NoisyAggregate]) -> JointNoise:

@@ -10,6 +10,7 @@ import numpy as np
 
 from dpframe.aggregates.bound import MeasurementKey, Noisy
 from dpframe.aggregates.joint_sums import JointSums, Rebuilt
+from dpframe.aggregates.level_sums import LevelSums
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import (
     Additive,
@@ -149,6 +150,11 @@ def _drawn(
             margin = part.of(tables[0].dense(1))
             noisy = law.draw(margin.size).reshape(margin.shape)
             noisy += margin
+            return noisy
+        case LevelSums(), AdditiveMechanism():
+            sums = part.of(tables[0].dense(part.axis.size))
+            noisy = law.draw(sums.size).reshape(sums.shape)
+            noisy += sums
             return noisy
         case QuantileTree(), RecursiveExponential():
             groups = part.entries(scope)

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from dpframe.aggregates.bound import BoundAggregate, MeasurementKey, Noisy
+from dpframe.aggregates.level_sums import LevelSums
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import Measurement, Selection
 from dpframe.aggregates.query import Output, Query
@@ -151,6 +152,8 @@ def _trial(query: Query, number: int, place: int) -> dict[MeasurementKey, Noisy]
             shape, value = (part.entries(scope), part.chosen), place % part.candidates
         elif isinstance(part, Margin):
             shape, value = (part.entries(scope), 1), number
+        elif isinstance(part, LevelSums):
+            shape, value = (groups, part.nodes), number
         else:
             cells = part.tables[0].cells
             shape, value = (groups, 1 if cells is None else cells.size), number

@@ -4,6 +4,7 @@ follow from what is measured. It knows nothing of queries, nor how noise is draw
 
 from dpframe.workloads.axes import Axis
 from dpframe.workloads.factors import Factor
+from dpframe.workloads.measured_levels import MeasuredLevels
 from dpframe.workloads.needs import Kind
 from dpframe.workloads.parts import Levels, Part
 from dpframe.workloads.rebuild import Estimate
@@ -21,6 +22,7 @@ __all__ = [
     "Factor",
     "Kind",
     "Levels",
+    "MeasuredLevels",
     "Norm",
     "Part",
     "Strategy",

@@ -32,6 +32,9 @@ class Estimate:
         What was measured.
     measured
         The noisy integers of each part, in its shape.
+    lines
+        How many tables are estimated at once, of which each part has the integers one beside
+        another in a last axis; None for one table without such an axis.
 
     Notes
     -----
@@ -39,11 +42,14 @@ class Estimate:
     contrasts stay below 2**53; of tables without noise up to roundings of floats.
     """
 
-    def __init__(self, strategy: Strategy, measured: Sequence[Integers]) -> None:
+    def __init__(
+        self, strategy: Strategy, measured: Sequence[Integers], lines: int | None = None
+    ) -> None:
         self.strategy = strategy
         self.axes: tuple[Axis, ...] = strategy.workload.axes
+        beside = () if lines is None else (lines,)
         held = [
-            values.reshape(part.shape).astype(np.float64)
+            values.reshape(*part.shape, *beside).astype(np.float64)
             for part, values in zip(strategy.parts, measured, strict=True)
         ]
         is_tables = not any(f.is_contrast for part in strategy.parts for f in part.factors)

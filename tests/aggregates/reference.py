@@ -30,6 +30,7 @@ from dpframe.aggregates.statistics import (
     Statistic,
     ValueCount,
 )
+from dpframe.aggregates.up_to_cells import UpToCells
 from dpframe.aggregates.values import Value
 from dpframe.core.domain import Columns
 from dpframe.core.grid import Grid
@@ -111,6 +112,11 @@ def cell_numbers(value: Any, cells: Cells) -> list[int | None]:
             if exact is None or not listed[0] <= exact <= listed[-1]:
                 return [rest]
             return [min(sum(e <= exact for e in listed), len(edges) - 1) - 1]
+        case UpToCells(_, edges, above):
+            if missing(value):
+                return [None]
+            passed = sum(_is_above(value, edge, cells.value) for edge in edges.numbers)
+            return [passed if above else min(passed, edges.size - 1)]
         case PointCells(_, lo, step, points):
             return places(value, Grid(step, lo, 0, points - 1))
         case PositionCells(_, candidates):
@@ -121,6 +127,14 @@ def cell_numbers(value: Any, cells: Cells) -> list[int | None]:
             return [sum(c <= exact for c in listed) + sum(c < exact for c in listed)]
         case _:
             raise AssertionError(cells)
+
+
+def _is_above(value: Any, edge: float, taken: Value) -> bool:
+    """Whether a value is above an edge of its own kind."""
+    scale = taken.domain.dtype.scale if taken.domain.dtype.is_decimal else 0
+    if isinstance(value, float) and math.isinf(value):
+        return value > 0
+    return Fraction(value) * 10 ** (scale or 0) > Fraction(edge)
 
 
 def _compared(exact: Any, edges: Sequence[Fraction], value: Value) -> Any:

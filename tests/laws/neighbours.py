@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpframe.aggregates.joint_sums import JointSums
+from dpframe.aggregates.level_sums import LevelSums
 from dpframe.aggregates.measurement import (
     Additive,
     CellCounts,
@@ -143,12 +144,11 @@ def same(one: Counted, other: Counted) -> bool:
     )
 
 
-def vector(part: Additive | Responses, counted: Counted) -> list[int]:
+def vector(part: Additive | LevelSums | Responses, counted: Counted) -> list[int]:
     """All entries of an additive part, as plain integers."""
     cells = part.table.cells
-    dense: list[int] = (
-        counted[part.table].dense(1 if cells is None else cells.size).ravel().tolist()
-    )
+    exact = counted[part.table].dense(1 if cells is None else cells.size)
+    dense: list[int] = (part.of(exact) if isinstance(part, LevelSums) else exact).ravel().tolist()
     return dense
 
 
@@ -208,7 +208,7 @@ def score_changes(before: Ballot, after: Ballot, points: int) -> list[tuple[int,
 def moved(part: Measurement, before: Counted, after: Counted, scope: QueryScope) -> Moved:
     """How far the part's vector (of scores, for selections) is between two frames."""
     ranges: list[int] = []
-    if isinstance(part, Additive | Responses):
+    if isinstance(part, Additive | LevelSums | Responses):
         pairs = zip(vector(part, before), vector(part, after), strict=True)
         changes = [(b - a, 1) for a, b in pairs]
     elif isinstance(part, JointSums):

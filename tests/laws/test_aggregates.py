@@ -65,13 +65,17 @@ EXTRA = (
     'dp.argmax(candidates=pl.DataFrame({"at": [0, 1, 5]}), '
     'score=(pl.col("u8") - pl.col("at")).abs())',
     'pl.col("dtz").dp_n_unique()',
+    'pl.col("u64").dp_cdf([0, 7, 2**40])',
+    'pl.col("dt").dp_cdf([datetime(1970, 1, 1), datetime(2000, 1, 1, 12)])',
+    'pl.col("d").dp_cdf([date(1970, 1, 1)])',
+    'pl.col("dur").dp_cdf([timedelta(0), timedelta(seconds=1)])',
 )
 """Beside the examples in the registry."""
 
 
 def test_every_aggregate_states_examples() -> None:
     assert set(BY_KIND) == {"count", "sum", "mean", "var", "std", "quantile", "n_unique",
-                            "histogram", "argmax", "bounds"}  # fmt: skip
+                            "histogram", "cdf", "argmax", "bounds"}  # fmt: skip
     for aggregate in AGGREGATES:
         assert aggregate.examples
         assert aggregate.summary

@@ -1,0 +1,239 @@
+"""Distribution functions: how many rows have a value up to each of some edges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.aggregates.aggregate import Aggregate
+from dpframe.aggregates.best_levels import best_levels, levels_of, strategy_words, weights_of
+from dpframe.aggregates.bound import BoundAggregate, Clamp, Laws, MeasurementUse, Noisy
+from dpframe.aggregates.distribution_error import DistributionError
+from dpframe.aggregates.edges import edge_words, equal_edges, listed_edges
+from dpframe.aggregates.isotonic import nondecreasing
+from dpframe.aggregates.joint_noise import Independent, JointNoise
+from dpframe.aggregates.level_sums import LevelSums
+from dpframe.aggregates.measurement import Table
+from dpframe.aggregates.ranges import CumulativeRanges, Ranges
+from dpframe.aggregates.request import GivenBounds, QueryScope, Request
+from dpframe.aggregates.shapes import Cumulative, Shape
+from dpframe.aggregates.statistics import RowCount
+from dpframe.aggregates.up_to_cells import UpToCells
+from dpframe.aggregates.values import numeric_value
+from dpframe.core.exact import as_given, dyadic_down
+from dpframe.errors import InvalidBounds
+from dpframe.mechanisms import AdditiveMechanism
+from dpframe.rows.fold import domain, words
+from dpframe.workloads import Degree, Estimate, Strategy, WholeTables
+
+__all__ = ["BoundDistribution", "DistributionFunction"]
+
+_BITS = 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundDistribution(BoundAggregate):
+    """Noisy numbers of rows up to each edge.
+
+    Parameters
+    ----------
+    cells
+        The steps between edges.
+    listed
+        The edges as a public column, with a row each.
+    nonnegative
+        Whether numbers are made to rise from 0.
+    bounds
+        What values are clamped to, if anything.
+    of_all
+        See `best_levels`.
+    degree
+        Whether a rho is shared (1) or an epsilon (2).
+    """
+
+    cells: UpToCells
+    listed: pl.DataFrame
+    nonnegative: bool
+    bounds: tuple[Fraction, Fraction] | None
+    of_all: Fraction
+    degree: Degree
+
+    def by(self, degree: Degree) -> BoundDistribution:
+        """The same where a rho is shared (1) or an epsilon (2)."""
+        uses = _uses(self.cells, best_levels(self.cells.size, degree, self.of_all))
+        return replace(self, degree=degree, uses=uses)
+
+    @property
+    def strategy(self) -> Strategy:
+        """What is measured."""
+        return best_levels(self.cells.size, self.degree, self.of_all)
+
+    @property
+    def shape(self) -> Shape:
+        return Cumulative(self.listed, self.cells.above)
+
+    @property
+    def clamps(self) -> tuple[Clamp, ...]:
+        return () if self.bounds is None else (Clamp(self.cells.value.tree, self.bounds),)
+
+    @property
+    def note(self) -> str:
+        whole = strategy_words(self.strategy)
+        if self.nonnegative:
+            return f"the nearest numbers from 0 that never fall, which biases small ones; {whole}"
+        return f"unbiased; noise may make numbers negative, or fall; {whole}"
+
+    @property
+    def error(self) -> DistributionError:
+        strategy = self.strategy
+        (axis,) = strategy.workload.axes
+        levels, weights = levels_of(strategy), weights_of(strategy)
+        edges = self.cells.edges.size
+        return DistributionError(axis.size, axis.branching, levels, weights, edges)
+
+    @property
+    def ranges(self) -> Ranges:
+        return CumulativeRanges(self.cells.value, self.cells.edges, self.error)
+
+    def edge_words(self, number: int) -> str:
+        """An edge as people write it."""
+        return edge_words(self.cells.edges.numbers[number], self.cells.value)
+
+    def expected_error(self, laws: Laws) -> float:
+        """The mean squared error of its numbers, in proportion to what it would be if they were
+        added up from noisy cells; for comparing ways to measure the same.
+        """
+        variances = []
+        for key in self.keys:
+            law = laws[key]
+            assert isinstance(law, AdditiveMechanism)
+            variances.append(law.variance())
+        return self.strategy.objective(variances)
+
+    def combine(self, values: Sequence[Noisy]) -> pl.Series:
+        return self._column(self._rebuilt(values))
+
+    def interval(
+        self, values: Sequence[Noisy], noise: JointNoise, level: Fraction
+    ) -> tuple[pl.Series, pl.Series] | None:
+        assert isinstance(noise, Independent)
+        laws = [law for law, _ in noise.parts if isinstance(law, AdditiveMechanism)]
+        found, reach = self._rebuilt(values), self.error.reaches(laws, level)
+        return self._column(found - reach), self._column(found + reach)
+
+    def _rebuilt(self, values: Sequence[Noisy]) -> NDArray[np.int64]:
+        """The number of rows up to each edge, of shape (groups, cells)."""
+        lines = [np.ascontiguousarray(numbers.T) for numbers in values]
+        estimate = Estimate(self.strategy, lines, lines=lines[0].shape[1])
+        return WholeTables(estimate).cells((True,), (True,)).T
+
+    def _column(self, counts: NDArray[np.int64]) -> pl.Series:
+        if self.nonnegative:
+            risen = np.maximum(nondecreasing(counts.astype(np.float64)), 0.0)
+            counts = np.rint(risen).astype(np.int64)
+        return pl.Series(self.name, counts.reshape(-1), dtype=pl.Int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DistributionFunction(Aggregate):
+    """How many rows have a value up to each of some edges, which are included.
+
+    The result has one row per edge: the edge in a column of the expression's name, then `count`,
+    the number of rows with this value or a smaller one, and `share`, what that is of all rows with
+    a value in the same release, between 0 and 1; null where there are none. Null and NaN are no
+    values. With listed edges, rows above the last one are in the total alone; a number of bins
+    divides the bounds, values are clamped to these, and the last row has all.
+
+    Guarantee
+    ---------
+    What is released are sums over runs of neighbouring steps between edges, each level of runs with
+    noise of its own. A row lies in at most one run of one group, so each level has the
+    sensitivities of a histogram: add-remove L1 = L2 = Linf = k for k rows per individual,
+    change-one L1 = 2k, L2 = sqrt(2) k, Linf = k. What the levels cost adds up.
+
+    Proof
+    -----
+    Runs of a level are disjoint sets of rows: the rule for sums with b = 1. Numbers at edges follow
+    from the noisy sums by least squares with public weights, which is post-processing. What takes
+    many steps takes few runs, so less noise adds up (Hay, Rastogi, Miklau and Suciu 2010; Qardaji,
+    Yang and Li 2013, on how many children a node should have).
+    """
+
+    bins: Any = None
+    bounds: GivenBounds = None
+    nonnegative: bool = False
+
+    kind: ClassVar[str] = "cdf"
+    positional: ClassVar[tuple[str, ...]] = ("bins",)
+    summary: ClassVar[str] = "rows up to each edge, and their share"
+    examples: ClassVar[tuple[str, ...]] = (
+        'pl.col("i64").dp_cdf([-1, 0, 1, 7, 100])',
+        'pl.col("f64").dp_cdf([-1.0, 0.0, 0.1, 5.0], nonnegative=True)',
+        'pl.col("f64").dp_cdf(70, bounds=(-3, 3))',
+        'pl.col("dec").dp_cdf([0, 1.5])',
+        'pl.col("f32").dp_cdf(1, bounds=(0, 1))',
+    )
+
+    def bind(self, request: Request, scope: QueryScope) -> BoundDistribution:
+        assert request.tree is not None
+        value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), "cdf")
+        where, bins = f"{words(request.tree)}.dp_cdf(...)", self.bins
+        bounds: tuple[Fraction, Fraction] | None = None
+        if bins is None or (isinstance(bins, int) and not isinstance(bins, bool)):
+            edges, shown, bounds = equal_edges(
+                10 if bins is None else bins, self.bounds, value, where
+            )
+        else:
+            edges, shown = listed_edges(_list_of(bins, self.bounds, where), value, where)
+        cells = UpToCells(value, edges, above=bounds is None)
+        listed = pl.DataFrame([shown.alias(request.name)])
+        of_all = _of_all(cells, scope)
+        uses = _uses(cells, best_levels(cells.size, 2, of_all))
+        about = cells, listed, self.nonnegative, bounds, of_all
+        return BoundDistribution(request, uses, *about, 2)
+
+
+def _list_of(bins: object, bounds: object, where: str) -> Iterable[Any]:
+    """Edges that are listed."""
+    if isinstance(bins, (str, bool)) or not isinstance(bins, Iterable):
+        raise InvalidBounds(
+            f"bins must be a number or a list, not {as_given(bins)}",
+            where=where,
+            remedy="write for example bins=[10, 20], or bins=100 with known bounds",
+        )
+    if bounds is not None:
+        raise InvalidBounds(
+            "bounds say where equal bins begin and end, and the bins are listed",
+            where=where,
+            remedy="leave bounds= out, or give a number of bins",
+        )
+    return bins
+
+
+def _of_all(cells: UpToCells, scope: QueryScope) -> Fraction:
+    """How much less noise the sum of all cells needs, squared: rows that change stay in it."""
+    table = Table(RowCount(), cells)
+    whole = LevelSums(table, max(2, cells.size), 0).sensitivity(scope)
+    steps = LevelSums(table, max(2, cells.size), int(cells.size > 1)).sensitivity(scope)
+    return (whole.l1 / steps.l1) ** 2 if steps.l1 else Fraction(1)
+
+
+def _uses(cells: UpToCells, strategy: Strategy) -> tuple[MeasurementUse, ...]:
+    """The levels, with what makes the shares of a plan's cost those of the strategy."""
+    (axis,), (wanted,) = strategy.workload.axes, strategy.workload.tables
+    squares = dyadic_down(Fraction(strategy.objective()), _BITS) * strategy.workload.flat(wanted)
+    return tuple(
+        MeasurementUse(
+            LevelSums(Table(RowCount(), cells), axis.branching, level),
+            "cdf",
+            squares * share ** (strategy.degree + 1),
+            share,
+        )
+        for level, share in zip(levels_of(strategy), strategy.shares, strict=True)
+    )

@@ -1,0 +1,120 @@
+"""The error of a distribution function that is rebuilt from several noisy levels, by edge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.aggregates.weighted_noise import WeightedNoise, excess_of, reaches_of
+from dpframe.mechanisms import AdditiveMechanism
+from dpframe.workloads import Axis, MeasuredLevels
+
+__all__ = ["DistributionError"]
+
+Floats: TypeAlias = "NDArray[np.float64]"
+Noises: TypeAlias = "Sequence[AdditiveMechanism]"
+
+_MOST: Final = 10**6 + 1
+_ROUNDING: Final = 1 / 12
+"""The variance of rounding to a whole number."""
+_NEXT_TO_NOTHING: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class DistributionError:
+    """The number of rows up to an edge follows from noisy sums of neighbouring cells by weighted
+    least squares; which edge errs most depends on where it lies.
+
+    Parameters
+    ----------
+    cells
+        How many cells there are.
+    branching
+        How many children a node of the tree of cells has.
+    levels
+        Which levels are measured, rising; the cells themselves are the last.
+    weights
+        What a sum of each counts: its cells over the variance of its noise, in proportion.
+    shown
+        How many edges are released; where there is one cell less, the last cell is above them.
+    """
+
+    cells: int
+    branching: int
+    levels: tuple[int, ...]
+    weights: tuple[Fraction, ...]
+    shown: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.shown <= self.cells <= min(_MOST, self.shown + 1):
+            raise ValueError("there are not so many edges")
+        if not 2 <= self.branching <= _MOST:
+            raise ValueError("there is no such tree")
+        _ = self.measured  # is checked as well
+
+    @property
+    def parts(self) -> int:
+        """How many noisy vectors there are."""
+        return len(self.levels)
+
+    @property
+    def measured(self) -> MeasuredLevels:
+        """What is measured of the tree."""
+        axis = Axis.ordered(self.cells, self.branching)
+        return MeasuredLevels(axis, self.levels, tuple(map(float, self.weights)))
+
+    @property
+    def entries(self) -> int:
+        """How many numbers the first vector has for each group."""
+        return Axis.ordered(self.cells, self.branching).nodes(self.levels[0])
+
+    def reaches(self, laws: Noises, level: Fraction | float) -> NDArray[np.int64]:
+        """For each cell how far the number of rows up to its upper edge may be off with that
+        probability.
+
+        Parameters
+        ----------
+        laws
+            The noise of each level.
+        level
+            Between 0 and 1, exclusive.
+        """
+        spreads, fourths = _moments(self.measured, *_cumulants(laws))
+        rounded = spreads + self._rounding(laws)
+        excesses = fourths / np.maximum(rounded, _NEXT_TO_NOTHING) ** 2
+        return reaches_of(rounded, excesses, float(level))
+
+    def range_noise(self, laws: Noises, start: int, stop: int) -> WeightedNoise:
+        """The law of the noise of the cells from `start` to `stop` - 1 together, that of making
+        numbers whole included.
+        """
+        spread, fourth = self.measured.moments_of(start, stop, *_cumulants(laws))
+        total = spread + (1 + (start > 0)) * self._rounding(laws)
+        return WeightedNoise(total, fourth / total**2 if total > _NEXT_TO_NOTHING else 0.0)
+
+    def _rounding(self, laws: Noises) -> float:
+        """What rounding a number adds to its variance; sums of integers are whole."""
+        exact = len(self.levels) == 1 or all(law.is_exact for law in laws)
+        return 0.0 if exact else _ROUNDING
+
+
+Cumulants: TypeAlias = tuple[float, ...]
+
+
+def _cumulants(laws: Noises) -> tuple[Cumulants, Cumulants]:
+    """Second and fourth cumulants."""
+    variances = tuple(law.variance() for law in laws)
+    return variances, tuple(excess_of(law) * v**2 for law, v in zip(laws, variances, strict=True))
+
+
+@lru_cache(maxsize=16)
+def _moments(
+    measured: MeasuredLevels, variances: Cumulants, fourths: Cumulants
+) -> tuple[Floats, Floats]:
+    return measured.moments(variances, fourths)

@@ -1,0 +1,200 @@
+"""Upper edges of a distribution function, in the form in which values are compared with them.
+
+A whole number is at or below an edge just where it is at or below the edge rounded down, so edges
+of integers, Booleans, temporal values and decimals are integers of the smallest unit. Edges of
+floats are the nearest floats, of the column's own precision.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from dpframe.aggregates.values import Value, bounds_of, number_of, show_value, whole_series
+from dpframe.core.exact import nearest
+from dpframe.errors import InvalidBounds
+
+__all__ = [
+    "Comparable",
+    "Edges",
+    "comparable",
+    "edge_words",
+    "equal_edges",
+    "is_counted",
+    "listed_edges",
+]
+
+Comparable: TypeAlias = int | float
+
+MOST_EDGES: Final = 10**6
+_FEW: Final = 64
+"""Up to so many edges are written in plans, of more a digest."""
+_LEAST, _MOST = -(2**63), 2**63 - 1
+_LARGEST_32: Final = float(np.finfo(np.float32).max)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Edges:
+    """Rising edges, compared and hashed as a whole once.
+
+    Parameters
+    ----------
+    numbers
+        Integers or floats, as `comparable` makes them.
+    size
+        How many there are.
+    listed, digest
+        The numbers, or what tells many of them from others.
+    hashed
+        What `numbers` hash to.
+    """
+
+    numbers: Sequence[Comparable] = field(repr=False)
+    size: int
+    listed: tuple[Comparable, ...] | None
+    digest: str | None
+    hashed: int = field(repr=False)
+
+    @classmethod
+    def of(cls, numbers: Iterable[Comparable]) -> Edges:
+        """Edges from their numbers."""
+        found = tuple(numbers)
+        few = len(found) <= _FEW
+        digest = None if few else hashlib.sha256(repr(found).encode()).hexdigest()
+        return cls(found, len(found), found if few else None, digest, hash(found))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Edges) and self.numbers == other.numbers
+
+    def __hash__(self) -> int:
+        return self.hashed
+
+
+def is_counted(value: Value) -> bool:
+    """Whether values are compared as integers: whole numbers and decimals."""
+    return value.is_whole or value.domain.dtype.is_decimal
+
+
+def comparable(number: Fraction, value: Value) -> Comparable:
+    """A number in the form in which values are compared with it."""
+    dtype = value.domain.dtype
+    if dtype.is_decimal:
+        number *= 10 ** (dtype.scale or 0)
+    if is_counted(value):
+        return math.floor(number)
+    found = nearest(number)
+    if dtype.name != "Float32":
+        return found
+    return float(np.float32(min(max(found, -_LARGEST_32), _LARGEST_32)))
+
+
+def listed_edges(given: Iterable[Any], value: Value, where: str) -> tuple[Edges, pl.Series]:
+    """Edges that a user listed, and as they stand in a result.
+
+    Raises
+    ------
+    InvalidBounds
+        When there are none or too many, or they are not strictly rising values of the type.
+    """
+    dtype = value.domain.dtype
+    exact = tuple(number_of(e, dtype, where) for e in given)
+    if not exact or any(a >= b for a, b in itertools.pairwise(exact)):
+        raise InvalidBounds(
+            "edges must be at least one and strictly increasing",
+            where=where,
+            remedy="write for example bins=[10, 20, 30]",
+        )
+    _require_few(len(exact), where)
+    edges = Edges.of(comparable(e, value) for e in exact)
+    _require_room(edges, value, where)
+    whole = value.is_whole and all(e.denominator == 1 for e in exact)
+    return edges, _shown([int(e) for e in exact] if whole else [float(e) for e in exact], value)
+
+
+def equal_edges(
+    bins: int, bounds: object, value: Value, where: str
+) -> tuple[Edges, pl.Series, tuple[Fraction, Fraction]]:
+    """The upper edges of so many equal bins within bounds, as they stand in a result, and the
+    bounds. Edges of whole numbers are rounded down.
+
+    Raises
+    ------
+    UnboundedSensitivity
+        When bounds are neither given nor known.
+    InvalidBounds
+        When the number of bins or the bounds make no sense, or whole numbers have fewer values.
+    """
+    _require_few(bins, where)
+    lo, hi = bounds_of(value, bounds, "cdf", distinct=True)
+    if value.is_whole and hi - lo < bins:
+        raise InvalidBounds(
+            f"there are fewer than {bins} whole numbers above the lower bound",
+            where=where,
+            remedy="list the edges, for example bins=range(0, 10)",
+        )
+    width = hi - lo
+    under = math.lcm(lo.denominator, width.denominator) * bins
+    first, each = int(lo * under), int(width * under) // bins
+    steps = range(1, bins + 1)
+    if value.is_whole:
+        edges = Edges.of((first + each * i) // under for i in steps)
+        shown = _shown(list(edges.numbers), value)
+    else:
+        floats = [(first + each * i) / under for i in steps]
+        if value.domain.dtype.name == "Float64":
+            edges = Edges.of(floats)
+        else:
+            edges = Edges.of(comparable(Fraction(first + each * i, under), value) for i in steps)
+        shown = _shown(floats, value)
+    _require_room(edges, value, where)
+    return edges, shown, (lo, hi)
+
+
+def _shown(edges: Sequence[Comparable], value: Value) -> pl.Series:
+    if edges and isinstance(edges[0], int):
+        return whole_series("", [int(e) for e in edges], value.domain.dtype)
+    return pl.Series("", edges, dtype=pl.Float64)
+
+
+def _require_few(edges: int, where: str) -> None:
+    if not 1 <= edges <= MOST_EDGES:
+        raise InvalidBounds(
+            f"a distribution function has between 1 and {MOST_EDGES} edges, not {edges}",
+            where=where,
+            remedy="write for example bins=100",
+        )
+
+
+def _require_room(edges: Edges, value: Value, where: str) -> None:
+    """Refuse edges that values are not compared with exactly."""
+    first, last = edges.numbers[0], edges.numbers[-1]
+    if not is_counted(value):
+        if math.isinf(first) or math.isinf(last):
+            raise InvalidBounds(
+                "an edge is too large for Float64", where=where, remedy="write a smaller edge"
+            )
+        return
+    dtype = value.domain.dtype
+    wide = dtype.is_decimal or dtype.name in ("UInt64", "Int128")
+    if first < _LEAST or last > _MOST - wide:  # wide ones are clamped to Int64
+        raise InvalidBounds(
+            "an edge is too large for Int64",
+            where=where,
+            remedy="write smaller edges, or cast the column to Float64",
+        )
+
+
+def edge_words(edge: Comparable, value: Value) -> str:
+    """An edge, in the form that values are compared with, as people write it."""
+    dtype = value.domain.dtype
+    if isinstance(edge, float):
+        return f"{edge:.12g}"
+    return show_value(Fraction(edge, 10 ** (dtype.scale or 0) if dtype.is_decimal else 1), dtype)

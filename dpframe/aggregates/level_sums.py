@@ -1,0 +1,96 @@
+"""Sums of neighbouring cells, with noise of their own: one level of a tree of cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpframe.aggregates.measurement import Integers, Measurement, Table
+from dpframe.aggregates.request import QueryScope
+from dpframe.core.contribution_bounds import ContributionBounds
+from dpframe.core.sensitivity import ExactSensitivity, additive_sensitivity
+from dpframe.mechanisms import AdditiveTask
+from dpframe.workloads import Axis, Factor
+
+__all__ = ["LevelSums", "run_words"]
+
+
+@dataclass(frozen=True, slots=True)
+class LevelSums(Measurement):
+    """The sums of an exact table over runs of neighbouring cells of each group.
+
+    Guarantee
+    ---------
+    The sensitivities of a histogram whose bins are the runs.
+
+    Proof
+    -----
+    A row is in one cell of a group at most, and a cell is in one run: the sums are over disjoint
+    sets of rows, and the rule for such sums holds, with as many entries as there are runs. A row
+    may be in no cell, so that one that changes may leave the only run. Integers that overflow wrap,
+    and noise is added modulo 2**64, so distances stay what they were.
+
+    Parameters
+    ----------
+    table
+        The table of cells.
+    branching
+        How many children a node of the tree of cells has.
+    level
+        The level of the runs; 0 has one run of all cells.
+    """
+
+    table: Table
+    branching: int
+    level: int
+
+    @property
+    def axis(self) -> Axis:
+        """The tree."""
+        assert self.table.cells is not None
+        return Axis.ordered(self.table.cells.size, self.branching)
+
+    @property
+    def nodes(self) -> int:
+        """How many runs there are."""
+        return self.axis.nodes(self.level)
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return (self.table,)
+
+    def spread(self, scope: QueryScope) -> ContributionBounds:
+        return self.table.statistic.spread(scope)
+
+    def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
+        contribution = self.table.statistic.contribution(scope.facts)
+        return additive_sensitivity(
+            contribution, self.spread(scope), self.entries(scope), self.nodes
+        )
+
+    @property
+    def step(self) -> Fraction:
+        return self.table.statistic.step
+
+    def entries(self, scope: QueryScope) -> int:
+        return (1 if scope.entries is None else scope.entries) * self.nodes
+
+    def of(self, cells: Integers) -> Integers:
+        """The sums of the cells of each group, modulo 2**64; of shape (groups, runs)."""
+        return Factor(self.axis, self.level).of(cells, 1)
+
+    def task(
+        self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: QueryScope
+    ) -> AdditiveTask:
+        return AdditiveTask(name, sensitivity, mechanism)
+
+    def words(self) -> str:
+        return f"{self.table.words()}; {run_words(self.axis, self.level)}"
+
+
+def run_words(axis: Axis, level: int) -> str:
+    """Which runs a level has, in a plan."""
+    width = axis.width(level)
+    if width >= axis.size:
+        return "all of them together"
+    return "each by itself" if width == 1 else f"sums of {width} neighbours each"
