@@ -16,6 +16,7 @@ from typing import Any
 from dpframe import frames, mechanisms
 from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.keys import KeySelection
+from dpframe.aggregates.level_sums import LevelSums
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.registry import AGGREGATES
 from dpframe.api.session import Session
@@ -94,6 +95,7 @@ def aggregates() -> str:
     """Aggregates, and the choice of groups."""
     parts = [_entry(f"`{a.kind}`", a) for a in AGGREGATES]
     parts.append(_entry("Grouping sets", Margin))
+    parts.append(_entry("Levels of a distribution function", LevelSums))
     parts.append(_entry("Several outputs of one draw", JointSums))
     return "\n\n".join([*parts, _entry("Groups that nobody listed", KeySelection)])
 

@@ -145,7 +145,7 @@ def test_everything_public_says_what_it_is() -> None:
     assert not [name for name, thing in found.items() if not inspect.getdoc(thing)]
 
 
-TYPED = ("count", "sum", "mean", "var", "std", "median", "quantile", "n_unique", "histogram")
+TYPED = ("count", "sum", "mean", "var", "std", "median", "quantile", "n_unique", "histogram", "cdf")
 
 
 @pytest.mark.parametrize("name", [*TYPED, "bounds", "argmax", "keys"])

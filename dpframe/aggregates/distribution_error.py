@@ -86,7 +86,7 @@ class DistributionError:
             Between 0 and 1, exclusive.
         """
         spreads, fourths = _moments(self.measured, *_cumulants(laws))
-        rounded = spreads + self._rounding(laws)
+        rounded = spreads + self._rounding(spreads)
         excesses = fourths / np.maximum(rounded, _NEXT_TO_NOTHING) ** 2
         return reaches_of(rounded, excesses, float(level))
 
@@ -95,13 +95,13 @@ class DistributionError:
         numbers whole included.
         """
         spread, fourth = self.measured.moments_of(start, stop, *_cumulants(laws))
-        total = spread + (1 + (start > 0)) * self._rounding(laws)
+        total = spread + (1 + (start > 0)) * float(self._rounding(np.array(spread)))
         return WeightedNoise(total, fourth / total**2 if total > _NEXT_TO_NOTHING else 0.0)
 
-    def _rounding(self, laws: Noises) -> float:
-        """What rounding a number adds to its variance; sums of integers are whole."""
-        exact = len(self.levels) == 1 or all(law.is_exact for law in laws)
-        return 0.0 if exact else _ROUNDING
+    def _rounding(self, spreads: Floats) -> Floats:
+        """What rounding a number with so much variance adds to it; sums of integers are whole."""
+        most = 0.0 if len(self.levels) == 1 else _ROUNDING
+        return np.minimum(spreads, most)
 
 
 Cumulants: TypeAlias = tuple[float, ...]

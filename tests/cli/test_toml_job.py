@@ -124,6 +124,7 @@ def test_an_engine(run: Run, folder: Path) -> None:
         'aggregate = "median"\nof = "age"\nbounds = [0, 100]',
         'aggregate = "histogram"\nof = "age"\nbins = [0, 40, 100]\nother = true',
         'aggregate = "histogram"\nof = "age"\nbins = 4\nbounds = [0, 100]',
+        'aggregate = "cdf"\nof = "age"\nbins = [20, 40, 100]\nnonnegative = true',
         'aggregate = "histogram"\nof = "sex"\nbins = ["f", "m"]',
         'aggregate = "argmax"\nof = "sex"\ncandidates = ["f", "m"]\nk = 1',
         'aggregate = "argmax"\nof = "sex"\nk = 1\n'

@@ -123,6 +123,14 @@ def histogram_of_bins(patients: dp.PrivateFrame) -> dp.PrivateQuery:
     return patients.dp_histogram("age", bins=[0, 18, 40, 65, 110])
 
 
+def distribution(patients: dp.PrivateFrame) -> dp.PrivateQuery:
+    return patients.group_by("sex").dp_cdf("age", bins=range(0, 110))
+
+
+def distribution_of_bins(patients: dp.PrivateFrame) -> dp.PrivateQuery:
+    return patients.dp_cdf("bill", 20, bounds=(0, 50_000), nonnegative=True)
+
+
 def histogram_of_categories(patients: dp.PrivateFrame) -> dp.PrivateQuery:
     return patients.group_by("sex").dp_histogram("diagnosis", other=True, nonnegative=True)
 
@@ -272,6 +280,8 @@ QUERIES = (
     Golden("keys_by_column", keys_by_column, PURE, {"epsilon": "0.2"}),
     Golden("keys_frame", keys_frame, APPROX, {"epsilon": 1}),
     Golden("histogram_of_bins", histogram_of_bins, ZERO, {"rho": "0.01"}),
+    Golden("distribution", distribution, ZERO, {"rho": "0.02"}),
+    Golden("distribution_of_bins", distribution_of_bins, PURE, {"epsilon": "0.5"}),
     Golden(
         "histogram_of_categories",
         histogram_of_categories,
