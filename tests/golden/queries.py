@@ -124,7 +124,7 @@ def histogram_of_bins(patients: dp.PrivateFrame) -> dp.PrivateQuery:
 
 
 def distribution(patients: dp.PrivateFrame) -> dp.PrivateQuery:
-    return patients.group_by("sex").dp_cdf("age", bins=range(0, 110))
+    return patients.group_by("sex").dp_cdf("age", bins=range(110))
 
 
 def distribution_of_bins(patients: dp.PrivateFrame) -> dp.PrivateQuery:
