@@ -11,6 +11,7 @@ from dpframe.choose import Split
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number, as_given, exact
 from dpframe.errors import InvalidBounds, InvalidBudget
+from dpframe.infer import Queries
 
 _CONFIDENCE = Fraction(95, 100)
 _DIGITS = 6
@@ -18,7 +19,7 @@ _LEAST, _MOST = Fraction(1, 2**40), Fraction(2**20)
 
 
 def minimum_spend(
-    query: Query,
+    query: Query | Queries,
     measure: type[Budget],
     slack: Fraction,
     wanted: Mapping[str, Number],
@@ -32,7 +33,7 @@ def minimum_spend(
     Parameters
     ----------
     query
-        What is asked.
+        What is asked, one query or several.
     measure
         `PureDP`, `ApproxDP` or `ZCDP`.
     slack
@@ -92,9 +93,14 @@ def _positive(name: str, error: Number) -> Fraction:
     return value
 
 
-def _meets(query: Query, spend: Budget, targets: Mapping[str, Fraction], split: Split) -> bool:
+def _meets(
+    query: Query | Queries, spend: Budget, targets: Mapping[str, Fraction], split: Split
+) -> bool:
     try:
-        plan = pipeline.plan(query, spend, None, split).plan
+        if isinstance(query, Queries):
+            plan = pipeline.plan_several(query, spend, None, split).plan
+        else:
+            plan = pipeline.plan(query, spend, None, split).plan
     except InvalidBudget:  # more noise than can be drawn
         return False
     return all(plan.accuracy(name, _CONFIDENCE) <= error for name, error in targets.items())

@@ -16,104 +16,64 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 
 from dpframe.aggregates.bound import MeasurementKey, Noisy
 from dpframe.aggregates.keys import KeySelection
-from dpframe.aggregates.measurement import CellCounts, Measurement, Table
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.spec import OutputSpec
 from dpframe.aggregates.ways import least_expected, ways_to_measure
-from dpframe.choose import (
-    AskedWay,
-    ComposedChoice,
-    Split,
-    choose_together,
-    choose_with_keys,
-    in_mu,
-    in_rho,
-    least_error_way,
-    least_error_weights,
-)
+from dpframe.choose import Split, in_mu, in_rho, least_error_way
 from dpframe.core.budget import GDP, Budget
 from dpframe.core.exact import Number
 from dpframe.core.tree import Named
-from dpframe.describe import described, entries_of
+from dpframe.describe import described, described_together, entries_of
 from dpframe.errors import EngineError, LedgerError, UnsupportedOperation
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
-from dpframe.infer import (
-    PlannedDraw,
-    PlannedMeasurement,
-    Way,
-    effects_of,
-    measurements_of,
-    ways_of,
-)
+from dpframe.infer import Place, PlannedMeasurement, Queries, measurements_of, merge, ways_of
 from dpframe.ledger.approvals import Requirement
 from dpframe.ledger.bound import StatedBudget
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import Share
-from dpframe.lower import Execution, mark_used, require_threads
-from dpframe.mechanisms import Mechanism
+from dpframe.lower import Counted, Execution, TablesWanted, mark_used, require_threads
 from dpframe.parse.grouping_sets import SetsAsked, read_sets
 from dpframe.parse.groups import MOST_GROUPS, read_groups
 from dpframe.parse.outputs import polars_schema, read_outputs
 from dpframe.parse.parts import read_parts
 from dpframe.parse.reader import read
 from dpframe.plan import confidence_of
+from dpframe.planning import (
+    Planned,
+    Prepared,
+    PreparedTogether,
+    asked_of,
+    choose_for,
+    chosen_apart,
+    combined,
+    tables_of,
+)
 from dpframe.progress import Progress, progress
 from dpframe.release import (
-    Draw,
     assemble,
     check_post,
     chooser_of,
     draw,
     drawn_with_groups,
-    number_of,
     rehearse,
     with_some_key,
 )
-from dpframe.report import Plan
 from dpframe.rows.failures import FAILURES
 
+__all__ = ["Prepared", "PreparedTogether"]
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Prepared:
-    """A plan and what is needed to run it.
-
-    Parameters
-    ----------
-    plan
-        What reviewers read.
-    query
-        What is asked.
-    parts
-        The parts in the order of `plan.releases`.
-    draws
-        What is drawn for them.
-    """
-
-    plan: Plan
-    query: Query
-    parts: tuple[PlannedMeasurement, ...]
-    draws: tuple[Draw, ...]
-
-    @property
-    def tables(self) -> list[Table]:
-        """The exact tables that it needs, each once."""
-        return _tables(draw.measurement for draw in self.draws)
-
-    @property
-    def laws(self) -> dict[MeasurementKey, Mechanism]:
-        """The mechanism of each part by itself, whatever else is drawn with it."""
-        return {key: law for draw in self.draws for key, law in draw.noises().items()}
+Made = TypeVar("Made", Prepared, PreparedTogether)
 
 
 def read_rows(
@@ -175,13 +135,8 @@ def ask(
         _require_room(use, query)
     check_post(query)
     if execution is not None:
-        execution.require_runs(relation, groups, _tables(use.part for use in parts))
+        execution.require_runs(relation, groups, tables_of(use.part for use in parts))
     return query
-
-
-def _tables(parts: Iterable[Measurement]) -> list[Table]:
-    """The exact tables of some vectors, each once."""
-    return list(dict.fromkeys(table for part in parts for table in part.tables))
 
 
 def _require_room(use: PlannedMeasurement, query: Query) -> None:
@@ -222,42 +177,76 @@ def plan(
     """
     require_threads()
     ways = ways_to_measure(query, spend)
-    return least_expected([_planned(w, spend, remaining, split, charged_in) for w in ways])
+    found = [_planned([way], spend, remaining, split, charged_in) for way in ways]
+    (prepared,) = least_expected(found)
+    return prepared
+
+
+def plan_several(
+    queries: Queries,
+    spend: Budget,
+    remaining: Budget | None,
+    split: Split = "least error",
+    *,
+    charged_in: type[Budget] | None = None,
+) -> PreparedTogether:
+    """One plan of several queries, which share the cost; see `plan`.
+
+    Queries of the same rows and groups become one, so that their outputs share what is drawn.
+
+    Raises
+    ------
+    DPFrameError
+        When a query cannot be answered within the measure.
+    """
+    require_threads()
+    if len(queries.queries) == 1:  # which is planned as it is by itself
+        (query,) = queries.queries
+        alone = plan(query, spend, remaining, split, charged_in=charged_in)
+        return PreparedTogether(alone.plan, (alone,), (Place.whole(query),))
+    blocks, places = merge(queries)
+    by = split if queries.weights is None else "weights"
+    ways = combined([ways_to_measure(block, spend) for block in blocks])
+    found = [_planned(way, spend, remaining, by, charged_in) for way in ways]
+    made = least_expected(found)
+    return PreparedTogether(described_together([one.plan for one in made], places), made, places)
 
 
 def _planned(
-    query: Query,
+    queries: Sequence[Query],
     spend: Budget,
     remaining: Budget | None,
-    split: Split,
+    split: str,
     charged_in: type[Budget] | None,
-) -> Prepared:
-    parts = measurements_of(query)
-    by = "weights" if any(request.weight != 1 for request in query.requests) else split
-    ways = ways_of(query, parts, by)
-    asked = [_asked(query, parts, way, by) for way in ways]
-    chosen = least_error_way(
-        asked, lambda way: _together(query, ways[asked.index(way)], way, spend)
-    )
-    way, tasks = ways[chosen.number], asked[chosen.number].tasks
+) -> tuple[Prepared, ...]:
+    """The plan of each query, where all share the cost."""
+    parts = [measurements_of(query) for query in queries]
+    weighted = any(request.weight != 1 for query in queries for request in query.requests)
+    by = "weights" if weighted else split
+    ways = combined([ways_of(q, found, by) for q, found in zip(queries, parts, strict=True)])
+    planned = [list(map(Planned, queries, parts, way)) for way in ways]
+    asked = [asked_of(one, by) for one in planned]
+    chosen = least_error_way(asked, lambda way: choose_for(planned[asked.index(way)], way, spend))
+    tasks = asked[chosen.number].tasks
     allowed = chosen.together.cost
     if charged_in is not None:
         charge = (in_mu if charged_in is GDP else in_rho)(tasks, chosen.together)
         chosen = replace(chosen, together=charge)
-    made = described(query, parts, way, chosen, allowed, spend, remaining, by)
-    laws = [choice.law for choice in chosen.together.choices]
-    draws = tuple(_draw_of(draw, law, parts) for draw, law in zip(way.draws, laws, strict=True))
-    if query.depends_on_noise:
-        query = query.knowing({key: law for one in draws for key, law in one.noises().items()})
-    return Prepared(made, query, parts, draws)
+    made = []
+    taken = planned[chosen.number]
+    for one, own in zip(taken, chosen_apart(taken, chosen), strict=True):
+        plan = described(one.query, one.parts, one.way, own, allowed, spend, remaining, by)
+        draws = one.drawn_by([choice.law for choice in own.together.choices])
+        made.append(Prepared(plan, one.knowing(draws), one.parts, draws))
+    return tuple(made)
 
 
-def on_part(prepared: Prepared, share: Share) -> Prepared:
+def on_part(prepared: Made, share: Share) -> Made:
     """A plan that says that its frame is one of several parts, and what that costs the whole."""
     return replace(prepared, plan=replace(prepared.plan, share=share))
 
 
-def stating(prepared: Prepared, budget: StatedBudget) -> Prepared:
+def stating(prepared: Made, budget: StatedBudget) -> Made:
     """A plan that says which budget it is to be charged to."""
     return replace(prepared, plan=replace(prepared.plan, budget=budget))
 
@@ -284,21 +273,36 @@ def run(
         When the engine fails. The charge stays. Before it in a process that was forked from one
         that had used Polars, where no query would end.
     """
+    whole = PreparedTogether(prepared.plan, (prepared,), (Place.whole(prepared.query),))
+    return run_several(whole, [execution], ledger, interval, approval)[0]
+
+
+def run_several(
+    prepared: PreparedTogether,
+    executions: Sequence[Execution],
+    ledger: Ledger,
+    interval: Number | None = None,
+    approval: Requirement | None = None,
+) -> list[pl.DataFrame]:
+    """The same of several queries, which are one charge: their results in order.
+
+    `executions` are where each of `prepared.parts` runs; those that run at one place read it once.
+    """
     require_threads()
     mark_used()
-    query = prepared.query
-    tables = prepared.tables
-    execution.rehearse(query.relation, query.groups, tables)
-    execution.require_same_columns()
+    parts, plan = prepared.parts, prepared.plan
+    for execution, part in zip(executions, parts, strict=True):
+        execution.rehearse(part.query.relation, part.query.groups, part.tables)
+    for execution in dict.fromkeys(executions):
+        execution.require_same_columns()
     confidence = None if interval is None else confidence_of(interval, "interval")
-    draws = prepared.draws
-    rehearse(with_some_key(query), draws, confidence)
-    unit = query.relation.facts.unit.kind
+    rehearse(prepared.asked(map(with_some_key, prepared.queries)), confidence)
+    unit = parts[0].query.relation.facts.unit.kind
     with progress() as shown:
         shown.stage("charging the budget")
-        entry = ledger.charge(prepared.plan.cost, prepared.plan.fingerprint, unit, approval)
-        result = _released(prepared, execution, tables, confidence, shown)
-    if isinstance(result, pl.DataFrame):
+        entry = ledger.charge(plan.cost, plan.fingerprint, unit, approval)
+        result = _released(prepared, executions, confidence, shown)
+    if isinstance(result, list):
         ledger.settle(entry, "released")  # if this fails, nothing comes out
         return result
     with suppress(LedgerError):  # the charge stays open then, and counts as before
@@ -315,83 +319,50 @@ def run(
 
 
 def _released(
-    prepared: Prepared,
-    execution: Execution,
-    tables: list[Table],
+    prepared: PreparedTogether,
+    executions: Sequence[Execution],
     confidence: Fraction | None,
     shown: Progress,
-) -> pl.DataFrame | EngineError | type[BaseException]:
-    """The result, or what kind of failure there was. The failure itself is not handed on: the
+) -> list[pl.DataFrame] | EngineError | type[BaseException]:
+    """The results, or what kind of failure there was. The failure itself is not handed on: the
     frames of its traceback hold exact tables.
     """
-    query = prepared.query
     try:
         shown.stage("reading the data")
-        counted, query, noisy = _counted(query, execution, tables, prepared.draws)
+        counted = _counted(prepared.parts, executions)
         shown.stage("adding noise")
-        for one in prepared.draws:
-            if not isinstance(one.measurement, KeySelection) and one.keys[0] not in noisy:
-                noisy |= draw(one, counted, query.scope)
-        return assemble(query, noisy, prepared.draws, confidence)
+        queries, noisy = list[Query](), list[dict[MeasurementKey, Noisy]]()
+        for part, found in zip(prepared.parts, counted, strict=True):
+            query = replace(part.query, groups=found.groups)
+            drawn = drawn_with_groups(part.draws, found.chosen)
+            for one in part.draws:
+                if not isinstance(one.measurement, KeySelection) and one.keys[0] not in drawn:
+                    drawn |= draw(one, found.tables, query.scope)
+            queries.append(query)
+            noisy.append(drawn)
+        return [
+            assemble(query, noisy[place.block], draws, confidence)
+            for place, (query, draws) in zip(prepared.places, prepared.asked(queries), strict=True)
+        ]
     except EngineError as error:
         return EngineError(error.what, where=error.where, remedy=error.remedy)
     except BaseException as error:
         return type(error)
 
 
-def _asked(query: Query, parts: Sequence[PlannedMeasurement], way: Way, by: str) -> AskedWay:
-    """What mechanisms are asked for."""
-    weights, rho_weights = _weights(way.draws, by)
-    rebuilt = {
-        part: (number, None if draw.rebuilt is None else draw.rebuilt[place])
-        for number, draw in enumerate(way.draws)
-        for place, part in enumerate(draw.parts)
-    }
-    return AskedWay(
-        [
-            draw.measurement.task(draw.name, draw.sensitivity, draw.mechanism, query.scope)
-            for draw in way.draws
-        ],
-        weights,
-        rho_weights,
-        [rebuilt[number] for number in range(len(parts))],
-        effects_of(query, parts),
-    )
+def _counted(parts: Sequence[Prepared], executions: Sequence[Execution]) -> list[Counted]:
+    """The exact tables of each part, and the groups that appear; what runs at one place at once."""
+    found: dict[int, Counted] = {}
+    for execution in dict.fromkeys(executions):
+        here = [number for number, other in enumerate(executions) if other is execution]
+        wanted = [_wanted(parts[number]) for number in here]
+        found |= zip(here, execution.run_all(wanted), strict=True)
+    return [found[number] for number in range(len(parts))]
 
 
-def _draw_of(draw: PlannedDraw, law: Mechanism, parts: Sequence[PlannedMeasurement]) -> Draw:
-    keys = tuple((parts[number].part, parts[number].mechanism) for number in draw.parts)
-    return Draw(draw.measurement, law, keys, draw.rebuilt)
-
-
-def _together(query: Query, way: Way, asked: AskedWay, spend: Budget) -> ComposedChoice:
-    about = asked.tasks, asked.weights, spend, asked.rho_weights
-    if query.groups is None or not query.groups.discovered:
-        return choose_together(*about)
-    measured = [draw.measurement for draw in way.draws]
-    return choose_with_keys(*about, number_of(measured[0], measured))
-
-
-def _counted(
-    query: Query, execution: Execution, tables: list[Table], draws: Sequence[Draw]
-) -> tuple[dict[Table, CellCounts], Query, dict[MeasurementKey, Noisy]]:
-    """The exact tables, the query with the groups that appear, and what is noisy already."""
-    chooser = chooser_of(draws)
-    if query.groups is None or chooser is None:
-        return execution.run(query.relation, query.groups, tables), query, {}
-    counted, groups, chosen = execution.run_choosing(query.relation, query.groups, tables, chooser)
-    return counted, replace(query, groups=groups), drawn_with_groups(draws, chosen)
-
-
-def _weights(draws: Sequence[PlannedDraw], by: str) -> tuple[list[Fraction], list[Fraction]]:
-    """Relative costs of what is drawn, of epsilon and of rho."""
-    if by != "least error":
-        weights = [draw.weight for draw in draws]
-        return weights, weights
-    return (
-        least_error_weights([draw.impact for draw in draws], shares_rho=False),
-        least_error_weights([draw.rho_impact for draw in draws], shares_rho=True),
-    )
+def _wanted(part: Prepared) -> TablesWanted:
+    query = part.query
+    return TablesWanted(query.relation, query.groups, part.tables, chooser_of(part.draws))
 
 
 def schema_of(relation: Relation) -> dict[str, Any]:

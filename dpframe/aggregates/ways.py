@@ -45,12 +45,18 @@ def ways_to_measure(query: Query, spend: Budget) -> list[Query]:
     return [_measured(query, degree) for degree in degrees]
 
 
-def least_expected(plans: Sequence[P]) -> P:
-    """The plan whose outputs err least together; all are of one query, measured in some way."""
+def least_expected(plans: Sequence[tuple[P, ...]]) -> tuple[P, ...]:
+    """The plans whose outputs err least together; all are of the same queries, measured in some
+    way.
+    """
 
-    def error(plan: P) -> float:
-        measured = (a for a in plan.query.aggregates if isinstance(a, _MEASURED))
-        return sum(aggregate.expected_error(plan.laws) for aggregate in measured)
+    def error(found: tuple[P, ...]) -> float:
+        return sum(
+            aggregate.expected_error(plan.laws)
+            for plan in found
+            for aggregate in plan.query.aggregates
+            if isinstance(aggregate, _MEASURED)
+        )
 
     return plans[0] if len(plans) == 1 else min(plans, key=error)
 

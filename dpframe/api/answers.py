@@ -9,12 +9,13 @@ from typing import Any, Final
 
 import polars as pl
 
+from dpframe.aggregates.bound import MeasurementKey
+from dpframe.aggregates.query import Query
 from dpframe.aggregates.ranges import Ranges
 from dpframe.api.estimate import Estimate
 from dpframe.core.exact import as_given
 from dpframe.errors import InvalidBounds, UnknownColumn, UnsupportedOperation
 from dpframe.mechanisms import Mechanism
-from dpframe.pipeline import Prepared
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.suggest import did_you_mean
 
@@ -107,14 +108,22 @@ def _is_key(frame: pl.DataFrame, name: str, key: Any, said: str) -> pl.Expr:
     return condition
 
 
-def answers_of(prepared: Prepared) -> dict[str, Answers]:
-    """What the outputs of a plan answer, by their names."""
-    query, found = prepared.query, dict[str, Answers]()
+def answers_of(query: Query, laws: Mapping[MeasurementKey, Mechanism]) -> dict[str, Answers]:
+    """What the outputs of a query answer, by their names.
+
+    Parameters
+    ----------
+    query
+        As it was drawn.
+    laws
+        The mechanism of each part by itself.
+    """
+    found = dict[str, Answers]()
     keys = () if query.groups is None else tuple(query.groups.names)
     for output in query.outputs:
         ranges = None if output.only is None else output.only.ranges
         if output.only is not None and ranges is not None:
-            laws = tuple(prepared.laws[key] for key in output.only.keys)
+            laws = tuple(laws[key] for key in output.only.keys)
             alone = len(query.outputs) == 1
             found[output.name] = Answers(output.name, ranges, laws, keys, alone)
     return found

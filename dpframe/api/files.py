@@ -44,11 +44,14 @@ class Written:
         When, UTC.
     unchanged
         Whether the contents are those that were written with it.
+    query
+        Of a plan of several queries which one they answer, from 1.
     """
 
     plan: Plan
     released: datetime
     unchanged: bool
+    query: int | None = None
 
 
 @contextmanager
@@ -121,20 +124,25 @@ def _unwritable(path: Path, why: str) -> UnsupportedOperation:
     )
 
 
-def write(frame: pl.DataFrame, plan: Plan, path: Path, made: Path) -> None:
-    """Write a released frame and its plan to `made`, which will be named `path`.
+def write(
+    frame: pl.DataFrame, plan: Plan, path: Path, made: Path, query: int | None = None
+) -> None:
+    """Write a released frame and its plan to `made`, which will be named `path`; of a plan of
+    several queries with the number of the one that it answers.
 
     Raises
     ------
     UnsupportedOperation
         When the result cannot be written in that form, such as lists in CSV.
     """
-    record = {
+    record: dict[str, Any] = {
         "fingerprint": plan.fingerprint,
         "cost": plan.cost.words(),
         "released": datetime.now(UTC).isoformat(timespec="seconds"),
         "plan": json.loads(plan.to_json(None)),
     }
+    if query is not None:
+        record["query"] = query
     try:
         if path.suffix == ".parquet":
             text = json.dumps(record | {"content": digest(frame)})
@@ -167,10 +175,14 @@ def inspect(path: Path) -> Written:
     try:
         plan = Plan.from_json(json.dumps(record["plan"]))
         stated, released = record["content"], datetime.fromisoformat(record["released"])
+        query = record.get("query")
     except (KeyError, RecursionError, TypeError, ValueError):
         raise _without_plan(path) from None
+    numbers = range(1, len(plan.queries) + 1) if plan.queries else (None,)
+    if query not in numbers:
+        raise _without_plan(path)
     content = _content(path)
-    return Written(plan, released, bool(content) and stated == content)
+    return Written(plan, released, bool(content) and stated == content, query)
 
 
 def _record(path: Path) -> Any:

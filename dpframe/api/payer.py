@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from dpframe import pipeline
 from dpframe.aggregates.query import Query
 from dpframe.api.answers import answers_of
 from dpframe.api.approval import require_approved
-from dpframe.api.release import Release
-from dpframe.api.source import Source, Sources
+from dpframe.api.release import Release, Releases
+from dpframe.api.source import Source, Sources, opened_together
 from dpframe.api.spend import Spend
 from dpframe.core.budget import Budget, PureDP
 from dpframe.core.exact import Number
 from dpframe.core.units import Unit
 from dpframe.errors import InvalidBudget, UnsupportedOperation
+from dpframe.infer import Queries
 from dpframe.ledger.approvals import Requirement
 from dpframe.ledger.bound import StatedBudget
 from dpframe.ledger.ledger import Ledger
@@ -23,6 +25,9 @@ from dpframe.ledger.parts import PartLedger
 from dpframe.ledger.place import DEFAULT_NAME
 from dpframe.ledger.signatures import ApprovalKey
 from dpframe.lower.engines.polars_engine import PolarsMode
+from dpframe.report import Plan
+
+Made = TypeVar("Made", pipeline.Prepared, pipeline.PreparedTogether)
 
 
 @dataclass(slots=True, eq=False)
@@ -102,22 +107,23 @@ class Payer:
         InvalidBudget
             When the spend is none, or not in the session's measure.
         """
-        unit = query.relation.facts.unit
-        if self.unit is not None and self.unit.kind != unit.kind:
-            raise UnsupportedOperation(
-                f"the session protects {self.unit.kind}, and the query {unit.kind}: their costs "
-                "do not add up",
-                remedy="open another session for another kind of unit",
-            )
-        self.ledger.require_unit(unit.kind)
+        self._require_kind([query])
         remaining = self.ledger.remaining
         budget = spend.within(query, self.measure, remaining, counted_apart=self.counts_apart)
         charged_in = self.measure if self.counts_apart else None
-        prepared = pipeline.plan(query, budget, remaining, spend.split, charged_in=charged_in)
-        prepared = pipeline.stating(prepared, self._stated())
-        if isinstance(self.ledger, PartLedger):
-            return pipeline.on_part(prepared, self.ledger.share(prepared.plan.cost))
-        return prepared
+        return self._stating(
+            pipeline.plan(query, budget, remaining, spend.split, charged_in=charged_in)
+        )
+
+    def prepare_several(self, queries: Queries, spend: Spend) -> pipeline.PreparedTogether:
+        """One plan of several queries; as `prepare`."""
+        self._require_kind(queries.queries)
+        remaining = self.ledger.remaining
+        budget = spend.within(queries, self.measure, remaining, counted_apart=self.counts_apart)
+        charged_in = self.measure if self.counts_apart else None
+        return self._stating(
+            pipeline.plan_several(queries, budget, remaining, spend.split, charged_in=charged_in)
+        )
 
     def release(
         self,
@@ -138,13 +144,61 @@ class Payer:
         """
         prepared = self.prepare(query, spend)
         execution = source.opened(query.relation.token, engine)
-        needed = None
-        if self.needs_approval:
-            needed = Requirement(ApprovalKey.from_environment())
-            require_approved(prepared.plan, self.ledger, self.name or DEFAULT_NAME, needed)
-        result = pipeline.run(prepared, execution, self.ledger, interval, needed)
+        result = pipeline.run(
+            prepared, execution, self.ledger, interval, self._approved(prepared.plan)
+        )
         self.unit = query.relation.facts.unit
-        return Release(result, prepared.plan, prepared.plan.cost, answers_of(prepared))
+        answers = answers_of(prepared.query, prepared.laws)
+        return Release(result, prepared.plan, prepared.plan.cost, answers)
+
+    def release_several(
+        self,
+        queries: Queries,
+        sources: Sequence[Source | Sources],
+        spend: Spend,
+        interval: Number | None = None,
+        engine: PolarsMode = "auto",
+    ) -> Releases:
+        """As `release`, of several queries in one charge; `sources` are their data."""
+        prepared = self.prepare_several(queries, spend)
+        tokens = [query.relation.token for query in prepared.queries]
+        blocks = [place.block for place in prepared.places]
+        data = [sources[blocks.index(block)] for block in range(len(tokens))]
+        executions = opened_together(data, tokens, engine)
+        needed = self._approved(prepared.plan)
+        found = pipeline.run_several(prepared, executions, self.ledger, interval, needed)
+        self.unit = queries.queries[0].relation.facts.unit
+        answers = [answers_of(*one) for one in prepared.answered()]
+        return Releases(found, prepared.plan, answers)
+
+    def _require_kind(self, queries: Sequence[Query]) -> None:
+        """Refuse queries that protect another kind of unit than the session, or each other."""
+        unit = queries[0].relation.facts.unit if self.unit is None else self.unit
+        for query in queries:
+            other = query.relation.facts.unit
+            if unit.kind != other.kind:
+                whose = "the session" if self.unit is not None else "another query"
+                raise UnsupportedOperation(
+                    f"{whose} protects {unit.kind}, and the query {other.kind}: their costs do "
+                    "not add up",
+                    remedy="open another session for another kind of unit",
+                )
+        self.ledger.require_unit(unit.kind)
+
+    def _stating(self, prepared: Made) -> Made:
+        """The plan with the budget that it is to be charged to."""
+        prepared = pipeline.stating(prepared, self._stated())
+        if isinstance(self.ledger, PartLedger):
+            return pipeline.on_part(prepared, self.ledger.share(prepared.plan.cost))
+        return prepared
+
+    def _approved(self, plan: Plan) -> Requirement | None:
+        """What the charge has to find an approval by, where one is needed."""
+        if not self.needs_approval:
+            return None
+        needed = Requirement(ApprovalKey.from_environment())
+        require_approved(plan, self.ledger, self.name or DEFAULT_NAME, needed)
+        return needed
 
     def __reduce__(self) -> NoReturn:
         raise UnsupportedOperation(

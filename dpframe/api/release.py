@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import polars as pl
 
@@ -15,6 +15,7 @@ from dpframe.api.estimate import Estimate
 from dpframe.api.files import destination, write
 from dpframe.core.budget import Budget
 from dpframe.errors import UnknownColumn, UnsupportedOperation
+from dpframe.plan.several import own_plan
 from dpframe.report import Plan
 from dpframe.report.notebook import release_html
 from dpframe.report.plots import plot_release
@@ -32,15 +33,18 @@ class Release:
     plan
         How it was made.
     cost
-        What was charged.
+        What was charged; of one of several queries, what was charged for all of them together.
     answers
         What its outputs answer at no further cost, by their names; see `between`.
+    query
+        Of a plan of several queries which one it answers, from 1.
     """
 
     frame: pl.DataFrame
     plan: Plan
     cost: Budget
     answers: Mapping[str, Answers] = field(default_factory=dict, repr=False)
+    query: int | None = None
 
     def between(
         self, low: Any, high: Any, /, *, output: str | None = None, **where: Any
@@ -84,7 +88,7 @@ class Release:
             return next(iter(self.answers.values()))
         if output is not None and output in self.answers:
             return self.answers[output]
-        names = [found.name for found in self.plan.outputs]
+        names = [found.name for found in self._own_plan.outputs]
         if output is not None and output not in names:
             raise UnknownColumn(
                 f"the release has no output {output!r}",
@@ -116,7 +120,7 @@ class Release:
         UnsupportedOperation
             When Altair is not installed, or no output is a number.
         """
-        return plot_release(self.frame, self.plan, most)
+        return plot_release(self.frame, self._own_plan, most)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the result to a file that carries its plan, cost and fingerprint.
@@ -135,10 +139,72 @@ class Release:
         """
         place = Path(path)
         with destination(place) as made:
-            write(self.frame, self.plan, place, made)
+            write(self.frame, self.plan, place, made, self.query)
+
+    @property
+    def _own_plan(self) -> Plan:
+        """The plan as far as it is about this result."""
+        return self.plan if self.query is None else own_plan(self.plan, self.query)
 
     def __repr__(self) -> str:
-        return f"<Release of {self.plan.source!r} for {self.cost.words()}>\n{self.frame}"
+        shared = "" if self.query is None else f", shared by {len(self.plan.queries)} queries"
+        source = self._own_plan.source
+        return f"<Release of {source!r} for {self.cost.words()}{shared}>\n{self.frame}"
 
     def _repr_html_(self) -> str:
-        return release_html(self.frame, self.plan, self.cost)
+        return release_html(self.frame, self.plan, self.cost, self.query)
+
+
+class Releases(Sequence[Release]):
+    """The results of several queries that were one plan and one charge, in their order.
+
+    Each `Release` says the whole cost, which was charged once for all of them.
+
+    Parameters
+    ----------
+    frames
+        The results.
+    plan
+        How they were made.
+    answers
+        What each answers at no further cost; see `Release.between`.
+    """
+
+    __slots__ = ("_releases", "plan")
+
+    def __init__(
+        self, frames: Sequence[pl.DataFrame], plan: Plan, answers: Sequence[Mapping[str, Answers]]
+    ) -> None:
+        self.plan = plan
+        apart = bool(plan.queries)
+        self._releases = tuple(
+            Release(frame, plan, plan.cost, free, number if apart else None)
+            for number, (frame, free) in enumerate(zip(frames, answers, strict=True), start=1)
+        )
+
+    @property
+    def cost(self) -> Budget:
+        """What was charged, once."""
+        return self.plan.cost
+
+    @property
+    def frames(self) -> list[pl.DataFrame]:
+        """The results alone."""
+        return [release.frame for release in self._releases]
+
+    @overload
+    def __getitem__(self, index: int) -> Release: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Release, ...]: ...
+    def __getitem__(self, index: int | slice) -> Release | tuple[Release, ...]:
+        return self._releases[index]
+
+    def __len__(self) -> int:
+        return len(self._releases)
+
+    def __repr__(self) -> str:
+        what = f"{len(self)} releases for {self.cost.words()} together"
+        return "\n".join([f"<{what}>", *(str(release.frame) for release in self._releases)])
+
+    def _repr_html_(self) -> str:
+        return "".join(release._repr_html_() for release in self._releases)

@@ -6,19 +6,12 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-import polars as pl
-
-from dpframe.aggregates.query import Query
+from dpframe.api.collecting_session import CollectingSession
 from dpframe.api.declared import declared
 from dpframe.api.frame import PrivateFrame, divide, rows_of
 from dpframe.api.payer import Payer
-from dpframe.api.paying_session import PayingSession
-from dpframe.api.query import PrivateQuery, parts
-from dpframe.api.release import Release
-from dpframe.api.source import Source, Sources, protected_source
-from dpframe.api.spend import Spend
+from dpframe.api.source import protected_source
 from dpframe.charge import budget_of, resolve_composition
-from dpframe.choose import Split
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number, as_given
 from dpframe.core.units import Unit, as_unit
@@ -27,13 +20,11 @@ from dpframe.frames.facts import protected_facts
 from dpframe.frames.relation import Relation
 from dpframe.ledger.parts import Partition, PartLedger
 from dpframe.ledger.place import open_ledger
-from dpframe.lower.engines.polars_engine import PolarsMode
-from dpframe.report import Plan
 from dpframe.sealed import all_sealed
 
 
 @all_sealed
-class Session(PayingSession):
+class Session(CollectingSession):
     """A privacy budget and the frames whose release it pays for.
 
     Parameters
@@ -276,89 +267,10 @@ class Session(PayingSession):
             made[key] = PrivateFrame(relation, rows.source, session)
         return made
 
-    # -- queries --------------------------------------------------------------------------------
-
-    def plan(
-        self,
-        query: PrivateQuery,
-        *,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        rho: Number | None = None,
-        accuracy: Mapping[str, Number] | None = None,
-        split: Split = "least error",
-    ) -> Plan:
-        """The plan of a query at a spend; touches no data and charges nothing.
-
-        See `PrivateQuery.plan` for parameters and errors. The query is one of this session, or was
-        made without one: `InvalidBudget` if it belongs to another.
-        """
-        asked, _, owner = _owned(query)
-        spend = Spend(epsilon, delta, rho, accuracy, split)
-        return self._payer.responsible_for(owner).prepare(asked, spend).plan
-
-    def collect(
-        self,
-        query: PrivateQuery,
-        *,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        rho: Number | None = None,
-        accuracy: Mapping[str, Number] | None = None,
-        split: Split = "least error",
-        interval: Number | None = None,
-        engine: PolarsMode = "auto",
-    ) -> pl.DataFrame:
-        """Charge, run and release a query, also one that was made without a session.
-
-        See `PrivateQuery.collect` for parameters and errors. `InvalidBudget` if the query belongs
-        to another session.
-        """
-        spend = Spend(epsilon, delta, rho, accuracy, split)
-        return self._release(query, spend, interval, engine).frame
-
-    def release(
-        self,
-        query: PrivateQuery,
-        *,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        rho: Number | None = None,
-        accuracy: Mapping[str, Number] | None = None,
-        split: Split = "least error",
-        interval: Number | None = None,
-        engine: PolarsMode = "auto",
-    ) -> Release:
-        """As `collect`, with plan and cost beside the result.
-
-        Raises
-        ------
-        PlanMismatch
-            When the session requires approval and nobody approved this plan; nothing is charged.
-        """
-        spend = Spend(epsilon, delta, rho, accuracy, split)
-        return self._release(query, spend, interval, engine)
-
-    def _release(
-        self, query: PrivateQuery, spend: Spend, interval: Number | None, engine: PolarsMode
-    ) -> Release:
-        asked, source, owner = _owned(query)
-        payer = self._payer.responsible_for(owner)
-        return payer.release(asked, source, spend, interval, engine)
-
 
 class _PartSession(Session):
     """The session of one part of a divided frame: it pays for that part, and protects no other."""
 
     def __init__(self, payer: Payer) -> None:
-        PayingSession.__init__(self, payer)
+        CollectingSession.__init__(self, payer)
         self._frames = 0
-
-
-def _owned(query: PrivateQuery) -> tuple[Query, Source | Sources, Payer | None]:
-    if not isinstance(query, PrivateQuery):
-        raise UnsupportedOperation(
-            f"a session runs private queries, not a {type(query).__name__}",
-            remedy="make one with frame.agg(...) or frame.dp_count()",
-        )
-    return parts(query)

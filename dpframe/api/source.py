@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NoReturn
@@ -124,6 +125,20 @@ class Sources:
 
     def __reduce__(self) -> NoReturn:
         raise _not_copied()
+
+
+def opened_together(
+    sources: Sequence[Source | Sources], tokens: Sequence[int], engine: object = "auto"
+) -> list[Execution]:
+    """Where several queries run: at one place those of one engine, which then reads once what
+    they have in common.
+    """
+    opened = [source.opened(token, engine) for source, token in zip(sources, tokens, strict=True)]
+    places: dict[int, Execution] = {}
+    for source, found in zip(sources, opened, strict=True):
+        at = places.setdefault(id(source.engine), found)
+        places[id(source.engine)] = at.beside(found)
+    return [places[id(source.engine)] for source in sources]
 
 
 def _not_copied() -> UnsupportedOperation:

@@ -11,6 +11,7 @@ from dpframe.choose import Split
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number
 from dpframe.errors import InvalidBudget
+from dpframe.infer import Queries
 from dpframe.minimum_spend import minimum_spend
 
 
@@ -45,7 +46,7 @@ class Spend:
 
     def within(
         self,
-        query: Query,
+        query: Query | Queries,
         measure: type[Budget],
         remaining: Budget | None = None,
         *,
@@ -56,7 +57,7 @@ class Spend:
         Parameters
         ----------
         query
-            What it is spent on, which says what accuracy costs.
+            What it is spent on, one query or several, which says what accuracy costs.
         measure
             That of the session.
         remaining

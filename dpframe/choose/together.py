@@ -97,8 +97,9 @@ def choose_together(
         return summed
     if sum(1 for weight in weights if weight) < 2 and not any(map(_repeats, asked)):
         return summed
-    keys = spend.slack / 2 if any(isinstance(a, KeyTask) for a in asked) else Fraction(0)
-    chooser = _chooser(asked, concentrated, keys)
+    choices = sum(isinstance(a, KeyTask) for a in asked)
+    keys = spend.slack / 2 if choices else Fraction(0)
+    chooser = _chooser(asked, concentrated, keys / max(1, choices))
     ways = [summed, *_beside(chooser, asked, spend, keys, _noise_of(summed.choices, asked))]
     return min(ways, key=lambda way: _noise_of(way.choices, asked))
 
@@ -111,8 +112,8 @@ def _repeats(asked: MechanismTask) -> bool:
 def _beside(
     chooser: Chooser, asked: Sequence[MechanismTask], spend: ApproxDP, keys: Fraction, summed: float
 ) -> Iterator[ComposedChoice]:
-    """Ways that share rho, where they may have less noise than sums; `keys` of the delta is for the
-    choice of groups.
+    """Ways that share rho, where they may have less noise than sums; `keys` of the delta is for
+    choices of groups.
     """
     log_delta = math.log(float_down(spend.slack - keys)) - 1e-11  # less than floats could add
     epsilon = min(spend.main, _MOST_EPSILON)
@@ -135,8 +136,8 @@ def _beside(
 def _chooser(
     asked: Sequence[MechanismTask], weights: Sequence[Fraction], keys: Fraction
 ) -> Chooser:
-    """Mechanisms at shares of rho, with so much delta for a choice of groups; like parts are chosen
-    once.
+    """Mechanisms at shares of rho, with so much delta for each choice of groups; like parts are
+    chosen once.
     """
     total = sum(weights, Fraction(0))
     kinds, places = _like_ones(asked, weights)

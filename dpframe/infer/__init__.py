@@ -2,5 +2,16 @@
 
 from dpframe.infer.joint import PlannedDraw, Way, effects_of, ways_of
 from dpframe.infer.measurements import PlannedMeasurement, measurements_of
+from dpframe.infer.several import Place, Queries, merge
 
-__all__ = ["PlannedDraw", "PlannedMeasurement", "Way", "effects_of", "measurements_of", "ways_of"]
+__all__ = [
+    "Place",
+    "PlannedDraw",
+    "PlannedMeasurement",
+    "Queries",
+    "Way",
+    "effects_of",
+    "measurements_of",
+    "merge",
+    "ways_of",
+]

@@ -1,15 +1,17 @@
 """From a query to exact integer tables: lowering and running it."""
 
 from dpframe.lower.engines.forked import mark_used, require_threads
-from dpframe.lower.execution import Execution
+from dpframe.lower.execution import Counted, Execution, TablesWanted
 from dpframe.lower.plain import found_keys, has_plain, run_plain
 from dpframe.lower.tables import Frames, Lowered, Sources, lower_query
 
 __all__ = [
+    "Counted",
     "Execution",
     "Frames",
     "Lowered",
     "Sources",
+    "TablesWanted",
     "found_keys",
     "has_plain",
     "lower_query",

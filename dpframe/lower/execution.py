@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -24,6 +25,7 @@ from dpframe.mechanisms.salt import fresh_salt
 from dpframe.rows.failures import FAILURES
 
 Numbers: TypeAlias = "NDArray[np.int64]"
+Tables: TypeAlias = "tuple[Lowered, ...]"
 T = TypeVar("T")
 
 
@@ -38,6 +40,43 @@ class Chooser(Protocol):
     def keep(self, counts: Numbers) -> tuple[NDArray[np.bool_], Numbers | None]:
         """Whether groups with such numbers appear, and the noisy numbers where these decide."""
         ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TablesWanted:
+    """Exact tables of a frame by some groups.
+
+    Parameters
+    ----------
+    relation, groups, tables
+        These.
+    chooser
+        What chooses the groups, where nobody listed them.
+    """
+
+    relation: Relation
+    groups: Groups | None
+    tables: Sequence[Table]
+    chooser: Chooser | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counted:
+    """The exact tables that were wanted.
+
+    Parameters
+    ----------
+    tables
+        By what they are of.
+    groups
+        The groups, those that appear where they were to be chosen.
+    chosen
+        The noisy numbers that these were chosen by, if such decided.
+    """
+
+    tables: Mapping[Table, CellCounts] = field(repr=False)
+    groups: Groups | None
+    chosen: Numbers | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,6 +101,14 @@ class Execution:
     def of_public(cls, frames: Mapping[int, pl.LazyFrame]) -> Execution:
         """Public frames on Polars, by the token of each: queries run there without a rehearsal."""
         return cls(POLARS, frames, {})
+
+    def beside(self, other: Execution) -> Execution:
+        """These frames and others of the same engine."""
+        if other is self:
+            return self
+        return Execution(
+            self.engine, {**self.data, **other.data}, {**self.schemas, **other.schemas}
+        )
 
     # -- before the charge ----------------------------------------------------------------------
 
@@ -134,34 +181,58 @@ class Execution:
         EngineError
             When the engine fails; its text and cause are withheld, for they may quote data.
         """
-        return _counted(*self._results(relation, groups, tables), groups)
+        (found,) = self.run_all([TablesWanted(relation, groups, tables)])
+        return {**found.tables}
 
-    def run_choosing(
-        self, relation: Relation, groups: Groups, tables: Sequence[Table], chooser: Chooser
-    ) -> tuple[dict[Table, CellCounts], Groups, Numbers | None]:
-        """The exact tables of groups that nobody listed, and which of the groups appear, with their
-        noisy numbers where these decided.
+    def run_all(self, wanted: Sequence[TablesWanted]) -> list[Counted]:
+        """All tables that are wanted of some frames, and which groups appear where nobody listed
+        them. The engine is asked once, so that it reads once what several have in common.
+
+        Frames with limits choose among an individual's rows alike, so that what follows from one
+        follows from the other. Each salt is as private as any other, and so are all results
+        together given one.
 
         Raises
         ------
         EngineError
             When the engine fails.
         """
-        lowered, results = self._results(relation, groups, tables)
-        keys, noisy = _chosen(chooser, lowered, results, groups)
-        found = groups.found(keys)
-        return _counted(lowered, results, found), found, noisy
+        return [
+            _counted_of(one, lowered, results)
+            for one, (lowered, results) in zip(wanted, self._results(wanted), strict=True)
+        ]
 
-    def _results(
-        self, relation: Relation, groups: Groups | None, tables: Sequence[Table]
-    ) -> tuple[tuple[Lowered, ...], list[pl.DataFrame]]:
-        def work() -> tuple[tuple[Lowered, ...], list[pl.DataFrame]]:
+    def _results(self, wanted: Sequence[TablesWanted]) -> list[tuple[Tables, list[pl.DataFrame]]]:
+        def work() -> list[tuple[Tables, list[pl.DataFrame]]]:
             frames: Any = {token: self.engine.frame(data) for token, data in self.data.items()}
-            salt = fresh_salt() if relation.salt is None else relation.salt
-            lowered = lower_query(relation, groups, tables, frames, self.engine.ns, salt)
-            return lowered, self.engine.collect([query.frame for query in lowered])
+            fresh = fresh_salt()
+            lowered = [
+                lower_query(
+                    one.relation,
+                    one.groups,
+                    one.tables,
+                    frames,
+                    self.engine.ns,
+                    fresh if one.relation.salt is None else one.relation.salt,
+                )
+                for one in wanted
+            ]
+            results = self.engine.collect([query.frame for found in lowered for query in found])
+            ends = list(accumulate(map(len, lowered)))
+            return [
+                (found, results[end - len(found) : end])
+                for found, end in zip(lowered, ends, strict=True)
+            ]
 
         return withhold_failure(work)
+
+
+def _counted_of(wanted: TablesWanted, lowered: Tables, results: list[pl.DataFrame]) -> Counted:
+    groups, noisy = wanted.groups, None
+    if groups is not None and wanted.chooser is not None:
+        keys, noisy = _chosen(wanted.chooser, lowered, results, groups)
+        groups = groups.found(keys)
+    return Counted(_counted(lowered, results, groups), groups, noisy)
 
 
 def withhold_failure(work: Callable[[], T]) -> T:

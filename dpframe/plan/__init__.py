@@ -2,6 +2,14 @@
 
 from dpframe.plan.data import PlanData
 from dpframe.plan.noisy_aggregate import NoisyAggregate, confidence_of
-from dpframe.plan.pieces import PlanOutput, PlanStep
+from dpframe.plan.pieces import PlanBlock, PlanOutput, PlanQuery, PlanStep
 
-__all__ = ["NoisyAggregate", "PlanData", "PlanOutput", "PlanStep", "confidence_of"]
+__all__ = [
+    "NoisyAggregate",
+    "PlanBlock",
+    "PlanData",
+    "PlanOutput",
+    "PlanQuery",
+    "PlanStep",
+    "confidence_of",
+]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import accumulate
 
 from dpframe.core.budget import GDP, ZCDP, ApproxDP
 from dpframe.core.contribution_bounds import ContributionBounds
@@ -24,6 +25,7 @@ from dpframe.mechanisms import (
 from dpframe.plan.data import PlanData
 from dpframe.plan.joint_draw import JointDraw
 from dpframe.plan.noisy_aggregate import NoisyAggregate
+from dpframe.plan.several import blocks_of, names_apart, whole_fields
 from dpframe.plan.stated_costs import understated
 
 COMPOSITIONS = ("sum", "numerical", "zcdp")
@@ -43,8 +45,52 @@ def _contradictions(plan: PlanData) -> Iterator[str]:
         yield "composition"
     if plan.split not in SPLITS:
         yield "split"
-    yield from _of_groups(plan)
     yield from _of_session(plan)
+    yield from _of_queries(plan)
+    for number, block in enumerate(blocks_of(plan)):
+        where = f"blocks[{number}]." if plan.blocks else ""
+        yield from (f"{where}{what}" for what in _of_block(block))
+    yield from understated(plan)
+
+
+def _of_queries(plan: PlanData) -> Iterator[str]:
+    """What several queries say of one another, and that each release and output is of one."""
+    if not plan.blocks:
+        if plan.queries:
+            yield "queries"
+        return
+    if any(getattr(plan, name) != found for name, found in whole_fields(plan.blocks).items()):
+        yield "blocks"
+    if len({block.unit.kind for block in plan.blocks}) > 1:
+        yield "blocks"
+    for field, of in (("releases", plan.releases), ("outputs", plan.outputs)):
+        sizes = [getattr(block, field) for block in plan.blocks]
+        if min(sizes) < 1 or sum(sizes) != len(of):
+            yield f"blocks.{field}"
+            return
+    starts = list(accumulate((block.outputs for block in plan.blocks), initial=0))
+    draws = [{release.draw for release in block.releases} for block in blocks_of(plan)]
+    if any(found != {*range(len(found))} for found in draws):
+        yield "blocks.draws"
+    used = [number for query in plan.queries for number in query.outputs]
+    if sorted(used) != [*range(len(plan.outputs))]:
+        yield "queries.outputs"
+        return
+    for i, query in enumerate(plan.queries):
+        known = 0 <= query.block < len(plan.blocks)
+        if not known or not query.outputs or len(query.names) != len({*query.names}):
+            yield f"queries[{i}]"
+        elif not all(starts[query.block] <= n < starts[query.block + 1] for n in query.outputs):
+            yield f"queries[{i}].outputs"
+    apart = names_apart([query.names for query in plan.queries])
+    for query, names in zip(plan.queries, apart, strict=True):
+        if [plan.outputs[number].name for number in query.outputs] != names:
+            yield "queries.names"
+
+
+def _of_block(plan: PlanData) -> Iterator[str]:
+    """Of one frame and its groups."""
+    yield from _of_groups(plan)
     names = [output.name for output in plan.outputs]
     if len({*names}) != len(names):
         yield "outputs"
@@ -62,7 +108,6 @@ def _contradictions(plan: PlanData) -> Iterator[str]:
         if isinstance(release.law, KeyMechanism) and not release.law.is_hidden_by(others):
             yield f"releases[{i}].law"
     yield from _of_draws(plan)
-    yield from understated(plan)
 
 
 def _of_draws(plan: PlanData) -> Iterator[str]:

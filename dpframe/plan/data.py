@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from dpframe.accounting.events import AnyEvent
 from dpframe.core.budget import Budget
-from dpframe.core.exact import Number
+from dpframe.core.exact import Number, as_given
 from dpframe.core.units import Unit
 from dpframe.errors import UnknownColumn
 from dpframe.ledger.bound import StatedBudget
@@ -16,7 +16,7 @@ from dpframe.ledger.parts import Share
 from dpframe.plan.definition import Json
 from dpframe.plan.error import error_of
 from dpframe.plan.noisy_aggregate import NoisyAggregate, confidence_of
-from dpframe.plan.pieces import PlanOutput, PlanStep
+from dpframe.plan.pieces import PlanBlock, PlanOutput, PlanQuery, PlanStep
 from dpframe.rows.suggest import did_you_mean
 
 
@@ -45,6 +45,8 @@ class PlanData:
     remaining: Budget | None
     share: Share | None = None
     budget: StatedBudget | None = None
+    blocks: tuple[PlanBlock, ...] = ()
+    queries: tuple[PlanQuery, ...] = ()
 
     @property
     def draws(self) -> tuple[NoisyAggregate, ...]:
@@ -72,6 +74,7 @@ class PlanData:
         simultaneous: bool = False,
         count: float | None = None,
         guess: object = None,
+        query: int | None = None,
     ) -> float:
         """A bound on the error of an output column that holds with the given confidence.
 
@@ -100,21 +103,47 @@ class PlanData:
             be, such as 40; what is known of the values, as ``{"mean": 40, "std": 12}``; or a Series
             of public values like them, which also says `count` where that is left out. Without it
             the bound holds for all data.
+        query
+            Of a plan of several queries: of which one, from 1. It may be left out where no other
+            has an output of that name.
 
         Raises
         ------
         UnknownColumn
-            When there is no such output.
+            When there is no such output, or several queries have one.
         InvalidBounds
             When a guess or the confidence is no such number.
         UnsupportedOperation
             For arithmetic of several aggregates, whose error depends on the data.
         """
+        output, level = self._output(column, query), confidence_of(confidence)
+        used = [self.releases[number] for number in output.releases]
+        return error_of(output.error, used, level, simultaneous, count, guess)
+
+    def _output(self, column: str, query: int | None) -> PlanOutput:
+        """The output of a name, as one query calls it if one is given."""
         outputs = {output.name: output for output in self.outputs}
+        if query is not None:
+            number = query if isinstance(query, int) and not isinstance(query, bool) else 0
+            if not 1 <= number <= max(1, len(self.queries)):
+                raise UnknownColumn(
+                    f"the plan has no query {as_given(query)}",
+                    where="accuracy(..., query=...)",
+                    remedy=f"it has {max(1, len(self.queries))}, counted from 1",
+                )
+            if self.queries:
+                own = self.queries[number - 1]
+                numbers = dict(zip(own.names, own.outputs, strict=True))
+                outputs = {name: self.outputs[place] for name, place in numbers.items()}
+        elif column not in outputs:
+            having = [n for n, own in enumerate(self.queries, 1) if column in own.names]
+            if having:
+                raise UnknownColumn(
+                    f"queries {' and '.join(map(str, having))} have an output {column!r}",
+                    remedy=f"say which one: plan.accuracy({column!r}, query={having[0]})",
+                )
         if column not in outputs:
             raise UnknownColumn(
                 f"the plan has no output {column!r}", remedy=did_you_mean(column, outputs)
             )
-        output, level = outputs[column], confidence_of(confidence)
-        used = [self.releases[number] for number in output.releases]
-        return error_of(output.error, used, level, simultaneous, count, guess)
+        return outputs[column]

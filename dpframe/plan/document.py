@@ -25,6 +25,9 @@ SCHEMA_VERSION = 1
 _WHERE = "Plan.from_json(...)"
 _OF_SESSION = ("requested", "remaining", "share", "budget")
 """Fields of a plan that are about the session, not about the release."""
+_OF_SEVERAL = ("blocks", "queries")
+"""Fields that only plans of several queries write."""
+_NO_OTHERS: Mapping[str, Any] = {"blocks": [], "queries": []}
 _PARTS = {"schema_version", "fingerprint", "digest", "plan", "session"}
 
 
@@ -78,7 +81,7 @@ def from_json(text: object, hints: Mapping[str, Any]) -> tuple[dict[str, Any], s
         if stated != _digest(document):
             raise edited("its contents are not those that its digest was made of")
         document, whole = _completed(document, whole)
-        contents = {**with_draws(document["plan"]), **document["session"]}
+        contents = {**_NO_OTHERS, **with_draws(document["plan"]), **document["session"]}
         if contents.keys() != hints.keys():
             raise edited("it lacks fields, or has others")
         return {n: decode(hint, contents[n], n) for n, hint in hints.items()}, whole
@@ -173,13 +176,19 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _contents(plan: PlanData) -> dict[str, Any]:
     names = (name for name in plan.__dataclass_fields__ if name not in _OF_SESSION)
-    return without_own_draws({name: encode(getattr(plan, name)) for name in names})
+    contents = {name: encode(getattr(plan, name)) for name in names}
+    if not plan.blocks:  # documents of one query are what they were before there were others
+        contents = {n: found for n, found in contents.items() if n not in _OF_SEVERAL}
+    return without_own_draws(contents)
 
 
 def _fingerprint(contents: Mapping[str, Any]) -> str:
     """The digest whatever the order of the outputs and of what is drawn for them: outputs are
-    sorted by name, and releases numbered as these use them.
+    sorted by name, and releases numbered as these use them. Results of several queries come in an
+    order, which is part of what is planned.
     """
+    if "blocks" in contents:
+        return _digest(contents)
     outputs = sorted(contents["outputs"], key=lambda output: str(output["name"]))
     numbers: dict[int, int] = {}
     for number in (number for output in outputs for number in output["releases"]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from dpframe.aggregates.rebuilt_error import OutputError
+from dpframe.core.units import Unit
 from dpframe.plan.definition import Json
 
 
@@ -56,3 +57,52 @@ class PlanOutput:
     releases: tuple[int, ...]
     error: OutputError = field(repr=False)
     definition: Json = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanBlock:
+    """One frame and its groups in a plan of several queries; its releases and outputs follow those
+    of the blocks before it.
+
+    Parameters
+    ----------
+    source, unit, others, declared, steps, grouping, groups, keys, keys_digest, grouped_by, \
+    best_group, warnings
+        As in the plan of one query.
+    releases, outputs
+        How many of the plan's are its own.
+    """
+
+    source: str
+    unit: Unit
+    others: tuple[str, ...]
+    declared: tuple[str, ...]
+    steps: tuple[PlanStep, ...]
+    grouping: str | None
+    groups: int | None
+    keys: str | None
+    keys_digest: str | None = field(repr=False)
+    grouped_by: Json = field(repr=False)
+    best_group: bool
+    warnings: tuple[str, ...]
+    releases: int
+    outputs: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlanQuery:
+    """One query of a plan of several.
+
+    Parameters
+    ----------
+    block
+        The number of its frame and groups, from 0.
+    names
+        What its outputs are called in its result.
+    outputs
+        Which of the plan's outputs they are, by their numbers from 0.
+    """
+
+    block: int
+    names: tuple[str, ...]
+    outputs: tuple[int, ...]

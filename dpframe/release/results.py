@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -111,15 +111,34 @@ def _check_names(query: Query) -> None:
             )
 
 
-def rehearse(query: Query, draws: Sequence[Draw], confidence: Fraction | None) -> None:
-    """Assemble the released frame from made-up numbers, for the first keys: what fails would do so
+def rehearse(asked: Iterable[tuple[Query, Sequence[Draw]]], confidence: Fraction | None) -> None:
+    """Assemble the released frames from made-up numbers, for the first keys: what fails would do so
     after the charge.
+
+    Parameters
+    ----------
+    asked
+        The queries, and what is drawn for each.
+    confidence
+        Of intervals, if any.
 
     Raises
     ------
     UnsupportedOperation
-        When the results have no place in a frame.
+        When the results have no place in a frame, or none has an interval.
     """
+    found = [(query, _has_intervals(query, draws, confidence)) for query, draws in asked]
+    if confidence is not None and not any(has for _, has in found):
+        raise UnsupportedOperation(
+            "no result of the query has an interval",
+            where=found[0][0].outputs[0].words,
+            remedy="leave interval= out; plan.accuracy(...) says how far the score of a selection "
+            "may be from the best",
+        )
+
+
+def _has_intervals(query: Query, draws: Sequence[Draw], confidence: Fraction | None) -> bool:
+    """Whether the frame that is assembled on trial has any."""
     several = query.groups is not None and query.groups.size > 1
     if several and not isinstance(query.groups, SetGroups) and not query.chooses_groups:
         assert query.groups is not None
@@ -133,13 +152,9 @@ def rehearse(query: Query, draws: Sequence[Draw], confidence: Fraction | None) -
             f"the results cannot be put into a frame ({type(error).__name__}); nothing was charged",
             remedy="compute on the released results instead, or simplify the query",
         ) from None
-    if confidence is not None and made[0].width == assemble(query, _trial(query, 0, 0)).width:
-        raise UnsupportedOperation(
-            "no result of the query has an interval",
-            where=query.outputs[0].words,
-            remedy="leave interval= out; plan.accuracy(...) says how far the score of a selection "
-            "may be from the best",
-        )
+    if confidence is None:
+        return False
+    return made[0].width > assemble(query, _trial(query, 0, 0)).width
 
 
 def _trial(query: Query, number: int, place: int) -> dict[MeasurementKey, Noisy]:

@@ -16,6 +16,8 @@ from dpframe.plan.definition import Json
 from dpframe.plan.document import fingerprint
 from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.pieces import PlanStep
+from dpframe.plan.several import blocks_of
+from dpframe.report.chapters import queries_of_block
 
 _BEHIND = "in what its words leave out"
 
@@ -29,6 +31,19 @@ def differences(before: PlanData, after: PlanData) -> Iterator[str]:
 
 
 def _differences(before: PlanData, after: PlanData) -> Iterator[str]:
+    if before.blocks or after.blocks:
+        yield from _queries(before, after)
+        yield from _blocks(before, after)
+    else:
+        yield from _of_frame(before, after)
+    yield from _amounts("the plan", before.cost, after.cost)
+    yield from _changed("composition", before.composition, after.composition)
+    yield from _changed("split", before.split, after.split)
+    yield from _items("review carefully:", _untold(before, after), _untold(after, before))
+
+
+def _of_frame(before: PlanData, after: PlanData) -> Iterator[str]:
+    """What differs of a frame, its groups, and what is released of it."""
     yield from _changed("frame", before.source, after.source)
     yield from _changed("protects", before.unit.words(), after.unit.words())
     yield from _items("also protects", before.others, after.others)
@@ -38,16 +53,69 @@ def _differences(before: PlanData, after: PlanData) -> Iterator[str]:
     changed = list(_outputs(before, after))
     yield from (line for _, line in changed)
     yield from _releases(before, after, {name for name, _ in changed})
-    yield from _amounts("the plan", before.cost, after.cost)
-    yield from _changed("composition", before.composition, after.composition)
-    yield from _changed("split", before.split, after.split)
-    yield from _items("review carefully:", _untold(before, after), _untold(after, before))
+
+
+# -- several queries ------------------------------------------------------------------------------
+
+
+def _queries(before: PlanData, after: PlanData) -> Iterator[str]:
+    """How many there are, and what each answers."""
+    one, other = _answers(before), _answers(after)
+    yield from _changed("queries", len(one), len(other))
+    for number, (old, new) in enumerate(zip(one, other, strict=False), start=1):
+        yield from _changed(f"query {number} answers", ", ".join(old), ", ".join(new))
+
+
+def _answers(plan: PlanData) -> list[tuple[str, ...]]:
+    if not plan.blocks:
+        return [tuple(output.name for output in plan.outputs)]
+    return [query.names for query in plan.queries]
+
+
+def _blocks(before: PlanData, after: PlanData) -> Iterator[str]:
+    """Frames with the same steps and groups are compared, then the others in order."""
+    one, other = list(blocks_of(before)), list(blocks_of(after))
+    left, pairs = [*range(len(one))], dict[int, int]()
+    for alike in (_rows_and_groups, _rows, None):
+        for new, block in enumerate(other):
+            same = (n for n in left if alike is None or alike(one[n]) == alike(block))
+            old = None if new in pairs else next(same, None)
+            if old is not None:
+                left.remove(old)
+                pairs[new] = old
+    for new, block in enumerate(other):
+        whose = queries_of_block(after, new) if after.blocks else "the query"
+        if new in pairs:
+            yield from (f"{whose}: {line}" for line in _of_frame(one[pairs[new]], block))
+        else:
+            yield f"{whose} added: {_block_words(block)}"
+    for old in left:
+        whose = queries_of_block(before, old) if before.blocks else "the query"
+        yield f"{whose} removed: {_block_words(one[old])}"
+
+
+def _rows_and_groups(plan: PlanData) -> object:
+    return _rows(plan), plan.grouping, plan.keys_digest
+
+
+def _rows(plan: PlanData) -> object:
+    return plan.source, [_key(step) for step in plan.steps]
+
+
+def _block_words(plan: PlanData) -> str:
+    steps = "".join(f".{step.words}" for step in plan.steps)
+    groups = "" if plan.grouping is None else f", {plan.grouping}"
+    return f"{', '.join(output.name for output in plan.outputs)} of {plan.source}{steps}{groups}"
 
 
 def _untold(plan: PlanData, other: PlanData) -> list[str]:
     """The warnings that do not follow from a step that is told to have changed."""
-    told = {step.words for step in plan.steps} - {step.words for step in other.steps}
+    told = _step_words(plan) - _step_words(other)
     return [w for w in plan.warnings if not any(words in w for words in told)]
+
+
+def _step_words(plan: PlanData) -> set[str]:
+    return {step.words for block in blocks_of(plan) for step in block.steps}
 
 
 def _changed(what: str, before: object, after: object) -> Iterator[str]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from dpframe.core.budget import Budget
 from dpframe.core.exact import nearest, show
 from dpframe.plan import NoisyAggregate, PlanData
+from dpframe.report.chapters import Chapter
 from dpframe.report.labels import error, mechanism, outputs
 from dpframe.report.markup import (
     bar,
+    chapter_title,
     code,
     escaped,
     fragment,
@@ -25,7 +27,7 @@ from dpframe.report.markup import (
     table,
     title,
 )
-from dpframe.report.story import Item, Section, amounts
+from dpframe.report.story import Item, Section, amounts, spent_on
 
 _HEADS = ("release", "L0", "L1", "L2", "Linf", "mechanism", "scale", "95% error", "cost", "")
 _OVER = {1: ("sensitivity", 4)}
@@ -33,27 +35,33 @@ _NUMBERS = (1, 2, 3, 4, 6, 7, 8)
 _PEOPLE = {"laplace": "Laplace", "gaussian": "Gaussian"}
 
 
-def html(plan: PlanData, sections: tuple[Section, ...]) -> str:
+def html(plan: PlanData, chapters: Sequence[Chapter]) -> str:
     """The plan as a fragment of a page, with what to review carefully first.
 
     Parameters
     ----------
-    plan, sections
+    plan, chapters
         The plan, and what there is to say about it.
     """
+    sections = [section for chapter in chapters for section in chapter.sections]
     remark = f"{amounts(plan.cost)} ({plan.cost.measure}); made from schemas, without data"
     pieces = [head("Plan for", plan.source, remark)]
     pieces += [_warnings(section) for section in sections if section.title == "review carefully"]
-    for section in sections:
-        if section.title != "review carefully":
-            pieces += [title(section.title), _section(plan, section)]
+    whole = spent_on(plan)
+    for chapter in chapters:
+        pieces += [chapter_title(chapter.title)] if chapter.title else []
+        for section in chapter.sections:
+            if section.title != "review carefully":
+                pieces += [title(section.title), _section(chapter.plan, section, whole)]
     return fragment(*pieces)
 
 
-def _section(plan: PlanData, section: Section) -> str:
+def _section(plan: PlanData, section: Section, whole: Fraction) -> str:
     match section.title:
         case "releases":
-            return _releases(plan, section)
+            return _releases(plan, section, whole)
+        case "queries":
+            return numbered(line(item.head) for item in section.items)
         case "budget":
             return _budget(plan, section)
         case "rows" if section.numbered:
@@ -85,8 +93,7 @@ def _outputs(plan: PlanData, section: Section) -> Iterator[str]:
         yield row((named(name), code(words) + notes))
 
 
-def _releases(plan: PlanData, section: Section) -> str:
-    whole = sum((draw.cost.main for draw in plan.draws), Fraction(0))
+def _releases(plan: PlanData, section: Section, whole: Fraction) -> str:
     rows = []
     for number, (release, item) in enumerate(zip(plan.releases, section.items, strict=True), 1):
         share = nearest(release.cost.main / whole) if whole else 0.0

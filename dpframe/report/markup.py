@@ -39,6 +39,13 @@ def remark(text: str) -> str:
     return f'<p class="dpf-quiet dpf-remark">{line(text)}</p>'
 
 
+def chapter_title(text: str) -> str:
+    """A heading above those of sections."""
+    shown = escaped(text[:1].upper() + text[1:])
+    name = f'<span class="dpf-name">{shown}</span>'
+    return f'<div class="dpf-head" role="heading" aria-level="3">{name}</div>'
+
+
 def title(text: str) -> str:
     """A heading, which tables of contents of notebooks do not list."""
     shown = escaped(text[:1].upper() + text[1:])

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dpframe.core.exact import show
 from dpframe.core.visible import shortened, visible
 from dpframe.plan import NoisyAggregate, PlanData
+from dpframe.plan.several import blocks_of
 from dpframe.report.labels import error, mechanism, outputs
 from dpframe.report.story import amounts
 
@@ -27,25 +28,42 @@ def mermaid(plan: PlanData) -> str:
 def _lines(plan: PlanData) -> Iterator[str]:
     yield from ("---", f'title: "{amounts(plan.cost)} in all"', "---", "flowchart TD")
     yield '  subgraph private["private rows, which never come out"]'
-    last = "source"
-    yield f"    source[({_label(plan.source, plan.unit.words())})]"
-    for number, step in enumerate(plan.steps, start=1):
-        yield f"    step{number}[{_label(step.words)}]"
-        yield f"    {last} --> step{number}"
-        last = f"step{number}"
-    if plan.grouping is not None:
-        yield f"    groups[{_label(plan.grouping)}]"
-        yield f"    {last} --> groups"
-        last = "groups"
+    blocks = list(blocks_of(plan))
+    marks = [f"_{number}" if plan.blocks else "" for number in range(1, len(blocks) + 1)]
+    for block, mark in zip(blocks, marks, strict=True):
+        yield from _private(block, mark)
     yield "  end"
-    for number, release in enumerate(plan.releases, start=1):
-        yield f"  release{number}{{{{{_label(*_words(release))}}}}}"
-        yield f"  {last} ==> release{number}"
+    number = 0
+    for block, mark in zip(blocks, marks, strict=True):
+        for release in block.releases:
+            number += 1
+            yield f"  release{number}{{{{{_label(*_words(release))}}}}}"
+            yield f"  {_last(block, mark)} ==> release{number}"
     for at, (name, words) in enumerate(outputs(plan), start=1):
         yield f"  output{at}([{_label(f'{name} = {words}')}])"
         for number, release in enumerate(plan.releases, start=1):
             if name in release.users:
                 yield f"  release{number} --> output{at}"
+
+
+def _private(plan: PlanData, mark: str) -> Iterator[str]:
+    """What is done to a frame."""
+    last = f"source{mark}"
+    yield f"    {last}[({_label(plan.source, plan.unit.words())})]"
+    for number, step in enumerate(plan.steps, start=1):
+        yield f"    step{number}{mark}[{_label(step.words)}]"
+        yield f"    {last} --> step{number}{mark}"
+        last = f"step{number}{mark}"
+    if plan.grouping is not None:
+        yield f"    groups{mark}[{_label(plan.grouping)}]"
+        yield f"    {last} --> groups{mark}"
+
+
+def _last(plan: PlanData, mark: str) -> str:
+    """The node that releases are made from."""
+    if plan.grouping is not None:
+        return f"groups{mark}"
+    return f"step{len(plan.steps)}{mark}" if plan.steps else f"source{mark}"
 
 
 def _words(release: NoisyAggregate) -> Iterator[str]:

@@ -146,9 +146,12 @@ def _charges(history: pl.DataFrame) -> tuple[str, ...]:
     return title(shown), table(("time", "plan", "amount", "status"), rows)
 
 
-def release_html(frame: pl.DataFrame, plan: Plan, cost: Budget) -> str:
-    """A released result, which is public, with what it cost."""
-    paid = f"cost {cost.words()} ({cost.measure}); fingerprint {plan.fingerprint[:12]}"
+def release_html(frame: pl.DataFrame, plan: Plan, cost: Budget, query: int | None = None) -> str:
+    """A released result, which is public, with what it cost; `query` is the one that it answers,
+    where several had one plan.
+    """
+    shared = "" if query is None else f", shared: query {query} of {len(plan.queries)}"
+    paid = f"cost {cost.words()} ({cost.measure}){shared}; fingerprint {plan.fingerprint[:12]}"
     return fragment(
         head("Release of", plan.source, paid),
         frame_table(frame),

@@ -70,6 +70,12 @@ class Plan(PlanData):
     budget
         The budget that the plan is to be charged to, as it was when the plan was made; None for a
         query without a session.
+    blocks
+        Of a plan of several queries: each frame with its groups, which has the fields of a plan
+        that speak of these. Queries of the same rows and groups have one. Empty for one query.
+    queries
+        Of a plan of several queries: what each answers, in their order. Outputs whose name several
+        queries have are called after their query, such as ``"n of query 2"``.
     """
 
     def explain(self, format: Format = "text", *, size: int | None = None) -> str:
@@ -96,7 +102,8 @@ class Plan(PlanData):
 
     def __repr__(self) -> str:
         number = "1 release" if len(self.releases) == 1 else f"{len(self.releases)} releases"
-        return f"<Plan for {self.source!r}: {number} for {self.cost.words()}; see .explain()>"
+        many = f"{len(self.queries)} queries of " if self.queries else ""
+        return f"<Plan for {many}{self.source!r}: {number} for {self.cost.words()}; see .explain()>"
 
     def _repr_html_(self) -> str:
         return self.explain("html")

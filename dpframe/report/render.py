@@ -6,11 +6,11 @@ from typing import Literal, TypeAlias
 
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import PlanData
+from dpframe.report.chapters import chapters
 from dpframe.report.group_size import size_of
 from dpframe.report.html import html
 from dpframe.report.markdown import markdown
 from dpframe.report.mermaid import mermaid
-from dpframe.report.story import story
 from dpframe.report.text import text
 
 Format: TypeAlias = Literal["text", "markdown", "html", "mermaid"]
@@ -31,14 +31,14 @@ def render(plan: PlanData, format: str, size: int | None = None) -> str:
     InvalidBounds
         For a guess that is not a positive integer.
     """
-    sections = story(plan, None if size is None else size_of(size))
+    found = chapters(plan, None if size is None else size_of(size))
     match format:
         case "text":
-            return text(sections)
+            return text(found)
         case "markdown":
-            return markdown(sections)
+            return markdown(found)
         case "html":
-            return html(plan, sections)
+            return html(plan, found)
         case "mermaid":
             return mermaid(plan)
         case _:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -50,30 +50,40 @@ class Section:
 
 
 def story(plan: PlanData, size: int | None = None) -> tuple[Section, ...]:
-    """The sections of a plan, in the order in which a reviewer asks.
+    """The sections of a plan of one query, in the order in which a reviewer asks.
 
     With a guess of the individuals in each group, its warnings are among the others.
     """
-    sections = [
-        Section("protects", (_protected(plan),)),
-        Section(
-            "rows",
-            tuple(Item(step.words, (step.stability, *step.learned)) for step in plan.steps)
-            or (Item("all rows, as protected"),),
-            numbered=bool(plan.steps),
-        ),
-    ]
-    if plan.grouping is not None:
-        sections.append(Section("groups", (_groups(plan),)))
-    sections += [
-        Section("releases", _releases(plan), numbered=True),
-        Section("outputs, computed from the releases at no further cost", _outputs(plan)),
-        Section("budget", _budget(plan)),
-    ]
     warnings = plan.warnings if size is None else (*plan.warnings, *warnings_at(plan, size))
-    if warnings:
-        sections.append(Section("review carefully", tuple(Item(w) for w in warnings)))
-    return tuple(sections)
+    return (*frame_sections(plan, spent_on(plan)), *cost_sections(plan, warnings))
+
+
+def spent_on(plan: PlanData) -> Fraction:
+    """What all draws cost together."""
+    return sum((r.cost.main for r in plan.draws), Fraction(0))
+
+
+def frame_sections(plan: PlanData, whole: Fraction) -> Iterator[Section]:
+    """What is done to a frame, and released of it; `whole` is what all draws of the plan cost."""
+    yield Section("protects", (_protected(plan),))
+    yield Section(
+        "rows",
+        tuple(Item(step.words, (step.stability, *step.learned)) for step in plan.steps)
+        or (Item("all rows, as protected"),),
+        numbered=bool(plan.steps),
+    )
+    if plan.grouping is not None:
+        yield Section("groups", (_groups(plan),))
+    yield Section("releases", _releases(plan, whole), numbered=True)
+    yield Section("outputs, computed from the releases at no further cost", _outputs(plan))
+
+
+def cost_sections(plan: PlanData, warnings: Iterable[str]) -> Iterator[Section]:
+    """What the plan costs, and what to look at."""
+    yield Section("budget", _budget(plan))
+    items = tuple(Item(warning) for warning in warnings)
+    if items:
+        yield Section("review carefully", items)
 
 
 def _protected(plan: PlanData) -> Item:
@@ -111,8 +121,7 @@ def _outputs(plan: PlanData) -> tuple[Item, ...]:
     )
 
 
-def _releases(plan: PlanData) -> tuple[Item, ...]:
-    whole = sum((r.cost.main for r in plan.draws), Fraction(0))
+def _releases(plan: PlanData, whole: Fraction) -> tuple[Item, ...]:
     return tuple(_release(plan, release, whole) for release in plan.releases)
 
 
@@ -235,8 +244,9 @@ def _budget(plan: PlanData) -> tuple[Item, ...]:
     asked = "" if plan.cost == plan.requested else f", of {amounts(plan.requested)} allowed"
     together: tuple[str, ...] = ()
     if plan.composition != "sum":
-        rho = sum((r.cost.main for r in plan.draws), Fraction(0))
-        together = (f"the releases cost rho {show(rho)} in all, {_COMPOSED[plan.composition]}",)
+        together = (
+            f"the releases cost rho {show(spent_on(plan))} in all, {_COMPOSED[plan.composition]}",
+        )
     if plan.cost.measure != plan.requested.measure:
         asked = f", for a spend of {amounts(plan.requested)}"
         together = (

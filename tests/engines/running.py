@@ -15,7 +15,7 @@ from dpframe.aggregates.measurement import CellCounts, Table
 from dpframe.aggregates.query import Query
 from dpframe.core.dtypes import DType
 from dpframe.frames import sampling
-from dpframe.lower import Execution
+from dpframe.lower import Execution, TablesWanted
 from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.polars_engine import PolarsEngine
 from tests.engines.plans import FRAMES, PLANS, query
@@ -61,8 +61,10 @@ def exact(asked: Query, tokens: Mapping[int, str], engine: Engine, data: Mapping
     if asked.groups is None or not asked.groups.discovered:
         return _plain(execution.run(asked.relation, asked.groups, tables), tables)
     chooser = _All(tables[0])
-    counted, groups, _ = execution.run_choosing(asked.relation, asked.groups, tables, chooser)
-    return [_plain(counted, tables), groups.keys.rows()]
+    wanted = TablesWanted(asked.relation, asked.groups, tables, chooser)
+    (found,) = execution.run_all([wanted])
+    assert found.groups is not None
+    return [_plain(found.tables, tables), found.groups.keys.rows()]
 
 
 def _plain(counted: Mapping[Table, CellCounts], tables: list[Table]) -> list[Any]:

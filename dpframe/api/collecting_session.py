@@ -1,0 +1,204 @@
+"""Sessions as those use them who ask: a query, or several at once, for one charge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import overload
+
+import polars as pl
+
+from dpframe.api.paying_session import PayingSession
+from dpframe.api.query import PrivateQuery
+from dpframe.api.release import Release, Releases
+from dpframe.api.several import asked_at_once, owned, refuse_weights
+from dpframe.api.spend import Spend
+from dpframe.choose import Split
+from dpframe.core.exact import Number
+from dpframe.lower.engines.polars_engine import PolarsMode
+from dpframe.report import Plan
+from dpframe.sealed import all_sealed
+
+
+@all_sealed
+class CollectingSession(PayingSession):
+    """What a `Session` does with queries."""
+
+    def plan(
+        self,
+        query: PrivateQuery | Sequence[PrivateQuery],
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+        weights: Sequence[Number] | None = None,
+    ) -> Plan:
+        """The plan of a query at a spend, or one plan of several queries that share the spend;
+        touches no data and charges nothing.
+
+        See `PrivateQuery.plan` for parameters and errors. The query is one of this session, or was
+        made without one: `InvalidBudget` if it belongs to another.
+
+        Parameters
+        ----------
+        query
+            A query, or a list of them, which may be of different frames of the session. Outputs of
+            queries with the same frame, filters and groups share what is drawn, as those of one
+            query do; the order of the queries is part of the plan.
+        accuracy
+            By the names of outputs; one that several queries have is called ``"n of query 2"``.
+        weights
+            The share of each query, relative to the others, which is divided among its outputs by
+            their own `weight=`. Without it all outputs of all queries share as those of one do.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When the list is empty, or holds what is no query.
+        InvalidBudget
+            When the queries are not paid for by one budget, or a weight is not positive.
+        """
+        spend = Spend(epsilon, delta, rho, accuracy, split)
+        if isinstance(query, PrivateQuery):
+            refuse_weights(weights)
+            asked, _, owner = owned(query)
+            return self._payer.responsible_for(owner).prepare(asked, spend).plan
+        queries, _, payer = asked_at_once(query, weights, self._payer)
+        return payer.prepare_several(queries, spend).plan
+
+    @overload
+    def collect(
+        self,
+        query: PrivateQuery,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+        weights: None = None,
+        interval: Number | None = None,
+        engine: PolarsMode = "auto",
+    ) -> pl.DataFrame: ...
+    @overload
+    def collect(
+        self,
+        query: Sequence[PrivateQuery],
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+        weights: Sequence[Number] | None = None,
+        interval: Number | None = None,
+        engine: PolarsMode = "auto",
+    ) -> list[pl.DataFrame]: ...
+    def collect(
+        self,
+        query: PrivateQuery | Sequence[PrivateQuery],
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+        weights: Sequence[Number] | None = None,
+        interval: Number | None = None,
+        engine: PolarsMode = "auto",
+    ) -> pl.DataFrame | list[pl.DataFrame]:
+        """Charge, run and release a query, also one that was made without a session; or several
+        queries in one charge, each of which has its frame in the list that is returned.
+
+        See `PrivateQuery.collect` and `Session.plan` for parameters and errors. `InvalidBudget` if
+        a query belongs to another session.
+
+        Examples
+        --------
+        >>> import polars as pl, dpframe as dp
+        >>> session = dp.Session(epsilon=1.0)
+        >>> people = session.protect(pl.DataFrame({"age": [31, 64]}), unit=dp.Rows())
+        >>> old = people.filter(pl.col("age") >= 60)
+        >>> everybody, elders = session.collect([people.dp_count(), old.dp_count()], epsilon=0.5)
+        >>> session.spent
+        PureDP(epsilon=0.5)
+        """
+        spend = Spend(epsilon, delta, rho, accuracy, split)
+        if isinstance(query, PrivateQuery):
+            refuse_weights(weights)
+            return self._release(query, spend, interval, engine).frame
+        return self._release_several(query, weights, spend, interval, engine).frames
+
+    @overload
+    def release(
+        self,
+        query: PrivateQuery,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+        weights: None = None,
+        interval: Number | None = None,
+        engine: PolarsMode = "auto",
+    ) -> Release: ...
+    @overload
+    def release(
+        self,
+        query: Sequence[PrivateQuery],
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+        weights: Sequence[Number] | None = None,
+        interval: Number | None = None,
+        engine: PolarsMode = "auto",
+    ) -> Releases: ...
+    def release(
+        self,
+        query: PrivateQuery | Sequence[PrivateQuery],
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+        weights: Sequence[Number] | None = None,
+        interval: Number | None = None,
+        engine: PolarsMode = "auto",
+    ) -> Release | Releases:
+        """As `collect`, with plan and cost beside the result; of several queries a sequence of
+        releases, each of which says the cost of all.
+
+        Raises
+        ------
+        PlanMismatch
+            When the session requires approval and nobody approved this plan; nothing is charged.
+        """
+        spend = Spend(epsilon, delta, rho, accuracy, split)
+        if isinstance(query, PrivateQuery):
+            refuse_weights(weights)
+            return self._release(query, spend, interval, engine)
+        return self._release_several(query, weights, spend, interval, engine)
+
+    def _release(
+        self, query: PrivateQuery, spend: Spend, interval: Number | None, engine: PolarsMode
+    ) -> Release:
+        asked, source, owner = owned(query)
+        payer = self._payer.responsible_for(owner)
+        return payer.release(asked, source, spend, interval, engine)
+
+    def _release_several(
+        self,
+        given: Sequence[PrivateQuery],
+        weights: Sequence[Number] | None,
+        spend: Spend,
+        interval: Number | None,
+        engine: PolarsMode,
+    ) -> Releases:
+        queries, sources, payer = asked_at_once(given, weights, self._payer)
+        return payer.release_several(queries, sources, spend, interval, engine)

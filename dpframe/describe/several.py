@@ -1,0 +1,35 @@
+"""The plan of several queries, from those of the frames and groups that they are of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+from dpframe.infer import Place
+from dpframe.plan import PlanQuery
+from dpframe.plan.several import together
+from dpframe.report import Plan
+
+
+def described_together(plans: Sequence[Plan], places: Sequence[Place]) -> Plan:
+    """One plan.
+
+    Parameters
+    ----------
+    plans
+        Of each frame and its groups, with the cost of all.
+    places
+        Where the outputs of each query are.
+    """
+    starts = list(accumulate((len(plan.outputs) for plan in plans), initial=0))
+    return together(
+        plans,
+        [
+            PlanQuery(
+                place.block,
+                place.names,
+                tuple(starts[place.block] + number for number in place.outputs),
+            )
+            for place in places
+        ],
+    )

@@ -1,0 +1,179 @@
+"""Several queries as one plan: those of the same rows and groups become one query, so that their
+outputs share what is drawn.
+
+Whether two queries ask the same rows is decided by what steps are made of, never by their words,
+and by which protected frame they are of. What one individual changes is inferred of the query that
+is run, so privacy does not rest on that decision.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from dpframe.aggregates.bound import BoundAggregate
+from dpframe.aggregates.query import Output, Query
+from dpframe.frames.binary import frames_of
+from dpframe.frames.grouping_sets import SetGroups
+from dpframe.frames.groups import Groups
+from dpframe.frames.relation import Relation
+from dpframe.plan.definition import Json, definition, steps_of
+from dpframe.plan.several import names_apart
+
+__all__ = ["Place", "Queries", "merge"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Queries:
+    """Several queries that are asked at once.
+
+    Parameters
+    ----------
+    queries
+        In the order of their results.
+    weights
+        What each may cost relative to the others; None where nobody said.
+    """
+
+    queries: tuple[Query, ...]
+    weights: tuple[Fraction, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the outputs of one of several queries are.
+
+    Parameters
+    ----------
+    block
+        The number of the query that was made of it and those of the same rows and groups.
+    outputs
+        The numbers of its outputs there.
+    names
+        What they are called in its own result.
+    """
+
+    block: int
+    outputs: tuple[int, ...]
+    names: tuple[str, ...]
+
+    @classmethod
+    def whole(cls, query: Query) -> Place:
+        """Of a query that is run as it was asked."""
+        return cls(0, tuple(range(len(query.outputs))), tuple(o.name for o in query.outputs))
+
+    def of(self, block: Query) -> Query:
+        """The query that was asked, of the one that is run."""
+        outputs = tuple(
+            replace(block.outputs[number], name=name)
+            for number, name in zip(self.outputs, self.names, strict=True)
+        )
+        return replace(block, outputs=outputs)
+
+
+def merge(asked: Queries) -> tuple[tuple[Query, ...], tuple[Place, ...]]:
+    """The queries that are run, and where the outputs of those that were asked are.
+
+    An output whose name is in several queries is called after its query there.
+    """
+    names = [[output.name for output in query.outputs] for query in asked.queries]
+    apart = names_apart(names)
+    blocks: list[Query] = []
+    kinds: list[_Kind] = []
+    places = []
+    for number, query in enumerate(asked.queries):
+        outputs = _weighted(query, None if asked.weights is None else asked.weights[number])
+        outputs = tuple(_named(o, name) for o, name in zip(outputs, apart[number], strict=True))
+        kind = _Kind.of(query)
+        at = next((i for i, other in enumerate(kinds) if kind.is_same(other)), len(blocks))
+        if at == len(blocks):
+            blocks.append(replace(query, outputs=()))
+            kinds.append(kind)
+        before = len(blocks[at].outputs)
+        blocks[at] = replace(blocks[at], outputs=(*blocks[at].outputs, *outputs))
+        numbers = tuple(range(before, before + len(outputs)))
+        places.append(Place(at, numbers, tuple(names[number])))
+    return tuple(blocks), tuple(places)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Kind:
+    """What queries that are run as one have in common.
+
+    Parameters
+    ----------
+    tokens, salt, steps
+        The protected frames, and all that is done to them.
+    by, sets
+        The groups.
+    chooses_groups
+        Whether the result is groups.
+    groups
+        With their keys.
+    """
+
+    tokens: tuple[int, ...]
+    salt: int | None
+    steps: Json
+    by: Json
+    sets: Json
+    chooses_groups: bool
+    groups: Groups | None
+
+    @classmethod
+    def of(cls, query: Query) -> _Kind:
+        relation, groups = query.relation, query.groups
+        return cls(
+            tuple(frame.token for frame in frames_of(relation)),
+            relation.salt,
+            _steps(relation),
+            None if groups is None else [*definition(groups.by), list(groups.names)],  # type: ignore[misc]
+            definition(groups.sets) if isinstance(groups, SetGroups) else None,
+            query.chooses_groups,
+            groups,
+        )
+
+    def is_same(self, other: _Kind) -> bool:
+        """Whether both ask the same rows by the same groups."""
+        return (
+            (self.tokens, self.salt, self.chooses_groups)
+            == (other.tokens, other.salt, other.chooses_groups)
+            and (self.by, self.sets, self.steps) == (other.by, other.sets, other.steps)
+            and _have_same_keys(self.groups, other.groups)
+        )
+
+
+def _steps(relation: Relation) -> Json:
+    return list(steps_of(relation))
+
+
+def _have_same_keys(one: Groups | None, other: Groups | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    same = one.discovered == other.discovered and one.keys.schema == other.keys.schema
+    return same and one.keys.equals(other.keys)
+
+
+def _weighted(query: Query, weight: Fraction | None) -> tuple[Output, ...]:
+    """The outputs, with the query's weight divided among them as theirs say."""
+    if weight is None:
+        return query.outputs
+    whole = sum((request.weight for request in query.requests), Fraction(0))
+
+    def changed(aggregate: BoundAggregate) -> BoundAggregate:
+        request = aggregate.request
+        return replace(aggregate, request=replace(request, weight=request.weight * weight / whole))
+
+    return tuple(
+        replace(output, aggregates={p: changed(a) for p, a in output.aggregates.items()})
+        for output in query.outputs
+    )
+
+
+def _named(output: Output, name: str) -> Output:
+    if name == output.name:
+        return output
+    found = {
+        p: replace(a, request=replace(a.request, name=name)) for p, a in output.aggregates.items()
+    }
+    return replace(output, name=name, aggregates=found)

@@ -1,0 +1,143 @@
+"""Plans of several queries: each frame with its groups as the plan that it would be by itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+from typing import Any, TypeVar
+
+from dpframe.plan.data import PlanData
+from dpframe.plan.noisy_aggregate import NoisyAggregate
+from dpframe.plan.pieces import PlanBlock, PlanOutput, PlanQuery
+
+__all__ = ["OF_BLOCK", "blocks_of", "names_apart", "own_plan", "together", "whole_fields"]
+
+P = TypeVar("P", bound=PlanData)
+
+OF_BLOCK = tuple(
+    field.name for field in fields(PlanBlock) if field.name not in ("releases", "outputs")
+)
+"""What a block has as a plan has it."""
+
+
+def together(plans: Sequence[P], queries: Sequence[PlanQuery]) -> P:
+    """One plan of those that share its cost, and of which each has all of it."""
+    blocks = tuple(
+        PlanBlock(
+            **{name: getattr(plan, name) for name in OF_BLOCK},
+            releases=len(plan.releases),
+            outputs=len(plan.outputs),
+        )
+        for plan in plans
+    )
+    releases, outputs = list[NoisyAggregate](), list[PlanOutput]()
+    for plan in plans:
+        drawn = _next_draw(releases)
+        outputs += [_moved(output, len(releases)) for output in plan.outputs]
+        releases += [replace(release, draw=release.draw + drawn) for release in plan.releases]
+    return replace(
+        plans[0],
+        **whole_fields(blocks),
+        releases=tuple(releases),
+        outputs=tuple(outputs),
+        blocks=blocks,
+        queries=tuple(queries),
+    )
+
+
+def whole_fields(blocks: Sequence[PlanBlock]) -> dict[str, Any]:
+    """What a plan of several queries says where that of one speaks of its frame and groups."""
+    warnings = dict.fromkeys(warning for block in blocks for warning in block.warnings)
+    return {
+        "source": " and ".join(dict.fromkeys(block.source for block in blocks)),
+        "unit": blocks[0].unit,
+        "others": (),
+        "declared": (),
+        "steps": (),
+        "grouping": None,
+        "groups": None,
+        "keys": None,
+        "keys_digest": None,
+        "grouped_by": None,
+        "best_group": False,
+        "warnings": tuple(warnings),
+    }
+
+
+def blocks_of(plan: P) -> Iterator[P]:
+    """Each frame with its groups, and what is released of it, as a plan with the cost of all; of a
+    plan of one query that plan.
+    """
+    if not plan.blocks:
+        yield plan
+        return
+    first = last = 0
+    for block in plan.blocks:
+        releases = plan.releases[first : first + block.releases]
+        drawn = _next_draw(plan.releases[:first])
+        yield replace(
+            plan,
+            **{name: getattr(block, name) for name in OF_BLOCK},
+            releases=tuple(replace(r, draw=r.draw - drawn) for r in releases),
+            outputs=tuple(
+                _moved(output, -first) for output in plan.outputs[last : last + block.outputs]
+            ),
+            blocks=(),
+            queries=(),
+        )
+        first, last = first + block.releases, last + block.outputs
+
+
+def own_plan(plan: P, number: int) -> P:
+    """The plan of one query, from 1, as it would be by itself at the cost of all; for showing its
+    result.
+    """
+    query = plan.queries[number - 1]
+    found = list(blocks_of(plan))[query.block]
+    start = sum(block.outputs for block in plan.blocks[: query.block])
+    names = {
+        found.outputs[place - start].name: name
+        for name, place in zip(query.names, query.outputs, strict=True)
+    }
+
+    def renamed(release: NoisyAggregate) -> NoisyAggregate:
+        users = tuple(names[user] for user in release.users if user in names)
+        return replace(release, name=names.get(release.name, release.name), users=users)
+
+    return replace(
+        found,
+        releases=tuple(map(renamed, found.releases)),
+        outputs=tuple(
+            replace(found.outputs[place - start], name=name)
+            for name, place in zip(query.names, query.outputs, strict=True)
+        ),
+    )
+
+
+def names_apart(names: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Names of the outputs of several queries by which they can be told apart: their own where no
+    other query has it.
+    """
+    found = Counter(name for own in names for name in own)
+    made = [
+        [_of_query(name, number) if found[name] > 1 else name for name in own]
+        for number, own in enumerate(names, start=1)
+    ]
+    if len({name for own in made for name in own}) == sum(map(len, made)):
+        return made
+    # somebody named an output like that; what ends in different numbers differs
+    return [[_of_query(name, number) for name in own] for number, own in enumerate(names, start=1)]
+
+
+def _of_query(name: str, number: int) -> str:
+    return f"{name} of query {number}"
+
+
+def _next_draw(releases: Sequence[NoisyAggregate]) -> int:
+    return 1 + max((release.draw for release in releases), default=-1)
+
+
+def _moved(output: PlanOutput, by: int) -> PlanOutput:
+    """An output whose releases have other numbers."""
+    return replace(output, releases=tuple(number + by for number in output.releases))

@@ -1,0 +1,83 @@
+"""Plans as chapters: one for a plan of one query; of several queries one for each frame with its
+groups, and what is said of all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dpframe.plan import PlanData
+from dpframe.plan.several import blocks_of
+from dpframe.report.group_size import warnings_at
+from dpframe.report.story import Item, Section, cost_sections, frame_sections, spent_on, story
+
+__all__ = ["Chapter", "chapters", "listed", "queries_of_block"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chapter:
+    """What is said of one thing.
+
+    Parameters
+    ----------
+    title
+        Empty where a plan has no other chapter.
+    plan
+        What it is about.
+    sections
+        What there is to say.
+    """
+
+    title: str
+    plan: PlanData
+    sections: tuple[Section, ...]
+
+
+def chapters(plan: PlanData, size: int | None = None) -> tuple[Chapter, ...]:
+    """All that there is to say of a plan, in the order in which a reviewer asks.
+
+    With a guess of the individuals in each group, its warnings are among the others.
+    """
+    if not plan.blocks:
+        return (Chapter("", plan, story(plan, size)),)
+    whole, blocks = spent_on(plan), list(blocks_of(plan))
+    asked = Section("queries", tuple(_asked(plan)), numbered=True)
+    return (
+        Chapter("several queries, one plan and one charge", plan, (asked,)),
+        *(
+            Chapter(queries_of_block(plan, number), block, tuple(frame_sections(block, whole)))
+            for number, block in enumerate(blocks)
+        ),
+        Chapter("all queries", plan, tuple(cost_sections(plan, _warnings(plan, blocks, size)))),
+    )
+
+
+def queries_of_block(plan: PlanData, number: int) -> str:
+    """Which queries are answered from a frame and its groups."""
+    found = [str(n) for n, query in enumerate(plan.queries, start=1) if query.block == number]
+    return f"quer{'y' if len(found) == 1 else 'ies'} {listed(found)}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words in a sentence."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _asked(plan: PlanData) -> Iterator[Item]:
+    for query in plan.queries:
+        block = plan.blocks[query.block]
+        groups = "" if block.grouping is None else f", {block.grouping.partition(': ')[0]}"
+        yield Item(f"{', '.join(query.names)} of {block.source}{groups}")
+
+
+def _warnings(plan: PlanData, blocks: Sequence[PlanData], size: int | None) -> Iterator[str]:
+    """What to look at, with the queries where it is not all of them."""
+    found: dict[str, list[int]] = {}
+    for number, block in enumerate(blocks):
+        sized = () if size is None else tuple(warnings_at(block, size))
+        for warning in dict.fromkeys((*block.warnings, *sized)):
+            found.setdefault(warning, []).append(number)
+    for warning, numbers in found.items():
+        where = " and ".join(queries_of_block(plan, number) for number in numbers)
+        yield warning if len(numbers) == len(blocks) else f"{where}: {warning}"
