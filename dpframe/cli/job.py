@@ -6,18 +6,18 @@ import os
 import runpy
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpframe.aggregates.query import Query
 from dpframe.api.payer import Payer
 from dpframe.api.paying_session import payer_of
 from dpframe.api.query import PrivateQuery, parts
-from dpframe.api.release import Release
+from dpframe.api.release import Releases
 from dpframe.api.session import Session
+from dpframe.api.several import asked_at_once, refuse_weights
 from dpframe.api.source import Source, Sources
 from dpframe.api.spend import Spend
 from dpframe.audit import Audit, audit
@@ -25,10 +25,14 @@ from dpframe.cli.input import BadInput, require_file
 from dpframe.cli.toml_job import read_toml
 from dpframe.core.exact import Number
 from dpframe.errors import DPFrameError, UnsupportedOperation
+from dpframe.infer import Queries
 from dpframe.report import Plan
 from dpframe.rows.failures import FAILURES
 
-_NEEDS = "a job is a Python file that defines `query` and `spend`, such as spend = {'epsilon': 0.5}"
+_NEEDS = (
+    "a job is a Python file that defines `query`, or a list of queries, and `spend`, such as "
+    "spend = {'epsilon': 0.5}"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +41,12 @@ class Job:
 
     Parameters
     ----------
-    query
+    queries
         What is asked.
-    source
-        Of which data.
+    sources
+        Of which data each is.
+    is_list
+        Whether it asks for a list of results, of which each goes into a file of its own.
     payer
         Who pays for it.
     spend
@@ -51,8 +57,9 @@ class Job:
         Where the result goes, if the job says so.
     """
 
-    query: Query
-    source: Source | Sources
+    queries: Queries
+    sources: Sequence[Source | Sources]
+    is_list: bool
     payer: Payer
     spend: Spend
     interval: Number | None
@@ -60,11 +67,22 @@ class Job:
 
     def plan(self) -> Plan:
         """What it would do; nothing is charged."""
-        return self.payer.prepare(self.query, self.spend).plan
+        return self.payer.prepare_several(self.queries, self.spend).plan
 
     def audit(self, runs: int, confidence: str) -> Audit:
-        """What runs on worst-case neighbours prove about its plan; nothing is charged."""
-        return audit(self.payer.prepare(self.query, self.spend), runs, confidence)
+        """What runs on worst-case neighbours prove about its plan; nothing is charged.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When it asks several queries.
+        """
+        if len(self.queries.queries) > 1:
+            raise UnsupportedOperation(
+                "the job asks several queries, and an audit is of one",
+                remedy="audit a job for each of them at its share of the spend",
+            )
+        return audit(self.payer.prepare(self.queries.queries[0], self.spend), runs, confidence)
 
     def require_approval(self) -> None:
         """Run it only if its plan was approved, whatever the job says of that."""
@@ -79,7 +97,7 @@ class Job:
         BadInput
             When it is one.
         """
-        if self.source.holds(path):
+        if any(source.holds(path) for source in self.sources):
             refusal = UnsupportedOperation(
                 "the result would replace the data that it is made from, or be part of it the next "
                 "time",
@@ -87,9 +105,16 @@ class Job:
             )
             raise BadInput(refusal, path)
 
-    def release(self) -> Release:
+    def places(self, path: Path | None) -> list[Path] | None:
+        """Where results go: of a list of queries the number of each is added to the name."""
+        if path is None or not self.is_list:
+            return None if path is None else [path]
+        numbers = range(1, len(self.queries.queries) + 1)
+        return [path.with_name(f"{path.stem}-{number}{path.suffix}") for number in numbers]
+
+    def release(self) -> Releases:
         """Run it."""
-        return self.payer.release(self.query, self.source, self.spend, self.interval)
+        return self.payer.release_several(self.queries, self.sources, self.spend, self.interval)
 
 
 def is_job(path: Path) -> bool:
@@ -112,24 +137,38 @@ def read_job(path: Path) -> Job:
     found = _from_python(path) if path.suffix == ".py" else read_toml(path)
     query, spend = found.get("query"), found.get("spend")
     session, output = found.get("session"), found.get("output")
-    if not isinstance(query, PrivateQuery):
+    is_list = isinstance(query, (list, tuple))
+    given: list[Any] = [*query] if isinstance(query, (list, tuple)) else [query]
+    if not is_list and not isinstance(query, PrivateQuery):
         raise _bad(path, f"`query` is {_kind(query)}, not a private query")
     if not isinstance(spend, Mapping) or not spend:
         raise _bad(path, f"`spend` is {_kind(spend)}, not a dict with what may be spent")
-    allowed = ("epsilon", "delta", "rho", "accuracy", "split", "interval")
+    allowed = ("epsilon", "delta", "rho", "accuracy", "split", "interval", "weights")
     unknown = [name for name in spend if name not in allowed]
     if unknown:
         raise _bad(path, f"`spend` has {unknown[0]!r}, which is none of {', '.join(allowed)}")
-    asked, source, payer = parts(query)
-    if payer is None:
-        if not isinstance(session, Session):
-            raise _bad(path, f"the query belongs to no session, and `session` is {_kind(session)}")
-        payer = payer_of(session).responsible_for(None)
+    weights = spend.get("weights")
+    if not is_list:
+        refuse_weights(weights)
+    asked, sources, payer = asked_at_once(given, weights, _payer(given, session, path))
     if output is not None and not isinstance(output, str | os.PathLike):
         raise _bad(path, f"`output` is {_kind(output)}, not a path")
-    amounts = {name: value for name, value in spend.items() if name != "interval"}
+    amounts = {n: value for n, value in spend.items() if n not in ("interval", "weights")}
     place = None if output is None else Path(output)
-    return Job(asked, source, payer, Spend(**amounts), spend.get("interval"), place)
+    return Job(asked, sources, is_list, payer, Spend(**amounts), spend.get("interval"), place)
+
+
+def _payer(queries: Sequence[object], session: object, path: Path) -> Payer:
+    """Who pays for the queries, or for the whole of a frame that some are of a part of."""
+    owners = [parts(query)[2] for query in queries if isinstance(query, PrivateQuery)]
+    owner = next((owner for owner in owners if owner is not None), None)
+    if owner is None:
+        if not isinstance(session, Session):
+            raise _bad(path, f"the query belongs to no session, and `session` is {_kind(session)}")
+        return payer_of(session)
+    while owner.whole is not None:
+        owner = owner.whole
+    return owner
 
 
 def _from_python(path: Path) -> dict[str, Any]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from dpframe.api.files import destination, inspect, require_result, write
-from dpframe.api.release import Release
+from dpframe.api.release import Releases
 from dpframe.cli import toml_job
 from dpframe.cli.input import BadInput, NotWritten, require_file
 from dpframe.cli.job import Job, read_job
@@ -32,8 +34,9 @@ _WHOLE: dict[str, Any] = {
 _RUN = """\
 Run a job: check the budget (and the approval, where the session asks for it), charge, release.
 
-A Python job is a file that defines `query`, a private query, and `spend`, a dict such as
-{"epsilon": 0.5}; `session` too where the query belongs to none, and `output` if you like. What it
+A Python job is a file that defines `query`, a private query or a list of them, and `spend`, a dict
+such as {"epsilon": 0.5}; `session` too where the query belongs to none, and `output` if you like.
+Of a list each result goes into a file of its own: result-1.parquet, result-2.parquet, ... What it
 prints goes to the standard error. A TOML job needs no code:
 
 """
@@ -85,37 +88,48 @@ def _released(parsed: argparse.Namespace) -> int:
     job = read_job(parsed.job)
     if parsed.require_approval:
         job.require_approval()
-    path: Path | None = parsed.output or job.output
-    if path is not None:
+    paths = job.places(parsed.output or job.output)
+    for path in paths or ():
         job.require_other(path)
-    release = job.release() if path is None else _written(job, path)
+    releases = job.release() if paths is None else _written(job, paths)
     if parsed.json:
-        print(json.dumps(_record(release, path) | parsed.announced, indent=2))
+        print(json.dumps(_record(job, releases, paths) | parsed.announced, indent=2))
         return 0
-    if path is None:
+    if paths is None:
         with pl.Config(**_WHOLE):
-            print(release.frame)
-    where = "" if path is None else f" to {path}"
+            for release in releases:
+                print(release.frame)
+    where = "" if paths is None else f" to {' and '.join(map(str, paths))}"
     say(
-        f"released{where}: cost {release.cost.words()}, plan {release.plan.fingerprint}",
+        f"released{where}: cost {releases.cost.words()}, plan {releases.plan.fingerprint}",
         to_errors=True,
     )
     return 0
 
 
-def _written(job: Job, path: Path) -> Release:
-    """The release, in a file; what cannot be written is handed on, because it is paid for."""
-    release = None
+def _written(job: Job, paths: Sequence[Path]) -> Releases:
+    """The releases, in files; what cannot be written is handed on, because it is paid for."""
+    releases = None
     try:
-        with destination(path) as made:
-            require_result(path)
-            release = job.release()
-            write(release.frame, release.plan, path, made)
+        with ExitStack() as stack:
+            made = [stack.enter_context(destination(path)) for path in paths]
+            for path in paths:
+                require_result(path)
+            releases = job.release()
+            for release, path, place in zip(releases, paths, made, strict=True):
+                write(release.frame, release.plan, path, place, release.query)
     except DPFrameError as error:
-        if release is None:
+        if releases is None:
             raise
-        raise NotWritten(error, path, json.dumps(_rows(release.frame))) from None
-    return release
+        results = _results(job, releases)
+        raise NotWritten(error, paths[0], json.dumps(results)) from None
+    return releases
+
+
+def _results(job: Job, releases: Releases) -> Any:
+    """The rows for JSON, of a list of queries one after another."""
+    found = [_rows(release.frame) for release in releases]
+    return found if job.is_list else found[0]
 
 
 def _rows(frame: pl.DataFrame) -> Any:
@@ -126,15 +140,15 @@ def _rows(frame: pl.DataFrame) -> Any:
         return json.loads(json.dumps(frame.to_dicts(), default=str))
 
 
-def _record(release: Release, path: Path | None) -> dict[str, Any]:
+def _record(job: Job, releases: Releases, paths: Sequence[Path] | None) -> dict[str, Any]:
     found: dict[str, Any] = {
-        "fingerprint": release.plan.fingerprint,
-        "cost": release.cost.words(),
-        "output": None if path is None else str(path),
+        "fingerprint": releases.plan.fingerprint,
+        "cost": releases.cost.words(),
     }
-    if path is None:
-        found["result"] = _rows(release.frame)
-    return found
+    if paths is None:
+        return found | {"output": None, "result": _results(job, releases)}
+    places = [str(path) for path in paths]
+    return found | {"output": places if job.is_list else places[0]}
 
 
 def _inspect(parsed: argparse.Namespace) -> int:
@@ -150,11 +164,14 @@ def _inspect(parsed: argparse.Namespace) -> int:
             "cost": found.plan.cost.words(),
             "released": found.released.isoformat(),
             "unchanged": found.unchanged,
+            **({} if found.query is None else {"query": found.query}),
             "plan": json.loads(found.plan.to_json()),
         }
         print(json.dumps(record, indent=2))
     else:
         print(found.plan.explain())
         print(f"\nfingerprint {found.plan.fingerprint}")
+        if found.query is not None:
+            print(f"the result of query {found.query} of {len(found.plan.queries)}")
         print(f"released {found.released:%Y-%m-%d %H:%M:%S} UTC; the file is {words}")
     return 0 if found.unchanged else 5

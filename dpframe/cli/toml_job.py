@@ -40,6 +40,10 @@
     [spend]                            # as collect(...)
     epsilon = "0.5"
 
+Several queries of the source are written as `[[query]]`, each with its outputs as
+`[query.outputs.n]` below it: one plan, one charge, and with an output `result.parquet` the files
+`result-1.parquet`, `result-2.parquet`, ...
+
 Steps happen in this order: `with_columns`, `filter`, `limit_rows`, `limit_groups`, `group_by`.
 Expressions are SQL that Polars reads; what it makes of them is checked like any other expression.
 An output takes the arguments of its aggregate by name: bounds, q, bins, candidates, per, weight ...
@@ -94,7 +98,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         spend, output = _table(found, "spend"), _path(found, "output", path.parent)
         session = _session(_table(found, "session"), path.parent)
         frame = _source(session, _table(found, "source"), path.parent)
-        query = _query(frame, _table(found, "query"))
+        query = _queries(frame, found)
     except _WrongError as error:
         raise _bad(path, str(error)) from None
     return {"query": query, "spend": spend, "output": output}
@@ -154,6 +158,16 @@ def _called(where: str, function: Callable[..., T], *arguments: Any, **options: 
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise _WrongError(f"{where}: {error}") from None
+
+
+def _queries(frame: PrivateFrame, found: dict[str, Any]) -> Any:
+    """The query, or the list of them."""
+    given = found.get("query")
+    if not isinstance(given, list):
+        return _query(frame, _table(found, "query"))
+    if not all(isinstance(one, dict) for one in given):
+        raise _WrongError("query is a table, or several as [[query]]")
+    return [_query(frame, one) for one in given]
 
 
 def _query(frame: PrivateFrame, given: dict[str, Any]) -> Any:

@@ -152,6 +152,24 @@ def grouping_sets() -> dp.Plan:
     return groups.agg(n=dp.count(), m=dp.mean("bill", (0, 9))).plan(rho="0.1")
 
 
+def several_queries() -> dp.Plan:
+    session = dp.Session(**APPROX)
+    people = session.protect(unreadable(), unit=dp.Rows(), name="patients")
+    by_sex = people.group_by("sex", keys=["female", "male"])
+    total = people.filter(pl.col("age") >= 40).agg(n=dp.count(), top=dp.median("visits"))
+    mean = by_sex.agg(dp.mean("bill", (0, 9)))
+    return session.plan([by_sex.agg(n=dp.count()), total, mean], **HALF)
+
+
+def several_frames() -> dp.Plan:
+    session = dp.Session(**APPROX)
+    one, two = visits(session), visits(session, "earlier")
+    counts = [f.drop("tags").limit_rows(2).agg(n=dp.count()) for f in (one, two)]
+    regions = one.drop("tags").limit_groups(2, by="region").limit_rows(1, by="region")
+    found = regions.group_by("region").agg(n=dp.count(), s=dp.sum("cost", (0, 10)))
+    return session.plan([*counts, found], **HALF, weights=[1, 1, 2])
+
+
 OWN: Mapping[str, Callable[[], dp.Plan]] = {
     make.__name__: make
     for make in (
@@ -172,6 +190,8 @@ OWN: Mapping[str, Callable[[], dp.Plan]] = {
         together,
         accurate,
         arithmetic,
+        several_queries,
+        several_frames,
     )
 }
 ALL: Mapping[str, Callable[[], dp.Plan]] = {**OWN, **{q.name: q.plan for q in QUERIES}}

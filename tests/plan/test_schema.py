@@ -26,7 +26,7 @@ SCHEMA: dict[str, Any] = json.loads((ROOT / "docs" / "plan.schema.json").read_te
 DEFINITIONS: dict[str, Any] = SCHEMA["$defs"]
 VALIDATOR = Draft202012Validator(SCHEMA)
 each = pytest.mark.parametrize("name", ALL)
-OPTIONAL = {"release": ["draw", "joint"]}
+OPTIONAL = {"release": ["draw", "joint"], "plan": ["blocks", "queries"]}
 """What is left out where it goes without saying."""
 
 
@@ -77,6 +77,8 @@ NAMES = {
     "ScoreRange": "scores",
     "ContributionBounds": "spread",
     "PlanOutput": "output",
+    "PlanBlock": "block",
+    "PlanQuery": "query",
 }
 """What the schema calls the parts of plans that do not name their kind."""
 
