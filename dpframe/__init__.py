@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from dpframe.api.group_by import PrivateGroupBy
     from dpframe.api.grouping_sets import cube, grouping_sets, rollup
     from dpframe.api.query import PrivateQuery
-    from dpframe.api.release import Release
+    from dpframe.api.release import Release, Releases
     from dpframe.api.session import Session
     from dpframe.audit import Audit
     from dpframe.core.budget import GDP, ZCDP, ApproxDP, PureDP
@@ -89,6 +89,7 @@ __all__ = [
     "PrivateQuery",
     "PureDP",
     "Release",
+    "Releases",
     "Rows",
     "Sensitivity",
     "Session",
@@ -138,6 +139,7 @@ _HOMES = MappingProxyType(
         "PrivateGroupBy": "api.group_by",
         "PrivateQuery": "api.query",
         "Release": "api.release",
+        "Releases": "api.release",
         "Sensitivity": "core.sensitivity",
         "Session": "api.session",
         "Simulation": "simulate",

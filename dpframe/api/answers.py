@@ -123,7 +123,7 @@ def answers_of(query: Query, laws: Mapping[MeasurementKey, Mechanism]) -> dict[s
     for output in query.outputs:
         ranges = None if output.only is None else output.only.ranges
         if output.only is not None and ranges is not None:
-            laws = tuple(laws[key] for key in output.only.keys)
+            own = tuple(laws[key] for key in output.only.keys)
             alone = len(query.outputs) == 1
-            found[output.name] = Answers(output.name, ranges, laws, keys, alone)
+            found[output.name] = Answers(output.name, ranges, own, keys, alone)
     return found

@@ -158,7 +158,10 @@ def _weighted(query: Query, weight: Fraction | None) -> tuple[Output, ...]:
     """The outputs, with the query's weight divided among them as theirs say."""
     if weight is None:
         return query.outputs
-    whole = sum((request.weight for request in query.requests), Fraction(0))
+    given = [request.weight for request in query.requests]
+    whole = sum(given, Fraction(0))
+    if query.groups is not None and query.groups.discovered:
+        whole += max(given)  # which the choice of the groups costs
 
     def changed(aggregate: BoundAggregate) -> BoundAggregate:
         request = aggregate.request
