@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
 
 import polars as pl
 
@@ -13,6 +13,16 @@ from dpframe.core.exact import as_given
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.failures import FAILURES
 from dpframe.sealed import has_rows
+
+Noise: TypeAlias = Literal["auto", "discrete_laplace", "discrete_gaussian"]
+Counting: TypeAlias = Literal[
+    "auto", "discrete_laplace", "discrete_gaussian", "randomized_response"
+]
+
+
+def given_bounds(bounds: Sequence[Any] | None) -> tuple[Any, ...] | None:
+    """Bounds as they are; what is none is refused where they are used, with the column's name."""
+    return tuple(bounds) if isinstance(bounds, list) else bounds  # type: ignore[return-value]
 
 
 def flat(items: Iterable[Any]) -> list[Any]:

@@ -6,23 +6,22 @@ these functions with the column given another way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 import polars as pl
 
 from dpframe.aggregates.bounds_search import Bounds
-from dpframe.aggregates.cdf import DistributionFunction
 from dpframe.aggregates.count import Count, DistinctValues
-from dpframe.aggregates.histogram import Histogram
 from dpframe.aggregates.mean import Mean, StandardDeviation, Variance
 from dpframe.aggregates.sum import Sum
-from dpframe.api.arguments import listed
+from dpframe.api.arguments import Noise, given_bounds
 from dpframe.api.expressions import DPExpr, IntoColumn
 from dpframe.api.make import make
 from dpframe.api.registration import AGGREGATES
 from dpframe.api.selections import argmax, median, quantile
+from dpframe.api.tables import cdf, histogram
 from dpframe.core.exact import Number, as_given
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.sealed import sealed
@@ -42,10 +41,6 @@ __all__ = [
     "var",
 ]
 
-Noise: TypeAlias = Literal["auto", "discrete_laplace", "discrete_gaussian"]
-Counting: TypeAlias = Literal[
-    "auto", "discrete_laplace", "discrete_gaussian", "randomized_response"
-]
 Per: TypeAlias = Literal["row", "unit"]
 
 
@@ -57,11 +52,6 @@ def _per(per: str, kind: str) -> Literal["unit"] | None:
             remedy="use per='row'",
         )
     return "unit" if per == "unit" else None
-
-
-def _given(bounds: Sequence[Any] | None) -> tuple[Any, ...] | None:
-    """Bounds as they are; what is none is refused where they are used, with the column's name."""
-    return tuple(bounds) if isinstance(bounds, list) else bounds  # type: ignore[return-value]
 
 
 @sealed
@@ -106,7 +96,7 @@ def count(
     >>> dp.count().alias("n")
     <dp expression: dp.count()>
     """
-    asked = Count(nonnegative, _per(per, "count"), _given(bounds))
+    asked = Count(nonnegative, _per(per, "count"), given_bounds(bounds))
     return make(asked, column, weight=weight, mechanism=mechanism)
 
 
@@ -143,7 +133,7 @@ def sum(
     UnsupportedOperation
         When the column has no sum.
     """
-    asked = Sum(_given(bounds), _per(per, "sum"), nonnegative)
+    asked = Sum(given_bounds(bounds), _per(per, "sum"), nonnegative)
     return make(asked, column, weight=weight, mechanism=mechanism)
 
 
@@ -187,7 +177,7 @@ def mean(
     InvalidBounds
         When bounds are reversed, equal, infinite or not numbers.
     """
-    asked = Mean(_given(bounds), _per(per, "mean"), shrink)
+    asked = Mean(given_bounds(bounds), _per(per, "mean"), shrink)
     return make(asked, column, weight=weight, mechanism=mechanism)
 
 
@@ -224,7 +214,7 @@ def var(
     UnboundedSensitivity, UnsupportedOperation, InvalidBounds
         As for `mean`; `InvalidBounds` also for a `ddof` that is not an integer of at least 0.
     """
-    asked = Variance(_given(bounds), _ddof(ddof), _per(per, "var"))
+    asked = Variance(given_bounds(bounds), _ddof(ddof), _per(per, "var"))
     return make(asked, column, weight=weight, mechanism=mechanism)
 
 
@@ -250,7 +240,7 @@ def std(
     UnboundedSensitivity, UnsupportedOperation, InvalidBounds
         As for `var`.
     """
-    asked = StandardDeviation(_given(bounds), _ddof(ddof), _per(per, "std"))
+    asked = StandardDeviation(given_bounds(bounds), _ddof(ddof), _per(per, "std"))
     return make(asked, column, weight=weight, mechanism=mechanism)
 
 
@@ -305,105 +295,6 @@ def bounds(column: IntoColumn, *, weight: Number = 1.0, mechanism: Noise = "auto
         When the column holds no numbers.
     """
     return make(Bounds(), column, weight=weight, mechanism=mechanism)
-
-
-@sealed
-def histogram(
-    column: IntoColumn,
-    bins: int | Iterable[Any] | None = None,
-    *,
-    bounds: Sequence[Any] | None = None,
-    other: bool = False,
-    nonnegative: bool = False,
-    weight: Number = 1.0,
-    mechanism: Counting = "auto",
-) -> DPExpr:
-    """Rows per category or bin.
-
-    The result has a row for each: the category in a column of the column's name, or for bins the
-    text ``[0, 10)`` with `lower` and `upper` beside it, then `count`. Bins are closed on the left
-    and open on the right, the last one closed.
-
-    Parameters
-    ----------
-    column
-        Column name or expression.
-    bins
-        Edges, a number of equal bins within the bounds, or categories; None takes the categories
-        of an Enum, Boolean or declared column.
-    bounds
-        For a number of bins; may be left out where it can be inferred.
-    other
-        Whether one last row counts everything else: other values, null and NaN.
-    nonnegative, weight
-        As for `count`.
-    mechanism
-        ``"auto"``; ``"randomized_response"`` is the local model (Warner 1965), for comparison;
-        under change-one adjacency.
-
-    Raises
-    ------
-    MissingKeys
-        When categories would have to be read from private data, and there is no delta to find them.
-    UnboundedSensitivity
-        When bins have no bounds, or rows of an individual have no limit.
-    InvalidBounds
-        When edges are not rising, or the number of bins is not an integer.
-    """
-    whole = bins is None or isinstance(bins, (int, str))
-    some = bins if whole else listed(bins, "dp_histogram")  # type: ignore[arg-type]
-    asked = Histogram(some, _given(bounds), other, nonnegative)
-    return make(asked, column, weight=weight, mechanism=mechanism)
-
-
-@sealed
-def cdf(
-    column: IntoColumn,
-    bins: int | Iterable[Any] | None = None,
-    *,
-    bounds: Sequence[Any] | None = None,
-    nonnegative: bool = False,
-    weight: Number = 1.0,
-    mechanism: Noise = "auto",
-) -> DPExpr:
-    """The distribution function of a column: how many rows have a value up to each edge.
-
-    The result has a row for each edge: the edge, which is included, in a column of the column's
-    name, then `count` and `share`, the count over the number of all rows with a value in the same
-    release. Null and NaN are no values; infinities are. Rows above the last listed edge are in the
-    total alone. With a number of bins values are clamped to the bounds, so that the last row has
-    all.
-
-    What is best to measure is found, and all counts are rebuilt from it: ten to a hundred times
-    less noise than counts up to each edge have by themselves.
-
-    Parameters
-    ----------
-    column
-        Column name or expression of numbers, dates or times.
-    bins
-        Rising edges, or a number of equal bins within the bounds, of which the upper edges are
-        taken.
-    bounds
-        For a number of bins; may be left out where it can be inferred.
-    nonnegative
-        Whether counts are made to rise from 0: the nearest such numbers are released.
-    weight, mechanism
-        As for `count`.
-
-    Raises
-    ------
-    UnboundedSensitivity
-        When bins have no bounds, or rows of an individual have no limit.
-    InvalidBounds
-        When edges are not rising, or the number of bins makes no sense.
-    UnsupportedOperation
-        When the column holds no numbers.
-    """
-    whole = bins is None or isinstance(bins, (int, str))
-    some = bins if whole else listed(bins, "dp_cdf")  # type: ignore[arg-type]
-    asked = DistributionFunction(some, _given(bounds), nonnegative)
-    return make(asked, column, weight=weight, mechanism=mechanism)
 
 
 def _ddof(ddof: int) -> int:

@@ -142,20 +142,11 @@ def _drawn(
     match part, law:
         case Additive(), AdditiveMechanism():
             cells = part.table.cells
-            exact = tables[0].dense(1 if cells is None else cells.size)
-            noisy = law.draw(exact.size).reshape(exact.shape)
-            noisy += exact
-            return noisy
+            return _with_noise(tables[0].dense(1 if cells is None else cells.size), law)
         case Margin(), AdditiveMechanism():
-            margin = part.of(tables[0].dense(1))
-            noisy = law.draw(margin.size).reshape(margin.shape)
-            noisy += margin
-            return noisy
+            return _with_noise(part.of(tables[0].dense(1)), law)
         case LevelSums(), AdditiveMechanism():
-            sums = part.of(tables[0].dense(part.axis.size))
-            noisy = law.draw(sums.size).reshape(sums.shape)
-            noisy += sums
-            return noisy
+            return _with_noise(part.of(tables[0].dense(part.axis.size)), law)
         case QuantileTree(), RecursiveExponential():
             groups = part.entries(scope)
             spans = _spans(part, tables, groups)
@@ -173,6 +164,13 @@ def _drawn(
             return _best(part, tables, scope)
         case _:
             raise DPFrameError(f"a {type(law).__name__} cannot release {part.words()}")
+
+
+def _with_noise(exact: Noisy, law: AdditiveMechanism) -> Noisy:
+    """Exact integers with noise on each."""
+    noisy = law.draw(exact.size).reshape(exact.shape)
+    noisy += exact
+    return noisy
 
 
 def _together(

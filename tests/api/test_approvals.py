@@ -362,17 +362,25 @@ def test_a_session_without_the_requirement_runs_as_before(ledger: Path) -> None:
 
 def test_one_place_runs_plans_and_asks_before_it() -> None:
     """Whoever adds another way to run has to ask too."""
-    runs, reads = [], set()
+    runs, reads, asks = [], set(), []
     for path in Path(dp.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef):
                 called = {ast.unparse(n.func) for n in ast.walk(node) if isinstance(n, ast.Call)}
-                if "pipeline.run" in called:
-                    runs.append((path.name, node.name, "require_approved" in called))
+                if called & {"pipeline.run", "pipeline.run_several", "run_several"}:
+                    runs.append((path.name, node.name, "self._approved" in called))
+                if "require_approved" in called:
+                    asks.append((path.name, node.name))
                 if any(name.endswith(".opened") for name in called):
                     reads.add(path.name)
-    assert runs == [("payer.py", "release", True)]
-    assert reads == {"payer.py", "public.py"}  # the latter of frames that are public
+    assert sorted(runs) == [
+        ("payer.py", "release", True),
+        ("payer.py", "release_several", True),
+        ("pipeline.py", "run", False),  # which is what the first one calls
+    ]
+    assert asks == [("payer.py", "_approved")]
+    # public.py is of frames that are public, and what source.py opens payer.py runs
+    assert reads == {"payer.py", "public.py", "source.py"}
 
 
 def test_nearest_of_none_is_none() -> None:

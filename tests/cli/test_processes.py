@@ -198,14 +198,14 @@ from dpframe.lower import Execution
 session = dp.Session(epsilon=1, ledger="budget.db")
 query = session.protect("people.parquet", unit=dp.Rows()).dp_count()
 spend = {"epsilon": 0.5}
-running = Execution.run
+running = Execution.run_all
 
 def slow(*arguments):
     pathlib.Path("charged").touch()
     time.sleep(30)
     return running(*arguments)
 
-Execution.run = slow
+Execution.run_all = slow
 """
 
 

@@ -142,7 +142,7 @@ def test_the_form_that_help_shows_is_one(run: Run, folder: Path) -> None:
     pl.DataFrame(
         {"user_id": [1], "age": [50], "hours": [45], "education": ["Masters"], "day": [None]}
     ).write_csv(folder / "people.csv")
-    form = (toml_job.__doc__ or "").partition("::")[2].partition("\nSteps")[0]
+    form = (toml_job.__doc__ or "").partition("::")[2].partition("\nSeveral")[0]
     text = "\n".join(line.removeprefix("    ") for line in form.splitlines())
     assert set(tomllib.loads(text)) == {"output", "session", "source", "query", "spend"}
     job(folder, text)

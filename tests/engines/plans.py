@@ -174,6 +174,15 @@ PLANS: dict[str, Plan] = {
         'n=pl.col("n").dp_histogram(100, bounds=(0, 50)), '
         'i=pl.col("i").dp_histogram(100, bounds=(2**63 - 1, 2**64), other=True)',
     ),
+    "steps": Plan(
+        "f",
+        'x=pl.col("x").dp_cdf([-10, -0.0, 0.5, 2.5, 90]), '
+        'i=pl.col("i").dp_cdf([0, 1, 7, 2**62]), '
+        'n=pl.col("n").dp_cdf([0.5, 9.25, 80], nonnegative=True), '
+        'd=pl.col("d").dp_cdf([date(1990, 1, 1), date(2025, 1, 1)]), '
+        'y=pl.col("y").dp_cdf(150, bounds=(0, 75))',
+        BY_E,
+    ),
     "points": Plan(
         "f",
         'a=pl.col("x").dp_median((-100, 100)), b=pl.col("n").dp_quantile(0.9, (0, 100)), '

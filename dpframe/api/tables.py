@@ -1,0 +1,115 @@
+"""The functions of tables of counts: `dp.histogram` and `dp.cdf`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from dpframe.aggregates.cdf import DistributionFunction
+from dpframe.aggregates.histogram import Histogram
+from dpframe.api.arguments import Counting, Noise, given_bounds, listed
+from dpframe.api.expressions import DPExpr, IntoColumn
+from dpframe.api.make import make
+from dpframe.core.exact import Number
+from dpframe.sealed import sealed
+
+__all__ = ["cdf", "histogram"]
+
+
+@sealed
+def histogram(
+    column: IntoColumn,
+    bins: int | Iterable[Any] | None = None,
+    *,
+    bounds: Sequence[Any] | None = None,
+    other: bool = False,
+    nonnegative: bool = False,
+    weight: Number = 1.0,
+    mechanism: Counting = "auto",
+) -> DPExpr:
+    """Rows per category or bin.
+
+    The result has a row for each: the category in a column of the column's name, or for bins the
+    text ``[0, 10)`` with `lower` and `upper` beside it, then `count`. Bins are closed on the left
+    and open on the right, the last one closed.
+
+    Parameters
+    ----------
+    column
+        Column name or expression.
+    bins
+        Edges, a number of equal bins within the bounds, or categories; None takes the categories
+        of an Enum, Boolean or declared column.
+    bounds
+        For a number of bins; may be left out where it can be inferred.
+    other
+        Whether one last row counts everything else: other values, null and NaN.
+    nonnegative, weight
+        As for `count`.
+    mechanism
+        ``"auto"``; ``"randomized_response"`` is the local model (Warner 1965), for comparison;
+        under change-one adjacency.
+
+    Raises
+    ------
+    MissingKeys
+        When categories would have to be read from private data, and there is no delta to find them.
+    UnboundedSensitivity
+        When bins have no bounds, or rows of an individual have no limit.
+    InvalidBounds
+        When edges are not rising, or the number of bins is not an integer.
+    """
+    whole = bins is None or isinstance(bins, (int, str))
+    some = bins if whole else listed(bins, "dp_histogram")  # type: ignore[arg-type]
+    asked = Histogram(some, given_bounds(bounds), other, nonnegative)
+    return make(asked, column, weight=weight, mechanism=mechanism)
+
+
+@sealed
+def cdf(
+    column: IntoColumn,
+    bins: int | Iterable[Any] | None = None,
+    *,
+    bounds: Sequence[Any] | None = None,
+    nonnegative: bool = False,
+    weight: Number = 1.0,
+    mechanism: Noise = "auto",
+) -> DPExpr:
+    """The distribution function of a column: how many rows have a value up to each edge.
+
+    The result has a row for each edge: the edge, which is included, in a column of the column's
+    name, then `count` and `share`, the count over the number of all rows with a value in the same
+    release. Null and NaN are no values; infinities are. Rows above the last listed edge are in the
+    total alone. With a number of bins values are clamped to the bounds, so that the last row has
+    all.
+
+    What is best to measure is found, and all counts are rebuilt from it: ten to a hundred times
+    less noise than counts up to each edge have by themselves.
+
+    Parameters
+    ----------
+    column
+        Column name or expression of numbers, dates or times.
+    bins
+        Rising edges, or a number of equal bins within the bounds, of which the upper edges are
+        taken.
+    bounds
+        For a number of bins; may be left out where it can be inferred.
+    nonnegative
+        Whether counts are made to rise from 0: the nearest such numbers are released.
+    weight, mechanism
+        As for `count`.
+
+    Raises
+    ------
+    UnboundedSensitivity
+        When bins have no bounds, or rows of an individual have no limit.
+    InvalidBounds
+        When edges are not rising, or the number of bins makes no sense.
+    UnsupportedOperation
+        When the column holds no numbers.
+    """
+    whole = bins is None or isinstance(bins, (int, str))
+    some = bins if whole else listed(bins, "dp_cdf")  # type: ignore[arg-type]
+    asked = DistributionFunction(some, given_bounds(bounds), nonnegative)
+    return make(asked, column, weight=weight, mechanism=mechanism)
