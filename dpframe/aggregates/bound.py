@@ -130,6 +130,13 @@ class BoundAggregate(ABC):
         return ()
 
     @property
+    def is_nonnegative(self) -> bool:
+        """Whether results below 0 were asked not to be; those of several grouping sets still add
+        up.
+        """
+        return False
+
+    @property
     def note(self) -> str:
         """How the result comes from the noisy parts, in a plan; empty where that goes without
         saying.

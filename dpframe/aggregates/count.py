@@ -81,6 +81,10 @@ class BoundCount(BoundAggregate):
         return not self.nonnegative
 
     @property
+    def is_nonnegative(self) -> bool:
+        return self.nonnegative
+
+    @property
     def note(self) -> str:
         return sign_note(self.nonnegative)
 

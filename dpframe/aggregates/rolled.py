@@ -11,12 +11,23 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from dpframe.aggregates.bound import BoundAggregate, Clamp, Laws, MeasurementUse, Noisy
-from dpframe.aggregates.error_rules import MeanError, PartError, VarianceError
+from dpframe.aggregates.bound import (
+    BoundAggregate,
+    Clamp,
+    Laws,
+    MeasurementUse,
+    Noisy,
+)
+from dpframe.aggregates.error_rules import (
+    MeanError,
+    NoErrorBound,
+    PartError,
+    VarianceError,
+)
 from dpframe.aggregates.joint_noise import Independent, JointNoise
 from dpframe.aggregates.margins import Margin, by_words
 from dpframe.aggregates.measurement import Additive
-from dpframe.aggregates.rebuilt_error import RebuiltError
+from dpframe.aggregates.rebuilt_error import OutputError, RebuiltError
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.statistics import GridSum, RowCount, SquareSum, ValueCount
 from dpframe.core.exact import dyadic_down
@@ -33,6 +44,8 @@ from dpframe.workloads import (
     Wanted,
     WholeTables,
     Workload,
+    apportioned,
+    nearest_nonnegative,
     tables,
 )
 
@@ -82,10 +95,28 @@ class RolledAggregate(BoundAggregate):
     def note(self) -> str:
         said = dict.fromkeys(_words(strategy, self.groups) for strategy in self.used)
         whole = f"rebuilt by least squares from {'; and '.join(said)}"
+        if self.is_nonnegative:
+            return f"{whole}; {_PROJECTED}"
         return f"{self.inner.note}; {whole}" if self.inner.note else whole
 
     @property
-    def error(self) -> RebuiltError:
+    def is_nonnegative(self) -> bool:
+        return self.inner.is_nonnegative
+
+    @property
+    def error(self) -> OutputError:
+        if self.is_nonnegative:
+            return NoErrorBound(
+                f"{self.name!r} is moved to the nearest tables without negative numbers, by how "
+                "much depends on the data",
+                "ask for interval=0.95, which holds the exact numbers all the same, or leave "
+                "nonnegative=True out",
+            )
+        return self.rule
+
+    @property
+    def rule(self) -> RebuiltError:
+        """How the errors of numbers that may be negative follow from those of the margins."""
         inner = self.inner.error
         assert isinstance(inner, (PartError, MeanError, VarianceError))
         return RebuiltError(
@@ -117,21 +148,55 @@ class RolledAggregate(BoundAggregate):
 
     def _rebuilt(self, values: Sequence[Noisy]) -> list[Noisy]:
         """The integers of each part, for all groups of all sets."""
-        found, start = list[Noisy](), 0
-        width = range(len(self.groups.by))
+        return [
+            np.concatenate([cells.reshape(-1, 1) for cells in sets])
+            for sets in (
+                self._held(estimate) if self.is_nonnegative else self._signed(estimate)
+                for estimate in self._estimates(values)
+            )
+        ]
+
+    def _estimates(self, values: Sequence[Noisy]) -> Iterator[Estimate]:
+        """What is known of each part."""
+        start = 0
         for strategy in self.used:
             end = start + len(strategy.parts)
-            whole = WholeTables(Estimate(strategy, values[start:end]))
+            yield Estimate(strategy, values[start:end])
             start = end
-            sets = [whole.cells([i in kept for i in width]) for kept in self.groups.sets]
-            found.append(np.concatenate([cells.reshape(-1, 1) for cells in sets]))
-        return found
+
+    @property
+    def _kept(self) -> list[tuple[bool, ...]]:
+        """Which columns each set keeps."""
+        width = range(len(self.groups.by))
+        return [tuple(i in kept for i in width) for kept in self.groups.sets]
+
+    def _signed(self, estimate: Estimate) -> list[Noisy]:
+        whole = WholeTables(estimate)
+        return [whole.cells(kept) for kept in self._kept]
+
+    def _held(self, estimate: Estimate) -> list[Noisy]:
+        """The sets' tables from zero up, which are margins of one table."""
+        wanted = dict(zip(self._kept, estimate.strategy.workload.tables, strict=True))
+        cells = nearest_nonnegative(
+            {kept: estimate.cells(kept) for kept in wanted},
+            {kept: estimate.strategy.error(table) for kept, table in wanted.items()},
+            self.groups.sizes,
+        )
+        whole = apportioned(cells)
+        return [
+            whole.sum(axis=tuple(i for i, k in enumerate(kept) if not k), keepdims=True)
+            for kept in self._kept
+        ]
 
     def interval(
         self, values: Sequence[Noisy], noise: JointNoise, level: Fraction
     ) -> tuple[pl.Series, pl.Series] | None:
         assert isinstance(noise, Independent)
-        rebuilt, rule, start = self._rebuilt(values), self.error, 0
+        rule, start = self.rule, 0
+        rebuilt = [
+            np.concatenate([cells.reshape(-1, 1) for cells in self._signed(estimate)])
+            for estimate in self._estimates(values)
+        ]
         laws = [(law, step) for law, step in noise.parts if isinstance(law, AdditiveMechanism)]
         lows, highs = list[pl.Series](), list[pl.Series]()
         for kept in self.groups.sets:
@@ -143,7 +208,24 @@ class RolledAggregate(BoundAggregate):
             lows.append(ends[0])
             highs.append(ends[1])
             start = end
-        return pl.concat(lows), pl.concat(highs)
+        low, high = pl.concat(lows), pl.concat(highs)
+        return _around(low, high, self.combine(values)) if self.is_nonnegative else (low, high)
+
+
+_PROJECTED: Final = (
+    "then moved to the nearest tables that still add up and have no number below 0, which biases "
+    "small numbers upwards and others a little downwards"
+)
+
+
+def _around(low: pl.Series, high: pl.Series, released: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """Ends around what is released as well."""
+    frame = pl.DataFrame([low.alias("low"), high.alias("high"), released.alias("released")])
+    ends = frame.select(
+        pl.min_horizontal("low", "released").alias(low.name),
+        pl.max_horizontal("high", "released").alias("high"),
+    )
+    return ends.to_series(0), ends.to_series(1)
 
 
 def rolled(inner: BoundAggregate, scope: QueryScope) -> BoundAggregate:

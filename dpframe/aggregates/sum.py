@@ -57,6 +57,10 @@ class BoundSum(BoundAggregate):
         return (Clamp(self.value.tree, self.bounds, self.per == "unit"),)
 
     @property
+    def is_nonnegative(self) -> bool:
+        return self.nonnegative
+
+    @property
     def note(self) -> str:
         return sign_note(self.nonnegative)
 

@@ -130,19 +130,20 @@ def _note(output: Output, query: Query, releases: Sequence[NoisyAggregate]) -> s
 
 def _is_rolled_number(aggregate: BoundAggregate) -> TypeGuard[RolledAggregate]:
     """Whether it is a number by grouping sets whose error rests on no data."""
-    return isinstance(aggregate, RolledAggregate) and isinstance(aggregate.error.inner, PartError)
+    return isinstance(aggregate, RolledAggregate) and isinstance(aggregate.rule.inner, PartError)
 
 
 def _by_set(aggregate: RolledAggregate, used: Sequence[NoisyAggregate]) -> str:
     """The error of the results of each grouping set."""
-    names, rule = aggregate.groups.names, aggregate.error
+    names, rule = aggregate.groups.names, aggregate.rule
     first = replace(rule, sets=rule.sets[:_SETS])
     shown = [
         f"{show(error)} {by_words(tuple(names[i] for i in kept))}"
         for kept, error in errors_by_set(first, used, _LEVEL)
     ]
     more = f" and {len(rule.sets) - _SETS} more sets" if len(rule.sets) > _SETS else ""
-    return f"; 95% of results are within {', '.join(shown)}{more}"
+    before = "before that " if aggregate.is_nonnegative else ""
+    return f"; {before}95% of results are within {', '.join(shown)}{more}"
 
 
 def _by_edge(aggregate: BoundDistribution, used: Sequence[NoisyAggregate]) -> str:

@@ -6,6 +6,7 @@ from dpframe.workloads.axes import Axis
 from dpframe.workloads.factors import Factor
 from dpframe.workloads.measured_levels import MeasuredLevels
 from dpframe.workloads.needs import Kind
+from dpframe.workloads.nonnegative import apportioned, nearest_nonnegative
 from dpframe.workloads.parts import Levels, Part
 from dpframe.workloads.rebuild import Estimate
 from dpframe.workloads.sensitivity import sensitivity_of
@@ -29,7 +30,9 @@ __all__ = [
     "Wanted",
     "WholeTables",
     "Workload",
+    "apportioned",
     "best_tables",
+    "nearest_nonnegative",
     "range_norms",
     "residuals",
     "rounding_variance",

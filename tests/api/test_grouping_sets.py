@@ -475,3 +475,66 @@ def test_an_audit_proves_no_more_than_is_claimed(budget: dict[str, float]) -> No
     )
     found = query.audit(runs=4000, **dict.fromkeys(budget, 1))
     assert 0.3 * found.claimed < found.proved <= found.claimed
+
+
+# --------------------------------------------------------------------------- from zero up
+
+
+@pytest.mark.parametrize(
+    ("form", "keys"),
+    [
+        (dp.rollup("country", "sex"), KEYS),
+        (dp.cube("country", "sex", "band"), KEYS | {"band": AGES}),
+    ],
+)
+def test_numbers_from_zero_up_still_add_up(form: Any, keys: dict[str, list[Any]]) -> None:
+    groups = protected(rows(30)).group_by(form, keys=keys)
+    query = groups.agg(
+        n=dp.count(nonnegative=True), s=dp.sum("age", (0, 90), nonnegative=True), raw=dp.count()
+    )
+    for _ in range(10):
+        result = query.collect(epsilon=0.5, interval="0.95")
+        by_bits = {bits: frame for (bits,), frame in result.group_by("grouping")}
+        for name in ("n", "s"):
+            assert result[name].min() >= 0  # type: ignore[operator]
+            assert len({frame[name].sum() for frame in by_bits.values()}) == 1
+            assert (result[f"{name}_low"] <= result[name]).all()
+            assert (result[name] <= result[f"{name}_high"]).all()
+        coarse = by_bits[(1 << (len(keys) - 1)) - 1].select("country", "n", "s")
+        summed = by_bits[0].group_by("country", maintain_order=True).agg(pl.col("n", "s").sum())
+        assert_frame_equal(summed, coarse)
+
+
+def test_numbers_from_zero_up_of_next_to_no_noise_are_exact() -> None:
+    frame = rows()
+    groups = protected(frame).group_by(dp.cube("country", "sex"), keys=KEYS)
+    plain, held = (
+        groups.agg(
+            n=dp.count(nonnegative=held), s=dp.sum("age", (0, 90), nonnegative=held)
+        ).collect(**SURE)
+        for held in (False, True)
+    )
+    assert_frame_equal(plain, held)
+
+
+def test_plans_of_numbers_from_zero_up_say_their_bias_and_bound_no_error() -> None:
+    groups = protected(rows()).group_by(dp.rollup("country", "sex"), keys=KEYS)
+    plan = groups.agg(n=dp.count(nonnegative=True), raw=dp.count()).plan(epsilon=1)
+    assert "moved to the nearest tables that still add up" in plan.explain()
+    assert "biases small numbers upwards" in plan.explain()
+    with pytest.raises(dp.UnsupportedOperation, match="depends on the data"):
+        plan.accuracy("n")
+    assert plan.accuracy("raw") > 0
+    assert dp.Plan.from_json(plan.to_json()).fingerprint == plan.fingerprint
+
+
+def test_intervals_of_numbers_from_zero_up_hold_the_exact_ones() -> None:
+    frame = rows(40)
+    groups = protected(frame).group_by(dp.rollup("country", "sex"), keys=KEYS)
+    exact = groups.agg(n=dp.count()).collect(**SURE)["n"]
+    query = groups.agg(n=dp.count(nonnegative=True))
+    held = [
+        ((found["n_low"] <= exact) & (exact <= found["n_high"])).mean()
+        for found in (query.collect(epsilon=0.3, interval="0.95") for _ in range(40))
+    ]
+    assert float(np.mean(held)) > 0.92

@@ -1,0 +1,146 @@
+"""The nearest tables from zero up, whole and adding up."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpframe.workloads import apportioned, nearest_nonnegative
+
+Kept = tuple[bool, ...]
+
+
+def margin(table: Any, kept: Kept) -> Any:
+    return table.sum(axis=tuple(i for i, k in enumerate(kept) if not k), keepdims=True)
+
+
+def sets_of(axes: int) -> list[Kept]:
+    return list(itertools.product((False, True), repeat=axes))
+
+
+shapes = st.lists(st.integers(1, 5), min_size=1, max_size=4).map(tuple)
+
+
+@st.composite
+def tables(draw: Any) -> Any:
+    shape = draw(shapes)
+    seed = draw(st.integers(0, 2**32))
+    scale = draw(st.sampled_from([0.3, 5.0, 1e6]))
+    return np.random.default_rng(seed).normal(draw(st.sampled_from([0, 1])), 1.0, shape) * scale
+
+
+@given(tables(), st.data())
+def test_cells_are_not_negative_and_what_already_is_not_stays(table: Any, data: Any) -> None:
+    kept = [(True,) * table.ndim, *data.draw(st.lists(st.sampled_from(sets_of(table.ndim))))]
+    for given_cells in (table, np.abs(table)):
+        found = nearest_nonnegative(
+            {k: margin(given_cells, k) for k in kept}, dict.fromkeys(kept, 2.0), table.shape
+        )
+        assert found.shape == table.shape
+        assert found.min() >= 0
+        if given_cells.min() >= 0:
+            assert found == pytest.approx(given_cells, abs=1e-3 * np.abs(table).max() + 1e-9)
+
+
+def test_one_table_of_cells_is_clamped() -> None:
+    table = np.array([[3.0, -1.0], [-2.0, 0.5]])
+    found = nearest_nonnegative({(True, True): table}, {(True, True): 1.0}, (2, 2))
+    assert found == pytest.approx(np.maximum(table, 0.0), abs=1e-3)
+
+
+def test_nothing_nearer_is_found_by_trying() -> None:
+    rng = np.random.default_rng(3)
+    shape, kept = (3, 4), [(True, True), (True, False), (False, False)]
+    table = rng.normal(0.5, 3.0, shape)
+    variances = dict(zip(kept, (1.0, 2.0, 0.5), strict=True))
+
+    def off(cells: Any) -> float:
+        total = 0.0
+        for k in kept:
+            away = margin(cells, k) - margin(table, k)
+            merged = cells.size / away.size
+            total += merged**0.5 * float((away**2).sum()) / variances[k]
+        return total
+
+    found = nearest_nonnegative({k: margin(table, k) for k in kept}, variances, shape)
+    least = off(found)
+    for _ in range(3_000):
+        tried = np.maximum(found + rng.normal(0, rng.choice([1e-2, 0.1, 1.0]), shape), 0.0)
+        assert off(tried) >= least - 1e-3
+
+
+@pytest.mark.parametrize("shape", [(42, 2), (9, 16, 7), (30, 30)])
+def test_sparse_tables_err_less_and_totals_hardly_more_than_clamped_ones(
+    shape: tuple[int, ...],
+) -> None:
+    rng = np.random.default_rng(4)
+    kept = sets_of(len(shape))
+    exact = rng.multinomial(400, rng.dirichlet(np.full(np.prod(shape), 0.05))).reshape(shape)
+    squares: dict[Kept, list[tuple[float, float]]] = {k: [] for k in kept}
+    for _ in range(60):
+        noisy = exact + rng.normal(0, 6.0, shape)
+        # a total that was measured by itself, and cells moved to it
+        noisy += (exact.sum() + rng.normal(0, 6.0) - noisy.sum()) / noisy.size
+        variances = {k: 36.0 * noisy.size / margin(noisy, k).size for k in kept}
+        variances[(False,) * len(shape)] = 36.0
+        whole = apportioned(
+            nearest_nonnegative({k: margin(noisy, k) for k in kept}, variances, shape)
+        )
+        for k in kept:
+            true = margin(exact, k)
+            squares[k].append(
+                (
+                    float(((margin(whole, k) - true) ** 2).mean()),
+                    float(((np.maximum(margin(noisy, k), 0) - true) ** 2).mean()),
+                )
+            )
+    for k, pairs in squares.items():
+        found, clamped = np.sqrt(np.mean(pairs, axis=0))
+        assert found < (1.3 if not any(k) else 1.02) * clamped
+    found, clamped = np.sqrt(np.mean(squares[(True,) * len(shape)], axis=0))
+    assert found < 0.8 * clamped
+
+
+@given(tables())
+def test_whole_cells_are_near_and_so_is_every_sum_of_leading_axes(table: Any) -> None:
+    cells = np.abs(table)
+    whole = apportioned(cells)
+    assert whole.dtype == np.int64
+    assert whole.min() >= 0
+    tolerance = 1e-9 * cells.sum()
+    for depth in range(table.ndim + 1):
+        rest = tuple(range(depth, table.ndim))
+        assert np.abs(whole.sum(axis=rest) - cells.sum(axis=rest)).max() <= 2**depth + tolerance
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=4), st.integers(0, 2**32))
+def test_whole_cells_stay_as_they_are(shape: list[int], seed: int) -> None:
+    table = np.random.default_rng(seed).integers(0, 1_000, shape)
+    assert (apportioned(table.astype(np.float64)) == table).all()
+
+
+@pytest.mark.parametrize("value", [0.02, 0.4999, 0.51, 0.9])
+def test_equal_cells_do_not_all_go_into_one_column(value: float) -> None:
+    cells = np.full((9, 16, 7, 5), value)
+    whole = apportioned(cells)
+    for kept in sets_of(4):
+        off = np.abs(margin(whole, kept) - margin(cells, kept)).max()
+        assert off <= 3 + 3 * np.sqrt(value * cells.size / margin(cells, kept).size)
+
+
+@pytest.mark.parametrize("most", [1e15, 1e18, 1e300])
+def test_cells_of_any_size_are_made_whole(most: float) -> None:
+    cells = np.array([[most, 0.0, 0.3], [most / 3, 1.5, 0.0]])
+    whole = apportioned(cells)
+    assert whole.min() >= 0
+    assert whole[0, 0] > whole[1, 0] > 2**48
+
+
+def test_they_are_the_same_every_time() -> None:
+    cells = np.random.default_rng(5).random((20, 30))
+    assert (apportioned(cells) == apportioned(cells.copy())).all()
