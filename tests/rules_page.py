@@ -34,6 +34,7 @@ STEPS = {
     "Drop": "`drop`",
     "LimitRows": "`limit_rows`",
     "LimitGroups": "`limit_groups`",
+    "LimitNorm": "`limit_norm`",
     "Explode": "`explode`",
     "JoinPublic": "`join` with a public frame",
     "JoinPrivate": "`join` with a private frame",

@@ -316,7 +316,7 @@ class Variance(Aggregate):
                 remedy="convert it to a number first, for example with .dt.total_seconds()",
             )
         of_totals = is_per_unit(request, scope, self.per, self.bounds, value.domain.dtype)
-        squares = _square_grid(grid)
+        squares = _square_grid(grid, scope.resolution)
         square = Additive(Table(total_of(SquareSum(value, grid, squares), of_totals)))
         total = Additive(Table(total_of(GridSum(value, grid), of_totals)))
         uses = (
@@ -354,7 +354,8 @@ def _centred(
     value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), request.kind)
     lo, hi = bounds_of(value, given, request.kind, distinct=True)
     whole = value.is_whole and lo.denominator == 1 and hi.denominator == 1
-    return value, (lo, hi), grid_for(lo, hi, centred=True, integers=whole)
+    grid = grid_for(lo, hi, centred=True, integers=whole, bits=scope.resolution)
+    return value, (lo, hi), grid
 
 
 def _count(request: Request, scope: QueryScope, of_totals: bool) -> Additive:
@@ -366,9 +367,9 @@ def _count(request: Request, scope: QueryScope, of_totals: bool) -> Additive:
     return count_of(request.tree, scope.facts.columns)
 
 
-def _square_grid(inner: Grid) -> Grid:
+def _square_grid(inner: Grid, bits: int) -> Grid:
     reach = max(abs(inner.lo), abs(inner.hi)) * inner.step
-    return grid_for(Fraction(0), reach * reach, centred=True, integers=False)
+    return grid_for(Fraction(0), reach * reach, centred=True, integers=False, bits=bits)
 
 
 def _ratio(total: Noisy, count: Noisy, step: Fraction) -> tuple[Floats, Floats]:

@@ -198,13 +198,14 @@ class Additive(Measurement):
     def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
         cells = self.table.cells
         split = scope.entries is not None or cells is not None
-        return additive_sensitivity(
+        found = additive_sensitivity(
             self.table.statistic.contribution(scope.facts),
             self.spread(scope),
             self.entries(scope) if split else None,
             1 if cells is None else cells.size,
             rows_of_cell(scope, cells),
         )
+        return found if scope.parts == 1 else found.scaled(Fraction(1, scope.parts))
 
     @property
     def step(self) -> Fraction:

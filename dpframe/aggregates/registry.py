@@ -15,6 +15,7 @@ from dpframe.aggregates.mean import Mean, StandardDeviation, Variance
 from dpframe.aggregates.quantile import Quantile
 from dpframe.aggregates.request import QueryScope, Request
 from dpframe.aggregates.sum import Sum
+from dpframe.aggregates.weighed import require_adds_up
 from dpframe.errors import DPFrameError, UnsupportedOperation
 
 AGGREGATES: tuple[type[Aggregate], ...] = (
@@ -52,6 +53,8 @@ def bind(request: Request, scope: QueryScope) -> BoundAggregate:
             remedy=f"use one of {known}",
         )
     try:
-        return aggregate.bind(request, scope)
+        bound = aggregate.bind(request, scope)
+        require_adds_up(bound, scope)
     except DPFrameError as error:
         raise error.at(request.name) from None
+    return bound

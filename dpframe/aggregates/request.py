@@ -8,7 +8,9 @@ from fractions import Fraction
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from dpframe.core.contribution_bounds import ContributionBounds
+from dpframe.core.grid import RESOLUTION_BITS
 from dpframe.core.tree import Tree
+from dpframe.core.weights import PARTS, WEIGHT_BITS
 from dpframe.frames.contributions import spread_of, unlimited
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.groups import Groups
@@ -108,9 +110,30 @@ class QueryScope:
             When nothing limits them.
         """
         found = spread_of(self.facts, self.groups)
+        if self.norm is not None:
+            found = found.weighed(self.norm)
         if not found.is_bounded:
             raise unlimited(self.facts, self.groups, found)
         return found
+
+    @property
+    def norm(self) -> Fraction | None:
+        """What the norm of an individual's rows over the groups is limited to; None where rows
+        count as they are.
+        """
+        return self.facts.norm
+
+    @property
+    def parts(self) -> int:
+        """How many parts one row has in exact tables: 1 where rows are not weighed."""
+        return 1 if self.norm is None else PARTS
+
+    @property
+    def resolution(self) -> int:
+        """The binary places to which values are placed on grids, fewer where they are weighed: so
+        many rows can be added up in either case.
+        """
+        return RESOLUTION_BITS - (0 if self.norm is None else WEIGHT_BITS)
 
     @property
     def unit_spread(self) -> ContributionBounds:
@@ -125,4 +148,5 @@ class QueryScope:
         if found.groups is None and found.rows is None:
             raise unlimited(self.facts, self.groups, replace(found, per_group=1))
         _, groups, _ = replace(found, per_group=1).tight
-        return ContributionBounds(groups, groups, 1, found.changes)
+        once = ContributionBounds(groups, groups, 1, found.changes)
+        return once if self.norm is None else once.weighed(self.norm)

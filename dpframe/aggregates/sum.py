@@ -18,7 +18,7 @@ from dpframe.aggregates.per_unit import is_per_unit, require_rows_scored, total_
 from dpframe.aggregates.request import GivenBounds, Per, QueryScope, Request
 from dpframe.aggregates.statistics import GridSum, Statistic
 from dpframe.aggregates.values import Value, as_series, bounds_of, numeric_value, whole_series
-from dpframe.core.grid import Grid, grid_for
+from dpframe.core.grid import RESOLUTION_BITS, Grid, grid_for
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.fold import domain, words
 
@@ -136,7 +136,7 @@ class Sum(ScoringAggregate):
             )
         per_unit = is_per_unit(request, scope, self.per, self.bounds, dtype)
         bounds = bounds_of(value, self.bounds, "sum")
-        statistic = grid_sum(value, bounds)
+        statistic = grid_sum(value, bounds, scope.resolution)
         use = MeasurementUse(Additive(Table(total_of(statistic, per_unit))), "sum")
         grid = statistic.grid
         return BoundSum(request, (use,), value, bounds, grid, self.per, self.nonnegative)
@@ -148,8 +148,10 @@ class Sum(ScoringAggregate):
         return grid_sum(value, bounds_of(value, self.bounds, "sum"))
 
 
-def grid_sum(value: Value, bounds: tuple[Fraction, Fraction]) -> GridSum:
+def grid_sum(
+    value: Value, bounds: tuple[Fraction, Fraction], bits: int = RESOLUTION_BITS
+) -> GridSum:
     """The sum of values clamped to bounds, whole where both are."""
     lo, hi = bounds
     whole = value.is_whole and lo.denominator == 1 and hi.denominator == 1
-    return GridSum(value, grid_for(lo, hi, centred=False, integers=whole))
+    return GridSum(value, grid_for(lo, hi, centred=False, integers=whole, bits=bits))

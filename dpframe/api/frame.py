@@ -21,11 +21,13 @@ from dpframe.api.query import PrivateQuery
 from dpframe.api.row_verbs import RowVerbs
 from dpframe.api.shortcuts import Shortcuts
 from dpframe.api.source import Source, Sources
+from dpframe.core.exact import Number
 from dpframe.errors import DPFrameError, MissingKeys, UnsupportedOperation
 from dpframe.frames.binary import Binary, Concat, chain_of
 from dpframe.frames.explode import Explode
 from dpframe.frames.join_public import How
 from dpframe.frames.limit_groups import LimitGroups
+from dpframe.frames.limit_norm import LimitNorm, read_norm
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
@@ -105,6 +107,29 @@ class PrivateFrame(NoRawAccess, RowVerbs, Shortcuts):
             When the frame's unit is `Rows`.
         """
         return self._then(LimitGroups(n, self._by(by, "limit_groups")))
+
+    def limit_norm(self, n: Number) -> PrivateFrame:
+        """Let each individual's rows count less, all by one factor, so that the norm of what it has
+        in the groups asked for is `n` at most; never more than they are.
+
+        The norm is the root of the sum of squares of an individual's numbers of rows in each group;
+        for aggregates over individuals, of ones: an individual in 9 groups has a norm of 3. Nothing
+        is dropped, so results are biased less than by `limit_groups` at the same noise. Counts,
+        sums, means and variances know it; a mean is that of rows that count so much. It needs
+        listed groups, or none.
+
+        Parameters
+        ----------
+        n
+            From 1/64 on: as many rows as an individual may have in one group, or the root of the
+            number of groups in which it may have one.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When the frame's unit is `Rows`, or `n` is no such number.
+        """
+        return self._then(LimitNorm(read_norm(n)))
 
     # -- several frames ------------------------------------------------------------------------
 

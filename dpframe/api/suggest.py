@@ -17,6 +17,7 @@ from dpframe.core.exact import Number, as_given, exact
 from dpframe.core.units import Identifier
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.frames.limit_groups import LimitGroups
+from dpframe.frames.limit_norm import LimitNorm
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.per_individual import FULLEST, GROUPS, ROWS, Extremes, PerIndividual
 from dpframe.rows.fold import domain
@@ -115,7 +116,7 @@ def build_suggestion_query(asked: Query, *, with_bounds: bool = True) -> Suggest
         )
     relation = replace(asked.relation, steps=(), facts=asked.relation.source)
     for step, _ in asked.relation.steps:
-        if not isinstance(step, (LimitRows, LimitGroups)):
+        if not isinstance(step, (LimitRows, LimitGroups, LimitNorm)):
             relation = relation.then(step)
     by = () if asked.groups is None else asked.groups.by
     clamped = _clamped(asked) if with_bounds else {}

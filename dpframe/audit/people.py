@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from math import ceil
 from typing import Any, TypeAlias, TypeVar
 
 import polars as pl
@@ -193,6 +194,8 @@ def _sizes(query: Query) -> list[int]:
         return sorted({1, min(unit.contributions, _MOST_ROWS)})
     assert isinstance(unit, Identifier)
     bounds = {1, 2, 5, _MOST_ROWS}
+    if query.scope.norm is not None:
+        bounds |= {ceil(query.scope.norm), 2 * ceil(query.scope.norm)}
     for limit in query.relation.facts.limits:
         bounds |= {limit.n, limit.n + 1, 2 * limit.n}
     return sorted(n for n in bounds if n <= _MOST_ROWS)

@@ -62,7 +62,8 @@ def reach_of(
             bounds = whole.l1, whole.l2_squared
         else:
             moved = _changes(use.part, one, other)
-            bounds = use.sensitivity.l1, use.sensitivity.l2_squared
+            whole_rows = use.sensitivity.scaled(Fraction(query.scope.parts))
+            bounds = whole_rows.l1, whole_rows.l2_squared
         l1 = sum(moved) / bounds[0]
         l2 = Fraction(sum(m * m for m in moved)) / bounds[1]
         label = use.name if use.role in (use.name, "count", "sum") else f"{use.name} ({use.role})"

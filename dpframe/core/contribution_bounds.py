@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
+from math import isqrt
 
 from dpframe.core.units import Rows
+from dpframe.core.weights import PARTS, norm_in_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +21,16 @@ class ContributionBounds:
     changes
         Whether neighbours differ in the values of these rows (change-one adjacency), or in whether
         they are there at all.
+    norm
+        Where individuals are weighed: the largest root of the sum of squares of what one has in
+        each group. It and the bounds on rows are in parts of rows then, see `dpframe.core.weights`.
     """
 
     rows: int | None
     groups: int | None
     per_group: int | None
     changes: bool = False
+    norm: int | None = None
 
     @classmethod
     def of_rows(cls, unit: Rows, copies: int = 1) -> ContributionBounds:
@@ -71,4 +78,21 @@ class ContributionBounds:
         if not rows:
             return 0
         full, left = divmod(rows, per_group)
-        return full * per_group**2 + left**2
+        squared = full * per_group**2 + left**2
+        return squared if self.norm is None else min(squared, self.norm**2)
+
+    def weighed(self, norm: Fraction) -> ContributionBounds:
+        """The bounds of an individual whose rows weigh so little that their norm is at most
+        `norm`, in parts of rows.
+
+        With N = floor(2**12 norm) it has N parts at most in a group, and sqrt(groups) N in all
+        (Cauchy and Schwarz); a limit on rows holds as well, for no row is more than 2**12 parts.
+        """
+        most = norm_in_parts(norm)
+        rows = None if self.rows is None else self.rows * PARTS
+        per_group = most if self.per_group is None else min(most, self.per_group * PARTS)
+        groups = self.groups if self.groups is not None else self.rows
+        if groups is not None:
+            whole = isqrt(most * most * groups)
+            rows = whole if rows is None else min(rows, whole)
+        return ContributionBounds(rows, groups, per_group, self.changes, most)

@@ -57,7 +57,9 @@ class Grid:
         return self.step / 2
 
 
-def grid_for(lo: Fraction, hi: Fraction, *, centred: bool, integers: bool) -> Grid:
+def grid_for(
+    lo: Fraction, hi: Fraction, *, centred: bool, integers: bool, bits: int = RESOLUTION_BITS
+) -> Grid:
     """The grid for values clamped to [lo, hi].
 
     Parameters
@@ -70,18 +72,20 @@ def grid_for(lo: Fraction, hi: Fraction, *, centred: bool, integers: bool) -> Gr
     integers
         Whether all values are integers; then the step is 1 or 1/2 where that fits, and sums
         are exact.
+    bits
+        How many binary places the larger bound has.
     """
     centre = Fraction(float((lo + hi) / 2)) if centred else Fraction(0)
     reach = max(abs(lo - centre), abs(hi - centre))
-    step = _power_of_two_step(reach)
+    step = _power_of_two_step(reach, bits)
     if integers:
         whole = Fraction(1, centre.denominator if centre.denominator <= 2 else 1)
         step = max(step, whole) if (centre / whole).denominator == 1 else step
     return Grid(step, centre, floor((lo - centre) / step), ceil((hi - centre) / step))
 
 
-def _power_of_two_step(reach: Fraction) -> Fraction:
-    """2**(e - 30) where 2**(e - 1) < reach <= 2**e, or the least whose inverse is a float."""
+def _power_of_two_step(reach: Fraction, bits: int) -> Fraction:
+    """2**(e - bits) where 2**(e - 1) < reach <= 2**e, or the least whose inverse is a float."""
     if reach == 0:
         return Fraction(1)
     e = reach.numerator.bit_length() - reach.denominator.bit_length()
@@ -89,7 +93,7 @@ def _power_of_two_step(reach: Fraction) -> Fraction:
         e += 1
     while _power(e - 1) >= reach:
         e -= 1
-    return _power(max(e - RESOLUTION_BITS, -1022))
+    return _power(max(e - bits, -1022))
 
 
 def _power(exponent: int) -> Fraction:

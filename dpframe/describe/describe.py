@@ -33,7 +33,7 @@ from dpframe.frames.groups import Groups
 from dpframe.frames.public import digest
 from dpframe.frames.step import Step
 from dpframe.infer import PlannedDraw, PlannedMeasurement, Way
-from dpframe.mechanisms import Choice, CombinedNoise
+from dpframe.mechanisms import Choice, CombinedNoise, DiscreteBox
 from dpframe.plan import NoisyAggregate, PlanOutput, PlanStep
 from dpframe.plan.definition import definition, steps_of
 from dpframe.plan.joint_draw import JointDraw
@@ -117,12 +117,14 @@ def _releases(
         draw, choice, place = places[number]
         at = numbers.setdefault(id(draw), len(numbers))
         made = _noisy_aggregate(use, choice, query, at, _joint(draw, place))
-        if made.joint is not None:
+        if made.joint is not None and len(made.joint.widths) > 1:
             others = [parts[n].name for n in draw.parts if parts[n].name != use.name]
             if draw.measurement.tables[0] not in {parts[n].part.tables[0] for n in draw.parts}:
                 others.append("the number of rows")
             others = others or ["the other numbers that it needs"]
             made = replace(made, reason=_together_words(others, chosen.gains[number]))
+        elif isinstance(choice.law, DiscreteBox):
+            made = replace(made, reason="one number by itself, of individuals that are weighed")
         found.append(made)
     return tuple(found)
 

@@ -215,6 +215,12 @@ def _of_frames(query: Query) -> Iterator[str]:
             "individuals with more, which biases results "
             "towards those with few; nothing tells how many rows are dropped"
         )
+    if query.scope.norm is not None:
+        yield (
+            f"limit_norm({show(query.scope.norm)}) lets rows of individuals with more count less, "
+            "which biases results towards those with few and sums and counts towards 0; nothing "
+            "tells by how much"
+        )
 
 
 def _of_values(query: Query) -> Iterator[str]:

@@ -101,6 +101,7 @@ class Concat(Binary):
 
     def facts(self, before: FrameFacts) -> FrameFacts:
         other = self.other.facts
+        _require_unweighed(other, self.words())
         if list(before.columns) != list(other.columns):
             raise UnsupportedOperation(
                 f"the frames have different columns: {', '.join(before.columns)} and "
@@ -147,6 +148,18 @@ class Concat(Binary):
     @property
     def stability(self) -> str:
         return "an individual has the rows of both frames, whose limits add up"
+
+
+def _require_unweighed(other: FrameFacts, where: str) -> None:
+    """Refuse weights of one frame alone: rows weigh where they are added up, all of an individual's
+    the same.
+    """
+    if other.norm is not None:
+        raise UnsupportedOperation(
+            "limit_norm weighs all rows of an individual, and the other frame has only some",
+            where=where,
+            remedy="bring the frames together first, and write limit_norm after it",
+        )
 
 
 def _copies(before: FrameFacts, other: FrameFacts) -> int:
@@ -223,6 +236,7 @@ class JoinPrivate(Binary):
 
     def facts(self, before: FrameFacts) -> FrameFacts:
         other = self.other.facts
+        _require_unweighed(other, self.words())
         if not isinstance(before.unit, Identifier) or before.identifier is None:
             raise UnsupportedOperation(
                 "private frames join on the identifier of individuals, and unit=dp.Rows() has none",

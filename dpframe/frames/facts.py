@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from dpframe.core.domain import Columns, Domain, columns
 from dpframe.core.units import Identifier, Unit
@@ -31,6 +32,9 @@ class FrameFacts:
         The column that identifies individuals, as it is named now; None with `Rows`.
     limits
         What is known of the rows of one individual, with an identifier.
+    norm
+        The most that the norm of an individual's rows over groups may be: its rows weigh that much
+        less where they are added up. None where rows count as they are.
     """
 
     columns: Columns
@@ -39,6 +43,7 @@ class FrameFacts:
     copies: int = 1
     identifier: str | None = None
     limits: tuple[Limit, ...] = ()
+    norm: Fraction | None = None
 
     def __post_init__(self) -> None:
         require_plain_names(self.columns)

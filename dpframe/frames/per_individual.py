@@ -86,9 +86,8 @@ class PerIndividual(Step):
         places = range(len(self.extremes))
         found = [self.name_of(end, identifier) for i in places for end in _ends(i)]
         table = {identifier: who, **dict.fromkeys(names, number), **dict.fromkeys(found, ends)}
-        return replace(
-            before, columns=columns(table), complete=False, limits=(RowLimit(1),), copies=1
-        )
+        known = replace(before, columns=columns(table), complete=False, copies=1)
+        return replace(known, limits=(RowLimit(1),), norm=None)
 
     @staticmethod
     def name_of(number: str, identifier: str) -> str:

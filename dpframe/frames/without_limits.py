@@ -7,31 +7,31 @@ from dataclasses import replace
 from dpframe.frames.binary import Binary
 from dpframe.frames.explode import Explode
 from dpframe.frames.limit_groups import LimitGroups
+from dpframe.frames.limit_norm import LimitNorm
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
 
 _ALL = 2**31 - 1
+_LIMITS = (LimitRows, LimitGroups, LimitNorm)
 
 
 def without_limits(relation: Relation) -> Relation:
     """The same steps, but no limits on rows and groups, and all elements of lists.
 
-    Facts stay as they are: types and names are what is read of them, and a frame without limits
-    must never be planned with.
+    Facts stay as they are, but that nobody is weighed: types and names are what is read of them,
+    and a frame without limits must never be planned with.
     """
     kept = tuple(
-        (_freed(step), before)
-        for step, before in relation.steps
-        if not isinstance(step, (LimitRows, LimitGroups))
+        (_freed(step), before) for step, before in relation.steps if not isinstance(step, _LIMITS)
     )
-    return replace(relation, steps=kept)
+    return replace(relation, steps=kept, facts=replace(relation.facts, norm=None))
 
 
 def has_limits(relation: Relation) -> bool:
     """Whether a limit may drop rows of it, or of a frame that it was brought together with."""
     return any(
-        isinstance(step, (LimitRows, LimitGroups))
+        isinstance(step, _LIMITS)
         or (isinstance(step, Explode) and step.max_length is not None)
         or (isinstance(step, Binary) and has_limits(step.other))
         for step, _ in relation.steps

@@ -122,10 +122,33 @@ def ways_of(query: Query, parts: Sequence[PlannedMeasurement], by: str) -> tuple
         What the cost is divided by: ``"least error"``, ``"equal"`` or ``"weights"``.
     """
     bundles = list(_bundles(query, parts))
+    if query.scope.norm is not None:
+        return _ways_of_weighed(query, parts, bundles, by)
     apart = Way(tuple(_alone(number, use) for number, use in enumerate(parts)))
     if not bundles:
         return (apart,)
     return (apart, *(_together(query, parts, bundles, noise, by) for noise in ("box", "gaussian")))
+
+
+def _ways_of_weighed(
+    query: Query,
+    parts: Sequence[PlannedMeasurement],
+    bundles: Sequence[tuple[int, ...]],
+    by: str,
+) -> tuple[Way, ...]:
+    """The same where individuals are weighed: a part by itself is rebuilt from its weighed sum."""
+    singles: list[tuple[int, ...]] = [(n,) for n, use in enumerate(parts) if _is_weighed(use)]
+    ways = [singles]
+    if bundles:
+        together = {number for numbers in bundles for number in numbers}
+        ways.append([*bundles, *(one for one in singles if one[0] not in together)])
+    return tuple(
+        _together(query, parts, way, noise, by) for way in ways for noise in ("box", "gaussian")
+    )
+
+
+def _is_weighed(use: PlannedMeasurement) -> bool:
+    return isinstance(use.part, Additive) and not use.sensitivity.is_zero
 
 
 def effects_of(query: Query, parts: Sequence[PlannedMeasurement]) -> list[list[tuple[int, float]]]:
@@ -210,20 +233,28 @@ def _joint(
     alone = roots if by == "least error" else [use.weight for use in uses]
     scales = (1,) * len(widths)
     if noise == "gaussian":
-        scales = _scales(_needs(coordinates, uses, alone), widths)
+        scales = _scales(_needs(coordinates, uses, alone), widths, scope.parts)
     measurement = _measurement(coordinates, scales)
     impacts = _needs(coordinates, uses, [use.impact for use in uses])
     return PlannedDraw(
         measurement,
         numbers,
-        tuple(_rebuilt(coordinates, scales, _table(use)) for use in uses),
+        tuple(_rebuilt(coordinates, scales, _table(use), scope.parts) for use in uses),
         uses[0].name,
-        "auto" if noise == "box" else "discrete_gaussian",
+        _mechanism(uses, noise),
         measurement.sensitivity(scope),
         sum((use.weight for use in uses), Fraction(0)),
         _box_impact(impacts),
         sum(map(_root, impacts), Fraction(0)) ** 2,
     )
+
+
+def _mechanism(uses: Sequence[PlannedMeasurement], noise: Noise) -> str:
+    """What is asked for: one that somebody named, of a part by itself, or that of the way."""
+    (named,) = {use.mechanism for use in uses}
+    if named != "auto":
+        return named
+    return "auto" if noise == "box" else "discrete_gaussian"
 
 
 def _table(use: PlannedMeasurement) -> Table:
@@ -235,6 +266,9 @@ def _coordinates(scope: QueryScope, uses: Sequence[PlannedMeasurement]) -> tuple
     """What is drawn: the number of rows first, where sums are centred on it."""
     # in one order whatever that of the outputs is, as fingerprints are
     tables = sorted((_table(use) for use in uses), key=Table.words)
+    if len(tables) == 1:
+        most = tables[0].statistic.contribution(scope.facts).magnitude
+        return (_Coordinate(tables[0], 1, 0, math.ceil(most), math.ceil(most), most),)
     spread = tables[0].statistic.spread(scope)
     if spread.changes:
         return tuple(_plain(table, scope) for table in tables)
@@ -284,21 +318,28 @@ def _needs(
     return tuple(needs)
 
 
-def _scales(needs: Sequence[Fraction], widths: Sequence[int]) -> tuple[int, ...]:
+def _scales(needs: Sequence[Fraction], widths: Sequence[int], parts: int = 1) -> tuple[int, ...]:
     """Factors that make equal noise on all numbers the one with the least error: the squares of
-    factor times width are proportional to the roots of what is needed.
+    factor times width are proportional to the roots of what is needed. Of rows with so many parts
+    they are that much smaller.
     """
+    if len(widths) == 1:
+        return (1,)
     wanted = [math.sqrt(float(_root(need))) for need in needs]
     coarsest = max(width / want for width, want in zip(widths, wanted, strict=True))
     largest = max(wanted) * coarsest
-    finer = min(256, max(4, int(_FINEST / largest))) * coarsest
+    finer = min(256, max(4, int(_FINEST / parts / largest))) * coarsest
     return tuple(
         max(1, round(finer * want / width)) for width, want in zip(widths, wanted, strict=True)
     )
 
 
-def _rebuilt(coordinates: Sequence[_Coordinate], scales: Sequence[int], table: Table) -> Rebuilt:
-    """A sum from the noisy numbers: (number + centre * rows) / times, each less its scale."""
+def _rebuilt(
+    coordinates: Sequence[_Coordinate], scales: Sequence[int], table: Table, parts: int
+) -> Rebuilt:
+    """A sum from the noisy numbers: (number + centre * rows) / times, each less its scale, of rows
+    with so many parts.
+    """
     place = next(i for i, c in enumerate(coordinates) if c.table == table)
     mine = coordinates[place]
     factors = [0] * len(coordinates)
@@ -307,6 +348,7 @@ def _rebuilt(coordinates: Sequence[_Coordinate], scales: Sequence[int], table: T
     if mine.centre:
         factors[0] = mine.centre * scales[place]
         divisor *= scales[0]
+    divisor *= parts
     common = math.gcd(divisor, *factors)
     return Rebuilt(tuple(factor // common for factor in factors), divisor // common)
 

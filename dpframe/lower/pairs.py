@@ -23,11 +23,14 @@ from dpframe.aggregates.measurement import Table
 from dpframe.aggregates.statistics import GridSum, RowCount, SquareSum, Statistic, ValueCount
 from dpframe.aggregates.unit_statistics import UnitStatistic
 from dpframe.core.tree import Column
+from dpframe.core.weights import norm_in_parts
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.groups import Groups
 from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.relation import Relation
 from dpframe.lower.packing import group_packed
+from dpframe.lower.weighed import ROWS, once_weight, rows_weight, within_keys
+from dpframe.rows.grouped import GROUPED_AS_TEXT
 from dpframe.rows.operation import Namespace
 
 UNIT = "unit"
@@ -56,6 +59,60 @@ class PairLimit:
     def keep(self, pairs: pl.LazyFrame, ns: Namespace) -> pl.LazyFrame:
         """The pairs that are left, of a frame with one row for each."""
         return self.limit.keep(pairs, self.names, self.before, self.salt, ns)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Weighing:
+    """How individuals are weighed in a frame of pairs, see `dpframe.lower.weighed`.
+
+    Parameters
+    ----------
+    norm
+        The most that the norm of one may be, in parts of rows.
+    keys, names
+        The groups that are asked for, and their columns; None where all are.
+    """
+
+    norm: int
+    keys: pl.DataFrame | None
+    names: Sequence[str]
+
+    def of(
+        self, pairs: pl.LazyFrame, statistics: Sequence[Statistic], ns: Namespace
+    ) -> tuple[pl.LazyFrame, list[pl.Expr]]:
+        """The pairs with weighed integers, and those of a group from them."""
+        if self.keys is not None:
+            pairs = within_keys(pairs, self.keys, self.names)
+        weighed, reduced = list[pl.Expr](), list[pl.Expr]()
+        for i, statistic in enumerate(statistics):
+            if isinstance(statistic, UnitStatistic):
+                weight = once_weight(self.norm, UNIT, ns)
+                value = weight if statistic.counts_pairs else ns.col(f"p{i}") * weight
+            else:
+                value = ns.col(f"p{i}") * rows_weight(self.norm, UNIT, ns)
+            weighed.append(value.alias(f"w{i}"))
+            reduced.append(ns.col(f"w{i}").sum().cast(ns.Int64))
+        return pairs.with_columns(*weighed), reduced
+
+
+def weighing_of(
+    relation: Relation, groups: Groups | None, columns: Sequence[str]
+) -> Weighing | None:
+    """How the individuals of a frame are weighed; None where they are not.
+
+    Parameters
+    ----------
+    columns
+        What the grouping columns are called in a frame of pairs.
+    """
+    norm = relation.facts.norm
+    if norm is None:
+        return None
+    if groups is None or groups.discovered:
+        return Weighing(norm_in_parts(norm), None, columns)
+    text = groups.keys.with_columns(pl.col(*GROUPED_AS_TEXT).cast(pl.String))
+    listed = text.rename(dict(zip(text.columns, columns, strict=True)))
+    return Weighing(norm_in_parts(norm), listed, columns)
 
 
 def limit_on_pairs(
@@ -104,6 +161,7 @@ def through_pairs(
     limit: PairLimit | None,
     ns: Namespace,
     packed: bool = False,
+    weighing: Weighing | None = None,
 ) -> tuple[pl.LazyFrame, list[pl.Expr]]:
     """One row per individual and group, and the integers of a group from those.
 
@@ -117,8 +175,12 @@ def through_pairs(
         What drops pairs, if anything.
     packed
         Whether `keys` and `UNIT` are packed into one column to be grouped.
+    weighing
+        How individuals are weighed, if they are.
     """
     made, settled, reduced = [], [], []
+    if weighing is not None:
+        made.append(ns.len().cast(ns.Int64).alias(ROWS))
     for i, (statistic, rows) in enumerate(zip(statistics, columns, strict=True)):
         name = f"p{i}"
         if isinstance(statistic, UnitStatistic) and statistic.counts_pairs:
@@ -135,4 +197,5 @@ def through_pairs(
     else:
         pairs = frame.group_by([*keys, UNIT]).agg(*made)
     kept = pairs if limit is None else limit.keep(pairs, ns)
-    return (kept.with_columns(*settled) if settled else kept), reduced
+    kept = kept.with_columns(*settled) if settled else kept
+    return (kept, reduced) if weighing is None else weighing.of(kept, statistics, ns)

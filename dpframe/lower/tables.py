@@ -24,7 +24,15 @@ from dpframe.frames.step import Step
 from dpframe.lower.bind import bind_facts
 from dpframe.lower.numbering import numbered
 from dpframe.lower.packing import in_memory, is_limited, packable
-from dpframe.lower.pairs import UNIT, PairLimit, adds_up, limit_on_pairs, through_pairs
+from dpframe.lower.pairs import (
+    UNIT,
+    PairLimit,
+    Weighing,
+    adds_up,
+    limit_on_pairs,
+    through_pairs,
+    weighing_of,
+)
 from dpframe.rows.broadcast import unordered
 from dpframe.rows.fold import domain, lower
 from dpframe.rows.grouped import grouped, grouped_type
@@ -76,7 +84,11 @@ def lower_query(
     relation, limit = limit_on_pairs(relation, groups, tables, names, salt)
     frame = lower_rows(relation, source, ns, salt)
     packing = ns is pl and in_memory(source if like is None else like, relation)
+    weighing = weighing_of(relation, groups, names)
     pairs = any(isinstance(table.statistic, UnitStatistic) for table in tables) or limit is not None
+    if weighing is not None:
+        pairs = True
+        assert all(adds_up(table) for table in tables), "other tables are refused"
     found: dict[tuple[Cells | None, bool], list[Statistic]] = {}
     for table in tables:
         of_units = isinstance(table.statistic, UnitStatistic)
@@ -86,7 +98,10 @@ def lower_query(
             statistics.append(table.statistic)
     return tuple(
         Lowered(
-            _aggregate(frame, relation, groups, cells, statistics, limit, in_pairs, packing, ns),
+            _aggregate(
+                *(frame, relation, groups, cells, statistics),
+                *(limit, weighing, in_pairs, packing, ns),
+            ),
             cells,
             tuple(statistics),
         )
@@ -132,6 +147,7 @@ def _aggregate(
     cells: Cells | None,
     statistics: Sequence[Statistic],
     limit: PairLimit | None,
+    weighing: Weighing | None,
     in_pairs: bool,
     packing: bool,
     ns: Namespace,
@@ -160,7 +176,9 @@ def _aggregate(
     if packed and is_limited(relation):
         frame = once(frame)
     if in_pairs:
-        frame, reduced = through_pairs(frame, keys, statistics, columns_of_rows, limit, ns, packed)
+        frame, reduced = through_pairs(
+            frame, keys, statistics, columns_of_rows, limit, ns, packed, weighing
+        )
     else:
         reduced = [s.reduce(c, ns) for s, c in zip(statistics, columns_of_rows, strict=True)]
     named = [expression.alias(f"v{i}") for i, expression in enumerate(reduced)]

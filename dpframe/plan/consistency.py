@@ -199,7 +199,7 @@ def _of_release(release: NoisyAggregate) -> Iterator[str]:
         yield "exact"
     if release.sensitivity != exact.scaled(release.step).public():
         yield "sensitivity"
-    bounds = (spread.rows, spread.groups, spread.per_group)
+    bounds = (spread.rows, spread.groups, spread.per_group, spread.norm)
     if not spread.is_bounded or any(bound is not None and bound < 0 for bound in bounds):
         yield "spread"
     chooses = isinstance(law, SelectionMechanism)

@@ -1,7 +1,7 @@
-"""Which releases of a document are drawn together.
+"""Which releases of a document are drawn together, and which are of weighed individuals.
 
-A release that is drawn alone says nothing of its draw: documents of plans without joint draws are
-what they were before there were any.
+A release that is drawn alone says nothing of its draw, and one of individuals that are not weighed
+nothing of a norm: documents of such plans are what they were before there were any.
 """
 
 from __future__ import annotations
@@ -16,9 +16,21 @@ def without_own_draws(plan: dict[str, Any]) -> dict[str, Any]:
         {name: item for name, item in release.items() if name not in ("draw", "joint")}
         if release["joint"] is None
         else release
-        for release in plan["releases"]
+        for release in map(_without_no_norm, plan["releases"])
     ]
     return {**plan, "releases": releases}
+
+
+def _without_no_norm(release: dict[str, Any]) -> dict[str, Any]:
+    spread = release["spread"]
+    if spread["norm"] is not None:
+        return release
+    return {**release, "spread": {n: item for n, item in spread.items() if n != "norm"}}
+
+
+def with_norm(spread: object) -> object:
+    """What a document says of how an individual's rows lie, with a norm."""
+    return {**spread, "norm": None} if isinstance(spread, dict) and "norm" not in spread else spread
 
 
 def with_draws(plan: Mapping[str, Any]) -> dict[str, Any]:
@@ -30,6 +42,8 @@ def with_draws(plan: Mapping[str, Any]) -> dict[str, Any]:
         made = release
         if isinstance(release, dict) and "draw" not in release and "joint" not in release:
             made = {**release, "draw": len(drawn), "joint": None}
+        if isinstance(made, dict) and "spread" in made:
+            made = {**made, "spread": with_norm(made["spread"])}
         found.append(made)
         if isinstance(made, dict):
             drawn.add(repr(made.get("draw")))

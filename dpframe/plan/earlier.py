@@ -20,6 +20,7 @@ from typing import Any
 
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.plan.codec import decode
+from dpframe.plan.draws import with_norm
 
 _CENTRED = {"MeanError": ("GridSum", "grid"), "VarianceError": ("SquareSum", "inner")}
 """Which statistic of an output centres its values, and where that says the point."""
@@ -51,7 +52,7 @@ def _with_largest(release: dict[str, Any]) -> dict[str, Any]:
         return release
     total = decode(Fraction, scores["l1"], "scores.l1")
     squared = decode(Fraction, scores["l2_squared"], "scores.l2_squared")
-    spread = decode(ContributionBounds, release.get("spread"), "spread")
+    spread = decode(ContributionBounds, with_norm(release.get("spread")), "spread")
     largest = _largest(total, squared, spread)
     return {**release, "scores": {**scores, "linf": str(largest)}}
 

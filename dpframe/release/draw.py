@@ -191,7 +191,11 @@ def without_noise(
     """What one part would be without noise, for simulations on public data."""
     if isinstance(part, Responses):
         return counted[part.table].dense(part.categories)
-    return _drawn(part, NoNoise(), counted, scope)
+    found = _drawn(part, NoNoise(), counted, scope)
+    if scope.parts == 1:
+        return found
+    whole, half = Rebuilt((1,), scope.parts).of(found)
+    return (whole + half).reshape(-1, 1)
 
 
 def _select(

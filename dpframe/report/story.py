@@ -9,6 +9,7 @@ from fractions import Fraction
 from dpframe.core.budget import Budget
 from dpframe.core.exact import show, sqrt_up
 from dpframe.core.units import Identifier
+from dpframe.core.weights import PARTS
 from dpframe.ledger.parts import Share
 from dpframe.mechanisms import Exponential, KeyMechanism, ReportMechanism, SelectionMechanism
 from dpframe.plan import NoisyAggregate, PlanData
@@ -147,6 +148,8 @@ def _sensitivity(plan: PlanData, release: NoisyAggregate) -> str:
     what = "it" if release.entries == 1 else f"one of {release.entries} numbers"
     if isinstance(release.law, KeyMechanism):
         why = _groups_words(plan, groups)
+    elif release.spread.norm is not None:
+        why = _weighed_words(release, groups)
     elif isinstance(plan.unit, Identifier):
         why = f"{_rows_words(total, groups, k, release.entries > 1)}, each moves "
         why += f"{what} by at most {one}"
@@ -163,6 +166,20 @@ def _sensitivity(plan: PlanData, release: NoisyAggregate) -> str:
     of = " of the scores" if release.candidates is not None else ""
     norms = f"L0 {s.l0}, L1 {show(s.l1)}, L2 {show(s.l2)}, Linf {show(s.linf)}"
     return f"sensitivity{of} {norms}: {why}"
+
+
+def _weighed_words(release: NoisyAggregate, groups: int) -> str:
+    """What one individual adds where its rows weigh so little that their norm is bounded."""
+    s, norm = release.sensitivity, release.spread.norm
+    assert norm is not None
+    most = Fraction(norm, PARTS)
+    over = "" if groups == 1 else f" over {groups} groups"
+    inside = Fraction(release.spread.tight[2], PARTS)
+    return (
+        f"the rows of one individual weigh so little that their norm{over} is at most "
+        f"{show(most)}; one of full weight moves one number by at most "
+        f"{show(s.linf / float(inside))}, and weights are whole parts of 1/{PARTS}"
+    )
 
 
 def _groups_words(plan: PlanData, groups: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -96,7 +97,8 @@ def _plain(query: Query, free: Relation, frames: Frames, counted: Counted) -> li
     if parts and has_limits(query.relation):
         tables = list(dict.fromkeys(t for part, _ in parts for t in part.tables))
         counted = Execution.of_public(frames).run(free, query.groups, tables)
-    noisy = {key: without_noise(key[0], counted, query.scope) for key in parts}
+    scope = replace(query, relation=free).scope
+    noisy = {key: without_noise(key[0], counted, scope) for key in parts}
     numbers = run_plain(free, query.groups, bounded, frames) if bounded else []
     found = {
         id(a): Column(a.of_plain(made), a.shape) for a, made in zip(bounded, numbers, strict=True)

@@ -133,6 +133,9 @@ FAMILIES: dict[str, list[Callable[[], dp.Plan]]] = {
     "limits": [
         lambda: limited(lambda p: p.limit_rows(2)),
         lambda: limited(lambda p: p.limit_rows(3)),
+        lambda: limited(lambda p: p.limit_norm(3)),
+        lambda: limited(lambda p: p.limit_norm("3.00000001")),
+        lambda: limited(lambda p: p.limit_rows(3).limit_norm(3)),
         lambda: limited(lambda p: p.limit_rows(2, by="city").limit_groups(2, by="city")),
         lambda: limited(lambda p: p.limit_groups(2, by="city").limit_rows(2, by="city")),
         lambda: limited(lambda p: p.limit_rows(2, by="age").limit_groups(2, by="age")),

@@ -26,7 +26,11 @@ SCHEMA: dict[str, Any] = json.loads((ROOT / "docs" / "plan.schema.json").read_te
 DEFINITIONS: dict[str, Any] = SCHEMA["$defs"]
 VALIDATOR = Draft202012Validator(SCHEMA)
 each = pytest.mark.parametrize("name", ALL)
-OPTIONAL = {"release": ["draw", "joint"], "plan": ["blocks", "queries"]}
+OPTIONAL = {
+    "release": ["draw", "joint"],
+    "plan": ["blocks", "queries"],
+    "spread": ["norm"],
+}
 """What is left out where it goes without saying."""
 
 
