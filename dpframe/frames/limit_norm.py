@@ -40,8 +40,8 @@ class LimitNorm(Step):
     -----
     The weight of an individual is computed from its own numbers of rows per group, so nobody else's
     rows change with it. It is k / 2**12, with k whole and k**2 sum(m_g**2) <= floor(2**12 n)**2,
-    which integers decide. In group g its rows add at most k m_g b / 2**12 to a sum, and the squares
-    of these are at most (n b)**2 together; by Cauchy and Schwarz they add up to sqrt(g) n b at most.
+    which integers decide. In group g its rows add k m_g b / 2**12 at most to a sum, and the squares
+    of these make (n b)**2 at most; by Cauchy and Schwarz they add up to sqrt(g) n b at most.
 
     Parameters
     ----------

@@ -158,10 +158,9 @@ def through_pairs(
     keys: Sequence[str],
     statistics: Sequence[Statistic],
     columns: Sequence[pl.Expr],
-    limit: PairLimit | None,
+    limits: tuple[PairLimit | None, Weighing | None],
     ns: Namespace,
     packed: bool = False,
-    weighing: Weighing | None = None,
 ) -> tuple[pl.LazyFrame, list[pl.Expr]]:
     """One row per individual and group, and the integers of a group from those.
 
@@ -171,13 +170,12 @@ def through_pairs(
         Rows, with the columns `keys` and `UNIT`.
     columns
         What each statistic made of the rows.
-    limit
-        What drops pairs, if anything.
+    limits
+        What drops pairs, and how individuals are weighed, if anything does.
     packed
         Whether `keys` and `UNIT` are packed into one column to be grouped.
-    weighing
-        How individuals are weighed, if they are.
     """
+    limit, weighing = limits
     made, settled, reduced = [], [], []
     if weighing is not None:
         made.append(ns.len().cast(ns.Int64).alias(ROWS))

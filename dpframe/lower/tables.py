@@ -84,9 +84,9 @@ def lower_query(
     relation, limit = limit_on_pairs(relation, groups, tables, names, salt)
     frame = lower_rows(relation, source, ns, salt)
     packing = ns is pl and in_memory(source if like is None else like, relation)
-    weighing = weighing_of(relation, groups, names)
+    limits = limit, weighing_of(relation, groups, names)
     pairs = any(isinstance(table.statistic, UnitStatistic) for table in tables) or limit is not None
-    if weighing is not None:
+    if relation.facts.norm is not None:
         pairs = True
         assert all(adds_up(table) for table in tables), "other tables are refused"
     found: dict[tuple[Cells | None, bool], list[Statistic]] = {}
@@ -98,10 +98,7 @@ def lower_query(
             statistics.append(table.statistic)
     return tuple(
         Lowered(
-            _aggregate(
-                *(frame, relation, groups, cells, statistics),
-                *(limit, weighing, in_pairs, packing, ns),
-            ),
+            _aggregate(frame, relation, groups, cells, statistics, limits, in_pairs, packing, ns),
             cells,
             tuple(statistics),
         )
@@ -146,8 +143,7 @@ def _aggregate(
     groups: Groups | None,
     cells: Cells | None,
     statistics: Sequence[Statistic],
-    limit: PairLimit | None,
-    weighing: Weighing | None,
+    limits: tuple[PairLimit | None, Weighing | None],
     in_pairs: bool,
     packing: bool,
     ns: Namespace,
@@ -176,9 +172,7 @@ def _aggregate(
     if packed and is_limited(relation):
         frame = once(frame)
     if in_pairs:
-        frame, reduced = through_pairs(
-            frame, keys, statistics, columns_of_rows, limit, ns, packed, weighing
-        )
+        frame, reduced = through_pairs(frame, keys, statistics, columns_of_rows, limits, ns, packed)
     else:
         reduced = [s.reduce(c, ns) for s, c in zip(statistics, columns_of_rows, strict=True)]
     named = [expression.alias(f"v{i}") for i, expression in enumerate(reduced)]
