@@ -354,8 +354,7 @@ def _centred(
     value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), request.kind)
     lo, hi = bounds_of(value, given, request.kind, distinct=True)
     whole = value.is_whole and lo.denominator == 1 and hi.denominator == 1
-    grid = grid_for(lo, hi, centred=True, integers=whole, bits=scope.resolution)
-    return value, (lo, hi), grid
+    return value, (lo, hi), grid_for(lo, hi, centred=True, integers=whole, bits=scope.resolution)
 
 
 def _count(request: Request, scope: QueryScope, of_totals: bool) -> Additive:

@@ -144,6 +144,8 @@ def test_more_refusals() -> None:
     assert "grouping sets" in refused(
         lambda: weighed.group_by(dp.rollup("g"), keys={"g": KEYS}).agg(dp.count())
     )
+    found = refused(lambda: weighed.group_by("g").agg(dp.n_unique("who")))
+    assert "list the groups" in found
     session = dp.Session(epsilon=1)
     one, other = (
         session.protect(pl.LazyFrame(schema=SCHEMA), "who", name=name) for name in ("one", "other")

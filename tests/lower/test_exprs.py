@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
+from fractions import Fraction
 
 import pytest
 
@@ -13,6 +14,7 @@ from dpframe.core.exprs import HasExprs
 from dpframe.core.tree import Call, Column, Literal, Named, Tree
 from dpframe.frames.binary import Binary, frames_of
 from dpframe.frames.explode import Explode
+from dpframe.frames.limit_norm import LimitNorm
 from dpframe.frames.per_individual import Extremes, PerIndividual
 from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
@@ -69,6 +71,7 @@ def test_every_expression_is_named(holder: HasExprs) -> None:
 
 def test_there_is_one_of_each_kind() -> None:
     every = {k.__name__ for k in classes(Step) | classes(Statistic) | classes(Cells)}
-    assert every - {type(holder).__name__ for holder in HOLDERS} == {"Explode"}
+    assert every - {type(holder).__name__ for holder in HOLDERS} == {"Explode", "LimitNorm"}
     assert not Explode("l", 2).exprs
+    assert not LimitNorm(Fraction(2)).exprs
     assert all(not h.exprs for h in HOLDERS if isinstance(h, Binary))
