@@ -193,10 +193,9 @@ def choose_for(planned: Sequence[Planned], asked: AskedWay, spend: Budget) -> Co
     measured = [draw.measurement for draw in one.way.draws]
     end, size = start + len(measured), len(asked.tasks)
     order = [*range(start, end), *range(start), *range(end, size)]
-    tasks, weights, rho_weights = (
-        [found[place] for place in order]
-        for found in (asked.tasks, asked.weights, asked.rho_weights)
-    )
+    tasks = [asked.tasks[place] for place in order]
+    weights = [asked.weights[place] for place in order]
+    rho_weights = [asked.rho_weights[place] for place in order]
     number = number_of(measured[0], measured)
     chosen = choose_with_keys(tasks, weights, spend, rho_weights, number)
     placed = dict(zip(order, chosen.choices, strict=True))
