@@ -77,12 +77,13 @@ class Job:
         UnsupportedOperation
             When it asks several queries.
         """
-        if len(self.queries.queries) > 1:
+        query, *others = self.queries.queries
+        if others:
             raise UnsupportedOperation(
                 "the job asks several queries, and an audit is of one",
                 remedy="audit a job for each of them at its share of the spend",
             )
-        return audit(self.payer.prepare(self.queries.queries[0], self.spend), runs, confidence)
+        return audit(self.payer.prepare(query, self.spend), runs, confidence)
 
     def require_approval(self) -> None:
         """Run it only if its plan was approved, whatever the job says of that."""

@@ -49,3 +49,37 @@ def test_lists_without_queries_and_weights_of_one_are_5(run: Run, folder: Path) 
         assert done.code == 5, (text, done.err)
         assert words in done.err or "no queries" in done.err or "is a list" in done.err
     assert opened(folder / "budget.db").spent.is_zero
+
+
+TOML = """
+[session]
+epsilon = "1"
+[source]
+path = "people.csv"
+unit = {}
+schema = {age = "Int64", sex = "String"}
+[[query]]
+[query.outputs.n]
+aggregate = "count"
+[[query]]
+group_by = "sex"
+keys = ["f", "m"]
+[query.outputs.n]
+aggregate = "count"
+[spend]
+epsilon = "0.5"
+weights = [1, 3]
+"""
+
+
+def test_a_toml_job_has_several_queries(run: Run, folder: Path) -> None:
+    pl.DataFrame({"age": [31, 64], "sex": ["f", "m"]}).write_csv(folder / "people.csv")
+    (folder / "job.toml").write_text(TOML)
+    done = run("run", "job.toml", "--json")
+    assert done.code == 0, done.err
+    one, other = done.json["result"]
+    assert [*one[0]] == ["n"]
+    assert [row["sex"] for row in other] == ["f", "m"]
+    audited = run("audit", "job.toml")
+    assert audited.code == 5
+    assert "an audit is of one" in audited.err
