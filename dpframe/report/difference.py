@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from difflib import SequenceMatcher
 from fractions import Fraction
-from typing import Any
 
 from dpframe.core.budget import Budget
 from dpframe.core.exact import show
@@ -260,13 +259,10 @@ def _outputs(before: PlanData, after: PlanData) -> Iterator[tuple[str, str]]:
 
 
 def _releases(before: PlanData, after: PlanData, told: Collection[str]) -> Iterator[str]:
-    """Costs by output; sensitivities and mechanisms by release. Of outputs that were told of, what
-    follows from that is left out.
+    """Costs by what is drawn together; sensitivities and mechanisms by release. Of outputs that
+    were told of, what follows from that is left out.
     """
-    one, other = _costs(before), _costs(after)
-    for name in one:
-        if name in other:
-            yield from _amounts(quoted(name), one[name], other[name])
+    yield from _costs(before, after)
     parts, others = _numbered(before), _numbered(after)
     for key, release in others.items():
         known = key[0] in told
@@ -290,14 +286,42 @@ def _numbered(plan: PlanData) -> dict[tuple[str, str, int], NoisyAggregate]:
     return found
 
 
-def _costs(plan: PlanData) -> dict[str, Budget]:
-    """By output; for each that is drawn with others what all of them cost together."""
-    costs = {(release.name, release.draw): release.cost for release in plan.releases}
-    found: dict[str, Any] = {}
-    for (name, _), cost in costs.items():
-        old = found.get(name)
-        found[name] = cost if old is None else old + cost
-    return found
+def _costs(before: PlanData, after: PlanData) -> Iterator[str]:
+    """By output, or by outputs that are drawn together, whose cost counts once; where others are
+    drawn together than before, for each what its draws cost.
+    """
+    one, other = _drawn_together(before), _drawn_together(after)
+    kept = {name for names in other for name in names}
+    for names in one:
+        apart = [(name,) for name in names if name in kept]
+        for whose in [names] if names in other else apart:
+            yield from _amounts(_all(whose), _cost_of(before, whose), _cost_of(after, whose))
+
+
+def _all(names: Sequence[str]) -> str:
+    """Names of outputs whose cost is one."""
+    *some, last = map(quoted, names)
+    return f"{', '.join(some)} and {last} together" if some else last
+
+
+def _drawn_together(plan: PlanData) -> list[tuple[str, ...]]:
+    """The names of releases, those together that have a draw in common, in order of first use."""
+    found: list[dict[str, None]] = []
+    for draw in plan.draws:
+        mine = dict.fromkeys(r.name for r in plan.releases if r.draw == draw.draw)
+        linked = [names for names in found if names.keys() & mine.keys()]
+        found = [names for names in found if names not in linked]
+        found.append({name: None for names in (*linked, mine) for name in names})
+    order = {release.name: None for release in plan.releases}
+    groups = [tuple(name for name in order if name in names) for names in found]
+    return sorted(groups, key=lambda names: [*order].index(names[0]))
+
+
+def _cost_of(plan: PlanData, names: Collection[str]) -> Budget:
+    """What all draws that some outputs need cost, each once."""
+    costs = {r.draw: r.cost for r in plan.releases if r.name in names}
+    first, *rest = costs.values()
+    return sum(rest, first)
 
 
 def _named(release: NoisyAggregate) -> str:

@@ -33,11 +33,12 @@ def _lines(plan: PlanData) -> Iterator[str]:
     for block, mark in zip(blocks, marks, strict=True):
         yield from _private(block, mark)
     yield "  end"
-    number = 0
+    number, firsts = 0, dict[tuple[str, int], int]()
     for block, mark in zip(blocks, marks, strict=True):
         for release in block.releases:
             number += 1
-            yield f"  release{number}{{{{{_label(*_words(release))}}}}}"
+            first = firsts.setdefault((mark, release.draw), number) == number
+            yield f"  release{number}{{{{{_label(*_words(release, first))}}}}}"
             yield f"  {_last(block, mark)} ==> release{number}"
     for at, (name, words) in enumerate(outputs(plan), start=1):
         yield f"  output{at}([{_label(f'{name} = {words}')}])"
@@ -66,14 +67,20 @@ def _last(plan: PlanData, mark: str) -> str:
     return f"step{len(plan.steps)}{mark}" if plan.steps else f"source{mark}"
 
 
-def _words(release: NoisyAggregate) -> Iterator[str]:
+def _words(release: NoisyAggregate, first: bool) -> Iterator[str]:
+    """Its noise and error, and at the first of those that are drawn together what all cost."""
     yield f"{release.name}: {release.aggregate}"
     yield mechanism(release)
     if release.scale:
         yield f"scale {show(release.scale, 4)}"
     if release.mechanism != "none":
         yield f"95%: {error(release)}"
-        yield amounts(release.cost)
+        if release.joint is None:
+            yield amounts(release.cost)
+        elif first:
+            yield f"{amounts(release.cost)} for all that is drawn together"
+        else:
+            yield "drawn together, paid for already"
 
 
 def _label(*lines: str) -> str:

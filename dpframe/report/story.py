@@ -145,7 +145,8 @@ def _sensitivity(plan: PlanData, release: NoisyAggregate) -> str:
     total, groups, k = release.spread.tight
     one = show(s.linf / max(k, 1))
     rows = "one row" if k == 1 else f"each of {k} rows"
-    what = "it" if release.entries == 1 else f"one of {release.entries} numbers"
+    of = "groups" if release.joint is not None else "numbers"  # its own one, of a vector of several
+    what = "it" if release.entries == 1 else f"one of {release.entries} {of}"
     if isinstance(release.law, KeyMechanism):
         why = _groups_words(plan, groups)
     elif release.spread.norm is not None:
@@ -163,9 +164,9 @@ def _sensitivity(plan: PlanData, release: NoisyAggregate) -> str:
         moved, turned = show(s.l1 / max(2 * k, 1)), f", or stays and moves it by at most {one}"
         why = f"{rows} may leave {what} for another, and then moves each by at most {moved}"
         why += turned if one != moved else ""
-    of = " of the scores" if release.candidates is not None else ""
+    scores = " of the scores" if release.candidates is not None else ""
     norms = f"L0 {s.l0}, L1 {show(s.l1)}, L2 {show(s.l2)}, Linf {show(s.linf)}"
-    return f"sensitivity{of} {norms}: {why}"
+    return f"sensitivity{scores} {norms}: {why}"
 
 
 def _weighed_words(release: NoisyAggregate, groups: int) -> str:

@@ -244,3 +244,26 @@ def test_rows_that_pay() -> None:
     )
     assert len(lines) == 2
     assert 'col("pay") > 2' in "".join(lines)
+
+
+def test_what_is_drawn_together_costs_once() -> None:
+    def both(p: Any, mechanism: Any = "auto") -> Any:
+        return p.agg(
+            n=dp.count(mechanism=mechanism), pay=PAY.dp_sum((0, 9)), mean=AGE.dp_mean((0, 9))
+        )
+
+    one, other = (plan(both, {"epsilon": e}) for e in ("0.1", "0.5"))
+    assert len(one.draws) == 1
+    assert one.diff(other).splitlines() == [
+        "epsilon of `n`, `pay` and `mean` together 0.1 -> 0.5",
+        "epsilon of the plan 0.1 -> 0.5",
+    ]
+    apart = plan(lambda p: both(p, "discrete_laplace"), {"epsilon": "0.1"})
+    names = {r.name: r.cost.epsilon for r in apart.releases}
+    assert names["pay"] == names["mean"]
+    lines = one.diff(apart).splitlines()
+    assert [line for line in lines if line.startswith("epsilon of")] == [
+        f"epsilon of `n` 0.1 -> {names['n']:.6g}",
+        f"epsilon of `pay` 0.1 -> {names['pay']:.6g}",
+        f"epsilon of `mean` 0.1 -> {names['mean']:.6g}",
+    ]

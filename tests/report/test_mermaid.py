@@ -132,3 +132,14 @@ def test_a_release_says_its_noise_and_its_cost() -> None:
         "95%: ± 6",
         "epsilon 0.5",
     ]
+
+
+def test_what_is_drawn_together_says_its_cost_once() -> None:
+    people = dp.Session(epsilon=1).protect(pl.LazyFrame(schema={"a": pl.Int64}), dp.Rows())
+    asked = people.agg(n=dp.count(), s=pl.col("a").dp_sum((0, 9)))
+    found = nodes(asked.explain(epsilon="0.5", format="mermaid"))
+    said = [found[f"release{number}"].split("\n")[-1] for number in (1, 2)]
+    assert said == [
+        "epsilon 0.5 for all that is drawn together",
+        "drawn together, paid for already",
+    ]
