@@ -156,6 +156,7 @@ def asked_of(planned: Sequence[Planned], by: str) -> AskedWay:
     tasks = list[MechanismTask]()
     parts = list[tuple[int, Rebuilt | None]]()
     outputs: list[list[tuple[int, float]]] = []
+    wanted = list[Fraction]()
     for one in planned:
         rebuilt = {
             part: (len(tasks) + number, None if draw.rebuilt is None else draw.rebuilt[place])
@@ -163,13 +164,16 @@ def asked_of(planned: Sequence[Planned], by: str) -> AskedWay:
             for place, part in enumerate(draw.parts)
         }
         effects = effects_of(one.query, one.parts)
-        outputs += [[(len(parts) + part, effect) for part, effect in found] for found in effects]
+        outputs += [[(len(parts) + part, e) for part, e in found] for _, found in effects]
+        wanted += [weight for weight, _ in effects]
         parts += [rebuilt[number] for number in range(len(one.parts))]
         tasks += [
             draw.measurement.task(draw.name, draw.sensitivity, draw.mechanism, one.query.scope)
             for draw in one.way.draws
         ]
-    return AskedWay(tasks, weights, rho_weights, parts, outputs)
+    whole = sum(wanted, Fraction(0))
+    importance = [float(weight / whole) for weight in wanted]
+    return AskedWay(tasks, weights, rho_weights, parts, outputs, importance)
 
 
 def choose_for(planned: Sequence[Planned], asked: AskedWay, spend: Budget) -> ComposedChoice:

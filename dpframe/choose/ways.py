@@ -1,13 +1,14 @@
 """Which of several ways to draw the parts of a plan has the least expected error.
 
 What "least" means: the sum over outputs of their expected squared error, relative to what that is
-when each part is drawn by itself. An output's error is the sum of its parts' variances, each by its
-effect on the output. That is known from the plan alone.
+when each part is drawn by itself, each by its weight. An output's error is the sum of its parts'
+variances, each by its effect on the output. That is known from the plan alone.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -42,6 +43,8 @@ class AskedWay:
         For each part the number of its draw, and how it follows from it.
     outputs
         For each output its parts, each with the logarithm of what its variance does to the error.
+    importance
+        How much the error of each of these outputs counts.
     """
 
     tasks: Sequence[MechanismTask]
@@ -49,6 +52,7 @@ class AskedWay:
     rho_weights: Sequence[Fraction]
     parts: Sequence[tuple[int, Rebuilt | None]]
     outputs: Sequence[Sequence[tuple[int, float]]]
+    importance: Sequence[float]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,12 +97,13 @@ def least_error_way(
         return best
     alone = _log_errors(ways[0], first)
     before = _log_outputs(ways[0], alone)
-    least = _ENOUGH * len(before)
+    least = _ENOUGH * sum(ways[0].importance)
     for number, way in enumerate(ways[1:], 1):
         with suppress(DPFrameError):  # a measure that does not know the mechanism
             found = choose(way)
             errors = _log_errors(way, found)
-            error = sum(_ratios(_log_outputs(way, errors), before))
+            ratios = _ratios(_log_outputs(way, errors), before)
+            error = sum(map(operator.mul, way.importance, ratios))
             if error < least:
                 best, least = ChosenWay(number, found, _ratios(alone, errors)), error
     return best

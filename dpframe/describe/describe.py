@@ -123,8 +123,12 @@ def _releases(
                 others.append("the number of rows")
             others = others or ["the other numbers that it needs"]
             made = replace(made, reason=_together_words(others, chosen.gains[number]))
-        elif isinstance(choice.law, DiscreteBox):
-            made = replace(made, reason="one number by itself, of individuals that are weighed")
+        else:
+            if isinstance(choice.law, DiscreteBox):
+                reason = "one number by itself, of individuals that are weighed"
+                made = replace(made, reason=reason)
+            if chosen.gains[number] < _AS_MUCH:
+                made = replace(made, reason=f"{made.reason}; {_paid(chosen.gains[number])}")
         found.append(made)
     return tuple(found)
 
@@ -144,6 +148,14 @@ def _together_words(others: Sequence[str], gain: float) -> str:
     if gain < _AS_MUCH:
         return f"{together}, which err less for it: {1 / gain:.3g} times more noise than by itself"
     return f"{together}: {gain:.3g} times less noise than by itself"
+
+
+def _paid(gain: float) -> str:
+    """What drawing others together costs a number that is not one of them."""
+    return (
+        f"{1 / gain:.3g} times more noise than if the others, which err less for it, were not "
+        "drawn together"
+    )
 
 
 def _noisy_aggregate(

@@ -151,9 +151,11 @@ def _is_weighed(use: PlannedMeasurement) -> bool:
     return isinstance(use.part, Additive) and not use.sensitivity.is_zero
 
 
-def effects_of(query: Query, parts: Sequence[PlannedMeasurement]) -> list[list[tuple[int, float]]]:
-    """For each aggregate its parts that individuals move, with the logarithm of what the variance
-    of one, in steps, does to the squared error relative to what one row can make.
+def effects_of(
+    query: Query, parts: Sequence[PlannedMeasurement]
+) -> list[tuple[Fraction, list[tuple[int, float]]]]:
+    """For each aggregate its weight, and its parts that individuals move, with the logarithm of
+    what the variance of one, in steps, does to the squared error relative to what one row can make.
     """
     numbers = {(use.part, use.mechanism): n for n, use in enumerate(parts)}
     found = []
@@ -164,7 +166,7 @@ def effects_of(query: Query, parts: Sequence[PlannedMeasurement]) -> list[list[t
             if linf and use.impact:
                 effects.append((numbers[key], _log(use.impact) - 2 * _log(linf)))
         if effects:
-            found.append(effects)
+            found.append((aggregate.request.weight, effects))
     return found
 
 
