@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpframe import pipeline
 from dpframe.accounting.normal import normal_epsilon
 from dpframe.accounting.zcdp import epsilon_of_rho
-from dpframe.audit.evidence import best_event, likelihood_scores, proved_epsilon
+from dpframe.audit.evidence import best_event, joint_scores, likelihood_scores, proved_epsilon
 from dpframe.audit.neighbours import Neighbours, worst_neighbours
 from dpframe.audit.outcomes import outcomes, runs_at_once
 from dpframe.core.budget import GDP, ZCDP, Budget
@@ -220,12 +220,14 @@ Scorer = Callable[[Floats, Floats], tuple[Floats, Floats]]
 
 
 def _scorers(one: Floats, other: Floats) -> list[Scorer]:
-    """Ways to tell the sides apart, learnt from some runs: each number alone, a weighted sum, the
-    number that tells least, and how often values were seen on either side.
+    """Ways to tell the sides apart: how much likelier the one is by what the plan states, which is
+    the first number; and, learnt from some runs, each of the others alone, a weighted sum, the
+    number that tells least, how often values were seen on either side, and all of them together.
     """
-    numbers = one.shape[1]
+    numbers = one.shape[1] - 1
     if not numbers:
         return [lambda a, b: (np.zeros(len(a)), np.zeros(len(b)))]
+    one, other = one[:, 1:], other[:, 1:]
     filled = [np.nan_to_num(side, nan=0.0, posinf=0.0, neginf=0.0) for side in (one, other)]
     spread = np.maximum(np.std(np.concatenate(filled), axis=0), 1e-12)
     weights = (filled[0].mean(axis=0) - filled[1].mean(axis=0)) / spread**2
@@ -245,7 +247,17 @@ def _scorers(one: Floats, other: Floats) -> list[Scorer]:
         learnt = [(one[:, i], other[:, i]) for i in range(numbers)]
         return likelihood_scores(learnt, a, b)
 
-    return [*(alone(i) for i in range(min(numbers, 64))), weighted, least, likelihoods]
+    def together(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+        return joint_scores(one, other, a, b)
+
+    ways = [*(alone(i) for i in range(min(numbers, 64))), weighted, least, likelihoods]
+    if numbers == 1:  # which tells all
+        return [_of_numbers(way) for way in ways]
+    return [lambda a, b: (a[:, 0], b[:, 0]), *(_of_numbers(way) for way in (*ways, together))]
+
+
+def _of_numbers(score: Scorer) -> Scorer:
+    return lambda a, b: score(a[:, 1:], b[:, 1:])
 
 
 def _halves(side: Floats) -> tuple[Floats, Floats]:

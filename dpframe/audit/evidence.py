@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 _THRESHOLDS = 160
+_MOST_TOGETHER = 400
+"""Of outcomes that are told apart as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +178,30 @@ def likelihood_scores(
         for total, side in zip(totals, (one, other), strict=True):
             total += ratio[_placed(side[:, number], edges)]
     return totals
+
+
+def joint_scores(
+    learnt: Floats, learnt_other: Floats, one: Floats, other: Floats
+) -> tuple[Floats, Floats]:
+    """Logarithms of ratios of how often all features had the same values on either side together;
+    0 where these are too many to be seen often.
+
+    Parameters
+    ----------
+    learnt, learnt_other
+        The runs to learn from.
+    one, other
+        The runs to score, of shape (runs, features).
+    """
+    sides = [np.nan_to_num(s, nan=-1e300) for s in (learnt, learnt_other, one, other)]
+    ends = np.cumsum([len(side) for side in sides])
+    values, codes = np.unique(np.concatenate(sides), axis=0, return_inverse=True)
+    if len(values) > _MOST_TOGETHER:
+        return np.zeros(len(one)), np.zeros(len(other))
+    p, q, a, b = np.split(codes.reshape(-1), ends[:-1])
+    seen, of_other = (np.bincount(c, minlength=len(values)) + 1.0 for c in (p, q))
+    ratio = np.log(seen / of_other * (len(q) + 1.0) / (len(p) + 1.0))
+    return ratio[a], ratio[b]
 
 
 def _bins(p: Floats, q: Floats, most: int = 48) -> Floats:

@@ -14,11 +14,19 @@ from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.level_sums import LevelSums
 from dpframe.aggregates.margins import Margin
-from dpframe.aggregates.measurement import Additive, CellCounts, Measurement, Responses, Selection
+from dpframe.aggregates.measurement import (
+    Additive,
+    CellCounts,
+    Integers,
+    Measurement,
+    Responses,
+    Selection,
+)
 from dpframe.aggregates.query import Query
 from dpframe.audit.neighbours import Neighbours
 from dpframe.audit.reach import Counted, differing_groups, entries_of
 from dpframe.frames.groups import Groups
+from dpframe.mechanisms import AdditiveMechanism, VectorMechanism
 from dpframe.release import CandidateScores
 from dpframe.simulate.drawing import NoisyParts, draw_parts
 
@@ -37,10 +45,12 @@ def outcomes(
     runs: int,
     shown: Callable[[int], None] = lambda _: None,
 ) -> tuple[Floats, Floats]:
-    """What is drawn where neighbours differ, of shape (runs, numbers) on each side.
+    """What is drawn where neighbours differ, of shape (runs, 1 + numbers) on each side.
 
     These are the noisy numbers and choices that results are computed from, without another look at
-    data: results tell no more than they do.
+    data: results tell no more than they do. Before them stands how much likelier the numbers are on
+    the one side than on the other if all noise has the law that the plan states, as a logarithm: no
+    event tells more of numbers that are drawn together.
 
     Parameters
     ----------
@@ -64,7 +74,8 @@ def outcomes(
             shown(start)
         for (counted, ballots), side in zip(copies, made, strict=True):
             noisy, kept = draw_parts(query, draws, counted, ballots)
-            side.append(_numbers(noisy, kept, places, most))
+            ratios = _stated_ratios(prepared, pair, noisy, kept, most)
+            side.append(np.column_stack([ratios, _numbers(noisy, kept, places, most)]))
     one, other = (np.concatenate(side)[:runs] for side in made)
     return one, other
 
@@ -158,3 +169,42 @@ def _numbers(
         values = found.astype(np.float64)
         columns.append(values if appear is None else np.where(appear[:, group], values, np.nan))
     return np.array(columns, dtype=np.float64).reshape(len(places), runs).T
+
+
+def _stated_ratios(
+    prepared: pipeline.Prepared,
+    pair: Neighbours,
+    noisy: NoisyParts,
+    kept: NDArray[np.bool_] | None,
+    runs: int,
+) -> Floats:
+    """The logarithm of the ratio of the probabilities on both sides of the noisy numbers of each
+    run, by the laws that the plan states; those of choices are left out, and numbers of groups that
+    do not appear.
+    """
+    found = np.zeros(runs)
+    for one in prepared.draws:
+        part, law = one.measurement, one.law
+        if not isinstance(law, (AdditiveMechanism, VectorMechanism)) or isinstance(part, Selection):
+            continue
+        tables = [[counted[table] for table in part.tables] for counted in pair.counted]
+        exact, other = (_vector(part, each) for each in tables)
+        moved = np.flatnonzero((exact != other).any(axis=1))
+        if not moved.size:
+            continue
+        key = one.keys[0] if one.rebuilt is None else one.vector
+        numbers = noisy[key].reshape(runs, -1, exact.shape[1])[:, moved]
+        ratios = law.log_masses(numbers - exact[moved]) - law.log_masses(numbers - other[moved])
+        ratios = ratios.reshape(runs, moved.size, -1).sum(axis=2)
+        if kept is not None:
+            ratios = np.where(kept.reshape(runs, -1)[:, moved], ratios, 0.0)
+        found += ratios.sum(axis=1)
+    return found
+
+
+def _vector(part: Measurement, tables: list[CellCounts]) -> Integers:
+    """The exact numbers that noise is added to, of shape (groups, numbers)."""
+    if isinstance(part, JointSums):
+        return part.vector(tables)
+    cells = tables[0].dense(1 if part.tables[0].cells is None else part.tables[0].cells.size)
+    return part.of(cells) if isinstance(part, Margin) else cells

@@ -219,6 +219,12 @@ class DiscreteBox(VectorMechanism):
         """The law of the radius in fine blocks, to exp(-nats) or so."""
         return box_law.radii_of(self.epsilon / self.fineness, self.widths, self.fineness, nats)
 
+    def log_masses(self, noise: NDArray[np.int64]) -> Floats:
+        """By the least radius whose box holds a vector."""
+        shares = np.abs(noise.astype(np.float64)) / np.array(self.widths, np.float64)
+        radius = np.ceil(shares.max(axis=-1, initial=0.0) * self.fineness)
+        return np.asarray(radius * -float(self.epsilon / self.fineness))
+
     def draw(self, n: int, source: BitSource | None = None) -> NDArray[np.int64]:
         """`n` independent vectors, one per row, exact given ideal bits; modulo 2**64. `source` is
         for tests.

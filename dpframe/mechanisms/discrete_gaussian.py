@@ -297,6 +297,10 @@ class DiscreteGaussian(AdditiveMechanism):
         beyond = gaussian_above(self.sigma_squared, np.where(k >= 1.0, k, 1.0 - k))
         return np.where(k >= 1.0, beyond, 1.0 - beyond)
 
+    def log_masses(self, noise: NDArray[np.int64]) -> NDArray[np.float64]:
+        """By their squares."""
+        return np.asarray(noise.astype(np.float64) ** 2 * -float(1 / (2 * self.sigma_squared)))
+
     def draw(self, n: int, source: BitSource | None = None) -> NDArray[np.int64]:
         """`n` independent draws, exact given ideal bits; modulo 2**64. `source` is for tests."""
         return discrete_gaussian(self.sigma_squared, n, OS if source is None else source)

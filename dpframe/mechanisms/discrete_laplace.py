@@ -204,6 +204,10 @@ class DiscreteLaplace(AdditiveMechanism):
         rate = float(1 / self.scale)
         return two_sided_tail(np.floor(x) + 1.0, rate, 0.0, rate)
 
+    def log_masses(self, noise: NDArray[np.int64]) -> NDArray[np.float64]:
+        """By their sizes."""
+        return np.asarray(np.abs(noise.astype(np.float64)) * -float(1 / self.scale))
+
     def draw(self, n: int, source: BitSource | None = None) -> NDArray[np.int64]:
         """`n` independent draws, exact given ideal bits; modulo 2**64. `source` is for tests."""
         return discrete_laplace(self.scale, n, OS if source is None else source)

@@ -193,6 +193,12 @@ class AdditiveMechanism(Mechanism):
     def above(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """P(noise > x) for each x, in steps."""
 
+    def log_masses(self, noise: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The logarithm of the probability of each number, up to a constant; 0 where it is not
+        known. For audits, by floats.
+        """
+        return np.zeros(noise.shape)
+
     @abstractmethod
     def draw(self, n: int, source: BitSource | None = None) -> NDArray[np.int64]:
         """`n` independent draws, modulo 2**64. `source` is for tests."""
@@ -207,6 +213,12 @@ class VectorMechanism(Mechanism):
     def fitted(cls, task: AdditiveTask, share: Budget) -> Choice | None:
         """The least noise that the share pays for; None where the task or the measure has none."""
         return None
+
+    @abstractmethod
+    def log_masses(self, noise: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The logarithm of the probability of each vector, which the last axis holds, up to a
+        constant. For audits, by floats.
+        """
 
     @abstractmethod
     def draw(self, n: int, source: BitSource | None = None) -> NDArray[np.int64]:
