@@ -64,7 +64,7 @@ CASES: dict[str, tuple[Query, int, float]] = {
     ),
     "histogram": (lambda f: f.dp_histogram("age", bins=[0, 20, 40, 60]), 20_000, 0.8),
     "median": (lambda f: f.dp_median("age", bounds=(0, 100)), 40_000, 0.5),
-    "argmax": (lambda f: f.dp_argmax("sex", candidates=["m", "f", "d"]), 20_000, 0.75),
+    "argmax": (lambda f: f.dp_argmax("sex", candidates=["m", "f", "d"]), 80_000, 0.75),
     "best group": (lambda f: f.group_by("sex", keys=["m", "f"]).dp_argmax(), 2_000, 0.4),
     "two conditions": (
         lambda f: (
@@ -73,7 +73,7 @@ CASES: dict[str, tuple[Query, int, float]] = {
             .group_by((pl.col("x") // 10).cast(pl.Int64).alias("decade"), keys=[7, 8])
             .agg(dp.count())
         ),
-        20_000,
+        40_000,
         0.8,
     ),
 }
