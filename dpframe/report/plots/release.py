@@ -26,8 +26,9 @@ from dpframe.report.plots.theme import (
 
 _MOST_OUTPUTS = 12
 _MOST_FACETS = 12
-_SINGLE = ("count", "sum", "histogram", "n_unique")
-"""Results whose error is that of one noisy number."""
+_SINGLE = ("count", "sum", "histogram", "cdf", "n_unique")
+"""Results whose error is that of one noisy number, or of the worst one."""
+_TABLES = ({"histogram"}, {"cdf"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,8 +96,8 @@ def _no_interval(name: str, plan: PlanData) -> str:
 def _bars_of(name: str, frame: pl.DataFrame, plan: PlanData) -> _Bars | None:
     outputs = {output.name for output in plan.outputs}
     ends = {f"{output}_{end}" for output in outputs for end in ("low", "high")}
-    if len(outputs) == 1 and "count" in frame.columns and _kinds(name, plan) == {"histogram"}:
-        table = {name, "lower", "upper", "count", "count_low", "count_high"}
+    if len(outputs) == 1 and "count" in frame.columns and _kinds(name, plan) in _TABLES:
+        table = {name, "lower", "upper", "count", "count_low", "count_high", "share"}
         return _histogram(name, frame, [c for c in frame.columns if c not in table], plan)
     keys = [c for c in frame.columns if c not in outputs | ends]
     if name not in frame.columns:
@@ -118,6 +119,8 @@ def _bars_of(name: str, frame: pl.DataFrame, plan: PlanData) -> _Bars | None:
 
 
 def _histogram(name: str, table: pl.DataFrame, keys: list[str], plan: PlanData) -> _Bars:
+    if "share" in table.columns and table.schema[name].is_numeric():
+        table = _with_steps(table, name)
     rows = _with_ends(table, name, "count", plan).select(
         pl.col(name).cast(pl.String).fill_null("other or null").alias("bar"),
         _label(keys),
@@ -127,6 +130,18 @@ def _histogram(name: str, table: pl.DataFrame, keys: list[str], plan: PlanData) 
         "high",
     )
     return _Bars(name, rows, ", ".join(keys), "count")
+
+
+def _with_steps(table: pl.DataFrame, name: str) -> pl.DataFrame:
+    """Bars of a distribution function: from the edge before to each edge, the first one as wide as
+    the second.
+    """
+    edges = table[name].unique(maintain_order=True).cast(pl.Float64).to_list()
+    first = edges[0] - (edges[1] - edges[0] if len(edges) > 1 else 1.0)
+    before = dict(zip(edges, [first, *edges], strict=False))
+    upper = pl.col(name).cast(pl.Float64)
+    lower = upper.replace_strict(before, return_dtype=pl.Float64)
+    return table.with_columns(lower.alias("lower"), upper.alias("upper"))
 
 
 def _is_axis(table: pl.DataFrame, column: str) -> bool:

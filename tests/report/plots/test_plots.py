@@ -83,6 +83,7 @@ CHARTS: dict[str, Callable[[], Any]] = {
     "bins with others": lambda: (
         people_of().dp_histogram("age", [0, 50, 60], other=True).release(epsilon=1).plot()
     ),
+    "distribution function": lambda: people_of().dp_cdf("age", [50, 100]).release(epsilon=1).plot(),
     "categories": lambda: people_of().dp_histogram("city", CITIES).release(epsilon=1).plot(),
     "bins by group": lambda: (
         people_of()
@@ -291,6 +292,13 @@ def test_bins_are_shown_where_they_lie() -> None:
     assert [(row["lower"], row["upper"]) for row in rows] == [(0, 25), (25, 100)]
     assert [row["value"] for row in rows] == release.frame["count"].to_list()[:2]
     assert "values outside the bins are not shown" in notes_of(spec)
+
+
+def test_a_distribution_function_rises_from_edge_to_edge() -> None:
+    release = people_of().dp_cdf("age", [25, 50, 100]).release(epsilon=1)
+    rows = distinct(rows_of(spec_of(release.plot()), "lower", "upper"))
+    assert [(row["lower"], row["upper"]) for row in rows] == [(0, 25), (25, 50), (50, 100)]
+    assert [row["value"] for row in rows] == release.frame["count"].to_list()
 
 
 def test_of_many_groups_the_largest_are_shown() -> None:
