@@ -286,7 +286,8 @@ def run_several(
 ) -> list[pl.DataFrame]:
     """The same of several queries, which are one charge: their results in order.
 
-    `executions` are where each of `prepared.parts` runs; those that run at one place read it once.
+    `executions` are where each of `prepared.parts` runs; those that run at one place are one
+    request to its engine.
     """
     require_threads()
     mark_used()

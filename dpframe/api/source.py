@@ -130,8 +130,8 @@ class Sources:
 def opened_together(
     sources: Sequence[Source | Sources], tokens: Sequence[int], engine: object = "auto"
 ) -> list[Execution]:
-    """Where several queries run: at one place those of one engine, which then reads once what
-    they have in common.
+    """Where several queries run: at one place those of one engine, which is asked for all at
+    once.
     """
     opened = [source.opened(token, engine) for source, token in zip(sources, tokens, strict=True)]
     places: dict[int, Execution] = {}

@@ -186,7 +186,8 @@ class Execution:
 
     def run_all(self, wanted: Sequence[TablesWanted]) -> list[Counted]:
         """All tables that are wanted of some frames, and which groups appear where nobody listed
-        them. The engine is asked once, so that it reads once what several have in common.
+        them. The engine is asked once for all; whether it then reads once what several have in
+        common is up to it.
 
         Frames with limits choose among an individual's rows alike, so that what follows from one
         follows from the other. Each salt is as private as any other, and so are all results
