@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -25,34 +24,30 @@ from dpframe.aggregates.error_rules import (
     VarianceError,
 )
 from dpframe.aggregates.joint_noise import Independent, JointNoise
-from dpframe.aggregates.margins import Margin, by_words
-from dpframe.aggregates.measurement import Additive
+from dpframe.aggregates.margin_strategy import (
+    adds_up,
+    best_margins,
+    columns_of,
+    margin_uses,
+    margin_weights,
+    margin_words,
+    sets_wanted,
+)
 from dpframe.aggregates.rebuilt_error import OutputError, RebuiltError
 from dpframe.aggregates.request import QueryScope
-from dpframe.aggregates.statistics import GridSum, RowCount, SquareSum, ValueCount
-from dpframe.core.exact import dyadic_down
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.mechanisms import AdditiveMechanism
 from dpframe.workloads import (
-    Axis,
     Degree,
     Estimate,
-    Factor,
-    Part,
     Strategy,
-    Wanted,
     WholeTables,
-    Workload,
     apportioned,
     nearest_nonnegative,
-    tables,
 )
 
 __all__ = ["RolledAggregate", "rolled"]
-
-_ADDITIVE: Final = (RowCount, ValueCount, GridSum, SquareSum)
-_BITS: Final = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,7 +88,7 @@ class RolledAggregate(BoundAggregate):
 
     @property
     def note(self) -> str:
-        said = dict.fromkeys(_words(strategy, self.groups) for strategy in self.used)
+        said = dict.fromkeys(margin_words(strategy, self.groups) for strategy in self.used)
         whole = f"rebuilt by least squares from {'; and '.join(said)}"
         if self.is_nonnegative:
             return f"{whole}; {_PROJECTED}"
@@ -123,8 +118,8 @@ class RolledAggregate(BoundAggregate):
             inner,
             self.groups.sizes,
             self.groups.sets,
-            tuple(tuple(map(_kept, strategy.parts)) for strategy in self.used),
-            tuple(_weights(strategy) for strategy in self.used),
+            tuple(tuple(map(columns_of, strategy.parts)) for strategy in self.used),
+            tuple(margin_weights(strategy) for strategy in self.used),
         )
 
     def expected_error(self, laws: Laws) -> float:
@@ -239,10 +234,8 @@ def rolled(inner: BoundAggregate, scope: QueryScope) -> BoundAggregate:
     groups = scope.groups
     if not isinstance(groups, SetGroups):
         return inner
-    parts = [use.part for use in inner.uses]
-    for part in parts:
-        adds_up = isinstance(part, Additive) and part.table.cells is None
-        if not adds_up or not isinstance(part.tables[0].statistic, _ADDITIVE):
+    for use in inner.uses:
+        if not adds_up(use.part):
             raise UnsupportedOperation(
                 f"{inner.request.kind} does not follow from results of smaller groups, so it "
                 "cannot be released by grouping sets",
@@ -251,99 +244,21 @@ def rolled(inner: BoundAggregate, scope: QueryScope) -> BoundAggregate:
                 "group_by of its own for each set",
             )
     degrees: tuple[Degree, ...] = (1, 2)
+    workload = sets_wanted(groups.sizes, tuple((kept, Fraction(1)) for kept in groups.sets))
     strategies: dict[Degree, tuple[Strategy, ...]] = {
-        degree: tuple(_strategy(use, groups, scope, degree) for use in inner.uses)
+        degree: tuple(best_margins(use.part, workload, scope, degree) for use in inner.uses)
         for degree in degrees
     }
     uses = _uses(inner, groups, strategies[2])
     return RolledAggregate(inner.request, uses, inner, groups, strategies, 2)
 
 
-def _strategy(
-    use: MeasurementUse, groups: SetGroups, scope: QueryScope, degree: Degree
-) -> Strategy:
-    """What to measure of a part, where each margin needs noise for its own sensitivity."""
-    unit = _norm(_margin(use, groups, tuple(range(len(groups.by)))), scope, degree)
-
-    def norm(part: Part) -> Fraction:
-        return _norm(_margin(use, groups, _kept(part)), scope, degree) / (unit or 1) or Fraction(1)
-
-    norms: dict[Part, Fraction] = {}
-    workload = _workload(groups.sizes, groups.sets)
-    for part in _parts(workload):
-        norms[part] = norm(part)
-    return _tables(workload, degree, tuple(norms.items()))
-
-
-def _norm(margin: Margin, scope: QueryScope, degree: Degree) -> Fraction:
-    found = margin.sensitivity(scope)
-    return found.l2_squared if degree == 1 else found.l1**2
-
-
-@lru_cache(maxsize=64)
-def _workload(sizes: tuple[int, ...], sets: tuple[tuple[int, ...], ...]) -> Workload:
-    return Workload(
-        tuple(map(Axis.nominal, sizes)),
-        tuple(
-            Wanted(tuple("cells" if i in kept else "total" for i in range(len(sizes))))
-            for kept in sets
-        ),
-    )
-
-
-@lru_cache(maxsize=64)
-def _parts(workload: Workload) -> tuple[Part, ...]:
-    return tuple(_all_parts(workload))
-
-
-def _all_parts(workload: Workload) -> Iterator[Part]:
-    for levels in workload.subspaces:
-        yield Part(tuple(Factor(a, level) for a, level in zip(workload.axes, levels, strict=True)))
-
-
-@lru_cache(maxsize=64)
-def _tables(
-    workload: Workload, degree: Degree, norms: tuple[tuple[Part, Fraction], ...]
-) -> Strategy:
-    return tables(workload, degree, dict(norms).__getitem__)
-
-
 def _uses(
     inner: BoundAggregate, groups: SetGroups, strategies: Sequence[Strategy]
 ) -> tuple[MeasurementUse, ...]:
-    """The margins, with what makes the shares of a plan's cost those of the strategy."""
-    found = []
-    for use, strategy in zip(inner.uses, strategies, strict=True):
-        objective = dyadic_down(Fraction(strategy.objective()), _BITS)
-        for part, share in zip(strategy.parts, strategy.shares, strict=True):
-            impact = use.impact * objective * share ** (strategy.degree + 1)
-            margin = _margin(use, groups, _kept(part))
-            found.append(MeasurementUse(margin, use.role, impact, share))
-    return tuple(found)
-
-
-def _margin(use: MeasurementUse, groups: SetGroups, kept: tuple[int, ...]) -> Margin:
-    (table,) = use.part.tables
-    return Margin(table, groups.sizes, kept, tuple(groups.names[i] for i in kept))
-
-
-def _kept(part: Part) -> tuple[int, ...]:
-    """The columns that a part is a table of."""
-    return tuple(i for i, level in enumerate(part.levels) if level > 0 or part.shape[i] > 1)
-
-
-def _weights(strategy: Strategy) -> tuple[Fraction, ...]:
+    """The margins of each part."""
     return tuple(
-        share**strategy.degree / norm
-        for share, norm in zip(strategy.shares, strategy.norms, strict=True)
+        made
+        for use, strategy in zip(inner.uses, strategies, strict=True)
+        for made in margin_uses(use, groups, strategy)
     )
-
-
-def _words(strategy: Strategy, groups: SetGroups) -> str:
-    total = sum(strategy.shares, Fraction(0))
-    shown = [
-        f"{by_words(tuple(groups.names[i] for i in _kept(part)))} "
-        f"({float(100 * share / total):.0f}% of the {'rho' if strategy.degree == 1 else 'epsilon'})"
-        for part, share in zip(strategy.parts, strategy.shares, strict=True)
-    ]
-    return f"{len(shown)} noisy table{'s' * (len(shown) > 1)}: {', '.join(shown)}"

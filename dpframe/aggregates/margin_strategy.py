@@ -1,0 +1,140 @@
+"""Which margins of a table to measure for grouping sets, at which shares, and how plans say it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+from dpframe.aggregates.bound import MeasurementUse
+from dpframe.aggregates.margins import Margin, by_words
+from dpframe.aggregates.measurement import Additive, Measurement
+from dpframe.aggregates.request import QueryScope
+from dpframe.aggregates.statistics import GridSum, RowCount, SquareSum, ValueCount
+from dpframe.core.exact import dyadic_down
+from dpframe.frames.grouping_sets import SetGroups
+from dpframe.workloads import Axis, Degree, Factor, Part, Strategy, Wanted, Workload, tables
+
+__all__ = [
+    "adds_up",
+    "best_margins",
+    "columns_of",
+    "margin_uses",
+    "margin_weights",
+    "margin_words",
+    "sets_wanted",
+]
+
+_ADDITIVE: Final = (RowCount, ValueCount, GridSum, SquareSum)
+_BITS: Final = 20
+Kept: TypeAlias = tuple[int, ...]
+
+
+def adds_up(part: Measurement) -> bool:
+    """Whether the numbers of a group are the sums of those of smaller groups."""
+    if not isinstance(part, Additive) or part.table.cells is not None:
+        return False
+    return isinstance(part.table.statistic, _ADDITIVE)
+
+
+@lru_cache(maxsize=64)
+def sets_wanted(sizes: tuple[int, ...], sets: tuple[tuple[Kept, Fraction], ...]) -> Workload:
+    """The tables of grouping sets, by the numbers of their columns, each with its weight."""
+    return Workload(
+        tuple(map(Axis.nominal, sizes)),
+        tuple(
+            Wanted(tuple("cells" if i in kept else "total" for i in range(len(sizes))), weight)
+            for kept, weight in sets
+        ),
+    )
+
+
+def best_margins(
+    part: Measurement, workload: Workload, scope: QueryScope, degree: Degree
+) -> Strategy:
+    """What to measure of a part, where each margin needs noise for its own sensitivity."""
+    groups = scope.groups
+    assert isinstance(groups, SetGroups)
+    unit = _norm(_margin(part, groups, tuple(range(len(groups.by)))), scope, degree)
+    norms: dict[Part, Fraction] = {}
+    for one in _parts(workload):
+        norm = _norm(_margin(part, groups, columns_of(one)), scope, degree)
+        norms[one] = norm / (unit or 1) or Fraction(1)
+    return _tables(workload, degree, tuple(norms.items()))
+
+
+def _norm(margin: Margin, scope: QueryScope, degree: Degree) -> Fraction:
+    found = margin.sensitivity(scope)
+    return found.l2_squared if degree == 1 else found.l1**2
+
+
+@lru_cache(maxsize=64)
+def _parts(workload: Workload) -> tuple[Part, ...]:
+    return tuple(_all_parts(workload))
+
+
+def _all_parts(workload: Workload) -> Iterator[Part]:
+    for levels in workload.subspaces:
+        yield Part(tuple(Factor(a, level) for a, level in zip(workload.axes, levels, strict=True)))
+
+
+@lru_cache(maxsize=64)
+def _tables(
+    workload: Workload, degree: Degree, norms: tuple[tuple[Part, Fraction], ...]
+) -> Strategy:
+    return tables(workload, degree, dict(norms).__getitem__)
+
+
+def margin_uses(
+    use: MeasurementUse,
+    groups: SetGroups,
+    strategy: Strategy,
+    portion: Fraction = Fraction(1),
+    is_shared: bool = True,
+) -> Iterator[MeasurementUse]:
+    """The margins, with what makes the shares of a plan's cost those of the strategy.
+
+    Parameters
+    ----------
+    use
+        The part by the finest groups.
+    portion
+        What of the strategy is there for this use, where several have it in common.
+    is_shared
+        See `MeasurementUse`.
+    """
+    objective = dyadic_down(Fraction(strategy.objective()), _BITS) * portion
+    for part, share in zip(strategy.parts, strategy.shares, strict=True):
+        impact = use.impact * objective * share ** (strategy.degree + 1)
+        margin = _margin(use.part, groups, columns_of(part))
+        yield MeasurementUse(margin, use.role, impact, share, is_shared)
+
+
+def _margin(part: Measurement, groups: SetGroups, kept: Kept) -> Margin:
+    (table,) = part.tables
+    return Margin(table, groups.sizes, kept, tuple(groups.names[i] for i in kept))
+
+
+def columns_of(part: Part) -> Kept:
+    """The columns that a part is a table of."""
+    return tuple(i for i, level in enumerate(part.levels) if level > 0 or part.shape[i] > 1)
+
+
+def margin_weights(strategy: Strategy) -> tuple[Fraction, ...]:
+    """What the margins count in least squares, in proportion."""
+    return tuple(
+        share**strategy.degree / norm
+        for share, norm in zip(strategy.shares, strategy.norms, strict=True)
+    )
+
+
+def margin_words(strategy: Strategy, groups: SetGroups) -> str:
+    """What is measured, at which shares, in a plan."""
+    total = sum(strategy.shares, Fraction(0))
+    shown = [
+        f"{by_words(tuple(groups.names[i] for i in columns_of(part)))} "
+        f"({float(100 * share / total):.0f}% of the {'rho' if strategy.degree == 1 else 'epsilon'})"
+        for part, share in zip(strategy.parts, strategy.shares, strict=True)
+    ]
+    return f"{len(shown)} noisy table{'s' * (len(shown) > 1)}: {', '.join(shown)}"
