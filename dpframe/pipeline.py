@@ -27,17 +27,16 @@ from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.spec import OutputSpec
-from dpframe.aggregates.ways import least_expected, ways_to_measure
-from dpframe.choose import Split, in_mu, in_rho, least_error_way
-from dpframe.core.budget import GDP, Budget
+from dpframe.choose import Split
+from dpframe.core.budget import Budget
 from dpframe.core.exact import Number
 from dpframe.core.tree import Named
-from dpframe.describe import described, described_together, entries_of
+from dpframe.describe import described_together, entries_of
 from dpframe.errors import EngineError, LedgerError, UnsupportedOperation
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
-from dpframe.infer import Place, PlannedMeasurement, Queries, measurements_of, merge, ways_of
+from dpframe.infer import Place, PlannedMeasurement, Queries, measurements_of, merge
 from dpframe.ledger.approvals import Requirement
 from dpframe.ledger.bound import StatedBudget
 from dpframe.ledger.ledger import Ledger
@@ -49,16 +48,7 @@ from dpframe.parse.outputs import polars_schema, read_outputs
 from dpframe.parse.parts import read_parts
 from dpframe.parse.reader import read
 from dpframe.plan import confidence_of
-from dpframe.planning import (
-    Planned,
-    Prepared,
-    PreparedTogether,
-    asked_of,
-    choose_for,
-    chosen_apart,
-    combined,
-    tables_of,
-)
+from dpframe.planning import Planning, Prepared, PreparedTogether, tables_of
 from dpframe.progress import Progress, progress
 from dpframe.release import (
     assemble,
@@ -176,9 +166,7 @@ def plan(
         When the query cannot be answered within the measure.
     """
     require_threads()
-    ways = ways_to_measure(query, spend)
-    found = [_planned([way], spend, remaining, split, charged_in) for way in ways]
-    (prepared,) = least_expected(found)
+    (prepared,) = Planning(spend, remaining, split, charged_in).least([query])
     return prepared
 
 
@@ -192,7 +180,8 @@ def plan_several(
 ) -> PreparedTogether:
     """One plan of several queries, which share the cost; see `plan`.
 
-    Queries of the same rows and groups become one, so that their outputs share what is drawn.
+    Queries of the same rows and groups become one, so that their outputs share what is drawn, and
+    so do those whose tables are margins of another's, where that errs less.
 
     Raises
     ------
@@ -206,39 +195,8 @@ def plan_several(
         return PreparedTogether(alone.plan, (alone,), (Place.whole(query),))
     blocks, places = merge(queries)
     by = split if queries.weights is None else "weights"
-    ways = combined([ways_to_measure(block, spend) for block in blocks])
-    found = [_planned(way, spend, remaining, by, charged_in) for way in ways]
-    made = least_expected(found)
+    made, places = Planning(spend, remaining, by, charged_in).related(blocks, places)
     return PreparedTogether(described_together([one.plan for one in made], places), made, places)
-
-
-def _planned(
-    queries: Sequence[Query],
-    spend: Budget,
-    remaining: Budget | None,
-    split: str,
-    charged_in: type[Budget] | None,
-) -> tuple[Prepared, ...]:
-    """The plan of each query, where all share the cost."""
-    parts = [measurements_of(query) for query in queries]
-    weighted = any(request.weight != 1 for query in queries for request in query.requests)
-    by = "weights" if weighted else split
-    ways = combined([ways_of(q, found, by) for q, found in zip(queries, parts, strict=True)])
-    planned = [list(map(Planned, queries, parts, way)) for way in ways]
-    asked = [asked_of(one, by) for one in planned]
-    chosen = least_error_way(asked, lambda way: choose_for(planned[asked.index(way)], way, spend))
-    tasks = asked[chosen.number].tasks
-    allowed = chosen.together.cost
-    if charged_in is not None:
-        charge = (in_mu if charged_in is GDP else in_rho)(tasks, chosen.together)
-        chosen = replace(chosen, together=charge)
-    made = []
-    taken = planned[chosen.number]
-    for one, own in zip(taken, chosen_apart(taken, chosen), strict=True):
-        plan = described(one.query, one.parts, one.way, own, allowed, spend, remaining, by)
-        draws = one.drawn_by([choice.law for choice in own.together.choices])
-        made.append(Prepared(plan, one.knowing(draws), one.parts, draws))
-    return tuple(made)
 
 
 def on_part(prepared: Made, share: Share) -> Made:

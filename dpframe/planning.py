@@ -7,31 +7,55 @@ individual that differs between neighbours is one and the same in all frames of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate
 from typing import TypeVar
 
 from dpframe.aggregates.bound import MeasurementKey
+from dpframe.aggregates.expected import expected_squared_error
 from dpframe.aggregates.joint_sums import Rebuilt
 from dpframe.aggregates.measurement import Measurement, Table
 from dpframe.aggregates.query import Query
+from dpframe.aggregates.ways import least_expected, ways_to_measure
 from dpframe.choose import (
+    WORTH_WHILE,
     AskedWay,
     ChosenWay,
     ComposedChoice,
     choose_together,
     choose_with_keys,
+    in_mu,
+    in_rho,
+    least_error_way,
     least_error_weights,
 )
-from dpframe.core.budget import Budget
-from dpframe.infer import Place, PlannedDraw, PlannedMeasurement, Way, effects_of
+from dpframe.core.budget import GDP, Budget
+from dpframe.describe import described, gain_words
+from dpframe.errors import DPFrameError
+from dpframe.infer import (
+    Place,
+    PlannedDraw,
+    PlannedMeasurement,
+    Related,
+    Way,
+    brought_together,
+    effects_of,
+    measurements_of,
+    related_blocks,
+    ways_of,
+)
 from dpframe.mechanisms import Mechanism, MechanismTask
 from dpframe.release import Draw, number_of
 from dpframe.report import Plan
 
 T = TypeVar("T")
+
+_NOTHING = 1e-200
+"""Added to squared errors, which floats may hold as 0."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,9 +150,155 @@ class PreparedTogether:
         return [(p.of(self.parts[p.block].query), self.parts[p.block].laws) for p in self.places]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Planning:
+    """How queries are planned.
+
+    Parameters
+    ----------
+    spend, remaining
+        What all may cost together, and what the session has left.
+    split
+        What the cost is divided by.
+    charged_in
+        The measure, of rho or mu, in which plans are charged, if not in that of the spend.
+    """
+
+    spend: Budget
+    remaining: Budget | None
+    split: str
+    charged_in: type[Budget] | None
+
+    def least(self, queries: Sequence[Query]) -> tuple[Prepared, ...]:
+        """The plan of each query, where all share the cost, measured as they err least."""
+        ways = combined([ways_to_measure(query, self.spend) for query in queries])
+        return least_expected([self._planned(way) for way in ways])
+
+    def related(
+        self, queries: tuple[Query, ...], places: tuple[Place, ...]
+    ) -> tuple[tuple[Prepared, ...], tuple[Place, ...]]:
+        """The same, with related tables rebuilt from what is drawn for all of them where that errs
+        less; and where outputs are then.
+        """
+        apart = self.least(queries)
+        best, least = (apart, places), WORTH_WHILE
+        for found in related_blocks(queries):
+            found = [one for one in found if len(found) == 1 or self._errs_less(queries, one)]
+            with suppress(DPFrameError):  # more noise in a margin than can be drawn
+                moved, new_places = brought_together(queries, places, found)
+                made = self.least(moved) if found else apart
+                at = [next(i for i, p in enumerate(moved) if p is one.query) for one in found]
+                numbers = [number for one in found for number in one.numbers]
+                before = errors_of(apart[number] for number in numbers)
+                after = errors_of(made[number] for number in at)
+                error = relative_error(before, after)
+                if error < least:
+                    told = telling_gains(made, at, before, after)
+                    best, least = (told, new_places), error
+        return best
+
+    def _errs_less(self, queries: Sequence[Query], one: Related) -> bool:
+        """Whether related queries err less together, were nothing else asked."""
+        apart = self.least([queries[number] for number in one.numbers])
+        with suppress(DPFrameError):
+            together = self.least([one.query])
+            return relative_error(errors_of(apart), errors_of(together)) < WORTH_WHILE
+        return False
+
+    def _planned(self, queries: Sequence[Query]) -> tuple[Prepared, ...]:
+        """The plan of each query, where all share the cost."""
+        parts = [measurements_of(query) for query in queries]
+        weighted = any(request.weight != 1 for query in queries for request in query.requests)
+        by = "weights" if weighted else self.split
+        ways = combined([ways_of(q, found, by) for q, found in zip(queries, parts, strict=True)])
+        planned = [list(map(Planned, queries, parts, way)) for way in ways]
+        asked = [asked_of(one, by) for one in planned]
+        chosen = least_error_way(
+            asked, lambda way: choose_for(planned[asked.index(way)], way, self.spend)
+        )
+        tasks = asked[chosen.number].tasks
+        allowed = chosen.together.cost
+        if self.charged_in is not None:
+            charge = (in_mu if self.charged_in is GDP else in_rho)(tasks, chosen.together)
+            chosen = replace(chosen, together=charge)
+        made = []
+        taken = planned[chosen.number]
+        for one, own in zip(taken, chosen_apart(taken, chosen), strict=True):
+            plan = described(
+                one.query, one.parts, one.way, own, allowed, self.spend, self.remaining, by
+            )
+            draws = one.drawn_by([choice.law for choice in own.together.choices])
+            made.append(Prepared(plan, one.knowing(draws), one.parts, draws))
+        return tuple(made)
+
+
 def tables_of(parts: Iterable[Measurement]) -> list[Table]:
     """The exact tables of some vectors, each once."""
     return list(dict.fromkeys(table for part in parts for table in part.tables))
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedError:
+    """What is expected of one output.
+
+    Parameters
+    ----------
+    squared
+        Its squared error, relative to what one individual adds.
+    weight
+        How much it counts.
+    """
+
+    squared: float
+    weight: float
+
+
+def errors_of(prepared: Iterable[Prepared]) -> list[ExpectedError]:
+    """What is expected of the outputs of queries, all of which are sums over rows."""
+    return [
+        ExpectedError(
+            sum(
+                expected_squared_error(a, one.query.scope, one.laws)
+                for a in output.aggregates.values()
+            ),
+            float(sum(a.request.weight for a in output.aggregates.values())),
+        )
+        for one in prepared
+        for output in one.query.outputs
+    ]
+
+
+def relative_error(before: Sequence[ExpectedError], after: Sequence[ExpectedError]) -> float:
+    """The mean over outputs, by their weights, of how many times the squared error is what it was;
+    1 of no outputs.
+    """
+    whole = sum(error.weight for error in before)
+    total = sum(b.weight * _ratio(a, b) for b, a in zip(before, after, strict=True))
+    return total / whole if whole else 1.0
+
+
+def _ratio(above: ExpectedError, below: ExpectedError) -> float:
+    return (above.squared + _NOTHING) / (below.squared + _NOTHING)
+
+
+def telling_gains(
+    made: Sequence[Prepared],
+    at: Sequence[int],
+    before: Sequence[ExpectedError],
+    after: Sequence[ExpectedError],
+) -> tuple[Prepared, ...]:
+    """The plans, where outputs of some say what it does to their errors to be measured together."""
+    gains = iter([math.sqrt(_ratio(b, a)) for b, a in zip(before, after, strict=True)])
+    told = list(made)
+    for number in at:
+        outputs = [
+            replace(output, note=f"{output.note}; {gain_words(next(gains))}")
+            for output in made[number].plan.outputs
+        ]
+        told[number] = replace(
+            made[number], plan=replace(made[number].plan, outputs=tuple(outputs))
+        )
+    return tuple(told)
 
 
 def combined(ways: Sequence[Sequence[T]]) -> list[tuple[T, ...]]:

@@ -24,6 +24,7 @@ __all__ = [
     "margin_weights",
     "margin_words",
     "sets_wanted",
+    "table_wanted",
 ]
 
 _ADDITIVE: Final = (RowCount, ValueCount, GridSum, SquareSum)
@@ -38,15 +39,17 @@ def adds_up(part: Measurement) -> bool:
     return isinstance(part.table.statistic, _ADDITIVE)
 
 
+def table_wanted(kept: Kept, columns: int, weight: Fraction = Fraction(1)) -> Wanted:
+    """The table by some of so many columns."""
+    return Wanted(tuple("cells" if i in kept else "total" for i in range(columns)), weight)
+
+
 @lru_cache(maxsize=64)
 def sets_wanted(sizes: tuple[int, ...], sets: tuple[tuple[Kept, Fraction], ...]) -> Workload:
     """The tables of grouping sets, by the numbers of their columns, each with its weight."""
     return Workload(
         tuple(map(Axis.nominal, sizes)),
-        tuple(
-            Wanted(tuple("cells" if i in kept else "total" for i in range(len(sizes))), weight)
-            for kept, weight in sets
-        ),
+        tuple(table_wanted(kept, len(sizes), weight) for kept, weight in sets),
     )
 
 
@@ -90,7 +93,7 @@ def margin_uses(
     use: MeasurementUse,
     groups: SetGroups,
     strategy: Strategy,
-    portion: Fraction = Fraction(1),
+    weight: Fraction,
     is_shared: bool = True,
 ) -> Iterator[MeasurementUse]:
     """The margins, with what makes the shares of a plan's cost those of the strategy.
@@ -99,14 +102,14 @@ def margin_uses(
     ----------
     use
         The part by the finest groups.
-    portion
-        What of the strategy is there for this use, where several have it in common.
+    weight
+        How much the error of the strategy counts for this use.
     is_shared
         See `MeasurementUse`.
     """
-    objective = dyadic_down(Fraction(strategy.objective()), _BITS) * portion
+    objective = dyadic_down(Fraction(strategy.objective()), _BITS) * weight
     for part, share in zip(strategy.parts, strategy.shares, strict=True):
-        impact = use.impact * objective * share ** (strategy.degree + 1)
+        impact = objective * share ** (strategy.degree + 1)
         margin = _margin(use.part, groups, columns_of(part))
         yield MeasurementUse(margin, use.role, impact, share, is_shared)
 

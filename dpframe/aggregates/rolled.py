@@ -260,5 +260,5 @@ def _uses(
     return tuple(
         made
         for use, strategy in zip(inner.uses, strategies, strict=True)
-        for made in margin_uses(use, groups, strategy)
+        for made in margin_uses(use, groups, strategy, use.impact)
     )

@@ -10,13 +10,14 @@ from dpframe.aggregates.bound import Laws
 from dpframe.aggregates.cdf import BoundDistribution
 from dpframe.aggregates.quantile_family import answer_together
 from dpframe.aggregates.query import Query
+from dpframe.aggregates.related import RelatedAggregate
 from dpframe.aggregates.rolled import RolledAggregate
 from dpframe.core.budget import ApproxDP, Budget, PureDP
 from dpframe.workloads import Degree
 
 __all__ = ["least_expected", "ways_to_measure"]
 
-_MEASURED = (RolledAggregate, BoundDistribution)
+_MEASURED = (RolledAggregate, BoundDistribution, RelatedAggregate)
 """What is rebuilt from parts that are best for how a spend is shared."""
 
 

@@ -6,9 +6,10 @@ from dpframe.choose.mechanism import choose
 from dpframe.choose.split import Split, least_error_weights, split
 from dpframe.choose.thresholds import choose_with_keys
 from dpframe.choose.together import ComposedChoice, choose_together
-from dpframe.choose.ways import AskedWay, ChosenWay, least_error_way
+from dpframe.choose.ways import WORTH_WHILE, AskedWay, ChosenWay, least_error_way
 
 __all__ = [
+    "WORTH_WHILE",
     "AskedWay",
     "ChosenWay",
     "ComposedChoice",

@@ -21,9 +21,9 @@ from dpframe.choose.together import ComposedChoice
 from dpframe.errors import DPFrameError
 from dpframe.mechanisms import MechanismTask
 
-__all__ = ["AskedWay", "ChosenWay", "least_error_way"]
+__all__ = ["WORTH_WHILE", "AskedWay", "ChosenWay", "least_error_way"]
 
-_ENOUGH: Final = 0.98
+WORTH_WHILE: Final = 0.98
 """Less than that much of the error is worth another way."""
 _MOST: Final = 150.0
 """Of logarithms of gains, whose squares floats hold."""
@@ -97,7 +97,7 @@ def least_error_way(
         return best
     alone = _log_errors(ways[0], first)
     before = _log_outputs(ways[0], alone)
-    least = _ENOUGH * sum(ways[0].importance)
+    least = WORTH_WHILE * sum(ways[0].importance)
     for number, way in enumerate(ways[1:], 1):
         with suppress(DPFrameError):  # a measure that does not know the mechanism
             found = choose(way)

@@ -15,6 +15,7 @@ from dpframe.aggregates.error_rules import NoErrorBound, PartError
 from dpframe.aggregates.margins import by_words
 from dpframe.aggregates.query import Output, Query
 from dpframe.aggregates.rebuilt_error import OutputError
+from dpframe.aggregates.related import RelatedAggregate
 from dpframe.aggregates.request import Request
 from dpframe.aggregates.rolled import RolledAggregate
 from dpframe.core.budget import Budget
@@ -128,12 +129,16 @@ def _note(output: Output, query: Query, releases: Sequence[NoisyAggregate]) -> s
     return output.only.note + (_by_set(output.only, used) if _is_rolled_number(output.only) else "")
 
 
-def _is_rolled_number(aggregate: BoundAggregate) -> TypeGuard[RolledAggregate]:
+def _is_rolled_number(
+    aggregate: BoundAggregate,
+) -> TypeGuard[RolledAggregate | RelatedAggregate]:
     """Whether it is a number by grouping sets whose error rests on no data."""
-    return isinstance(aggregate, RolledAggregate) and isinstance(aggregate.rule.inner, PartError)
+    return isinstance(aggregate, (RolledAggregate, RelatedAggregate)) and isinstance(
+        aggregate.rule.inner, PartError
+    )
 
 
-def _by_set(aggregate: RolledAggregate, used: Sequence[NoisyAggregate]) -> str:
+def _by_set(aggregate: RolledAggregate | RelatedAggregate, used: Sequence[NoisyAggregate]) -> str:
     """The error of the results of each grouping set."""
     names, rule = aggregate.groups.names, aggregate.rule
     first = replace(rule, sets=rule.sets[:_SETS])
@@ -142,7 +147,8 @@ def _by_set(aggregate: RolledAggregate, used: Sequence[NoisyAggregate]) -> str:
         for kept, error in errors_by_set(first, used, _LEVEL)
     ]
     more = f" and {len(rule.sets) - _SETS} more sets" if len(rule.sets) > _SETS else ""
-    before = "before that " if aggregate.is_nonnegative else ""
+    moved = isinstance(aggregate, RolledAggregate) and aggregate.is_nonnegative
+    before = "before that " if moved else ""
     return f"; {before}95% of results are within {', '.join(shown)}{more}"
 
 

@@ -51,7 +51,7 @@ class SetGroups(Groups):
         if not kept:
             return None
         by: tuple[Named, ...] = tuple(self.by[i] for i in kept)
-        return Groups(by, self._keys(kept), self.origin)
+        return Groups(by, self.table(kept), self.origin)
 
     def entries(self, kept: tuple[int, ...]) -> int:
         """How many groups there are by some of the columns."""
@@ -66,7 +66,7 @@ class SetGroups(Groups):
         """The groups of all sets as they stand in a result."""
         frames = []
         for kept in self.sets:
-            found = self._keys(kept)
+            found = self.table(kept)
             columns = [
                 found[name] if i in kept else pl.Series(name, [None], dtype=dtype)
                 for i, (name, dtype) in enumerate(self.keys.schema.items())
@@ -77,7 +77,8 @@ class SetGroups(Groups):
             frames.append(pl.DataFrame([*columns, bits.new_from_index(0, height)]))
         return Groups(self.by, pl.concat(frames), self.origin)
 
-    def _keys(self, kept: tuple[int, ...]) -> pl.DataFrame:
+    def table(self, kept: tuple[int, ...]) -> pl.DataFrame:
+        """The keys of the groups by some of the columns alone."""
         frames = [self.values[i].to_frame() for i in kept]
         if not frames:
             return pl.DataFrame()

@@ -2,6 +2,7 @@
 
 from dpframe.infer.joint import PlannedDraw, Way, effects_of, ways_of
 from dpframe.infer.measurements import PlannedMeasurement, measurements_of
+from dpframe.infer.related import Related, brought_together, related_blocks
 from dpframe.infer.several import Place, Queries, merge
 
 __all__ = [
@@ -9,9 +10,12 @@ __all__ = [
     "PlannedDraw",
     "PlannedMeasurement",
     "Queries",
+    "Related",
     "Way",
+    "brought_together",
     "effects_of",
     "measurements_of",
     "merge",
+    "related_blocks",
     "ways_of",
 ]

@@ -20,7 +20,7 @@ from dpframe.frames.relation import Relation
 from dpframe.plan.definition import Json, definition, steps_of
 from dpframe.plan.several import names_apart
 
-__all__ = ["Place", "Queries", "merge"]
+__all__ = ["Kind", "Place", "Queries", "merge"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,11 +51,14 @@ class Place:
         The numbers of its outputs there.
     names
         What they are called in its own result.
+    own
+        The query by its own groups, where those that are run are others.
     """
 
     block: int
     outputs: tuple[int, ...]
     names: tuple[str, ...]
+    own: Query | None = None
 
     @classmethod
     def whole(cls, query: Query) -> Place:
@@ -68,7 +71,7 @@ class Place:
             replace(block.outputs[number], name=name)
             for number, name in zip(self.outputs, self.names, strict=True)
         )
-        return replace(block, outputs=outputs)
+        return replace(block if self.own is None else self.own, outputs=outputs)
 
 
 def merge(asked: Queries) -> tuple[tuple[Query, ...], tuple[Place, ...]]:
@@ -79,12 +82,12 @@ def merge(asked: Queries) -> tuple[tuple[Query, ...], tuple[Place, ...]]:
     names = [[output.name for output in query.outputs] for query in asked.queries]
     apart = names_apart(names)
     blocks: list[Query] = []
-    kinds: list[_Kind] = []
+    kinds: list[Kind] = []
     places = []
     for number, query in enumerate(asked.queries):
         outputs = _weighted(query, None if asked.weights is None else asked.weights[number])
         outputs = tuple(_named(o, name) for o, name in zip(outputs, apart[number], strict=True))
-        kind = _Kind.of(query)
+        kind = Kind.of(query)
         at = next((i for i, other in enumerate(kinds) if kind.is_same(other)), len(blocks))
         if at == len(blocks):
             blocks.append(replace(query, outputs=()))
@@ -97,7 +100,7 @@ def merge(asked: Queries) -> tuple[tuple[Query, ...], tuple[Place, ...]]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Kind:
+class Kind:
     """What queries that are run as one have in common.
 
     Parameters
@@ -121,7 +124,7 @@ class _Kind:
     groups: Groups | None
 
     @classmethod
-    def of(cls, query: Query) -> _Kind:
+    def of(cls, query: Query) -> Kind:
         relation, groups = query.relation, query.groups
         return cls(
             tuple(frame.token for frame in frames_of(relation)),
@@ -133,14 +136,19 @@ class _Kind:
             groups,
         )
 
-    def is_same(self, other: _Kind) -> bool:
+    def is_same(self, other: Kind) -> bool:
         """Whether both ask the same rows by the same groups."""
         return (
-            (self.tokens, self.salt, self.chooses_groups)
-            == (other.tokens, other.salt, other.chooses_groups)
-            and (self.by, self.sets, self.steps) == (other.by, other.sets, other.steps)
+            self.chooses_groups == other.chooses_groups
+            and (self.by, self.sets) == (other.by, other.sets)
+            and self.has_same_rows(other)
             and _have_same_keys(self.groups, other.groups)
         )
+
+    def has_same_rows(self, other: Kind) -> bool:
+        """Whether both ask the same rows."""
+        mine, others = (self.tokens, self.salt), (other.tokens, other.salt)
+        return mine == others and self.steps == other.steps
 
 
 def _steps(relation: Relation) -> Json:

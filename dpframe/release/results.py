@@ -140,7 +140,8 @@ def rehearse(asked: Iterable[tuple[Query, Sequence[Draw]]], confidence: Fraction
 def _has_intervals(query: Query, draws: Sequence[Draw], confidence: Fraction | None) -> bool:
     """Whether the frame that is assembled on trial has any."""
     several = query.groups is not None and query.groups.size > 1
-    if several and not isinstance(query.groups, SetGroups) and not query.chooses_groups:
+    margins = any(isinstance(part, Margin) for a in query.aggregates for part, _ in a.keys)
+    if several and not margins and not query.chooses_groups:
         assert query.groups is not None
         query = replace(query, groups=replace(query.groups, keys=query.groups.keys.head(1)))
     posts = any(output.post is not None for output in query.outputs)

@@ -1,0 +1,226 @@
+"""Groups of several queries of the same rows as grouping sets of the finest of them.
+
+The results stay what they were asked to be. A table by fewer columns counts rows whatever the
+others hold, so where the keys of a column are not all of its values, one more group takes its other
+values together. It is in no result; the smaller tables are sums over it as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.core.domain import Columns
+from dpframe.core.dtypes import NULL
+from dpframe.core.tree import Literal, Named, Tree
+from dpframe.frames.grouping_sets import SetGroups
+from dpframe.frames.groups import Groups
+from dpframe.rows.fold import domain
+from dpframe.rows.is_in import IsIn
+from dpframe.rows.when import When
+
+__all__ = ["CommonSets", "SetsOfQuery", "common_sets", "is_margin"]
+
+_MOST: Final = 1 << 20
+_MORE: Final = 2
+"""Times as many groups are worth what is drawn together, or as many as are counted in no time."""
+_FEW: Final = 10_000
+_SEPARABLE: Final = frozenset({"String", "Boolean", "Date", "Enum"})
+"""Types beside integers whose listed values every engine tells from others."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SetsOfQuery:
+    """The grouping sets that one query shows, of those that all have in common.
+
+    Parameters
+    ----------
+    sets
+        The columns of each.
+    rows
+        Which of its groups are shown, in which order; None for all of them as they are.
+    """
+
+    sets: tuple[tuple[int, ...], ...]
+    rows: tuple[NDArray[np.int64] | None, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CommonSets:
+    """What several queries have in common.
+
+    Parameters
+    ----------
+    groups
+        The groups of all of them.
+    shown
+        What each shows.
+    """
+
+    groups: SetGroups
+    shown: tuple[SetsOfQuery, ...]
+
+
+def is_margin(coarse: Groups | None, fine: Groups, columns: Columns) -> bool:
+    """Whether a table by some groups is a margin of one by others: each of its columns has the same
+    keys there, and what is left out can be told apart.
+
+    Parameters
+    ----------
+    columns
+        Those of the rows that both are of.
+    """
+    finest, values = _values(fine), () if coarse is None else _values(coarse)
+    if finest is None or values is None:
+        return False
+    trees: list[Tree] = [named.tree for named in fine.by]
+    by = [] if coarse is None else [named.tree for named in coarse.by]
+    if len({*trees}) != len(trees) or len({*by}) != len(by) or not {*by} <= {*trees}:
+        return False
+    places = [trees.index(tree) for tree in by]
+    if not all(_are_same(mine, finest[i]) for mine, i in zip(values, places, strict=True)):
+        return False
+    known = [_are_all(tree, keys, columns) for tree, keys in zip(trees, finest, strict=True)]
+    left_out = [i for i in range(len(trees)) if i not in places]
+    if isinstance(fine, SetGroups):  # whose totals are of listed keys alone
+        return all(known[i] for i in left_out)
+    if isinstance(coarse, SetGroups):  # likewise, and other queries may leave any column out
+        return all(known)
+    return all(known[i] or _have_rest(trees[i], finest[i], columns) for i in left_out)
+
+
+def common_sets(asked: Sequence[Groups | None], columns: Columns) -> CommonSets | None:
+    """The groups of several queries, the first of which all others are margins of.
+
+    Returns
+    -------
+    CommonSets or None
+        None where there would be too many groups.
+    """
+    finest = asked[0]
+    values = None if finest is None else _values(finest)
+    if finest is None or values is None:
+        return None
+    trees = [named.tree for named in finest.by]
+    places = [_places(groups, trees) for groups in asked]
+    left_out = {i for kept in places for i in range(len(trees)) if i not in kept}
+    rests = [
+        i in left_out and not _are_all(trees[i], values[i], columns) for i in range(len(trees))
+    ]
+    by = tuple(
+        Named(named.name, _with_rest(named.tree, mine) if rest else named.tree)
+        for named, mine, rest in zip(finest.by, values, rests, strict=True)
+    )
+    listed = [
+        pl.concat([mine, pl.Series(mine.name, [None], dtype=mine.dtype)]) if rest else mine
+        for mine, rest in zip(values, rests, strict=True)
+    ]
+    size, before = math.prod(map(len, listed)), math.prod(map(len, values))
+    if size > _MOST or size > max(_FEW, _MORE * before):
+        return None
+    keys = listed[0].to_frame()
+    for column in listed[1:]:
+        keys = keys.join(column.to_frame(), how="cross", maintain_order="left_right")
+    shown = tuple(
+        _shown(groups, kept, listed, tuple(names.name for names in finest.by))
+        for groups, kept in zip(asked, places, strict=True)
+    )
+    sets = tuple(dict.fromkeys(kept for one in shown for kept in one.sets))
+    sets = tuple(sorted(sets, key=lambda kept: (-len(kept), kept)))
+    origin = finest.origin
+    if any(rests):
+        rest = " and ".join(named.name for named, has in zip(by, rests, strict=True) if has)
+        origin = f"{origin}, and null for any other value of {rest}"
+    return CommonSets(SetGroups(by, keys, origin, False, sets, _written(finest, sets)), shown)
+
+
+def _places(groups: Groups | None, trees: Sequence[Tree]) -> tuple[int, ...]:
+    """The columns of a query, in its own order, by their numbers in the finest."""
+    return () if groups is None else tuple(trees.index(named.tree) for named in groups.by)
+
+
+def _shown(
+    groups: Groups | None,
+    places: tuple[int, ...],
+    listed: Sequence[pl.Series],
+    names: Sequence[str],
+) -> SetsOfQuery:
+    if isinstance(groups, SetGroups):  # of columns with all of their values
+        sets = tuple(tuple(sorted(places[i] for i in kept)) for kept in groups.sets)
+        rows = tuple(
+            _rows_of(groups.table(kept), [places[i] for i in kept], listed) for kept in groups.sets
+        )
+        return SetsOfQuery(sets, rows)
+    if groups is None:
+        return SetsOfQuery(((),), (None,))
+    return SetsOfQuery((tuple(sorted(places)),), (_rows_of(groups.keys, places, listed),))
+
+
+def _rows_of(
+    keys: pl.DataFrame, places: Sequence[int], listed: Sequence[pl.Series]
+) -> NDArray[np.int64] | None:
+    """The place of each key in the product of all values of its columns, in the finest's order."""
+    found = np.zeros(keys.height, dtype=np.int64)
+    for place, column in sorted(zip(places, keys.iter_columns(), strict=True), key=lambda p: p[0]):
+        values = listed[place]
+        numbers = pl.DataFrame({"value": values, "at": np.arange(len(values))})
+        at = column.to_frame("value").join(
+            numbers, on="value", how="left", nulls_equal=True, maintain_order="left"
+        )
+        found = found * len(values) + at["at"].to_numpy()
+    everything = math.prod(len(listed[place]) for place in places)
+    if keys.height == everything and (found == np.arange(everything)).all():
+        return None
+    return found
+
+
+def _values(groups: Groups) -> tuple[pl.Series, ...] | None:
+    """The keys of each column, where the groups are all combinations of them."""
+    if groups.discovered or not groups.size:
+        return None
+    values = tuple(column.unique(maintain_order=True) for column in groups.keys.iter_columns())
+    return values if math.prod(map(len, values)) == groups.size else None
+
+
+def _are_same(one: pl.Series, other: pl.Series) -> bool:
+    """Whether two columns have the same keys, in whatever order."""
+    if len(one) != len(other) or one.dtype != other.dtype:
+        return False
+    return bool(one.is_in(other.implode(), nulls_equal=True).all())
+
+
+def _are_all(tree: Tree, keys: pl.Series, columns: Columns) -> bool:
+    """Whether the keys are all values that an expression is known to have."""
+    found = domain(tree, columns)
+    if found.categories is None or (found.nullable and not keys.null_count()):
+        return False
+    return {*found.categories} <= {*keys.to_list()}
+
+
+def _have_rest(tree: Tree, keys: pl.Series, columns: Columns) -> bool:
+    """Whether one more group can take all other values: null must be none of the keys."""
+    dtype = domain(tree, columns).dtype
+    if keys.null_count() or not (dtype.is_integer or dtype.name in _SEPARABLE):
+        return False
+    return domain(_with_rest(tree, keys), columns).dtype == dtype
+
+
+def _with_rest(tree: Tree, keys: pl.Series) -> Tree:
+    """The expression where it has one of the keys, else null."""
+    listed = IsIn(tuple(keys.sort().to_list()), False).of(tree)
+    return When().of(listed, tree, Literal(None, NULL))
+
+
+def _written(finest: Groups, sets: Sequence[tuple[int, ...]]) -> str:
+    names = finest.names
+    shown = []
+    for kept in sets:
+        inside = ", ".join(names[i] for i in kept)
+        shown.append(f"({inside}{',' if len(kept) == 1 else ''})")
+    return f"grouping_sets([{', '.join(shown)}])"

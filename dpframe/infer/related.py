@@ -1,0 +1,123 @@
+"""Queries of the same rows whose tables are margins of one another's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from dpframe.aggregates.query import Query
+from dpframe.aggregates.related import can_be_related, related_outputs
+from dpframe.errors import DPFrameError
+from dpframe.frames.common_sets import common_sets, is_margin
+from dpframe.frames.grouping_sets import SetGroups
+from dpframe.frames.groups import Groups
+from dpframe.infer.measurements import measurements_of
+from dpframe.infer.several import Kind, Place
+
+__all__ = ["Related", "brought_together", "related_blocks"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Related:
+    """Queries that can be run as one, by grouping sets.
+
+    Parameters
+    ----------
+    numbers
+        Which queries of a plan they are, the one with the finest table first.
+    query
+        The query that is run, with the outputs of each, one after another.
+    """
+
+    numbers: tuple[int, ...]
+    query: Query
+
+
+def related_blocks(queries: Sequence[Query]) -> Iterator[list[Related]]:
+    """Which queries are tables and margins of them, each in one list at most, in up to two ways:
+    all that can be, and those alone that need one noisy table each, and so have nothing to lose
+    that is drawn together.
+    """
+    able = [n for n, query in enumerate(queries) if can_be_related(query)]
+    able.sort(key=lambda n: _fineness(queries[n].groups))
+    single = [n for n in able if len({key for a in queries[n].aggregates for key in a.keys}) == 1]
+    for numbers in [able, single] if len(single) < len(able) else [able]:
+        found = _related(queries, numbers)
+        if found:
+            yield found
+
+
+def _related(queries: Sequence[Query], able: Sequence[int]) -> list[Related]:
+    kinds = {n: Kind.of(queries[n]) for n in able}
+    roots: dict[int, int] = {}
+    members: dict[int, list[int]] = {}
+    for place, number in enumerate(able):
+        finer = [n for n in able[:place] if _is_margin(number, n, queries, kinds)]
+        parents = [n for n in finer if _is_margin(number, roots[n], queries, kinds)]
+        # of several tables the one with the fewest groups, which fewest add up to a margin
+        parent = min(parents, key=lambda n: _size(queries[n].groups), default=None)
+        roots[number] = number if parent is None else roots[parent]
+        members.setdefault(roots[number], []).append(number)
+    made = []
+    for numbers in members.values():
+        if len(numbers) > 1:
+            with suppress(DPFrameError):  # one individual may do more in the tables of all
+                together = _together([queries[n] for n in numbers])
+                made += [] if together is None else [Related(tuple(numbers), together)]
+    return made
+
+
+def brought_together(
+    queries: Sequence[Query], places: Sequence[Place], related: Sequence[Related]
+) -> tuple[tuple[Query, ...], tuple[Place, ...]]:
+    """The queries that are run where related ones are run as one, and where outputs are then."""
+    firsts = {min(one.numbers): one for one in related}
+    moved = {number: one for one in related for number in one.numbers}
+    made, blocks = list[Query](), dict[int, int]()
+    for number, query in enumerate(queries):
+        if number in firsts or number not in moved:
+            blocks[number] = len(made)
+            made.append(firsts[number].query if number in firsts else query)
+    found = []
+    for place in places:
+        one = moved.get(place.block)
+        if one is None:
+            found.append(replace(place, block=blocks[place.block]))
+            continue
+        before = one.numbers[: one.numbers.index(place.block)]
+        start = sum(len(queries[n].outputs) for n in before)
+        outputs = tuple(start + number for number in place.outputs)
+        own = queries[place.block]
+        block = blocks[min(one.numbers)]
+        found.append(replace(place, block=block, outputs=outputs, own=own))
+    return tuple(made), tuple(found)
+
+
+def _together(queries: Sequence[Query]) -> Query | None:
+    """One query that has the outputs of all; None where it would have too many groups."""
+    first = queries[0]
+    common = common_sets([query.groups for query in queries], first.relation.facts.columns)
+    if common is None:
+        return None
+    whole = replace(first, groups=common.groups, outputs=())
+    outputs = related_outputs(queries, common, whole.scope)
+    whole = replace(whole, outputs=tuple(output for found in outputs for output in found))
+    measurements_of(whole)
+    return whole
+
+
+def _is_margin(number: int, other: int, queries: Sequence[Query], kinds: dict[int, Kind]) -> bool:
+    coarse, fine = queries[number], queries[other]
+    if fine.groups is None or not kinds[number].has_same_rows(kinds[other]):
+        return False
+    return is_margin(coarse.groups, fine.groups, fine.relation.facts.columns)
+
+
+def _fineness(groups: Groups | None) -> tuple[int, bool]:
+    """Finer tables first, and grouping sets before what may be one of them."""
+    return (0 if groups is None else -len(groups.by), not isinstance(groups, SetGroups))
+
+
+def _size(groups: Groups | None) -> int:
+    return 1 if groups is None else groups.size
