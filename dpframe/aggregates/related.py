@@ -275,7 +275,8 @@ class _Related:
             p: self._aggregate(aggregate, query, shown)
             for p, aggregate in output.aggregates.items()
         }
-        return replace(output, aggregates=made)
+        where = "of all rows" if query.groups is None else f"in {query.groups.words()}"
+        return replace(output, aggregates=made, words=f"{output.words} {where}")
 
     def _aggregate(
         self, aggregate: BoundAggregate, query: Query, shown: SetsOfQuery

@@ -166,6 +166,8 @@ def _rows_of(
     keys: pl.DataFrame, places: Sequence[int], listed: Sequence[pl.Series]
 ) -> NDArray[np.int64] | None:
     """The place of each key in the product of all values of its columns, in the finest's order."""
+    if not places:  # all rows together
+        return None
     found = np.zeros(keys.height, dtype=np.int64)
     for place, column in sorted(zip(places, keys.iter_columns(), strict=True), key=lambda p: p[0]):
         values = listed[place]

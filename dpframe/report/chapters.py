@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from dpframe.aggregates.rebuilt_error import RebuiltError
 from dpframe.plan import PlanData
 from dpframe.plan.several import blocks_of
 from dpframe.report.group_size import warnings_at
@@ -65,10 +66,19 @@ def listed(words: Sequence[str]) -> str:
 
 
 def _asked(plan: PlanData) -> Iterator[Item]:
+    sets = [_sets(block) for block in blocks_of(plan)]
     for query in plan.queries:
         block = plan.blocks[query.block]
         groups = "" if block.grouping is None else f", {block.grouping.partition(': ')[0]}"
+        if len(sets[query.block]) > 1:  # whose queries have groups of their own
+            words = dict.fromkeys(plan.outputs[number].words for number in query.outputs)
+            groups = f": {', '.join(words)}"
         yield Item(f"{', '.join(query.names)} of {block.source}{groups}")
+
+
+def _sets(block: PlanData) -> set[tuple[tuple[int, ...], ...]]:
+    """The grouping sets that outputs of a frame show."""
+    return {o.error.sets for o in block.outputs if isinstance(o.error, RebuiltError)}
 
 
 def _warnings(plan: PlanData, blocks: Sequence[PlanData], size: int | None) -> Iterator[str]:

@@ -1,0 +1,78 @@
+"""What it does to the errors of outputs to be measured in another way."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from dpframe.aggregates.expected import expected_squared_error
+from dpframe.describe import gain_words
+from dpframe.planning.prepared import Prepared
+
+_NOTHING = 1e-200
+"""Added to squared errors, which floats may hold as 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedError:
+    """What is expected of one output.
+
+    Parameters
+    ----------
+    squared
+        Its squared error, relative to what one individual adds.
+    weight
+        How much it counts.
+    """
+
+    squared: float
+    weight: float
+
+
+def errors_of(prepared: Iterable[Prepared]) -> list[ExpectedError]:
+    """What is expected of the outputs of queries, all of which are sums over rows."""
+    return [
+        ExpectedError(
+            sum(
+                expected_squared_error(a, one.query.scope, one.laws)
+                for a in output.aggregates.values()
+            ),
+            float(sum(a.request.weight for a in output.aggregates.values())),
+        )
+        for one in prepared
+        for output in one.query.outputs
+    ]
+
+
+def relative_error(before: Sequence[ExpectedError], after: Sequence[ExpectedError]) -> float:
+    """The mean over outputs, by their weights, of how many times the squared error is what it was;
+    1 of no outputs.
+    """
+    whole = sum(error.weight for error in before)
+    total = sum(b.weight * _ratio(a, b) for b, a in zip(before, after, strict=True))
+    return total / whole if whole else 1.0
+
+
+def _ratio(above: ExpectedError, below: ExpectedError) -> float:
+    return (above.squared + _NOTHING) / (below.squared + _NOTHING)
+
+
+def telling_gains(
+    made: Sequence[Prepared],
+    at: Sequence[int],
+    before: Sequence[ExpectedError],
+    after: Sequence[ExpectedError],
+) -> tuple[Prepared, ...]:
+    """The plans, where outputs of some say what it does to their errors to be measured together."""
+    gains = iter([math.sqrt(_ratio(b, a)) for b, a in zip(before, after, strict=True)])
+    told = list(made)
+    for number in at:
+        outputs = [
+            replace(output, note=f"{output.note}; {gain_words(next(gains))}")
+            for output in made[number].plan.outputs
+        ]
+        told[number] = replace(
+            made[number], plan=replace(made[number].plan, outputs=tuple(outputs))
+        )
+    return tuple(told)

@@ -1,0 +1,130 @@
+"""From queries to their plan.
+
+Queries that are planned together are composed as the draws of one query are: parameters are fixed
+before any noise is drawn, and each draw costs what it does whatever frame it is of, because the
+individual that differs between neighbours is one and the same in all frames of a session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from dpframe.aggregates.query import Query
+from dpframe.aggregates.ways import least_expected, ways_to_measure
+from dpframe.choose import (
+    WORTH_WHILE,
+    in_mu,
+    in_rho,
+    least_error_way,
+)
+from dpframe.core.budget import GDP, Budget
+from dpframe.describe import described
+from dpframe.errors import DPFrameError
+from dpframe.infer import (
+    Place,
+    Related,
+    brought_together,
+    measurements_of,
+    related_blocks,
+    ways_of,
+)
+from dpframe.planning.asked import Planned, asked_of, choose_for, chosen_apart
+from dpframe.planning.gains import errors_of, relative_error, telling_gains
+from dpframe.planning.prepared import Prepared
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Planning:
+    """How queries are planned.
+
+    Parameters
+    ----------
+    spend, remaining
+        What all may cost together, and what the session has left.
+    split
+        What the cost is divided by.
+    charged_in
+        The measure, of rho or mu, in which plans are charged, if not in that of the spend.
+    """
+
+    spend: Budget
+    remaining: Budget | None
+    split: str
+    charged_in: type[Budget] | None
+
+    def least(self, queries: Sequence[Query]) -> tuple[Prepared, ...]:
+        """The plan of each query, where all share the cost, measured as they err least."""
+        ways = combined([ways_to_measure(query, self.spend) for query in queries])
+        return least_expected([self._planned(way) for way in ways])
+
+    def related(
+        self, queries: tuple[Query, ...], places: tuple[Place, ...]
+    ) -> tuple[tuple[Prepared, ...], tuple[Place, ...]]:
+        """The same, with related tables rebuilt from what is drawn for all of them where that errs
+        less; and where outputs are then.
+        """
+        apart = self.least(queries)
+        best, least = (apart, places), WORTH_WHILE
+        for found in related_blocks(queries):
+            found = [one for one in found if len(found) == 1 or self._errs_less(queries, one)]
+            with suppress(DPFrameError):  # more noise in a margin than can be drawn
+                moved, new_places = brought_together(queries, places, found)
+                made = self.least(moved) if found else apart
+                at = [next(i for i, p in enumerate(moved) if p is one.query) for one in found]
+                numbers = [number for one in found for number in one.numbers]
+                before = errors_of(apart[number] for number in numbers)
+                after = errors_of(made[number] for number in at)
+                error = relative_error(before, after)
+                if error < least:
+                    told = telling_gains(made, at, before, after)
+                    best, least = (told, new_places), error
+        return best
+
+    def _errs_less(self, queries: Sequence[Query], one: Related) -> bool:
+        """Whether related queries err less together, were nothing else asked."""
+        apart = self.least([queries[number] for number in one.numbers])
+        with suppress(DPFrameError):
+            together = self.least([one.query])
+            return relative_error(errors_of(apart), errors_of(together)) < WORTH_WHILE
+        return False
+
+    def _planned(self, queries: Sequence[Query]) -> tuple[Prepared, ...]:
+        """The plan of each query, where all share the cost."""
+        parts = [measurements_of(query) for query in queries]
+        weighted = any(request.weight != 1 for query in queries for request in query.requests)
+        by = "weights" if weighted else self.split
+        ways = combined([ways_of(q, found, by) for q, found in zip(queries, parts, strict=True)])
+        planned = [list(map(Planned, queries, parts, way)) for way in ways]
+        asked = [asked_of(one, by) for one in planned]
+        chosen = least_error_way(
+            asked, lambda way: choose_for(planned[asked.index(way)], way, self.spend)
+        )
+        tasks = asked[chosen.number].tasks
+        allowed = chosen.together.cost
+        if self.charged_in is not None:
+            charge = (in_mu if self.charged_in is GDP else in_rho)(tasks, chosen.together)
+            chosen = replace(chosen, together=charge)
+        made = []
+        taken = planned[chosen.number]
+        for one, own in zip(taken, chosen_apart(taken, chosen), strict=True):
+            plan = described(
+                one.query, one.parts, one.way, own, allowed, self.spend, self.remaining, by
+            )
+            draws = one.drawn_by([choice.law for choice in own.together.choices])
+            made.append(Prepared(plan, one.knowing(draws), one.parts, draws))
+        return tuple(made)
+
+
+def combined(ways: Sequence[Sequence[T]]) -> list[tuple[T, ...]]:
+    """One way for each query at a time: the first of all of them, the second, and so on; a query
+    that has fewer keeps to its last.
+    """
+    return [
+        tuple(found[min(number, len(found) - 1)] for found in ways)
+        for number in range(max(map(len, ways)))
+    ]

@@ -1,0 +1,87 @@
+"""Plans with what is needed to run them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from dpframe.aggregates.bound import MeasurementKey
+from dpframe.aggregates.measurement import Measurement, Table
+from dpframe.aggregates.query import Query
+from dpframe.infer import (
+    Place,
+    PlannedMeasurement,
+)
+from dpframe.mechanisms import Mechanism
+from dpframe.release import Draw
+from dpframe.report import Plan
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """A plan and what is needed to run it.
+
+    Parameters
+    ----------
+    plan
+        What reviewers read.
+    query
+        What is asked.
+    parts
+        The parts in the order of `plan.releases`.
+    draws
+        What is drawn for them.
+    """
+
+    plan: Plan
+    query: Query
+    parts: tuple[PlannedMeasurement, ...]
+    draws: tuple[Draw, ...]
+
+    @property
+    def tables(self) -> list[Table]:
+        """The exact tables that it needs, each once."""
+        return tables_of(draw.measurement for draw in self.draws)
+
+    @property
+    def laws(self) -> dict[MeasurementKey, Mechanism]:
+        """The mechanism of each part by itself, whatever else is drawn with it."""
+        return {key: law for draw in self.draws for key, law in draw.noises().items()}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PreparedTogether:
+    """One plan of several queries, and what is needed to run it.
+
+    Parameters
+    ----------
+    plan
+        What reviewers read.
+    parts
+        The queries that are run, each with the plan that it has where all share the cost.
+    places
+        Where the outputs of the queries that were asked are.
+    """
+
+    plan: Plan
+    parts: tuple[Prepared, ...]
+    places: tuple[Place, ...]
+
+    @property
+    def queries(self) -> tuple[Query, ...]:
+        """The queries that are run."""
+        return tuple(part.query for part in self.parts)
+
+    def asked(self, run: Iterable[Query]) -> list[tuple[Query, tuple[Draw, ...]]]:
+        """The queries that were asked, of those that were run, and what is drawn for each."""
+        found = list(run)
+        return [(p.of(found[p.block]), self.parts[p.block].draws) for p in self.places]
+
+    def answered(self) -> list[tuple[Query, dict[MeasurementKey, Mechanism]]]:
+        """The queries that were asked, and the mechanism of each part by itself."""
+        return [(p.of(self.parts[p.block].query), self.parts[p.block].laws) for p in self.places]
+
+
+def tables_of(parts: Iterable[Measurement]) -> list[Table]:
+    """The exact tables of some vectors, each once."""
+    return list(dict.fromkeys(table for part in parts for table in part.tables))
