@@ -16,8 +16,7 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.mechanisms import (
     AdditiveMechanism,
     CombinedNoise,
-    DiscreteGaussian,
-    DiscreteLaplace,
+    IndependentNoise,
 )
 
 _UP: Final = 1.0 + 1e-9
@@ -153,11 +152,11 @@ class RankError:
         if law.is_exact:
             return 0.0
         found = [float(self.cells * law.quantile(level, self.cells))]
-        if isinstance(law, (DiscreteLaplace, DiscreteGaussian)) and self.cells <= _MOST_ADDED:
-            whole = CombinedNoise(law, (1,) * self.cells, 1)
-            found.append(float(whole.quantile((1 + level) / 2)))
-        if type(law) in (DiscreteLaplace, DiscreteGaussian):
-            found.append(_of_moments(law, self.cells, nearest(1 - level) / 4))
+        if isinstance(law, IndependentNoise):
+            found.append(_UP * law.bound_of_sum(self.cells, nearest(1 - level) / 4))
+            if self.cells <= _MOST_ADDED:
+                whole = CombinedNoise(law, (1,) * self.cells, 1)
+                found.append(float(whole.quantile((1 + level) / 2)))
         return float_up(Fraction(min(found)) * self.factor)
 
 
@@ -202,25 +201,3 @@ def _within(offset: float, half: float) -> float:
 
 def _bounds(rule: MeanError | VarianceError) -> tuple[float, float]:
     return nearest(rule.middle - rule.width / 2), nearest(rule.middle + rule.width / 2)
-
-
-def _of_moments(law: AdditiveMechanism, terms: int, miss: float) -> float:
-    """What a sum of noise exceeds with a probability of no more than `miss` (Chernoff).
-
-    The least (terms m(x) - ln(miss)) / x over x > 0, where m(x) is no less than ln E[exp(x noise)]:
-    x**2 sigma**2 / 2 of Gaussian noise (Canonne, Kamath and Steinke 2020, Fact 19), and of Laplace
-    noise with q = exp(-1 / scale) the logarithm of (1 - q)**2 / ((1 - q e**x) (1 - q e**-x)). Each
-    x gives a bound.
-    """
-    if isinstance(law, DiscreteGaussian):
-        squared = float(law.sigma_squared)
-        return _UP * math.sqrt(-2.0 * terms * squared * math.log(miss))
-    assert isinstance(law, DiscreteLaplace)
-    rate = float(1 / law.scale)
-    least = math.inf
-    for share in range(1, 200):
-        x = rate * share / 200
-        ends = math.expm1(x - rate) * math.expm1(-x - rate)
-        moment = 2 * math.log(-math.expm1(-rate)) - math.log(ends)
-        least = min(least, (terms * moment - math.log(miss)) / x)
-    return _UP * least

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.aggregates.joint_noise import Slices
-from dpframe.mechanisms import DiscreteBox
+from dpframe.mechanisms import Boxes
 from dpframe.mechanisms.normal_tail import normal_above
 
-__all__ = ["box_slices", "gaussian_slices"]
+__all__ = ["SLIGHT", "box_slices", "gaussian_slices"]
 
 Floats: TypeAlias = "NDArray[np.float64]"
 
@@ -28,7 +28,8 @@ _POINTS: Final = {1: 40, 2: 12}
 _SIZES: Final = 64
 """Of boxes."""
 _SPACING: Final = 0.25
-_NOTHING: Final = 1e-4
+SLIGHT: Final = 1e-4
+"""The share of what may be missed that slices may leave out."""
 
 
 def gaussian_slices(variance: float, rows: Floats, units: list[float], miss: float) -> Slices:
@@ -50,11 +51,11 @@ def gaussian_slices(variance: float, rows: Floats, units: list[float], miss: flo
     covariance[np.diag_indices_from(covariance)] += (np.abs(rows).sum(axis=1) != 1) / 12
     covariance *= np.outer(scale, scale)
     rest = covariance[1:, 1:]
-    reach = math.sqrt(-2 * math.log(min(0.1, miss * _NOTHING)))
+    reach = math.sqrt(-2 * math.log(min(0.1, miss * SLIGHT)))
     points = np.linspace(-reach, reach, 2 * math.ceil(reach / _SPACING) + 1)
     grid = np.stack(np.meshgrid(*[points] * (len(rows) - 1), indexing="ij")).reshape(len(rest), -1)
     weights = np.exp(-0.5 * (grid * grid).sum(axis=0))
-    kept = weights > miss * _NOTHING / weights.size
+    kept = weights > miss * SLIGHT / weights.size
     weights, others = weights[kept] / weights[kept].sum(), np.linalg.cholesky(rest) @ grid[:, kept]
     pull = np.linalg.solve(rest, covariance[1:, 0])
     mean = pull @ others
@@ -70,14 +71,14 @@ def gaussian_slices(variance: float, rows: Floats, units: list[float], miss: flo
     return Slices(weights, tuple(others), above, below)
 
 
-def box_slices(law: DiscreteBox, rows: Floats, units: list[float], miss: float) -> Slices:
-    """Of noise in a box; parameters as for `gaussian_slices`.
+def box_slices(boxes: Boxes, rows: Floats, units: list[float]) -> Slices:
+    """Of noise that is uniform in boxes; other parameters as for `gaussian_slices`.
 
     Each number lies in [-k - 1/2, k + 1/2] as if it were continuous, which for the tails of whole
     numbers is exact.
     """
-    radii, weights = _fewer(*law.radius_law(miss * _NOTHING))
-    widths = np.floor(np.outer(radii, np.array(law.widths)) / law.fineness) + 0.5
+    radii, weights = _fewer(boxes.radii, boxes.weights)
+    widths = np.floor(np.outer(radii, np.array(boxes.widths)) / boxes.fineness) + 0.5
     scale = np.array(units)
     rows = rows * scale[:, None]
     own = np.flatnonzero((rows[0] != 0) & (rows[1:] == 0).all(axis=0))

@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.aggregates.joint_noise import Independent, JointNoise, Slices
-from dpframe.aggregates.joint_slices import box_slices, gaussian_slices
+from dpframe.aggregates.joint_slices import SLIGHT, box_slices, gaussian_slices
 from dpframe.aggregates.joint_sums import Rebuilt
 from dpframe.mechanisms import (
     AdditiveMechanism,
     CombinedNoise,
-    DiscreteBox,
     Mechanism,
 )
 
@@ -27,7 +26,6 @@ Floats: TypeAlias = "NDArray[np.float64]"
 Part: TypeAlias = "tuple[AdditiveMechanism, Fraction]"
 
 _CELLS: Final = 96
-_NOTHING: Final = 1e-4
 
 
 def noise_law(parts: Sequence[tuple[AdditiveMechanism, Fraction, int]]) -> JointNoise:
@@ -99,9 +97,10 @@ def _together(parts: tuple[Part, ...], miss: float) -> Slices:
     units = [float(step) for _, step in parts]
     rows = np.array([[f / law.divisor for f in law.factors] for law in laws])
     vector = laws[0].law
-    if isinstance(vector, DiscreteBox):
-        return box_slices(vector, rows, units, miss)
-    return gaussian_slices(vector.variance(), rows, units, miss)
+    boxes = vector.boxes(miss * SLIGHT)
+    if boxes is None:
+        return gaussian_slices(vector.variance_of_sum((1,)), rows, units, miss)
+    return box_slices(boxes, rows, units)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,14 +166,14 @@ class _Blocks:
         rest = tuple(pulls[place] for place in block[1:])
         slices = self._law(block).slices(miss, rest)
         lead = block[0]
-        level = 1 - Fraction(miss * _NOTHING)
+        level = 1 - Fraction(miss * SLIGHT)
         reach = (self.reach(lead, level) + 1) * self.unit(lead)
         edges = np.linspace(-reach, reach, _CELLS + 1)
         beyond = slices.above(np.repeat(edges[:, None], slices.weights.size, axis=1))
         masses = np.maximum(beyond[:-1] - beyond[1:], 0.0) * slices.weights
         middles = np.repeat(((edges[:-1] + edges[1:]) / 2)[:, None], slices.weights.size, axis=1)
         others = [np.broadcast_to(values, masses.shape) for values in slices.others]
-        kept = masses > miss * _NOTHING / masses.size
+        kept = masses > miss * SLIGHT / masses.size
         found = masses[kept]
         return found / found.sum(), (middles[kept], *(values[kept] for values in others))
 

@@ -19,8 +19,7 @@ from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.mechanisms import (
     AdditiveMechanism,
     CombinedNoise,
-    DiscreteGaussian,
-    DiscreteLaplace,
+    IndependentNoise,
     Mechanism,
 )
 
@@ -167,7 +166,7 @@ class BinRanges(Ranges):
             )
         if bins == 1:
             return law.quantile(level)
-        if bins <= _MOST_ADDED and isinstance(law, (DiscreteLaplace, DiscreteGaussian)):
+        if bins <= _MOST_ADDED and isinstance(law, IndependentNoise):
             return CombinedNoise(law, (1,) * bins, 1).quantile(level)
         return WeightedNoise(law.variance() * bins, excess_of(law) / bins).quantile(level)
 

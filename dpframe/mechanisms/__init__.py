@@ -1,5 +1,6 @@
 """Mechanisms: scale, cost and draw side by side, one file each."""
 
+from dpframe.mechanisms.combinable import Boxes, CombinableNoise, IndependentNoise
 from dpframe.mechanisms.combined import CombinedNoise, fair_coins
 from dpframe.mechanisms.discrete_box import DiscreteBox
 from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -78,13 +79,16 @@ __all__ = [
     "AdditiveMechanism",
     "AdditiveTask",
     "Box",
+    "Boxes",
     "Choice",
+    "CombinableNoise",
     "CombinedNoise",
     "DiscreteBox",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "Exponential",
     "Exposure",
+    "IndependentNoise",
     "KeyMechanism",
     "KeyTask",
     "Mechanism",

@@ -25,16 +25,12 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.core.exact import float_up, sqrt_up
 from dpframe.errors import InvalidBounds
-from dpframe.mechanisms import box_law
-from dpframe.mechanisms.confidence import miss_per_cell
-from dpframe.mechanisms.discrete_box import DiscreteBox, log_tier
-from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
-from dpframe.mechanisms.discrete_laplace import DiscreteLaplace
+from dpframe.mechanisms.combinable import CombinableNoise
+from dpframe.mechanisms.confidence import log_tier, miss_per_cell
 from dpframe.mechanisms.exposure import Exposure
 from dpframe.mechanisms.mechanism import AdditiveMechanism, Mechanism, log_deviation
-from dpframe.mechanisms.noise_sums import Tail, tail_of
+from dpframe.mechanisms.noise_sums import Tail
 from dpframe.samplers import OS, BitSource
 
 if TYPE_CHECKING:
@@ -88,7 +84,7 @@ class CombinedNoise(AdditiveMechanism):
         When there are not as many factors as numbers, or the divisor is not above 0.
     """
 
-    law: DiscreteBox | DiscreteGaussian | DiscreteLaplace
+    law: CombinableNoise
     factors: tuple[int, ...]
     divisor: int
     name: ClassVar[str] = cast("str", _OfLaw("name", "combined_noise"))
@@ -104,30 +100,20 @@ class CombinedNoise(AdditiveMechanism):
         ValueError
             When it is no noise that numbers can be made of.
         """
-        if not isinstance(law, DiscreteBox | DiscreteGaussian | DiscreteLaplace):
+        if not isinstance(law, CombinableNoise):
             raise ValueError(f"no numbers are made of {law.name} noise")
         return cls(law, factors, divisor)
 
     def __post_init__(self) -> None:
         if not self.factors or not all(type(f) is int for f in self.factors):
             raise ValueError("the factors of combined noise are whole numbers")
-        if isinstance(self.law, DiscreteBox) and len(self.factors) != len(self.law.widths):
-            raise ValueError("combined noise has one factor for each number of the vector")
+        self.law.requires(self.factors)
         if type(self.divisor) is not int or self.divisor < 1:
             raise ValueError("the divisor of combined noise is a whole number above 0")
 
     def shown_scale(self, step: Fraction) -> float:
-        """Of a box: how far one row moves it, over epsilon. Else that of noise of the same kind
-        with the same deviation. Rounded up.
-        """
-        law, part = self.law, step / self.divisor
-        if isinstance(law, DiscreteBox):
-            moved = sum(abs(f) * w for f, w in zip(self.factors, law.widths, strict=True))
-            return float_up(moved * part / law.epsilon)
-        squares = Fraction(sum(f * f for f in self.factors))
-        if isinstance(law, DiscreteGaussian):
-            return float(sqrt_up(law.sigma_squared * squares) * part)
-        return float_up(law.scale * sqrt_up(squares) * part)
+        """That of the sum, by the law of its numbers; rounded up."""
+        return self.law.scale_of_sum(self.factors, step / self.divisor)
 
     def epsilon_cost(self, exposure: Exposure) -> Fraction | None:
         """That of the vector."""
@@ -193,7 +179,7 @@ class CombinedNoise(AdditiveMechanism):
 
     def beyond(self, a: int, miss: float) -> float:
         """P(|noise| > a) for whole a of at least 0, never too small, where it is above `miss`."""
-        return self.at_least(a + 1, tail_of(self.law, self.factors, log_tier(miss)))
+        return self.at_least(a + 1, _tail_of(self.law, self.factors, log_tier(miss)))
 
     def at_least(self, k: int, tail: Tail) -> float:
         """P(|noise| >= k) for whole k of at least 1, by the tail of the sum."""
@@ -217,6 +203,13 @@ class CombinedNoise(AdditiveMechanism):
             Always.
         """
         raise TypeError("combined noise is not drawn by itself: draw its law, and combine that")
+
+
+@lru_cache(maxsize=256)
+def _tail_of(
+    law: CombinableNoise, factors: tuple[int, ...], tier: int, rough: bool = False
+) -> Tail:
+    return law.tail_of_sum(factors, tier, rough)
 
 
 @lru_cache(maxsize=4096)
@@ -250,7 +243,7 @@ def _variance(noise: CombinedNoise) -> float:
     if divisor == 1:
         return found
     if divisor == 2:
-        return found + _oddness(noise) / 4
+        return found + noise.law.oddness_of_sum(noise.factors) / 4
     if found <= _FEW**2:
         return _added_up(noise)
     return found + (divisor**2 - 1 if divisor % 2 else divisor**2 + 2) / (12.0 * divisor**2)
@@ -258,23 +251,7 @@ def _variance(noise: CombinedNoise) -> float:
 
 def _unrounded(noise: CombinedNoise) -> float:
     """The variance of the sum over the divisor."""
-    law, factors = noise.law, noise.factors
-    each = law.variances() if isinstance(law, DiscreteBox) else [law.variance()] * len(factors)
-    return sum(f * f * v for f, v in zip(factors, each, strict=True)) / noise.divisor**2
-
-
-def _oddness(noise: CombinedNoise) -> float:
-    """P(sum is odd)."""
-    law, used = noise.law, tuple(f % 2 != 0 for f in noise.factors)
-    if isinstance(law, DiscreteBox):
-        return box_law.oddness(law.epsilon / law.fineness, law.widths, law.fineness, used)
-    if law.variance() > _FEW**2:  # even and odd numbers are as likely, to more digits than these
-        return 0.5 if any(used) else 0.0
-    reach = np.arange(1.0, 1024.0)
-    tails = law.above(reach - 1.0)
-    masses = tails - law.above(reach)
-    even = 1.0 - 4.0 * float(masses[::2].sum())
-    return 0.5 * (1.0 - even ** sum(used))
+    return noise.law.variance_of_sum(noise.factors) / noise.divisor**2
 
 
 def _added_up(noise: CombinedNoise) -> float:
@@ -301,7 +278,7 @@ def _table(noise: CombinedNoise, miss: float) -> tuple[Floats, Floats]:
         places = np.arange(1.0, reach + 1.0)
     else:
         places = np.unique(np.rint(np.linspace(1.0, float(reach), _KNOTS)))
-    tail = tail_of(noise.law, noise.factors, log_tier(miss), rough=True)
+    tail = _tail_of(noise.law, noise.factors, log_tier(miss), rough=True)
     return places, np.array([0.5 * noise.at_least(int(place), tail) for place in places])
 
 

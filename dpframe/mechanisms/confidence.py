@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -10,7 +11,7 @@ from typing import Final
 from dpframe.core.exact import as_given, exact
 from dpframe.errors import InvalidBounds
 
-__all__ = ["DIGITS", "miss", "miss_per_cell"]
+__all__ = ["DIGITS", "log_tier", "miss", "miss_per_cell"]
 
 DIGITS: Final = Context(prec=60, Emin=-(10**9), Emax=10**9)
 """Sixty digits: the standard library's decimal logarithm and exponential are correctly rounded."""
@@ -57,3 +58,10 @@ def _per_cell(rest: Fraction, cells: int) -> Decimal:
 
 def _decimal(value: Fraction) -> Decimal:
     return DIGITS.divide(Decimal(value.numerator), Decimal(value.denominator))
+
+
+def log_tier(miss: float) -> int:
+    """Down to which exp(-nats) a law must be known for a probability of `miss`: one of a few."""
+    wanted = 12.0 - math.log(max(miss, 1e-300))
+    tier = 1 << max(4, math.ceil(math.log2(wanted)))
+    return 3 * tier // 4 if tier > 16 and 3 * tier // 4 >= wanted else tier

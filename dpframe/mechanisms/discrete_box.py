@@ -32,8 +32,11 @@ from dpframe.core.budget import ZCDP, Budget
 from dpframe.core.exact import dyadic_down, float_up, sqrt_down
 from dpframe.errors import InvalidBudget
 from dpframe.mechanisms import box_law
+from dpframe.mechanisms.combinable import Boxes, CombinableNoise
+from dpframe.mechanisms.confidence import log_tier
 from dpframe.mechanisms.exposure import Exposure
 from dpframe.mechanisms.mechanism import Choice, VectorMechanism, charged, log_deviation
+from dpframe.mechanisms.noise_sums import Tail, tail_in_box
 from dpframe.mechanisms.pure_rho import pure_rho
 from dpframe.mechanisms.rounding import positive_budget
 from dpframe.mechanisms.tasks import AdditiveTask
@@ -49,7 +52,7 @@ from dpframe.samplers.box import (
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
 
-__all__ = ["DiscreteBox", "log_tier"]
+__all__ = ["DiscreteBox"]
 
 Floats = NDArray[np.float64]
 
@@ -61,7 +64,7 @@ _NODES: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteBox(VectorMechanism):
+class DiscreteBox(VectorMechanism, CombinableNoise):
     """Noise z on vectors of integers with P(z) proportional to exp(-epsilon N(z) / fineness), where
     N(z) is the least integer R >= 0 with |z_j| <= floor(R w_j / fineness) for all widths w_j.
 
@@ -215,6 +218,36 @@ class DiscreteBox(VectorMechanism):
         radii = self.radii(log_tier(miss)).grouped(_NODES, miss)
         return radii.last, radii.weights
 
+    def requires(self, factors: tuple[int, ...]) -> None:
+        """That there is a factor for each number."""
+        if len(factors) != len(self.widths):
+            raise ValueError("combined noise has one factor for each number of the vector")
+
+    def boxes(self, miss: float) -> Boxes:
+        """Given the radius, numbers are uniform within a box."""
+        return Boxes(*self.radius_law(miss), self.widths, self.fineness)
+
+    def scale_of_sum(self, factors: tuple[int, ...], part: Fraction) -> float:
+        """How far one row moves it, over epsilon."""
+        moved = sum(abs(f) * w for f, w in zip(factors, self.widths, strict=True))
+        return float_up(moved * part / self.epsilon)
+
+    def variance_of_sum(self, factors: tuple[int, ...]) -> float:
+        """Numbers have signs of their own, so variances add up."""
+        return sum(f * f * v for f, v in zip(factors, self.variances(), strict=True))
+
+    def oddness_of_sum(self, factors: tuple[int, ...]) -> float:
+        """P(sum is odd)."""
+        odd = tuple(factor % 2 != 0 for factor in factors)
+        return box_law.oddness(self.epsilon / self.fineness, self.widths, self.fineness, odd)
+
+    def tail_of_sum(self, factors: tuple[int, ...], tier: int, rough: bool) -> Tail:
+        """See `CombinableNoise.tail_of_sum`."""
+        numbers = zip(map(abs, factors), self.widths, self.variances(), strict=True)
+        used = sorted(((f, width, variance) for f, width, variance in numbers if f), reverse=True)
+        sides = [(factor, width) for factor, width, _ in used]
+        return tail_in_box(self.radii(tier), sides, [variance for *_, variance in used], rough)
+
     def radii(self, nats: int) -> box_law.Radii:
         """The law of the radius in fine blocks, to exp(-nats) or so."""
         return box_law.radii_of(self.epsilon / self.fineness, self.widths, self.fineness, nats)
@@ -231,13 +264,6 @@ class DiscreteBox(VectorMechanism):
         """
         bits = OS if source is None else source
         return discrete_box(self.epsilon, self.widths, self.fineness, n, bits)
-
-
-def log_tier(miss: float) -> int:
-    """Down to which exp(-nats) a law must be known for a probability of `miss`: one of a few."""
-    wanted = 12.0 - math.log(max(miss, 1e-300))
-    tier = 1 << max(4, math.ceil(math.log2(wanted)))
-    return 3 * tier // 4 if tier > 16 and 3 * tier // 4 >= wanted else tier
 
 
 def _is_power_of_two(value: int) -> bool:

@@ -18,10 +18,11 @@ from dpframe.core.budget import ZCDP, ApproxDP, Budget
 from dpframe.core.exact import show, sqrt_down, sqrt_up
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.errors import InvalidBudget
+from dpframe.mechanisms.combinable import IndependentNoise
 from dpframe.mechanisms.confidence import DIGITS, miss_per_cell
 from dpframe.mechanisms.exposure import Exposure
 from dpframe.mechanisms.gaussian_tail import least_covering
-from dpframe.mechanisms.mechanism import AdditiveMechanism, Choice, charged, log_deviation
+from dpframe.mechanisms.mechanism import Choice, charged, log_deviation
 from dpframe.mechanisms.normal_tail import gaussian_above
 from dpframe.mechanisms.rounding import (
     in_range,
@@ -41,7 +42,7 @@ __all__ = ["DiscreteGaussian"]
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteGaussian(AdditiveMechanism):
+class DiscreteGaussian(IndependentNoise):
     """Noise with P(x) proportional to exp(-x**2 / (2 sigma_squared)) on the integers.
 
     Added to every entry of an integer vector whose L2 sensitivity is `l2`, it is
@@ -296,6 +297,21 @@ class DiscreteGaussian(AdditiveMechanism):
         k = np.floor(x) + 1.0
         beyond = gaussian_above(self.sigma_squared, np.where(k >= 1.0, k, 1.0 - k))
         return np.where(k >= 1.0, beyond, 1.0 - beyond)
+
+    def farthest(self, tier: int) -> int:
+        """A place beyond which exp(-tier) lies, and hardly more."""
+        return math.ceil(math.sqrt(2.0 * tier * self.sigma_squared)) + 1
+
+    def scale_of_sum(self, factors: tuple[int, ...], part: Fraction) -> float:
+        """That of noise of this kind with the same deviation."""
+        squares = Fraction(sum(f * f for f in factors))
+        return float(sqrt_up(self.sigma_squared * squares) * part)
+
+    def bound_of_sum(self, terms: int, miss: float) -> float:
+        """By Chernoff: ln E[exp(x noise)] is at most x**2 sigma**2 / 2 (Canonne, Kamath and Steinke
+        2020, Fact 19).
+        """
+        return math.sqrt(-2.0 * terms * float(self.sigma_squared) * math.log(miss))
 
     def log_masses(self, noise: NDArray[np.int64]) -> NDArray[np.float64]:
         """By their squares."""

@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.core.budget import ZCDP, Budget
-from dpframe.core.exact import float_up
+from dpframe.core.exact import float_up, sqrt_up
+from dpframe.mechanisms.combinable import IndependentNoise
 from dpframe.mechanisms.confidence import DIGITS, miss_per_cell
 from dpframe.mechanisms.exposure import Exposure
-from dpframe.mechanisms.mechanism import AdditiveMechanism, Choice, charged, log_deviation
+from dpframe.mechanisms.mechanism import Choice, charged, log_deviation
 from dpframe.mechanisms.pure_rho import laplace_rho, laplace_scale
 from dpframe.mechanisms.rounding import (
     in_range,
@@ -35,7 +36,7 @@ __all__ = ["DiscreteLaplace"]
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteLaplace(AdditiveMechanism):
+class DiscreteLaplace(IndependentNoise):
     """Noise with P(x) proportional to exp(-|x| / scale) on the integers.
 
     Added to every entry of an integer vector whose L1 sensitivity is `l1`, it is
@@ -203,6 +204,28 @@ class DiscreteLaplace(AdditiveMechanism):
         """P(noise > x) for each x, in grid steps, to about 12 digits."""
         rate = float(1 / self.scale)
         return two_sided_tail(np.floor(x) + 1.0, rate, 0.0, rate)
+
+    def farthest(self, tier: int) -> int:
+        """A place beyond which exp(-tier) lies, and hardly more."""
+        return math.ceil(self.scale * tier) + 1
+
+    def scale_of_sum(self, factors: tuple[int, ...], part: Fraction) -> float:
+        """That of noise of this kind with the same deviation."""
+        return float_up(self.scale * sqrt_up(Fraction(sum(f * f for f in factors))) * part)
+
+    def bound_of_sum(self, terms: int, miss: float) -> float:
+        """By Chernoff: the least (terms m(x) - ln(miss)) / x over some x > 0, where m(x) is the
+        logarithm of the moment E[exp(x noise)] = (1 - q)**2 / ((1 - q e**x) (1 - q e**-x)), with
+        q = exp(-1 / scale). Each x gives a bound.
+        """
+        rate = float(1 / self.scale)
+        least = math.inf
+        for share in range(1, 200):
+            x = rate * share / 200
+            ends = math.expm1(x - rate) * math.expm1(-x - rate)
+            moment = 2 * math.log(-math.expm1(-rate)) - math.log(ends)
+            least = min(least, (terms * moment - math.log(miss)) / x)
+        return least
 
     def log_masses(self, noise: NDArray[np.int64]) -> NDArray[np.float64]:
         """By their sizes."""

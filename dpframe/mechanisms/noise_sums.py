@@ -13,21 +13,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.mechanisms.box_law import Radii
-from dpframe.mechanisms.discrete_box import DiscreteBox
-from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
-from dpframe.mechanisms.discrete_laplace import DiscreteLaplace
 
-__all__ = ["Combined", "Tail", "tail_of"]
+__all__ = ["Tail", "tail_in_box", "tail_of_independent"]
 
 Floats = NDArray[np.float64]
-Combined: TypeAlias = DiscreteBox | DiscreteGaussian | DiscreteLaplace
 Tail: TypeAlias = Callable[[float], float]
 
 _CELLS: Final = 8192
@@ -40,29 +35,23 @@ _UP: Final = 1.0 + 2.0**-14
 """Above what tails of the terms are off by."""
 
 
-@lru_cache(maxsize=256)
-def tail_of(law: Combined, factors: tuple[int, ...], tier: int, rough: bool = False) -> Tail:
-    """P(sum > t) for whole t of at least 0, as a function, right down to exp(-tier).
+def tail_of_independent(above: Callable[[Floats], Floats], farthest: int, sizes: list[int]) -> Tail:
+    """P(sum > t) for whole t of at least 0, of independent terms.
 
     Parameters
     ----------
-    law
-        Of the terms: together, or each by itself.
-    factors
-        Of the terms; their signs do not matter.
-    tier
-        See `dpframe.mechanisms.discrete_box.log_tier`.
-    rough
-        Whether it is for many t, and may be off by a little more.
+    above
+        P(term > x) before its factor.
+    farthest
+        A place beyond which hardly anything lies.
+    sizes
+        The factors, above 0, the largest first.
     """
-    if isinstance(law, DiscreteBox):
-        return _of_box(law, factors, tier, rough)
-    sizes = sorted((abs(factor) for factor in factors if factor), reverse=True)
     if not sizes:
         return _nothing
     if len(sizes) == 1:
-        return lambda t: float(law.above(np.array([math.floor(t / sizes[0])], np.float64))[0])
-    return _of_independent(law, sizes, tier)
+        return lambda t: float(above(np.array([math.floor(t / sizes[0])], np.float64))[0])
+    return _of_independent(above, farthest, sizes)
 
 
 def _nothing(t: float) -> float:
@@ -70,24 +59,36 @@ def _nothing(t: float) -> float:
     return 0.0
 
 
-def _of_box(law: DiscreteBox, factors: tuple[int, ...], tier: int, rough: bool) -> Tail:
-    pairs = zip(factors, law.widths, strict=True)
-    sides = sorted(((abs(f), width) for f, width in pairs if f), reverse=True)
+def tail_in_box(
+    radii: Radii, sides: list[tuple[int, int]], variances: list[float], rough: bool
+) -> Tail:
+    """P(sum > t) for whole t of at least 0, of the numbers of a box.
+
+    Parameters
+    ----------
+    radii
+        The law of the radius.
+    sides
+        Factors above 0, the largest first, each with the width of its number.
+    variances
+        Of the numbers.
+    rough
+        Whether it is for many t, and may be off by a little more.
+    """
     if not sides:
         return _nothing
-    radii = law.radii(tier)
-    if len(sides) == 1 or (len(sides) == 2 and _is_closed(law, factors)):
+    if len(sides) == 1 or (len(sides) == 2 and _is_closed(sides, variances)):
         used = radii.grouped(_ROUGH) if rough else radii
         return lambda t: used.tail(sides, t)
     return _of_sides(radii.grouped(_NODES), sides)
 
 
-def _is_closed(law: DiscreteBox, factors: tuple[int, ...]) -> bool:
+def _is_closed(sides: list[tuple[int, int]], variances: list[float]) -> bool:
     """Whether one factor is a multiple of the other, or small enough."""
-    second, first = sorted(abs(f) for f in factors if f)
+    (first, _), (second, _) = sides
     if first % second == 0:
         return True
-    variance = sum(f * f * v for f, v in zip(factors, law.variances(), strict=True))
+    variance = first * first * variances[0] + second * second * variances[1]
     return second <= _CLOSE * math.sqrt(variance)
 
 
@@ -118,9 +119,8 @@ class _Grid:
         return min(1.0, (beyond + self.rest) * _UP)
 
 
-def _of_independent(law: DiscreteGaussian | DiscreteLaplace, sizes: list[int], tier: int) -> _Grid:
+def _of_independent(above: Callable[[Floats], Floats], farthest: int, sizes: list[int]) -> _Grid:
     """By convolution."""
-    farthest = _reach(law, tier)
     whole = math.gcd(*sizes)
     cells = farthest * sum(sizes) // whole + 1
     exact = cells <= _CELLS
@@ -129,20 +129,13 @@ def _of_independent(law: DiscreteGaussian | DiscreteLaplace, sizes: list[int], t
     for size in sizes:
         number = math.ceil(farthest * size / step)
         edges = np.asarray((np.arange(number + 1) + 0.5) * (step / size), np.float64)
-        beyond = law.above(edges)
+        beyond = above(edges)
         side = beyond[:-1] - beyond[1:]
         mass = np.convolve(mass, np.concatenate((side[::-1], [1.0 - 2.0 * beyond[0]], side)))
     middle = mass.size // 2
     tails = np.cumsum(mass[middle:][::-1])[::-1]
-    rest = 2.0 * len(sizes) * float(law.above(np.array([farthest], np.float64))[0])
+    rest = 2.0 * len(sizes) * float(above(np.array([farthest], np.float64))[0])
     return _Grid(step, tails, 0.0 if exact else 0.5 * step * len(sizes), rest)
-
-
-def _reach(law: DiscreteGaussian | DiscreteLaplace, tier: int) -> int:
-    """A place beyond which hardly more than exp(-tier) lies."""
-    if isinstance(law, DiscreteLaplace):
-        return math.ceil(law.scale * tier) + 1
-    return math.ceil(math.sqrt(2.0 * tier * law.sigma_squared)) + 1
 
 
 def _of_sides(radii: Radii, sides: list[tuple[int, int]]) -> _Grid:

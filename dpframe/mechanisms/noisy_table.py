@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.core.budget import Budget
+from dpframe.mechanisms.combinable import IndependentNoise
 from dpframe.mechanisms.confidence import miss
 from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpframe.mechanisms.discrete_laplace import DiscreteLaplace
@@ -51,12 +52,12 @@ class NoisyTable(SelectionMechanism):
         When that is no noise of these kinds.
     """
 
-    noise: DiscreteLaplace | DiscreteGaussian
+    noise: IndependentNoise
     name: ClassVar[str] = "noisy_table"
     label: ClassVar[str] = "noisy table"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.noise, (DiscreteLaplace, DiscreteGaussian)):
+        if not isinstance(self.noise, IndependentNoise):
             raise ValueError("a noisy table needs noise")
 
     @classmethod
@@ -67,7 +68,7 @@ class NoisyTable(SelectionMechanism):
         made = [
             Choice(cls(choice.law), choice.cost, cls.reason(task, choice.law))
             for choice in fitting
-            if choice is not None and isinstance(choice.law, (DiscreteLaplace, DiscreteGaussian))
+            if choice is not None and isinstance(choice.law, IndependentNoise)
         ]
         return min(made, key=lambda choice: choice.law.log_noise(task.candidates))
 

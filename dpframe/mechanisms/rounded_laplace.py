@@ -101,6 +101,10 @@ class RoundedLaplace(DiscreteLaplace):
         beyond = DIGITS.subtract(steps, Decimal((_FINE + 1) // 2))
         return max(0, math.ceil(DIGITS.divide(beyond, Decimal(_FINE))))
 
+    def bound_of_sum(self, terms: int, miss: float) -> float:
+        """Moments of what is rounded are not known."""
+        return math.inf
+
     def above(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """P(noise > x) for each x, in steps, to about 12 digits."""
         rate = float(1 / self.scale)

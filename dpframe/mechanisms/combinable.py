@@ -1,0 +1,131 @@
+"""Noise of which sums can be released: of the numbers of a vector, or of numbers that are drawn
+each by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.mechanisms.mechanism import AdditiveMechanism, Mechanism
+from dpframe.mechanisms.noise_sums import Tail, tail_of_independent
+
+__all__ = ["Boxes", "CombinableNoise", "IndependentNoise"]
+
+Floats = NDArray[np.float64]
+
+_WIDE: Final = 64.0
+"""The variance above which even and odd numbers are as likely, to more digits than floats have."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Boxes:
+    """A law under which numbers are independent and uniform once a radius is known: number j on
+    the whole numbers up to floor(radius widths[j] / fineness) in size.
+
+    Parameters
+    ----------
+    radii, weights
+        The radii, and the probability of each.
+    widths, fineness
+        These.
+    """
+
+    radii: Floats
+    weights: Floats
+    widths: tuple[int, ...]
+    fineness: int
+
+
+class CombinableNoise(Mechanism):
+    """Noise on several numbers, of which an output may be a sum times whole factors."""
+
+    __slots__ = ()
+
+    def requires(self, factors: tuple[int, ...]) -> None:
+        """That there is a factor for each number.
+
+        Raises
+        ------
+        ValueError
+            When there is not.
+        """
+
+    def boxes(self, miss: float) -> Boxes | None:
+        """The law of all numbers; None where they are independent.
+
+        Parameters
+        ----------
+        miss
+            The probability that may lie beyond the last radius.
+        """
+        return None
+
+    @abstractmethod
+    def scale_of_sum(self, factors: tuple[int, ...], part: Fraction) -> float:
+        """The scale that people read of a sum in units of a part of a step; rounded up."""
+
+    @abstractmethod
+    def variance_of_sum(self, factors: tuple[int, ...]) -> float:
+        """In steps squared."""
+
+    @abstractmethod
+    def oddness_of_sum(self, factors: tuple[int, ...]) -> float:
+        """P(sum is odd)."""
+
+    @abstractmethod
+    def tail_of_sum(self, factors: tuple[int, ...], tier: int, rough: bool) -> Tail:
+        """P(sum > t) for whole t of at least 0, as a function, right down to exp(-tier).
+
+        Parameters
+        ----------
+        factors
+            Of the numbers; their signs do not matter.
+        tier
+            See `dpframe.mechanisms.confidence.log_tier`.
+        rough
+            Whether it is for many t, and may be off by a little more.
+        """
+
+
+class IndependentNoise(AdditiveMechanism, CombinableNoise):
+    """Noise that each number has by itself, with a tail that sums can be made of."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def farthest(self, tier: int) -> int:
+        """A place beyond which hardly more than exp(-tier) lies."""
+
+    def bound_of_sum(self, terms: int, miss: float) -> float:
+        """What a sum of so many draws exceeds with a probability of no more than `miss`, by
+        moments; infinite where they are not known.
+        """
+        return math.inf
+
+    def variance_of_sum(self, factors: tuple[int, ...]) -> float:
+        """In steps squared."""
+        each = self.variance()
+        return sum(factor * factor * each for factor in factors)
+
+    def oddness_of_sum(self, factors: tuple[int, ...]) -> float:
+        """P(sum is odd)."""
+        odd = sum(factor % 2 for factor in factors)
+        if self.variance() > _WIDE:
+            return 0.5 if odd else 0.0
+        reach = np.arange(1.0, 1024.0)
+        tails = self.above(reach - 1.0)
+        masses = tails - self.above(reach)
+        even = 1.0 - 4.0 * float(masses[::2].sum())
+        return 0.5 * (1.0 - even**odd)
+
+    def tail_of_sum(self, factors: tuple[int, ...], tier: int, rough: bool) -> Tail:
+        """See `CombinableNoise.tail_of_sum`."""
+        sizes = sorted((abs(factor) for factor in factors if factor), reverse=True)
+        return tail_of_independent(self.above, self.farthest(tier), sizes)
