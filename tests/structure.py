@@ -100,7 +100,11 @@ def _inside(frame: FrameType | None) -> Iterator[FrameType]:
 
 
 def _mechanisms_known(trees: Mapping[Path, ast.Module]) -> dict[str, str]:
-    """Modules that tell concrete mechanisms apart by `isinstance` or `match`."""
+    return {"modules that tell concrete mechanisms apart": str(len(mechanisms_known(trees)))}
+
+
+def mechanisms_known(trees: Mapping[Path, ast.Module]) -> dict[str, set[str]]:
+    """Modules that tell concrete mechanisms apart by `isinstance` or `match`, and which."""
     concrete = {
         node.name
         for path, tree in trees.items()
@@ -108,14 +112,16 @@ def _mechanisms_known(trees: Mapping[Path, ast.Module]) -> dict[str, str]:
         for node in tree.body
         if isinstance(node, ast.ClassDef) and _has_name(node)
     }
-    ladders = [path for path, tree in trees.items() if _told_apart(tree) & concrete]
-    return {"modules that tell concrete mechanisms apart": str(len(ladders))}
+    found = {path.as_posix(): _told_apart(tree) & concrete for path, tree in trees.items()}
+    return {path: names for path, names in found.items() if names}
 
 
 def _has_name(node: ast.ClassDef) -> bool:
     """Whether plans can name a mechanism: it is not what several have in common."""
     return any(
-        isinstance(line, ast.AnnAssign) and ast.unparse(line.target) == "name" and line.value
+        isinstance(line, ast.AnnAssign)
+        and ast.unparse(line.target) == "name"
+        and isinstance(line.value, ast.Constant)
         for line in node.body
     )
 

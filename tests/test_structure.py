@@ -1,4 +1,5 @@
-"""Files and functions stay short, and modules do not import each other in circles.
+"""Files and functions stay short, modules do not import each other in circles, and none tells
+mechanisms apart.
 
 Files that are longer are listed; who shortens one takes it from the list.
 """
@@ -29,6 +30,22 @@ def test_functions_are_short() -> None:
 
 def test_modules_do_not_import_each_other_in_circles() -> None:
     assert structure.cycles(trees()) == []
+
+
+def test_no_module_tells_mechanisms_apart() -> None:
+    assert structure.mechanisms_known(trees()) == {}
+
+
+def test_who_tells_mechanisms_apart_is_seen() -> None:
+    mechanisms = structure.PACKAGE / "mechanisms"
+    made = {
+        mechanisms / "one.py": ast.parse('class One(M):\n    name: ClassVar[str] = "one"'),
+        mechanisms / "base.py": ast.parse("class M:\n    name: ClassVar[str]"),
+        mechanisms / "two.py": ast.parse("isinstance(law, (One, M))"),
+        mechanisms / "three.py": ast.parse("match law:\n    case M():\n        pass"),
+    }
+    two = (mechanisms / "two.py").as_posix()
+    assert structure.mechanisms_known(made) == {two: {"One"}}
 
 
 def test_a_circle_is_seen() -> None:

@@ -33,7 +33,7 @@ from dpframe.frames.groups import Groups
 from dpframe.frames.public import digest
 from dpframe.frames.step import Step
 from dpframe.infer import PlannedDraw, PlannedMeasurement, Way
-from dpframe.mechanisms import Choice, CombinedNoise, DiscreteBox
+from dpframe.mechanisms import Choice, CombinedNoise, VectorMechanism
 from dpframe.plan import NoisyAggregate, PlanOutput, PlanStep
 from dpframe.plan.definition import definition, steps_of
 from dpframe.plan.joint_draw import JointDraw
@@ -124,7 +124,7 @@ def _releases(
             others = others or ["the other numbers that it needs"]
             made = replace(made, reason=_together_words(others, chosen.gains[number]))
         else:
-            if isinstance(choice.law, DiscreteBox):
+            if isinstance(choice.law, VectorMechanism):
                 reason = "one number by itself, of individuals that are weighed"
                 made = replace(made, reason=reason)
             if chosen.gains[number] < _AS_MUCH:

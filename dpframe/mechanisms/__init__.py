@@ -22,6 +22,7 @@ from dpframe.mechanisms.none import NoNoise
 from dpframe.mechanisms.permute_and_flip import PermuteAndFlip
 from dpframe.mechanisms.randomized_response import RandomizedResponse
 from dpframe.mechanisms.recursive_exponential import RecursiveExponential
+from dpframe.mechanisms.recursive_mechanism import RecursiveMechanism
 from dpframe.mechanisms.report_noisy_max import ReportNoisyMax
 from dpframe.mechanisms.rounded_laplace import RoundedLaplace
 from dpframe.mechanisms.tasks import (
@@ -49,7 +50,7 @@ SELECTIONS: tuple[type[SelectionMechanism], ...] = (
     NoisyTable,
 )
 """Choices, of which the first that is preferred for a task is taken, or a rival that errs less."""
-RECURSIVE: tuple[type[RecursiveExponential], ...] = (RecursiveExponential,)
+RECURSIVE: tuple[type[RecursiveMechanism], ...] = (RecursiveExponential,)
 """Choices that follow one another."""
 REPORTS: tuple[type[ReportMechanism], ...] = (RandomizedResponse,)
 """Reports of rows."""
@@ -99,6 +100,7 @@ __all__ = [
     "PermuteAndFlip",
     "RandomizedResponse",
     "RecursiveExponential",
+    "RecursiveMechanism",
     "RecursiveTask",
     "ReportMechanism",
     "ReportNoisyMax",

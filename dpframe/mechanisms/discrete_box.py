@@ -39,7 +39,7 @@ from dpframe.mechanisms.mechanism import Choice, VectorMechanism, charged, log_d
 from dpframe.mechanisms.noise_sums import Tail, tail_in_box
 from dpframe.mechanisms.pure_rho import pure_rho
 from dpframe.mechanisms.rounding import positive_budget
-from dpframe.mechanisms.tasks import AdditiveTask
+from dpframe.mechanisms.tasks import AdditiveTask, Box
 from dpframe.samplers import OS, BitSource, discrete_box
 from dpframe.samplers.box import (
     MAX_BOX_DIMENSIONS,
@@ -217,6 +217,10 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
         """
         radii = self.radii(log_tier(miss)).grouped(_NODES, miss)
         return radii.last, radii.weights
+
+    def covers(self, box: Box) -> bool:
+        """Of these widths and rows."""
+        return (self.widths, self.rows) == (box.widths, box.rows)
 
     def requires(self, factors: tuple[int, ...]) -> None:
         """That there is a factor for each number."""

@@ -54,6 +54,7 @@ class Exponential(ScaledSelection):
     label: ClassVar[str] = "exponential mechanism"
 
     draws_points: ClassVar[bool] = True
+    adds_squares: ClassVar[frozenset[str]] = frozenset({"rho"})
 
     @classmethod
     def for_rho(cls, moved: ScoreRange, rho: Fraction) -> Self:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpframe.core.budget import Budget
 from dpframe.mechanisms.confidence import miss
 from dpframe.mechanisms.exposure import Exposure
-from dpframe.mechanisms.tasks import AdditiveTask, KeyTask, ResponseTask, SelectionTask
+from dpframe.mechanisms.tasks import AdditiveTask, Box, KeyTask, ResponseTask, SelectionTask
 from dpframe.samplers import BitSource
 
 if TYPE_CHECKING:
@@ -215,6 +215,10 @@ class VectorMechanism(Mechanism):
         return None
 
     @abstractmethod
+    def covers(self, box: Box) -> bool:
+        """Whether it is for vectors that one individual moves within a box."""
+
+    @abstractmethod
     def log_masses(self, noise: NDArray[np.int64]) -> NDArray[np.float64]:
         """The logarithm of the probability of each vector, which the last axis holds, up to a
         constant. For audits, by floats.
@@ -236,6 +240,8 @@ class SelectionMechanism(Mechanism):
     __slots__ = ()
     draws_points: ClassVar[bool] = False
     """Whether it chooses among candidates that stand for several points."""
+    adds_squares: ClassVar[frozenset[str]] = frozenset()
+    """The currencies in which its cost grows with the squares of ranges, added over groups."""
 
     @property
     def at_once(self) -> int:

@@ -15,6 +15,7 @@ from dpframe.mechanisms.confidence import miss
 from dpframe.mechanisms.exponential import Exponential
 from dpframe.mechanisms.exposure import Exposure
 from dpframe.mechanisms.mechanism import Choice
+from dpframe.mechanisms.recursive_mechanism import RecursiveMechanism
 from dpframe.mechanisms.scaled_selection import required_ranges
 from dpframe.mechanisms.tasks import RecursiveTask, SelectionTask
 from dpframe.samplers import OS, PLACES, BitSource, flips, row_places
@@ -28,7 +29,7 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class RecursiveExponential(Exponential):
+class RecursiveExponential(Exponential, RecursiveMechanism):
     """Several quantiles, each by the exponential mechanism: the middle one first, then those on
     either side among the rows of that side.
 

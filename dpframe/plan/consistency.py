@@ -17,7 +17,6 @@ from dpframe.core.sensitivity import ExactSensitivity, joint_sensitivity
 from dpframe.errors import DPFrameError
 from dpframe.mechanisms import (
     AdditiveMechanism,
-    DiscreteBox,
     KeyMechanism,
     SelectionMechanism,
     VectorMechanism,
@@ -148,9 +147,8 @@ def _is_of_draw(release: NoisyAggregate, joint: JointDraw, many: bool) -> bool:
     if joint.exact != joint_sensitivity(joint.widths, joint.turned, spread, many):
         return False
     rows, _, most = spread.tight
-    if isinstance(law, DiscreteBox):
-        box = joint.box(spread, many)
-        if (law.widths, law.rows) != (box.widths, box.rows):
+    if isinstance(law, VectorMechanism):
+        if not law.covers(joint.box(spread, many)):
             return False
     elif not isinstance(law, AdditiveMechanism):
         return False

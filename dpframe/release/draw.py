@@ -29,7 +29,7 @@ from dpframe.mechanisms import (
     AdditiveMechanism,
     Mechanism,
     NoNoise,
-    RecursiveExponential,
+    RecursiveMechanism,
     ReportMechanism,
     SelectionMechanism,
     VectorMechanism,
@@ -147,7 +147,7 @@ def _drawn(
             return _with_noise(part.of(tables[0].dense(1)), law)
         case LevelSums(), AdditiveMechanism():
             return _with_noise(part.of(tables[0].dense(part.axis.size)), law)
-        case QuantileTree(), RecursiveExponential():
+        case QuantileTree(), RecursiveMechanism():
             groups = part.entries(scope)
             spans = _spans(part, tables, groups)
             found = [choose_recursively(part, law, tables[0], scope, span) for span in spans]

@@ -23,7 +23,7 @@ from dpframe.aggregates.cells import PointCells, PositionCells
 from dpframe.aggregates.measurement import CellCounts
 from dpframe.aggregates.quantile_tree import QuantileTree
 from dpframe.aggregates.request import QueryScope
-from dpframe.mechanisms import RecursiveExponential
+from dpframe.mechanisms import RecursiveMechanism
 
 __all__ = ["choose_recursively"]
 
@@ -111,7 +111,7 @@ class _Runs:
 class _Choice:
     """One choice in each of many groups."""
 
-    law: RecursiveExponential
+    law: RecursiveMechanism
     line: _Line
     groups: int
     q: Fraction
@@ -203,7 +203,7 @@ class _Choice:
 
 def choose_recursively(
     tree: QuantileTree,
-    law: RecursiveExponential,
+    law: RecursiveMechanism,
     counted: CellCounts,
     scope: QueryScope,
     span: tuple[int, int],
@@ -243,7 +243,7 @@ def _whole_cells(counted: CellCounts, line: _Line, first: int, end: int) -> _Pie
     return _Pieces(counted.groups[lo:hi] - first, cells * line.places, rows, whole)
 
 
-def _all_placed(pieces: _Pieces, law: RecursiveExponential) -> _Pieces:
+def _all_placed(pieces: _Pieces, law: RecursiveMechanism) -> _Pieces:
     """The same rows, all of which have taken their places."""
     tie, inner, rows = law.places(pieces.rows)
     whole = np.zeros(tie.size, np.bool_)

@@ -11,7 +11,7 @@ from dpframe.core.exact import show, sqrt_up
 from dpframe.core.units import Identifier
 from dpframe.core.weights import PARTS
 from dpframe.ledger.parts import Share
-from dpframe.mechanisms import Exponential, KeyMechanism, ReportMechanism, SelectionMechanism
+from dpframe.mechanisms import KeyMechanism, ReportMechanism, SelectionMechanism
 from dpframe.plan import NoisyAggregate, PlanData
 from dpframe.report.group_size import about, warnings_at
 
@@ -209,12 +209,13 @@ def _apart(release: NoisyAggregate) -> str:
     """
     found = release.scores
     assert found is not None
-    concentrated = isinstance(release.law, Exponential) and release.cost.currency == "rho"
-    reach = (sqrt_up(found.l2_squared) if concentrated else found.l1) * release.step
+    law = release.law
+    chosen = law if isinstance(law, SelectionMechanism) else None
+    squares = chosen is not None and release.cost.currency in chosen.adds_squares
+    reach = (sqrt_up(found.l2_squared) if squares else found.l1) * release.step
     many = release.spread.tight[0]
     rows = "" if many == 1 else f"all {many} together "
-    law = release.law
-    once = max(release.repeats, law.at_once if isinstance(law, SelectionMechanism) else 1)
+    once = max(release.repeats, 1 if chosen is None else chosen.at_once)
     groups = ", over all groups" if release.entries > once else ""
     return f"and {rows}two scores apart by at most {show(reach)}{groups}"
 
