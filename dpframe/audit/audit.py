@@ -12,13 +12,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe import pipeline
-from dpframe.accounting.normal import normal_epsilon
-from dpframe.accounting.zcdp import epsilon_of_rho
+from dpframe.audit.claims import claims_of
 from dpframe.audit.evidence import best_event, joint_scores, likelihood_scores, proved_epsilon
 from dpframe.audit.neighbours import Neighbours, worst_neighbours
 from dpframe.audit.outcomes import outcomes, runs_at_once
-from dpframe.core.budget import GDP, ZCDP, Budget
-from dpframe.core.exact import Number, as_given, exact, float_up, nearest
+from dpframe.audit.stated import is_noise_alone
+from dpframe.core.exact import Number, as_given, exact
 from dpframe.errors import UnsupportedOperation
 from dpframe.progress import progress
 from dpframe.report import Plan
@@ -27,8 +26,6 @@ from dpframe.report.plots import plot_audit
 FEWEST_RUNS, MOST_RUNS = 100, 1_000_000
 _PILOTS = {True: (24, 1_000), False: (8, 200)}
 """How many pairs are tried how often, where runs are drawn at once and where one by one."""
-_DELTAS = (1e-6, 1e-3, 1e-2, 3e-2, 0.1)
-"""Where a claim in rho is turned into epsilons, samples prove most at some delta of these."""
 
 Floats = NDArray[np.float64]
 
@@ -50,7 +47,8 @@ class Audit:
     confidence
         Of `proved`.
     claimed
-        The epsilon that the plan claims at `delta`.
+        The epsilon that the plan claims at `delta`. Where it claims a rho this is what the stated
+        mechanisms have there, as far as that is known, which is less than what the rho implies.
     proved
         A lower bound on its true epsilon at `delta`, from the runs.
     delta
@@ -141,7 +139,7 @@ def audit(prepared: pipeline.Prepared, runs: int, confidence: Number) -> Audit:
         When a row that was made up makes the query fail, which must not be.
     """
     doubt = 1.0 - _checked(runs, confidence)
-    claims = _claims(prepared.plan.cost)
+    claims = claims_of(prepared.plan)
     with progress() as shown:
         shown.stage("searching for the worst neighbours")
         pairs = worst_neighbours(prepared)
@@ -151,7 +149,8 @@ def audit(prepared: pipeline.Prepared, runs: int, confidence: Number) -> Audit:
             shown.stage(f"run {done} of {runs} on each frame")
 
         one, other = outcomes(prepared, pair, runs, told)
-        return _judged(prepared.plan, pair, (one, other), claims, doubt)
+        found = _proved((one, other), claims, doubt)
+        return _judged(prepared.plan, pair, found, doubt, runs)
 
 
 def _checked(runs: int, confidence: Number) -> float:
@@ -174,33 +173,34 @@ def _checked(runs: int, confidence: Number) -> float:
     return float(found)
 
 
-def _claims(cost: Budget) -> list[tuple[float, float]]:
-    """Deltas, and the epsilon that is claimed at each."""
-    if isinstance(cost, ZCDP):
-        deltas = [nearest(cost.slack) + delta for delta in _DELTAS]
-        return [(d, epsilon_of_rho(cost.main, d - nearest(cost.slack))) for d in deltas]
-    if isinstance(cost, GDP):
-        squared = float_up(cost.main)
-        return [(d, normal_epsilon(squared, d)) for d in _DELTAS]
-    return [(nearest(cost.slack), nearest(cost.main))]
-
-
 def _worst(
     prepared: pipeline.Prepared, pairs: Sequence[Neighbours], claims: Sequence[tuple[float, float]]
 ) -> Neighbours:
     """The pair at which a few runs tell most; where they are alike the first, which moves most."""
+    if is_noise_alone(prepared):  # how far it moves tells all
+        return pairs[0]
     most, runs = _PILOTS[runs_at_once(prepared, pairs[0]) > 1]
 
     def told(pair: Neighbours) -> float:
-        return _proved(outcomes(prepared, pair, runs), claims, 0.3)[0]
+        return _proved(outcomes(prepared, pair, runs), claims, 0.3).epsilon
 
     return max(pairs[:most], key=told)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Proved:
+    """An epsilon, the claim and delta of it, and how often events happened."""
+
+    epsilon: float
+    claimed: float
+    delta: float
+    curve: pl.DataFrame
+
+
 def _proved(
     sides: tuple[Floats, Floats], claims: Sequence[tuple[float, float]], doubt: float
-) -> tuple[float, float, float, pl.DataFrame]:
-    """What is proved, the claim and delta of it, and how often events happened."""
+) -> _Proved:
+    """What is proved, by events that are chosen from one half of the runs."""
     learn, judge = zip(*(_halves(side) for side in sides), strict=True)
     scorers = _scorers(*learn)
     learnt = [score(*learn) for score in scorers]
@@ -213,7 +213,7 @@ def _proved(
     hits, others = event.hits(likelier), event.hits(rarer)
     proved = proved_epsilon(hits, others, n, event.delta, doubt)
     curve = _curve(likelier, rarer)
-    return proved, dict(claims)[event.delta], event.delta, curve
+    return _Proved(proved, dict(claims)[event.delta], event.delta, curve)
 
 
 Scorer = Callable[[Floats, Floats], tuple[Floats, Floats]]
@@ -276,14 +276,7 @@ def _curve(likelier: Floats, rarer: Floats) -> pl.DataFrame:
     return pl.DataFrame(shares, schema={"likelier": pl.Float64, "other": pl.Float64})
 
 
-def _judged(
-    plan: Plan,
-    pair: Neighbours,
-    sides: tuple[Floats, Floats],
-    claims: Sequence[tuple[float, float]],
-    doubt: float,
-) -> Audit:
-    proved, claimed, delta, curve = _proved(sides, claims, doubt)
+def _judged(plan: Plan, pair: Neighbours, found: _Proved, doubt: float, runs: int) -> Audit:
     reach = pl.DataFrame(
         {
             "part": [r.name for r in pair.reach],
@@ -292,5 +285,5 @@ def _judged(
         },
         schema={"part": pl.String, "l1": pl.Float64, "l2": pl.Float64},
     )
-    runs = len(sides[0])
-    return Audit(plan, runs, 1.0 - doubt, claimed, proved, delta, pair.words, reach, curve)
+    about = found.claimed, found.epsilon, found.delta, pair.words, reach, found.curve
+    return Audit(plan, runs, 1.0 - doubt, *about)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
 
 from dpframe import pipeline
+from dpframe.aggregates.measurement import Responses, Selection
 from dpframe.aggregates.quantile import QuantileChoice
 from dpframe.aggregates.quantile_tree import QuantileTree
 from dpframe.aggregates.query import Query
 from dpframe.audit.conditions import Conditions
 from dpframe.audit.people import Frames, People, Person
 from dpframe.audit.reach import Counted, Reach, reach_of
+from dpframe.audit.stated import is_noise_alone, stated_loss
+from dpframe.core.budget import GDP
 from dpframe.lower import Execution, found_keys
 
 _SALT = 1
@@ -25,6 +29,8 @@ _BEST = 3
 """So many pairs are kept, of which the noise decides."""
 _OTHERS = (0, 1, 3, 12, 30, 90)
 """How many other people there are."""
+_OF_REACH = 1e-3
+"""What the reach of a part counts beside what is lost."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,6 +47,8 @@ class Neighbours:
         choice.
     reach
         How far each part moves.
+    moved
+        How far all that is drawn does, in one number.
     words
         Who differs, and who is there besides.
     """
@@ -48,6 +56,7 @@ class Neighbours:
     query: Query
     counted: tuple[Counted, Counted]
     reach: tuple[Reach, ...]
+    moved: float
     words: str
 
 
@@ -69,11 +78,10 @@ def worst_neighbours(prepared: pipeline.Prepared) -> list[Neighbours]:
     people = People(prepared.query)
     conditions = Conditions(prepared.query)
     found: dict[str, tuple[float, _Pair]] = {}
-    whole = sum(1.9 for use in prepared.parts if not use.sensitivity.is_zero)
 
     def tried(pair: _Pair) -> None:
         if repr(pair) not in found:
-            moved = _moved(_placed(prepared, people, pair, ()).reach)
+            moved = _placed(prepared, people, pair, ()).moved
             if not moved:  # which way is better is told by the conditions that are met
                 moved = conditions.met(people.frames([pair.person])) / 1000
             found[repr(pair)] = (moved, pair)
@@ -86,10 +94,12 @@ def worst_neighbours(prepared: pipeline.Prepared) -> list[Neighbours]:
         person = people.anybody()
         tried(_Pair(person, _like(people, person) if people.changes else None))
     for step in range(_MOST_CLIMBS):
-        if step >= _CLIMBS and found and max(found.values(), key=lambda f: f[0])[0] >= whole:
+        if step >= _CLIMBS and _is_worst(prepared, max(moved for moved, _ in found.values())):
             break
         few = best(_BEST + 2)
         tried(_neighbour_of(people, few[step % len(few)], step))
+    if is_noise_alone(prepared):
+        return [_placed(prepared, people, pair, ()) for pair in best(_BEST)]
     others = [n for n in _OTHERS if n + 2 <= people.names()]
     ranks = any(isinstance(use.part, (QuantileChoice, QuantileTree)) for use in prepared.parts)
     made = [
@@ -98,7 +108,18 @@ def worst_neighbours(prepared: pipeline.Prepared) -> list[Neighbours]:
         for number in others
         for beside in _besides(people, pair, number, three=ranks)
     ]
-    return sorted(made, key=lambda n: _moved(n.reach), reverse=True)
+    return sorted(made, key=lambda n: n.moved, reverse=True)
+
+
+def _is_worst(prepared: pipeline.Prepared, moved: float) -> bool:
+    """Whether none could be found that moves more."""
+    used = sum(not use.sensitivity.is_zero for use in prepared.parts)
+    whole, cost = 2.0 * used * _OF_REACH, prepared.plan.cost
+    if is_noise_alone(prepared):  # an amount of (epsilon, delta) is none of noise by itself
+        whole += math.inf if cost.slack else float(cost.main) / (2 if isinstance(cost, GDP) else 1)
+    else:
+        whole += used
+    return moved >= 0.98 * whole
 
 
 def _neighbour_of(people: People, pair: _Pair, step: int) -> _Pair:
@@ -155,7 +176,8 @@ def _placed(
         Execution.of_public(frames).run(relation, query.groups, tables) for frames in (one, other)
     ]
     reach = tuple(reach_of(prepared.parts, query, *counted))
-    return Neighbours(query, (counted[0], counted[1]), reach, _words(people, pair, beside))
+    moved = _how_far(prepared, reach, *counted)
+    return Neighbours(query, (counted[0], counted[1]), reach, moved, _words(people, pair, beside))
 
 
 def _with_groups(query: Query, one: Frames, other: Frames) -> Query:
@@ -167,9 +189,19 @@ def _with_groups(query: Query, one: Frames, other: Frames) -> Query:
     return replace(query, groups=query.groups.found(keys))
 
 
-def _moved(reach: Sequence[Reach]) -> float:
-    """One number for how far all parts move: each counts alike, and none for more than it may."""
-    return sum(r.l1 + r.l2 for r in reach)
+def _how_far(
+    prepared: pipeline.Prepared, reach: Sequence[Reach], one: Counted, other: Counted
+) -> float:
+    """One number for how far a pair moves all that is drawn: what is lost by the noise as it is
+    stated, and the shares of choices; among pairs that lose as much those that move more parts.
+    """
+    used = [use for use in prepared.parts if not use.sensitivity.is_zero]
+    found = stated_loss(prepared, one, other)
+    for use, far in zip(used, reach, strict=True):
+        found += _OF_REACH * (far.l1 + far.l2)
+        if isinstance(use.part, (Selection, Responses)):
+            found += far.l1
+    return found
 
 
 def _words(people: People, pair: _Pair, beside: Sequence[Person]) -> str:

@@ -17,7 +17,6 @@ from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import (
     Additive,
     CellCounts,
-    Integers,
     Measurement,
     Responses,
     Selection,
@@ -25,8 +24,8 @@ from dpframe.aggregates.measurement import (
 from dpframe.aggregates.query import Query
 from dpframe.audit.neighbours import Neighbours
 from dpframe.audit.reach import Counted, differing_groups, entries_of
+from dpframe.audit.stated import stated_ratios
 from dpframe.frames.groups import Groups
-from dpframe.mechanisms import AdditiveMechanism, VectorMechanism
 from dpframe.release import CandidateScores
 from dpframe.simulate.drawing import NoisyParts, draw_parts
 
@@ -74,7 +73,7 @@ def outcomes(
             shown(start)
         for (counted, ballots), side in zip(copies, made, strict=True):
             noisy, kept = draw_parts(query, draws, counted, ballots)
-            ratios = _stated_ratios(prepared, pair, noisy, kept, most)
+            ratios = stated_ratios(prepared, pair.counted, noisy, kept, most)
             side.append(np.column_stack([ratios, _numbers(noisy, kept, places, most)]))
     one, other = (np.concatenate(side)[:runs] for side in made)
     return one, other
@@ -169,42 +168,3 @@ def _numbers(
         values = found.astype(np.float64)
         columns.append(values if appear is None else np.where(appear[:, group], values, np.nan))
     return np.array(columns, dtype=np.float64).reshape(len(places), runs).T
-
-
-def _stated_ratios(
-    prepared: pipeline.Prepared,
-    pair: Neighbours,
-    noisy: NoisyParts,
-    kept: NDArray[np.bool_] | None,
-    runs: int,
-) -> Floats:
-    """The logarithm of the ratio of the probabilities on both sides of the noisy numbers of each
-    run, by the laws that the plan states; those of choices are left out, and numbers of groups that
-    do not appear.
-    """
-    found = np.zeros(runs)
-    for one in prepared.draws:
-        part, law = one.measurement, one.law
-        if not isinstance(law, (AdditiveMechanism, VectorMechanism)) or isinstance(part, Selection):
-            continue
-        tables = [[counted[table] for table in part.tables] for counted in pair.counted]
-        exact, other = (_vector(part, each) for each in tables)
-        moved = np.flatnonzero((exact != other).any(axis=1))
-        if not moved.size:
-            continue
-        key = one.keys[0] if one.rebuilt is None else one.vector
-        numbers = noisy[key].reshape(runs, -1, exact.shape[1])[:, moved]
-        ratios = law.log_masses(numbers - exact[moved]) - law.log_masses(numbers - other[moved])
-        ratios = ratios.reshape(runs, moved.size, -1).sum(axis=2)
-        if kept is not None:
-            ratios = np.where(kept.reshape(runs, -1)[:, moved], ratios, 0.0)
-        found += ratios.sum(axis=1)
-    return found
-
-
-def _vector(part: Measurement, tables: list[CellCounts]) -> Integers:
-    """The exact numbers that noise is added to, of shape (groups, numbers)."""
-    if isinstance(part, JointSums):
-        return part.vector(tables)
-    cells = tables[0].dense(1 if part.tables[0].cells is None else part.tables[0].cells.size)
-    return part.of(cells) if isinstance(part, Margin) else cells

@@ -61,7 +61,7 @@ def reach_of(
             whole = first.score_range(query.scope)
             bounds = whole.l1, whole.l2_squared
         else:
-            moved = _changes(use.part, one, other)
+            moved = changes_of(use.part, one, other)
             whole_rows = use.sensitivity.scaled(Fraction(query.scope.parts))
             bounds = whole_rows.l1, whole_rows.l2_squared
         l1 = sum(moved) / bounds[0]
@@ -71,8 +71,8 @@ def reach_of(
     return found
 
 
-def _changes(part: Measurement, one: Counted, other: Counted) -> list[int]:
-    """The absolute changes of the entries that differ."""
+def changes_of(part: Measurement, one: Counted, other: Counted) -> list[int]:
+    """The absolute changes of the entries that differ, of a vector that noise is added to."""
     a, b = entries_of(part, one), entries_of(part, other)
     moved = (abs(a.get(place, 0) - b.get(place, 0)) for place in a.keys() | b.keys())
     return [change for change in moved if change]

@@ -1,0 +1,106 @@
+"""How much likelier outcomes are on one of two frames than on the other, by what a plan states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe import pipeline
+from dpframe.aggregates.joint_sums import JointSums
+from dpframe.aggregates.level_sums import LevelSums
+from dpframe.aggregates.margins import Margin
+from dpframe.aggregates.measurement import CellCounts, Integers, Measurement, Selection
+from dpframe.audit.reach import Counted, changes_of
+from dpframe.mechanisms import AdditiveMechanism, VectorMechanism
+from dpframe.release import Draw
+from dpframe.simulate.drawing import NoisyParts
+
+__all__ = ["is_noise_alone", "stated_loss", "stated_ratios"]
+
+Floats = NDArray[np.float64]
+_DIGITS = 6
+"""Ratios that are the same but for the rounding of sums are one."""
+
+
+def is_noise_alone(prepared: pipeline.Prepared) -> bool:
+    """Whether all that a plan draws is noise on numbers, to which other people mean nothing."""
+    return all(_adds_noise(one) for one in prepared.draws)
+
+
+def _adds_noise(one: Draw) -> bool:
+    added = isinstance(one.law, (AdditiveMechanism, VectorMechanism))
+    return added and not isinstance(one.measurement, Selection)
+
+
+def stated_loss(prepared: pipeline.Prepared, one: Counted, other: Counted) -> float:
+    """How much privacy two frames lose by the noise that the plan states.
+
+    The logarithm of how much likelier no noise is than what makes up for the move, over all draws:
+    of Gaussian noise the rho that it uses, of a box or of Laplace noise the epsilon.
+    """
+    loss = 0.0
+    for draw in prepared.draws:
+        part, law = draw.measurement, draw.law
+        if not isinstance(law, (AdditiveMechanism, VectorMechanism)) or isinstance(part, Selection):
+            continue
+        if isinstance(part, JointSums):
+            before, after = (vector_of(part, _tables(part, counted)) for counted in (one, other))
+            moved = before - after
+        else:
+            moved = np.array(changes_of(part, one, other), dtype=np.int64)
+        if moved.size:
+            loss += float((law.log_masses(np.zeros_like(moved)) - law.log_masses(moved)).sum())
+    return loss
+
+
+def stated_ratios(
+    prepared: pipeline.Prepared,
+    pair: tuple[Counted, Counted],
+    noisy: NoisyParts,
+    kept: NDArray[np.bool_] | None,
+    runs: int,
+) -> Floats:
+    """The logarithm of the ratio of the probabilities on both sides of what is drawn in each run,
+    by the laws that the plan states; but of choices, and of numbers of groups that do not appear.
+
+    Parameters
+    ----------
+    prepared
+        The plan.
+    pair
+        The exact tables of both sides.
+    noisy, kept
+        What was drawn in all runs at once, and which groups appear.
+    runs
+        How many there are.
+    """
+    found = np.zeros(runs)
+    for one in prepared.draws:
+        part, law = one.measurement, one.law
+        key = one.keys[0] if one.rebuilt is None else one.vector
+        if _adds_noise(one) and isinstance(law, (AdditiveMechanism, VectorMechanism)):
+            exact, other = (vector_of(part, _tables(part, counted)) for counted in pair)
+            moved = np.flatnonzero((exact != other).any(axis=1))
+            if not moved.size:
+                continue
+            numbers = noisy[key].reshape(runs, -1, exact.shape[1])[:, moved]
+            ratios = law.log_masses(numbers - exact[moved]) - law.log_masses(numbers - other[moved])
+            ratios = ratios.reshape(runs, moved.size, -1).sum(axis=2)
+            if kept is not None:
+                ratios = np.where(kept.reshape(runs, -1)[:, moved], ratios, 0.0)
+            found += ratios.sum(axis=1)
+    return np.round(found, _DIGITS)
+
+
+def _tables(part: Measurement, counted: Counted) -> list[CellCounts]:
+    return [counted[table] for table in part.tables]
+
+
+def vector_of(part: Measurement, tables: Sequence[CellCounts]) -> Integers:
+    """The exact numbers that noise is added to, of shape (groups, numbers)."""
+    if isinstance(part, JointSums):
+        return part.vector(tables)
+    cells = tables[0].dense(1 if part.tables[0].cells is None else part.tables[0].cells.size)
+    return part.of(cells) if isinstance(part, (LevelSums, Margin)) else cells
