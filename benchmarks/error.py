@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 import dpframe as dp
-from dpframe import pipeline
+from dpframe.planning import planning
 
 ROWS = 2_000
 SPENDS: dict[str, dict[str, Any]] = {
@@ -49,12 +49,12 @@ def people() -> pl.DataFrame:
 @contextmanager
 def apart() -> Iterator[None]:
     """Every part of a plan by itself."""
-    real: Callable[..., Any] = pipeline.ways_of
-    pipeline.ways_of = lambda query, parts, by: real(query, parts, by)[:1]
+    real: Callable[..., Any] = planning.ways_of
+    planning.ways_of = lambda query, parts, by: real(query, parts, by)[:1]
     try:
         yield
     finally:
-        pipeline.ways_of = real
+        planning.ways_of = real
 
 
 def errors(query: dp.PrivateQuery, exact: pl.DataFrame, spend: dict[str, Any], runs: int) -> Any:

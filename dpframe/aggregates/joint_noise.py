@@ -21,6 +21,8 @@ from typing import Final, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.core.sums import weighted_sum
+
 __all__ = ["Independent", "JointNoise", "NoiseLaw", "Slices"]
 
 Floats: TypeAlias = "NDArray[np.float64]"
@@ -56,7 +58,7 @@ class Slices:
 
     def outside(self, low: Floats, high: Floats) -> Floats:
         """P(first noise < low or > high), where these depend on the slice."""
-        found: Floats = (self.above(high) + self.below(low)) @ self.weights
+        found: Floats = weighted_sum(self.above(high) + self.below(low), self.weights)
         return found
 
 

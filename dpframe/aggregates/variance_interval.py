@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from dpframe.aggregates.joint_noise import JointNoise, Slices, pulls
 from dpframe.aggregates.mean_interval import least_within
+from dpframe.core.sums import weighted_sum
 
 __all__ = ["variance_ends"]
 
@@ -175,7 +176,7 @@ def _table(rule: _Rule) -> tuple[Floats, Floats, Floats]:
     shift = 2 * m * x - (h**2 / 2 + m * m - v) * y
 
     def missed(q: Floats) -> Floats:
-        return np.asarray(slices.above(shift + q[:, None]) @ slices.weights)
+        return weighted_sum(slices.above(shift + q[:, None]), slices.weights)
 
     found = least_within(missed, m.size, rule.allowed / 2, h**2).reshape(means.size, -1)
     if rule.noise.even:

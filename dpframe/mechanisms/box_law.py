@@ -23,6 +23,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.core.sums import weighted_sum
+
 __all__ = ["Radii", "oddness", "radii_of", "variances"]
 
 Floats = NDArray[np.float64]
@@ -102,8 +104,8 @@ class Radii:
         ends = zip(*(self.half_widths(width) for _, width in sides), strict=True)
         factors = [float(factor) for factor, _ in sides]
         each = _of_one if len(sides) == 1 else _of_two
-        shares = sum(each(factors, halves, threshold) for halves in ends)
-        return min(1.0, (float(shares @ self.weights) / 2.0 + self.rest) * _UP)
+        shares = sum((each(factors, halves, threshold) for halves in ends), np.zeros(1))
+        return min(1.0, (float(weighted_sum(shares, self.weights)) / 2.0 + self.rest) * _UP)
 
 
 def _of_one(factors: Sequence[float], halves: Sequence[Floats], threshold: float) -> Floats:
@@ -183,7 +185,7 @@ def oddness(
         if counts:
             half = radii.half_widths(width)[1]
             even *= (1.0 - 2.0 * np.fmod(half, 2.0)) / (2.0 * half + 1.0)
-    return 0.5 * (1.0 - float(even @ radii.weights))
+    return 0.5 * (1.0 - float(weighted_sum(even, radii.weights)))
 
 
 @lru_cache(maxsize=1024)
@@ -192,6 +194,6 @@ def variances(rate: Fraction, widths: tuple[int, ...], fineness: int) -> tuple[f
     radii = _radii(rate, tuple(sorted(widths)), fineness, _SHALLOW, _COARSE)
     found = {}
     for width in dict.fromkeys(widths):
-        squares = sum(half * (half + 1.0) for half in radii.half_widths(width))
-        found[width] = float(squares @ radii.weights) / 6.0
+        squares = sum((half * (half + 1.0) for half in radii.half_widths(width)), np.zeros(1))
+        found[width] = float(weighted_sum(squares, radii.weights)) / 6.0
     return tuple(found[width] for width in widths)

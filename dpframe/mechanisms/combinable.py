@@ -8,7 +8,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,8 @@ class CombinableNoise(Mechanism):
     """Noise on several numbers, of which an output may be a sum times whole factors."""
 
     __slots__ = ()
+    has_rough_tails: ClassVar[bool] = False
+    """Whether rough tails of sums are quicker."""
 
     def requires(self, factors: tuple[int, ...]) -> None:
         """That there is a factor for each number.
@@ -55,6 +57,12 @@ class CombinableNoise(Mechanism):
         ------
         ValueError
             When there is not.
+        """
+
+    @abstractmethod
+    def alike(self, factors: tuple[int, ...]) -> tuple[int, ...]:
+        """Factors with which sums have the same law, the same ones for all that have it, as far as
+        numbers that are alike and signs tell.
         """
 
     def boxes(self, miss: float) -> Boxes | None:
@@ -108,6 +116,10 @@ class IndependentNoise(AdditiveMechanism, CombinableNoise):
         moments; infinite where they are not known.
         """
         return math.inf
+
+    def alike(self, factors: tuple[int, ...]) -> tuple[int, ...]:
+        """Sizes, the largest first, without those of 0 but for one."""
+        return tuple(sorted((abs(f) for f in factors if f), reverse=True)) or (0,)
 
     def variance_of_sum(self, factors: tuple[int, ...]) -> float:
         """In steps squared."""

@@ -16,7 +16,7 @@ for whole a of at least 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -111,6 +111,13 @@ class CombinedNoise(AdditiveMechanism):
         if type(self.divisor) is not int or self.divisor < 1:
             raise ValueError("the divisor of combined noise is a whole number above 0")
 
+    @property
+    def alike(self) -> CombinedNoise:
+        """The same noise, of numbers that are alike the same ones: what is known of one is known of
+        all.
+        """
+        return CombinedNoise(self.law, self.law.alike(self.factors), self.divisor)
+
     def shown_scale(self, step: Fraction) -> float:
         """That of the sum, by the law of its numbers; rounded up."""
         return self.law.scale_of_sum(self.factors, step / self.divisor)
@@ -149,7 +156,7 @@ class CombinedNoise(AdditiveMechanism):
 
     def variance(self) -> float:
         """In steps squared, right to about one part in 1000."""
-        return _variance(self)
+        return _variance(self.alike)
 
     def quantile(self, confidence: float | Fraction, cells: int = 1) -> int:
         """An a with P(max of |noise| over `cells` draws <= a) >= confidence, the smallest one but
@@ -175,11 +182,13 @@ class CombinedNoise(AdditiveMechanism):
                 "1 - 1e-250 only",
                 remedy="a lower confidence, or mechanism='discrete_laplace' on the output",
             )
-        return _least_covering(self, miss)
+        return _least_covering(self.alike, miss)
 
-    def beyond(self, a: int, miss: float) -> float:
-        """P(|noise| > a) for whole a of at least 0, never too small, where it is above `miss`."""
-        return self.at_least(a + 1, _tail_of(self.law, self.factors, log_tier(miss)))
+    def beyond(self, a: int, miss: float, rough: bool = False) -> float:
+        """P(|noise| > a) for whole a of at least 0, never too small, where it is above `miss`; a
+        little more of it where that may be rough.
+        """
+        return self.at_least(a + 1, _tail_of(self.law, self.factors, log_tier(miss), rough))
 
     def at_least(self, k: int, tail: Tail) -> float:
         """P(|noise| >= k) for whole k of at least 1, by the tail of the sum."""
@@ -191,7 +200,7 @@ class CombinedNoise(AdditiveMechanism):
     def above(self, x: Floats) -> Floats:
         """P(noise > x) for each x, in steps, never too small for x of at least 0."""
         k = np.floor(x) + 1.0
-        beyond = _above(self, np.where(k >= 1.0, k, 1.0 - k))
+        beyond = _above(self.alike, np.where(k >= 1.0, k, 1.0 - k))
         return np.where(k >= 1.0, beyond, 1.0 - beyond)
 
     def draw(self, n: int, source: BitSource | None = None) -> NDArray[np.int64]:
@@ -214,27 +223,68 @@ def _tail_of(
 
 @lru_cache(maxsize=4096)
 def _least_covering(noise: CombinedNoise, miss: float) -> int:
-    """The least a with P(|noise| > a) <= miss: between a place where that does not hold and one
-    where it does, at the place where a line through the logarithms meets it, or in the middle.
+    """The least a with P(|noise| > a) <= miss, sought first where tails are known roughly."""
+
+    def rough(a: int) -> float:
+        return noise.beyond(a, miss, rough=True)
+
+    def fine(a: int) -> float:
+        return noise.beyond(a, miss)
+
+    wide = max(1, math.ceil(2.0 * math.sqrt(_unrounded(noise))))
+    if not noise.law.has_rough_tails:
+        return _least(fine, miss, wide, wide)
+    about = _least(rough, miss, wide, wide)
+    return _least(fine, miss, about, max(1, about >> 10))
+
+
+def _least(beyond: Callable[[int], float], miss: float, guess: int, step: int) -> int:
+    """The least a >= 0 with beyond(a) <= miss, where beyond falls.
+
+    Parameters
+    ----------
+    beyond, miss
+        These.
+    guess
+        Where it is sought first.
+    step
+        How far from there next, then twice as far each time.
     """
-    if noise.beyond(0, miss) <= miss:
-        return 0
-    low, over = 0, math.log(noise.beyond(0, miss) / miss)
-    high = max(1, math.ceil(2.0 * math.sqrt(_unrounded(noise))))
-    while (under := noise.beyond(high, miss)) > miss:
-        low, over, high = high, math.log(under / miss), 2 * high
-    below = math.log(max(under, 1e-300) / miss)
+    found = beyond(guess)
+    if found > miss:
+        low, high = (guess, found), (guess, found)
+        while high[1] > miss:
+            low, high = high, (high[0] + step, beyond(high[0] + step))
+            step *= 2
+    else:
+        low, high = (guess, found), (guess, found)
+        while low[1] <= miss:
+            if low[0] == 0:
+                return 0
+            high, place = low, max(0, low[0] - step)
+            low = (place, beyond(place))
+            step *= 2
+    return _between(beyond, miss, low, high)
+
+
+def _between(
+    beyond: Callable[[int], float], miss: float, low: tuple[int, float], high: tuple[int, float]
+) -> int:
+    """The least a with beyond(a) <= miss, between a place where that does not hold and one where it
+    does: at the place where a line through the logarithms meets it, or in the middle.
+    """
+    (below, over), (above, under) = ((a, math.log(max(p, 1e-300) / miss)) for a, p in (low, high))
     middle = False
-    while high - low > 1:
-        share = 0.5 if middle else over / (over - below)
-        at = min(max(low + round((high - low) * share), low + 1), high - 1)
-        width, found = high - low, noise.beyond(at, miss)
+    while above - below > 1:
+        share = 0.5 if middle else over / (over - under)
+        at = min(max(below + round((above - below) * share), below + 1), above - 1)
+        width, found = above - below, beyond(at)
         if found > miss:
-            low, over = at, math.log(found / miss)
+            below, over = at, math.log(found / miss)
         else:
-            high, below = at, math.log(max(found, 1e-300) / miss)
-        middle = high - low > width // 2
-    return high
+            above, under = at, math.log(max(found, 1e-300) / miss)
+        middle = above - below > width // 2
+    return above
 
 
 @lru_cache(maxsize=1024)
@@ -278,7 +328,7 @@ def _table(noise: CombinedNoise, miss: float) -> tuple[Floats, Floats]:
         places = np.arange(1.0, reach + 1.0)
     else:
         places = np.unique(np.rint(np.linspace(1.0, float(reach), _KNOTS)))
-    tail = _tail_of(noise.law, noise.factors, log_tier(miss), rough=True)
+    tail = _tail_of(noise.law, noise.factors, log_tier(miss), noise.law.has_rough_tails)
     return places, np.array([0.5 * noise.at_least(int(place), tail) for place in places])
 
 

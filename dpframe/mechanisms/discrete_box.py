@@ -99,6 +99,7 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
     rows: int
     name: ClassVar[str] = "discrete_box"
     label: ClassVar[str] = "discrete box"
+    has_rough_tails: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.epsilon, Fraction | int) or self.epsilon <= 0:
@@ -226,6 +227,12 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
         """That there is a factor for each number."""
         if len(factors) != len(self.widths):
             raise ValueError("combined noise has one factor for each number of the vector")
+
+    def alike(self, factors: tuple[int, ...]) -> tuple[int, ...]:
+        """Sizes; numbers of one width have the largest first."""
+        pairs = sorted(zip(self.widths, map(abs, factors), strict=True))
+        sizes = {width: [f for w, f in pairs if w == width] for width in {*self.widths}}
+        return tuple(sizes[width].pop() for width in self.widths)
 
     def boxes(self, miss: float) -> Boxes:
         """Given the radius, numbers are uniform within a box."""

@@ -17,10 +17,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 import dpframe as dp
-from dpframe import pipeline
 from dpframe.aggregates.bound import Noisy
 from dpframe.aggregates.query import Query
 from dpframe.mechanisms import AdditiveMechanism, DiscreteGaussian, DiscreteLaplace, NoNoise
+from dpframe.planning import planning
 from tests.samplers.seeded import Seeded
 
 KINDS = ("mean", "var", "std")
@@ -64,8 +64,8 @@ def worst_like(count: int, error: float) -> Iterator[Data]:
 
 def each_alone() -> Any:
     """Plans that draw every part by itself, whose noises are independent."""
-    real = pipeline.ways_of
-    return mock.patch.object(pipeline, "ways_of", lambda *asked: real(*asked)[:1])
+    real = planning.ways_of
+    return mock.patch.object(planning, "ways_of", lambda *asked: real(*asked)[:1])
 
 
 class Case:

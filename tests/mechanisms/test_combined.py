@@ -38,6 +38,8 @@ SMALL: list[tuple[Law, tuple[int, ...], int]] = [
     (BOX, (5, 3), 4),
     (FINE, (3, 1), 2),
     (THREE, (1, 1, 0), 2),
+    (THREE, (0, -3, 1), 2),
+    (THREE, (-2, 0, 1), 1),
     (THREE, (2, 1, 1), 2),
     (THREE, (0, 0, 0), 1),
     (LAPLACE, (1, 1), 1),
@@ -121,6 +123,28 @@ def test_quantiles_are_those_of_the_sums(noise: CombinedNoise) -> None:
         assert beyond(noise, a) <= (1 - confidence) * 1.001 + 1e-4
         if a:
             assert beyond(noise, a - 1) >= (1 - confidence) * 0.98 - 1e-4
+
+
+@each
+def test_noises_that_are_taken_for_alike_have_one_law(noise: CombinedNoise) -> None:
+    found, other = exact_law(noise), exact_law(noise.alike)
+    for x in found.keys() | other.keys():
+        assert found.get(x, 0.0) == pytest.approx(other.get(x, 0.0), rel=1e-9, abs=1e-12)
+    assert noise.alike.alike == noise.alike
+
+
+def test_noises_are_alike_whatever_their_signs_and_places_are() -> None:
+    for law, factors, other in (
+        (THREE, (1, 0, 2), (0, -1, 2)),
+        (THREE, (3, 1, 0), (-1, 3, 0)),
+        (GAUSSIAN, (4, 1, 0), (0, -1, 4)),
+        (LAPLACE, (0, 0), (0, 0)),
+    ):
+        one = CombinedNoise(law, factors, 3)
+        assert one.alike == CombinedNoise(law, other, 3).alike
+        assert one.quantile(0.9) == CombinedNoise(law, other, 3).quantile(0.9)
+    assert CombinedNoise(BOX, (1, 3), 1).alike != CombinedNoise(BOX, (3, 1), 1).alike
+    assert CombinedNoise(THREE, (1, 0, 0), 1).alike != CombinedNoise(THREE, (0, 0, 1), 1).alike
 
 
 @each
