@@ -57,14 +57,14 @@ def weights_of(strategy: Strategy) -> tuple[Fraction, ...]:
     )
 
 
-def strategy_words(strategy: Strategy) -> str:
-    """What is measured, at which shares, in a plan."""
+def strategy_words(strategy: Strategy, cells: str = "steps") -> str:
+    """What is measured, at which shares, in a plan; `cells` is what they are there."""
     (axis,) = strategy.workload.axes
     total, kind = sum(strategy.shares), "rho" if strategy.degree == 1 else "epsilon"
     if len(strategy.parts) == 1:
-        return "added up from noisy counts of its steps"
+        return f"added up from noisy counts of its {cells}"
     shown = [
         f"{run_words(axis, level)} ({float(100 * share / total):.0f}% of the {kind})"
         for level, share in reversed(list(zip(levels_of(strategy), strategy.shares, strict=True)))
     ]
-    return f"rebuilt by least squares from noisy counts of its steps: {', '.join(shown)}"
+    return f"rebuilt by least squares from noisy counts of its {cells}: {', '.join(shown)}"

@@ -1,14 +1,17 @@
-"""Expected errors of additive aggregates, however they are measured, to compare ways to do so."""
+"""Expected errors of aggregates, however they are measured, to compare ways to do so."""
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
-from dpframe.aggregates.bound import BoundAggregate, Laws, MeasurementKey
+from dpframe.aggregates.bound import BoundAggregate, Laws, MeasurementKey, MeasurementUse
+from dpframe.aggregates.cdf import BoundDistribution
 from dpframe.aggregates.margin_strategy import table_wanted
 from dpframe.aggregates.related import RelatedAggregate
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.rolled import RolledAggregate
+from dpframe.aggregates.totalled_cells import TotalledCells
 from dpframe.mechanisms import AdditiveMechanism
 
 __all__ = ["expected_squared_error"]
@@ -21,7 +24,7 @@ def expected_squared_error(aggregate: BoundAggregate, scope: QueryScope, laws: L
     Parameters
     ----------
     aggregate
-        One all of whose parts are sums over rows.
+        Of selections what is expected of their score.
     scope
         Where it is asked.
     laws
@@ -29,27 +32,36 @@ def expected_squared_error(aggregate: BoundAggregate, scope: QueryScope, laws: L
     """
     if isinstance(aggregate, RelatedAggregate):
         return aggregate.expected_error(laws)
+    if isinstance(aggregate, TotalledCells):
+        (use,) = aggregate.inner.uses
+        return _relative(use, scope) * aggregate.expected_error(laws)
+    if isinstance(aggregate, BoundDistribution):
+        return aggregate.expected_error(laws)
     if not isinstance(aggregate, RolledAggregate):
         return sum(
-            _relative(use.impact, use.part.sensitivity(scope).linf) * _variance(laws, key)
+            _relative(use, scope) * _squared(laws, key, scope)
             for use, key in zip(aggregate.uses, aggregate.keys, strict=True)
         )
     total, start, columns = 0.0, 0, len(aggregate.groups.by)
     for use, strategy in zip(aggregate.inner.uses, aggregate.used, strict=True):
         end = start + len(strategy.parts)
-        noise = [_variance(laws, key) for key in aggregate.keys[start:end]]
+        noise = [_squared(laws, key, scope) for key in aggregate.keys[start:end]]
         start = end
-        effect = _relative(use.impact, use.part.sensitivity(scope).linf)
+        effect = _relative(use, scope)
         for kept in aggregate.groups.sets:
             total += effect * strategy.error(table_wanted(kept, columns), noise)
     return total
 
 
-def _relative(impact: Fraction, linf: Fraction) -> float:
-    return float(impact / linf**2)
+def _relative(use: MeasurementUse, scope: QueryScope) -> float:
+    """What an error of a part does, relative to what one individual can."""
+    linf = use.part.sensitivity(scope).linf
+    return float(use.impact / (linf or Fraction(1)) ** 2)
 
 
-def _variance(laws: Laws, key: MeasurementKey) -> float:
-    law = laws[key]
-    assert isinstance(law, AdditiveMechanism)
-    return law.variance()
+def _squared(laws: Laws, key: MeasurementKey, scope: QueryScope) -> float:
+    law, (part, mechanism) = laws[key], key
+    if isinstance(law, AdditiveMechanism):
+        return law.variance()
+    task = part.task("", part.sensitivity(scope), mechanism, scope)
+    return math.exp(2.0 * law.log_noise(task.alternatives))

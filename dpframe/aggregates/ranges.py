@@ -131,11 +131,14 @@ class BinRanges(Ranges):
         Where bins begin and end, in the form that values are compared with.
     nonnegative
         Whether negative counts became 0.
+    rule
+        How counts err that were rebuilt; None for counts as they are.
     """
 
     value_of: Value
     edges: Sequence[Comparable]
     nonnegative: bool
+    rule: DistributionError | None = None
 
     @property
     def words(self) -> str:
@@ -151,7 +154,7 @@ class BinRanges(Ranges):
         return sum(counts[start:stop])
 
     def error(self, laws: Laws, start: int, stop: int, level: Fraction) -> int:
-        (law,), bins = laws, stop - start
+        law, bins = laws[0], stop - start
         if not isinstance(law, AdditiveMechanism):
             raise UnsupportedOperation(
                 "the error of randomised responses grows with the number of rows",
@@ -164,6 +167,9 @@ class BinRanges(Ranges):
                 where="between(...)",
                 remedy="release the histogram without nonnegative=True, or use dp_cdf",
             )
+        if self.rule is not None:
+            noises = [law for law in laws if isinstance(law, AdditiveMechanism)]
+            return self.rule.range_noise(noises, start, stop).quantile(level)
         if bins == 1:
             return law.quantile(level)
         if bins <= _MOST_ADDED and isinstance(law, IndependentNoise):

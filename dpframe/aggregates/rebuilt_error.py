@@ -70,6 +70,11 @@ class RebuiltError:
         return sum(math.prod(self.sizes[i] for i in kept) for kept in self.sets)
 
     @property
+    def entries(self) -> int:
+        """How many numbers the first noisy table has, of one group where it is one of cells."""
+        return math.prod(self.sizes[i] for i in self.measured[0][0])
+
+    @property
     def parts(self) -> int:
         """How many noisy tables there are."""
         return sum(map(len, self.measured))

@@ -12,12 +12,13 @@ from dpframe.aggregates.quantile_family import answer_together
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.related import RelatedAggregate
 from dpframe.aggregates.rolled import RolledAggregate
+from dpframe.aggregates.totalled_cells import TotalledCells
 from dpframe.core.budget import ApproxDP, Budget, PureDP
 from dpframe.workloads import Degree
 
 __all__ = ["least_expected", "ways_to_measure"]
 
-_MEASURED = (RolledAggregate, BoundDistribution, RelatedAggregate)
+_MEASURED = (RolledAggregate, BoundDistribution, RelatedAggregate, TotalledCells)
 """What is rebuilt from parts that are best for how a spend is shared."""
 
 

@@ -18,6 +18,7 @@ from dpframe.aggregates.rebuilt_error import OutputError
 from dpframe.aggregates.related import RelatedAggregate
 from dpframe.aggregates.request import Request
 from dpframe.aggregates.rolled import RolledAggregate
+from dpframe.aggregates.totalled_cells import TotalledCells
 from dpframe.core.budget import Budget
 from dpframe.core.domain import Columns, Domain, domain_of_dtype
 from dpframe.core.exact import show
@@ -124,6 +125,9 @@ def _note(output: Output, query: Query, releases: Sequence[NoisyAggregate]) -> s
         return "exact: no individual can change it"
     if output.only is None:
         return "arithmetic of noisy results"
+    if isinstance(output.only, TotalledCells):
+        ((_, error),) = errors_by_set(output.only.error, used, _LEVEL)
+        return f"{output.only.note}; 95% of results are within {show(error)}"
     if isinstance(output.only, BoundDistribution):
         return output.only.note + _by_edge(output.only, used)
     return output.only.note + (_by_set(output.only, used) if _is_rolled_number(output.only) else "")

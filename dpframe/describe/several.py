@@ -10,7 +10,7 @@ from dpframe.plan import PlanQuery
 from dpframe.plan.several import together
 from dpframe.report import Plan
 
-_AS_MUCH = 0.995
+PAYS = 0.995
 """Less than so many times the error by itself is more."""
 
 
@@ -40,6 +40,6 @@ def described_together(plans: Sequence[Plan], places: Sequence[Place]) -> Plan:
 
 def gain_words(gain: float) -> str:
     """What it does to an output's error to be rebuilt from what is drawn for several queries."""
-    if gain < _AS_MUCH:
-        return f"{1 / gain:.3g} times more error than by itself, so that related tables err less"
+    if gain < PAYS:
+        return f"{1 / gain:.3g} times more error than by itself, so that others err less"
     return f"{gain:.3g} times less error than by itself"

@@ -93,7 +93,10 @@ def errors_by_set(
     laws = [(r.law, r.step) for r in used if isinstance(r.law, AdditiveMechanism)]
     if len(laws) != rule.parts or len(used) != rule.parts:
         raise _no_such_parts()
-    level = 1 - (1 - level) / (max(1, rule.groups) if simultaneous else 1)  # union bound
+    groups = 1
+    if simultaneous:  # of cells there are as many tables as groups
+        groups = rule.groups * (used[0].entries // rule.entries)
+    level = 1 - (1 - level) / max(1, groups)  # union bound
     starts = itertools.accumulate(map(len, rule.measured[:-1]), initial=0)
     biases = [used[start].bias for start in starts]
     found = []

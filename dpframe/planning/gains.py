@@ -7,7 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from dpframe.aggregates.expected import expected_squared_error
-from dpframe.describe import gain_words
+from dpframe.aggregates.query import Output
+from dpframe.aggregates.related import RelatedAggregate
+from dpframe.aggregates.totalled_cells import TotalledCells
+from dpframe.describe import PAYS, gain_words
+from dpframe.plan import PlanOutput
 from dpframe.planning.prepared import Prepared
 
 _NOTHING = 1e-200
@@ -31,7 +35,7 @@ class ExpectedError:
 
 
 def errors_of(prepared: Iterable[Prepared]) -> list[ExpectedError]:
-    """What is expected of the outputs of queries, all of which are sums over rows."""
+    """What is expected of the outputs of queries."""
     return [
         ExpectedError(
             sum(
@@ -69,10 +73,22 @@ def telling_gains(
     told = list(made)
     for number in at:
         outputs = [
-            replace(output, note=f"{output.note}; {gain_words(next(gains))}")
-            for output in made[number].plan.outputs
+            _told(output, asked, next(gains))
+            for output, asked in zip(
+                made[number].plan.outputs, made[number].query.outputs, strict=True
+            )
         ]
         told[number] = replace(
             made[number], plan=replace(made[number].plan, outputs=tuple(outputs))
         )
     return tuple(told)
+
+
+def _told(output: PlanOutput, asked: Output, gain: float) -> PlanOutput:
+    """An output that is measured with others, or that pays for these."""
+    shares = any(
+        isinstance(a, (RelatedAggregate, TotalledCells)) for a in asked.aggregates.values()
+    )
+    if not shares and gain > PAYS:
+        return output
+    return replace(output, note="; ".join(filter(None, (output.note, gain_words(gain)))))

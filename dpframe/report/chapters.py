@@ -65,12 +65,16 @@ def listed(words: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
+_RELATED = ", group_by(grouping_sets("
+"""How groups begin that queries with groups of their own have in common."""
+
+
 def _asked(plan: PlanData) -> Iterator[Item]:
     sets = [_sets(block) for block in blocks_of(plan)]
     for query in plan.queries:
         block = plan.blocks[query.block]
         groups = "" if block.grouping is None else f", {block.grouping.partition(': ')[0]}"
-        if len(sets[query.block]) > 1:  # whose queries have groups of their own
+        if len(sets[query.block]) > 1 and groups.startswith(_RELATED):
             words = dict.fromkeys(plan.outputs[number].words for number in query.outputs)
             groups = f": {', '.join(words)}"
         yield Item(f"{', '.join(query.names)} of {block.source}{groups}")
