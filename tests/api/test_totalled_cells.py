@@ -57,7 +57,7 @@ def test_they_add_up_whatever_the_noise() -> None:
         asked = [people.dp_count(), people.dp_histogram("city", CITIES, other=True)]
         total, table = session.collect(asked, epsilon="0.1")
         assert total.item() == table["count"].sum()
-        found = by_sex.agg(n=dp.count(), h=dp.col("age").dp_histogram(EDGES, other=True)).collect(
+        found = by_sex.agg(n=dp.count(), h=pl.col("age").dp_histogram(EDGES, other=True)).collect(
             epsilon="0.1"
         )
         sums = found["h"].list.eval(pl.element().struct.field("count")).list.sum()
@@ -66,13 +66,13 @@ def test_they_add_up_whatever_the_noise() -> None:
 
 def test_many_cells_have_a_measured_total() -> None:
     _, people = open_session()
-    query = people.agg(n=dp.count(), h=dp.col("age").dp_histogram(20, bounds=(0, 100)))
+    query = people.agg(n=dp.count(), h=pl.col("age").dp_histogram(20, bounds=(0, 100)))
     plan = query.plan(epsilon=1)
     if any(rebuilt(plan)):
         assert "all of them together" in plan.explain()
     session = dp.Session(rho=1)
     others = session.protect(FRAME, dp.Rows())
-    concentrated = others.agg(n=dp.count(), h=dp.col("age").dp_histogram(8, bounds=(0, 100)))
+    concentrated = others.agg(n=dp.count(), h=pl.col("age").dp_histogram(8, bounds=(0, 100)))
     found = concentrated.plan(rho="0.01")
     assert rebuilt(found) == [True, True]
     assert "all of them together" in found.explain()
@@ -94,7 +94,7 @@ def test_ranges_of_bins_know_their_error() -> None:
 def test_intervals_and_all_at_once() -> None:
     _, people = open_session()
     query = people.group_by("sex", keys=["f", "m"]).agg(
-        n=dp.count(nonnegative=True), h=dp.col("city").dp_histogram(CITIES, nonnegative=True)
+        n=dp.count(nonnegative=True), h=pl.col("city").dp_histogram(CITIES, nonnegative=True)
     )
     plan = query.plan(epsilon=1)
     assert rebuilt(plan) == [True, True]
@@ -111,7 +111,7 @@ def test_intervals_and_all_at_once() -> None:
 def test_accuracy_and_intervals_hold(spend: dict[str, Any]) -> None:
     session = dp.Session(rho=10**6) if "rho" in spend else dp.Session(epsilon=10**6)
     people = session.protect(FRAME, dp.Rows())
-    query = people.agg(n=dp.count(), h=dp.col("city").dp_histogram(["A", "B", "C", "D", "E"]))
+    query = people.agg(n=dp.count(), h=pl.col("city").dp_histogram(["A", "B", "C", "D", "E"]))
     plan, runs, hits, covered = query.plan(**spend), 500, [0, 0], [0, 0]
     assert rebuilt(plan) == [True, True]
     for _ in range(runs):

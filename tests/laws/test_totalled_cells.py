@@ -1,4 +1,4 @@
-"""Counts beside histograms: no individual moves the cells, or their total, by more than is declared,
+"""Counts beside histograms: no individual moves cells, or their total, by more than is declared,
 and results are those of each by itself.
 """
 
@@ -32,7 +32,7 @@ HISTOGRAMS = [
     'pl.col("b").dp_histogram([True, False])',
     'pl.col("f64").dp_histogram([-1.0, 0.0, 0.1, 5.0])',
     'pl.col("i64").dp_histogram(3, bounds=(0, 100), other=True)',
-    'pl.col("i8").dp_histogram([0], other=True)',
+    'pl.col("i8").dp_histogram([0, 5], other=True)',
     'pl.col("i8").dp_histogram([-128, 0, 127], nonnegative=True)',
 ]
 OTHERS = ['pl.col("i64").dp_sum((-3, 8))', 'pl.col("u8").dp_mean((0, 9))', "dp.count() + 1"]
