@@ -78,8 +78,6 @@ def vectors(law: Law, dimensions: int) -> dict[tuple[int, ...], float]:
 def boxes(law: DiscreteBox) -> dict[tuple[int, ...], float]:
     rate = float(law.epsilon) / law.fineness
     reach = [int(24 * w / law.epsilon) for w in law.widths]
-    if len(reach) == 3:
-        reach = [r // 2 for r in reach]
     points = np.array(list(product(*(range(-r, r + 1) for r in reach))))
     least = np.max(
         [-(-np.abs(points[:, j]) * law.fineness // w) for j, w in enumerate(law.widths)], axis=0
