@@ -83,6 +83,7 @@ bench: .venv/stamp-dev ## ratios within one run: import, planning, overhead, ind
 	.venv/bin/python benchmarks/noise.py
 	.venv/bin/python benchmarks/workloads.py
 	.venv/bin/python benchmarks/error_workloads.py
+	.venv/bin/python benchmarks/error_several.py
 	.venv/bin/python benchmarks/error_topk.py
 	.venv/bin/python benchmarks/ledger.py
 

@@ -62,17 +62,17 @@ class Planning:
         """The plan of each query, where all share the cost, measured as they err least; counts
         beside histograms are rebuilt from the same noisy cells where that is less.
         """
-        apart, moved = self._measured(queries), [with_totals(query) for query in queries]
+        apart, moved = self.measured(queries), [with_totals(query) for query in queries]
         if all(one is other for one, other in zip(moved, queries, strict=True)):
             return apart
         with suppress(DPFrameError):  # more noise in a total than can be drawn
-            made = self._measured(moved)
+            made = self.measured(moved)
             before, after = errors_of(apart), errors_of(made)
             if relative_error(before, after) < WORTH_WHILE:
                 return telling_gains(made, range(len(made)), before, after)
         return apart
 
-    def _measured(self, queries: Sequence[Query]) -> tuple[Prepared, ...]:
+    def measured(self, queries: Sequence[Query]) -> tuple[Prepared, ...]:
         """The plan of each query, measured in the best of the ways that its aggregates know."""
         ways = combined([ways_to_measure(query, self.spend) for query in queries])
         return least_expected([self._planned(way) for way in ways])

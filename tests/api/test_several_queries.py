@@ -225,6 +225,51 @@ def test_groups_that_nobody_listed_are_found_in_any_query() -> None:
         assert read.fingerprint == plan.fingerprint
 
 
+def on_both_engines() -> tuple[dp.Session, dp.PrivateFrame, dp.PrivateFrame]:
+    duckdb = pytest.importorskip("duckdb")
+    session, people = open_session()
+    return session, people, session.protect(duckdb.from_arrow(FRAME.to_arrow()), unit=dp.Rows())
+
+
+def test_frames_may_be_on_different_engines() -> None:
+    session, people, others = on_both_engines()
+    asked = [one for pair in zip(queries(others), queries(people), strict=True) for one in pair]
+    asked += [others.dp_count(), people.dp_count()]
+    plan = session.plan(asked, **PLENTY)
+    found = session.collect(asked, **PLENTY)
+    for one, other in zip(found[::2], found[1::2], strict=True):
+        numbers = pl.selectors.numeric()
+        assert one.schema == other.schema
+        assert one.select(~numbers).equals(other.select(~numbers))
+        for a, b in zip(one.select(numbers), other.select(numbers), strict=True):
+            assert ((a - b).abs().max() or 0) < 0.01
+    assert session.history["fingerprint"].to_list() == [plan.fingerprint]
+
+
+def test_one_of_polars_engines_is_not_for_others() -> None:
+    session, people, others = on_both_engines()
+    for asked in ([people.dp_count(), others.dp_count()], [others.dp_count(), people.dp_count()]):
+        with pytest.raises(dp.UnsupportedOperation, match="is one of DuckDB, and runs there") as e:
+            session.collect(asked, epsilon=1, engine="streaming")
+        assert "leave engine= out" in str(e.value)
+    assert not session.spent.main
+
+
+def test_what_one_engine_does_not_run_charges_for_none() -> None:
+    session, people, others = on_both_engines()
+    text = people.filter(pl.col("city").str.to_titlecase() == "A").dp_count()
+    with pytest.raises(dp.UnsupportedOperation, match="DuckDB"):
+        others.filter(pl.col("city").str.to_titlecase() == "A").dp_count()
+    assert session.collect([text, others.dp_count()], **PLENTY)[1].item() == 300
+
+
+def test_frames_of_two_engines_are_not_joined() -> None:
+    session, people, others = on_both_engines()
+    with pytest.raises(dp.UnsupportedOperation):
+        session.collect([people.concat(others).dp_count(), people.dp_count()], epsilon=1)
+    assert not session.spent.main
+
+
 # -- shares ---------------------------------------------------------------------------------------
 
 
