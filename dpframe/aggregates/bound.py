@@ -211,6 +211,11 @@ class BoundAggregate(ABC):
         return ()
 
     @property
+    def plain_tree(self) -> Tree | None:
+        """What the plain result is of; None for rows."""
+        return self.request.tree
+
+    @property
     def is_of_totals(self) -> bool:
         """Whether the plain result is one of totals of individuals, not of rows."""
         return False

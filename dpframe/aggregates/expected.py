@@ -42,13 +42,13 @@ def expected_squared_error(aggregate: BoundAggregate, scope: QueryScope, laws: L
             _relative(use, scope) * _squared(laws, key, scope)
             for use, key in zip(aggregate.uses, aggregate.keys, strict=True)
         )
-    total, start, columns = 0.0, 0, len(aggregate.groups.by)
+    total, start, columns = 0.0, 0, len(aggregate.axes.sizes)
     for use, strategy in zip(aggregate.inner.uses, aggregate.used, strict=True):
         end = start + len(strategy.parts)
         noise = [_squared(laws, key, scope) for key in aggregate.keys[start:end]]
         start = end
         effect = _relative(use, scope)
-        for kept in aggregate.groups.sets:
+        for kept in aggregate.axes.sets:
             total += effect * strategy.error(table_wanted(kept, columns), noise)
     return total
 

@@ -57,6 +57,10 @@ class BoundHistogram(BoundAggregate):
         return Counts(self.listed)
 
     @property
+    def is_nonnegative(self) -> bool:
+        return self.nonnegative
+
+    @property
     def note(self) -> str:
         return f"counts: {sign_note(self.nonnegative)}"
 

@@ -11,9 +11,9 @@ from dpframe.aggregates.bound import MeasurementUse
 from dpframe.aggregates.margins import Margin, by_words
 from dpframe.aggregates.measurement import Additive, Measurement
 from dpframe.aggregates.request import QueryScope
+from dpframe.aggregates.set_axes import SetAxes
 from dpframe.aggregates.statistics import GridSum, RowCount, SquareSum, ValueCount
 from dpframe.core.exact import dyadic_down
-from dpframe.frames.grouping_sets import SetGroups
 from dpframe.workloads import Axis, Degree, Factor, Part, Strategy, Wanted, Workload, tables
 
 __all__ = [
@@ -54,15 +54,14 @@ def sets_wanted(sizes: tuple[int, ...], sets: tuple[tuple[Kept, Fraction], ...])
 
 
 def best_margins(
-    part: Measurement, workload: Workload, scope: QueryScope, degree: Degree
+    part: Measurement, axes: SetAxes, workload: Workload, scope: QueryScope, degree: Degree
 ) -> Strategy:
     """What to measure of a part, where each margin needs noise for its own sensitivity."""
-    groups = scope.groups
-    assert isinstance(groups, SetGroups)
-    unit = _norm(_margin(part, groups, tuple(range(len(groups.by)))), scope, degree)
+    (table,) = part.tables
+    unit = _norm(axes.margin(table, axes.everything), scope, degree)
     norms: dict[Part, Fraction] = {}
     for one in _parts(workload):
-        norm = _norm(_margin(part, groups, columns_of(one)), scope, degree)
+        norm = _norm(axes.margin(table, columns_of(one)), scope, degree)
         norms[one] = norm / (unit or 1) or Fraction(1)
     return _tables(workload, degree, tuple(norms.items()))
 
@@ -91,7 +90,7 @@ def _tables(
 
 def margin_uses(
     use: MeasurementUse,
-    groups: SetGroups,
+    axes: SetAxes,
     strategy: Strategy,
     weight: Fraction,
     is_shared: bool = True,
@@ -102,21 +101,19 @@ def margin_uses(
     ----------
     use
         The part by the finest groups.
+    axes
+        These, and the cells in them.
     weight
         How much the error of the strategy counts for this use.
     is_shared
         See `MeasurementUse`.
     """
+    (table,) = use.part.tables
     objective = dyadic_down(Fraction(strategy.objective()), _BITS) * weight
     for part, share in zip(strategy.parts, strategy.shares, strict=True):
         impact = objective * share ** (strategy.degree + 1)
-        margin = _margin(use.part, groups, columns_of(part))
+        margin = axes.margin(table, columns_of(part))
         yield MeasurementUse(margin, use.role, impact, share, is_shared)
-
-
-def _margin(part: Measurement, groups: SetGroups, kept: Kept) -> Margin:
-    (table,) = part.tables
-    return Margin(table, groups.sizes, kept, tuple(groups.names[i] for i in kept))
 
 
 def columns_of(part: Part) -> Kept:
@@ -132,11 +129,11 @@ def margin_weights(strategy: Strategy) -> tuple[Fraction, ...]:
     )
 
 
-def margin_words(strategy: Strategy, groups: SetGroups) -> str:
+def margin_words(strategy: Strategy, axes: SetAxes) -> str:
     """What is measured, at which shares, in a plan."""
     total = sum(strategy.shares, Fraction(0))
     shown = [
-        f"{by_words(tuple(groups.names[i] for i in columns_of(part)))} "
+        f"{by_words(tuple(axes.names[i] for i in columns_of(part)))} "
         f"({float(100 * share / total):.0f}% of the {'rho' if strategy.degree == 1 else 'epsilon'})"
         for part, share in zip(strategy.parts, strategy.shares, strict=True)
     ]

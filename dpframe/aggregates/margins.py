@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
-from dpframe.aggregates.measurement import Integers, Measurement, Table
+from dpframe.aggregates.measurement import (
+    CellCounts,
+    Integers,
+    Measurement,
+    Table,
+    rows_of_cell,
+)
 from dpframe.aggregates.request import QueryScope
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.sensitivity import ExactSensitivity, additive_sensitivity
@@ -22,7 +28,8 @@ __all__ = ["Margin"]
 
 @dataclass(frozen=True, slots=True)
 class Margin(Measurement):
-    """The sums of an exact table over all columns of grouping sets but some.
+    """The sums of an exact table over all columns of grouping sets but some, and over the cells of
+    a histogram where these are not among them.
 
     Guarantee
     ---------
@@ -36,15 +43,18 @@ class Margin(Measurement):
     sets of rows again, and the rule for such sums holds. What limits an individual's rows in groups
     by the columns of the margin holds of these rows, which are some of them, and what limits them
     in the finest groups holds of all together: no more groups by fewer columns, no more rows in
-    all, and no more rows in a group than in all. Integers that overflow wrap, and noise is added
-    modulo 2**64, so distances stay what they were.
+    all, and no more rows in a group than in all. A statistic of individuals has one contribution of
+    each in a finest group, so no more of them in a group of the margin than that has finest ones.
+    Cells of a histogram are disjoint sets of rows as well: a margin with them is a histogram by its
+    columns, and one without them counts the rows that are in any. Integers that overflow wrap, and
+    noise is added modulo 2**64, so distances stay what they were.
 
     Parameters
     ----------
     table
         The table of the finest groups.
     sizes
-        How many values each of its columns has.
+        How many values each of its columns has, and how many cells there are.
     kept
         The columns of the margin, by their numbers.
     by
@@ -60,26 +70,53 @@ class Margin(Measurement):
     def tables(self) -> tuple[Table, ...]:
         return (self.table,)
 
+    @property
+    def cells(self) -> int:
+        """How many cells a finest group has."""
+        return 1 if self.table.cells is None else self.table.cells.size
+
+    @property
+    def _columns(self) -> tuple[int, ...]:
+        """The columns of the margin that are no cells."""
+        return self.kept[:-1] if self._keeps_cells else self.kept
+
+    @property
+    def _keeps_cells(self) -> bool:
+        return self.table.cells is not None and len(self.sizes) - 1 in self.kept
+
     def spread(self, scope: QueryScope) -> ContributionBounds:
         groups = scope.groups
         assert isinstance(groups, SetGroups)
         finest = self.table.statistic.spread(scope)
-        if len(self.kept) == len(self.sizes):
+        if len(self._columns) == len(groups.sizes):
             return finest
         rows, in_groups, _ = finest.tight
         if not isinstance(scope.facts.unit, Identifier):  # whose rows may be in any groups
             return finest
-        here = spread_of(scope.facts, groups.margin(self.kept))
+        here = spread_of(scope.facts, groups.margin(self._columns))
+        most = here.per_group
+        if self.table.statistic.of_individuals:
+            merged = math.prod(n for i, n in enumerate(groups.sizes) if i not in self._columns)
+            most = merged if most is None else min(most, merged)
         return ContributionBounds(
             rows if here.rows is None else min(rows, here.rows),
             in_groups if here.groups is None else min(in_groups, here.groups),
-            here.per_group,
+            most,
             finest.changes,
         )
 
     def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
-        contribution = self.table.statistic.contribution(scope.facts)
-        return additive_sensitivity(contribution, self.spread(scope), self.entries(scope))
+        groups = scope.groups
+        assert isinstance(groups, SetGroups)
+        here = replace(scope, groups=groups.margin(self._columns))
+        cells = self.table.cells if self._keeps_cells else None
+        return additive_sensitivity(
+            self.table.statistic.contribution(scope.facts),
+            self.spread(scope),
+            self.entries(scope),
+            1 if cells is None else cells.size,
+            rows_of_cell(here, cells),
+        )
 
     @property
     def step(self) -> Fraction:
@@ -87,6 +124,10 @@ class Margin(Measurement):
 
     def entries(self, scope: QueryScope) -> int:
         return math.prod(self.sizes[i] for i in self.kept)
+
+    def exact(self, table: CellCounts) -> Integers:
+        """The margin of the table as an engine gives it; see `of`."""
+        return self.of(table.dense(self.cells))
 
     def of(self, finest: Integers) -> Integers:
         """The margin of the finest groups' integers, modulo 2**64; one column. Of several such
@@ -102,7 +143,11 @@ class Margin(Measurement):
         return AdditiveTask(name, sensitivity, mechanism)
 
     def words(self) -> str:
-        return f"{self.table.words()}, {by_words(self.by)}"
+        together = "" if self.table.cells is None or self._keeps_cells else ", together"
+        merged = len(self._columns) < len(self.sizes) - (self.table.cells is not None)
+        if merged and self.table.statistic.of_individuals:
+            together = ", one row for each of the finest groups that an individual is in"
+        return f"{self.table.words()}{together}, {by_words(self.by)}"
 
 
 def by_words(names: tuple[str, ...]) -> str:

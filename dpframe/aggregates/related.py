@@ -37,6 +37,7 @@ from dpframe.aggregates.query import Output, Query
 from dpframe.aggregates.rebuilt_error import RebuiltError
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.rolled import RolledAggregate
+from dpframe.aggregates.set_axes import SetAxes
 from dpframe.aggregates.shapes import ONE
 from dpframe.frames.common_sets import CommonSets, SetsOfQuery
 from dpframe.frames.grouping_sets import SetGroups
@@ -96,7 +97,7 @@ class RelatedAggregate(BoundAggregate):
 
     @property
     def note(self) -> str:
-        said = dict.fromkeys(margin_words(strategy, self.groups) for strategy in self.used)
+        said = dict.fromkeys(margin_words(strategy, SetAxes(self.groups)) for strategy in self.used)
         whole = f"rebuilt by least squares from {'; and '.join(said)}, as related tables are"
         return f"{self.inner.note}; {whole}" if self.inner.note else whole
 
@@ -189,7 +190,7 @@ def _uses(
     return tuple(
         made
         for use, strategy, portion in zip(_plain(inner).uses, strategies, portions, strict=True)
-        for made in margin_uses(use, groups, strategy, portion, is_shared=False)
+        for made in margin_uses(use, SetAxes(groups), strategy, portion, is_shared=False)
     )
 
 
@@ -303,5 +304,5 @@ class _Related:
             groups = self.common.groups
             sets = tuple((k, w) for k, w in self.wanted[table].items() if w)
             workload = sets_wanted(groups.sizes, sets)
-            self.found[key] = best_margins(use.part, workload, self.scope, degree)
+            self.found[key] = best_margins(use.part, SetAxes(groups), workload, self.scope, degree)
         return self.found[key]

@@ -23,9 +23,9 @@ from dpframe.aggregates.error_rules import (
     PartError,
     VarianceError,
 )
+from dpframe.aggregates.histogram import BoundHistogram
 from dpframe.aggregates.joint_noise import Independent, JointNoise
 from dpframe.aggregates.margin_strategy import (
-    adds_up,
     best_margins,
     columns_of,
     margin_uses,
@@ -33,8 +33,14 @@ from dpframe.aggregates.margin_strategy import (
     margin_words,
     sets_wanted,
 )
+from dpframe.aggregates.measurement import Additive, Table
 from dpframe.aggregates.rebuilt_error import OutputError, RebuiltError
 from dpframe.aggregates.request import QueryScope
+from dpframe.aggregates.set_axes import SetAxes
+from dpframe.aggregates.shapes import Shape
+from dpframe.aggregates.statistics import GridSum, RowCount, SquareSum, ValueCount
+from dpframe.aggregates.unit_statistics import UnitCount, UnitRows, UnitTotal
+from dpframe.core.tree import Tree
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.mechanisms import AdditiveMechanism
@@ -49,6 +55,8 @@ from dpframe.workloads import (
 
 __all__ = ["RolledAggregate", "rolled"]
 
+_ADDITIVE: Final = (RowCount, ValueCount, GridSum, SquareSum, UnitCount, UnitRows, UnitTotal)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RolledAggregate(BoundAggregate):
@@ -58,8 +66,8 @@ class RolledAggregate(BoundAggregate):
     ----------
     inner
         The aggregate by the finest groups.
-    groups
-        The grouping sets.
+    axes
+        The columns of the grouping sets, and cells beside them.
     strategies
         For each way in which a spend is shared (rho, epsilon) what is measured of each of its
         parts.
@@ -68,13 +76,13 @@ class RolledAggregate(BoundAggregate):
     """
 
     inner: BoundAggregate
-    groups: SetGroups
+    axes: SetAxes
     strategies: Mapping[Degree, tuple[Strategy, ...]]
     degree: Degree
 
     def by(self, degree: Degree) -> RolledAggregate:
         """The same where a rho is shared (1) or an epsilon (2)."""
-        uses = _uses(self.inner, self.groups, self.strategies[degree])
+        uses = _uses(self.inner, self.axes, self.strategies[degree])
         return replace(self, degree=degree, uses=uses)
 
     @property
@@ -88,11 +96,25 @@ class RolledAggregate(BoundAggregate):
 
     @property
     def note(self) -> str:
-        said = dict.fromkeys(margin_words(strategy, self.groups) for strategy in self.used)
+        said = dict.fromkeys(margin_words(strategy, self.axes) for strategy in self.used)
         whole = f"rebuilt by least squares from {'; and '.join(said)}"
+        if self._totals_apart:
+            whole = f"{_TOTALS}; {whole}"
         if self.is_nonnegative:
             return f"{whole}; {_PROJECTED}"
         return f"{self.inner.note}; {whole}" if self.inner.note else whole
+
+    @property
+    def _totals_apart(self) -> bool:
+        """Whether what counts is a bounded number of each individual in each of the finest groups,
+        of which larger groups have the sums.
+        """
+        statistics = [use.part.tables[0].statistic for use in self.inner.uses]
+        return all(isinstance(s, (UnitRows, UnitTotal)) for s in statistics)
+
+    @property
+    def shape(self) -> Shape:
+        return self.inner.shape
 
     @property
     def is_nonnegative(self) -> bool:
@@ -116,8 +138,8 @@ class RolledAggregate(BoundAggregate):
         assert isinstance(inner, (PartError, MeanError, VarianceError))
         return RebuiltError(
             inner,
-            self.groups.sizes,
-            self.groups.sets,
+            self.axes.sizes,
+            self.axes.sets,
             tuple(tuple(map(columns_of, strategy.parts)) for strategy in self.used),
             tuple(margin_weights(strategy) for strategy in self.used),
         )
@@ -144,7 +166,7 @@ class RolledAggregate(BoundAggregate):
     def _rebuilt(self, values: Sequence[Noisy]) -> list[Noisy]:
         """The integers of each part, for all groups of all sets."""
         return [
-            np.concatenate([cells.reshape(-1, 1) for cells in sets])
+            np.concatenate([cells.reshape(-1, self.axes.width) for cells in sets])
             for sets in (
                 self._held(estimate) if self.is_nonnegative else self._signed(estimate)
                 for estimate in self._estimates(values)
@@ -159,28 +181,22 @@ class RolledAggregate(BoundAggregate):
             yield Estimate(strategy, values[start:end])
             start = end
 
-    @property
-    def _kept(self) -> list[tuple[bool, ...]]:
-        """Which columns each set keeps."""
-        width = range(len(self.groups.by))
-        return [tuple(i in kept for i in width) for kept in self.groups.sets]
-
     def _signed(self, estimate: Estimate) -> list[Noisy]:
         whole = WholeTables(estimate)
-        return [whole.cells(kept) for kept in self._kept]
+        return [whole.cells(kept) for kept in self.axes.kept]
 
     def _held(self, estimate: Estimate) -> list[Noisy]:
         """The sets' tables from zero up, which are margins of one table."""
-        wanted = dict(zip(self._kept, estimate.strategy.workload.tables, strict=True))
+        wanted = dict(zip(self.axes.kept, estimate.strategy.workload.tables, strict=True))
         cells = nearest_nonnegative(
             {kept: estimate.cells(kept) for kept in wanted},
             {kept: estimate.strategy.error(table) for kept, table in wanted.items()},
-            self.groups.sizes,
+            self.axes.sizes,
         )
         whole = apportioned(cells)
         return [
             whole.sum(axis=tuple(i for i, k in enumerate(kept) if not k), keepdims=True)
-            for kept in self._kept
+            for kept in self.axes.kept
         ]
 
     def interval(
@@ -189,15 +205,16 @@ class RolledAggregate(BoundAggregate):
         assert isinstance(noise, Independent)
         rule, start = self.rule, 0
         rebuilt = [
-            np.concatenate([cells.reshape(-1, 1) for cells in self._signed(estimate)])
+            np.concatenate([cells.reshape(-1, self.axes.width) for cells in self._signed(estimate)])
             for estimate in self._estimates(values)
         ]
         laws = [(law, step) for law, step in noise.parts if isinstance(law, AdditiveMechanism)]
         lows, highs = list[pl.Series](), list[pl.Series]()
-        for kept in self.groups.sets:
-            end = start + self.groups.entries(kept)
+        groups = self.axes.groups
+        for kept, within in zip(groups.sets, self.axes.sets, strict=True):
+            end = start + groups.entries(kept)
             here = [numbers[start:end] for numbers in rebuilt]
-            ends = self.inner.interval(here, rule.noises(laws, kept), level)
+            ends = self.inner.interval(here, rule.noises(laws, within), level)
             if ends is None:
                 return None
             lows.append(ends[0])
@@ -206,7 +223,33 @@ class RolledAggregate(BoundAggregate):
         low, high = pl.concat(lows), pl.concat(highs)
         return _around(low, high, self.combine(values)) if self.is_nonnegative else (low, high)
 
+    def plain(self, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
+        return (pl.len(),) if self._counts_individuals else self.inner.plain(column)
 
+    @property
+    def plain_tree(self) -> Tree | None:
+        return None if self._counts_individuals else self.inner.plain_tree
+
+    @property
+    def is_of_totals(self) -> bool:
+        return self._counts_individuals or self.inner.is_of_totals
+
+    @property
+    def _counts_individuals(self) -> bool:
+        """Whether it is a number of individuals, of whom larger groups have no more than each once,
+        without limits as well.
+        """
+        statistics = [use.part.tables[0].statistic for use in self.inner.uses]
+        return len(statistics) == 1 and isinstance(statistics[0], UnitCount)
+
+    def of_plain(self, numbers: Sequence[pl.Series]) -> pl.Series:
+        return self.inner.of_plain(numbers)
+
+
+_TOTALS: Final = (
+    "totals of individuals are clamped in each of the finest groups, and larger groups have their "
+    "sums"
+)
 _PROJECTED: Final = (
     "then moved to the nearest tables that still add up and have no number below 0, which biases "
     "small numbers upwards and others a little downwards"
@@ -234,31 +277,72 @@ def rolled(inner: BoundAggregate, scope: QueryScope) -> BoundAggregate:
     groups = scope.groups
     if not isinstance(groups, SetGroups):
         return inner
-    for use in inner.uses:
-        if not adds_up(use.part):
-            raise UnsupportedOperation(
-                f"{inner.request.kind} does not follow from results of smaller groups, so it "
-                "cannot be released by grouping sets",
-                where=inner.request.name,
-                remedy="use counts, sums, means and variances of rows, and ask for this in a "
-                "group_by of its own for each set",
-            )
+    cells = [_additive(inner, use).cells for use in inner.uses]
+    _require_once(inner, scope)
+    axes = SetAxes(groups, cells[0])
     degrees: tuple[Degree, ...] = (1, 2)
-    workload = sets_wanted(groups.sizes, tuple((kept, Fraction(1)) for kept in groups.sets))
+    workload = sets_wanted(axes.sizes, tuple((kept, Fraction(1)) for kept in axes.sets))
     strategies: dict[Degree, tuple[Strategy, ...]] = {
-        degree: tuple(best_margins(use.part, workload, scope, degree) for use in inner.uses)
+        degree: tuple(best_margins(use.part, axes, workload, scope, degree) for use in inner.uses)
         for degree in degrees
     }
-    uses = _uses(inner, groups, strategies[2])
-    return RolledAggregate(inner.request, uses, inner, groups, strategies, 2)
+    uses = _uses(inner, axes, strategies[2])
+    return RolledAggregate(inner.request, uses, inner, axes, strategies, 2)
 
 
 def _uses(
-    inner: BoundAggregate, groups: SetGroups, strategies: Sequence[Strategy]
+    inner: BoundAggregate, axes: SetAxes, strategies: Sequence[Strategy]
 ) -> tuple[MeasurementUse, ...]:
     """The margins of each part."""
     return tuple(
         made
         for use, strategy in zip(inner.uses, strategies, strict=True)
-        for made in margin_uses(use, groups, strategy, use.impact)
+        for made in margin_uses(use, axes, strategy, use.impact)
+    )
+
+
+def _additive(inner: BoundAggregate, use: MeasurementUse) -> Table:
+    """What a part sums up.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When it does not add up over groups.
+    """
+    part = use.part
+    if isinstance(part, Additive) and isinstance(part.table.statistic, _ADDITIVE):
+        # other results from cells are searched in one table, by how much noise it has
+        if part.table.cells is None or isinstance(inner, BoundHistogram):
+            return part.table
+    raise UnsupportedOperation(
+        f"{inner.request.kind} does not follow from results of smaller groups, so it cannot be "
+        "released by grouping sets",
+        where=inner.request.name,
+        remedy="use counts, sums, means, variances and histograms here, and ask for this in a "
+        f"query of its own for each set: {_APART}",
+    )
+
+
+_APART: Final = 'session.collect([frame.group_by("a", "b", ...).agg(...), ...])'
+
+
+def _require_once(inner: BoundAggregate, scope: QueryScope) -> None:
+    """Refuse numbers of individuals who may be in several of the finest groups.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When they would count several times in larger groups.
+    """
+    counted = [use for use in inner.uses if isinstance(use.part.tables[0].statistic, UnitCount)]
+    if not counted or scope.unit_spread.tight[1] <= 1:
+        return
+    assert scope.groups is not None
+    by = ", ".join(repr(name) for name in scope.groups.names)
+    raise UnsupportedOperation(
+        f"an individual may be in several of the finest groups, and {inner.request.kind} of "
+        "individuals does not follow from these: larger groups would count them several times",
+        where=inner.request.name,
+        remedy=f"add .limit_groups(1, by=[{by}]) before it, or ask for this in a query of its own "
+        f"for each set: {_APART}",
     )

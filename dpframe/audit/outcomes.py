@@ -92,7 +92,7 @@ def runs_at_once(prepared: pipeline.Prepared, pair: Neighbours) -> int:
                 return 1
             entries += size * (1 if part.weighted else part.candidates)
         elif isinstance(part, Margin):
-            entries += size
+            entries += size * part.cells
         elif isinstance(part, LevelSums):
             entries += size * part.nodes
         elif isinstance(part, JointSums):

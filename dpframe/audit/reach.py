@@ -85,7 +85,7 @@ def entries_of(part: Measurement, counted: Counted) -> dict[tuple[int, int], int
         return _entries_of_runs(part, counted[table])
     if not isinstance(part, Margin):
         return entries_in(counted[table])
-    margin = part.of(counted[table].dense(1)).reshape(-1)
+    margin = part.exact(counted[table]).reshape(-1)
     return {(int(i), 0): int(margin[i]) for i in np.flatnonzero(margin)}
 
 

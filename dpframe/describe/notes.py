@@ -144,7 +144,7 @@ def _is_rolled_number(
 
 def _by_set(aggregate: RolledAggregate | RelatedAggregate, used: Sequence[NoisyAggregate]) -> str:
     """The error of the results of each grouping set."""
-    names, rule = aggregate.groups.names, aggregate.rule
+    names, rule = aggregate.axes.names, aggregate.rule
     first = replace(rule, sets=rule.sets[:_SETS])
     shown = [
         f"{show(error)} {by_words(tuple(names[i] for i in kept))}"

@@ -5,14 +5,17 @@ Simulations on public data compare with it. Nothing here is ever run on private 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from dpframe.aggregates.bound import BoundAggregate
 from dpframe.aggregates.values import Value
 from dpframe.core.tree import Tree
+from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
 from dpframe.lower.bind import bind_facts
@@ -26,7 +29,7 @@ from dpframe.rows.fold import domain, lower
 
 def has_plain(aggregate: BoundAggregate) -> bool:
     """Whether the aggregate has bounds, so that the exact tables are not the plain result."""
-    return bool(_expressions(aggregate, None if aggregate.request.tree is None else "x"))
+    return bool(_expressions(aggregate, None if aggregate.plain_tree is None else "x"))
 
 
 def found_keys(relation: Relation, groups: Groups, source: Sources) -> pl.DataFrame:
@@ -48,7 +51,8 @@ def run_plain(
     source: Sources,
 ) -> list[tuple[pl.Series, ...]]:
     """The plain result of each aggregate, by number of the public key: one column of physical
-    numbers, or several that make a list.
+    numbers, or several that make a list. By grouping sets, that of each set after the other, of
+    rows all of whose values are listed.
 
     Raises
     ------
@@ -56,9 +60,50 @@ def run_plain(
         When the engine fails.
     """
     names = [] if groups is None else group_columns(groups)
+    trees = [aggregate.plain_tree for aggregate in aggregates]
+    whose = any(aggregate.is_of_totals for aggregate in aggregates)
+    rows = _rows(relation, groups, trees, source, whose)
+    if not isinstance(groups, SetGroups):
+        return _reduced(rows, aggregates, names, lambda found: _placed(found, groups, names))
+    (frame,) = _collect([rows])
+    listed, finest = numbered(groups.keys, frame, names)
+    made = [_of_set(listed, groups, kept, finest, aggregates) for kept in groups.sets]
+    return [
+        tuple(pl.concat(columns) for columns in zip(*sets, strict=True))
+        for sets in zip(*made, strict=True)
+    ]
+
+
+def _of_set(
+    rows: pl.DataFrame,
+    groups: SetGroups,
+    kept: tuple[int, ...],
+    finest: NDArray[np.int64],
+    aggregates: Sequence[BoundAggregate],
+) -> list[tuple[pl.Series, ...]]:
+    """The plain results by one of several grouping sets, of rows in the given finest groups."""
+    places = np.unravel_index(finest, groups.sizes)
+    number = np.zeros(len(finest), dtype=np.int64)
+    for i in kept:
+        number = number * groups.sizes[i] + places[i]
+    numbered_rows = rows.with_columns(pl.Series("k", number)).lazy()
+    everything = pl.DataFrame({"k": pl.int_range(groups.entries(kept), eager=True)})
+
+    def placed(found: pl.DataFrame) -> pl.DataFrame:
+        return everything.join(found, on="k", how="left", maintain_order="left")
+
+    return _reduced(numbered_rows, aggregates, ["k"], placed)
+
+
+def _reduced(
+    rows: pl.LazyFrame,
+    aggregates: Sequence[BoundAggregate],
+    names: list[str],
+    placed: Callable[[pl.DataFrame], pl.DataFrame],
+) -> list[tuple[pl.Series, ...]]:
+    """The plain results of rows by some columns, each in its place."""
     totals = [aggregate.is_of_totals for aggregate in aggregates]
-    trees = [aggregate.request.tree for aggregate in aggregates]
-    rows = _rows(relation, groups, trees, source, whose=any(totals))
+    trees = [aggregate.plain_tree for aggregate in aggregates]
     made: list[tuple[pl.Series, ...]] = [()] * len(aggregates)
     for of_totals in (False, True):
         chosen = [i for i, found in enumerate(totals) if found is of_totals]
@@ -74,10 +119,10 @@ def run_plain(
         named = [expression.alias(f"v{i}_{j}") for i, j, expression in plain]
         reduced = values.group_by(names).agg(*named) if names else values.select(*named)
         result, empty = _collect([reduced, rows.clear().select(*named)])
-        placed = _placed(result, groups, names)
+        found = placed(result)
         for i, j, _ in plain:
             none = empty[f"v{i}_{j}"].item()
-            column = placed[f"v{i}_{j}"]
+            column = found[f"v{i}_{j}"]
             made[i] = (*made[i], column if none is None else column.fill_null(none))
     return made
 

@@ -9,6 +9,7 @@ from dpframe.release.results import (
     check_post,
     output_column,
     rehearse,
+    shown_groups,
 )
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "number_of",
     "output_column",
     "rehearse",
+    "shown_groups",
     "with_some_key",
     "without_noise",
 ]

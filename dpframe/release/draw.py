@@ -144,7 +144,7 @@ def _drawn(
             cells = part.table.cells
             return _with_noise(tables[0].dense(1 if cells is None else cells.size), law)
         case Margin(), AdditiveMechanism():
-            return _with_noise(part.of(tables[0].dense(1)), law)
+            return _with_noise(part.exact(tables[0]), law)
         case LevelSums(), AdditiveMechanism():
             return _with_noise(part.of(tables[0].dense(part.axis.size)), law)
         case QuantileTree(), RecursiveMechanism():

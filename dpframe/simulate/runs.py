@@ -13,12 +13,17 @@ from dpframe import pipeline
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.shapes import Column
 from dpframe.errors import UnsupportedOperation
-from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.relation import Relation
 from dpframe.frames.without_limits import has_limits, without_limits
 from dpframe.lower import Execution, Frames, has_plain, run_plain
 from dpframe.progress import Progress, progress
-from dpframe.release import CandidateScores, aggregate_column, output_column, without_noise
+from dpframe.release import (
+    CandidateScores,
+    aggregate_column,
+    output_column,
+    shown_groups,
+    without_noise,
+)
 from dpframe.simulate.drawing import (
     Counted,
     columns_of,
@@ -50,16 +55,10 @@ def simulate(prepared: pipeline.Prepared, frames: Frames, runs: int) -> Simulati
     Raises
     ------
     UnsupportedOperation
-        When there would be more results than fit in memory, and by grouping sets.
+        When there would be more results than fit in memory.
     EngineError
         When the engine fails.
     """
-    if isinstance(prepared.query.groups, SetGroups):
-        raise UnsupportedOperation(
-            "results by grouping sets cannot be simulated together",
-            where=prepared.query.groups.words(),
-            remedy="simulate a group_by of each set; plan.accuracy(...) bounds the error of all",
-        )
     with progress() as shown:
         shown.stage("reading public data")
         return _simulated(prepared, frames, runs, shown)
@@ -86,7 +85,8 @@ def _simulated(
         Outcome(e, plain[i], array, np.stack([arrays[i] for arrays in drawn]))
         for i, (e, array) in enumerate(zip(entries, _arrays(exact, entries, query), strict=True))
     ]
-    keys = None if query.groups is None or query.chooses_groups else query.groups.keys
+    groups = shown_groups(query.groups)
+    keys = None if groups is None or query.chooses_groups else groups.keys
     return simulation_of(prepared.plan, runs, keys, outcomes)
 
 
@@ -131,7 +131,8 @@ def _where(kept: NDArray[np.bool_], array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _size(query: Query) -> int:
-    return 1 if query.groups is None or query.chooses_groups else query.groups.size
+    groups = shown_groups(query.groups)
+    return 1 if groups is None or query.chooses_groups else groups.size
 
 
 def _require_room(results: int, runs: int) -> None:

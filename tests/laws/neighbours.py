@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.level_sums import LevelSums
+from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import (
     Additive,
     CellCounts,
@@ -144,8 +145,11 @@ def same(one: Counted, other: Counted) -> bool:
     )
 
 
-def vector(part: Additive | LevelSums | Responses, counted: Counted) -> list[int]:
+def vector(part: Additive | LevelSums | Margin | Responses, counted: Counted) -> list[int]:
     """All entries of an additive part, as plain integers."""
+    if isinstance(part, Margin):
+        found: list[int] = part.exact(counted[part.table]).ravel().tolist()
+        return found
     cells = part.table.cells
     exact = counted[part.table].dense(1 if cells is None else cells.size)
     dense: list[int] = (part.of(exact) if isinstance(part, LevelSums) else exact).ravel().tolist()
@@ -208,7 +212,7 @@ def score_changes(before: Ballot, after: Ballot, points: int) -> list[tuple[int,
 def moved(part: Measurement, before: Counted, after: Counted, scope: QueryScope) -> Moved:
     """How far the part's vector (of scores, for selections) is between two frames."""
     ranges: list[int] = []
-    if isinstance(part, Additive | LevelSums | Responses):
+    if isinstance(part, Additive | LevelSums | Margin | Responses):
         pairs = zip(vector(part, before), vector(part, after), strict=True)
         changes = [(b - a, 1) for a, b in pairs]
     elif isinstance(part, JointSums):
