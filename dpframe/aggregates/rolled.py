@@ -311,8 +311,9 @@ def _additive(inner: BoundAggregate, use: MeasurementUse) -> Table:
     """
     part = use.part
     if isinstance(part, Additive) and isinstance(part.table.statistic, _ADDITIVE):
-        # other results from cells are searched in one table, by how much noise it has
-        if part.table.cells is None or isinstance(inner, BoundHistogram):
+        whole = part.table.cells is None
+        # other results from cells are searched for in one table, by how much noise it has
+        if whole or isinstance(inner, BoundHistogram):
             return part.table
     raise UnsupportedOperation(
         f"{inner.request.kind} does not follow from results of smaller groups, so it cannot be "

@@ -144,7 +144,11 @@ def _is_rolled_number(
 
 def _by_set(aggregate: RolledAggregate | RelatedAggregate, used: Sequence[NoisyAggregate]) -> str:
     """The error of the results of each grouping set."""
-    names, rule = aggregate.axes.names, aggregate.rule
+    rule = aggregate.rule
+    if isinstance(aggregate, RolledAggregate):
+        names = aggregate.axes.names
+    else:
+        names = tuple(aggregate.groups.names)
     first = replace(rule, sets=rule.sets[:_SETS])
     shown = [
         f"{show(error)} {by_words(tuple(names[i] for i in kept))}"
