@@ -1,0 +1,165 @@
+"""Levels of distribution functions: nobody with several rows moves them further than declared."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpframe.aggregates.cdf import BoundDistribution
+from dpframe.aggregates.level_sums import LevelSums
+from dpframe.aggregates.query import Query
+from dpframe.aggregates.ways import ways_to_measure
+from dpframe.core.budget import ApproxDP, PureDP
+from dpframe.core.sensitivity import NO_SENSITIVITY
+from dpframe.infer import measurements_of
+from tests.laws.individuals import (
+    GROUPINGS,
+    KEYS,
+    LIMITS,
+    STEPS,
+    accepted,
+    check_limits,
+    frame_of,
+    neighbours,
+    query,
+    reached,
+)
+from tests.laws.neighbours import Pair, exact_tables, vector
+
+TEXTS = [
+    'pl.col("x").dp_cdf([-9, -1, 0, 1, 5, 100])',
+    'pl.col("x").dp_cdf(range(-40, 41))',
+    'pl.col("y").dp_cdf(30, bounds=(-3, 3))',
+    'pl.col("y").dp_cdf([-2.5, 0.0, 0.1, 1.5], nonnegative=True)',
+    'pl.col("d").dp_cdf([date(1970, 1, 1), date(2000, 1, 1)])',
+    'pl.col("b").dp_cdf([False, True])',
+    'pl.col("x").dp_cdf(1, bounds=(0, 1))',
+]
+"""With few and many edges, so that one level is measured or several."""
+MANY = 'pl.col("x").dp_cdf(range(-40, 41))'
+BY_G = f'f.group_by("g", keys={KEYS["g"]})'
+
+
+def measured(asked: Query) -> list[Query]:
+    """As it is measured where an epsilon is shared, and where a rho is."""
+    return [*ways_to_measure(asked, ApproxDP(1, "1e-6")), *ways_to_measure(asked, PureDP(1))]
+
+
+@given(
+    st.sampled_from(TEXTS),
+    st.sampled_from(GROUPINGS),
+    st.lists(st.sampled_from(STEPS), max_size=2),
+    st.lists(st.sampled_from(LIMITS), min_size=1, max_size=2),
+    neighbours(),
+    st.integers(0, 2**64 - 1),
+)
+@settings(max_examples=60)
+def test_nobody_moves_levels_further_than_they_declare(
+    text: str, grouping: str, steps: list[str], limits: list[str], pair: Pair, salt: int
+) -> None:
+    asked = accepted(text, grouping, [*steps, *limits])
+    if asked is not None:
+        for way in measured(asked):
+            check_limits(way, pair, salt)
+
+
+def rows(groups: list[Any], values: list[int], each: int, who: int = 1) -> list[dict[str, Any]]:
+    return [{"id": who, "g": g, "x": x} for g in groups for x in values for _ in range(each)]
+
+
+def person(extra: list[dict[str, Any]]) -> Pair:
+    others = rows(["a", "b"], [0, 5], 2, who=2)
+    return Pair(frame_of(others), frame_of(others + extra))
+
+
+LIMITED = ["f.limit_groups(2, by='g')", "f.limit_rows(3, by='g')"]
+WORST = [
+    person(rows(["a", "b"], [-9], 3)),  # all in one run of each level
+    person(rows(["a", "b"], [-40, 0, 39], 1)),  # in different cells
+    person(rows(["a", "b", "c", None], [-40, -39, 0, 100], 40)),
+]
+
+
+def test_what_levels_declare_is_reached() -> None:
+    """By someone whose rows are all in one cell of as many groups as there may be."""
+    asked = query([MANY], BY_G, LIMITED)
+    for way in measured(asked):
+        uses = measurements_of(way)
+        for use, found in zip(uses, reached(way, WORST), strict=True):
+            assert use.sensitivity.l1 == found.l1 == 6
+            assert use.sensitivity.l2_squared == found.l2_squared == 18
+            assert use.sensitivity.linf == found.linf == 3
+
+
+def test_levels_add_up() -> None:
+    """The sums of a level are those of neighbours of the cells."""
+    asked = query([MANY], BY_G, LIMITED)
+    (several,) = [
+        way for way in ways_to_measure(asked, ApproxDP(1, "1e-6")) if len(measurements_of(way)) > 4
+    ]
+    (bound,) = several.aggregates
+    assert isinstance(bound, BoundDistribution)
+    for pair in WORST:
+        counted = exact_tables(several, pair.after)
+        for use in measurements_of(several):
+            part = use.part
+            assert isinstance(part, LevelSums)
+            cells = counted[part.table].dense(bound.cells.size).tolist()
+            width = part.axis.width(part.level)
+            sums = [sum(line[i : i + width]) for line in cells for i in range(0, len(line), width)]
+            assert vector(part, counted) == sums
+
+
+# ------------------------------------------------------------------------- the law can fail
+
+
+def _one_row_of_each(patch: pytest.MonkeyPatch) -> None:
+    true = LevelSums.spread
+    patch.setattr(LevelSums, "spread", lambda *given: replace(true(*given), rows=1, per_group=1))
+
+
+def _one_group(patch: pytest.MonkeyPatch) -> None:
+    true = LevelSums.spread
+    patch.setattr(LevelSums, "spread", lambda *given: replace(true(*given), groups=1))
+
+
+def _wide_runs_are_free(patch: pytest.MonkeyPatch) -> None:
+    """A level that nobody is charged for."""
+    true = LevelSums.sensitivity
+
+    def wrong(part: LevelSums, scope: Any) -> Any:
+        return true(part, scope) if part.axis.width(part.level) == 1 else NO_SENSITIVITY
+
+    patch.setattr(LevelSums, "sensitivity", wrong)
+
+
+def _rows_spread_over_runs(patch: pytest.MonkeyPatch) -> None:
+    """As if rows of one individual never met in one run."""
+    true = LevelSums.sensitivity
+
+    def wrong(part: LevelSums, scope: Any) -> Any:
+        found = true(part, scope)
+        return replace(found, l2_squared=found.l1, linf=min(found.linf, 1))
+
+    patch.setattr(LevelSums, "sensitivity", wrong)
+
+
+@pytest.mark.parametrize(
+    "mistake", [_one_row_of_each, _one_group, _wide_runs_are_free, _rows_spread_over_runs]
+)
+def test_mistakes_are_caught(mistake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    ways = measured(query([MANY], BY_G, LIMITED))
+    check_all(ways)
+    mistake(monkeypatch)
+    with pytest.raises(AssertionError, match="declared"):
+        check_all(ways)
+
+
+def check_all(ways: list[Query]) -> None:
+    for way in ways:
+        for pair in WORST:
+            check_limits(way, pair)
