@@ -325,3 +325,24 @@ def test_levels_move_scores_apart_by_no_more_than_is_declared(
         assert sum(ranges) <= whole.l1 / scale
         assert sum(r * r for r in ranges) <= whole.l2_squared / scale**2
         assert max(ranges) <= whole.linf / scale
+
+
+# -- Ties broken by position ----------------------------------------------------------------------
+
+
+def by_position(rows: Any, source: Any = None, places: int = 2) -> Any:
+    """Rows of one point at places that follow from how many there are, in place of coins."""
+    tie = np.repeat(np.arange(len(rows)), rows)
+    nth = np.arange(tie.size) - np.repeat(np.cumsum(rows) - rows, rows)
+    return tie, (2 * nth + 1) * places // (2 * rows[tie]), np.ones(tie.size, np.int64)
+
+
+def test_ties_that_are_broken_by_position_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of two rows of a point would always be below its middle."""
+    monkeypatch.setattr(RecursiveExponential, "ties", 2)
+    found, rows = planned(QUARTILES, 2, PureDP(Fraction(6))), [0, 1, 1]
+    law = found.recursion(2).law(rows)
+    assert_drawn_by(law, found.drawn(counts_of(rows, 20_000)))
+    monkeypatch.setattr(RecursiveExponential, "places", lambda self, r: by_position(r))
+    with pytest.raises(AssertionError):
+        assert_drawn_by(law, found.drawn(counts_of(rows, 20_000)))
