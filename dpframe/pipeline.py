@@ -27,6 +27,7 @@ from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.spec import OutputSpec
+from dpframe.aggregates.weighed import with_weights
 from dpframe.choose import Split
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number
@@ -118,7 +119,12 @@ def ask(
     `execution` is where it will run, if that is known; its data are not needed.
     """
     require_threads()
-    outputs = read_outputs(specs, QueryScope(relation.facts, groups))
+    asked = list(specs)
+    outputs = read_outputs(asked, QueryScope(relation.facts, groups))
+    weighed = with_weights(relation, groups, outputs)
+    if weighed is not relation:
+        relation = weighed
+        outputs = read_outputs(asked, QueryScope(relation.facts, groups))
     query = Query(relation, groups, outputs)
     parts = measurements_of(query)  # refusals come when the query is built
     for use in parts:

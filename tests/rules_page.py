@@ -15,7 +15,7 @@ from typing import Any
 
 from dpframe import frames, mechanisms
 from dpframe.aggregates.joint_sums import JointSums
-from dpframe.aggregates.keys import KeySelection
+from dpframe.aggregates.keys import KeySelection, WeighedKeys
 from dpframe.aggregates.level_sums import LevelSums
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.registry import AGGREGATES
@@ -98,7 +98,9 @@ def aggregates() -> str:
     parts.append(_entry("Grouping sets", Margin))
     parts.append(_entry("Levels of a distribution function", LevelSums))
     parts.append(_entry("Several outputs of one draw", JointSums))
-    return "\n\n".join([*parts, _entry("Groups that nobody listed", KeySelection)])
+    found = _entry("Groups that nobody listed", KeySelection)
+    weighed = _entry("Groups that nobody listed, by weights", WeighedKeys)
+    return "\n\n".join([*parts, found, weighed])
 
 
 def laws() -> tuple[type[Any], ...]:

@@ -14,10 +14,11 @@ from dpframe.aggregates.unit_statistics import UnitCount
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.sensitivity import Contribution, ExactSensitivity, additive_sensitivity
 from dpframe.core.units import Identifier
+from dpframe.core.weights import PARTS
 from dpframe.frames.contributions import touched
 from dpframe.mechanisms import KeyTask
 
-__all__ = ["KeySelection", "key_selection"]
+__all__ = ["KeySelection", "WeighedKeys", "key_selection"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +92,51 @@ class KeySelection(Measurement):
         return f"groups that appear, by {self.table.words()}"
 
 
+@dataclass(frozen=True, slots=True)
+class WeighedKeys(KeySelection):
+    """A private choice of groups by the noisy sum of the weights of their individuals.
+
+    Guarantee
+    ---------
+    The cost of Gaussian noise by L2, which is the norm that individuals are weighed to, and a delta
+    for all groups together in which one individual is alone.
+
+    Proof
+    -----
+    An individual in t groups, t no more than limits allow, has the largest weight k in each with
+    t k**2 <= N**2, or less (`dpframe.lower.weighed`). It follows from its own groups, so nobody
+    else's weights change with it, and the vector of sums moves by N at most in L2. The rest is the
+    theorem of `WeighedThreshold`: whatever else is released of groups in which the individual is
+    alone belongs to B there, and whatever is of other groups is private by itself.
+    """
+
+    def spread(self, scope: QueryScope) -> ContributionBounds:
+        """How the parts of an individual lie among groups."""
+        return self.table.statistic.spread(scope)
+
+    def touched(self, scope: QueryScope) -> int:
+        """How many groups an individual counts in."""
+        groups = self.spread(scope).groups
+        assert groups is not None
+        return groups
+
+    @property
+    def step(self) -> Fraction:
+        return Fraction(1, PARTS)
+
+    def task(
+        self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: QueryScope
+    ) -> KeyTask:
+        return KeyTask(name, sensitivity, self.touched(scope), self.spread(scope).norm)
+
+    def words(self) -> str:
+        return "groups that appear, by the weights of their individuals"
+
+
 def key_selection(scope: QueryScope) -> KeySelection:
     """The choice of groups in a scope whose groups nobody listed."""
+    if scope.norm is not None:
+        return WeighedKeys(Table(UnitCount()))
     if isinstance(scope.facts.unit, Identifier):
         return KeySelection(Table(UnitCount()))
     return KeySelection(Table(RowCount()), scope.spread.tight[2])

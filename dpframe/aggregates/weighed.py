@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Final
+
 from dpframe.aggregates.bound import BoundAggregate
 from dpframe.aggregates.measurement import Additive, Measurement
+from dpframe.aggregates.query import Output
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.statistics import DistinctCount
+from dpframe.core.tree import column_names
+from dpframe.core.units import Identifier
 from dpframe.errors import UnsupportedOperation
+from dpframe.frames.contributions import spread_of
 from dpframe.frames.grouping_sets import SetGroups
+from dpframe.frames.groups import Groups
+from dpframe.frames.limit_groups import LimitGroups
+from dpframe.frames.limit_norm import LimitNorm
+from dpframe.frames.relation import Relation
 
-__all__ = ["require_adds_up"]
+__all__ = ["MOST_FOUND", "require_adds_up", "with_weights"]
+
+MOST_FOUND: Final = 256
+"""In how many groups that nobody listed an individual that is weighed counts, unless somebody
+limits them."""
 
 _WHERE = "limit_norm(...)"
 
@@ -31,12 +47,6 @@ def require_adds_up(bound: BoundAggregate, scope: QueryScope) -> None:
             where=_WHERE,
             remedy="use limit_groups and limit_rows, or one group_by for each set",
         )
-    if groups is not None and groups.discovered:
-        raise UnsupportedOperation(
-            "groups that nobody listed are found by whole individuals, not by weighed ones",
-            where=_WHERE,
-            remedy="list the groups with keys=[...], or use limit_groups",
-        )
     if not all(_adds_up(use.part) for use in bound.uses):
         raise UnsupportedOperation(
             f"individuals are weighed, and the {bound.request.kind} does not add up over them",
@@ -44,6 +54,41 @@ def require_adds_up(bound: BoundAggregate, scope: QueryScope) -> None:
             remedy="use limit_rows or limit_groups for it; counts, sums, means and variances can "
             "be of weighed individuals, and a histogram is a count by groups of bins",
         )
+
+
+def with_weights(relation: Relation, groups: Groups | None, outputs: Iterable[Output]) -> Relation:
+    """The frame by whose individuals groups that nobody listed can be found.
+
+    Where an individual may be in any number of them, and all that is asked counts individuals, they
+    are weighed so that the norm of one is 1: that hides an individual in many groups as well as one
+    in few, and nobody has to choose a limit. Groups with one individual alone are hidden by a
+    threshold, which has to know in how many an individual may be; `MOST_FOUND` is more than most
+    have, and its logarithm is what it costs. All that is two steps as an analyst could write them.
+    """
+    if groups is None or not groups.discovered or not isinstance(relation.facts.unit, Identifier):
+        return relation
+    known, columns = spread_of(relation.facts, groups), relation.facts.columns
+    used = tuple(sorted({name for n in groups.by for name in column_names(n.tree)}))
+    types = [columns[name].dtype for name in used]
+    if known.groups is not None or known.rows is not None or not used:
+        return relation
+    if any(dtype.is_float or dtype.is_nested or not dtype.is_known for dtype in types):
+        return relation
+    if relation.facts.norm is None:
+        asked = [bound for output in outputs for bound in output.aggregates.values()]
+        if not all(map(_is_of_individuals, asked)):
+            return relation
+        relation = relation.then(LimitNorm(Fraction(1)))
+    return relation.then(LimitGroups(MOST_FOUND, used))
+
+
+def _is_of_individuals(bound: BoundAggregate) -> bool:
+    """Whether it adds up over individuals that count once in each group, whatever rows they have
+    there: then their weights are all that it needs where nobody listed the groups.
+    """
+    return all(
+        _adds_up(use.part) and use.part.tables[0].statistic.of_individuals for use in bound.uses
+    )
 
 
 def _adds_up(part: Measurement) -> bool:

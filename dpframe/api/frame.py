@@ -115,8 +115,8 @@ class PrivateFrame(NoRawAccess, RowVerbs, Shortcuts):
         The norm is the root of the sum of squares of an individual's numbers of rows in each group;
         for aggregates over individuals, of ones: an individual in 9 groups has a norm of 3. Nothing
         is dropped, so results are biased less than by `limit_groups` at the same noise. Counts,
-        sums, means and variances know it; a mean is that of rows that count so much. It needs
-        listed groups, or none.
+        sums, means and variances know it; a mean is that of rows that count so much. Of groups that
+        nobody listed an individual counts in 256 at most, unless `limit_groups` says otherwise.
 
         Parameters
         ----------

@@ -11,10 +11,12 @@ from dpframe.errors import DPFrameError
 from dpframe.mechanisms import (
     AdditiveMechanism,
     Choice,
+    DiscreteGaussian,
     KeyMechanism,
     KeyTask,
     MechanismTask,
     NoisyThreshold,
+    WeighedThreshold,
 )
 
 _HALF = Fraction(1, 2)
@@ -29,9 +31,9 @@ def choose_with_keys(
 ) -> ComposedChoice:
     """Mechanisms for all parts, of which the first is the choice of groups.
 
-    Either that has a rule and a cost of its own, or the groups with a large enough noisy number
-    appear, at no cost but delta. What shows more groups is taken: that by which a group needs fewer
-    individuals for an even chance.
+    Either that has a rule and a cost of its own, or the groups with a large enough noisy number (or
+    sum of weights) appear, at no cost but delta. What shows more groups is taken: that by which a
+    group needs fewer individuals for an even chance.
 
     Parameters
     ----------
@@ -79,10 +81,16 @@ def _by_number(
     noise = rest.choices[number - 1].law
     if not isinstance(noise, AdditiveMechanism) or noise.is_exact:
         return None
-    law = NoisyThreshold.for_delta(noise, int(asked[number].sensitivity.linf), slack / keys)
+    law: KeyMechanism
+    if asked[0].norm is None:
+        law = NoisyThreshold.for_delta(noise, int(asked[number].sensitivity.linf), slack / keys)
+    elif isinstance(noise, DiscreteGaussian):
+        law = WeighedThreshold.over(noise, asked[0].norm, keys, slack, alone=False)
+    else:
+        return None
     measure = ZCDP if isinstance(spend, ZCDP) or rest.composition != "sum" else ApproxDP
     cost = measure.of(Fraction(0), law.delta(keys))
     reason = "with the noise of the number that is released, at no epsilon"
     whole = spend.of(rest.cost.main, rest.cost.slack + law.delta(keys))
     choices = (Choice(law, cost, reason), *rest.choices)
-    return ComposedChoice(choices, whole, rest.composition), law.threshold
+    return ComposedChoice(choices, whole, rest.composition), law.size_at(_HALF)

@@ -44,7 +44,8 @@ Several queries of the source are written as `[[query]]`, each with its outputs 
 `[query.outputs.n]` below it: one plan, one charge, and with an output `result.parquet` the files
 `result-1.parquet`, `result-2.parquet`, ...
 
-Steps happen in this order: `with_columns`, `filter`, `limit_rows`, `limit_groups`, `group_by`.
+Steps happen in this order: `with_columns`, `filter`, `limit_rows`, `limit_norm`, `limit_groups`,
+`group_by`.
 Expressions are SQL that Polars reads; what it makes of them is checked like any other expression.
 An output takes the arguments of its aggregate by name: bounds, q, bins, candidates, per, weight ...
 Paths, the ledger's too, start from the folder of the job.
@@ -71,7 +72,8 @@ from dpframe.parse.size import require_short_sql
 from dpframe.rows.failures import FAILURES
 
 _TABLES = {"output", "session", "source", "query", "spend"}
-_STEPS = ("with_columns", "filter", "limit_rows", "limit_groups", "group_by", "keys", "outputs")
+_LIMITS = {"limit_rows": {"n", "by"}, "limit_norm": {"n"}, "limit_groups": {"n", "by"}}
+_STEPS = ("with_columns", "filter", *_LIMITS, "group_by", "keys", "outputs")
 T = TypeVar("T")
 _SESSION = set(signature(Session).parameters) - {"budget"}
 _GIVEN_AS_OF = {"column", "columns"}
@@ -178,10 +180,10 @@ def _query(frame: PrivateFrame, given: dict[str, Any]) -> Any:
         frame = frame.with_columns(**{name: _sql(text) for name, text in named.items()})
     for text in _list(given.get("filter", [])):
         frame = frame.filter(_sql(text))
-    for step in ("limit_rows", "limit_groups"):
+    for step, known in _LIMITS.items():
         if step in given:
             options = _table(given, step)
-            _only(options, {"n", "by"}, f"[query] {step}")
+            _only(options, known, f"[query] {step}")
             frame = _called(step, getattr(frame, step), **options)
     if "group_by" not in given:
         if "keys" in given:

@@ -16,7 +16,14 @@ import math
 from fractions import Fraction
 from typing import Final
 
-__all__ = ["LARGEST_NORM", "LEAST_NORM", "PARTS", "WEIGHT_BITS", "norm_in_parts"]
+__all__ = [
+    "LARGEST_NORM",
+    "LEAST_NORM",
+    "PARTS",
+    "WEIGHT_BITS",
+    "norm_in_parts",
+    "parts_in_each",
+]
 
 WEIGHT_BITS: Final = 12
 PARTS: Final = 1 << WEIGHT_BITS
@@ -29,3 +36,8 @@ LARGEST_NORM: Final = 1 << 16
 def norm_in_parts(norm: Fraction) -> int:
     """N = floor(2**12 n), at least 1."""
     return math.floor(norm * PARTS)
+
+
+def parts_in_each(norm: int, groups: int) -> int:
+    """How many parts an individual adds once to each of so many groups, for a norm in parts."""
+    return min(PARTS, math.isqrt(norm * norm // groups))

@@ -36,6 +36,7 @@ from dpframe.mechanisms.tasks import (
     box_of,
 )
 from dpframe.mechanisms.truncated_geometric import TruncatedGeometric
+from dpframe.mechanisms.weighed_threshold import WeighedThreshold
 
 ADDITIVE: tuple[type[AdditiveMechanism], ...] = (DiscreteGaussian, DiscreteLaplace)
 """Noise, of which the least is chosen; the first where two have as little."""
@@ -54,7 +55,7 @@ RECURSIVE: tuple[type[RecursiveMechanism], ...] = (RecursiveExponential,)
 """Choices that follow one another."""
 REPORTS: tuple[type[ReportMechanism], ...] = (RandomizedResponse,)
 """Reports of rows."""
-KEYS: tuple[type[KeyMechanism], ...] = (TruncatedGeometric, NoisyThreshold)
+KEYS: tuple[type[KeyMechanism], ...] = (WeighedThreshold, TruncatedGeometric, NoisyThreshold)
 """Rules by which groups appear."""
 MECHANISMS: tuple[type[Mechanism], ...] = (
     NoNoise,
@@ -110,6 +111,7 @@ __all__ = [
     "SelectionTask",
     "TruncatedGeometric",
     "VectorMechanism",
+    "WeighedThreshold",
     "box_of",
     "fair_coins",
 ]

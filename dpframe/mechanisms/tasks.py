@@ -181,11 +181,15 @@ class KeyTask(_Task):
         Of the numbers of individuals, in integer steps.
     groups
         In how many groups an individual may be.
+    norm
+        The most that the norm of an individual's weights over groups may be, in parts; None where
+        individuals are not weighed.
     """
 
     name: str
     sensitivity: ExactSensitivity
     groups: int
+    norm: int | None = None
 
     @property
     def exposure(self) -> Exposure:

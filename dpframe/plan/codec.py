@@ -106,7 +106,7 @@ def decode(hint: Any, data: Any, where: str) -> Any:
         return data
     if isinstance(hint, type) and issubclass(hint, Budget):
         return _budget(data, where)
-    if isinstance(hint, type) and not dataclasses.is_dataclass(hint):  # what several types are
+    if isinstance(hint, type) and (not dataclasses.is_dataclass(hint) or hint.__name__ in KINDS):
         return _decode_kind((hint,), data, where)
     return _decode_fields(hint, data, where)
 

@@ -20,6 +20,7 @@ from dpframe.mechanisms import (
     KeyMechanism,
     SelectionMechanism,
     VectorMechanism,
+    WeighedThreshold,
 )
 from dpframe.plan.data import PlanData
 from dpframe.plan.joint_draw import JointDraw
@@ -115,7 +116,7 @@ def _of_draws(plan: PlanData) -> Iterator[str]:
     many = plan.grouping is not None and (plan.groups is None or plan.groups > 1)
     for i, release in enumerate(plan.releases):
         first = firsts.setdefault(release.draw, release)
-        if release.draw not in (len(firsts) - 1, first.draw) or first.draw >= len(firsts):
+        if release.draw not in (len(firsts) - 1, first.draw) or not 0 <= first.draw < len(firsts):
             yield f"releases[{i}].draw"
         if first is not release and (first.joint is None or _drawn(first) != _drawn(release)):
             yield f"releases[{i}].draw"
@@ -211,10 +212,21 @@ def _of_release(release: NoisyAggregate) -> Iterator[str]:
         law.events(replace(release.exposure, repeats=1))
     if release.entries < 0 or release.bias < 0:
         yield "entries"
+    if isinstance(law, WeighedThreshold) and not _is_weighed_by(law, release):
+        yield "law"
     rows, groups, _ = spread.tight
     once = isinstance(law, (AdditiveMechanism, VectorMechanism))  # its cost is that of one vector
     if release.repeats < law.least_repeats(rows, groups) or (once and release.repeats != 1):
         yield "repeats"
+
+
+def _is_weighed_by(law: WeighedThreshold, release: NoisyAggregate) -> bool:
+    """Whether a threshold is for the weights that are stated, and these for its noise."""
+    spread, exact = release.spread, release.exact
+    rows, groups, most = spread.tight
+    if (law.norm, law.most) != (spread.norm, groups):
+        return False
+    return exact.l1 == rows and exact.l2_squared == spread.l2_squared and exact.linf == most
 
 
 def _are_norms(exact: ExactSensitivity) -> bool:

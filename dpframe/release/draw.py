@@ -110,7 +110,13 @@ def draw(
     if one.rebuilt is None:
         (key,) = one.keys
         return {key: _drawn(one.measurement, one.law, counted, scope, ballots)}
-    vector = _drawn(one.measurement, one.law, counted, scope, ballots)
+    return followed(one, _drawn(one.measurement, one.law, counted, scope, ballots))
+
+
+def followed(one: Draw, vector: Noisy) -> dict[MeasurementKey, Noisy]:
+    """The parts that follow from noisy numbers, and these."""
+    if one.rebuilt is None:
+        return {one.keys[0]: vector}
     found = {one.vector: vector}
     for key, rebuilt in zip(one.keys, one.rebuilt, strict=True):
         whole, half = rebuilt.of(vector)

@@ -10,11 +10,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.aggregates.bound import MeasurementKey, Noisy
+from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.measurement import Additive, Measurement, Table
 from dpframe.aggregates.query import Query
 from dpframe.mechanisms import KeyMechanism
-from dpframe.release.draw import Draw
+from dpframe.release.draw import Draw, followed
 
 __all__ = ["KeyChoice", "chooser_of", "drawn_with_groups", "number_of", "with_some_key"]
 
@@ -42,19 +43,27 @@ class KeyChoice:
         return self.part.table
 
     def keep(self, counts: Numbers) -> tuple[NDArray[np.bool_], Numbers | None]:
-        """Whether groups with such numbers appear, and the noisy numbers where these decide."""
-        noise = self.law.noise_of_number()
+        """Whether groups with such numbers appear, and the noisy numbers where these decide. One
+        whose number is 0 never does.
+        """
+        noise, there = self.law.noise_of_number(), counts > 0
         if noise is not None:
             noisy = counts + noise.draw(counts.size)
-            return self.law.keep(noisy), noisy
-        return self.law.keep(self.part.individuals(counts)), None
+            return there & self.law.keep(noisy), noisy
+        return there & self.law.keep(self.part.individuals(counts)), None
 
 
 def number_of(keys: Measurement, parts: Sequence[Measurement]) -> int | None:
     """Which of the parts is the number that groups are chosen by, if any."""
     assert isinstance(keys, KeySelection)
-    same = (i for i, p in enumerate(parts) if isinstance(p, Additive) and p.table == keys.table)
-    return next(same, None)
+    return next((i for i, p in enumerate(parts) if _is_number(keys.table, p)), None)
+
+
+def _is_number(table: Table, part: Measurement) -> bool:
+    """Whether a part is a table as it is."""
+    if isinstance(part, JointSums):
+        return part.sums == (table,) and part.matrix == ((1,),)
+    return isinstance(part, Additive) and part.table == table
 
 
 def chooser_of(draws: Iterable[Draw]) -> KeyChoice | None:
@@ -74,7 +83,7 @@ def drawn_with_groups(
         return {}
     number = number_of(draws[0].measurement, [draw.measurement for draw in draws])
     assert number is not None
-    return {draws[number].keys[0]: noisy.reshape(-1, 1)}
+    return followed(draws[number], noisy.reshape(-1, 1))
 
 
 def with_some_key(query: Query) -> Query:

@@ -144,8 +144,6 @@ def test_more_refusals() -> None:
     assert "grouping sets" in refused(
         lambda: weighed.group_by(dp.rollup("g"), keys={"g": KEYS}).agg(dp.count())
     )
-    found = refused(lambda: weighed.group_by("g").agg(dp.n_unique("who")))
-    assert "list the groups" in found
     session = dp.Session(epsilon=1)
     one, other = (
         session.protect(pl.LazyFrame(schema=SCHEMA), "who", name=name) for name in ("one", "other")
@@ -184,3 +182,115 @@ def test_weighed_results_have_intervals() -> None:
     found = query.agg(n=dp.count(), m=dp.mean("x", (0, 2))).collect(epsilon=50, interval=0.95)
     assert (found["n_low"] <= found["n"]).all()
     assert (found["m_high"] >= found["m"]).all()
+
+
+# ------------------------------------------------------------------------ groups nobody listed
+
+PEOPLE = dp.n_unique("who").alias("n")
+
+
+def test_groups_are_found_by_weights_where_nobody_limited_them() -> None:
+    plan = visits().group_by("g").agg(PEOPLE).plan(**APPROX)
+    keys, number = plan.releases
+    assert keys.mechanism == "weighed_threshold"
+    assert not keys.law.alone
+    assert keys.cost.main == 0
+    assert number.mechanism == "discrete_gaussian"
+    assert keys.sensitivity == dp.Sensitivity(256, 16, 1, 1)
+    told = plan.explain()
+    assert "limit_norm(1)" in told
+    assert "limit_groups(256, by=['g'])" in told
+    assert "noisy sum of the weights of individuals of at least" in told
+    assert any(w.startswith("limit_norm(1) lets rows") for w in plan.warnings)
+    assert any("groups of few individuals are left out" in w for w in plan.warnings)
+    written = visits().limit_norm(1).limit_groups(256, by="g").group_by("g").agg(PEOPLE)
+    assert written.plan(**APPROX).fingerprint == plan.fingerprint
+    again = dp.Plan.from_json(plan.to_json())
+    assert again.fingerprint == plan.fingerprint
+    assert again.explain() == told
+
+
+def test_limits_that_somebody_set_are_kept() -> None:
+    for limited in (visits().limit_groups(3, by="g"), visits().limit_rows(3)):
+        plan = limited.group_by("g").agg(PEOPLE).plan(**APPROX)
+        assert plan.releases[0].mechanism != "weighed_threshold"
+        assert "limit_norm" not in plan.explain()
+    few = visits().limit_norm(2).limit_groups(9, by="g").group_by("g").agg(PEOPLE).plan(**APPROX)
+    assert few.releases[0].law.most == 9
+    assert few.releases[0].sensitivity.l2 == 2
+    many = visits().limit_norm(2).limit_groups(1000, by="g").group_by("g").agg(PEOPLE)
+    assert many.plan(**APPROX).releases[0].law.most == 1000
+    own = visits().limit_norm(2).group_by("g").agg(dp.count()).plan(**APPROX)
+    assert own.releases[0].law.most == 256
+    assert own.releases[0].law.alone
+
+
+def test_sums_alone_need_no_count() -> None:
+    totals = dp.sum("x", (0, 5), per="unit")
+    plan = visits().group_by("g").agg(totals).plan(**APPROX)
+    keys, total = plan.releases
+    assert keys.law.alone
+    assert keys.cost.main > 0
+    assert keys.scale > 0
+    assert total.law != keys.law.noise
+    assert not any("intervals hold less often" in w for w in plan.warnings)
+    both = visits().group_by("g").agg(totals, PEOPLE).plan(**APPROX)
+    assert not both.releases[0].law.alone
+
+
+def test_expressions_and_several_columns_are_limited_by_what_they_are_made_of() -> None:
+    by = [(pl.col("n") % 10).alias("digit"), "g"]
+    plan = visits().group_by(*by).agg(PEOPLE).plan(**APPROX)
+    assert "limit_groups(256, by=['g', 'n'])" in plan.explain()
+    floats = visits().group_by(r=pl.col("x").floor().cast(pl.Int64))
+    assert "limit_groups" in refused(lambda: floats.agg(PEOPLE))
+
+
+def test_rows_are_not_individuals() -> None:
+    for asked in (dp.count(), dp.sum("x", (0, 1)), dp.mean("n", (0, 1)), dp.n_unique("n")):
+        text = refused(lambda asked=asked: visits().group_by("g").agg(asked))
+        assert "any number of groups" in text
+    assert "list them" in refused(lambda: visits(epsilon=1).group_by("g"))
+    pure = visits().group_by("g").agg(PEOPLE)
+    assert "delta" in refused(lambda: pure.plan(epsilon=1))
+
+
+def test_groups_that_are_found_have_weighed_numbers() -> None:
+    rows = [(who, g, 2.0, 1) for who in range(900) for g in KEYS]
+    rows += [(who, "a", 2.0, 1) for who in range(900, 1000)]
+    rows += [(2000 + i, f"alone {i}", 2.0, 1) for i in range(50)]
+    data = pl.DataFrame(rows, schema=SCHEMA, orient="row")
+    for frame in (data, data.sample(fraction=1.0, shuffle=True, seed=1)):
+        query = visits(frame).group_by("g").agg(PEOPLE, x=dp.sum("x", (0, 2), per="unit"))
+        found = query.collect(epsilon=10**5, delta="1e-6")
+        assert found["g"].to_list() == KEYS
+        assert found["n"].to_list() == [550, 450, 450, 450]
+        np.testing.assert_allclose(found["x"], [1100, 900, 900, 900], rtol=1e-4)
+
+
+def test_intervals_simulations_and_audits_know_them() -> None:
+    query = visits(table()).group_by("g").agg(PEOPLE)
+    found = query.collect(epsilon=50, delta="1e-4", interval=0.95)
+    assert (found["n_low"] <= found["n"]).all()
+    simulated = query.simulate(table(), epsilon=50, delta="1e-4", runs=20)
+    assert simulated.errors["missing"].to_list() == [0.0] * 4
+    audit = query.audit(epsilon=1, delta="1e-6", runs=200)
+    assert audit.reach["l2"].max() <= 1
+    assert not audit.refuted
+
+
+def test_several_queries_of_one_frame_find_the_same_groups() -> None:
+    session = dp.Session(epsilon=10**6, delta="1e-2")
+    people = session.protect(table(), "who")
+    queries = [people.group_by("g").agg(PEOPLE), people.dp_n_unique("who")]
+    plan = session.plan(queries, **APPROX)
+    assert dp.Plan.from_json(plan.to_json()).fingerprint == plan.fingerprint
+    one, other = session.collect(queries, epsilon=10**5, delta="1e-4")
+    assert one["g"].to_list() == KEYS
+    assert other.item() == 101
+
+
+def test_limits_of_weighed_queries_can_be_suggested() -> None:
+    query = visits(table()).group_by("g").agg(PEOPLE)
+    found = query.suggest_limits(epsilon=100)
+    assert "limit_groups" in found["limit"].to_list()

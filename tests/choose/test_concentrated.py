@@ -18,12 +18,14 @@ from dpframe.mechanisms import (
     Choice,
     DiscreteGaussian,
     DiscreteLaplace,
+    KeyMechanism,
     KeyTask,
     MechanismTask,
     NoisyThreshold,
     ResponseTask,
     SelectionTask,
     TruncatedGeometric,
+    WeighedThreshold,
 )
 from dpframe.mechanisms.pure_rho import laplace_rho, response_rho
 
@@ -129,11 +131,12 @@ def test_a_spend_of_rho_is_what_it_was() -> None:
     [
         TruncatedGeometric(Fraction(1), Fraction(1, 10**8)),
         NoisyThreshold(DiscreteLaplace(Fraction(1)), 20, Fraction(1, 10**8)),
+        WeighedThreshold.over(DiscreteGaussian(Fraction(9)), 3, 5, Fraction(1, 10**8), alone=True),
     ],
     ids=lambda law: law.name,
 )
 def test_a_mechanism_that_fails_with_some_probability_is_refused(
-    law: TruncatedGeometric | NoisyThreshold,
+    law: KeyMechanism,
 ) -> None:
     asked = KeyTask("s", WIDE, 3)
     made = Choice(law, dp.ApproxDP(1, "1e-8"), "")

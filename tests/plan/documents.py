@@ -76,6 +76,16 @@ def found_groups_of_individuals() -> dp.Plan:
     return limited.group_by("region").agg(total).plan(**HALF)
 
 
+def found_by_weights() -> dp.Plan:
+    people = pl.col("person").dp_n_unique().alias("n")
+    return visits().drop("tags").group_by("region").agg(people).plan(**HALF)
+
+
+def found_by_weights_alone() -> dp.Plan:
+    total = pl.col("cost").dp_sum((0, 100), per="unit")
+    return visits().drop("tags").limit_norm("1/2").group_by("region").agg(total).plan(**HALF)
+
+
 def many_found_by_gaussian() -> dp.Plan:
     people = patients({"rho": 1, "delta": "1e-6"}, unit=dp.Rows(contributions=30))
     return people.group_by("ward").agg(n=dp.count()).plan(rho="0.1", delta="1e-7")
@@ -178,6 +188,8 @@ OWN: Mapping[str, Callable[[], dp.Plan]] = {
         found_groups,
         found_groups_by_number,
         found_groups_of_individuals,
+        found_by_weights,
+        found_by_weights_alone,
         many_found_by_gaussian,
         joined_with_public,
         frames_together,

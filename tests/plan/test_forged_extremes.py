@@ -20,7 +20,7 @@ from tests.plan.edits import paths, with_digest, with_fingerprint, with_value
 NAMES = (
     "grouped", "quantiles", "part", "found_groups", "found_groups_by_number", "responses",
     "noisy_max", "best_group", "zcdp_session", "many_found_by_gaussian", "arithmetic",
-    "found_groups_of_individuals", "frames_together", "accurate",
+    "found_groups_of_individuals", "found_by_weights_alone", "frames_together", "accurate",
 )  # fmt: skip
 VALUES: list[Any] = [
     None, True, False, 0, 1, -1, 2**31, 2**63, 10**30, 10**400, 0.0, -0.0, 0.5, 1e308, 5e-324,

@@ -19,6 +19,7 @@ NAMES = (
     "quantiles",
     "part",
     "found_groups_by_number",
+    "found_by_weights",
     "responses",
     "lists",
     "several_queries",
@@ -310,6 +311,27 @@ def test_a_threshold_is_of_noise_that_is_there() -> None:
     less = [(("releases", 0, "law", "noise", "scale"), "1/2")]
     less.append((("releases", 0, "law", "threshold"), 30))
     assert read(forged(name, *less)) is None
+
+
+@pytest.mark.parametrize("name", ["found_by_weights", "found_by_weights_alone"])
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [("threshold", 1), ("slack", "1/100000000000"), ("norm", 100), ("most", 2), ("most", 4)],
+)
+def test_so_does_a_threshold_of_weights(name: str, part: str, value: object) -> None:
+    assert plan_of(name).releases[0].mechanism == "weighed_threshold"
+    assert read(forged(name, (("releases", 0, "law", part), value))) is None
+
+
+def test_a_threshold_of_weights_is_of_noise_that_is_there_and_of_stated_weights() -> None:
+    name, law, spread = "found_by_weights", ("releases", 0, "law"), ("releases", 0, "spread")
+    sigma = plan_of(name).releases[0].law.noise_of_number().sigma_squared
+    assert read(forged(name, ((*law, "noise", "sigma_squared"), str(sigma * 2)))) is None
+    assert read(forged(name, ((*law, "alone"), True))) is None
+    less = ((*law, "norm"), 2048), ((*spread, "norm"), 2048)
+    assert read(forged(name, *less)) is None
+    few = ((*law, "most"), 2), ((*spread, "groups"), 2)
+    assert read(forged(name, *few)) is None
 
 
 def test_a_forger_cannot_make_a_reader_compose_forever() -> None:
