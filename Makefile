@@ -8,7 +8,7 @@ PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python
 PIP_INSTALL = -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 
-.PHONY: help demo test test-oldest test-slow test-spark mutants bench bench-large docs docs-update docs-pictures notebooks screenshots check clean
+.PHONY: help demo test test-oldest test-slow test-spark mutants bench bench-error bench-large docs docs-update docs-pictures notebooks screenshots check clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s $$'\t'
@@ -86,6 +86,9 @@ bench: .venv/stamp-dev ## ratios within one run: import, planning, overhead, ind
 	.venv/bin/python benchmarks/error_several.py
 	.venv/bin/python benchmarks/error_topk.py
 	.venv/bin/python benchmarks/ledger.py
+
+bench-error: .venv/stamp-dev ## errors of whole plans before and now; OPENDP=PYTHON to have its own beside, ADULT=TABLE.parquet
+	.venv/bin/python benchmarks/error.py $(OPENDP) $(ADULT)
 
 bench-large: .venv/stamp-spark ## 200 million rows in 2 GB of memory, and each engine at growing sizes
 	.venv/bin/python benchmarks/large.py
