@@ -98,9 +98,9 @@ def _meets(
 ) -> bool:
     try:
         if isinstance(query, Queries):
-            plan = pipeline.plan_several(query, spend, None, split).plan
+            plan = pipeline.plan_several(query, spend, None, split, compared=False).plan
         else:
-            plan = pipeline.plan(query, spend, None, split).plan
+            plan = pipeline.plan(query, spend, None, split, compared=False).plan
     except InvalidBudget:  # more noise than can be drawn
         return False
     return all(plan.accuracy(name, _CONFIDENCE) <= error for name, error in targets.items())

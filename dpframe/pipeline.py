@@ -14,7 +14,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -32,8 +32,14 @@ from dpframe.choose import Split
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number
 from dpframe.core.tree import Named
-from dpframe.describe import described_together, entries_of
-from dpframe.errors import EngineError, LedgerError, UnsupportedOperation
+from dpframe.describe import (
+    cost_of_forcing,
+    described_together,
+    entries_of,
+    is_forced,
+    unforced,
+)
+from dpframe.errors import DPFrameError, EngineError, LedgerError, UnsupportedOperation
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
@@ -152,6 +158,7 @@ def plan(
     split: Split = "least error",
     *,
     charged_in: type[Budget] | None = None,
+    compared: bool = True,
 ) -> Prepared:
     """The plan of a query at a given cost. Touches no data: only schemas.
 
@@ -165,6 +172,8 @@ def plan(
         How the cost is divided where no weight is given.
     charged_in
         The measure, of rho or mu, in which the plan is charged; it satisfies its spend in any case.
+    compared
+        Whether it says what it costs that mechanisms or a split were asked for.
 
     Raises
     ------
@@ -173,7 +182,13 @@ def plan(
     """
     require_threads()
     (prepared,) = Planning(spend, remaining, split, charged_in).least([query])
-    return prepared
+    if not compared or not is_forced([query], prepared.plan.split):
+        return prepared
+    return _compared(
+        prepared,
+        [query],
+        lambda: plan(unforced(query), spend, remaining, charged_in=charged_in, compared=False),
+    )
 
 
 def plan_several(
@@ -183,6 +198,7 @@ def plan_several(
     split: Split = "least error",
     *,
     charged_in: type[Budget] | None = None,
+    compared: bool = True,
 ) -> PreparedTogether:
     """One plan of several queries, which share the cost; see `plan`.
 
@@ -197,12 +213,30 @@ def plan_several(
     require_threads()
     if len(queries.queries) == 1:  # which is planned as it is by itself
         (query,) = queries.queries
-        alone = plan(query, spend, remaining, split, charged_in=charged_in)
+        alone = plan(query, spend, remaining, split, charged_in=charged_in, compared=compared)
         return PreparedTogether(alone.plan, (alone,), (Place.whole(query),))
     blocks, places = merge(queries)
     by = split if queries.weights is None else "weights"
     made, places = Planning(spend, remaining, by, charged_in).related(blocks, places)
-    return PreparedTogether(described_together([one.plan for one in made], places), made, places)
+    whole = described_together([one.plan for one in made], places)
+    prepared = PreparedTogether(whole, made, places)
+    if not compared or not is_forced(queries.queries, whole.split):
+        return prepared
+
+    def least() -> PreparedTogether:
+        free = replace(queries, queries=tuple(map(unforced, queries.queries)))
+        return plan_several(free, spend, remaining, charged_in=charged_in, compared=False)
+
+    return _compared(prepared, queries.queries, least)
+
+
+def _compared(made: Made, queries: Sequence[Query], least: Callable[[], Made]) -> Made:
+    """A plan that says what it costs to have forced something."""
+    try:
+        words = cost_of_forcing(queries, made.plan, least().plan)
+    except DPFrameError:  # nothing but what was asked for is there
+        return made
+    return replace(made, plan=replace(made.plan, forced=words))
 
 
 def on_part(prepared: Made, share: Share) -> Made:

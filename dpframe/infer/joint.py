@@ -1,7 +1,9 @@
 """Ways to draw the vectors of a query: each by itself, or sums of the same rows together.
 
 With c between lo and hi and n the number of rows, one row moves n by 1 and 2 c - (lo + hi) n by
-hi - lo at most, for any number of sums at once: a box. Two ways to cover it are offered.
+hi - lo at most, for any number of sums at once: a box. Where n is one number more than what is
+asked for, and few sums gain by it, they are drawn as they are instead: a box as well, of one number
+less. Of the two the one with the least expected error is taken. Two ways to cover it are offered.
 
 *In a box*: one draw of noise that is uniform in boxes of random size (`DiscreteBox`), at an epsilon
 for all numbers together.
@@ -229,7 +231,7 @@ def _joint(
     by: str,
 ) -> PlannedDraw:
     uses = [parts[number] for number in numbers]
-    coordinates = _coordinates(scope, uses)
+    coordinates = _least(_coordinates(scope, uses), uses, noise, by)
     widths = [c.width for c in coordinates]
     roots = [_root(use.impact) for use in uses]
     alone = roots if by == "least error" else [use.weight for use in uses]
@@ -247,8 +249,20 @@ def _joint(
         measurement.sensitivity(scope),
         sum((use.weight for use in uses), Fraction(0)),
         _box_impact(impacts),
-        sum(map(_root, impacts), Fraction(0)) ** 2,
+        _ball_impact(impacts),
     )
+
+
+def _least(
+    offered: Sequence[tuple[_Coordinate, ...]],
+    uses: Sequence[PlannedMeasurement],
+    noise: Noise,
+    by: str,
+) -> tuple[_Coordinate, ...]:
+    """What is drawn with the least sum of squared errors at one cost, the first of equal ones."""
+    shares = [use.impact if by == "least error" else use.weight for use in uses]
+    error = _box_impact if noise == "box" else _ball_impact
+    return min(offered, key=lambda coordinates: error(_needs(coordinates, uses, shares)))
 
 
 def _mechanism(uses: Sequence[PlannedMeasurement], noise: Noise) -> str:
@@ -264,29 +278,39 @@ def _table(use: PlannedMeasurement) -> Table:
     return use.part.table
 
 
-def _coordinates(scope: QueryScope, uses: Sequence[PlannedMeasurement]) -> tuple[_Coordinate, ...]:
-    """What is drawn: the number of rows first, where sums are centred on it."""
+def _coordinates(
+    scope: QueryScope, uses: Sequence[PlannedMeasurement]
+) -> tuple[tuple[_Coordinate, ...], ...]:
+    """What may be drawn: the number of rows first, where sums are centred on it, and sums as they
+    are.
+    """
     # in one order whatever that of the outputs is, as fingerprints are
     tables = sorted((_table(use) for use in uses), key=Table.words)
     if len(tables) == 1:
         most = tables[0].statistic.contribution(scope.facts).magnitude
-        return (_Coordinate(tables[0], 1, 0, math.ceil(most), math.ceil(most), most),)
-    spread = tables[0].statistic.spread(scope)
-    if spread.changes:
-        return tuple(_plain(table, scope) for table in tables)
+        return ((_Coordinate(tables[0], 1, 0, math.ceil(most), math.ceil(most), most),),)
+    plain = tuple(_plain(table, scope) for table in tables)
+    if tables[0].statistic.spread(scope).changes:
+        return (plain,)
     rows = Table(UnitCount()) if tables[0].statistic.of_individuals else COUNT.table
     found = [_centred(table, scope) for table in tables if table != rows]
-    if rows in tables or any(c.centre for c in found):
-        return (_Coordinate(rows, 1, 0, 1, 1, Fraction(1)), *found)
-    return tuple(found)
+    first = _Coordinate(rows, 1, 0, 1, 1, Fraction(1))
+    if rows in tables:  # then centring costs nothing
+        return ((first, *found),)
+    if any(c.centre for c in found):
+        return ((first, *found), plain)
+    return (tuple(found),)
 
 
 def _plain(table: Table, scope: QueryScope) -> _Coordinate:
-    """A sum as it is, under change-one adjacency."""
+    """A sum as it is."""
     adds = table.statistic.contribution(scope.facts)
+    width = math.ceil(adds.magnitude)
+    if not table.statistic.spread(scope).changes:
+        return _Coordinate(table, 1, 0, width, width, adds.magnitude)
     joined = Contribution(adds.lo, adds.hi)
     turned = joined.width if scope.entries is not None else adds.width
-    return _Coordinate(table, 1, 0, math.ceil(adds.magnitude), math.ceil(turned), adds.magnitude)
+    return _Coordinate(table, 1, 0, width, math.ceil(turned), adds.magnitude)
 
 
 def _centred(table: Table, scope: QueryScope) -> _Coordinate:
@@ -374,6 +398,11 @@ def _box_impact(needs: Sequence[Fraction]) -> Fraction:
     """In a box of d numbers each has (d + 1) (d + 2) / 6 of the variance that it has by itself."""
     numbers = len(needs)
     return sum(needs, Fraction(0)) * Fraction((numbers + 1) * (numbers + 2), 6)
+
+
+def _ball_impact(needs: Sequence[Fraction]) -> Fraction:
+    """In the best ellipsoid."""
+    return sum(map(_root, needs), Fraction(0)) ** 2
 
 
 def _root(value: Fraction) -> Fraction:

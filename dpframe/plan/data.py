@@ -47,6 +47,7 @@ class PlanData:
     budget: StatedBudget | None = None
     blocks: tuple[PlanBlock, ...] = ()
     queries: tuple[PlanQuery, ...] = ()
+    forced: str = ""
 
     @property
     def draws(self) -> tuple[NoisyAggregate, ...]:

@@ -25,9 +25,13 @@ SCHEMA_VERSION = 1
 _WHERE = "Plan.from_json(...)"
 _OF_SESSION = ("requested", "remaining", "share", "budget")
 """Fields of a plan that are about the session, not about the release."""
+_NOT_RELEASED = (*_OF_SESSION, "forced")
+"""What no fingerprint covers."""
 _OF_SEVERAL = ("blocks", "queries")
 """Fields that only plans of several queries write."""
 _NO_OTHERS: Mapping[str, Any] = {"blocks": [], "queries": []}
+_FORCED = "forced"
+"""The field of the session that only plans write in which something is forced."""
 _PARTS = {"schema_version", "fingerprint", "digest", "plan", "session"}
 
 
@@ -50,6 +54,8 @@ def document_of(plan: PlanData) -> dict[str, Any]:
         "plan": contents,
         "session": {name: encode(getattr(plan, name)) for name in _OF_SESSION},
     }
+    if plan.forced:
+        document["session"][_FORCED] = plan.forced
     return {**document, "digest": _digest(document)}
 
 
@@ -81,7 +87,8 @@ def from_json(text: object, hints: Mapping[str, Any]) -> tuple[dict[str, Any], s
         if stated != _digest(document):
             raise edited("its contents are not those that its digest was made of")
         document, whole = _completed(document, whole)
-        contents = {**_NO_OTHERS, **with_draws(document["plan"]), **document["session"]}
+        plan, session = with_draws(document["plan"]), {_FORCED: "", **document["session"]}
+        contents = {**_NO_OTHERS, **plan, **session}
         if contents.keys() != hints.keys():
             raise edited("it lacks fields, or has others")
         return {n: decode(hint, contents[n], n) for n, hint in hints.items()}, whole
@@ -175,7 +182,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _contents(plan: PlanData) -> dict[str, Any]:
-    names = (name for name in plan.__dataclass_fields__ if name not in _OF_SESSION)
+    names = (name for name in plan.__dataclass_fields__ if name not in _NOT_RELEASED)
     contents = {name: encode(getattr(plan, name)) for name in names}
     if not plan.blocks:  # documents of one query are what they were before there were others
         contents = {n: found for n, found in contents.items() if n not in _OF_SEVERAL}

@@ -274,6 +274,8 @@ def _budget(plan: PlanData) -> tuple[Item, ...]:
         )
     if sum(1 for r in plan.draws if r.cost.main) > 1:
         together = (*together, f"divided {_DIVIDED[plan.split]}")
+    if plan.forced:
+        together = (*together, plan.forced)
     if plan.share is not None:
         asked += ", charged to this part"
         together = (*together, _shared(plan.share))

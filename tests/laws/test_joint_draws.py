@@ -7,10 +7,12 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dpframe as dp
 import dpframe.infer.joint
 from dpframe.aggregates import joint_sums
 from dpframe.aggregates.joint_sums import JointSums
@@ -44,6 +46,8 @@ SETS = [
     ),
     ('pl.col("f64").dp_mean((-1, 3))', 'pl.col("f64").dp_var((-1, 3))', "dp.count()"),
     ('pl.col("s").dp_n_unique()', 'pl.col("i64").dp_sum((-9, -2))', 'pl.col("f64").dp_count()'),
+    ('pl.col("f64").dp_mean((-1, 3))',),
+    ('pl.col("i64").dp_mean((-9, 5))', 'pl.col("i64").dp_std((-9, 5))'),
 ]
 
 
@@ -156,6 +160,17 @@ def _one_move(patch: Any) -> None:
     )
 
 
+def _too_narrow(patch: Any) -> None:
+    """Sums that are drawn as they are, in the box of centred ones."""
+    real = dpframe.infer.joint._plain
+
+    def wrong(table: Any, scope: Any) -> Any:
+        made = real(table, scope)
+        return replace(made, width=-(-made.width // 2), turned=-(-made.turned // 2))
+
+    patch.setattr(dpframe.infer.joint, "_plain", wrong)
+
+
 def _wrong_norms(patch: Any) -> None:
     def wrong(widths: Any, turned: Any, spread: Any, grouped: bool) -> Any:
         found = joint_sensitivity(widths, turned, spread, grouped)
@@ -187,6 +202,46 @@ def test_mistakes_are_caught(
     asked = query(texts, Rows(adjacency), 'f.group_by("b", keys=[None, True, False])')
     with pytest.raises(AssertionError):
         check_each(asked, Rows(adjacency))
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "change-one"])
+def test_sums_as_they_are_need_their_whole_width(
+    adjacency: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = query(['pl.col("i64").dp_mean((-8, 8))'], Rows(adjacency), "f")
+    check_each(asked, Rows(adjacency))
+    _too_narrow(monkeypatch)
+    with pytest.raises(AssertionError):
+        check_each(asked, Rows(adjacency))
+
+
+# ------------------------------------------------------------------ centred, or as they are
+
+
+@pytest.mark.parametrize(
+    ("texts", "numbers"),
+    [
+        (['pl.col("i64").dp_mean((-8, 8))'], 2),
+        (['pl.col("i64").dp_mean((-8, 8))', 'pl.col("i64").dp_var((-8, 8))'], 3),
+        (['pl.col("i64").dp_mean((-8, 8))', "dp.count()"], 3),
+        (['pl.col("i64").dp_sum((0, 8))', 'pl.col("u8").dp_sum((0, 8))'], 3),
+    ],
+)
+def test_the_number_of_rows_is_drawn_where_that_errs_less(texts: list[str], numbers: int) -> None:
+    asked = query(texts, Rows(), "f")
+    _, box, _ = ways_of(asked, measurements_of(asked), "least error")
+    (draw,) = box.draws
+    assert isinstance(draw.measurement, JointSums)
+    assert len(draw.measurement.widths) == numbers
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+def test_plans_of_sums_as_they_are_can_be_read_again(unit: Rows) -> None:
+    frame = pl.LazyFrame(schema={"x": pl.Int64})
+    people = dp.Session(epsilon=1).protect(frame, unit=unit)
+    plan = people.agg(dp.mean("x", (-8, 9)).alias("m")).plan(epsilon=1)
+    assert plan.releases[0].joint is not None
+    assert dp.Plan.from_json(plan.to_json()).fingerprint == plan.fingerprint
 
 
 def check_each(asked: Query, unit: Rows) -> None:

@@ -30,6 +30,7 @@ OPTIONAL = {
     "release": ["draw", "joint"],
     "plan": ["blocks", "queries"],
     "spread": ["norm"],
+    "session": ["forced"],
 }
 """What is left out where it goes without saying."""
 
@@ -118,7 +119,7 @@ def test_fields_are_those_of_the_code(part: type) -> None:
     fields = [field.name for field in dataclasses.fields(part)]
     if part is dp.Plan:
         session = [*DEFINITIONS["session"]["properties"]]
-        assert session == ["requested", "remaining", "share", "budget"]
+        assert session == ["requested", "remaining", "share", "budget", "forced"]
         fields = [name for name in fields if name not in session]
     assert [*properties] == (["kind", *fields] if named else fields)
     if named:

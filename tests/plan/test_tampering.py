@@ -97,7 +97,7 @@ def test_edits_of_the_session_change_what_is_said_of_it_alone(name: str) -> None
         if plan is not None:
             assert plan.fingerprint == before.fingerprint, path
             assert not plan.diff(before)
-            fields = ("requested", "remaining", "share", "budget")
+            fields = ("requested", "remaining", "share", "budget", "forced")
             assert any(getattr(plan, f) != getattr(before, f) for f in fields), path
             plan.explain()
 
