@@ -1,6 +1,7 @@
 """From a query to the parts that it releases: what one individual can change, without data."""
 
-from dpframe.infer.joint import PlannedDraw, Way, effects_of, ways_of
+from dpframe.infer.effects import effects_of
+from dpframe.infer.joint import PlannedDraw, Way, ways_of
 from dpframe.infer.measurements import PlannedMeasurement, measurements_of
 from dpframe.infer.related import Related, brought_together, related_blocks
 from dpframe.infer.several import Place, Queries, merge

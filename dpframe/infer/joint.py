@@ -36,7 +36,7 @@ from dpframe.core.sensitivity import Contribution, ExactSensitivity
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.infer.measurements import PlannedMeasurement
 
-__all__ = ["PlannedDraw", "Way", "effects_of", "ways_of"]
+__all__ = ["PlannedDraw", "Way", "ways_of"]
 
 Noise: TypeAlias = Literal["box", "gaussian"]
 
@@ -151,29 +151,6 @@ def _ways_of_weighed(
 
 def _is_weighed(use: PlannedMeasurement) -> bool:
     return isinstance(use.part, Additive) and not use.sensitivity.is_zero
-
-
-def effects_of(
-    query: Query, parts: Sequence[PlannedMeasurement]
-) -> list[tuple[Fraction, list[tuple[int, float]]]]:
-    """For each aggregate its weight, and its parts that individuals move, with the logarithm of
-    what the variance of one, in steps, does to the squared error relative to what one row can make.
-    """
-    numbers = {(use.part, use.mechanism): n for n, use in enumerate(parts)}
-    found = []
-    for aggregate in query.aggregates:
-        effects = []
-        for use, key in zip(aggregate.uses, aggregate.keys, strict=True):
-            linf = parts[numbers[key]].sensitivity.linf
-            if linf and use.impact:
-                effects.append((numbers[key], _log(use.impact) - 2 * _log(linf)))
-        if effects:
-            found.append((aggregate.request.weight, effects))
-    return found
-
-
-def _log(value: Fraction) -> float:
-    return math.log(value.numerator) - math.log(value.denominator)
 
 
 def _alone(number: int, use: PlannedMeasurement) -> PlannedDraw:
