@@ -124,7 +124,7 @@ class RolledAggregate(BoundAggregate):
     def error(self) -> OutputError:
         if self.is_nonnegative:
             return NoErrorBound(
-                f"{self.name!r} is moved to the nearest tables without negative numbers, by how "
+                f"{self.name!r} is moved to near tables without negative numbers, by how "
                 "much depends on the data",
                 "ask for interval=0.95, which holds the exact numbers all the same, or leave "
                 "nonnegative=True out",
@@ -251,8 +251,8 @@ _TOTALS: Final = (
     "sums"
 )
 _PROJECTED: Final = (
-    "then moved to the nearest tables that still add up and have no number below 0, which biases "
-    "small numbers upwards and others a little downwards"
+    "then moved to near tables with the same total that still add up and have no number below 0, "
+    "which biases small numbers upwards and others a little downwards"
 )
 
 
