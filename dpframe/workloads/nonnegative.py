@@ -45,8 +45,10 @@ _NEAR: Final = 1e-4
 """Cells are found to this part of the deviation of what is known least of them."""
 _RELAXED: Final = 1.6
 _LARGEST: Final = 2.0**62
-_BLOCKS: Final = 1000
-"""So many blocks of cells are made whole one after another."""
+_BLOCKS: Final = 100
+"""So many blocks of cells are made whole one after another: in more of them, what rounding takes
+from cells that are zero later on adds up in margins.
+"""
 
 
 def nearest_nonnegative(

@@ -185,15 +185,21 @@ def test_cells_of_any_size_are_made_whole(most: float) -> None:
     assert whole[0, 0] > whole[1, 0] > 2**48
 
 
-def test_many_cells_are_made_whole_in_blocks_and_margins_stay_near() -> None:
-    shape = (10, 20, 12, 10)
-    cells = np.random.default_rng(7).exponential(1.0, shape) ** 4 / 24
+@pytest.mark.parametrize("kind", ["even", "sparse", "heavy"])
+def test_many_cells_are_made_whole_in_blocks_and_margins_stay_near(kind: str) -> None:
+    rng = np.random.default_rng(7)
+    cells = rng.exponential(1.0, (10, 20, 12, 10))
+    if kind == "sparse":
+        cells *= rng.random(cells.shape) < 0.05
+    elif kind == "heavy":
+        cells = cells**4 / 24
     whole = apportioned(cells)
     assert whole.min() >= 0
     assert whole.sum() == round(cells.sum())
     for kept in sets_of(4):
         off = margin(whole, kept) - margin(cells, kept)
-        assert np.sqrt((off**2).mean()) < 1.0 + 0.15 * np.sqrt(cells.size / off.size)
+        merged = cells.size / off.size
+        assert np.sqrt((off**2).mean()) < 1.0 + (0.2 if sum(kept) < 3 else 0.6) * np.sqrt(merged)
 
 
 def test_they_are_the_same_every_time() -> None:
