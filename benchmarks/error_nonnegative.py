@@ -3,7 +3,7 @@
     python benchmarks/error_nonnegative.py [RUNS]
 
 Root mean square errors of the tables of grouping sets, as they are rebuilt (they may be negative)
-and from zero up, over tables with many empty groups and with few; Gaussian noise of each case's rho.
+and from zero up, over tables with many empty groups and with few; Gaussian noise for a rho.
 """
 
 from __future__ import annotations
