@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from dpframe.aggregates.expected import expected_squared_error
 from dpframe.aggregates.query import Output
@@ -14,6 +15,7 @@ from dpframe.describe import PAYS, gain_words
 from dpframe.plan import PlanOutput
 from dpframe.planning.prepared import Prepared
 
+Together: TypeAlias = type[RelatedAggregate] | type[TotalledCells]
 _NOTHING = 1e-200
 """Added to squared errors, which floats may hold as 0."""
 
@@ -67,13 +69,26 @@ def telling_gains(
     at: Sequence[int],
     before: Sequence[ExpectedError],
     after: Sequence[ExpectedError],
+    kind: Together,
 ) -> tuple[Prepared, ...]:
-    """The plans, where outputs of some say what it does to their errors to be measured together."""
+    """The plans, where outputs of some say what it does to their errors to be measured together.
+
+    Parameters
+    ----------
+    made
+        The plans.
+    at
+        Those whose errors `before` and `after` are of.
+    before, after
+        What is expected of their outputs by themselves, and together.
+    kind
+        What the aggregates are that are measured together.
+    """
     gains = iter([math.sqrt(_ratio(b, a)) for b, a in zip(before, after, strict=True)])
     told = list(made)
     for number in at:
         outputs = [
-            _told(output, asked, next(gains))
+            _told(output, asked, kind, next(gains))
             for output, asked in zip(
                 made[number].plan.outputs, made[number].query.outputs, strict=True
             )
@@ -84,11 +99,10 @@ def telling_gains(
     return tuple(told)
 
 
-def _told(output: PlanOutput, asked: Output, gain: float) -> PlanOutput:
+def _told(output: PlanOutput, asked: Output, kind: Together, gain: float) -> PlanOutput:
     """An output that is measured with others, or that pays for these."""
-    shares = any(
-        isinstance(a, (RelatedAggregate, TotalledCells)) for a in asked.aggregates.values()
-    )
-    if not shares and gain > PAYS:
+    kinds = {type(aggregate) for aggregate in asked.aggregates.values()}
+    paying = gain < PAYS and RelatedAggregate not in kinds  # which are told of all of it
+    if kind not in kinds and not paying:
         return output
     return replace(output, note="; ".join(filter(None, (output.note, gain_words(gain)))))

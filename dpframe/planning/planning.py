@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from dpframe.aggregates.query import Query
-from dpframe.aggregates.totalled_cells import with_totals
+from dpframe.aggregates.related import RelatedAggregate
+from dpframe.aggregates.totalled_cells import TotalledCells, with_totals
 from dpframe.aggregates.ways import least_expected, ways_to_measure
 from dpframe.choose import (
     WORTH_WHILE,
@@ -69,7 +70,7 @@ class Planning:
             made = self.measured(moved)
             before, after = errors_of(apart), errors_of(made)
             if relative_error(before, after) < WORTH_WHILE:
-                return telling_gains(made, range(len(made)), before, after)
+                return telling_gains(made, range(len(made)), before, after, TotalledCells)
         return apart
 
     def measured(self, queries: Sequence[Query]) -> tuple[Prepared, ...]:
@@ -96,7 +97,7 @@ class Planning:
                 after = errors_of(made[number] for number in at)
                 error = relative_error(before, after)
                 if error < least:
-                    told = telling_gains(made, at, before, after)
+                    told = telling_gains(made, at, before, after, RelatedAggregate)
                     best, least = (told, new_places), error
         return best
 

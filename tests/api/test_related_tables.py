@@ -169,6 +169,21 @@ def test_plans_say_which_output_pays() -> None:
             assert "error than by itself" in output.note
 
 
+def test_plans_say_once_what_is_gained_where_both_are_rebuilt() -> None:
+    session, people = open_session()
+    asked = [
+        people.filter(pl.col("age") > 20).dp_count(),
+        people.filter(pl.col("age") > 20).dp_histogram("age", [0, 40, 80]),
+        people.group_by("sex", "city", keys={"sex": ["f", "m"], "city": CITY}).dp_count(),
+        people.group_by("sex", keys=["f", "m"]).dp_count(),
+        people.agg(m=dp.median("age", (0, 100))),
+    ]
+    plan = session.plan(asked, epsilon=1)
+    told = [output.note.count("error than by itself") for output in plan.outputs]
+    assert told == [1, 1, 1, 1, 0]
+    assert len(session.collect(asked, epsilon=1)) == 5
+
+
 @pytest.mark.slow
 def test_accuracy_and_intervals_hold() -> None:
     session, people = open_session()
@@ -176,7 +191,7 @@ def test_accuracy_and_intervals_hold() -> None:
     plan = session.plan(asked, epsilon=1)
     exact = session.collect(asked, **PLENTY)
     names = ["len", "n", "len", "m"]
-    hits, runs = dict.fromkeys(range(4), 0), 400
+    hits, runs = dict.fromkeys(range(4), 0), 200
     covered = dict.fromkeys(range(4), 0)
     for _ in range(runs):
         for i, (found, true) in enumerate(
@@ -186,8 +201,8 @@ def test_accuracy_and_intervals_hold() -> None:
             hits[i] += abs(found[name][0] - true[name][0]) <= plan.accuracy(name, query=i + 1)
             covered[i] += found[f"{name}_low"][0] <= true[name][0] <= found[f"{name}_high"][0]
     for i in range(4):
-        assert 0.92 * runs <= hits[i]
-        assert 0.92 * runs <= covered[i]
+        assert 0.9 * runs <= hits[i]
+        assert 0.9 * runs <= covered[i]
 
 
 # -- plans and charges ----------------------------------------------------------------------------
