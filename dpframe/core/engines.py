@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 POLARS = "polars"
-SQL = frozenset(("duckdb", "spark"))
+DUCKDB = "duckdb"
+SQL = frozenset((DUCKDB, "spark"))
 """What is behind Narwhals."""
 EVERYWHERE = frozenset((POLARS, *SQL))

@@ -114,6 +114,18 @@ def test_an_engine(run: Run, folder: Path) -> None:
     assert "there is no engine 'sqlite'" in refused.err
 
 
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+def test_weights_in_place_of_limits(run: Run, folder: Path, engine: str) -> None:
+    weighed = GOOD.replace("[query]\n", '[query]\nlimit_norm = {n = "1.5"}\n')
+    job(folder, weighed.replace("unit = {}", f'unit = "person"\nengine = "{engine}"'))
+    done = run("explain", "job.toml")
+    assert done.code == 0, done.err
+    assert "limit_norm(1.5)" in done.out
+    assert run("run", "job.toml").code == 0
+    job(folder, weighed.replace('{n = "1.5"}', '{n = 2, by = "sex"}'))
+    assert "takes no 'by'" in run("run", "job.toml").err
+
+
 @pytest.mark.parametrize(
     "output",
     [

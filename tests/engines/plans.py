@@ -195,6 +195,12 @@ PLANS: dict[str, Plan] = {
     ),
     "change-one": Plan("f", COUNTS + ", " + SUMS, BY_E, "change-one"),
     "people": Plan("f", PEOPLE, "", "u"),
+    "people weighed": Plan("f.limit_norm(1.5)", PEOPLE, "", "u"),
+    "people weighed by category": Plan('f.limit_norm("4/3")', PEOPLE, BY_E, "u"),
+    "people weighed by text": Plan("f.limit_norm(0.3)", PEOPLE, BY_S, "u"),
+    "rows weighed": Plan("f.limit_norm(2.5)", COUNTS + ", " + SUMS, "", "u"),
+    "rows weighed by text": Plan("f.limit_norm(2)", COUNTS + ", " + SUMS, BY_S, "u"),
+    "rows weighed by category": Plan("f.limit_norm(1)", MEANS, BY_E, "u"),
     "people by category": Plan('f.limit_groups(2, by="e")', PEOPLE, BY_E, "u"),
     "people by text": Plan('f.limit_groups(1, by=["s"])', PEOPLE, BY_S, "u"),
     "people by two": Plan('f.limit_groups(3, by=["n", "b"])', PEOPLE, '.group_by("b", "n", keys='
@@ -254,6 +260,10 @@ PLANS: dict[str, Plan] = {
     "found groups of people": Plan(
         'f.limit_groups(2, by=["e", "n"])', PEOPLE, '.group_by("n", "e")', "u"
     ),
+    "found groups by weights": Plan(
+        "f", PEOPLE.replace("\n", " "), '.group_by("s")', "u"
+    ),
+    "found groups by weights of rows": Plan("f.limit_norm(3)", SUMS, '.group_by("e", "c")', "who"),
     "found days": Plan("f", SUMS, '.group_by(pl.col("d").dt.month())'),
 }  # fmt: skip
 
