@@ -1,6 +1,11 @@
-"""What is not collected for doctests where an engine is not installed."""
+"""What holds for all tests: what is not collected for doctests where an engine is not installed,
+and that linear algebra has one thread in each worker, as those of several wait for each other.
+"""
 
+import os
 from importlib.util import find_spec
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy is imported
 
 _NEEDS = {
     "pyspark": "dpframe/lower/engines/spark_engine.py",
