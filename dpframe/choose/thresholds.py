@@ -9,14 +9,12 @@ from dpframe.choose.together import ComposedChoice, choose_together
 from dpframe.core.budget import ZCDP, ApproxDP, Budget
 from dpframe.errors import DPFrameError
 from dpframe.mechanisms import (
+    KEYS,
     AdditiveMechanism,
     Choice,
-    DiscreteGaussian,
     KeyMechanism,
     KeyTask,
     MechanismTask,
-    NoisyThreshold,
-    WeighedThreshold,
 )
 
 _HALF = Fraction(1, 2)
@@ -81,12 +79,10 @@ def _by_number(
     noise = rest.choices[number - 1].law
     if not isinstance(noise, AdditiveMechanism) or noise.is_exact:
         return None
-    law: KeyMechanism
-    if asked[0].norm is None:
-        law = NoisyThreshold.for_delta(noise, int(asked[number].sensitivity.linf), slack / keys)
-    elif isinstance(noise, DiscreteGaussian):
-        law = WeighedThreshold.over(noise, asked[0].norm, keys, slack, alone=False)
-    else:
+    most = int(asked[number].sensitivity.linf)
+    fitting = (kind.over_number(noise, asked[0], most, slack) for kind in KEYS)
+    law = next((rule for rule in fitting if rule is not None), None)
+    if law is None:
         return None
     measure = ZCDP if isinstance(spend, ZCDP) or rest.composition != "sum" else ApproxDP
     cost = measure.of(Fraction(0), law.delta(keys))

@@ -7,10 +7,10 @@ from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpframe.mechanisms.discrete_laplace import DiscreteLaplace
 from dpframe.mechanisms.exponential import Exponential
 from dpframe.mechanisms.exposure import Exposure
+from dpframe.mechanisms.key_mechanism import KeyMechanism
 from dpframe.mechanisms.mechanism import (
     AdditiveMechanism,
     Choice,
-    KeyMechanism,
     Mechanism,
     ReportMechanism,
     SelectionMechanism,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpframe.core.budget import Budget
 from dpframe.mechanisms.confidence import miss
 from dpframe.mechanisms.exposure import Exposure
-from dpframe.mechanisms.tasks import AdditiveTask, Box, KeyTask, ResponseTask, SelectionTask
+from dpframe.mechanisms.tasks import AdditiveTask, Box, ResponseTask, SelectionTask
 from dpframe.samplers import BitSource
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 __all__ = [
     "AdditiveMechanism",
     "Choice",
-    "KeyMechanism",
     "Mechanism",
     "ReportMechanism",
     "SelectionMechanism",
@@ -338,62 +337,3 @@ class ReportMechanism(Mechanism):
     @abstractmethod
     def error_per_root(self, confidence: float | Fraction, cells: int = 1) -> float:
         """The error in multiples of the root of the number of rows, where these are many."""
-
-
-class KeyMechanism(Mechanism):
-    """A rule by which groups appear."""
-
-    __slots__ = ()
-    label: ClassVar[str] = "selection of groups"
-    biases_numbers: ClassVar[bool] = False
-    """Whether groups appear by released numbers, which are then too large on average."""
-
-    @classmethod
-    def fitted(cls, task: KeyTask, share: Budget) -> Choice | None:
-        """The rule by which most groups appear; None for one that rests on a released number."""
-        return None
-
-    def noise_of_number(self) -> AdditiveMechanism | None:
-        """The noise of the released number by which groups appear, if they do by one."""
-        return None
-
-    def is_hidden_by(self, laws: Iterable[tuple[Mechanism, Fraction]]) -> bool:
-        """Whether a group with one individual alone is hidden as often as this says, where these
-        are the other mechanisms, each with the most that one individual adds to a number.
-        """
-        return True
-
-    @property
-    @abstractmethod
-    def rule(self) -> str:
-        """The rule, for plans."""
-
-    def mu_squared_cost(self, exposure: Exposure) -> None:
-        """None: it fails with its delta, and then no mu holds."""
-        return
-
-    def failure(self, exposure: Exposure) -> Fraction:
-        """Its delta in so many groups."""
-        return self.delta(exposure.repeats)
-
-    def log_noise(self, candidates: int) -> float:
-        """Of the size from which a group is as likely to appear as not."""
-        return math.log(self.size_at(Fraction(1, 2)))
-
-    def least_repeats(self, rows: int, groups: int) -> int:
-        """Each group may appear."""
-        return max(1, groups)
-
-    @abstractmethod
-    def size_at(self, chance: Fraction | float) -> int:
-        """The least number of individuals with which a group appears with such a chance."""
-
-    @abstractmethod
-    def keep(
-        self, numbers: NDArray[np.int64], /, source: BitSource | None = None
-    ) -> NDArray[np.bool_]:
-        """Whether groups with such numbers appear. `source` is for tests."""
-
-    @abstractmethod
-    def delta(self, groups: int) -> Fraction:
-        """The delta of so many groups: at most the sum (union bound)."""

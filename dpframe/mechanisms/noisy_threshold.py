@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from dpframe.core.exact import exact
 from dpframe.mechanisms.exposure import Exposure
-from dpframe.mechanisms.mechanism import AdditiveMechanism, KeyMechanism, Mechanism
+from dpframe.mechanisms.key_mechanism import KeyMechanism
+from dpframe.mechanisms.mechanism import AdditiveMechanism, Mechanism
 from dpframe.mechanisms.rounding import positive_budget
+from dpframe.mechanisms.tasks import KeyTask
 from dpframe.samplers import BitSource
 
 if TYPE_CHECKING:
@@ -74,6 +76,13 @@ class NoisyThreshold(KeyMechanism):
         """
         row = min(positive_budget(delta, "delta"), Fraction(1, 4))
         return cls(noise, most + noise.quantile(1 - 2 * row) + 1, row)
+
+    @classmethod
+    def over_number(
+        cls, noise: AdditiveMechanism, task: KeyTask, most: int, slack: Fraction
+    ) -> Self | None:
+        """Where individuals are not weighed."""
+        return None if task.norm is not None else cls.for_delta(noise, most, slack / task.groups)
 
     @property
     def scale(self) -> Fraction:

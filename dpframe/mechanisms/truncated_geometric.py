@@ -15,7 +15,8 @@ from dpframe.core.budget import ZCDP, Budget
 from dpframe.core.exact import exact, float_up, sqrt_down
 from dpframe.errors import InvalidBudget, MissingKeys
 from dpframe.mechanisms.exposure import Exposure
-from dpframe.mechanisms.mechanism import Choice, KeyMechanism
+from dpframe.mechanisms.key_mechanism import KeyMechanism
+from dpframe.mechanisms.mechanism import Choice
 from dpframe.mechanisms.rounding import positive_budget
 from dpframe.mechanisms.tasks import KeyTask
 from dpframe.samplers import OS, BitSource

@@ -16,9 +16,11 @@ from dpframe.core.budget import ZCDP, Budget
 from dpframe.core.exact import exact
 from dpframe.core.weights import PARTS, parts_in_each
 from dpframe.errors import MissingKeys
+from dpframe.mechanisms.combinable import IndependentNoise
 from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpframe.mechanisms.exposure import Exposure
-from dpframe.mechanisms.mechanism import AdditiveMechanism, Choice, KeyMechanism, Mechanism
+from dpframe.mechanisms.key_mechanism import KeyMechanism
+from dpframe.mechanisms.mechanism import AdditiveMechanism, Choice, Mechanism
 from dpframe.mechanisms.rounding import positive_budget
 from dpframe.mechanisms.tasks import KeyTask
 from dpframe.samplers import BitSource
@@ -94,7 +96,7 @@ class WeighedThreshold(KeyMechanism):
         When the threshold is lower than all that asks for.
     """
 
-    noise: DiscreteGaussian
+    noise: IndependentNoise
     threshold: int
     slack: Fraction
     norm: int
@@ -114,7 +116,7 @@ class WeighedThreshold(KeyMechanism):
 
     @classmethod
     def over(
-        cls, noise: DiscreteGaussian, norm: int, most: int, slack: Fraction, *, alone: bool
+        cls, noise: IndependentNoise, norm: int, most: int, slack: Fraction, *, alone: bool
     ) -> Self:
         """The least threshold over some noise.
 
@@ -128,6 +130,21 @@ class WeighedThreshold(KeyMechanism):
         delta = min(positive_budget(slack, "delta"), Fraction(1, 4))
         least = _least_threshold(noise, delta, norm, most)
         return cls(noise, least, delta, norm, most, alone)
+
+    @classmethod
+    def over_number(
+        cls, noise: AdditiveMechanism, task: KeyTask, most: int, slack: Fraction
+    ) -> Self | None:
+        """Where individuals are weighed, and the noise is by the norm of weights."""
+        if task.norm is None or not isinstance(noise, IndependentNoise):
+            return None
+        if noise.norm != DiscreteGaussian.norm:
+            return None
+        return cls.over(noise, task.norm, task.groups, slack, alone=False)
+
+    def is_for(self, norm: int | None, groups: int) -> bool:
+        """For weights of this norm in so many groups."""
+        return (self.norm, self.most) == (norm, groups)
 
     @classmethod
     def fitted(cls, task: KeyTask, share: Budget) -> Choice | None:
@@ -228,7 +245,7 @@ coarser."""
 
 
 @lru_cache(maxsize=64)
-def _least_threshold(noise: DiscreteGaussian, slack: Fraction, norm: int, most: int) -> int:
+def _least_threshold(noise: IndependentNoise, slack: Fraction, norm: int, most: int) -> int:
     """The largest over t of k(t) + a + 1, where the noise exceeds a with probability slack / t.
 
     Where k(t) is small against what it may lack, several t share the threshold of the largest of

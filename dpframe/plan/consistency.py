@@ -20,7 +20,6 @@ from dpframe.mechanisms import (
     KeyMechanism,
     SelectionMechanism,
     VectorMechanism,
-    WeighedThreshold,
 )
 from dpframe.plan.data import PlanData
 from dpframe.plan.joint_draw import JointDraw
@@ -212,7 +211,7 @@ def _of_release(release: NoisyAggregate) -> Iterator[str]:
         law.events(replace(release.exposure, repeats=1))
     if release.entries < 0 or release.bias < 0:
         yield "entries"
-    if isinstance(law, WeighedThreshold) and not _is_weighed_by(law, release):
+    if isinstance(law, KeyMechanism) and not _is_rule_for(law, release):
         yield "law"
     rows, groups, _ = spread.tight
     once = isinstance(law, (AdditiveMechanism, VectorMechanism))  # its cost is that of one vector
@@ -220,12 +219,14 @@ def _of_release(release: NoisyAggregate) -> Iterator[str]:
         yield "repeats"
 
 
-def _is_weighed_by(law: WeighedThreshold, release: NoisyAggregate) -> bool:
-    """Whether a threshold is for the weights that are stated, and these for its noise."""
+def _is_rule_for(law: KeyMechanism, release: NoisyAggregate) -> bool:
+    """Whether a rule is for the weights that are stated, and these for its noise."""
     spread, exact = release.spread, release.exact
     rows, groups, most = spread.tight
-    if (law.norm, law.most) != (spread.norm, groups):
+    if not law.is_for(spread.norm, groups):
         return False
+    if spread.norm is None:
+        return True
     return exact.l1 == rows and exact.l2_squared == spread.l2_squared and exact.linf == most
 
 
