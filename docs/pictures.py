@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
 import polars as pl
@@ -20,6 +21,9 @@ from dpframe.accounting import (
     PrivacyLossAccountant,
     ZCDPAccountant,
 )
+from dpframe.aggregates.distribution_error import DistributionError
+from dpframe.aggregates.rebuilt_error import RebuiltError
+from dpframe.plan.error import errors_by_edge, errors_by_set
 
 HERE = Path(__file__).parent / "pictures"
 _STYLE = """
@@ -49,7 +53,7 @@ class Line:
     points: Sequence[Point]
     colour: str
     name: str
-    at: Point
+    at: Point = (0, 0)
     dots: bool = False
 
 
@@ -116,6 +120,8 @@ def _line(line: Line, place: Callable[[Point], Point]) -> Iterable[str]:
     if line.dots:
         for x, y in placed:
             yield f'<circle class="{line.colour}" cx="{x:.1f}" cy="{y:.1f}" r="3"/>'
+    if not line.name:
+        return
     x, y = place(line.at)
     yield f'<text class="{line.colour}" x="{x:.1f}" y="{y:.1f}">{line.name}</text>'
 
@@ -272,12 +278,83 @@ def deviations(numbers: int) -> tuple[float, float, float]:
     return math.sqrt(2) * numbers, n, s / 1000
 
 
+def tree() -> str:
+    """Which sums of neighbouring steps make the number up to an edge, and the error up to each."""
+    lines = []
+    for level in range(4):
+        for node in range(2**level):
+            x = (node + 0.5) * 8 / 2**level
+            up = 3 - level
+            if level:
+                above = (node // 2 + 0.5) * 16 / 2**level
+                lines.append(Line([(x, up), (above, up + 1)], "grid", ""))
+            used = (level, node) in ((1, 0), (3, 4))
+            lines.append(Line([(x, up)], "b" if used else "a", "", dots=True))
+    lines.append(Line([(0, -0.55), (5, -0.55)], "b", "up to the fifth step", (0.4, -0.95)))
+    title = "Sums of neighbouring steps"
+    left = Panel(title, "eight steps", 8, 3.4, lines, 0, -1.2, range(9))
+    frame = pl.LazyFrame(schema={"x": pl.Int64})
+    people = dp.Session(rho=1).protect(frame, unit=dp.Rows(), bounds={"x": (0, 128)}).drop_nulls()
+    plan = people.dp_cdf("x", list(range(129))).plan(rho="0.02")
+    rule = plan.outputs[0].error
+    assert isinstance(rule, DistributionError)
+    found = errors_by_edge(rule, plan.releases, Fraction(95, 100)).tolist()
+    added = [(i, 1.96 * 5 * math.sqrt(i)) for i in range(1, 129)]  # each step has a deviation of 5
+    right = Panel(
+        "95% error at rho 0.02",
+        "up to which of 128 steps",
+        128,
+        125,
+        [
+            Line(added, "a", "steps added up", (10, 97)),
+            Line(list(enumerate(found, 1))[: len(added)], "b", "sums of steps", (60, 36)),
+        ],
+        0,
+        0,
+        range(0, 129, 32),
+        (25, 50, 75, 100, 125),
+    )
+    label = (
+        "A tree over eight steps, in which two of its sums make the first five; the error of steps "
+        "that are added up grows like a root, that of sums of them hardly"
+    )
+    return picture(label, [left, right])
+
+
+def rollup() -> str:
+    """Errors of a roll-up: each table with noise of its own, or all from what is best to draw."""
+    frame = pl.LazyFrame(schema={"country": pl.Int64, "sex": pl.Int64})
+    people = dp.Session(rho=1).protect(frame, unit=dp.Rows())
+    keys = {"country": range(42), "sex": [0, 1]}
+    groups = people.group_by(dp.rollup("country", "sex"), keys=keys)
+    plan = groups.agg(dp.count().alias("n")).plan(rho="0.02")
+    rule = plan.outputs[0].error
+    assert isinstance(rule, RebuiltError)
+    now = [error for _, error in errors_by_set(rule, plan.releases, Fraction(95, 100))]
+    apart = people.dp_count().plan(rho=Fraction(1, 150)).accuracy("len")
+    finest = people.dp_count().plan(rho="0.02").accuracy("len")
+    places = (1, 2, 3)
+    before, after = [(x, apart) for x in places], list(zip(places, now, strict=True))
+    lines = [
+        Line(before, "a", "before: each table apart", (1.5, apart + 0.8), True),
+        Line(after, "b", "after: all rebuilt from what is best to draw", (1.5, 10.6), True),
+        Line([(1, finest)], "c", "cells alone (all: 90)", (1.06, finest - 1.2), True),
+    ]
+    title = "95% error of a roll-up of 42 countries and two sexes, at rho 0.02"
+    across = "1: by country and sex; 2: by country; 3: all"
+    panel = Panel(title, across, 3.6, 20, lines, 0.6, 0, places, (5, 10, 15, 20))
+    label = "Each table by itself errs more than the same tables rebuilt from all of them"
+    return picture(label, [panel])
+
+
 PICTURES: dict[str, Callable[[], str]] = {
     "neighbours.svg": neighbours,
     "noise.svg": noise,
     "groups.svg": groups,
     "composition.svg": composition,
     "draws.svg": draws,
+    "tree.svg": tree,
+    "rollup.svg": rollup,
 }
 
 if __name__ == "__main__":
