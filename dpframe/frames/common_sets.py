@@ -8,7 +8,7 @@ values together. It is in no result; the smaller tables are sums over it as well
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,9 +23,10 @@ from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
 from dpframe.rows.fold import domain
 from dpframe.rows.is_in import IsIn
+from dpframe.rows.null_checks import IsNotNull
 from dpframe.rows.when import When
 
-__all__ = ["CommonSets", "SetsOfQuery", "common_sets", "is_margin"]
+__all__ = ["CommonSets", "ListedKeys", "SetsOfQuery", "common_sets"]
 
 _MOST: Final = 1 << 20
 _MORE: Final = 2
@@ -67,32 +68,54 @@ class CommonSets:
     shown: tuple[SetsOfQuery, ...]
 
 
-def is_margin(coarse: Groups | None, fine: Groups, columns: Columns) -> bool:
-    """Whether a table by some groups is a margin of one by others: each of its columns has the same
-    keys there, and what is left out can be told apart.
+@dataclass(frozen=True, slots=True, eq=False)
+class ListedKeys:
+    """Groups whose keys are all combinations of the values of each column.
 
     Parameters
     ----------
-    columns
-        Those of the rows that both are of.
+    groups
+        The groups; None for all rows together.
+    values
+        By the expression of each column, the values that are listed for it.
     """
-    finest, values = _values(fine), () if coarse is None else _values(coarse)
-    if finest is None or values is None:
-        return False
-    trees: list[Tree] = [named.tree for named in fine.by]
-    by = [] if coarse is None else [named.tree for named in coarse.by]
-    if len({*trees}) != len(trees) or len({*by}) != len(by) or not {*by} <= {*trees}:
-        return False
-    places = [trees.index(tree) for tree in by]
-    if not all(_are_same(mine, finest[i]) for mine, i in zip(values, places, strict=True)):
-        return False
-    known = [_are_all(tree, keys, columns) for tree, keys in zip(trees, finest, strict=True)]
-    left_out = [i for i in range(len(trees)) if i not in places]
-    if isinstance(fine, SetGroups):  # whose totals are of listed keys alone
-        return all(known[i] for i in left_out)
-    if isinstance(coarse, SetGroups):  # likewise, and other queries may leave any column out
-        return all(known)
-    return all(known[i] or _have_rest(trees[i], finest[i], columns) for i in left_out)
+
+    groups: Groups | None
+    values: Mapping[Tree, frozenset[object]]
+
+    @classmethod
+    def of(cls, groups: Groups | None) -> ListedKeys | None:
+        """None where the keys are others, or nobody listed them."""
+        if groups is None:
+            return cls(None, {})
+        found = _values(groups)
+        if found is None:
+            return None
+        trees = [named.tree for named in groups.by]
+        values = {t: frozenset(v.to_list()) for t, v in zip(trees, found, strict=True)}
+        return cls(groups, values) if len(values) == len(trees) else None
+
+    def is_margin_of(self, fine: ListedKeys, columns: Columns) -> bool:
+        """Whether a table by these groups is a margin of one by others: each of its columns has the
+        same keys there, and what is left out can be told apart.
+
+        Parameters
+        ----------
+        columns
+            Those of the rows that both are of.
+        """
+        if any(fine.values.get(tree) != keys for tree, keys in self.values.items()):
+            return False
+        left_out = [tree for tree in fine.values if tree not in self.values]
+        if isinstance(fine.groups, SetGroups):  # whose totals are of listed keys alone
+            return all(_are_all(tree, fine.values[tree], columns) for tree in left_out)
+        if isinstance(self.groups, SetGroups):  # likewise, and others may leave any column out
+            return all(_are_all(tree, keys, columns) for tree, keys in fine.values.items())
+        return all(
+            _are_all(tree, fine.values[tree], columns)
+            or _have_rest(tree, fine.values[tree], columns)
+            for tree in left_out
+        )
 
 
 def common_sets(asked: Sequence[Groups | None], columns: Columns) -> CommonSets | None:
@@ -111,7 +134,8 @@ def common_sets(asked: Sequence[Groups | None], columns: Columns) -> CommonSets 
     places = [_places(groups, trees) for groups in asked]
     left_out = {i for kept in places for i in range(len(trees)) if i not in kept}
     rests = [
-        i in left_out and not _are_all(trees[i], values[i], columns) for i in range(len(trees))
+        i in left_out and not _are_all(trees[i], values[i].to_list(), columns)
+        for i in range(len(trees))
     ]
     by = tuple(
         Named(named.name, _with_rest(named.tree, mine) if rest else named.tree)
@@ -190,27 +214,21 @@ def _values(groups: Groups) -> tuple[pl.Series, ...] | None:
     return values if math.prod(map(len, values)) == groups.size else None
 
 
-def _are_same(one: pl.Series, other: pl.Series) -> bool:
-    """Whether two columns have the same keys, in whatever order."""
-    if len(one) != len(other) or one.dtype != other.dtype:
-        return False
-    return bool(one.is_in(other.implode(), nulls_equal=True).all())
-
-
-def _are_all(tree: Tree, keys: pl.Series, columns: Columns) -> bool:
+def _are_all(tree: Tree, keys: Collection[object], columns: Columns) -> bool:
     """Whether the keys are all values that an expression is known to have."""
     found = domain(tree, columns)
-    if found.categories is None or (found.nullable and not keys.null_count()):
+    if found.categories is None or (found.nullable and None not in keys):
         return False
-    return {*found.categories} <= {*keys.to_list()}
+    return {*found.categories} <= {*keys}
 
 
-def _have_rest(tree: Tree, keys: pl.Series, columns: Columns) -> bool:
+def _have_rest(tree: Tree, keys: Collection[object], columns: Columns) -> bool:
     """Whether one more group can take all other values: null must be none of the keys."""
     dtype = domain(tree, columns).dtype
-    if keys.null_count() or not (dtype.is_integer or dtype.name in _SEPARABLE):
+    if None in keys or not (dtype.is_integer or dtype.name in _SEPARABLE):
         return False
-    return domain(_with_rest(tree, keys), columns).dtype == dtype
+    nullable = When().of(IsNotNull().of(tree), tree, Literal(None, NULL))
+    return domain(nullable, columns).dtype == dtype
 
 
 def _with_rest(tree: Tree, keys: pl.Series) -> Tree:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.related import can_be_related, related_outputs
 from dpframe.errors import DPFrameError
-from dpframe.frames.common_sets import common_sets, is_margin
+from dpframe.frames.common_sets import ListedKeys, common_sets
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
 from dpframe.infer.measurements import measurements_of
@@ -49,12 +49,23 @@ def related_blocks(queries: Sequence[Query]) -> Iterator[list[Related]]:
 
 
 def _related(queries: Sequence[Query], able: Sequence[int]) -> list[Related]:
+    keys = {n: found for n in able if (found := ListedKeys.of(queries[n].groups)) is not None}
+    able = [n for n in able if n in keys]
     kinds = {n: Kind.of(queries[n]) for n in able}
+
+    def is_margin(number: int, other: int) -> bool:
+        fine = queries[other]
+        if fine.groups is None or not keys[number].is_margin_of(
+            keys[other], fine.relation.facts.columns
+        ):
+            return False
+        return kinds[number].has_same_rows(kinds[other])
+
     roots: dict[int, int] = {}
     members: dict[int, list[int]] = {}
     for place, number in enumerate(able):
-        finer = [n for n in able[:place] if _is_margin(number, n, queries, kinds)]
-        parents = [n for n in finer if _is_margin(number, roots[n], queries, kinds)]
+        finer = [n for n in able[:place] if is_margin(number, n)]
+        parents = [n for n in finer if is_margin(number, roots[n])]
         # of several tables the one with the fewest groups, which fewest add up to a margin
         parent = min(parents, key=lambda n: _size(queries[n].groups), default=None)
         roots[number] = number if parent is None else roots[parent]
@@ -105,13 +116,6 @@ def _together(queries: Sequence[Query]) -> Query | None:
     whole = replace(whole, outputs=tuple(output for found in outputs for output in found))
     measurements_of(whole)
     return whole
-
-
-def _is_margin(number: int, other: int, queries: Sequence[Query], kinds: dict[int, Kind]) -> bool:
-    coarse, fine = queries[number], queries[other]
-    if fine.groups is None or not kinds[number].has_same_rows(kinds[other]):
-        return False
-    return is_margin(coarse.groups, fine.groups, fine.relation.facts.columns)
 
 
 def _fineness(groups: Groups | None) -> tuple[int, bool]:
