@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from itertools import accumulate
 
 from dpframe.core.budget import GDP, ZCDP, ApproxDP
@@ -146,16 +147,31 @@ def _is_of_draw(release: NoisyAggregate, joint: JointDraw, many: bool) -> bool:
         return False
     if joint.exact != joint_sensitivity(joint.widths, joint.turned, spread, many):
         return False
-    rows, _, most = spread.tight
     if isinstance(law, VectorMechanism):
         if not law.covers(joint.box(spread, many)):
             return False
     elif not isinstance(law, AdditiveMechanism):
         return False
-    if spread.changes:
-        stated = 2 * rows * joint.reach if many else rows * joint.turned_reach
-        return release.exact.l1 == stated
-    return release.exact.linf == most * joint.reach and release.exact.l1 == rows * joint.reach
+    return _norms(release.exact) == _norms_of_number(joint, spread, many)
+
+
+def _norms_of_number(
+    joint: JointDraw, spread: ContributionBounds, many: bool
+) -> tuple[Fraction, Fraction, Fraction]:
+    """L1, L2 squared and L infinity of a number that follows from a vector, one in each group; see
+    `additive_sensitivity`.
+    """
+    rows, _, most = spread.tight
+    reach, turned = joint.reach, joint.turned_reach
+    if not spread.changes:
+        return rows * reach, spread.l2_squared * reach**2, most * reach
+    if not many:
+        return rows * turned, (rows * turned) ** 2, rows * turned
+    return 2 * rows * reach, rows**2 * max(2 * reach**2, turned**2), rows * turned
+
+
+def _norms(exact: ExactSensitivity) -> tuple[Fraction, Fraction, Fraction]:
+    return exact.l1, exact.l2_squared, exact.linf
 
 
 def _of_groups(plan: PlanData) -> Iterator[str]:

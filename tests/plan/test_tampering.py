@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+import polars as pl
 import pytest
 
 import dpframe as dp
+from dpframe.plan.consistency import contradiction
 from tests.plan.documents import ALL, plan_of
 from tests.plan.edits import at, edits, with_digest, with_fingerprint, with_value
 
@@ -416,3 +419,30 @@ def test_what_no_session_has_is_refused(field: str, value: object) -> None:
     assert read(with_digest(with_value(found, ("session", field), found["session"][field])))
     assert found["plan"]["cost"] == PART_COST
     assert read(with_digest(with_value(found, ("session", field), value))) is None
+
+
+@pytest.mark.parametrize(
+    "unit", [dp.Rows(contributions=3), dp.Rows("change-one"), dp.Rows("change-one", 2)], ids=str
+)
+@pytest.mark.parametrize("grouped", [True, False])
+def test_all_norms_of_a_number_follow_from_its_draw(unit: dp.Rows, grouped: bool) -> None:
+    """Also those that no noise is made for: reviewers read them."""
+    schema = {"g": pl.String, "x": pl.Int64, "y": pl.Int64}
+    frame: Any = dp.Session(epsilon=1).protect(pl.LazyFrame(schema=schema), unit)
+    rows = frame.group_by("g", keys=["a", "b", "c"]) if grouped else frame
+    asked = rows.agg(*(pl.col(name).dp_sum((-3, 8)) for name in "xy"), n=dp.count())
+    plan = asked.plan(epsilon=1)
+    assert contradiction(plan) is None
+    drawn = [i for i, release in enumerate(plan.releases) if release.joint is not None]
+    assert len(drawn) >= 2
+    for i in drawn:
+        release = plan.releases[i]
+        for name in ("l1", "l2_squared", "linf"):
+            for times in (Fraction(1, 2), Fraction(9, 10), 2):
+                norm = getattr(release.exact, name) * times
+                exact = replace(release.exact, l0=10**6, **{name: norm})
+                shown = replace(
+                    release, exact=exact, sensitivity=exact.scaled(release.step).public()
+                )
+                releases = (*plan.releases[:i], shown, *plan.releases[i + 1 :])
+                assert contradiction(replace(plan, releases=releases)) is not None, (name, times)
