@@ -251,6 +251,14 @@ def cubed(people: dp.PrivateFrame) -> dp.PrivateQuery:
     )
 
 
+def binned(people: dp.PrivateFrame) -> dp.PrivateQuery:
+    """Histograms by several sets of columns."""
+    keys = {"region": REGIONS, "sex": ["female", "male"]}
+    return people.group_by(dp.rollup("region", "sex"), keys=keys).agg(
+        pl.col("age").dp_histogram([0, 18, 65, 110], nonnegative=True), dp.count().alias("n")
+    )
+
+
 def temporal(patients: dp.PrivateFrame) -> dp.PrivateQuery:
     return (
         patients.filter(pl.col("admitted") >= datetime(2024, 1, 1))
@@ -334,6 +342,7 @@ QUERIES = (
     Golden("long_chain", long_chain, PURE, {"epsilon": 1}),
     Golden("rolled_up", rolled_up, PURE, {"epsilon": 1}),
     Golden("cubed", cubed, ZERO, {"rho": "0.1"}),
+    Golden("binned", binned, ZERO, {"rho": "0.1"}),
     Golden("temporal", temporal, ZERO, {"rho": "0.1"}),
     Golden("ratio", ratio, PURE, {"epsilon": "0.6"}),
     Golden(
