@@ -45,7 +45,7 @@ class Filter:
         """The factor of tables that are the same everywhere."""
         means = {kept: _of_means(kept, factors) for kept in factors}
         largest = max(map(abs, means.values()))
-        self._whole = (True,) * len(shape)
+        self._whole: Kept = (True,) * len(shape)
         self._means = {k: g for k, g in means.items() if abs(g) > _NOTHING * largest}
         self._means.setdefault(self._whole, 0.0)
         self._down = list(_summed_up(shape, self._means))
@@ -53,7 +53,7 @@ class Filter:
 
     def of(self, table: Floats) -> Floats:
         """The map of a table."""
-        means = {self._whole: table}
+        means: dict[Kept, Floats] = {self._whole: table}
         for kept, finer, at in self._down:
             means[kept] = _mean_along(means[finer], at)
         made = {kept: means[kept] * factor for kept, factor in self._means.items()}
@@ -66,7 +66,7 @@ def joined(shape: tuple[int, ...], margins: Mapping[Kept, Floats]) -> Floats:
     """The sum of tables that are the same along all axes that they do not keep, where they have a
     length of 1.
     """
-    whole = (True,) * len(shape)
+    whole: Kept = (True,) * len(shape)
     made = {kept: table.copy() for kept, table in margins.items()}
     made.setdefault(whole, np.zeros(shape))
     for kept, wider in _filled_in(shape, made):
