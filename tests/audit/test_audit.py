@@ -225,7 +225,11 @@ def audited(expression: str, unit: Any, runs: int) -> None:
     for query in (frame.agg(made), frame.group_by("bb", keys=[True, False]).agg(made)):
         found = query.audit(epsilon=1, runs=runs, confidence=0.99999)
         assert not found.refuted, (found, found.reach)
-        assert all(share > 0 for share in reached(found))
+        shares = reached(found)
+        # the individual that moves steps farthest moves no number of all of them: a row that was
+        # skipped would
+        several = "dp_cdf" in expression and unit.adjacency == "change-one"
+        assert max(shares) == 1 if several else all(share > 0 for share in shares)
 
 
 @pytest.mark.parametrize(("kind", "example"), SOME, ids=[f"{k}: {e}" for k, e in SOME])
