@@ -115,10 +115,14 @@ def test_intervals_hold_nearly_as_often_as_they_say(kind: str) -> None:
     assert all(share > 0.88 for share in covered(query, spend, exact, 3).values())
 
 
+MOST = {"v": 0.995}
+"""That of a variance holds for the worst mean and count that are plausible, so more often here."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("spend", SPENDS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_intervals_hold_as_often_as_they_say(kind: str, spend: str) -> None:
     query, exact = KINDS[kind](SPENDS[spend])
     found = covered(query, SPENDS[spend], exact, 60)
-    assert all(0.94 <= share <= 0.97 for share in found.values()), found
+    assert all(0.94 <= share <= MOST.get(name, 0.97) for name, share in found.items()), found
