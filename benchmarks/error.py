@@ -165,7 +165,7 @@ def pairs(path: str | None, peer: OpenDP, runs: int) -> Iterator[Row]:
     data = data.with_columns(pl.all().cast(pl.String).fill_null("?"))
     keys: dict[str, Any] = {name: data[name].unique().sort().to_list() for name in COLUMNS}
     frame = dp.Session(rho=10**9).protect(data, unit=dp.Rows())
-    groups = frame.group_by(dp.grouping_sets(*itertools.combinations(COLUMNS, 2)), keys=keys)
+    groups = frame.group_by(dp.grouping_sets(list(itertools.combinations(COLUMNS, 2))), keys=keys)
     exact = groups.agg(n=dp.count()).collect(rho=10**8)
     before = math.sqrt(15 / (2 * 0.02436))
     fitted = peer.tables(path, COLUMNS, 2)
