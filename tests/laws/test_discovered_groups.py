@@ -93,7 +93,7 @@ def check_numbers(asked: Any, frames: Any, frame: Any, one: Any, other: Any, sal
         assert problem is None, problem
         if use.part.tables == (selection.table,):  # whose noise may decide
             numbers = np.abs(tables[0][selection.table].values - tables[1][selection.table].values)
-            assert numbers[alone].max(initial=0) <= use.sensitivity.linf
+            assert numbers[alone].max(initial=0) <= use.sensitivity.linf * scope.parts
 
 
 def exact_tables_of(asked: Any, known: Any, data: Any, salt: int) -> Any:
