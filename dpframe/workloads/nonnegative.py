@@ -44,6 +44,10 @@ longer.
 _NEAR: Final = 1e-4
 """Cells are found to this part of the deviation of what is known least of them."""
 _RELAXED: Final = 1.6
+_CYCLES: Final = 10
+_EVEN: Final = 1e-3
+"""The part of each margin that is spread evenly, so that none is 0."""
+_LEAST: Final = 1e-300
 _LARGEST: Final = 2.0**62
 _BLOCKS: Final = 100
 """So many blocks of cells are made whole one after another: in more of them, what rounding takes
@@ -88,25 +92,55 @@ def nearest_nonnegative(
         axes: math.fsum(found for kept, found in precisions.items() if _covers(kept, axes))
         for axes in itertools.product((False, True), repeat=len(lengths))
     }
-    return _alternating(joined(lengths, pulls), energies, lengths, total).reshape(shape)
+    start = None
+    if energies[(True,) * len(lengths)] <= 0:  # no table has all axes
+        start = _scaled(tables, shape, total).reshape(lengths)
+    return _alternating(joined(lengths, pulls), energies, lengths, total, start).reshape(shape)
+
+
+def _scaled(tables: Mapping[Kept, Floats], shape: tuple[int, ...], total: float) -> Floats:
+    """Cells above 0 with about the given margins, and whatever else is even: each table in turn
+    scales the cells to its numbers (Deming and Stephan 1940).
+
+    Where nothing is known of single cells, rounds of least squares from anywhere else take hundreds
+    of times as long to get near.
+    """
+    wanted = []
+    for kept, table in tables.items():
+        if table.size > 1:
+            even = total / table.size
+            near = (1.0 - _EVEN) * _with_total(table, total) + _EVEN * even
+            wanted.append((tuple(i for i, k in enumerate(kept) if not k), near))
+    cells = np.full(shape, total / math.prod(shape))
+    for _ in range(_CYCLES):
+        for others, near in wanted:
+            cells *= near / np.maximum(cells.sum(axis=others, keepdims=True), _LEAST)
+    return cells
 
 
 def _alternating(
-    pulls: Floats, energies: Mapping[Kept, float], shape: tuple[int, ...], total: float
+    pulls: Floats,
+    energies: Mapping[Kept, float],
+    shape: tuple[int, ...],
+    total: float,
+    start: Floats | None,
 ) -> Floats:
     """The cells x from zero up with a total, that make the sum over subspaces of energy times the
     square of x there, less twice the product of x and the pulls, small.
 
     With m the point, t what is taken off so that max(m - t, 0) has the total, and u = m - t, the
     cells are max(u, 0), the duals min(u, 0) + t, and their difference |u| - t. So a round asks for
-    least squares of |u| alone.
+    least squares of |u| alone. The first point is `start`, or the least squares of all real cells.
     """
     least = min(energy for energy in energies.values() if energy > 0)
     # the more cells a margin has, the more is known of it, and the faster it has to settle
     rate, enough = pulls.size**0.5 * least, _NEAR / least**0.5
-    known = Filter(shape, {axes: 1 / e if e > 0 else 0.0 for axes, e in energies.items()})
     step = Filter(shape, {axes: rate / (e + rate) for axes, e in energies.items()})
-    point, pulled = known.of(pulls), step.of(pulls)
+    pulled = step.of(pulls)
+    if start is None:
+        known = Filter(shape, {axes: 1 / e if e > 0 else 0.0 for axes, e in energies.items()})
+        start = known.of(pulls)
+    point = start
     pulled *= _RELAXED / rate
     taken = _taken_off(point, total, None)
     for number in range(_ROUNDS if point.size <= _MANY else _ROUNDS_OF_MANY):
