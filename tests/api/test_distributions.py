@@ -181,6 +181,6 @@ def test_plans_of_distribution_functions_are_read_again(spend: dict[str, Any]) -
 
 
 def test_an_audit_proves_no_more_than_is_claimed() -> None:
-    found = people().dp_cdf("age", [1, 10, 50]).audit(epsilon=1, runs=3000)
+    found = people().dp_cdf("age", [1, 10, 50]).audit(epsilon=1, runs=3000, confidence=0.99999)
     assert isinstance(found, Audit)
     assert 0.3 < found.proved <= 1

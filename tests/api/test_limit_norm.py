@@ -172,7 +172,7 @@ def test_simulations_tell_bias_and_audits_find_no_more_than_is_claimed() -> None
     found = query.simulate(table(), epsilon=10**5, runs=5)
     assert "limit_norm" not in repr(found)
     assert found.runs == 5
-    audit = query.audit(epsilon=1, runs=200)
+    audit = query.audit(epsilon=1, runs=200, confidence=0.99999)
     assert 0.99 < audit.reach["l2"].max() <= 1
     assert not audit.refuted
 
@@ -274,7 +274,7 @@ def test_intervals_simulations_and_audits_know_them() -> None:
     assert (found["n_low"] <= found["n"]).all()
     simulated = query.simulate(table(), epsilon=50, delta="1e-4", runs=20)
     assert simulated.errors["missing"].to_list() == [0.0] * 4
-    audit = query.audit(epsilon=1, delta="1e-6", runs=200)
+    audit = query.audit(epsilon=1, delta="1e-6", runs=200, confidence=0.99999)
     assert audit.reach["l2"].max() <= 1
     assert not audit.refuted
 

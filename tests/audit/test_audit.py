@@ -146,7 +146,9 @@ def test_nearly_what_is_claimed_is_proved_and_half_the_noise_is_refuted(
 )
 def test_neighbours_are_those_of_the_unit(unit: dp.Rows) -> None:
     grouped = people(unit).group_by("sex", keys=KEYS)
-    found = grouped.agg(dp.count(), dp.sum("age", (0, 100))).audit(epsilon=2, runs=1000)
+    found = grouped.agg(dp.count(), dp.sum("age", (0, 100))).audit(
+        epsilon=2, runs=1000, confidence=0.99999
+    )
     assert max(reached(found)) == 1.0
     assert min(reached(found)) > 0.9
     assert not found.refuted
@@ -158,7 +160,7 @@ def test_neighbours_are_those_of_the_unit(unit: dp.Rows) -> None:
 def test_limits_are_reached() -> None:
     limited = people("uid").limit_groups(3, by="sex").limit_rows(2, by="sex")
     query = limited.group_by("sex", keys=KEYS).agg(dp.count(), dp.sum("age", (0, 100)))
-    found = query.audit(epsilon=2, runs=500)
+    found = query.audit(epsilon=2, runs=500, confidence=0.99999)
     assert reached(found) == [1.0, 1.0]
     assert not found.refuted
 
@@ -189,7 +191,7 @@ def test_frames_brought_together_differ_in_one_individual() -> None:
     one = session.protect(FRAME.select("uid", "age"), "uid", name="ages").limit_rows(1)
     other = session.protect(FRAME.select("uid", "sex"), "uid", name="sexes").limit_rows(2)
     joined = one.join(other, on="uid").group_by("sex", keys=["m", "f"]).agg(dp.count())
-    found = joined.audit(epsilon=1, runs=500)
+    found = joined.audit(epsilon=1, runs=500, confidence=0.99999)
     assert reached(found) == [1.0]
     assert "of ages" in found.neighbours
     assert "of sexes" in found.neighbours
@@ -303,7 +305,12 @@ def test_confidences_that_make_no_sense_are_refused(confidence: Any) -> None:
 
 
 def test_the_audit_says_in_words_what_it_found() -> None:
-    found = people().filter(pl.col("age") == 33).dp_count().audit(epsilon=1, runs=1000)
+    found = (
+        people()
+        .filter(pl.col("age") == 33)
+        .dp_count()
+        .audit(epsilon=1, runs=1000, confidence=0.99999)
+    )
     text = found.words()
     assert "claimed  epsilon 1\n" in text
     assert "age=33" in text
