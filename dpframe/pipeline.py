@@ -233,10 +233,10 @@ def plan_several(
 def _compared(made: Made, queries: Sequence[Query], least: Callable[[], Made]) -> Made:
     """A plan that says what it costs to have forced something."""
     try:
-        words = cost_of_forcing(queries, made.plan, least().plan)
+        forced = cost_of_forcing(queries, made.plan, least().plan)
     except DPFrameError:  # nothing but what was asked for is there
         return made
-    return replace(made, plan=replace(made.plan, forced=words))
+    return replace(made, plan=replace(made.plan, forced=forced))
 
 
 def on_part(prepared: Made, share: Share) -> Made:

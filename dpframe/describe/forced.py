@@ -5,7 +5,7 @@ beside those of the plan that takes what has the least.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
@@ -18,20 +18,18 @@ from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.rolled import rolled
 from dpframe.errors import DPFrameError
 from dpframe.mechanisms import AdditiveMechanism
-from dpframe.plan import NoisyAggregate, PlanOutput
+from dpframe.plan import ForcedError, NoisyAggregate, PlanOutput
 from dpframe.report import Plan
 
 __all__ = ["cost_of_forcing", "is_forced", "unforced"]
 
-_SHOWN: Final = 8
-_SAME: Final = 0.005
 _OF_PARTS: Final = {MeanError: (1.0, 1.0), VarianceError: (0.25, 1.0, 0.25)}
 """What the squared errors of parts, each relative to what a row adds, do to that of the result."""
 
 
 def is_forced(queries: Sequence[Query], split: str) -> bool:
     """Whether mechanisms were asked for, or the cost is divided otherwise than for least error."""
-    return split == "equal" or any(True for query in queries for _ in _named(query))
+    return split == "equal" or any(_is_named(a) for query in queries for a in query.aggregates)
 
 
 def unforced(query: Query) -> Query:
@@ -52,18 +50,18 @@ def unforced(query: Query) -> Query:
     return replace(query, outputs=outputs)
 
 
-def _named(query: Query) -> Iterator[BoundAggregate]:
-    return (found for found in query.aggregates if found.request.mechanism != "auto")
+def _is_named(aggregate: BoundAggregate) -> bool:
+    return aggregate.request.mechanism != "auto"
 
 
 def _free(aggregate: BoundAggregate, scope: QueryScope) -> BoundAggregate:
-    if aggregate.request.mechanism == "auto":
+    if not _is_named(aggregate):
         return aggregate
     return rolled(bind(replace(aggregate.request, mechanism="auto"), scope), scope)
 
 
-def cost_of_forcing(queries: Sequence[Query], plan: Plan, least: Plan) -> str:
-    """In words, by output; empty where nothing can be told.
+def cost_of_forcing(queries: Sequence[Query], plan: Plan, least: Plan) -> tuple[ForcedError, ...]:
+    """By output; empty where nothing can be told.
 
     Parameters
     ----------
@@ -72,22 +70,26 @@ def cost_of_forcing(queries: Sequence[Query], plan: Plan, least: Plan) -> str:
     plan, least
         Its plan, and that of the same where nothing is forced, at the same spend.
     """
-    if len(plan.outputs) != len(least.outputs):
-        return ""
-    pairs = zip(plan.outputs, least.outputs, strict=True)
-    ratios = {a.name: _ratio(_error(plan, a), _error(least, b)) for a, b in pairs}
-    known = {name: ratio for name, ratio in ratios.items() if ratio is not None}
-    if not known:
-        return ""
-    names = sorted(dict.fromkeys(found.name for query in queries for found in _named(query)))
-    asked = [f"mechanism= of {', '.join(names)}"] if names else []
-    asked += ['split="equal"'] if plan.split == "equal" else []
-    said, least_error = f"{' and '.join(asked)}, as asked", "those of a plan with the least error"
-    if all(abs(ratio - 1) < _SAME for ratio in known.values()):
-        return f"{said}: errors are {least_error}"
-    shown = [f"{name} {ratio:.3g}" for name, ratio in list(known.items())[:_SHOWN]]
-    more = f", and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
-    return f"{said}: errors are so many times {least_error}: {', '.join(shown)}{more}"
+    found: dict[int, ForcedError] = {}
+    for query, mine, others in zip(
+        queries, _places(plan, queries), _places(least, queries), strict=True
+    ):
+        for output, here, there in zip(query.outputs, mine, others, strict=True):
+            ratio = _ratio(_error(plan, plan.outputs[here]), _error(least, least.outputs[there]))
+            named = any(_is_named(aggregate) for aggregate in output.aggregates.values())
+            if named or ratio is not None:
+                times = None if ratio is None else float(f"{ratio:.3g}")
+                found[here] = ForcedError(here, named, times)
+    if all(error.times is None for error in found.values()):
+        return ()
+    return tuple(found[number] for number in sorted(found))
+
+
+def _places(plan: Plan, queries: Sequence[Query]) -> list[Sequence[int]]:
+    """Which of a plan's outputs those of each query are."""
+    if plan.queries:
+        return [query.outputs for query in plan.queries]
+    return [range(len(query.outputs)) for query in queries]
 
 
 def _ratio(error: float | None, least: float | None) -> float | None:

@@ -2,9 +2,10 @@
 
 from dpframe.plan.data import PlanData
 from dpframe.plan.noisy_aggregate import NoisyAggregate, confidence_of
-from dpframe.plan.pieces import PlanBlock, PlanOutput, PlanQuery, PlanStep
+from dpframe.plan.pieces import ForcedError, PlanBlock, PlanOutput, PlanQuery, PlanStep
 
 __all__ = [
+    "ForcedError",
     "NoisyAggregate",
     "PlanBlock",
     "PlanData",

@@ -6,6 +6,7 @@ its noise was not made for, or a mechanism that its law is not.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -196,6 +197,11 @@ def _of_session(plan: PlanData) -> Iterator[str]:
         yield "requested"
     if plan.remaining is not None and type(plan.remaining) is not type(cost):
         yield "remaining"
+    numbers = [error.output for error in plan.forced]
+    if numbers != sorted({*numbers} & {*range(len(plan.outputs))}):
+        yield "forced"
+    if any(e.times is not None and not 0 < e.times < math.inf for e in plan.forced):
+        yield "forced"
     if share is None:
         return
     if not 1 <= share.touched <= share.parts or not cost.covers(share.charged):

@@ -16,7 +16,7 @@ from dpframe.ledger.parts import Share
 from dpframe.plan.definition import Json
 from dpframe.plan.error import error_of
 from dpframe.plan.noisy_aggregate import NoisyAggregate, confidence_of
-from dpframe.plan.pieces import PlanBlock, PlanOutput, PlanQuery, PlanStep
+from dpframe.plan.pieces import ForcedError, PlanBlock, PlanOutput, PlanQuery, PlanStep
 from dpframe.rows.suggest import did_you_mean
 
 
@@ -47,7 +47,7 @@ class PlanData:
     budget: StatedBudget | None = None
     blocks: tuple[PlanBlock, ...] = ()
     queries: tuple[PlanQuery, ...] = ()
-    forced: str = ""
+    forced: tuple[ForcedError, ...] = ()
 
     @property
     def draws(self) -> tuple[NoisyAggregate, ...]:

@@ -55,7 +55,7 @@ def document_of(plan: PlanData) -> dict[str, Any]:
         "session": {name: encode(getattr(plan, name)) for name in _OF_SESSION},
     }
     if plan.forced:
-        document["session"][_FORCED] = plan.forced
+        document["session"][_FORCED] = encode(plan.forced)
     return {**document, "digest": _digest(document)}
 
 
@@ -87,7 +87,7 @@ def from_json(text: object, hints: Mapping[str, Any]) -> tuple[dict[str, Any], s
         if stated != _digest(document):
             raise edited("its contents are not those that its digest was made of")
         document, whole = _completed(document, whole)
-        plan, session = with_draws(document["plan"]), {_FORCED: "", **document["session"]}
+        plan, session = with_draws(document["plan"]), {_FORCED: [], **document["session"]}
         contents = {**_NO_OTHERS, **plan, **session}
         if contents.keys() != hints.keys():
             raise edited("it lacks fields, or has others")

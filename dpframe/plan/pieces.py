@@ -106,3 +106,23 @@ class PlanQuery:
     block: int
     names: tuple[str, ...]
     outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ForcedError:
+    """What it does to an output that something was asked for.
+
+    Parameters
+    ----------
+    output
+        Its number, from 0.
+    named
+        Whether a mechanism was asked for in it.
+    times
+        How many times its error is that of the plan with the least error, to three digits; None
+        where that cannot be told.
+    """
+
+    output: int
+    named: bool
+    times: float | None

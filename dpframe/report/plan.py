@@ -77,9 +77,9 @@ class Plan(PlanData):
         Of a plan of several queries: what each answers, in their order. Outputs whose name several
         queries have are called after their query, such as ``"n of query 2"``.
     forced
-        What it costs that `mechanism=` or ``split="equal"`` was asked for: how many times the
-        errors of outputs are those of the plan with the least error at the same spend. Empty where
-        nothing was asked for, or nothing can be told.
+        What it costs that `mechanism=` or ``split="equal"`` was asked for, by output: how many
+        times its error is that of the plan with the least error at the same spend, and whether a
+        mechanism was asked for in it. Empty where nothing was asked for, or nothing can be told.
     """
 
     def explain(self, format: Format = "text", *, size: int | None = None) -> str:

@@ -13,6 +13,7 @@ from dpframe.core.weights import PARTS
 from dpframe.ledger.parts import Share
 from dpframe.mechanisms import KeyMechanism, ReportMechanism, SelectionMechanism
 from dpframe.plan import NoisyAggregate, PlanData
+from dpframe.report.forced import forced_words
 from dpframe.report.group_size import about, warnings_at
 
 _COMPOSED = {
@@ -275,7 +276,7 @@ def _budget(plan: PlanData) -> tuple[Item, ...]:
     if sum(1 for r in plan.draws if r.cost.main) > 1:
         together = (*together, f"divided {_DIVIDED[plan.split]}")
     if plan.forced:
-        together = (*together, plan.forced)
+        together = (*together, forced_words(plan))
     if plan.share is not None:
         asked += ", charged to this part"
         together = (*together, _shared(plan.share))

@@ -84,6 +84,7 @@ NAMES = {
     "PlanOutput": "output",
     "PlanBlock": "block",
     "PlanQuery": "query",
+    "ForcedError": "forced_error",
 }
 """What the schema calls the parts of plans that do not name their kind."""
 
