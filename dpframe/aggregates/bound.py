@@ -24,7 +24,7 @@ from dpframe.aggregates.rebuilt_error import OutputError
 from dpframe.aggregates.request import Request
 from dpframe.aggregates.shapes import ONE, Shape
 from dpframe.core.tree import Tree
-from dpframe.mechanisms import Mechanism
+from dpframe.mechanisms import AdditiveMechanism, Mechanism
 
 Noisy = NDArray[np.int64]
 MeasurementKey = tuple[Measurement, str]
@@ -230,3 +230,10 @@ def shifted(values: Noisy, by: int) -> Noisy:
     moved = values + np.int64(max(-_INT64, min(_INT64, by)))
     over = (moved < values) if by > 0 else (moved > values)
     return np.where(over, np.int64(_INT64 if by > 0 else -_INT64), moved)
+
+
+def variance_of(laws: Laws, key: MeasurementKey) -> float:
+    """The variance of a part to which noise is added, in steps squared."""
+    law = laws[key]
+    assert isinstance(law, AdditiveMechanism)
+    return law.variance()

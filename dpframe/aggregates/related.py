@@ -16,9 +16,9 @@ from dpframe.aggregates.bound import (
     BoundAggregate,
     Clamp,
     Laws,
-    MeasurementKey,
     MeasurementUse,
     Noisy,
+    variance_of,
 )
 from dpframe.aggregates.error_rules import MeanError, PartError, VarianceError
 from dpframe.aggregates.joint_noise import Independent, JointNoise
@@ -129,7 +129,7 @@ class RelatedAggregate(BoundAggregate):
         total, start = 0.0, 0
         for use, strategy, unit in zip(_plain(self.inner).uses, self.used, self.units, strict=True):
             end = start + len(strategy.parts)
-            noise = [_variance(laws, key) for key in self.keys[start:end]]
+            noise = [variance_of(laws, key) for key in self.keys[start:end]]
             for kept in self.shown.sets:
                 error = strategy.error(table_wanted(kept, len(self.groups.by)), noise)
                 total += float(use.impact / unit**2) * error
@@ -173,12 +173,6 @@ class RelatedAggregate(BoundAggregate):
 def _plain(inner: BoundAggregate) -> BoundAggregate:
     """The aggregate by the groups of one set."""
     return inner.inner if isinstance(inner, RolledAggregate) else inner
-
-
-def _variance(laws: Laws, key: MeasurementKey) -> float:
-    law = laws[key]
-    assert isinstance(law, AdditiveMechanism)
-    return law.variance()
 
 
 def _uses(

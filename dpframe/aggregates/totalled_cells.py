@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from dpframe.aggregates.best_levels import levels_of, strategy_words, weights_of
-from dpframe.aggregates.bound import BoundAggregate, Laws, MeasurementKey, MeasurementUse, Noisy
+from dpframe.aggregates.bound import BoundAggregate, Laws, MeasurementUse, Noisy, variance_of
 from dpframe.aggregates.cells import BinCells, CategoryCells
 from dpframe.aggregates.count import BoundCount
 from dpframe.aggregates.distribution_error import DistributionError
@@ -126,7 +126,7 @@ class TotalledCells(BoundAggregate):
 
     def expected_error(self, laws: Laws) -> float:
         """Its mean squared error."""
-        return self.strategy.error(self._wanted, [_variance(laws, key) for key in self.keys])
+        return self.strategy.error(self._wanted, [variance_of(laws, key) for key in self.keys])
 
     def combine(self, values: Sequence[Noisy]) -> pl.Series:
         return self.inner.combine([self._rebuilt(values)])
@@ -145,12 +145,6 @@ class TotalledCells(BoundAggregate):
         (kept,) = self.error.sets
         law = self.error.noises(laws, kept)
         return self.inner.interval([self._rebuilt(values)], law, level)
-
-
-def _variance(laws: Laws, key: MeasurementKey) -> float:
-    law = laws[key]
-    assert isinstance(law, AdditiveMechanism)
-    return law.variance()
 
 
 def _uses(

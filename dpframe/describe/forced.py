@@ -78,8 +78,7 @@ def cost_of_forcing(queries: Sequence[Query], plan: Plan, least: Plan) -> tuple[
             ratio = _ratio(_error(plan, plan.outputs[here]), _error(least, least.outputs[there]))
             named = any(_is_named(aggregate) for aggregate in output.aggregates.values())
             if named or ratio is not None:
-                times = None if ratio is None else float(f"{ratio:.3g}")
-                found[here] = ForcedError(here, named, times)
+                found[here] = ForcedError(here, named, ratio)
     if all(error.times is None for error in found.values()):
         return ()
     return tuple(found[number] for number in sorted(found))
@@ -93,9 +92,11 @@ def _places(plan: Plan, queries: Sequence[Query]) -> list[Sequence[int]]:
 
 
 def _ratio(error: float | None, least: float | None) -> float | None:
-    if error is None or least is None or not (0 < least < math.inf and error < math.inf):
+    """To three digits, so that it is the same on all machines."""
+    if error is None or least is None or not (0 < least < math.inf and 0 < error < math.inf):
         return None
-    return error / least
+    ratio = float(f"{error / least:.3g}")
+    return ratio if 0 < ratio < math.inf else None
 
 
 def _error(plan: Plan, output: PlanOutput) -> float | None:

@@ -115,6 +115,8 @@ def _scaled(tables: Mapping[Kept, Floats], shape: tuple[int, ...], total: float)
     for _ in range(_CYCLES):
         for others, near in wanted:
             cells *= near / np.maximum(cells.sum(axis=others, keepdims=True), _LEAST)
+    if not np.isfinite(cells).all():  # of so many tables that products of shares are too small
+        return np.full(shape, total / math.prod(shape))
     return cells
 
 
