@@ -48,6 +48,7 @@ from dpframe.ledger.approvals import Requirement
 from dpframe.ledger.bound import StatedBudget
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import Share
+from dpframe.ledger.scopes import Level
 from dpframe.lower import Counted, Execution, TablesWanted, mark_used, require_threads
 from dpframe.parse.grouping_sets import SetsAsked, read_sets
 from dpframe.parse.groups import MOST_GROUPS, read_groups
@@ -108,8 +109,10 @@ def group_sets(relation: Relation, asked: SetsAsked, keys: object) -> SetGroups:
     return read_sets(asked, keys, relation.facts.columns)
 
 
-def divide(relation: Relation, by: Sequence[Any], keys: object) -> tuple[dict[Any, Relation], int]:
-    """Disjoint parts of a frame, by public key, and in how many of them neighbours can differ."""
+def divide(
+    relation: Relation, by: Sequence[Any], keys: object
+) -> dict[Any, tuple[Relation, Level]]:
+    """Disjoint parts of a frame, by public key, and how ledgers tell them from others."""
     require_threads()
     return read_parts(relation, by, keys)
 

@@ -31,6 +31,7 @@ from dpframe.frames.limit_norm import LimitNorm, read_norm
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
+from dpframe.ledger.scopes import Level
 from dpframe.parse.grouping_sets import SetsAsked, nothing_else
 from dpframe.report.columns import frame_words
 from dpframe.report.notebook import frame_html
@@ -346,8 +347,8 @@ def rows_of(frame: PrivateFrame) -> ProtectedRows:
     return ProtectedRows(frame._relation, frame._source, payer)
 
 
-def divide(relation: Relation, by: Any, keys: Any) -> tuple[dict[Any, Relation], int]:
-    """Disjoint parts of a frame, by public key, and in how many of them neighbours can differ."""
+def divide(relation: Relation, by: Any, keys: Any) -> dict[Any, tuple[Relation, Level]]:
+    """Disjoint parts of a frame, by public key, and how ledgers tell them from others."""
     given = flat([by])
     require_rows(given, "partition")
     return pipeline.divide(relation, given, keys)

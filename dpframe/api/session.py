@@ -18,7 +18,7 @@ from dpframe.core.units import Unit, as_unit
 from dpframe.errors import LedgerError, UnsupportedOperation
 from dpframe.frames.facts import protected_facts
 from dpframe.frames.relation import Relation
-from dpframe.ledger.parts import Partition, PartLedger
+from dpframe.ledger.parts import PartLedger
 from dpframe.ledger.place import open_ledger
 from dpframe.sealed import all_sealed
 
@@ -117,6 +117,7 @@ class Session(CollectingSession):
         counts_apart = within is not None
         super().__init__(Payer(charged, type(opened), counts_apart, name, require_approval))
         self._frames = 0
+        self._named = set[str]()
 
     # -- frames ---------------------------------------------------------------------------------
 
@@ -146,7 +147,8 @@ class Session(CollectingSession):
         unit
             Whom to protect.
         name
-            What plans call the frame.
+            What plans call the frame. It also stands for the frame where `partition` goes on with
+            what its parts were charged before, so two frames have two names.
         bounds
             Declared bounds of columns, {column: (lo, hi)}. Used for tightness; aggregates clamp
             again.
@@ -191,9 +193,18 @@ class Session(CollectingSession):
         source = protected_source(frame, engine, schema)
         facts = protected_facts(declared(source, bounds or {}, categories or {}), who)
         payer.unit = who
+        label, named = self._label(name)
+        relation = Relation.of(label, facts, source.remarks, named=named)
+        return PrivateFrame(relation, source, self)
+
+    def _label(self, name: str | None) -> tuple[str, bool]:
+        """What a frame is called, and whether that stands for it in other processes too."""
         self._frames += 1
-        label = name or payer.name or ("data" if self._frames == 1 else f"data {self._frames}")
-        return PrivateFrame(Relation.of(label, facts, source.remarks), source, self)
+        number = "data" if self._frames == 1 else f"data {self._frames}"
+        label = name or self._payer.name or number
+        lasts = bool(name) and label not in self._named
+        self._named.add(label)
+        return label, lasts
 
     def partition(self, frame: PrivateFrame, by: Any, keys: Any = None) -> dict[Any, PrivateFrame]:
         """Divide a frame into disjoint parts, of which only the most expensive are paid for.
@@ -236,9 +247,17 @@ class Session(CollectingSession):
 
         A part has a session of its own, `part.session`. Its `spent` is what the part was charged,
         its `remaining` what it could still be charged if nothing else was: what remains of the
-        whole, and up to the most expensive parts' totals for free. Totals of parts are in memory: a
-        second partition begins at zero and is charged in full. The frame must not change while its
-        parts are in use, because a row that gets another key would be in two parts.
+        whole, and up to the most expensive parts' totals for free. Totals of parts are kept with
+        the budget. A frame of `Rows` that was given a name in `protect` is told by it, and its
+        parts by `by` and all steps before it: whoever divides it in the same way, in this process
+        or another, today or next year, goes on with the same totals, and keys that were not there
+        before are new parts. Of other frames, of a second frame of the same name in one session,
+        and of individuals whose groups are limited, each call makes parts of its own, which begin
+        at zero and are charged in full.
+
+        Rows may be added to the frame while its parts are in use. No row may get another key,
+        because it would be in two parts; and a name stands for one frame, all of whose rows of one
+        individual, at any time, are within its `contributions`.
 
         Examples
         --------
@@ -259,11 +278,10 @@ class Session(CollectingSession):
             )
         rows = rows_of(frame)
         payer = self._payer.responsible_for(rows.payer)
-        relations, touched = divide(rows.relation, by, keys)
-        shared = Partition(payer.ledger, len(relations), touched)
+        parts = divide(rows.relation, by, keys)
         made = {}
-        for i, (key, relation) in enumerate(relations.items()):
-            session = _PartSession(payer.of_part(PartLedger(shared, i)))
+        for key, (relation, level) in parts.items():
+            session = _PartSession(payer.of_part(PartLedger(payer.ledger, level, len(parts))))
             made[key] = PrivateFrame(relation, rows.source, session)
         return made
 
@@ -273,4 +291,4 @@ class _PartSession(Session):
 
     def __init__(self, payer: Payer) -> None:
         CollectingSession.__init__(self, payer)
-        self._frames = 0
+        self._frames, self._named = 0, set()

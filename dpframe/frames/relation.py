@@ -30,6 +30,8 @@ class Relation:
         Tells the protected frame from others.
     remarks
         What reviewers should know of how its rows are read.
+    named
+        Whether its owner named it, so that the name stands for it in other processes too.
     """
 
     name: str
@@ -39,10 +41,13 @@ class Relation:
     salt: int | None = field(default=None, repr=False)
     token: int = field(default_factory=itertools.count().__next__, repr=False)
     remarks: tuple[str, ...] = ()
+    named: bool = field(default=False, repr=False)
 
     @classmethod
-    def of(cls, name: str, facts: FrameFacts, remarks: tuple[str, ...] = ()) -> Relation:
-        return cls(name, facts, (), facts, remarks=remarks)
+    def of(
+        cls, name: str, facts: FrameFacts, remarks: tuple[str, ...] = (), *, named: bool = False
+    ) -> Relation:
+        return cls(name, facts, (), facts, remarks=remarks, named=named)
 
     def then(self, step: Step) -> Relation:
         """The frame after one more step.

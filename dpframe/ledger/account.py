@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from dpframe.core.budget import ApproxDP, Budget
 from dpframe.ledger.entry import Entry
 from dpframe.ledger.record import Record
+from dpframe.ledger.scopes import Totals
+from dpframe.ledger.windows import Every
 
 
 @dataclass(slots=True)
@@ -20,6 +22,8 @@ class Account:
     grants: list[Record]
     """Its opening and all grants."""
     spent: Budget
+    scopes: Totals
+    """What was charged to parts of frames, and to windows."""
     within: ApproxDP | None = None
     """The (epsilon, delta) that the budget, then an amount of rho, was taken to imply."""
     unit: str | None = None
@@ -31,6 +35,11 @@ class Account:
     """Numbers of the charges that are not settled yet."""
     entries: dict[int, Entry] = field(default_factory=dict)
     """All charges, if the chain is whole; otherwise none."""
+
+    @property
+    def per(self) -> Every | None:
+        """The windows of time for each of which it is, if it is not for all time."""
+        return None if self.scopes.windows is None else self.scopes.windows.every
 
     @property
     def remaining(self) -> Budget:

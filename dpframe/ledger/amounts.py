@@ -18,20 +18,21 @@ def over_budget(
     cost: Budget,
     within: ApproxDP | None = None,
     *,
-    part: bool = False,
+    of: str | None = None,
 ) -> BudgetExceeded:
     """The refusal of a spend, with all amounts at full precision.
 
     `within` is the (epsilon, delta) that a budget of rho was opened with; spends are then given in
-    epsilon too, and the refusal says how much of it fits. A `part` has its own budget.
+    epsilon too, and the refusal says how much of it fits. `of` says which part of the budget it is
+    about: ``for this part``.
     """
     left = budget - spent
     over = cost - left
     amounts = [f"{cost.currency} {exact_amount(over.main)}"] if over.main else []
     if over.slack:
         amounts.append(f"delta {exact_amount(over.slack)}")
-    whole = exact_words(budget) + (" for this part" if part else "")
-    if within is not None and not part:
+    whole = exact_words(budget) + ("" if of is None else f" {of}")
+    if within is not None and of is None:
         whole += f" (for {exact_words(within)})"
     remedy = f"spend at most {exact_words(left)}" if left.main else "the budget is used up"
     if within is not None and left.main:

@@ -6,7 +6,6 @@ can write any of them.
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import sys
@@ -14,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 JOB_VARIABLE, RUN_VARIABLE = "DPFRAME_JOB", "DPFRAME_RUN_ID"
 """Environment variables in which a scheduler may name the job and this run of it."""
@@ -44,11 +44,9 @@ class Caller:
     job: str | None = None
     run: str | None = None
 
-    def text(self) -> str:
-        """All but the user, as records keep it."""
-        return json.dumps(
-            {"host": self.host, "process": self.process, "job": self.job, "run": self.run}
-        )
+    def fields(self) -> dict[str, Any]:
+        """All but the user, as JSON."""
+        return {"host": self.host, "process": self.process, "job": self.job, "run": self.run}
 
     def words(self) -> str:
         """In words; empty when nothing is known."""
@@ -65,18 +63,15 @@ NOBODY = Caller()
 _given: tuple[str | None, str | None] = (None, None)
 
 
-def read_caller(user: str | None, text: str | None) -> Caller:
-    """Who a record of a charge names.
+def caller_of(user: str | None, found: dict[str, Any]) -> Caller:
+    """What `Caller.fields` made.
 
     Raises
     ------
     ValueError, TypeError
-        When it does so in another form.
+        When it is in another form.
     """
-    if text is None:
-        return Caller(user)
-    found = json.loads(text)
-    if not isinstance(found, dict) or found.keys() != {"host", "process", "job", "run"}:
+    if found.keys() != {"host", "process", "job", "run"}:
         raise ValueError
     host, process, job, run = (found[key] for key in ("host", "process", "job", "run"))
     if not all(isinstance(part, str | None) for part in (host, job, run)):

@@ -14,7 +14,7 @@ from dpframe.errors import InvalidBudget, LedgerError
 from dpframe.ledger.account import Account
 from dpframe.ledger.approvals import Approval, read_approval
 from dpframe.ledger.bound import Bound
-from dpframe.ledger.caller import read_caller
+from dpframe.ledger.charges import read_charge
 from dpframe.ledger.checkpoints import SUMMED, kept_numbers, restore, state_of
 from dpframe.ledger.entry import Entry
 from dpframe.ledger.record import (
@@ -27,6 +27,7 @@ from dpframe.ledger.record import (
     Seal,
     sealed,
 )
+from dpframe.ledger.scopes import amounts_of, opened_scopes
 from dpframe.ledger.standing import kept_for_another
 
 _IDENTITY = re.compile("[0-9a-f]{32}")
@@ -228,7 +229,9 @@ class Chain:
         elif record.act == "charged" and not account.budget.covers(account.spent + record.amount):
             raise broken(f"{where} spends more than there was")
         elif record.act == "charged":
-            read_caller(record.who, record.why)
+            charge = read_charge(record)
+            if amounts_of(charge.scope, account.scopes, charge.cost)[0] != record.amount:
+                raise broken(f"{where} does not charge what its cost adds to the whole")
             if record.refers is not None:
                 self._check_use(record, where)
 
@@ -273,15 +276,27 @@ class Chain:
         amount, within = record.amount, record.within
         zero = amount.of(amount.main * 0)
         self.accounts[record.name] = Account(
-            record.name, amount, [within or amount], [record], zero, within, record.unit
+            record.name,
+            amount,
+            [within or amount],
+            [record],
+            zero,
+            opened_scopes(record, zero),
+            within,
+            record.unit,
         )
 
     def _charge(self, account: Account, record: Record) -> None:
         cost, time = record.amount, datetime.fromisoformat(record.time)
+        charge = read_charge(record)
+        amounts = amounts_of(charge.scope, account.scopes, charge.cost)
         if self.whole:
-            caller, fingerprint = read_caller(record.who, record.why), record.fingerprint or ""
-            entry = Entry(record.seq, time, fingerprint, cost, "charged", caller)
-            account.entries[record.seq] = entry
+            fingerprint, scope = record.fingerprint or "", charge.scope
+            account.entries[record.seq] = Entry(
+                record.seq, time, fingerprint, cost, "charged", charge.caller, scope, amounts
+            )
+        if charge.scope is not None:
+            charge.scope.add(account.scopes, amounts)
         account.charges += 1
         account.open.add(record.seq)
         account.spent = account.spent + cost

@@ -14,11 +14,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any, Protocol
 
 from dpframe.ledger.account import Account
 from dpframe.ledger.approvals import Approval
+from dpframe.ledger.exact_text import from_hex, hex_text
 from dpframe.ledger.record import Record, Seal
 
 EVERY = 1024
@@ -47,15 +47,16 @@ class Summed(Protocol):
 def is_due(chain: Summed) -> bool:
     """Whether to write one; less often where it is long, so that they take little room."""
     since = chain.length - chain.checkpoint
-    return since >= EVERY and since >= len(chain.kept) + len(chain.accounts)
+    parts = sum(account.scopes.size for account in chain.accounts.values())
+    return since >= EVERY and since >= len(chain.kept) + len(chain.accounts) + parts
 
 
 def state_of(chain: Summed, seal: Seal) -> str:
     """What the records so far add up to, in one form only."""
     spent = {
         account.name: [
-            _hex(account.spent.main),
-            _hex(account.spent.slack),
+            hex_text(account.spent.main),
+            hex_text(account.spent.slack),
             account.unit,
             account.charges,
             sorted(account.open),
@@ -69,7 +70,11 @@ def state_of(chain: Summed, seal: Seal) -> str:
         for approval in approvals
         if approval.used
     ]
-    return json.dumps({"kept": kept, "spent": spent, "used": used}, separators=(",", ":"))
+    state: dict[str, Any] = {"kept": kept, "spent": spent, "used": used}
+    scopes = {a.name: found for a in chain.accounts.values() if (found := a.scopes.state())}
+    if scopes:  # left out where nothing has any, as it always was
+        state["scopes"] = scopes
+    return json.dumps(state, separators=(",", ":"))
 
 
 def kept_numbers(checkpoint: Record) -> list[int]:
@@ -102,8 +107,10 @@ def restore(chain: Summed, checkpoint: Record, rows: Iterable[tuple[Any, ...]]) 
         raise ValueError
     for name, (main, slack, unit, charges, unsettled) in state["spent"].items():
         account = chain.accounts[name]
-        account.spent = account.budget.of(_fraction(main), _fraction(slack))
+        account.spent = account.budget.of(from_hex(main), from_hex(slack))
         account.unit, account.charges, account.open = unit, charges, set(unsettled)
+    for name, found in state.get("scopes", {}).items():
+        chain.accounts[name].scopes.restore(found)
     used = dict(state["used"])
     for name, approvals in chain.approvals.items():
         chain.approvals[name] = [replace(a, used=used.pop(a.number, 0)) for a in approvals]
@@ -116,16 +123,6 @@ def _state(checkpoint: Record) -> dict[str, Any]:
     found = json.loads(checkpoint.why or "")
     if checkpoint.act == "rekeyed":
         found = json.loads(found["state"])
-    if not isinstance(found, dict) or found.keys() != {"kept", "spent", "used"}:
+    if not isinstance(found, dict) or found.keys() - {"scopes"} != {"kept", "spent", "used"}:
         raise ValueError
     return found
-
-
-def _hex(value: Fraction) -> str:
-    """In hexadecimal, which Python reads at any length."""
-    return f"{value.numerator:x}/{value.denominator:x}"
-
-
-def _fraction(text: str) -> Fraction:
-    over, _, under = text.partition("/")
-    return Fraction(int(over, 16), int(under, 16))

@@ -8,6 +8,7 @@ from typing import Literal
 
 from dpframe.core.budget import Budget
 from dpframe.ledger.caller import NOBODY, Caller
+from dpframe.ledger.scopes import Scope
 
 Status = Literal["charged", "released", "failed"]
 Settled = Literal["released", "failed"]
@@ -26,12 +27,17 @@ class Entry:
     fingerprint
         Of the plan.
     cost
-        What was charged.
+        What the whole budget was charged.
     status
         ``"charged"`` until the release is done, then ``"released"`` or ``"failed"``; a failure
         keeps its charge.
     caller
         Who was charged.
+    scope
+        Where it falls; None for all of the budget's frames.
+    amounts
+        Of one with a scope: what the whole was charged, then each level below it, at last the cost
+        of the plan.
     """
 
     number: int
@@ -40,3 +46,5 @@ class Entry:
     cost: Budget
     status: Status
     caller: Caller = NOBODY
+    scope: Scope | None = None
+    amounts: tuple[Budget, ...] = ()

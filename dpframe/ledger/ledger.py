@@ -9,6 +9,7 @@ from dpframe.core.budget import ApproxDP, Budget
 from dpframe.ledger.approvals import Approval, Requirement
 from dpframe.ledger.bound import Bound
 from dpframe.ledger.entry import Entry, Settled
+from dpframe.ledger.scopes import InScope, Scope
 
 
 class Ledger(Protocol):
@@ -76,10 +77,12 @@ class Ledger(Protocol):
         fingerprint: str,
         unit: str | None = None,
         approval: Requirement | None = None,
+        scope: Scope | None = None,
     ) -> int:
         """Record a spend, durably, before any data is read.
 
-        Where it needs an `approval`, one that counts is found and used in the same transaction.
+        With a `scope` the whole budget is charged what the cost adds to its largest totals. Where
+        it needs an `approval`, one that counts is found and used in the same transaction.
 
         Returns
         -------
@@ -94,6 +97,12 @@ class Ledger(Protocol):
             When it cannot be recorded, or the unit is another than before.
         PlanMismatch
             When no approval counts that it needs.
+        """
+        ...
+
+    def in_scope(self, scope: Scope, cost: Budget | None = None) -> InScope:
+        """What a scope was charged, what may still be charged to it, and what a plan of this cost
+        would add to the whole.
         """
         ...
 

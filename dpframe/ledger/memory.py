@@ -9,11 +9,12 @@ from threading import Lock
 
 from dpframe.core.budget import ApproxDP, Budget
 from dpframe.errors import LedgerError
-from dpframe.ledger.amounts import over_budget
 from dpframe.ledger.approvals import Requirement
 from dpframe.ledger.bound import Bound
 from dpframe.ledger.caller import this_caller
 from dpframe.ledger.entry import Entry, Settled
+from dpframe.ledger.scopes import InScope, Scope, Totals, in_scope, required
+from dpframe.ledger.windows import Every, Timeline
 
 
 class MemoryLedger:
@@ -24,11 +25,16 @@ class MemoryLedger:
 
     where = "kept in memory only"
 
-    def __init__(self, budget: Budget, within: ApproxDP | None = None) -> None:
+    def __init__(
+        self, budget: Budget, within: ApproxDP | None = None, per: Every | None = None
+    ) -> None:
         self._budget = budget
         self._within = within
         self._entries: list[Entry] = []
         self._spent = budget.of(budget.main * 0)
+        self._scopes = Totals(
+            self._spent, windows=None if per is None else Timeline(per, self._spent)
+        )
         self._unit: str | None = None
         self._lock = Lock()
         self._process = os.getpid()
@@ -80,27 +86,38 @@ class MemoryLedger:
         fingerprint: str,
         unit: str | None = None,
         approval: Requirement | None = None,
+        scope: Scope | None = None,
     ) -> int:
         if approval is not None:  # raises: nothing can be approved here
             approval.chosen(self.approvals, fingerprint, (), self.bound)
+        self._require_own()
+        with self._lock:
+            if unit is not None:
+                self.require_unit(unit)
+            left = self._budget - self._spent
+            amounts = required(scope, self._scopes, cost, left, self._budget, self._within)
+            number, time, caller = len(self._entries), datetime.now(UTC), this_caller()
+            self._entries.append(
+                Entry(number, time, fingerprint, amounts[0], "charged", caller, scope, amounts)
+            )
+            self._spent = self._spent + amounts[0]
+            if scope is not None:
+                scope.add(self._scopes, amounts)
+            self._unit = self._unit or unit
+            return number
+
+    def in_scope(self, scope: Scope, cost: Budget | None = None) -> InScope:
+        self._require_own()
+        with self._lock:
+            return in_scope(scope, self._scopes, self._budget - self._spent, cost)
+
+    def _require_own(self) -> None:
         if os.getpid() != self._process:
             raise LedgerError(
                 "a budget kept in memory belongs to the process that opened it; this one was "
                 "forked from it and would spend the same budget again",
                 remedy='keep the budget in a file: dp.Session(..., ledger="budget.db")',
             )
-        with self._lock:
-            if unit is not None:
-                self.require_unit(unit)
-            if not (self._budget - self._spent).covers(cost):
-                raise over_budget(self._budget, self._spent, cost, self._within)
-            number = len(self._entries)
-            time = datetime.now(UTC)
-            made = Entry(number, time, fingerprint, cost, "charged", this_caller())
-            self._entries.append(made)
-            self._spent = self._spent + cost
-            self._unit = self._unit or unit
-            return number
 
     def settle(self, number: int, status: Settled) -> None:
         with self._lock:

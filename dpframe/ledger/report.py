@@ -14,6 +14,7 @@ from dpframe.ledger.approvals import Approval, signed
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.entry import Entry
 from dpframe.ledger.record import COLUMNS, Record
+from dpframe.ledger.scopes import scope_fields
 from dpframe.ledger.signatures import ApprovalKey
 from dpframe.ledger.store import Store
 
@@ -83,6 +84,8 @@ def _origin(made: Record) -> str | None:
 def _charged(entry: Entry) -> str:
     time, cost, by = f"{entry.time:%Y-%m-%d %H:%M:%S}", exact_words(entry.cost), entry.caller
     who = f"  by {words}" if (words := by.words()) else ""
+    if entry.scope is not None:
+        cost += f" ({exact_words(entry.amounts[-1])} for {entry.scope.place})"
     return f"{time}  {entry.status:8}  {cost}  plan {entry.fingerprint[:16]}{who}"
 
 
@@ -134,12 +137,20 @@ def record(store: Store, name: str | None) -> dict[str, Any]:
                     "process": entry.caller.process,
                     "job": entry.caller.job,
                     "run": entry.caller.run,
+                    **_scope(entry),
                 }
                 for entry in account.entries.values()
             ],
         }
         for account in _chosen(chain, name)
     }
+
+
+def _scope(entry: Entry) -> dict[str, Any]:
+    """Where a charge falls and what its plan costs; nothing of one for all of the frames."""
+    if entry.scope is None:
+        return {}
+    return {"scope": scope_fields(entry.scope, entry.amounts[-1])}
 
 
 def amounts(account: Account) -> dict[str, Any]:

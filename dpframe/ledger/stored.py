@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 from dpframe.core.budget import GDP, ApproxDP, Budget
 from dpframe.errors import LedgerError
 from dpframe.ledger.account import Account
-from dpframe.ledger.amounts import exact_words, over_budget
+from dpframe.ledger.amounts import exact_words
 from dpframe.ledger.approvals import Approval, Requirement
 from dpframe.ledger.bound import Bound
 from dpframe.ledger.budgets import missing, open_budget, require_open
 from dpframe.ledger.caller import this_caller
 from dpframe.ledger.chain import Chain, broken
+from dpframe.ledger.charges import Charge
 from dpframe.ledger.entry import Entry, Settled
 from dpframe.ledger.memory import other_unit
 from dpframe.ledger.names import require_distinct
 from dpframe.ledger.record import Draft, plain_text
+from dpframe.ledger.scopes import InScope, Scope, in_scope, per_text, required
 from dpframe.ledger.store import Store
+from dpframe.ledger.windows import NAMES, Every
 
 _OTHER_FLOATS = Fraction(1, 10**6)
 """How far the rho that two machines compute may differ; it is rounded down by less than that."""
@@ -41,6 +45,8 @@ class StoredLedger:
         another machine may round in another way.
     must_exist
         Whether to refuse to create it.
+    per
+        The windows of time for each of which it is.
 
     Raises
     ------
@@ -57,6 +63,7 @@ class StoredLedger:
         within: ApproxDP | None = None,
         *,
         must_exist: bool = False,
+        per: Every | None = None,
     ) -> None:
         self._store = store
         self._name = plain_text(name, "name")
@@ -66,9 +73,16 @@ class StoredLedger:
             require_distinct(self._name, chain.accounts)
             if must_exist:
                 raise missing(self._name, store.where, chain.accounts)
-            open_budget(store, Draft(self._name, "opened", amount=budget, within=within))
+            why = per_text(per)
+            open_budget(store, Draft(self._name, "opened", amount=budget, within=within, why=why))
             account = self._account()
         _require_same(account, budget, within)
+        if account.per != per:
+            raise LedgerError(
+                f"the budget {account.name!r} was opened for {_period(account.per)}, and this is "
+                f"for {_period(per)}",
+                remedy="open it as it was opened, or use another name",
+            )
 
     def _account(self) -> Account:
         return self._store.read().account(self._name)
@@ -118,6 +132,7 @@ class StoredLedger:
         fingerprint: str,
         unit: str | None = None,
         approval: Requirement | None = None,
+        scope: Scope | None = None,
     ) -> int:
         caller = this_caller()
 
@@ -126,13 +141,18 @@ class StoredLedger:
             require_open(account)
             if unit is not None:
                 _require_unit(account, unit)
-            if not account.remaining.covers(cost):
-                raise over_budget(account.budget, account.spent, cost, account.within)
+            left = account.remaining
+            amounts = required(scope, account.scopes, cost, left, account.budget, account.within)
             by = None if approval is None else self._approved(chain, fingerprint, approval)
-            who, why = caller.user, caller.text()
-            return Draft(self._name, "charged", by, fingerprint, unit, cost, who, why)
+            who, why = caller.user, Charge(caller, cost, scope).text()
+            return Draft(self._name, "charged", by, fingerprint, unit, amounts[0], who, why)
 
         return self._store.append(charging)
+
+    def in_scope(self, scope: Scope, cost: Budget | None = None) -> InScope:
+        account = self._account()
+        found = in_scope(scope, account.scopes, account.remaining, cost)
+        return found if account.closed is None else replace(found, left=account.remaining)
 
     def _approved(self, chain: Chain, fingerprint: str, needed: Requirement) -> int:
         """The record of the approval that a charge uses: asked and used in one transaction, so that
@@ -146,6 +166,10 @@ class StoredLedger:
 
     def verify(self) -> None:
         self._store.verify()
+
+
+def _period(per: Every | None) -> str:
+    return "all time" if per is None else f"each {NAMES[per]}"
 
 
 def _require_same(account: Account, budget: Budget, within: ApproxDP | None) -> None:

@@ -2,32 +2,44 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
+from uuid import uuid4
 
 import polars as pl
 
 from dpframe.core.tree import Column
 from dpframe.errors import DPFrameError, UnsupportedOperation
+from dpframe.frames.binary import frames_of
 from dpframe.frames.contributions import touched
 from dpframe.frames.groups import Groups
 from dpframe.frames.part import Part, key_type
 from dpframe.frames.relation import Relation
+from dpframe.ledger.scopes import Level
 from dpframe.mechanisms.salt import fresh_salt
 from dpframe.parse.groups import read_groups
+from dpframe.plan.definition import definition, steps_of
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.fold import domain, outer_words
 from dpframe.rows.polars_dtypes import to_polars
 
 MOST_PARTS = 10_000
 
+LONGEST_KEY = 200
+"""Characters of a part's values that ledgers keep; of longer ones a digest."""
+
 
 def read_parts(
     relation: Relation, by: Sequence[Any], keys: object
-) -> tuple[dict[Any, Relation], int]:
-    """The parts of a frame, by key: a value for one column, a tuple for several; and in how many of
-    them neighbouring frames can differ.
+) -> dict[Any, tuple[Relation, Level]]:
+    """The parts of a frame, by key: a value for one column, a tuple for several; and how ledgers
+    tell them from others.
+
+    Frames that were named are told by their name, and their parts by what divides them, so that
+    what a part was charged is found again by whoever makes it in the same way.
 
     Limits on an individual's groups choose the same groups for all parts: with a salt for each
     release an individual could be in other parts each time.
@@ -55,7 +67,11 @@ def read_parts(
             remedy="use group_by for many groups, or partition by something coarser",
         )
     # an individual may have rows with all keys, and then parts save nothing: a limit is needed
-    most = min(touched(relation.facts, replace(groups, discovered=True)), groups.size)
+    most = touched(relation.facts, replace(groups, discovered=True))
+    lasts = relation.salt is None and relation.facts.identifier is None
+    lasts = lasts and all(frame.named for frame in frames_of(relation))
+    most = most if lasts else max(1, min(most, groups.size))
+    name = _digest(relation, groups, most) if lasts else uuid4().hex
     if relation.facts.identifier is not None and relation.salt is None:
         relation = replace(relation, salt=fresh_salt())
     computed = any(not isinstance(n.tree, Column) for n in groups.by) or any(
@@ -63,7 +79,10 @@ def read_parts(
     )
     try:
         made = {
-            row[0] if len(row) == 1 else row: relation.then(Part(groups.by, row, computed))
+            row[0] if len(row) == 1 else row: (
+                relation.then(Part(groups.by, row, computed)),
+                Level(name, most, _key(row)),
+            )
             for row in groups.keys.rows()
         }
         exact = len(made) == groups.size and _are_exact(groups, relation)
@@ -73,7 +92,24 @@ def read_parts(
         exact, made = False, {}
     if not exact:
         raise _inexact(groups)
-    return made, most
+    return made
+
+
+def _digest(relation: Relation, groups: Groups, most: int) -> str:
+    """What divides which frame, and how: all that decides in which part a row is, but the keys."""
+    types = [str(domain(named.tree, relation.facts.columns).dtype) for named in groups.by]
+    unit = relation.facts.unit
+    parts = ["dpframe division 1", relation.name, unit.kind, unit.words(), most]
+    whole = [*parts, steps_of(relation), definition(groups.by), types]
+    return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+
+
+def _key(row: tuple[Any, ...]) -> str:
+    """The values of a part, as JSON; of long ones their digest."""
+    text = json.dumps(definition(row), sort_keys=True)
+    if len(text) <= LONGEST_KEY:
+        return text
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def _are_exact(groups: Groups, relation: Relation) -> bool:

@@ -195,6 +195,103 @@ def test_a_second_partition_is_paid_for_in_full() -> None:
     assert session.spent == dp.PureDP("0.7")
 
 
+DAYS = pl.DataFrame({"day": [date(2026, 11, 20 + n % 3) for n in range(9)], "x": range(9)})
+FIRST, SECOND, THIRD = (date(2026, 11, 20 + n) for n in range(3))
+
+
+def nightly(path: Path, day: date, cost: str, **changed: Any) -> dp.Session:
+    """One run of a job, in a process of its own as far as budgets can tell."""
+    session = dp.Session(epsilon=1, ledger=path)
+    unit = changed.get("unit", dp.Rows())
+    days = session.protect(changed.get("frame", DAYS), unit, name=changed.get("name", "visits"))
+    days = changed.get("before", lambda frame: frame)(days)
+    (part,) = session.partition(days, changed.get("by", "day"), [day]).values()
+    part.dp_count().collect(epsilon=cost)
+    return session
+
+
+def test_each_night_is_a_part_without_listing_it_before(tmp_path: Path) -> None:
+    path = tmp_path / "budget.db"
+    for day in (FIRST, SECOND, THIRD):
+        assert nightly(path, day, "0.4").spent == dp.PureDP("0.4")
+    assert nightly(path, SECOND, "0.3").spent == dp.PureDP("0.7")
+    session = nightly(path, FIRST, "0.2")
+    assert session.spent == dp.PureDP("0.7")
+    assert session.history.height == 5
+    with pytest.raises(dp.BudgetExceeded, match="for this part"):
+        nightly(path, SECOND, "0.5")
+    grown = pl.concat([DAYS, DAYS.with_columns(x=pl.col("x") + 9)])
+    assert nightly(path, THIRD, "0.3", frame=grown).spent == dp.PureDP("0.7")
+    expression = pl.col("day").dt.truncate("1mo")
+    month = FIRST.replace(day=1)
+    assert nightly(path, month, "0.1", by=expression).spent == dp.PureDP("0.8")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"name": None},
+        {"name": "others"},
+        {"by": pl.col("day").dt.offset_by("0d")},
+        {"by": pl.col("day").dt.truncate("1d")},
+        {"unit": dp.Rows(contributions=2)},
+        {"before": lambda frame: frame.with_columns(day=pl.col("day").dt.offset_by("1d"))},
+        {"before": lambda frame: frame.with_columns(day=pl.lit(SECOND))},
+        {"before": lambda frame: frame.filter(pl.col("x") > 3)},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_parts_made_in_another_way_are_charged_in_full(
+    tmp_path: Path, changed: dict[str, Any]
+) -> None:
+    """Whatever could put a row into a second part begins with nothing that is paid for."""
+    path = tmp_path / "budget.db"
+    nightly(path, FIRST, "0.3")
+    assert nightly(path, SECOND, "0.3", **changed).spent == dp.PureDP("0.6")
+    assert nightly(path, SECOND, "0.3").spent == dp.PureDP("0.6")
+
+
+def test_as_many_parts_of_all_that_ever_were_are_paid_for(tmp_path: Path) -> None:
+    path, unit = tmp_path / "budget.db", dp.Rows("change-one")
+    for day, cost, spent in (
+        (FIRST, "0.2", "0.2"),
+        (SECOND, "0.3", "0.5"),
+        (THIRD, "0.2", "0.5"),
+        (THIRD, "0.2", "0.7"),
+    ):
+        assert nightly(path, day, cost, unit=unit).spent == dp.PureDP(spent)
+
+
+def test_individuals_whose_days_are_limited_are_in_new_parts_each_time(tmp_path: Path) -> None:
+    """Rows that are added could change which of an individual's days are kept."""
+    frame = DAYS.with_columns(user=pl.col("x") % 4)
+    for spent in ("0.3", "0.6"):
+        session = dp.Session(epsilon=1, ledger=tmp_path / "budget.db")
+        days = session.protect(frame, "user", name="visits").limit_groups(1, by="day")
+        (part,) = session.partition(days.limit_rows(1), "day", [FIRST]).values()
+        part.dp_count().collect(epsilon="0.3")
+        assert session.spent == dp.PureDP(spent)
+
+
+def test_a_second_frame_of_one_name_is_not_taken_for_the_first() -> None:
+    session = dp.Session(epsilon=1)
+    for spent in ("0.3", "0.6"):
+        frame = session.protect(DAYS, dp.Rows(), name="visits")
+        (part,) = session.partition(frame, "day", [FIRST]).values()
+        part.dp_count().collect(epsilon="0.3")
+        assert session.spent == dp.PureDP(spent)
+
+
+def test_long_keys_are_told_apart(tmp_path: Path) -> None:
+    path, names = tmp_path / "budget.db", ["n" * 1000 + end for end in "ab"]
+    frame = pl.DataFrame({"name": names})
+    for name, spent in zip([*names, names[0]], ("0.3", "0.3", "0.6"), strict=True):
+        session = dp.Session(epsilon=1, ledger=path)
+        parts = session.partition(session.protect(frame, dp.Rows(), name="x"), "name", [name])
+        parts[name].dp_count().collect(epsilon="0.3")
+        assert session.spent == dp.PureDP(spent)
+
+
 def test_an_accuracy_is_charged_to_the_part() -> None:
     session = dp.Session(epsilon=1, delta="1e-8", composition="zcdp")
     for part in by_sex(session).values():

@@ -8,10 +8,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import dpframe as dp
 from dpframe.core.budget import Budget
+from dpframe.ledger.ledger import Ledger
+from dpframe.ledger.parts import PartLedger
 from dpframe.ledger.record import Seal
+from dpframe.ledger.scopes import Level
 from dpframe.ledger.sqlite.store import SqliteStore
 from dpframe.ledger.store import Store
 from dpframe.ledger.stored import StoredLedger
@@ -47,6 +51,12 @@ def opened(
     """A ledger as another process would open it."""
     store = store_at(place, key, timeout=timeout)
     return StoredLedger(store, name, dp.PureDP(1) if budget is None else budget)
+
+
+def divided(parent: Ledger, parts: int, touched: int, name: str = "") -> list[PartLedger]:
+    """Parts of a frame; of a division of its own where it has no name."""
+    digest = name or uuid4().hex
+    return [PartLedger(parent, Level(digest, touched, f"[{i}]"), parts) for i in range(parts)]
 
 
 def verify(place: Place, key: str | None = None) -> None:

@@ -15,11 +15,21 @@ from dpframe.ledger import report
 from dpframe.ledger.approvals import Approval, signed, valid
 from dpframe.ledger.bound import Bound
 from dpframe.ledger.memory import MemoryLedger
-from dpframe.ledger.parts import Partition, PartLedger
 from dpframe.ledger.record import COLUMNS, Draft, Record, Seal, sealed
 from dpframe.ledger.reviewers import approve
 from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey, new_pair
-from tests.ledger.ledgers import TENTH, UNIT, Place, filled, in_child, opened, sql, store_at, verify
+from tests.ledger.ledgers import (
+    TENTH,
+    UNIT,
+    Place,
+    divided,
+    filled,
+    in_child,
+    opened,
+    sql,
+    store_at,
+    verify,
+)
 
 KEY = ApprovalKey.parse("hmac:a secret of reviewers")
 PRINT = "a" * 64
@@ -92,8 +102,8 @@ def test_names_are_kept_apart(place: Place) -> None:
 def test_a_part_has_the_approvals_of_the_whole_and_memory_none(place: Place) -> None:
     whole = opened(place)
     approved(place)
-    part = PartLedger(Partition(whole, 3, 1), 0)
-    nested = PartLedger(Partition(part, 2, 1), 1)
+    part = divided(whole, 3, 1)[0]
+    nested = divided(part, 2, 1)[1]
     assert part.approvals == nested.approvals == whole.approvals != ()
     assert MemoryLedger(dp.PureDP(1)).approvals == ()
 

@@ -15,11 +15,20 @@ from dpframe.ledger.approvals import Approval, Requirement, read_approval, signe
 from dpframe.ledger.bound import Bound
 from dpframe.ledger.budgets import grant
 from dpframe.ledger.memory import MemoryLedger
-from dpframe.ledger.parts import Partition, PartLedger
 from dpframe.ledger.record import Draft
 from dpframe.ledger.reviewers import Terms, approve, revoke
 from dpframe.ledger.signatures import ApprovalKey, new_pair
-from tests.ledger.ledgers import TENTH, UNIT, Place, fresh, in_child, opened, store_at, verify
+from tests.ledger.ledgers import (
+    TENTH,
+    UNIT,
+    Place,
+    divided,
+    fresh,
+    in_child,
+    opened,
+    store_at,
+    verify,
+)
 
 PRINT = "a" * 64
 PRIVATE, PUBLIC = map(ApprovalKey.parse, new_pair())
@@ -327,12 +336,12 @@ def _other(place: Place) -> Draft:
 def test_parts_use_the_runs_of_the_whole(place: Place) -> None:
     whole = opened(place)
     approved(place, runs=2)
-    partition = Partition(whole, 2, 1)
-    nested = PartLedger(Partition(PartLedger(partition, 0), 2, 1), 1)
+    first, second = divided(whole, 2, 1)
+    nested = divided(first, 2, 1)[1]
     nested.charge(TENTH, PRINT, UNIT, Requirement(None))
-    PartLedger(partition, 1).charge(TENTH, PRINT, UNIT, Requirement(None))
+    second.charge(TENTH, PRINT, UNIT, Requirement(None))
     with pytest.raises(dp.PlanMismatch):
-        PartLedger(partition, 1).charge(TENTH, PRINT, UNIT, Requirement(None))
+        second.charge(TENTH, PRINT, UNIT, Requirement(None))
     assert nested.identities == whole.identities
     assert nested.bound == whole.bound
 

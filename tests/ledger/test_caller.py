@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from dpframe.ledger import caller
-from dpframe.ledger.caller import Caller, read_caller, running, this_caller
+from dpframe.ledger.caller import Caller, caller_of, running, this_caller
 
 
 @pytest.fixture(autouse=True)
@@ -71,8 +71,7 @@ def test_the_account_is_the_one_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_recorded_is_read_back() -> None:
     found = Caller("ann", "host", 7, "job\n", None)
-    assert read_caller(found.user, found.text()) == found
-    assert read_caller("ann", None) == Caller("ann")
-    for other in ("[]", "{}", found.text().replace("7", "true"), found.text().replace("7", '"7"')):
+    assert caller_of(found.user, found.fields()) == found
+    for other in ({}, found.fields() | {"process": True}, found.fields() | {"process": "7"}):
         with pytest.raises((ValueError, TypeError)):
-            read_caller("ann", other)
+            caller_of("ann", other)

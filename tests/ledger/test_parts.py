@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from fractions import Fraction
@@ -18,17 +17,12 @@ import dpframe as dp
 from dpframe.core.budget import Budget
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.memory import MemoryLedger
-from dpframe.ledger.parts import Partition, PartLedger
 from dpframe.ledger.place import open_ledger
+from tests.ledger.ledgers import divided
 from tests.ledger.test_processes import in_child
 
 UNIT = "rows, add-remove"
 MEASURES: list[type[Budget]] = [dp.PureDP, dp.ApproxDP, dp.ZCDP]
-
-
-def divided(parent: Ledger, parts: int, touched: int) -> list[PartLedger]:
-    shared = Partition(parent, parts, touched)
-    return [PartLedger(shared, i) for i in range(parts)]
 
 
 def dearest(totals: list[Budget], touched: int, zero: Budget) -> Budget:
@@ -154,9 +148,9 @@ def test_an_interrupted_charge_leaves_too_much_counted_or_nothing(after: bool) -
     with pytest.raises(KeyboardInterrupt):
         a.charge(dp.PureDP("0.3"), "f")
     parent.broken = False
-    assert a.spent == dp.PureDP("0.2")
+    assert a.spent == dp.PureDP("0.5" if after else "0.2")
     b.charge(dp.PureDP("0.4"), "f")
-    assert parent.spent == dp.PureDP("0.7" if after else "0.4")
+    assert parent.spent == dp.PureDP("0.5" if after else "0.4")
 
 
 def test_another_unit_is_refused_and_charges_nothing() -> None:
@@ -192,12 +186,14 @@ def test_threads_count_every_charge(tmp_path: Path, stored: bool) -> None:
     assert sum(len(ledger.entries) for ledger in ledgers) == 8 * rounds
 
 
-def test_a_forked_process_does_not_count_on_the_totals(tmp_path: Path) -> None:
-    """Else each process would spend in one part what the other's part has paid for."""
+def test_a_forked_process_counts_on_what_the_ledger_says(tmp_path: Path) -> None:
+    """In memory each process would spend in one part what the other's part has paid for."""
     path = tmp_path / "budget.db"
     parent = open_ledger(path, None, dp.PureDP(1))
     a, b = divided(parent, 2, 1)
     a.charge(dp.PureDP("0.5"), "f")
+    c, d = divided(MemoryLedger(dp.PureDP(1)), 2, 1)
+    c.charge(dp.PureDP("0.5"), "f")
 
     def refused(use: Callable[[], object]) -> bool:
         try:
@@ -208,22 +204,19 @@ def test_a_forked_process_does_not_count_on_the_totals(tmp_path: Path) -> None:
 
     def spend() -> int:
         uses: list[Callable[[], object]] = [
-            lambda: b.charge(dp.PureDP("0.5"), "child"),
-            lambda: b.spent,
-            lambda: b.budget,
-            lambda: b.entries,
-            lambda: b.share(dp.PureDP(1)),
-            lambda: divided(b, 2, 1),
+            lambda: d.charge(dp.PureDP("0.5"), "child"),
+            lambda: d.spent,
+            lambda: d.budget,
+            lambda: d.share(dp.PureDP(1)),
         ]
         if not all(refused(use) for use in uses):
             return 1
-        c, _ = divided(open_ledger(path, None, dp.PureDP(1)), 2, 1)
-        c.charge(dp.PureDP("0.2"), "child")  # of its own partition, so in full
+        b.charge(dp.PureDP("0.3"), "child")
         return 0
 
     assert in_child(spend) == 0
-    assert os.getpid() == a._partition._process
-    b.charge(dp.PureDP("0.5"), "f")
+    assert b.spent == dp.PureDP("0.3")
+    b.charge(dp.PureDP("0.4"), "f")
     assert parent.spent == dp.PureDP("0.7")
 
 

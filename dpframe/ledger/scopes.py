@@ -1,0 +1,369 @@
+"""Where in a frame a charge falls, and what the whole budget pays for it.
+
+Most charges are for the whole frame. A charge with a scope concerns some of its rows only: a part
+of it, or the windows of time that a query reads. Two neighbouring frames differ in few of them, so
+the whole budget pays the increase of the largest totals (`dpframe.ledger.parts`), and the record of
+the charge has that increase as its amount. The scope stands beside it, so that whoever reads the
+ledger computes each increase again and refuses a record that says another one.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from dpframe.core.budget import ApproxDP, Budget
+from dpframe.ledger.amounts import over_budget
+from dpframe.ledger.exact_text import amounts_text, read_amounts
+from dpframe.ledger.largest import Division
+from dpframe.ledger.record import Record
+from dpframe.ledger.windows import Every, Timeline, Windows, as_every
+
+
+@dataclass(slots=True)
+class Totals:
+    """What was charged in each scope of one budget.
+
+    Parameters
+    ----------
+    zero
+        Nothing, in its measure.
+    divisions
+        Totals of the parts of each division, by its digest.
+    windows
+        Totals of windows, where the budget is for each of them.
+    """
+
+    zero: Budget
+    divisions: dict[str, Division] = field(default_factory=dict)
+    windows: Timeline | None = None
+
+    def division(self, name: str, touched: int) -> Division:
+        """That of a digest, which begins with nothing.
+
+        Raises
+        ------
+        ValueError
+            When it was charged before with another number of parts that neighbours differ in.
+        """
+        found = self.divisions.get(name)
+        if found is None:
+            return Division(self.zero, touched)
+        if found.touched != touched:
+            raise ValueError
+        return found
+
+    @property
+    def size(self) -> int:
+        """How many amounts it holds."""
+        parts = sum(len(division.parts) for division in self.divisions.values())
+        return parts + (0 if self.windows is None else len(self.windows.totals))
+
+    def state(self) -> dict[str, Any]:
+        """As JSON, in one form only; empty where nothing was charged to any scope."""
+        found: dict[str, Any] = {}
+        if self.divisions:
+            found["divisions"] = {n: d.state() for n, d in sorted(self.divisions.items())}
+        if self.windows is not None and not self.windows.spent.is_zero:
+            found["windows"] = self.windows.state()
+        return found
+
+    def restore(self, state: Any) -> None:
+        """Begin with what `state` made.
+
+        Raises
+        ------
+        ValueError, TypeError, KeyError, ArithmeticError
+            When it makes no sense.
+        """
+        if not state or not state.keys() <= {"divisions", "windows"}:
+            raise ValueError
+        for name, division in state.get("divisions", {}).items():
+            self.divisions[name] = Division.restored(self.zero, division)
+        if "windows" in state:
+            every = _timeline(self).every
+            self.windows = Timeline.restored(every, self.zero, state["windows"])
+        if self.state() != state:
+            raise ValueError
+
+
+class Scope(ABC):
+    """Where a charge falls."""
+
+    kind: ClassVar[str]
+    """Its name in records."""
+
+    @abstractmethod
+    def amounts(self, totals: Totals, cost: Budget) -> tuple[Budget, ...]:
+        """What a plan of this cost adds: to the whole budget first, then to each level below it,
+        and at last to the innermost, which is charged the cost itself.
+        """
+
+    @abstractmethod
+    def add(self, totals: Totals, amounts: Sequence[Budget]) -> None:
+        """Count what `amounts` made of a cost."""
+
+    @abstractmethod
+    def spent(self, totals: Totals) -> Budget:
+        """All that was charged to it."""
+
+    @abstractmethod
+    def room(self, totals: Totals, left: Budget) -> Budget:
+        """What may still be charged to it while so much is left in the whole budget."""
+
+    @abstractmethod
+    def fields(self) -> Any:
+        """As JSON."""
+
+    @property
+    @abstractmethod
+    def words(self) -> str:
+        """Which one it is, after an amount: ``for this part``."""
+
+    @property
+    @abstractmethod
+    def place(self) -> str:
+        """The same in lists of charges: ``part ["2026-11-22"]``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One part of one division.
+
+    Parameters
+    ----------
+    division
+        Digest of what divides which frame, and how; equal for all its parts and no others.
+    touched
+        In how many of its parts neighbouring frames can differ.
+    key
+        Which part, as JSON of the values that its rows have.
+    """
+
+    division: str
+    touched: int
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartScope(Scope):
+    """A part of a frame, or a part of a part: the levels from the outermost on."""
+
+    kind = "parts"
+
+    levels: tuple[Level, ...]
+
+    def amounts(self, totals: Totals, cost: Budget) -> tuple[Budget, ...]:
+        found = [cost]
+        for level in reversed(self.levels):
+            division = totals.division(level.division, level.touched)
+            found.append(division.increase(level.key, found[-1]))
+        return tuple(reversed(found))
+
+    def add(self, totals: Totals, amounts: Sequence[Budget]) -> None:
+        for level, amount in zip(self.levels, amounts[1:], strict=True):
+            division = totals.division(level.division, level.touched)
+            totals.divisions[level.division] = division
+            division.add(level.key, amount)
+
+    def spent(self, totals: Totals) -> Budget:
+        last = self.levels[-1]
+        return totals.division(last.division, last.touched).spent(last.key)
+
+    def room(self, totals: Totals, left: Budget) -> Budget:
+        for level in self.levels:
+            division = totals.division(level.division, level.touched)
+            left = division.most(level.key, left) - division.spent(level.key)
+        return left
+
+    def fields(self) -> Any:
+        return [[level.division, level.touched, level.key] for level in self.levels]
+
+    @property
+    def words(self) -> str:
+        return "for this part"
+
+    @property
+    def place(self) -> str:
+        return f"part {' of '.join(level.key for level in reversed(self.levels))}"
+
+    @classmethod
+    def read(cls, found: Any) -> PartScope:
+        """What `fields` made.
+
+        Raises
+        ------
+        ValueError, TypeError
+            When it makes no sense.
+        """
+        levels = tuple(Level(*values) for values in found)
+        for level in levels:
+            if type(level.touched) is not int or level.touched < 1:
+                raise ValueError
+            if not (isinstance(level.division, str) and isinstance(level.key, str)):
+                raise TypeError
+        if not levels or len({level.division for level in levels}) < len(levels):
+            raise ValueError
+        return cls(levels)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowScope(Scope):
+    """The windows of time that a query may read, of a budget that is for each of them."""
+
+    kind = "windows"
+
+    windows: Windows
+
+    def amounts(self, totals: Totals, cost: Budget) -> tuple[Budget, ...]:
+        return (_timeline(totals).increase(self.windows, cost), cost)
+
+    def add(self, totals: Totals, amounts: Sequence[Budget]) -> None:
+        _timeline(totals).add(self.windows, amounts[1])
+
+    def spent(self, totals: Totals) -> Budget:
+        return _timeline(totals).largest(self.windows)
+
+    def room(self, totals: Totals, left: Budget) -> Budget:
+        timeline = _timeline(totals)
+        return left + timeline.spent - timeline.largest(self.windows)
+
+    def fields(self) -> Any:
+        return self.windows.fields()
+
+    @property
+    def words(self) -> str:
+        return f"for {self.windows.words()}"
+
+    @property
+    def place(self) -> str:
+        return self.windows.words()
+
+    @classmethod
+    def read(cls, found: Any) -> WindowScope:
+        """What `fields` made; errors as `PartScope.read`."""
+        return cls(Windows.read(found))
+
+
+def _timeline(totals: Totals) -> Timeline:
+    if totals.windows is None:
+        raise ValueError
+    return totals.windows
+
+
+KINDS: Mapping[str, type[PartScope] | type[WindowScope]] = {
+    kind.kind: kind for kind in (PartScope, WindowScope)
+}
+
+
+def amounts_of(scope: Scope | None, totals: Totals, cost: Budget) -> tuple[Budget, ...]:
+    """What a plan of this cost adds to the whole budget, and to each level below it.
+
+    Raises
+    ------
+    ValueError
+        When the budget has no such scope, or none without.
+    """
+    if totals.windows is not None and not isinstance(scope, WindowScope):
+        raise ValueError
+    return (cost,) if scope is None else scope.amounts(totals, cost)
+
+
+def opened_scopes(record: Record, zero: Budget) -> Totals:
+    """Those of a budget that a record opens.
+
+    Raises
+    ------
+    ValueError, TypeError, InvalidBudget
+        When it is for windows that there are not.
+    """
+    per = read_per(record.why)
+    return Totals(zero, windows=None if per is None else Timeline(per, zero))
+
+
+def per_text(per: Every | None) -> str | None:
+    """For which windows a budget is, as the record keeps it that opens it."""
+    return None if per is None else json.dumps({"per": per})
+
+
+def read_per(text: str | None) -> Every | None:
+    """What `per_text` made; errors as `opened_scopes`."""
+    if text is None:
+        return None
+    found = json.loads(text)
+    if not isinstance(found, dict) or found.keys() != {"per"}:
+        raise ValueError
+    return as_every(found["per"])
+
+
+def scope_fields(scope: Scope, cost: Budget) -> dict[str, Any]:
+    """A scope and the cost of the plan that it was charged, as JSON."""
+    return {"kind": scope.kind, "where": scope.fields(), "cost": amounts_text(cost)}
+
+
+def read_scope(found: Any, measure: Budget) -> tuple[Scope, Budget]:
+    """What `scope_fields` made, of a budget with this measure.
+
+    Raises
+    ------
+    ValueError, TypeError, KeyError, ArithmeticError
+        When it makes no sense.
+    """
+    if not isinstance(found, dict) or found.keys() != {"kind", "where", "cost"}:
+        raise ValueError
+    scope, cost = KINDS[found["kind"]].read(found["where"]), read_amounts(found["cost"], measure)
+    if scope_fields(scope, cost) != found:
+        raise ValueError
+    return scope, cost
+
+
+@dataclass(frozen=True, slots=True)
+class InScope:
+    """What a scope was charged, and what may still be.
+
+    Parameters
+    ----------
+    spent
+        All that was charged to it.
+    left
+        What may still be charged to it, if nothing else is meanwhile.
+    increase
+        What the whole budget would now be charged for a plan, if one was asked about.
+    """
+
+    spent: Budget
+    left: Budget
+    increase: Budget
+
+
+def in_scope(scope: Scope, totals: Totals, left: Budget, cost: Budget | None) -> InScope:
+    """How a scope stands while so much is left in the whole budget."""
+    amounts = amounts_of(scope, totals, totals.zero if cost is None else cost)
+    return InScope(scope.spent(totals), scope.room(totals, left), amounts[0])
+
+
+def required(
+    scope: Scope | None,
+    totals: Totals,
+    cost: Budget,
+    left: Budget,
+    budget: Budget,
+    within: ApproxDP | None,
+) -> tuple[Budget, ...]:
+    """What a plan of this cost adds, to the whole budget first; refused where it does not fit.
+
+    Raises
+    ------
+    BudgetExceeded
+        With what is left, in the scope if there is one.
+    """
+    amounts = amounts_of(scope, totals, cost)
+    if left.covers(amounts[0]):
+        return amounts
+    if scope is None:
+        raise over_budget(budget, budget - left, cost, within)
+    spent, room = scope.spent(totals), scope.room(totals, left)
+    raise over_budget(spent + room, spent, cost, within, of=scope.words)
