@@ -164,7 +164,7 @@ class Timeline:
     """
 
     def __init__(self, every: Every, zero: Budget) -> None:
-        self.every = every
+        self.every: Every = every
         self.zero = zero
         self.borders: list[int] = []
         """Numbers of windows, rising, at which the total is another one than before."""
