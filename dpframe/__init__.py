@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     )
     from dpframe.api.group_by import PrivateGroupBy
     from dpframe.api.grouping_sets import cube, grouping_sets, rollup
+    from dpframe.api.parameters import ParameterValue, parameter
     from dpframe.api.query import PrivateQuery
     from dpframe.api.release import Release, Releases
     from dpframe.api.session import Session
@@ -81,6 +82,7 @@ __all__ = [
     "LedgerError",
     "MissingKeys",
     "NoisyAggregate",
+    "ParameterValue",
     "Plan",
     "PlanMismatch",
     "PlanStep",
@@ -110,6 +112,7 @@ __all__ = [
     "mean",
     "median",
     "n_unique",
+    "parameter",
     "quantile",
     "rollup",
     "std",
@@ -131,6 +134,7 @@ _HOMES = MappingProxyType(
         **dict.fromkeys(("Identifier", "Rows"), "core.units"),
         **dict.fromkeys(("Keys", "keys"), "parse.key_sets"),
         **dict.fromkeys(("NoisyAggregate", "PlanStep"), "plan"),
+        **dict.fromkeys(("ParameterValue", "parameter"), "api.parameters"),
         "Audit": "audit",
         "DPExpr": "api.expressions",
         "Estimate": "api.estimate",

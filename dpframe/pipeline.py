@@ -31,6 +31,7 @@ from dpframe.aggregates.weighed import with_weights
 from dpframe.choose import Split
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number
+from dpframe.core.parameters import Parameter
 from dpframe.core.tree import Named
 from dpframe.describe import (
     cost_of_forcing,
@@ -250,6 +251,11 @@ def on_part(prepared: Made, share: Share) -> Made:
 def stating(prepared: Made, budget: StatedBudget) -> Made:
     """A plan that says which budget it is to be charged to."""
     return replace(prepared, plan=replace(prepared.plan, budget=budget))
+
+
+def given(prepared: Made, parameters: tuple[Parameter, ...]) -> Made:
+    """A plan that says which parameters it has."""
+    return replace(prepared, plan=replace(prepared.plan, parameters=parameters))
 
 
 def run(

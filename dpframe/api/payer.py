@@ -15,6 +15,7 @@ from dpframe.api.source import Source, Sources, opened_together
 from dpframe.api.spend import Spend
 from dpframe.core.budget import Budget, PureDP
 from dpframe.core.exact import Number
+from dpframe.core.parameters import Parameter
 from dpframe.core.units import Unit
 from dpframe.errors import InvalidBudget, UnsupportedOperation
 from dpframe.infer import Queries
@@ -25,6 +26,7 @@ from dpframe.ledger.parts import PartLedger
 from dpframe.ledger.place import DEFAULT_NAME
 from dpframe.ledger.signatures import ApprovalKey
 from dpframe.lower.engines.polars_engine import PolarsMode
+from dpframe.plan.parameters import parameters_of
 from dpframe.report import Plan
 
 Made = TypeVar("Made", pipeline.Prepared, pipeline.PreparedTogether)
@@ -50,6 +52,8 @@ class Payer:
         Whom it protects; None while it protects nobody.
     whole
         Of a part of a divided frame: who pays for the whole.
+    parameters
+        What the job was given that it pays for.
     """
 
     ledger: Ledger
@@ -59,6 +63,7 @@ class Payer:
     needs_approval: bool = False
     unit: Unit | None = None
     whole: Payer | None = field(default=None, repr=False)
+    parameters: tuple[Parameter, ...] = ()
 
     @property
     def budget(self) -> Budget:
@@ -188,6 +193,7 @@ class Payer:
     def _stating(self, prepared: Made) -> Made:
         """The plan with the budget that it is to be charged to."""
         prepared = pipeline.stating(prepared, self._stated())
+        prepared = pipeline.given(prepared, self._given(prepared.plan))
         if isinstance(self.ledger, PartLedger):
             return pipeline.on_part(prepared, self.ledger.share(prepared.plan.cost))
         return prepared
@@ -207,9 +213,29 @@ class Payer:
             remedy="pass the session itself",
         )
 
+    def _given(self, plan: Plan) -> tuple[Parameter, ...]:
+        """The parameters of the job, and those that the plan names by itself."""
+        found = {parameter.name: parameter for parameter in self.parameters}
+        try:
+            named = parameters_of(plan)
+        except ValueError as error:
+            raise _two_values(str(error)) from None
+        for name, parameter in named.items():
+            if found.setdefault(name, parameter) != parameter:
+                raise _two_values(name)
+        return tuple(found[name] for name in sorted(found))
+
     def _stated(self) -> StatedBudget:
         """The budget that plans are to be charged to, as reviewers read it."""
         identity = next(reversed(self.ledger.identities), None)
         bound = self.ledger.bound
         name = None if identity is None else self.name or DEFAULT_NAME
         return StatedBudget(name, identity, bound.whole, bound.counted)
+
+
+def _two_values(name: str) -> UnsupportedOperation:
+    return UnsupportedOperation(
+        f"the query has two values of the parameter {name!r}",
+        where=f"dp.parameter({name!r}, ...)",
+        remedy="ask for it once, and use that",
+    )

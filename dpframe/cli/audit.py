@@ -10,7 +10,7 @@ from typing import Any
 from dpframe.audit import Audit
 from dpframe.cli.input import BadInput
 from dpframe.cli.job import read_job
-from dpframe.cli.pins import add_pins, pinned
+from dpframe.cli.pins import add_pins, given_parameters, pinned
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.failures import FAILURES
 
@@ -45,7 +45,8 @@ def _audit(parsed: argparse.Namespace) -> int:
     if parsed.plot is not None:
         _require_place(parsed.plot)
     with pinned(parsed):
-        found = read_job(parsed.job).audit(parsed.runs, parsed.confidence)
+        job = read_job(parsed.job, given_parameters(parsed))
+        found = job.audit(parsed.runs, parsed.confidence)
     if parsed.plot is not None:
         _save(found, parsed.plot)
     record = _record(found) | parsed.announced

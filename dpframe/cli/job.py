@@ -10,8 +10,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+from dpframe.api.parameters import Parameters, declaring
 from dpframe.api.payer import Payer
 from dpframe.api.paying_session import payer_of
 from dpframe.api.query import PrivateQuery, parts
@@ -123,8 +125,8 @@ def is_job(path: Path) -> bool:
     return path.suffix in (".py", ".toml")
 
 
-def read_job(path: Path) -> Job:
-    """The job in a file.
+def read_job(path: Path, given: Mapping[str, str] = MappingProxyType({})) -> Job:
+    """The job in a file, with values of its parameters as they were written.
 
     Raises
     ------
@@ -135,11 +137,14 @@ def read_job(path: Path) -> Job:
     """
     if not is_job(require_file(path)):
         raise _bad(path, "its name ends neither in .py nor in .toml")
-    found = _from_python(path) if path.suffix == ".py" else read_toml(path)
+    parameters = Parameters(given)
+    with declaring(parameters):
+        found = _from_python(path) if path.suffix == ".py" else read_toml(path, parameters)
+    parameters.require_known()
     query, spend = found.get("query"), found.get("spend")
     session, output = found.get("session"), found.get("output")
     is_list = isinstance(query, (list, tuple))
-    given: list[Any] = [*query] if isinstance(query, (list, tuple)) else [query]
+    listed: list[Any] = [*query] if isinstance(query, (list, tuple)) else [query]
     if not is_list and not isinstance(query, PrivateQuery):
         raise _bad(path, f"`query` is {_kind(query)}, not a private query")
     if not isinstance(spend, Mapping) or not spend:
@@ -151,7 +156,8 @@ def read_job(path: Path) -> Job:
     weights = spend.get("weights")
     if not is_list:
         refuse_weights(weights)
-    asked, sources, payer = asked_at_once(given, weights, _payer(given, session, path))
+    asked, sources, payer = asked_at_once(listed, weights, _payer(listed, session, path))
+    payer.parameters = parameters.declared
     if output is not None and not isinstance(output, str | os.PathLike):
         raise _bad(path, f"`output` is {_kind(output)}, not a path")
     amounts = {n: value for n, value in spend.items() if n not in ("interval", "weights")}

@@ -12,7 +12,7 @@ from dpframe.api.approval import nearest
 from dpframe.cli.input import BadInput, plan_in
 from dpframe.cli.job import is_job, read_job
 from dpframe.cli.output import Announced, say
-from dpframe.cli.pins import add_pins, pinned
+from dpframe.cli.pins import add_pins, given_parameters, pinned
 from dpframe.cli.stated import name_of, require_stated
 from dpframe.errors import UnsupportedOperation
 from dpframe.ledger.amounts import exact_words
@@ -62,7 +62,7 @@ def _explain(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> int
     if parsed.json and parsed.size is not None:
         parser.error("--size is for people: --json prints the plan, which has no guesses in it")
     path: Path = parsed.plan
-    plan = _planned(parsed) if is_job(path) else plan_in(path)
+    plan = _planned(parsed, path)
     if parsed.output is not None:
         _write(plan, parsed.output)
     if parsed.json:
@@ -74,9 +74,18 @@ def _explain(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> int
     return 0
 
 
-def _planned(parsed: argparse.Namespace) -> Plan:
-    with pinned(parsed):
-        return read_job(parsed.plan).plan()
+def _planned(parsed: argparse.Namespace, path: Path) -> Plan:
+    """The plan that a file holds, or that a job would run."""
+    given = given_parameters(parsed)
+    if is_job(path):
+        with pinned(parsed):
+            return read_job(path, given).plan()
+    if given:
+        refusal = UnsupportedOperation(
+            "a plan has its parameters already", remedy="leave --param out, or give the job"
+        )
+        raise BadInput(refusal, path)
+    return plan_in(path)
 
 
 def _write(plan: Plan, path: Path) -> None:
@@ -110,22 +119,33 @@ def _add_diff(commands: Any) -> None:
     added = commands.add_parser(
         "diff",
         help="what two plans differ in, in words",
-        description="What two plans differ in, in words. Exit code 0 if nothing, 1 if anything.",
+        description="What two plans differ in, in words; a job is planned without running it, with "
+        "the parameters that are given. Exit code 0 if nothing, 1 if anything.",
     )
     added.add_argument("before", type=Path, metavar="A.json")
     added.add_argument("after", type=Path, metavar="B.json")
+    add_pins(added)
     added.add_argument("--json", action="store_true", help="print JSON")
     added.set_defaults(run=_diff)
 
 
 def _diff(parsed: argparse.Namespace) -> int:
-    before, after = plan_in(parsed.before), plan_in(parsed.after)
+    before, after = _compared_plans(parsed)
     found = before.diff(after)
     if parsed.json:
         print(json.dumps({"same": not found, "differences": found.splitlines()}, indent=2))
     else:
         print(found or "no difference")
     return 1 if found else 0
+
+
+def _compared_plans(parsed: argparse.Namespace) -> tuple[Plan, Plan]:
+    """Two plans; parameters are those of the jobs among the files."""
+    paths = (parsed.before, parsed.after)
+    if not any(map(is_job, paths)):
+        return _planned(parsed, paths[0]), _planned(parsed, paths[1])
+    before, after = (_planned(parsed, p) if is_job(p) else plan_in(p) for p in paths)
+    return before, after
 
 
 def _add_approve(commands: Any) -> None:

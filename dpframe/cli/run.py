@@ -17,7 +17,7 @@ from dpframe.cli import toml_job
 from dpframe.cli.input import BadInput, NotWritten, require_file
 from dpframe.cli.job import Job, read_job
 from dpframe.cli.output import say
-from dpframe.cli.pins import add_pins, pinned
+from dpframe.cli.pins import add_pins, given_parameters, pinned
 from dpframe.errors import DPFrameError
 from dpframe.ledger.caller import running
 from dpframe.rows.failures import FAILURES
@@ -85,7 +85,7 @@ def _run(parsed: argparse.Namespace) -> int:
 
 
 def _released(parsed: argparse.Namespace) -> int:
-    job = read_job(parsed.job)
+    job = read_job(parsed.job, given_parameters(parsed))
     if parsed.require_approval:
         job.require_approval()
     paths = job.places(parsed.output or job.output)

@@ -21,8 +21,11 @@
     day = "Date"                       # String, Boolean, Float64, "Datetime(ms)", "Decimal(9, 2)"
     education = ["Bachelors", "Masters"]
 
+    [parameters]                       # optional: what each run is given, with --param day=...
+    day = {type = "date", default = 2026-11-20}
+
     [query]
-    filter = ["age >= 40"]
+    filter = ["age >= 40", "day = :day"]
     with_columns = {overtime = "hours - 40"}
     group_by = ["education"]
     keys = {education = ["Bachelors", "Masters"]}
@@ -47,6 +50,11 @@ Several queries of the source are written as `[[query]]`, each with its outputs 
 Steps happen in this order: `with_columns`, `filter`, `limit_rows`, `limit_norm`, `limit_groups`,
 `group_by`.
 Expressions are SQL that Polars reads; what it makes of them is checked like any other expression.
+Dates are written as DATE '2026-11-22' or as text beside a date; a column with a time zone is
+compared by what clocks there show. DATE_TRUNC, EXTRACT, CAST(at AS DATE) and INTERVAL '7 days' work
+on columns.
+Parameters are of type bool, int, float, decimal (with `scale`), string, date or datetime (with
+`zone`), or a list of one such as "list[string]", for x IN (:cities) and keys = {city = ":cities"}.
 An output takes the arguments of its aggregate by name: bounds, q, bins, candidates, per, weight ...
 Paths, the ledger's too, start from the folder of the job.
 """
@@ -56,6 +64,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Callable, Mapping
+from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import Any, TypeVar
@@ -64,14 +73,17 @@ import polars as pl
 
 from dpframe.api import functions as dp
 from dpframe.api.frame import PrivateFrame
+from dpframe.api.parameters import DEFAULT_SCALE, Parameters
 from dpframe.api.session import Session
 from dpframe.cli.input import BadInput
+from dpframe.cli.sql import in_sql
+from dpframe.core.parameters import NotAValue, Parameter, ParameterType, read_type
 from dpframe.core.units import Identifier, Rows, Unit
 from dpframe.errors import DPFrameError, UnsupportedOperation
-from dpframe.parse.size import require_short_sql
-from dpframe.rows.failures import FAILURES
+from dpframe.parse.sql import sql_expression
 
-_TABLES = {"output", "session", "source", "query", "spend"}
+_TABLES = {"output", "session", "source", "parameters", "query", "spend"}
+_DECLARED = {"type", "zone", "scale", "default"}
 _LIMITS = {"limit_rows": {"n", "by"}, "limit_norm": {"n"}, "limit_groups": {"n", "by"}}
 _STEPS = ("with_columns", "filter", *_LIMITS, "group_by", "keys", "outputs")
 T = TypeVar("T")
@@ -79,8 +91,8 @@ _SESSION = set(signature(Session).parameters) - {"budget"}
 _GIVEN_AS_OF = {"column", "columns"}
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """The session, query, spend and output of a job.
+def read_toml(path: Path, parameters: Parameters) -> dict[str, Any]:
+    """The session, query, spend and output of a job, which declares parameters.
 
     Raises
     ------
@@ -97,10 +109,11 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise _bad(path, f"it cannot be read: {error.strerror}") from None
     try:
         _only(found, _TABLES, "the job")
+        given = _parameters(found, parameters)
         spend, output = _table(found, "spend"), _path(found, "output", path.parent)
         session = _session(_table(found, "session"), path.parent)
         frame = _source(session, _table(found, "source"), path.parent)
-        query = _queries(frame, found)
+        query = _Reader(given).queries(frame, found)
     except _WrongError as error:
         raise _bad(path, str(error)) from None
     return {"query": query, "spend": spend, "output": output}
@@ -162,72 +175,116 @@ def _called(where: str, function: Callable[..., T], *arguments: Any, **options: 
         raise _WrongError(f"{where}: {error}") from None
 
 
-def _queries(frame: PrivateFrame, found: dict[str, Any]) -> Any:
-    """The query, or the list of them."""
-    given = found.get("query")
-    if not isinstance(given, list):
-        return _query(frame, _table(found, "query"))
-    if not all(isinstance(one, dict) for one in given):
-        raise _WrongError("query is a table, or several as [[query]]")
-    return [_query(frame, one) for one in given]
+def _parameters(found: Mapping[str, Any], parameters: Parameters) -> dict[str, Parameter]:
+    """What the job declares, by name; nobody may give another one."""
+    made = {}
+    for name, given in _table(found, "parameters").items() if "parameters" in found else ():
+        where = f"[parameters] {name}"
+        if not isinstance(given, dict) or not isinstance(given.get("type"), str):
+            raise _WrongError(f'{where} is a table with a type, such as {{type = "date"}}')
+        _only(given, _DECLARED, where)
+        made[name] = parameters.declare(name, _type(given, where), given.get("default"))
+    parameters.require_known()
+    return made
 
 
-def _query(frame: PrivateFrame, given: dict[str, Any]) -> Any:
-    _only(given, set(_STEPS), "[query]")
-    outputs = [_output(name, made) for name, made in _table(given, "outputs").items()]
-    if "with_columns" in given:
-        named = _table(given, "with_columns")
-        frame = frame.with_columns(**{name: _sql(text) for name, text in named.items()})
-    for text in _list(given.get("filter", [])):
-        frame = frame.filter(_sql(text))
-    for step, known in _LIMITS.items():
-        if step in given:
-            options = _table(given, step)
-            _only(options, known, f"[query] {step}")
-            frame = _called(step, getattr(frame, step), **options)
-    if "group_by" not in given:
-        if "keys" in given:
-            raise _WrongError("[query] has keys, and no group_by")
-        return _called("[query]", frame.agg, *outputs)
-    by = _list(given["group_by"])
-    if not all(isinstance(name, str) for name in by):
-        raise _WrongError(f"group_by is a list of names of columns, not {by!r}")
-    grouped = _called("[query] keys", frame.group_by, *by, keys=given.get("keys"))
-    return _called("[query]", grouped.agg, *outputs)
-
-
-def _output(name: str, given: object) -> Any:
-    if not isinstance(given, dict) or given.get("aggregate") not in list(dp.BY_NAME):
-        known = ", ".join(dp.BY_NAME)
-        raise _WrongError(f"[query.outputs.{name}] needs an aggregate, one of {known}")
-    options = {key: value for key, value in given.items() if key not in ("aggregate", "of")}
-    if isinstance(options.get("bounds"), list):
-        options["bounds"] = tuple(options["bounds"])
-    made = dp.BY_NAME[given["aggregate"]]
-    where = f"[query.outputs.{name}]"
-    _only(options, set(signature(made).parameters) - _GIVEN_AS_OF, where)
-    if "score" in options:
-        options["score"] = _sql(options["score"])
-    if "of" in given:
-        options |= {next(iter(signature(made).parameters)): _sql(given["of"])}
-    elif given["aggregate"] not in ("count", "argmax"):
-        raise _WrongError(f"{where} does not say `of` what")
-    return _called(where, made, **options).alias(name)
-
-
-def _sql(text: object) -> pl.Expr:
-    if not isinstance(text, str):
-        raise _WrongError(f"an expression is text, not {text!r}")
+def _type(given: Mapping[str, Any], where: str) -> ParameterType:
+    words, zone, scale = str(given["type"]), given.get("zone"), given.get("scale")
+    many = words.startswith("list[") and words.endswith("]")
+    kind = words[5:-1] if many else words
+    if kind == "decimal" and scale is None:
+        scale = DEFAULT_SCALE
     try:
-        return pl.sql_expr(require_short_sql(text))
-    except DPFrameError:
-        raise
-    except FAILURES as error:  # Polars has a class for each way to be wrong
-        raise UnsupportedOperation(
-            f"this is not an SQL expression ({type(error).__name__})",
-            where=text,
-            remedy='write for example "age >= 40"',
-        ) from None
+        if zone is None and scale is None:
+            return read_type(words)
+        return ParameterType(kind, _as(str, zone), _as(int, scale), many)
+    except NotAValue as error:
+        raise _WrongError(f"{where}: {error}") from None
+
+
+def _as(kind: type[T], value: object) -> T | None:
+    if value is not None and type(value) is not kind:
+        raise NotAValue(f"{value!r} is no {kind.__name__}")
+    return value
+
+
+class _Reader:
+    """Reads queries, whose expressions may name parameters."""
+
+    def __init__(self, parameters: Mapping[str, Parameter]) -> None:
+        self._parameters = parameters
+
+    def queries(self, frame: PrivateFrame, found: dict[str, Any]) -> Any:
+        """The query, or the list of them."""
+        given = found.get("query")
+        if not isinstance(given, list):
+            return self._query(frame, _table(found, "query"))
+        if not all(isinstance(one, dict) for one in given):
+            raise _WrongError("query is a table, or several as [[query]]")
+        return [self._query(frame, one) for one in given]
+
+    def _query(self, frame: PrivateFrame, given: dict[str, Any]) -> Any:
+        _only(given, set(_STEPS), "[query]")
+        outputs = [self._output(name, made) for name, made in _table(given, "outputs").items()]
+        for name, text in _table(given, "with_columns").items() if "with_columns" in given else ():
+            made = self._sql(text)
+            frame = in_sql(text, partial(frame.with_columns, **{name: made}))
+        for text in _list(given.get("filter", [])):
+            made = self._sql(text)
+            frame = in_sql(text, partial(frame.filter, made))
+        for step, known in _LIMITS.items():
+            if step in given:
+                options = _table(given, step)
+                _only(options, known, f"[query] {step}")
+                frame = _called(step, getattr(frame, step), **options)
+        if "group_by" not in given:
+            if "keys" in given:
+                raise _WrongError("[query] has keys, and no group_by")
+            return _called("[query]", frame.agg, *outputs)
+        by = _list(given["group_by"])
+        if not all(isinstance(name, str) for name in by):
+            raise _WrongError(f"group_by is a list of names of columns, not {by!r}")
+        grouped = _called("[query] keys", frame.group_by, *by, keys=self._keys(given))
+        return _called("[query]", grouped.agg, *outputs)
+
+    def _output(self, name: str, given: object) -> Any:
+        if not isinstance(given, dict) or given.get("aggregate") not in list(dp.BY_NAME):
+            known = ", ".join(dp.BY_NAME)
+            raise _WrongError(f"[query.outputs.{name}] needs an aggregate, one of {known}")
+        options = {key: value for key, value in given.items() if key not in ("aggregate", "of")}
+        if isinstance(options.get("bounds"), list):
+            options["bounds"] = tuple(options["bounds"])
+        made = dp.BY_NAME[given["aggregate"]]
+        where = f"[query.outputs.{name}]"
+        _only(options, set(signature(made).parameters) - _GIVEN_AS_OF, where)
+        if "score" in options:
+            options["score"] = self._sql(options["score"])
+        if "of" in given:
+            options |= {next(iter(signature(made).parameters)): self._sql(given["of"])}
+        elif given["aggregate"] not in ("count", "argmax"):
+            raise _WrongError(f"{where} does not say `of` what")
+        return _called(where, made, **options).alias(name)
+
+    def _keys(self, given: Mapping[str, Any]) -> Any:
+        """The keys, where a parameter that is a list may stand for values."""
+        keys = given.get("keys")
+        if isinstance(keys, dict):
+            return {name: self._listed(values) for name, values in keys.items()}
+        return self._listed(keys)
+
+    def _listed(self, values: Any) -> Any:
+        if not isinstance(values, str) or not values.startswith(":"):
+            return values
+        found = self._parameters.get(values[1:])
+        held = None if found is None else found.held
+        if not isinstance(held, tuple):
+            raise _WrongError(f"[query] keys: {values} is no parameter that is a list")
+        return list(held)
+
+    def _sql(self, text: object) -> pl.Expr:
+        if not isinstance(text, str):
+            raise _WrongError(f"an expression is text, not {text!r}")
+        return sql_expression(text, self._parameters)
 
 
 def _table(given: Mapping[str, Any], name: str) -> dict[str, Any]:

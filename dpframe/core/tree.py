@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from dpframe.core.domain import Domain, Scalar
 from dpframe.core.dtypes import DType
 from dpframe.core.engines import POLARS
+from dpframe.core.parameters import Listed, Parameter
 
 Constant: TypeAlias = "Scalar | DType | tuple[Constant, ...]"
 """What an operation may have beside its operands."""
@@ -25,6 +26,8 @@ def identity(constant: Constant | tuple[object, ...]) -> Hashable:
     0.10. Expressions that differ in such a constant differ, so that no result of one is taken for
     the other's.
     """
+    if isinstance(constant, Listed):
+        return constant.parameter, tuple(identity(item) for item in constant)
     if isinstance(constant, tuple):
         return tuple(identity(item) for item in constant)  # type: ignore[arg-type]
     if isinstance(constant, (str, DType)):
@@ -43,18 +46,24 @@ class Column:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Literal:
-    """A constant that the analyst wrote. Public: it may be shown in plans."""
+    """A constant that the analyst wrote, or the value of a parameter. Public: it may be shown in
+    plans.
+    """
 
     value: Scalar
     dtype: DType
+    parameter: Parameter | None = None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Literal):
             return NotImplemented
-        return identity(self.value) == identity(other.value) and self.dtype == other.dtype
+        return self._told_by() == other._told_by()
 
     def __hash__(self) -> int:
-        return hash((identity(self.value), self.dtype))
+        return hash(self._told_by())
+
+    def _told_by(self) -> Hashable:
+        return identity(self.value), self.dtype, self.parameter
 
 
 class Operation(ABC):

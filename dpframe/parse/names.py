@@ -9,6 +9,7 @@ import polars as pl
 
 from dpframe.errors import UnsupportedOperation
 from dpframe.parse.hints import refuse
+from dpframe.parse.parameters import SQL, marked
 from dpframe.rows.ipc import read_ipc
 
 Node: TypeAlias = "Any"
@@ -20,9 +21,11 @@ def output_name(node: Node) -> str:
         [(kind, body)] = node.items()
         match kind:
             case "Column":
-                return str(body)
+                return _own_name(str(body))
+            case "Alias" if body[1] == SQL:
+                node = body[0]
             case "Alias":
-                return str(body[1])
+                return _own_name(str(body[1]))
             case "Literal":
                 return _literal_name(body)
             case "KeepName":
@@ -37,6 +40,12 @@ def output_name(node: Node) -> str:
             case _:
                 node = _first_operand(kind, body)
     return "literal"
+
+
+def _own_name(name: str) -> str:
+    """A name, which of a parameter is what it is called."""
+    parameter = marked(name)
+    return name if parameter is None else parameter.name
 
 
 def _first_operand(kind: str, body: Node) -> Node:

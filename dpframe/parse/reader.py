@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.core.tree import Column, Named, Tree
+from dpframe.core.tree import Call, Column, Literal, Named, Tree
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.parse.hints import (
     function_key,
@@ -28,8 +28,10 @@ from dpframe.parse.hints import (
 from dpframe.parse.literals import read_literal
 from dpframe.parse.messagepack import decode
 from dpframe.parse.names import output_name
+from dpframe.parse.parameters import SQL, given, marked, readable
 from dpframe.parse.selectors import expand, unknown_column
 from dpframe.parse.size import MAX_DEPTH, MAX_NODES, TooLargeError, serialised, too_large
+from dpframe.parse.sql_dates import adapted, standing
 from dpframe.rows.failures import FAILURES, unexpected
 from dpframe.rows.fold import words
 from dpframe.rows.given import Operand, operand
@@ -128,7 +130,7 @@ def _where(expression: pl.Expr, text: str, what: str) -> str:
 
 
 def _place(shown: str, what: str, limit: int = 240) -> str:
-    line = " ".join(shown.split())
+    line = " ".join(readable(shown).split())
     line = line if len(line) <= limit else line[: limit - 3] + "..."
     return line if what == "expression" else f"{what}: {line}"
 
@@ -157,11 +159,12 @@ def _located(error: DPFrameError, operands: Sequence[Operand]) -> DPFrameError:
 class _Reader:
     """Reads one expanded expression, counting its parts."""
 
-    __slots__ = ("_nodes", "_schema")
+    __slots__ = ("_nodes", "_schema", "_sql")
 
     def __init__(self, schema: Mapping[str, pl.DataType]) -> None:
         self._schema = schema
         self._nodes = 0
+        self._sql = False
 
     def tree(self, node: Any) -> Tree:
         return operand(self._node(node, 0))
@@ -177,7 +180,7 @@ class _Reader:
             case "Column":
                 return self._column(body)
             case "Literal":
-                return read_literal(body)
+                return standing(read_literal(body)) if self._sql else read_literal(body)
             case "BinaryExpr":
                 return self._binary(body, depth + 1)
             case "Function":
@@ -187,7 +190,7 @@ class _Reader:
             case "Cast":
                 return self._cast(body, depth + 1)
             case "Alias":
-                return self._node(body[0], depth)
+                return self._alias(body, depth)
             case "KeepName":
                 return self._node(body, depth)
             case "RenameAlias":
@@ -195,8 +198,22 @@ class _Reader:
             case _:
                 raise refuse(node_name(kind, body))
 
-    def _column(self, name: str) -> Column:
+    def _alias(self, body: Any, depth: int) -> Operand:
+        """An expression with a name, which may say what it is: a parameter, or written in SQL."""
+        parameter = marked(body[1])
+        if parameter is not None:
+            return given(parameter)
+        before, self._sql = self._sql, self._sql or body[1] == SQL
+        try:
+            return self._node(body[0], depth)
+        finally:
+            self._sql = before
+
+    def _column(self, name: str) -> Operand:
         if name not in self._schema:
+            parameter = marked(name)
+            if parameter is not None:
+                return given(parameter)
             raise unknown_column(name, self._schema)
         return Column(name)
 
@@ -228,8 +245,13 @@ class _Reader:
         reader = READERS.get(key)
         if reader is None:
             raise refuse(name())
-        operands = [self._node(node, depth) for node in nodes]
+        operands: Sequence[Operand] = [self._node(node, depth) for node in nodes]
         try:
+            if self._sql:
+                found = adapted(key, operands, params, self._schema)
+                if isinstance(found, Column | Literal | Call):
+                    return found
+                operands = found
             return reader(operands, params)
         except DPFrameError as error:
             raise _located(error, operands) from None

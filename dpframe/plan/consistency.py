@@ -26,6 +26,7 @@ from dpframe.mechanisms import (
 from dpframe.plan.data import PlanData
 from dpframe.plan.joint_draw import JointDraw
 from dpframe.plan.noisy_aggregate import NoisyAggregate
+from dpframe.plan.parameters import contradicted
 from dpframe.plan.several import blocks_of, names_apart, whole_fields
 from dpframe.plan.stated_costs import understated
 
@@ -46,6 +47,8 @@ def _contradictions(plan: PlanData) -> Iterator[str]:
         yield "composition"
     if plan.split not in SPLITS:
         yield "split"
+    if contradicted(plan):
+        yield "parameters"
     yield from _of_session(plan)
     yield from _of_queries(plan)
     for number, block in enumerate(blocks_of(plan)):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from dpframe.accounting.events import AnyEvent
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number, as_given
+from dpframe.core.parameters import Parameter
 from dpframe.core.units import Unit
 from dpframe.errors import UnknownColumn
 from dpframe.ledger.bound import StatedBudget
@@ -48,6 +49,7 @@ class PlanData:
     blocks: tuple[PlanBlock, ...] = ()
     queries: tuple[PlanQuery, ...] = ()
     forced: tuple[ForcedError, ...] = ()
+    parameters: tuple[Parameter, ...] = ()
 
     @property
     def draws(self) -> tuple[NoisyAggregate, ...]:

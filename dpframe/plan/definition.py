@@ -15,11 +15,15 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from dpframe.core.fields import fields_of
+from dpframe.core.parameters import Listed, Parameter
 from dpframe.core.tree import Call
 from dpframe.frames.binary import Binary, frames_of
 from dpframe.frames.public import digest
 from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
+
+PARAMETER = "parameter"
+"""What a constant that is the value of a parameter names it by, in definitions."""
 
 Json: TypeAlias = "bool | int | str | list[Json] | dict[str, Json] | None"
 
@@ -37,6 +41,11 @@ def definition(value: object) -> Json:
     """
     if isinstance(value, Call):
         return _call(value)
+    if isinstance(value, Parameter):
+        return {"name": value.name, "type": value.type, "value": value.value}
+    if isinstance(value, Listed):
+        listed: list[Json] = [definition(item) for item in value]
+        return {"type": "Listed", "values": listed, PARAMETER: definition(value.parameter)}
     if fields_of(value) is not None:
         return _fields(value)
     match value:

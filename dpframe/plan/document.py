@@ -20,6 +20,7 @@ from dpframe.plan.codec import Malformed, decode, encode
 from dpframe.plan.data import PlanData
 from dpframe.plan.draws import renumbered, with_draws, without_own_draws
 from dpframe.plan.earlier import completed, completed_session
+from dpframe.plan.parameters import template
 
 SCHEMA_VERSION = 1
 _WHERE = "Plan.from_json(...)"
@@ -29,7 +30,9 @@ _NOT_RELEASED = (*_OF_SESSION, "forced")
 """What no fingerprint covers."""
 _OF_SEVERAL = ("blocks", "queries")
 """Fields that only plans of several queries write."""
-_NO_OTHERS: Mapping[str, Any] = {"blocks": [], "queries": []}
+_PARAMETERS = "parameters"
+"""A field that only plans with parameters write."""
+_NO_OTHERS: Mapping[str, Any] = {"blocks": [], "queries": [], _PARAMETERS: []}
 _FORCED = "forced"
 """The field of the session that only plans write in which something is forced."""
 _PARTS = {"schema_version", "fingerprint", "digest", "plan", "session"}
@@ -38,6 +41,22 @@ _PARTS = {"schema_version", "fingerprint", "digest", "plan", "session"}
 def fingerprint(plan: PlanData) -> str:
     """The digest of all that matters to privacy and all that a reviewer reads of it."""
     return _fingerprint(_contents(plan))
+
+
+def template_fingerprint(plan: PlanData, allowed: Mapping[str, str]) -> str:
+    """The digest of all plans that differ from this one in the values of some parameters alone;
+    `allowed` says of each, in words, what it may be.
+
+    Raises
+    ------
+    KeyError
+        When the plan has no such parameter.
+    """
+    known = {parameter.name for parameter in plan.parameters}
+    for name in allowed:
+        if name not in known:
+            raise KeyError(name)
+    return _fingerprint(template(_contents(plan), allowed))
 
 
 def to_json(plan: PlanData, indent: int | None) -> str:
@@ -186,6 +205,8 @@ def _contents(plan: PlanData) -> dict[str, Any]:
     contents = {name: encode(getattr(plan, name)) for name in names}
     if not plan.blocks:  # documents of one query are what they were before there were others
         contents = {n: found for n, found in contents.items() if n not in _OF_SEVERAL}
+    if not plan.parameters:
+        del contents[_PARAMETERS]
     return without_own_draws(contents)
 
 

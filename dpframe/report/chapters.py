@@ -11,7 +11,15 @@ from dpframe.aggregates.rebuilt_error import RebuiltError
 from dpframe.plan import PlanData
 from dpframe.plan.several import blocks_of
 from dpframe.report.group_size import warnings_at
-from dpframe.report.story import Item, Section, cost_sections, frame_sections, spent_on, story
+from dpframe.report.story import (
+    Item,
+    Section,
+    cost_sections,
+    frame_sections,
+    parameter_sections,
+    spent_on,
+    story,
+)
 
 __all__ = ["Chapter", "chapters", "listed", "queries_of_block"]
 
@@ -45,7 +53,9 @@ def chapters(plan: PlanData, size: int | None = None) -> tuple[Chapter, ...]:
     whole, blocks = spent_on(plan), list(blocks_of(plan))
     asked = Section("queries", tuple(_asked(plan)), numbered=True)
     return (
-        Chapter("several queries, one plan and one charge", plan, (asked,)),
+        Chapter(
+            "several queries, one plan and one charge", plan, (asked, *parameter_sections(plan))
+        ),
         *(
             Chapter(queries_of_block(plan, number), block, tuple(frame_sections(block, whole)))
             for number, block in enumerate(blocks)

@@ -30,6 +30,9 @@ def differences(before: PlanData, after: PlanData) -> Iterator[str]:
 
 
 def _differences(before: PlanData, after: PlanData) -> Iterator[str]:
+    old, new = ({p.name: p.words() for p in plan.parameters} for plan in (before, after))
+    for name in sorted({*old, *new}):
+        yield from _changed("parameter", old.get(name, "none"), new.get(name, "none"))
     if before.blocks or after.blocks:
         yield from _queries(before, after)
         yield from _blocks(before, after)

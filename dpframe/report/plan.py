@@ -80,6 +80,9 @@ class Plan(PlanData):
         What it costs that `mechanism=` or ``split="equal"`` was asked for, by output: how many
         times its error is that of the plan with the least error at the same spend, and whether a
         mechanism was asked for in it. Empty where nothing was asked for, or nothing can be told.
+    parameters
+        What the job was given, by name, type and value, each as text; expressions show them as
+        ``:name``.
     """
 
     def explain(self, format: Format = "text", *, size: int | None = None) -> str:

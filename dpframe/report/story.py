@@ -57,7 +57,8 @@ def story(plan: PlanData, size: int | None = None) -> tuple[Section, ...]:
     With a guess of the individuals in each group, its warnings are among the others.
     """
     warnings = plan.warnings if size is None else (*plan.warnings, *warnings_at(plan, size))
-    return (*frame_sections(plan, spent_on(plan)), *cost_sections(plan, warnings))
+    frame, *others = frame_sections(plan, spent_on(plan))
+    return (frame, *parameter_sections(plan), *others, *cost_sections(plan, warnings))
 
 
 def spent_on(plan: PlanData) -> Fraction:
@@ -78,6 +79,13 @@ def frame_sections(plan: PlanData, whole: Fraction) -> Iterator[Section]:
         yield Section("groups", (_groups(plan),))
     yield Section("releases", _releases(plan, whole), numbered=True)
     yield Section("outputs, computed from the releases at no further cost", _outputs(plan))
+
+
+def parameter_sections(plan: PlanData) -> Iterator[Section]:
+    """What the job was given."""
+    if plan.parameters:
+        shown = (Item(f":{parameter.words()}") for parameter in plan.parameters)
+        yield Section("parameters", tuple(shown))
 
 
 def cost_sections(plan: PlanData, warnings: Iterable[str]) -> Iterator[Section]:

@@ -19,6 +19,7 @@ from dpframe.core.dtypes import (
     datetime_type,
     duration_type,
 )
+from dpframe.core.parameters import Listed
 from dpframe.core.tree import Constant, Literal
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.literal import literal_domain, literal_words
@@ -58,6 +59,8 @@ def constant(value: Scalar) -> Literal:
 
 def constant_words(value: Constant) -> str:
     """A constant as Python writes it; long tuples are cut short."""
+    if isinstance(value, Listed):
+        return f":{value.parameter.name}"
     if isinstance(value, tuple):
         shown = [constant_words(item) for item in value[:8]]
         return ", ".join(shown if len(value) <= 8 else [*shown, f"... {len(value)} in all"])

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from dpframe.core.domain import Scalar
 from dpframe.core.dtypes import DType
+from dpframe.core.parameters import Parameter
 from dpframe.core.tree import Literal, Tree
 from dpframe.errors import UnsupportedOperation
 
@@ -21,6 +22,7 @@ class Values:
 
     values: tuple[Scalar, ...]
     dtype: DType
+    parameter: Parameter | None = None
 
 
 Operand: TypeAlias = "Tree | Values"
@@ -30,6 +32,11 @@ Reader: TypeAlias = "Callable[[Sequence[Operand], Any], Tree]"
 
 def single(values: Values) -> Literal:
     """The one value of a Series used as an operand."""
+    if values.parameter is not None:
+        raise UnsupportedOperation(
+            f"the parameter {values.parameter.name!r} is a list, and one value is needed here",
+            remedy="use .is_in(...) with a list",
+        )
     if len(values.values) != 1:
         raise UnsupportedOperation(
             f"a list or Series of {len(values.values)} values cannot be an operand: "

@@ -10,6 +10,7 @@ import polars as pl
 from dpframe.core.domain import Domain, Scalar
 from dpframe.core.dtypes import NULL
 from dpframe.core.engines import EVERYWHERE
+from dpframe.core.parameters import Listed
 from dpframe.core.tree import Literal, Tree
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.comparable import comparable
@@ -56,7 +57,10 @@ class IsIn(ParametricOperation):
         nulls_equal = bool(params["nulls_equal"])
         if not isinstance(given, Values):
             return _in_list(source, given, nulls_equal)
-        return cls(_as_set(given.values), nulls_equal).of(source)
+        values = _as_set(given.values)
+        if given.parameter is not None:
+            values = Listed.of(values, given.parameter)
+        return cls(values, nulls_equal).of(source)
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         comparable([args[0], *constants(self.values)], ordered=False)
@@ -68,7 +72,9 @@ class IsIn(ParametricOperation):
 
     def words(self, args: Sequence[str]) -> str:
         more = ", nulls_equal=True" if self.nulls_equal else ""
-        return f"{args[0]}.is_in([{constant_words(self.values)}]{more})"
+        shown = constant_words(self.values)
+        listed = shown if isinstance(self.values, Listed) else f"[{shown}]"
+        return f"{args[0]}.is_in({listed}{more})"
 
 
 def _in_list(source: Operand, given: Operand, nulls_equal: bool) -> Tree:

@@ -65,7 +65,9 @@ def literal_domain(literal: Literal) -> Domain:
 
 
 def literal_words(literal: Literal) -> str:
-    """The constant as Python writes it."""
+    """The constant as Python writes it; a parameter by its name."""
+    if literal.parameter is not None:
+        return f":{literal.parameter.name}"
     match literal.value:
         case str(text):
             return f'"{text}"' if '"' not in text else repr(text)

@@ -96,6 +96,8 @@ def cast_literal(literal: Literal, dtype: DType) -> Literal | None:
     both become the same tree.
     """
     value = literal.value
+    if literal.parameter is not None:  # what it is in another type, plans say as it was asked
+        return literal if literal.dtype == dtype else None
     if value is None or literal.dtype == dtype:
         return Literal(value, dtype)
     match value:

@@ -102,7 +102,7 @@ class ReplaceTimeZone(ParametricOperation):
         source, ambiguous = operand(operands[0]), operands[1]
         zone = read_zone(params[0])
         if isinstance(source, Literal):
-            folded = _zoned_constant(source, zone, operand(ambiguous))
+            folded = zoned_constant(source, zone, operand(ambiguous))
             if folded is not None:
                 return folded
         require_null_if_ambiguous(ambiguous, "dt.replace_time_zone")
@@ -163,10 +163,12 @@ def require_null_if_ambiguous(value: Operand, what: str) -> None:
         )
 
 
-def _zoned_constant(source: Literal, zone: str | None, ambiguous: Tree) -> Literal | None:
+def zoned_constant(source: Literal, zone: str | None, ambiguous: Tree) -> Literal | None:
     """A constant in another zone; the oldest Polars writes ``pl.lit(datetime)`` this way."""
     value = source.value
     if not isinstance(value, datetime) or not isinstance(ambiguous, Literal):
+        return None
+    if source.parameter is not None:
         return None
     wall = value.replace(tzinfo=None, fold=0)
     dtype = datetime_type(source.dtype.unit or "us", zone)

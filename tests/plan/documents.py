@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -180,6 +180,15 @@ def several_frames() -> dp.Plan:
     return session.plan([*counts, found], **HALF, weights=[1, 1, 2])
 
 
+def with_parameters() -> dp.Plan:
+    day = dp.parameter("day", pl.Date, default=date(2026, 11, 22))
+    regions = dp.parameter("regions", pl.List(pl.String), default=REGIONS)
+    since = dp.parameter("since", pl.Datetime(time_zone="Europe/Zurich"), datetime(2026, 11, 22, 6))
+    chosen = visits().filter(pl.col("day") >= day, pl.col("region").is_in(regions))
+    early = pl.col("day").dt.offset_by("7d").cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
+    return chosen.filter(early < since).drop("tags").limit_rows(2).dp_count().plan(epsilon="0.5")
+
+
 OWN: Mapping[str, Callable[[], dp.Plan]] = {
     make.__name__: make
     for make in (
@@ -204,6 +213,7 @@ OWN: Mapping[str, Callable[[], dp.Plan]] = {
         arithmetic,
         several_queries,
         several_frames,
+        with_parameters,
     )
 }
 ALL: Mapping[str, Callable[[], dp.Plan]] = {**OWN, **{q.name: q.plan for q in QUERIES}}

@@ -28,7 +28,7 @@ VALIDATOR = Draft202012Validator(SCHEMA)
 each = pytest.mark.parametrize("name", ALL)
 OPTIONAL = {
     "release": ["draw", "joint"],
-    "plan": ["blocks", "queries"],
+    "plan": ["blocks", "queries", "parameters"],
     "spread": ["norm"],
     "session": ["forced"],
 }
@@ -85,6 +85,7 @@ NAMES = {
     "PlanBlock": "block",
     "PlanQuery": "query",
     "ForcedError": "forced_error",
+    "Parameter": "parameter",
 }
 """What the schema calls the parts of plans that do not name their kind."""
 

@@ -1,0 +1,264 @@
+"""Parameters that jobs declare: `dp.parameter` in Python, `[parameters]` in TOML."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import polars as pl
+
+from dpframe.core.exact import as_given
+from dpframe.core.parameters import NAME, Held, NotAValue, Parameter, ParameterType
+from dpframe.errors import DPFrameError, UnsupportedOperation
+from dpframe.parse.parameters import mark
+from dpframe.rows.failures import FAILURES
+from dpframe.sealed import sealed
+
+__all__ = ["ParameterValue", "Parameters", "parameter"]
+
+VARIABLE = "DPFRAME_PARAM_"
+"""How the names of environment variables with values begin."""
+
+DEFAULT_SCALE = 9
+"""Digits after the point of a decimal for which nobody said how many it has."""
+
+IntoType: TypeAlias = "pl.DataType | type[pl.DataType] | type"
+
+_PYTHON: Mapping[object, str] = {
+    bool: "bool",
+    int: "int",
+    float: "float",
+    str: "string",
+    Decimal: "decimal",
+    date: "date",
+    datetime: "datetime",
+}
+
+
+class Parameters:
+    """What one run of a job is given, and what the job declares.
+
+    Parameters
+    ----------
+    given
+        Values as somebody wrote them, by name; they win over the environment.
+    """
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self._given = dict(given)
+        self._declared: dict[str, Parameter] = {}
+
+    @property
+    def declared(self) -> tuple[Parameter, ...]:
+        """What was declared until now, with values, by name."""
+        return tuple(self._declared[name] for name in sorted(self._declared))
+
+    def declare(self, name: str, kind: ParameterType, default: object = None) -> Parameter:
+        """A parameter with its value: the one given, else that of the environment, else the
+        default.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When there is none, it is not of the type, or the parameter was declared as another one.
+        """
+        where = f"parameter {name!r}"
+        if not NAME.fullmatch(name):
+            raise UnsupportedOperation(
+                "a parameter's name has letters, digits and _ only, and begins with a letter",
+                where=where,
+                remedy="call it for example 'day'",
+            )
+        made = Parameter.of(name, kind, self._value(name, kind, default))
+        if self._declared.setdefault(name, made) != made:
+            raise UnsupportedOperation(
+                f"{name!r} is declared twice, and not alike",
+                where=where,
+                remedy="declare it once, and use that",
+            )
+        return made
+
+    def _value(self, name: str, kind: ParameterType, default: object) -> Held:
+        variable = VARIABLE + name.upper()
+        text, place = self._given.get(name), f"--param {name}"
+        if text is None:
+            text, place = os.environ.get(variable), variable
+        if text is None and default is None:
+            raise UnsupportedOperation(
+                f"the parameter {name!r} has no value, and no default",
+                where=f"parameter {name!r}",
+                remedy=f"give it: --param {name}=..., or {variable} in the environment",
+            )
+        try:
+            return kind.of(default) if text is None else kind.read(text)
+        except NotAValue as error:
+            wrong, place = (default, "default") if text is None else (text, place)
+            raise UnsupportedOperation(
+                f"the parameter {name!r} is of type {kind.words()}, and {as_given(wrong)} is none",
+                where=f"{place} of parameter {name!r}" if text is None else place,
+                remedy=str(error),
+            ) from None
+
+    def require_known(self) -> None:
+        """Refuse values of parameters that the job does not declare.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When there is one.
+        """
+        for name in self._given:
+            if name not in self._declared:
+                known = ", ".join(sorted(self._declared))
+                raise UnsupportedOperation(
+                    f"the job has no parameter {name!r}",
+                    where=f"--param {name}",
+                    remedy=f"it has {known}" if known else "it has none; leave --param out",
+                )
+
+
+_current: ContextVar[Parameters | None] = ContextVar("parameters", default=None)
+
+
+@contextmanager
+def declaring(parameters: Parameters) -> Iterator[None]:
+    """Within this, `parameter` declares what these are."""
+    before = _current.set(parameters)
+    try:
+        yield
+    finally:
+        _current.reset(before)
+
+
+class ParameterValue(pl.Expr):
+    """A parameter of a job: an expression of its value, which plans show by its name.
+
+    `value` is the value itself, for where no expression can stand: keys, bounds, names of files.
+    It is public, as the whole plan is.
+    """
+
+    value: Any
+    """The value, or the list of values."""
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+    def __format__(self, how: str) -> str:
+        return format(self.value, how)
+
+    def __repr__(self) -> str:
+        return f"<parameter {self.value!r}>"
+
+
+@sealed
+def parameter(name: str, dtype: IntoType, default: object = None) -> ParameterValue:
+    """A parameter of a job, which each run is given: ``dpframe run JOB --param day=2026-11-22``, or
+    ``DPFRAME_PARAM_DAY`` in the environment.
+
+    Use it in expressions as a constant; its `value` is the Python value. Plans show name, type and
+    value, and an approval may cover a range of values.
+
+    Parameters
+    ----------
+    name
+        Letters, digits and ``_``.
+    dtype
+        ``pl.Date``, ``pl.Datetime("us", zone)``, ``pl.Int64``, ``pl.Float64``,
+        ``pl.Decimal(scale=2)``, ``pl.Boolean``, ``pl.String``, or ``pl.List`` of one.
+    default
+        The value of runs that are given none; without it they are refused.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When the name or the type is none, or there is no value of the type.
+
+    Examples
+    --------
+    >>> import datetime, polars as pl, dpframe as dp
+    >>> day = dp.parameter("day", pl.Date, default=datetime.date(2026, 11, 20))
+    >>> day.value
+    datetime.date(2026, 11, 20)
+    >>> session = dp.Session(epsilon=1.0)
+    >>> visits = session.protect(pl.LazyFrame(schema={"day": pl.Date}), unit=dp.Rows())
+    >>> plan = visits.filter(pl.col("day") == day).dp_count().plan(epsilon=0.1)
+    >>> plan.steps[0].words, plan.parameters[0].value
+    ('filter(col("day") == :day)', '2026-11-20')
+    """
+    if not isinstance(name, str):
+        raise UnsupportedOperation(
+            f"the name of a parameter is text, not {as_given(name)}",
+            where="dp.parameter(...)",
+            remedy='write for example dp.parameter("day", pl.Date)',
+        )
+    if isinstance(default, pl.Series):
+        default = default.to_list()
+    current = _current.get()
+    declared = Parameters({}) if current is None else current
+    found = declared.declare(name, type_of(dtype), default)
+    held = found.held
+    value = list(held) if isinstance(held, tuple) else held
+    made = ParameterValue._from_pyexpr(_literal(value, found).alias(mark(found))._pyexpr)
+    assert isinstance(made, ParameterValue)
+    made.value = value
+    return made
+
+
+def _literal(value: Any, found: Parameter) -> pl.Expr:
+    if isinstance(value, list):
+        return pl.lit(pl.Series(value, dtype=None if value else pl.String)).implode()
+    return pl.lit(value)
+
+
+def type_of(dtype: object) -> ParameterType:
+    """The type of a parameter that a type of Polars, or of Python, says.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When parameters have no such type.
+    """
+    try:
+        return _typed(dtype)
+    except (DPFrameError, NotAValue, TypeError, *FAILURES):
+        raise UnsupportedOperation(
+            f"a parameter cannot be of type {as_given(dtype)}",
+            where="dp.parameter(..., dtype)",
+            remedy="use pl.Date, pl.Datetime, pl.Int64, pl.Float64, pl.Decimal, pl.Boolean, "
+            "pl.String, or pl.List of one",
+        ) from None
+
+
+def _typed(dtype: object) -> ParameterType:
+    if isinstance(dtype, type) and dtype in _PYTHON:
+        kind = _PYTHON[dtype]
+        return ParameterType(kind, scale=DEFAULT_SCALE if kind == "decimal" else None)
+    if isinstance(dtype, pl.List):
+        inner = _typed(dtype.inner)
+        if inner.many:
+            raise TypeError
+        return ParameterType(inner.kind, inner.zone, inner.scale, many=True)
+    if isinstance(dtype, pl.Datetime):
+        return ParameterType("datetime", dtype.time_zone)
+    if isinstance(dtype, pl.Decimal):
+        return ParameterType("decimal", scale=dtype.scale)
+    for kind, alike in _KINDS.items():
+        if dtype in alike:
+            return ParameterType(kind, scale=DEFAULT_SCALE if kind == "decimal" else None)
+    raise TypeError
+
+
+_KINDS: Mapping[str, Sequence[object]] = {
+    "bool": (pl.Boolean,),
+    "int": (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32),
+    "float": (pl.Float32, pl.Float64),
+    "string": (pl.String,),
+    "date": (pl.Date,),
+    "datetime": (pl.Datetime,),
+    "decimal": (pl.Decimal,),
+}

@@ -1,0 +1,133 @@
+"""Parameters in plans: which ones expressions have as constants, and plans without their values.
+
+A plan says the value of a parameter twice: among its parameters, and as the constant that it is in
+expressions, which names the parameter. A template is what is left when both are taken out: two
+plans have one template when they differ in nothing else. So sensitivity, mechanism, scale, cost,
+keys and frames are part of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from dpframe.core.parameters import Parameter
+from dpframe.plan.codec import encode
+from dpframe.plan.data import PlanData
+from dpframe.plan.definition import PARAMETER, definition
+
+_LISTED = "Listed"
+
+
+def constants_of(plan: PlanData) -> Iterator[dict[str, Any]]:
+    """The constants of its expressions that are values of parameters, as definitions have them."""
+    yield from _constants(plan.grouped_by)
+    for of in (plan.steps, plan.outputs):
+        for one in of:
+            yield from _constants(one.definition)
+    for block in plan.blocks:
+        yield from _constants(block.grouped_by)
+        for step in block.steps:
+            yield from _constants(step.definition)
+
+
+def parameters_of(plan: PlanData) -> dict[str, Parameter]:
+    """The parameters that its expressions name.
+
+    Raises
+    ------
+    ValueError
+        When one has two values.
+    """
+    found: dict[str, Parameter] = {}
+    for constant in constants_of(plan):
+        parameter = Parameter(**constant[PARAMETER])
+        if found.setdefault(parameter.name, parameter) != parameter:
+            raise ValueError(parameter.name)
+    return found
+
+
+def contradicted(plan: PlanData) -> bool:
+    """Whether a constant that names a parameter is not its value, or the plan has no such one."""
+    names = [parameter.name for parameter in plan.parameters]
+    known = {parameter.name: parameter for parameter in plan.parameters}
+    if len(known) != len(names) or names != sorted(names):
+        return True
+    try:
+        return any(_is_wrong(constant, known) for constant in constants_of(plan))
+    except (KeyError, TypeError):
+        return True
+
+
+def _is_wrong(constant: Mapping[str, Any], known: Mapping[str, Parameter]) -> bool:
+    parameter = known[constant[PARAMETER]["name"]]
+    if constant[PARAMETER] != encode(parameter):
+        return True
+    held = parameter.held
+    if not isinstance(held, tuple):
+        dtype = definition(parameter.kind.dtype)
+        return (constant["value"], constant["dtype"]) != (definition(held), dtype)
+    return _distinct(constant["values"]) != _distinct([definition(value) for value in held])
+
+
+def _distinct(values: Collection[Any]) -> set[str]:
+    return {json.dumps(value, sort_keys=True) for value in values}
+
+
+def _constants(value: object) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        if PARAMETER in value and value.get("type") in ("Literal", _LISTED):
+            yield value
+            return
+        for inner in value.values():
+            yield from _constants(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _constants(inner)
+
+
+def template(contents: Mapping[str, Any], allowed: Mapping[str, str]) -> dict[str, Any]:
+    """What the document of a plan says, with what is allowed of some parameters in place of their
+    values; `allowed` has them by name, in words.
+
+    What is known of columns from the first such constant on is left out, because it may follow from
+    the value. All that depends on it beside (bounds, sensitivities, errors) is in the plan's
+    releases, and these stay.
+    """
+    found = {name: _without(value, allowed) for name, value in contents.items()}
+    found["parameters"] = [
+        one if one["name"] not in allowed else {**one, "value": {"any of": allowed[one["name"]]}}
+        for one in contents["parameters"]
+    ]
+    found["steps"] = _unlearned(found["steps"], allowed)
+    if "blocks" in found:
+        blocks = found["blocks"]
+        found["blocks"] = [{**b, "steps": _unlearned(b["steps"], allowed)} for b in blocks]
+    return {**found, "template": sorted(allowed)}
+
+
+def _without(value: Any, allowed: Mapping[str, str]) -> Any:
+    if isinstance(value, list):
+        return [_without(inner, allowed) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    if _is_open(value, allowed):
+        left = {name: item for name, item in value.items() if name not in ("value", "values")}
+        return {**left, PARAMETER: {**value[PARAMETER], "value": None}}
+    return {name: _without(item, allowed) for name, item in value.items()}
+
+
+def _is_open(value: Mapping[str, Any], allowed: Mapping[str, str]) -> bool:
+    """Whether this is a constant that may be another one."""
+    named = value.get(PARAMETER)
+    is_constant = value.get("type") in ("Literal", _LISTED) and isinstance(named, dict)
+    return is_constant and isinstance(named, dict) and named.get("name") in allowed
+
+
+def _unlearned(steps: list[dict[str, Any]], allowed: Mapping[str, str]) -> list[dict[str, Any]]:
+    made, met = [], False
+    for step in steps:
+        met = met or any(_is_open(found, allowed) for found in _constants(step["definition"]))
+        made.append({**step, "learned": []} if met else step)
+    return made
