@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import date, datetime
@@ -104,8 +104,8 @@ class Parameters:
                 remedy=str(error),
             ) from None
 
-    def require_known(self) -> None:
-        """Refuse values of parameters that the job does not declare.
+    def require_known(self, names: Collection[str]) -> None:
+        """Refuse values of parameters that are not those that the job declares.
 
         Raises
         ------
@@ -113,8 +113,8 @@ class Parameters:
             When there is one.
         """
         for name in self._given:
-            if name not in self._declared:
-                known = ", ".join(sorted(self._declared))
+            if name not in names:
+                known = ", ".join(sorted(names))
                 raise UnsupportedOperation(
                     f"the job has no parameter {name!r}",
                     where=f"--param {name}",

@@ -140,7 +140,7 @@ def read_job(path: Path, given: Mapping[str, str] = MappingProxyType({})) -> Job
     parameters = Parameters(given)
     with declaring(parameters):
         found = _from_python(path) if path.suffix == ".py" else read_toml(path, parameters)
-    parameters.require_known()
+    parameters.require_known([parameter.name for parameter in parameters.declared])
     query, spend = found.get("query"), found.get("spend")
     session, output = found.get("session"), found.get("output")
     is_list = isinstance(query, (list, tuple))

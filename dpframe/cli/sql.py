@@ -33,6 +33,7 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
     ("dp_ aggregate", 'name the aggregate in [query.outputs.NAME]: aggregate = "sum"'),
     ("dp.count()", 'name the aggregate in [query.outputs.NAME]: aggregate = "count"'),
     (".dp_", 'name the aggregate in [query.outputs.NAME]: aggregate = "mean"'),
+    ("frame's own methods", "do it before the data come to where the job reads them"),
     ("true division", "write / or CAST(x / y AS BIGINT)"),
 )
 """What a remedy for Polars says, and what to write in SQL instead."""
@@ -52,8 +53,10 @@ _NAMES: tuple[tuple[str, str], ...] = (
     ("dt.date", "CAST(... AS DATE)"),
     ("is_in", "IN"),
     ("pl.len", "COUNT(*)"),
+    ("pl.int_range", "ROW_NUMBER"),
     ("n_unique", "COUNT(DISTINCT ...)"),
 )
+_PREFIX = re.compile(r"\b(pl|dp|dt|str|list)\.(?=[a-z])")
 _PART = re.compile(r"\bdt\.(year|month|day|hour|minute|second|week|weekday|quarter|iso_year)\b")
 _TYPES = (
     (re.compile(r"\bDatetime\(\w+, ([^)]+)\)"), r"TIMESTAMP in \1"),
@@ -88,11 +91,12 @@ def _in_words(what: str) -> str:
     what = _PART.sub(lambda found: f"EXTRACT({found[1].upper()} ...)", what)
     for pattern, said in _TYPES:
         what = pattern.sub(said, what)
+    what = _PREFIX.sub("", what)
     return what.replace("private expression", "private SQL expression")
 
 
 def _remedy(remedy: str) -> str:
-    if not _POLARS.search(remedy):
-        return remedy
     found = next((said for sign, said in _REMEDIES if sign in remedy), None)
-    return found or f"write it with {_KNOWN}"
+    if found is None and _POLARS.search(remedy):
+        return f"write it with {_KNOWN}"
+    return found or remedy

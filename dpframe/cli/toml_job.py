@@ -177,14 +177,15 @@ def _called(where: str, function: Callable[..., T], *arguments: Any, **options: 
 
 def _parameters(found: Mapping[str, Any], parameters: Parameters) -> dict[str, Parameter]:
     """What the job declares, by name; nobody may give another one."""
+    declared = _table(found, "parameters") if "parameters" in found else {}
+    parameters.require_known(declared)
     made = {}
-    for name, given in _table(found, "parameters").items() if "parameters" in found else ():
+    for name, given in declared.items():
         where = f"[parameters] {name}"
         if not isinstance(given, dict) or not isinstance(given.get("type"), str):
             raise _WrongError(f'{where} is a table with a type, such as {{type = "date"}}')
         _only(given, _DECLARED, where)
         made[name] = parameters.declare(name, _type(given, where), given.get("default"))
-    parameters.require_known()
     return made
 
 

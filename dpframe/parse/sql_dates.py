@@ -140,7 +140,12 @@ def _read_beside(tree: Tree, target: DType) -> Tree:
 
 
 def _in_one_zone(trees: Sequence[Tree], types: Sequence[DType | None]) -> Sequence[Tree]:
-    zone = next((t.zone for t in types if t is not None and t.zone is not None), None)
+    zones = (
+        t.zone
+        for tree, t in zip(trees, types, strict=True)
+        if t is not None and not isinstance(tree, Literal)  # whose zone nobody chose to look at
+    )
+    zone = next((zone for zone in zones if zone is not None), None)
     bare = [t is not None and t.name in ("Date", "Datetime") and t.zone is None for t in types]
     if zone is None or not any(bare):
         return trees

@@ -9,15 +9,19 @@ keys and frames are part of it.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
 
 from dpframe.core.parameters import Parameter
 from dpframe.plan.codec import encode
 from dpframe.plan.data import PlanData
 from dpframe.plan.definition import PARAMETER, definition
+from dpframe.plan.pieces import PlanStep
 
 _LISTED = "Listed"
+P = TypeVar("P", bound=PlanData)
 
 
 def constants_of(plan: PlanData) -> Iterator[dict[str, Any]]:
@@ -85,6 +89,28 @@ def _constants(value: object) -> Iterator[dict[str, Any]]:
     elif isinstance(value, list):
         for inner in value:
             yield from _constants(inner)
+
+
+def without_values(plan: P) -> P:
+    """The plan with names of parameters in place of their values, for comparing expressions."""
+    every = {parameter.name: "" for parameter in plan.parameters}
+    if not every:
+        return plan
+    bare = partial(_without, allowed=every)
+
+    def steps(given: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
+        return tuple(replace(step, definition=bare(step.definition)) for step in given)
+
+    return replace(
+        plan,
+        steps=steps(plan.steps),
+        grouped_by=bare(plan.grouped_by),
+        outputs=tuple(replace(one, definition=bare(one.definition)) for one in plan.outputs),
+        blocks=tuple(
+            replace(block, steps=steps(block.steps), grouped_by=bare(block.grouped_by))
+            for block in plan.blocks
+        ),
+    )
 
 
 def template(contents: Mapping[str, Any], allowed: Mapping[str, str]) -> dict[str, Any]:

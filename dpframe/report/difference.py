@@ -14,6 +14,7 @@ from dpframe.plan.data import PlanData
 from dpframe.plan.definition import Json
 from dpframe.plan.document import fingerprint
 from dpframe.plan.noisy_aggregate import NoisyAggregate
+from dpframe.plan.parameters import without_values
 from dpframe.plan.pieces import PlanStep
 from dpframe.plan.several import blocks_of
 from dpframe.report.chapters import queries_of_block
@@ -33,6 +34,7 @@ def _differences(before: PlanData, after: PlanData) -> Iterator[str]:
     old, new = ({p.name: p.words() for p in plan.parameters} for plan in (before, after))
     for name in sorted({*old, *new}):
         yield from _changed("parameter", old.get(name, "none"), new.get(name, "none"))
+    before, after = without_values(before), without_values(after)
     if before.blocks or after.blocks:
         yield from _queries(before, after)
         yield from _blocks(before, after)

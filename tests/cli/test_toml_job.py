@@ -156,7 +156,9 @@ def test_the_form_that_help_shows_is_one(run: Run, folder: Path) -> None:
     ).write_csv(folder / "people.csv")
     form = (toml_job.__doc__ or "").partition("::")[2].partition("\nSeveral")[0]
     text = "\n".join(line.removeprefix("    ") for line in form.splitlines())
-    assert set(tomllib.loads(text)) == {"output", "session", "source", "query", "spend"}
+    assert set(tomllib.loads(text)) == {
+        *("output", "session", "source", "parameters", "query", "spend"),
+    }
     job(folder, text)
     assert run("explain", "job.toml").code == 0
     shown = run("run", "--help").out
@@ -185,7 +187,7 @@ def test_a_url_of_the_source_is_left_as_it_is(run: Run, folder: Path) -> None:
 
 
 MISTAKES: list[tuple[str, str, str]] = [
-    ("[session]", "[sessions]", "the job takes no 'sessions', only output, query"),
+    ("[session]", "[sessions]", "the job takes no 'sessions', only output, parameters"),
     ("[session]", "session = 3\n[query.x]", ""),
     ('epsilon = "1"', 'budget = "1"', "[session] takes no 'budget'"),
     ('epsilon = "1"', "", "InvalidBudget"),
