@@ -74,7 +74,7 @@ CASES: list[tuple[str, Callable[[Row], bool]]] = [
     ("COL >= day", lambda r: True),
     ("day > COL", lambda r: False),
     ("COL BETWEEN '2026-11-22' AND '2026-11-23'", lambda r: MIDNIGHT <= local(r) <= NEXT),
-    ("COL NOT BETWEEN DATE '2026-11-22' AND '2026-11-23'", lambda r: not MIDNIGHT <= local(r) <= NEXT),
+    ("COL NOT BETWEEN DATE '2026-11-22' AND :next", lambda r: not MIDNIGHT <= local(r) <= NEXT),
     ("COL IN ('2026-11-22', '2026-11-22 06:00')", lambda r: local(r) in (MIDNIGHT, SIX)),
     ("CAST(COL AS DATE) IN ('2026-11-22', '2027-01-01')", lambda r: local(r).date() == DAY),
     ("DATE_TRUNC('month', COL) = '2026-11-01'", lambda r: True),
@@ -103,6 +103,7 @@ CASES: list[tuple[str, Callable[[Row], bool]]] = [
 GIVEN = {
     "day": Parameter("day", "date", "2026-11-22"),
     "days": Parameter("days", "list[date]", '["2026-11-22", "2027-01-01"]'),
+    "next": Parameter("next", "date", "2026-11-23"),
     "moment": Parameter("moment", "datetime", "2026-11-22T06:00:00"),
 }
 
