@@ -6,19 +6,22 @@ Points have so many places each, numbered on one line; every row is at a place o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache, cached_property, partial
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.aggregates.quantile_tree import QuantileTree
+from dpframe.aggregates.quantile_tree import QuantileNode, QuantileTree
 from dpframe.aggregates.request import QueryScope
 from dpframe.mechanisms import RecursiveExponential
 
 Chosen = Mapping[int, int]
+Ends = tuple[int | None, int | None]
 Law = dict[tuple[int, ...], float]
 
 
@@ -38,56 +41,73 @@ class Recursion:
         scales = tuple(law.scale * tree.step * share for share in tree.shares(scope))
         return cls(tree, scales, tree.candidates, ties)
 
-    def placements(self, points: Sequence[int]) -> Iterator[tuple[int, ...]]:
-        """All places that rows of these points may take, each as likely as any other."""
-        yield from product(*(range(p * self.ties, (p + 1) * self.ties) for p in points))
+    @cached_property
+    def nodes(self) -> tuple[QuantileNode, ...]:
+        return self.tree.nodes
 
-    def candidates(self, number: int, chosen: Chosen) -> range:
-        node = self.tree.nodes[number]
-        low = 0 if node.lower is None else chosen[node.lower]
-        high = self.points * self.ties - 1 if node.upper is None else chosen[node.upper]
-        return range(low, high + 1)
+    def placements(self, points: Sequence[int]) -> Counter[tuple[int, ...]]:
+        """All places that rows of these points may take, and how many ways of taking them there
+        are, each as likely as any other; which row is at which place makes no difference.
+        """
+        places = (range(p * self.ties, (p + 1) * self.ties) for p in points)
+        return Counter(tuple(sorted(taken)) for taken in product(*places))
 
-    def rows(self, number: int, chosen: Chosen, rows: Sequence[int]) -> list[int]:
+    def ends(self, number: int, chosen: Chosen) -> Ends:
+        """The places between which a choice is made: those that were chosen before."""
+        node = self.nodes[number]
+        low = None if node.lower is None else chosen[node.lower]
+        return low, None if node.upper is None else chosen[node.upper]
+
+    def candidates(self, ends: Ends) -> range:
+        low, high = ends
+        return range(
+            0 if low is None else low, self.points * self.ties if high is None else high + 1
+        )
+
+    def rows(self, ends: Ends, rows: Sequence[int]) -> list[int]:
         """Rows of a choice: those at the place of a quantile are above it."""
-        node = self.tree.nodes[number]
-        low = 0 if node.lower is None else chosen[node.lower]
-        high = math.inf if node.upper is None else chosen[node.upper]
-        return [row for row in rows if low <= row < high]
+        low, high = ends
+        return [row for row in rows if (low or 0) <= row and (high is None or row < high)]
 
-    def scores(self, number: int, chosen: Chosen, rows: Sequence[int]) -> list[Fraction]:
+    def scores(self, number: int, ends: Ends, rows: Sequence[int]) -> list[Fraction]:
         """Minus the distance of the rank in question from those of each candidate."""
-        own = self.rows(number, chosen, rows)
-        target = self.tree.nodes[number].q * len(own)
+        own = self.rows(ends, rows)
+        target = self.nodes[number].q * len(own)
         found = []
-        for place in self.candidates(number, chosen):
+        for place in self.candidates(ends):
             below, upto = sum(r < place for r in own), sum(r <= place for r in own)
             found.append(-max(target - upto, below - target, Fraction(0)))
         return found
 
+    def shares(self, number: int, ends: Ends, rows: Sequence[int]) -> list[tuple[int, float]]:
+        """The candidates of a choice and the probability of each."""
+        scale = self.scales[number]
+        weights = [math.exp(float(s / scale)) for s in self.scores(number, ends, rows)]
+        total = sum(weights)
+        return [(p, w / total) for p, w in zip(self.candidates(ends), weights, strict=True)]
+
     def of_places(self, rows: Sequence[int]) -> dict[tuple[int, ...], float]:
         """The probability of all chosen places."""
         order = [number for level in self.tree.levels for number in level]
+        shares = cache(partial(self.shares, rows=rows))  # a choice follows from its ends
         found: list[tuple[dict[int, int], float]] = [({}, 1.0)]
         for number in order:
-            grown = []
-            for chosen, mass in found:
-                scores = self.scores(number, chosen, rows)
-                weights = [math.exp(float(s / self.scales[number])) for s in scores]
-                total = sum(weights)
-                for place, weight in zip(self.candidates(number, chosen), weights, strict=True):
-                    grown.append(({**chosen, number: place}, mass * weight / total))
-            found = grown
+            found = [
+                ({**chosen, number: place}, mass * share)
+                for chosen, mass in found
+                for place, share in shares(number, self.ends(number, chosen))
+            ]
         return {tuple(chosen[n] for n in range(len(order))): mass for chosen, mass in found}
 
     def law(self, points: Sequence[int]) -> Law:
         """The probability of all chosen points, given where rows are."""
         law: Law = {}
-        placements = [*self.placements(points)]
-        for rows in placements:
+        placements = self.placements(points)
+        for rows, ways in placements.items():
+            share = ways / placements.total()
             for places, mass in self.of_places(rows).items():
                 codes = tuple(place // self.ties for place in places)
-                law[codes] = law.get(codes, 0.0) + mass / len(placements)
+                law[codes] = law.get(codes, 0.0) + mass * share
         return law
 
 
@@ -97,10 +117,10 @@ def log_masses(found: Recursion, rows: Sequence[int]) -> NDArray[np.float64]:
     """
     known: list[tuple[dict[int, int], float]] = [({}, 0.0)]
     for number in (number for level in found.tree.levels for number in level):
-        node, scale = found.tree.nodes[number], float(found.scales[number])
+        node, scale = found.nodes[number], float(found.scales[number])
         grown = []
         for chosen, mass in known:
-            places = found.candidates(number, chosen)
+            places = found.candidates(found.ends(number, chosen))
             own = np.array(rows, np.float64)
             own[: places.start] = 0
             if node.upper is not None:

@@ -8,6 +8,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from itertools import combinations_with_replacement
 from typing import Any
 from unittest.mock import patch
@@ -260,6 +261,12 @@ UNITS: dict[str, dict[str, Any]] = {
 LISTS = [QUARTILES, ["0.1", "0.2", "0.3"], [0, "0.5", 1], ["0.2", "0.4", "0.6", "0.8"], DECILES]
 
 
+@cache
+def planned_of(unit: str, q: tuple[Any, ...]) -> Planned:
+    """Over five points; the same for all examples."""
+    return planned([*q], 5, **UNITS[unit])
+
+
 @dataclass(frozen=True)
 class Case:
     """Rows of groups, those of an individual before and after, and what was chosen in each."""
@@ -283,7 +290,7 @@ def cases(draw: st.DrawFn, found: Recursion, scope: QueryScope) -> Case:
     for _ in rows:
         made: dict[int, int] = {}
         for number in (number for level in found.tree.levels for number in level):
-            made[number] = draw(st.sampled_from(found.candidates(number, made)))
+            made[number] = draw(st.sampled_from(found.candidates(found.ends(number, made))))
         chosen.append(made)
     return Case(rows, before, after, chosen)
 
@@ -308,7 +315,7 @@ def test_levels_move_scores_apart_by_no_more_than_is_declared(
     unit: str, q: list[Any], data: st.DataObject
 ) -> None:
     """Whatever was chosen before, and whatever places rows have: in multiples of each scale."""
-    made = planned(q, 5, **UNITS[unit])
+    made = planned_of(unit, tuple(q))
     found, whole = made.recursion(2), made.tree.score_range(made.scope)
     case = data.draw(cases(found, made.scope))
     for level in found.tree.levels:
@@ -317,8 +324,9 @@ def test_levels_move_scores_apart_by_no_more_than_is_declared(
             case.rows, case.before, case.after, case.chosen, strict=True
         ):
             for number in level:
-                old = found.scores(number, chosen, rows + before)
-                new = found.scores(number, chosen, rows + after)
+                ends = found.ends(number, chosen)
+                old = found.scores(number, ends, rows + before)
+                new = found.scores(number, ends, rows + after)
                 changes = [a - b for a, b in zip(new, old, strict=True)]
                 ranges.append((max(changes) - min(changes)) / found.scales[number])
         scale = made.law.scale
