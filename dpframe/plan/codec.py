@@ -11,9 +11,10 @@ import dataclasses
 import re
 import types
 import typing
+from collections.abc import Callable
 from fractions import Fraction
-from functools import cache
-from typing import Any, Literal
+from functools import cache, partial
+from typing import Any, Literal, TypeAlias
 
 from dpframe.aggregates.distribution_error import DistributionError
 from dpframe.aggregates.error_rules import (
@@ -47,6 +48,8 @@ KINDS: dict[str, type] = {
 }
 """The types that say which they are."""
 
+_PLAIN = frozenset({bool, int, str, float, types.NoneType})
+"""What JSON has itself."""
 _EXACT = re.compile(r"-?[0-9]+(/[0-9]+)?")
 MEASURES: dict[str, type[Budget]] = {m.measure: m for m in (PureDP, ApproxDP, ZCDP, GDP)}
 
@@ -61,7 +64,10 @@ class Malformed(Exception):
 
 def encode(value: Any) -> Any:
     """A value as JSON."""
-    if isinstance(value, Fraction):
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is Fraction:
         return str(value)
     if isinstance(value, tuple):
         return [encode(item) for item in value]
@@ -74,9 +80,8 @@ def encode(value: Any) -> Any:
     fields = fields_of(value)
     if fields is None:
         return value
-    name = type(value).__name__
-    kind = {"kind": name} if name in KINDS else {}
-    return kind | {field.name: encode(getattr(value, field.name)) for field in fields}
+    found = {field.name: encode(getattr(value, field.name)) for field in fields}
+    return {"kind": kind.__name__} | found if kind.__name__ in KINDS else found
 
 
 def decode(hint: Any, data: Any, where: str) -> Any:
@@ -87,28 +92,45 @@ def decode(hint: Any, data: Any, where: str) -> Any:
     Malformed
         When nothing of that type is written so.
     """
+    return _decoder(hint)(data, where)
+
+
+_Decoder: TypeAlias = Callable[[Any, str], Any]
+
+
+@cache
+def _decoder(hint: Any) -> _Decoder:
+    """What reads a type, found out once for each."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (types.UnionType, typing.Union):
-        return _decode_one_of(args, data, where)
+        return partial(_decode_one_of, args)
     if origin is Literal:
-        if data not in args or not isinstance(data, str):
-            raise Malformed(where)
-        return data
+        return partial(_decode_literal, args)
     if origin is tuple:
-        return _decode_tuple(args, data, where)
+        return partial(_decode_tuple, args)
     if hint is Fraction:
-        return _fraction(data, where)
+        return _fraction
     if hint is Any:  # a definition, which is JSON
-        return data
-    if hint in (bool, int, str, float, types.NoneType):
-        if type(data) is not hint or (isinstance(data, int) and abs(data) > _LARGEST):
-            raise Malformed(where)
-        return data
+        return lambda data, where: data
+    if hint in _PLAIN:
+        return partial(_decode_plain, hint)
     if isinstance(hint, type) and issubclass(hint, Budget):
-        return _budget(data, where)
+        return _budget
     if isinstance(hint, type) and (not dataclasses.is_dataclass(hint) or hint.__name__ in KINDS):
-        return _decode_kind((hint,), data, where)
-    return _decode_fields(hint, data, where)
+        return partial(_decode_kind, (hint,))
+    return partial(_decode_fields, hint)
+
+
+def _decode_literal(values: tuple[Any, ...], data: Any, where: str) -> Any:
+    if data not in values or not isinstance(data, str):
+        raise Malformed(where)
+    return data
+
+
+def _decode_plain(kind: type, data: Any, where: str) -> Any:
+    if type(data) is not kind or (isinstance(data, int) and abs(data) > _LARGEST):
+        raise Malformed(where)
+    return data
 
 
 def _decode_one_of(hints: tuple[Any, ...], data: Any, where: str) -> Any:
@@ -119,7 +141,7 @@ def _decode_one_of(hints: tuple[Any, ...], data: Any, where: str) -> Any:
     plain = [hint for hint in hints if hint is not types.NoneType]
     if len(plain) != 1:
         raise Malformed(where)
-    return decode(plain[0], data, where)
+    return _decoder(plain[0])(data, where)
 
 
 def _decode_kind(hints: tuple[Any, ...], data: Any, where: str) -> Any:
@@ -142,17 +164,18 @@ def _decode_tuple(args: tuple[Any, ...], data: Any, where: str) -> tuple[Any, ..
         if len(args) != len(data):
             raise Malformed(where)
         return tuple(
-            decode(hint, item, f"{where}[{i}]")
+            _decoder(hint)(item, f"{where}[{i}]")
             for i, (hint, item) in enumerate(zip(args, data, strict=True))
         )
-    return tuple(decode(args[0], item, f"{where}[{i}]") for i, item in enumerate(data))
+    read = _decoder(args[0])
+    return tuple([read(item, f"{where}[{i}]") for i, item in enumerate(data)])
 
 
 def _decode_fields(kind: Any, data: Any, where: str) -> Any:
-    hints = hints_of(kind)
-    if not isinstance(data, dict) or data.keys() != hints.keys():
+    decoders = _decoders(kind)
+    if not isinstance(data, dict) or data.keys() != decoders.keys():
         raise Malformed(where)
-    values = {name: decode(hint, data[name], f"{where}.{name}") for name, hint in hints.items()}
+    values = {name: read(data[name], f"{where}.{name}") for name, read in decoders.items()}
     try:
         return kind(**values)
     except (ArithmeticError, ValueError, AssertionError, DPFrameError):  # a negative scale, say
@@ -168,6 +191,12 @@ def hints_of(kind: type) -> dict[str, Any]:
 def _hints(kind: Any) -> dict[str, Any]:
     found = typing.get_type_hints(kind, localns={"Json": Any})
     return {field.name: found[field.name] for field in dataclasses.fields(kind)}
+
+
+@cache
+def _decoders(kind: Any) -> dict[str, _Decoder]:
+    """What reads each field of a dataclass."""
+    return {name: _decoder(hint) for name, hint in _hints(kind).items()}
 
 
 def _fraction(data: Any, where: str) -> Fraction:
