@@ -236,10 +236,8 @@ def count_cells(lowered: Lowered, result: pl.DataFrame, groups: Groups | None) -
         group = np.zeros(result.height, dtype=np.int64)
     else:
         result, group = numbered(groups.keys, result, group_columns(groups))
-    values = [
-        result[f"v{i}"].fill_null(0).cast(pl.Int64).to_numpy()
-        for i in range(len(lowered.statistics))
-    ]
+    whole = (pl.col(f"v{i}").fill_null(0).cast(pl.Int64) for i in range(len(lowered.statistics)))
+    values = [column.to_numpy() for column in result.select(whole).iter_columns()]
     if lowered.cells is None:
         return [CellCounts.of_groups(group, found, size) for found in values]
     cell = result[_CELL].cast(pl.Int64).to_numpy()
