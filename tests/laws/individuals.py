@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 import dpframe as dp
 from dpframe.aggregates.query import Query
 from dpframe.errors import DPFrameError
-from dpframe.infer import measurements_of
 from tests.laws.neighbours import (
     Pair,
     check_joint_draws,
     exact_tables,
+    measurements_of,
     moved,
     query_of,
     violation,

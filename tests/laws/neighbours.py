@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -32,7 +33,10 @@ from dpframe.aggregates.request import QueryScope
 from dpframe.api.query import PrivateQuery, parts
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.core.units import Rows
-from dpframe.infer import measurements_of, ways_of
+from dpframe.infer import measurements_of as measured
+from dpframe.infer import ways_of
+from dpframe.infer.joint import Way
+from dpframe.infer.measurements import PlannedMeasurement
 from dpframe.lower import Execution, Sources, lower_query
 from dpframe.lower.engines.polars_engine import OPTIMIZATIONS
 from dpframe.lower.tables import count_cells
@@ -93,12 +97,25 @@ def query_of(query: PrivateQuery) -> Query:
     return parts(query)[0]
 
 
-def tables_of(query: Query) -> list[Table]:
+@lru_cache(maxsize=32)
+def measurements_of(query: Query) -> tuple[PlannedMeasurement, ...]:
+    """The parts of a query: the same for all frames, so a query that meets many asks once. Tests
+    that plant a mistake make the query after it.
+    """
+    return measured(query)
+
+
+@lru_cache(maxsize=64)
+def planned_ways(query: Query, by: str) -> tuple[Way, ...]:
+    """Ways to draw a query's parts, which are the same for all frames too."""
+    return ways_of(query, measurements_of(query), by)
+
+
+@lru_cache(maxsize=32)
+def tables_of(query: Query) -> tuple[Table, ...]:
     """The exact tables that a query needs, each once."""
-    parts = measurements_of(query)
-    ways = ways_of(query, parts, "equal")
-    draws = [draw.measurement for way in ways for draw in way.draws]
-    return list(dict.fromkeys(t for part in draws for t in part.tables))
+    draws = [draw.measurement for way in planned_ways(query, "equal") for draw in way.draws]
+    return tuple(dict.fromkeys(t for part in draws for t in part.tables))
 
 
 def run(query: Query, frame: pl.LazyFrame) -> dict[Table, CellCounts]:
@@ -301,7 +318,7 @@ def check_sensitivities(query: Query, pair: Pair) -> tuple[Counted, Counted]:
 def check_joint_draws(query: Query, before: Counted, after: Counted) -> None:
     """Vectors of several parts move no further than they declare, and parts follow from them."""
     parts, scope = measurements_of(query), query.scope
-    for way in (w for by in ("least error", "equal") for w in ways_of(query, parts, by)):
+    for way in (w for by in ("least error", "equal") for w in planned_ways(query, by)):
         for draw in way.draws:
             if draw.rebuilt is None:
                 continue

@@ -26,7 +26,6 @@ from dpframe.core.interval import Interval
 from dpframe.core.units import Rows
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.relation import Relation
-from dpframe.infer import measurements_of
 from dpframe.rows.fold import domain
 from tests.aggregates.reference import check_reference
 from tests.laws.frames import frames, nasty_frame
@@ -37,6 +36,7 @@ from tests.laws.neighbours import (
     Pair,
     check_sensitivities,
     exact_tables,
+    measurements_of,
     moved,
     neighbours,
     run,

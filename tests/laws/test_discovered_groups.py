@@ -26,12 +26,18 @@ from dpframe import accounting, lower, pipeline
 from dpframe.aggregates.keys import KeySelection
 from dpframe.core.units import Rows
 from dpframe.core.weights import PARTS
-from dpframe.infer import measurements_of
 from dpframe.mechanisms import NoisyThreshold, TruncatedGeometric
 from tests.laws import test_several_frames as several
 from tests.laws.amounts import examples
 from tests.laws.layouts import stored
-from tests.laws.neighbours import exact_tables, moved, query_of, tables_of, violation
+from tests.laws.neighbours import (
+    exact_tables,
+    measurements_of,
+    moved,
+    query_of,
+    tables_of,
+    violation,
+)
 
 SPEND = {"epsilon": 1, "delta": 1e-6}
 Make = Callable[[Any], Any]

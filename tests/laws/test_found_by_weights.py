@@ -22,14 +22,13 @@ from dpframe.aggregates.measurement import Table
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.unit_statistics import UnitCount
 from dpframe.core.weights import PARTS, norm_in_parts, parts_in_each
-from dpframe.infer import measurements_of
 from dpframe.lower import lower_query
 from dpframe.lower.tables import group_columns
 from dpframe.mechanisms import WeighedThreshold
 from dpframe.release.keys import KeyChoice
 from tests.laws.individuals import POOLS, frame_of, neighbours
 from tests.laws.layouts import stored
-from tests.laws.neighbours import Pair, query_of, tables_of
+from tests.laws.neighbours import Pair, measurements_of, query_of, tables_of
 
 Sums = dict[tuple[Any, ...], int]
 SPEND: dict[str, Any] = {"epsilon": 1, "delta": "1e-6"}

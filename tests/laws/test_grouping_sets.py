@@ -22,12 +22,19 @@ from dpframe.aggregates.query import Query
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.sensitivity import ExactSensitivity, additive_sensitivity
 from dpframe.core.units import Rows
-from dpframe.infer import measurements_of
 from tests.laws import individuals, queries
 from tests.laws.amounts import examples
 from tests.laws.frames import SCHEMA
 from tests.laws.individuals import KEYS, LIMITS, STEPS, UNIT_TEXTS, frame_of
-from tests.laws.neighbours import Pair, exact_tables, moved, neighbours, vector, violation
+from tests.laws.neighbours import (
+    Pair,
+    exact_tables,
+    measurements_of,
+    moved,
+    neighbours,
+    vector,
+    violation,
+)
 from tests.laws.queries import accepted, names_of
 
 Patch = pytest.MonkeyPatch

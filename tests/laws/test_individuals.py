@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 import dpframe as dp
 from dpframe.aggregates.measurement import Additive
 from dpframe.aggregates.query import Query
-from dpframe.infer import measurements_of
 from tests.laws.amounts import examples
 from tests.laws.individuals import (
     BEST,
@@ -35,7 +34,7 @@ from tests.laws.individuals import (
     reached,
     stepped,
 )
-from tests.laws.neighbours import Engine, Pair, exact_tables, moved, same, vector
+from tests.laws.neighbours import Engine, Pair, exact_tables, measurements_of, moved, same, vector
 
 ENGINES: tuple[Engine, ...] = ("in-memory", "streaming")
 salts = st.integers(0, 2**64 - 1)

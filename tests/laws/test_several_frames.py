@@ -22,13 +22,12 @@ from dpframe.core.domain import Domain
 from dpframe.core.units import Identifier, Rows
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.limits import GroupLimit, RowLimit
-from dpframe.infer import measurements_of
 from dpframe.lower.engines.polars_engine import OPTIMIZATIONS
 from dpframe.lower.tables import lower_rows
 from tests.laws.amounts import examples
 from tests.laws.individuals import frame_of
 from tests.laws.layouts import stored
-from tests.laws.neighbours import Engine, exact_tables, moved, query_of, violation
+from tests.laws.neighbours import Engine, exact_tables, measurements_of, moved, query_of, violation
 
 Row = dict[str, Any]
 Tables = dict[str, list[Row]]
