@@ -214,18 +214,20 @@ def check(step: Step, columns: Columns, frame: pl.DataFrame) -> None:
     check_facts(step, columns, check_row_by_row(step, columns, frame))
 
 
-def check_filter(text: str, frame: pl.DataFrame, tight: bool) -> None:
+def check_filter(text: str, frame: pl.DataFrame, tight: bool) -> bool:
+    """Whether there is such a filter; what is said of it is checked then."""
     frame = frame.select(columns_in(text.replace("'", '"'), "bb"))
     columns = tight_columns(frame) if tight else wide_columns(frame)
     predicate = accepted_tree(text, columns)
-    assume(predicate is not None)
-    assert predicate is not None
+    if predicate is None:
+        return False
     step = Filter((predicate,))
     try:
         step.facts(FrameFacts(columns, UNIT))
     except DPFrameError:
-        assume(False)
+        return False
     check_facts(step, columns, lowered(step, columns, frame))
+    return True
 
 
 _LARGEST = "pl.lit(2**63 - 1, dtype=pl.Decimal(38, 0))"
@@ -244,27 +246,27 @@ AS_FLOATS = (
 @pytest.mark.parametrize("text", AS_FLOATS)
 @pytest.mark.parametrize("tight", [False, True])
 def test_what_is_compared_as_floats_is_known_as_floats_know_it(text: str, tight: bool) -> None:
-    check_filter(text, NASTY, tight)
+    assert check_filter(text, NASTY, tight)
 
 
 @settings(max_examples=300)
 @given(conditions(), st.booleans())
 def test_what_a_condition_implies_holds_for_extremes(text: str, tight: bool) -> None:
-    check_filter(text, NASTY, tight)
+    assume(check_filter(text, NASTY, tight))
 
 
 @pytest.mark.slow
 @settings(max_examples=20_000)
 @given(conditions(depth=3), st.booleans())
 def test_what_conditions_imply_holds_for_extremes(text: str, tight: bool) -> None:
-    check_filter(text, NASTY, tight)
+    assume(check_filter(text, NASTY, tight))
 
 
 @pytest.mark.slow
 @settings(max_examples=3_000)
 @given(conditions(depth=3), frames(min_rows=1), st.booleans())
 def test_what_conditions_imply_holds(text: str, frame: pl.DataFrame, tight: bool) -> None:
-    check_filter(text, frame, tight)
+    assume(check_filter(text, frame, tight))
 
 
 def check_random_tree(predicate: Tree, frame: pl.DataFrame, tight: bool) -> None:

@@ -212,13 +212,13 @@ def test_whatever_uses_polars_is_refused_where_it_would_hang(
 def test_whoever_waits_in_vain_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forked._Threads, "work", None)
     monkeypatch.setattr(forked, "_PATIENCE", 0.0)
-    tried = Event()
+    tried, frame = Event(), pl.LazyFrame
 
-    def never(_: object) -> None:
+    def late(data: dict[str, list[int]]) -> pl.LazyFrame:
         tried.wait(60)
-        raise SystemExit  # ends the thread in silence
+        return frame(data)
 
-    monkeypatch.setattr(pl, "LazyFrame", never)
+    monkeypatch.setattr(pl, "LazyFrame", late)
     with pytest.raises(dp.EngineError, match="spawn"):
         forked.require_threads()
     tried.set()
