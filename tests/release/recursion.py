@@ -23,6 +23,7 @@ from dpframe.mechanisms import RecursiveExponential
 Chosen = Mapping[int, int]
 Ends = tuple[int | None, int | None]
 Law = dict[tuple[int, ...], float]
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -139,3 +140,103 @@ def log_masses(found: Recursion, rows: Sequence[int]) -> NDArray[np.float64]:
 
 def largest_log_ratio(one: Law, other: Law) -> float:
     return max(abs(math.log(one[codes] / other[codes])) for codes in one)
+
+
+@dataclass(frozen=True)
+class Line:
+    """Candidates in order, each with so many rows; places between them that nobody may choose, of
+    which there are so many, make up their mass.
+
+    Parameters
+    ----------
+    rows
+        Of each entry.
+    sizes
+        How many candidates an entry stands for: those of which there are several are not chosen,
+        so whatever is chosen ends where an entry does.
+    """
+
+    rows: NDArray[np.float64]
+    sizes: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, gaps: Sequence[int], rows: Sequence[int]) -> Line:
+        """Points with rows, and before, between and after them gaps of 2 ** gap places and two."""
+        entries: list[tuple[int, int]] = []
+        for number, gap in enumerate(gaps):
+            entries += [(0, 1), (0, 1 << gap), (0, 1), *((n, 1) for n in rows[number : number + 1])]
+        found = np.array(entries, np.float64)
+        return cls(found[:, 0], found[:, 1])
+
+    def with_row(self, at: int, more: int = 1) -> Line:
+        """With more rows at a point, by its number."""
+        rows = self.rows.copy()
+        rows[4 * at + 3] += more
+        return Line(rows, self.sizes)
+
+    def log_masses(self, q: float, scale: float, low: int, high: int | None) -> Floats:
+        """Of each candidate from one entry to another, among the rows between them."""
+        end = self.rows.size if high is None else high + 1
+        own = self.rows[low:end].copy()
+        if high is not None:
+            own[-1] = 0
+        upto, target = np.cumsum(own), q * own.sum()
+        logs = -np.maximum(np.maximum(target - upto, upto - own - target), 0) / scale
+        weighed = logs + np.log(self.sizes[low:end])
+        found: Floats = logs - weighed.max() - math.log(np.exp(weighed - weighed.max()).sum())
+        return found
+
+
+def told_by_a_path(found: Recursion, one: Line, other: Line) -> float:
+    """The largest logarithm of how much likelier choices are on one line than on another, over all
+    that may be chosen: each choice adds to it, and what is below one does not depend on what is
+    above.
+    """
+    nodes = found.tree.nodes
+    by_ends = {(node.lower, node.upper): number for number, node in enumerate(nodes)}
+    known: dict[tuple[int, int, int | None], float] = {}
+
+    def most(lower: int | None, upper: int | None, low: int, high: int | None) -> float:
+        number = by_ends.get((lower, upper))
+        if number is None:
+            return 0.0
+        key = number, low, high
+        if key not in known:
+            q, scale = float(nodes[number].q), float(found.scales[number])
+            told = one.log_masses(q, scale, low, high) - other.log_masses(q, scale, low, high)
+            known[key] = max(
+                told[place - low]
+                + most(lower, number, low, place)
+                + most(number, upper, place, high)
+                for place in range(low, low + told.size)
+                if one.sizes[place] == 1
+            )
+        return known[key]
+
+    return most(None, None, 0, None)
+
+
+def divergence(found: Recursion, one: Line, other: Line, order: float) -> float:
+    """The Rényi divergence of all that is chosen, where each entry is one candidate: what follows
+    a choice adds to it as it depends on that choice.
+    """
+    nodes = found.tree.nodes
+    by_ends = {(node.lower, node.upper): number for number, node in enumerate(nodes)}
+    known: dict[tuple[int, int, int | None], float] = {}
+
+    def logarithm(lower: int | None, upper: int | None, low: int, high: int | None) -> float:
+        number = by_ends.get((lower, upper))
+        if number is None or (one.rows[low:high] == other.rows[low:high]).all():
+            return 0.0
+        key = number, low, high
+        if key not in known:
+            q, scale = float(nodes[number].q), float(found.scales[number])
+            p = one.log_masses(q, scale, low, high)
+            powers = order * p + (1 - order) * other.log_masses(q, scale, low, high)
+            for place in range(low, low + p.size):
+                powers[place - low] += logarithm(lower, number, low, place)
+                powers[place - low] += logarithm(number, upper, place, high)
+            known[key] = float(powers.max() + math.log(np.exp(powers - powers.max()).sum()))
+        return known[key]
+
+    return logarithm(None, None, 0, None) / (order - 1)
