@@ -14,6 +14,7 @@ from dpframe.api.query import parts
 from dpframe.core.budget import PureDP
 from dpframe.infer import Queries, merge
 from dpframe.planning import Planning, errors_of
+from tests.audit.test_audit import seeded
 
 SEX, CITY = pl.Enum(["f", "m"]), ["A", "B", "C"]
 FRAME = pl.DataFrame(
@@ -185,24 +186,29 @@ def test_plans_say_once_what_is_gained_where_both_are_rebuilt() -> None:
 
 
 @pytest.mark.slow
-def test_accuracy_and_intervals_hold() -> None:
-    session, people = open_session()
-    asked = tables(people)
-    plan = session.plan(asked, epsilon=1)
-    exact = session.collect(asked, **PLENTY)
-    names = ["len", "n", "len", "m"]
-    hits, runs = dict.fromkeys(range(4), 0), 200
-    covered = dict.fromkeys(range(4), 0)
+@pytest.mark.parametrize("spend", ["pure", "zcdp"])
+def test_accuracy_and_intervals_hold(spend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At so much noise that whole numbers make no interval hold much more often; 3,000 runs of one
+    seed, over all groups of each table. Of the two things that are asked one seldom differs.
+    """
+    seeded(monkeypatch, 2)
+    given: dict[str, Any] = {"epsilon": "0.02"} if spend == "pure" else {"rho": "0.0002"}
+    plenty: dict[str, Any] = PLENTY if spend == "pure" else {"rho": 10**4}
+    session, people = open_session(**dict.fromkeys(given, 10**8))
+    asked, names, runs = tables(people), ["len", "n", "len", "m"], 3_000
+    plan = session.plan(asked, **given)
+    reach = [plan.accuracy(name, query=number + 1) for number, name in enumerate(names)]
+    exact = session.collect(asked, **plenty)
+    near, covered = [0.0] * 4, [0.0] * 4
     for _ in range(runs):
-        for i, (found, true) in enumerate(
-            zip(session.collect(asked, epsilon=1, interval=0.95), exact, strict=True)
-        ):
-            name = names[i]
-            hits[i] += abs(found[name][0] - true[name][0]) <= plan.accuracy(name, query=i + 1)
-            covered[i] += found[f"{name}_low"][0] <= true[name][0] <= found[f"{name}_high"][0]
-    for i in range(4):
-        assert 0.9 * runs <= hits[i]
-        assert 0.9 * runs <= covered[i]
+        results = session.collect(asked, **given, interval=0.95)
+        for number, (name, found, true) in enumerate(zip(names, results, exact, strict=True)):
+            value = true[name]
+            held = (found[f"{name}_low"] <= value) & (value <= found[f"{name}_high"])
+            covered[number] += float(held.mean()) / runs  # type: ignore[arg-type]
+            kept = (found[name] - value).abs() <= reach[number]
+            near[number] += float(kept.mean()) / runs  # type: ignore[arg-type]
+    assert all(0.94 <= share <= 0.97 for share in [*near, *covered]), (near, covered)
 
 
 # -- plans and charges ----------------------------------------------------------------------------

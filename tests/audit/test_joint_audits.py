@@ -22,6 +22,7 @@ import pytest
 import dpframe as dp
 from dpframe import pipeline
 from dpframe.aggregates.joint_sums import JointSums
+from dpframe.aggregates.level_sums import LevelSums
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import CellCounts, Integers, Measurement
 from dpframe.api.query import parts
@@ -58,6 +59,15 @@ def cube(f: Any) -> Any:
     return f.group_by(dp.cube("sex", "city"), keys=keys).agg(n=dp.count())
 
 
+def bins(f: Any) -> Any:
+    return f.agg(dp.count().alias("n"), AGE.dp_histogram([-4, 0, 4, 6]).alias("h"))
+
+
+def grouped_bins(f: Any) -> Any:
+    made = f.filter(X > -1).group_by("sex", keys=["m", "f"])
+    return made.agg(dp.count().alias("n"), AGE.dp_histogram([-4, 0, 6], other=True).alias("h"))
+
+
 ROW: dict[str, Any] = {"x": 4.0, "age": 5, "sex": "m", "city": "a"}
 LOW: dict[str, Any] = {"x": 0.0, "age": -3, "sex": "f", "city": "b"}
 CASES = {
@@ -70,6 +80,12 @@ CASES = {
     ),
     "tables": Case(cube, dp.Rows(), (ROW,)),
     "two rows in tables": Case(cube, dp.Rows(contributions=2), (ROW, ROW)),
+    "a row in bins and their table": Case(bins, dp.Rows(), (ROW,)),
+    "a row in no bin of a table": Case(bins, dp.Rows(), ({**ROW, "age": 9},)),
+    "two rows in bins and tables": Case(grouped_bins, dp.Rows(contributions=2), (ROW, ROW)),
+    "a row that changes bins of a table": Case(
+        grouped_bins, dp.Rows("change-one"), (ROW,), ({**ROW, "sex": "f", "age": -2},)
+    ),
 }
 each = pytest.mark.parametrize("name", CASES)
 
@@ -108,8 +124,9 @@ def _vector(part: Measurement, counted: Any) -> Integers:
     tables: list[CellCounts] = [counted[t] for t in part.tables]
     if isinstance(part, JointSums):
         return part.vector(tables)
-    dense = tables[0].dense(1)
-    return part.of(dense) if isinstance(part, Margin) else dense
+    cells = part.tables[0].cells
+    dense = tables[0].dense(1 if cells is None else cells.size)
+    return part.of(dense) if isinstance(part, (LevelSums, Margin)) else dense
 
 
 def log_ratio(law: Any, moved: Integers) -> Fraction:
