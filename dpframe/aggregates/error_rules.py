@@ -131,13 +131,20 @@ class RankError:
     was, since the nearest rising sequence moves by no more than what it is nearest to. The rank
     that is looked for is off by q times that of all cells at most.
 
+    Or, without that factor: the number up to a cell less the rank that is looked for is off by
+    A - q (A + B), with A the noise of the first cells and B that of all others. That is between A
+    and -B, so it is off by no more than the worst of such sums, from either end; those of one end
+    exceed x no more than twice as often as the sum of all does. A candidate that is taken in place
+    of the one with the rank has a number on the wrong side of it, so it is off by no more; where
+    values between candidates have cells, both of them may be off.
+
     Parameters
     ----------
     cells
         How many there are.
     factor
-        In how many such errors a rank may be off: 1 + q, or twice that where values between the
-        candidates have cells of their own.
+        In how many such errors a rank may be off: 1 + q, or twice that, which is above 2, where
+        values between the candidates have cells of their own.
     """
 
     cells: int
@@ -151,13 +158,23 @@ class RankError:
         """The error in ranks that is kept within with probability `level`; 0 without noise."""
         if law.is_exact:
             return 0.0
-        found = [float(self.cells * law.quantile(level, self.cells))]
+        ends = 2 if self.factor > 2 else 1
+        found = [
+            Fraction(self.cells * law.quantile(level, self.cells)) * ends,
+            self._of_sum(law, (1 - level) / 2) * self.factor,
+            self._of_sum(law, (1 - level) / 4) * ends,
+        ]
+        return float_up(min(found))
+
+    def _of_sum(self, law: AdditiveMechanism, miss: Fraction) -> Fraction:
+        """What the noise of all cells exceeds, one way or the other, no more often than that."""
+        found = [float(self.cells * law.quantile(1 - miss, self.cells))]
         if isinstance(law, IndependentNoise):
-            found.append(_UP * law.bound_of_sum(self.cells, nearest(1 - level) / 4))
+            found.append(_UP * law.bound_of_sum(self.cells, nearest(miss) / 2))
             if self.cells <= _MOST_ADDED:
                 whole = CombinedNoise(law, (1,) * self.cells, 1)
-                found.append(float(whole.quantile((1 + level) / 2)))
-        return float_up(Fraction(min(found)) * self.factor)
+                found.append(float(whole.quantile(1 - miss)))
+        return Fraction(min(found))
 
 
 @dataclass(frozen=True, slots=True)

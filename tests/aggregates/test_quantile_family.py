@@ -252,13 +252,15 @@ def test_ranks_that_are_read_off_rise_and_are_as_near_as_their_rule_says(
     codes = codes_from_counts((true + noise)[None, :], cells, share)
     chosen = [int(code[0]) for code in codes]
     assert chosen == sorted(chosen)
-    worst = max(abs(np.cumsum(noise)))
+    sums = np.append(0, np.cumsum(noise))
+    worst, worse = max(abs(sums)), max(*abs(sums), *abs(sums[-1] - sums))
     upto = np.cumsum(true)
     places = [2 * code + 1 if listed else code for code in range(2 if listed else 5)]
     for q, code in zip(share, chosen, strict=True):
         target = float(q) * upto[-1]
         away = [max(upto[p] - true[p] - target, target - upto[p], 0) for p in places]
         assert away[code] <= min(away) + (1 + listed) * (1 + q) * worst + 1e-9
+        assert away[code] <= min(away) + (1 + listed) * worse + 1e-9
 
 
 @pytest.mark.parametrize("given", [{"bounds": (0, 30)}, {"candidates": range(0, 60, 6)}])
