@@ -84,10 +84,14 @@ class BoundDistribution(BoundAggregate):
 
     @property
     def note(self) -> str:
-        whole = strategy_words(self.strategy)
+        return f"{self.sign}; {strategy_words(self.strategy)}"
+
+    @property
+    def sign(self) -> str:
+        """What a plan says of numbers below 0, and of those that fall."""
         if self.nonnegative:
-            return f"the nearest numbers from 0 that never fall, which biases small ones; {whole}"
-        return f"unbiased; noise may make numbers negative, or fall; {whole}"
+            return "the nearest numbers from 0 that never fall, which biases small ones"
+        return "unbiased; noise may make numbers negative, or fall"
 
     @property
     def error(self) -> DistributionError:
@@ -117,7 +121,7 @@ class BoundDistribution(BoundAggregate):
         return self.strategy.objective(variances)
 
     def combine(self, values: Sequence[Noisy]) -> pl.Series:
-        return self._column(self._rebuilt(values))
+        return self.column_of(self._rebuilt(values))
 
     def interval(
         self, values: Sequence[Noisy], noise: JointNoise, level: Fraction
@@ -125,7 +129,7 @@ class BoundDistribution(BoundAggregate):
         assert isinstance(noise, Independent)
         laws = [law for law, _ in noise.parts if isinstance(law, AdditiveMechanism)]
         found, reach = self._rebuilt(values), self.error.reaches(laws, level)
-        return self._column(found - reach), self._column(found + reach)
+        return self.column_of(found - reach), self.column_of(found + reach)
 
     def _rebuilt(self, values: Sequence[Noisy]) -> NDArray[np.int64]:
         """The number of rows up to each edge, of shape (groups, cells)."""
@@ -133,7 +137,8 @@ class BoundDistribution(BoundAggregate):
         estimate = Estimate(self.strategy, lines, lines=lines[0].shape[1])
         return WholeTables(estimate).cells((True,), (True,)).T
 
-    def _column(self, counts: NDArray[np.int64]) -> pl.Series:
+    def column_of(self, counts: NDArray[np.int64]) -> pl.Series:
+        """The result from the number of rows up to each edge, of shape (groups, cells)."""
         if self.nonnegative:
             risen = np.maximum(nondecreasing(counts.astype(np.float64)), 0.0)
             counts = np.rint(risen).astype(np.int64)

@@ -15,12 +15,12 @@ from dpframe.aggregates.weighted_noise import WeightedNoise, excess_of, reaches_
 from dpframe.mechanisms import AdditiveMechanism
 from dpframe.workloads import Axis, MeasuredLevels
 
-__all__ = ["DistributionError"]
+__all__ = ["DistributionError", "RunError"]
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Noises: TypeAlias = "Sequence[AdditiveMechanism]"
 
-_MOST: Final = 10**6 + 1
+_MOST: Final = 10**6 + 2
 _ROUNDING: Final = 1 / 12
 """The variance of rounding to a whole number."""
 _NEXT_TO_NOTHING: Final = 1e-9
@@ -42,7 +42,8 @@ class DistributionError:
     weights
         What a sum of each counts: its cells over the variance of its noise, in proportion.
     shown
-        How many edges are released; where there is one cell less, the last cell is above them.
+        How many edges are released; cells after them, two at most, have rows above them, and those
+        without a value.
     """
 
     cells: int
@@ -52,7 +53,7 @@ class DistributionError:
     shown: int
 
     def __post_init__(self) -> None:
-        if not 1 <= self.shown <= self.cells <= min(_MOST, self.shown + 1):
+        if not 1 <= self.shown <= self.cells <= min(_MOST, self.shown + 2):
             raise ValueError("there are not so many edges")
         if not 2 <= self.branching <= _MOST:
             raise ValueError("there is no such tree")
@@ -102,6 +103,31 @@ class DistributionError:
         """What rounding a number with so much variance adds to it; sums of integers are whole."""
         most = 0.0 if len(self.levels) == 1 else _ROUNDING
         return np.minimum(spreads, most)
+
+
+@dataclass(frozen=True, slots=True)
+class RunError:
+    """A number of rows that is the sum of the first cells of a distribution function, or of all of
+    them, and follows from the same noisy sums.
+
+    Parameters
+    ----------
+    edges
+        How the numbers of these err.
+    cells
+        How many of the first cells it is of.
+    """
+
+    edges: DistributionError
+    cells: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.cells <= self.edges.cells:
+            raise ValueError("there are not so many cells")
+
+    def noise(self, laws: Noises) -> WeightedNoise:
+        """The law of its noise, from that of each level."""
+        return self.edges.range_noise(laws, 0, self.cells)
 
 
 Cumulants: TypeAlias = tuple[float, ...]

@@ -12,6 +12,7 @@ from dpframe.aggregates.related import RelatedAggregate
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.rolled import RolledAggregate
 from dpframe.aggregates.totalled_cells import TotalledCells
+from dpframe.aggregates.totalled_levels import TotalledLevels
 from dpframe.mechanisms import AdditiveMechanism
 
 __all__ = ["expected_squared_error"]
@@ -37,6 +38,12 @@ def expected_squared_error(aggregate: BoundAggregate, scope: QueryScope, laws: L
         return _relative(use, scope) * aggregate.expected_error(laws)
     if isinstance(aggregate, BoundDistribution):
         return aggregate.expected_error(laws)
+    if isinstance(aggregate, TotalledLevels):
+        found = aggregate.expected_error(laws)
+        if isinstance(aggregate.inner, BoundDistribution):
+            return found
+        (use,) = aggregate.inner.uses
+        return _relative(use, scope) * found
     if not isinstance(aggregate, RolledAggregate):
         return sum(
             _relative(use, scope) * _squared(laws, key, scope)

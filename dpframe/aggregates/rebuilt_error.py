@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from dpframe.aggregates.distribution_error import DistributionError
+from dpframe.aggregates.distribution_error import DistributionError, RunError
 from dpframe.aggregates.error_rules import ErrorRule, MeanError, PartError, VarianceError
 from dpframe.aggregates.joint_noise import Independent
 from dpframe.aggregates.weighted_noise import WeightedNoise, excess_of
@@ -106,7 +106,7 @@ class RebuiltError:
         return Independent(tuple(found))
 
 
-OutputError: TypeAlias = ErrorRule | RebuiltError | DistributionError
+OutputError: TypeAlias = ErrorRule | RebuiltError | DistributionError | RunError
 
 
 @lru_cache(maxsize=4096)

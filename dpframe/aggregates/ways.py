@@ -13,12 +13,19 @@ from dpframe.aggregates.query import Query
 from dpframe.aggregates.related import RelatedAggregate
 from dpframe.aggregates.rolled import RolledAggregate
 from dpframe.aggregates.totalled_cells import TotalledCells
+from dpframe.aggregates.totalled_levels import TotalledLevels
 from dpframe.core.budget import ApproxDP, Budget, PureDP
 from dpframe.workloads import Degree
 
 __all__ = ["least_expected", "ways_to_measure"]
 
-_MEASURED = (RolledAggregate, BoundDistribution, RelatedAggregate, TotalledCells)
+_MEASURED = (
+    RolledAggregate,
+    BoundDistribution,
+    RelatedAggregate,
+    TotalledCells,
+    TotalledLevels,
+)
 """What is rebuilt from parts that are best for how a spend is shared."""
 
 

@@ -11,6 +11,7 @@ from typing import Final, TypeGuard
 
 from dpframe.aggregates.bound import BoundAggregate, Clamp
 from dpframe.aggregates.cdf import BoundDistribution
+from dpframe.aggregates.distribution_error import DistributionError
 from dpframe.aggregates.error_rules import NoErrorBound, PartError
 from dpframe.aggregates.margins import by_words
 from dpframe.aggregates.query import Output, Query
@@ -19,6 +20,7 @@ from dpframe.aggregates.related import RelatedAggregate
 from dpframe.aggregates.request import Request
 from dpframe.aggregates.rolled import RolledAggregate
 from dpframe.aggregates.totalled_cells import TotalledCells
+from dpframe.aggregates.totalled_levels import TotalledLevels
 from dpframe.core.budget import Budget
 from dpframe.core.domain import Columns, Domain, domain_of_dtype
 from dpframe.core.exact import show
@@ -32,7 +34,7 @@ from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.per_individual import PerIndividual
 from dpframe.mechanisms import AdditiveMechanism, KeyMechanism
 from dpframe.plan import NoisyAggregate
-from dpframe.plan.error import errors_by_edge, errors_by_set
+from dpframe.plan.error import error_of_run, errors_by_edge, errors_by_set
 from dpframe.report.columns import domain_words, limits_words
 from dpframe.rows.fold import domain, words
 
@@ -128,8 +130,10 @@ def _note(output: Output, query: Query, releases: Sequence[NoisyAggregate]) -> s
     if isinstance(output.only, TotalledCells):
         ((_, error),) = errors_by_set(output.only.error, used, _LEVEL)
         return f"{output.only.note}; 95% of results are within {show(error)}"
+    if isinstance(output.only, TotalledLevels):
+        return output.only.note + _of_levels(output.only, used)
     if isinstance(output.only, BoundDistribution):
-        return output.only.note + _by_edge(output.only, used)
+        return output.only.note + _by_edge(output.only, output.only.error, used)
     return output.only.note + (_by_set(output.only, used) if _is_rolled_number(output.only) else "")
 
 
@@ -160,10 +164,20 @@ def _by_set(aggregate: RolledAggregate | RelatedAggregate, used: Sequence[NoisyA
     return f"; {before}95% of results are within {', '.join(shown)}{more}"
 
 
-def _by_edge(aggregate: BoundDistribution, used: Sequence[NoisyAggregate]) -> str:
+def _of_levels(aggregate: TotalledLevels, used: Sequence[NoisyAggregate]) -> str:
+    """The error of a distribution function, or of a count, that has the same noise as others."""
+    if isinstance(aggregate.inner, BoundDistribution):
+        return _by_edge(aggregate.inner, aggregate.edges, used)
+    error = error_of_run(aggregate.rule, used, _LEVEL)
+    return f"; 95% of results are within {show(error)}"
+
+
+def _by_edge(
+    aggregate: BoundDistribution, rule: DistributionError, used: Sequence[NoisyAggregate]
+) -> str:
     """The error of the numbers up to some edges, that of the worst among them."""
     noisy = [release for release in used if isinstance(release.law, AdditiveMechanism)]
-    errors = errors_by_edge(aggregate.error, noisy, _LEVEL).tolist()
+    errors = errors_by_edge(rule, noisy, _LEVEL).tolist()
     worst, last = errors.index(max(errors)), len(errors) - 1
     few = range(last + 1) if last < _SETS else sorted({0, last // 4, last // 2, worst, last})
     shown = [

@@ -16,7 +16,7 @@ from fractions import Fraction
 from functools import cache, partial
 from typing import Any, Literal, TypeAlias
 
-from dpframe.aggregates.distribution_error import DistributionError
+from dpframe.aggregates.distribution_error import DistributionError, RunError
 from dpframe.aggregates.error_rules import (
     MeanError,
     NoErrorBound,
@@ -44,6 +44,7 @@ KINDS: dict[str, type] = {
         NoErrorBound,
         RebuiltError,
         DistributionError,
+        RunError,
     )
 }
 """The types that say which they are."""

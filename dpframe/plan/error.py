@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.aggregates.distribution_error import DistributionError
+from dpframe.aggregates.distribution_error import DistributionError, RunError
 from dpframe.aggregates.error_rules import (
     MeanError,
     NoErrorBound,
@@ -24,7 +24,7 @@ from dpframe.errors import PlanMismatch
 from dpframe.mechanisms import AdditiveMechanism, ReportMechanism
 from dpframe.plan.noisy_aggregate import NoisyAggregate, needs_count
 
-__all__ = ["error_of", "errors_by_edge", "errors_by_set", "noise_of"]
+__all__ = ["error_of", "error_of_run", "errors_by_edge", "errors_by_set", "noise_of"]
 
 
 def error_of(
@@ -71,6 +71,8 @@ def error_of(
         case DistributionError():
             found = errors_by_edge(rule, used, level, simultaneous)
             return float(found.max())
+        case RunError():
+            return float(error_of_run(rule, used, level, simultaneous))
         case PartError():
             pass
     level = 1 - (1 - level) / max(1, len(used))
@@ -118,12 +120,27 @@ def errors_by_edge(
     simultaneous: bool = False,
 ) -> NDArray[np.int64]:
     """A bound on the error of the number of rows up to each edge."""
+    laws, groups = _levels(rule, used)
+    together = max(1, groups * rule.shown) if simultaneous else 1
+    return rule.reaches(laws, 1 - (1 - level) / together)[: rule.shown]  # union bound
+
+
+def error_of_run(
+    rule: RunError, used: Sequence[NoisyAggregate], level: Fraction, simultaneous: bool = False
+) -> int:
+    """A bound on the error of the number of rows in some cells of each group."""
+    laws, groups = _levels(rule.edges, used)
+    return rule.noise(laws).quantile(level, max(1, groups) if simultaneous else 1)
+
+
+def _levels(
+    rule: DistributionError, used: Sequence[NoisyAggregate]
+) -> tuple[list[AdditiveMechanism], int]:
+    """The noise of each level, and the number of groups."""
     laws = [release.law for release in used if isinstance(release.law, AdditiveMechanism)]
     if len(laws) != rule.parts or len(used) != rule.parts:
         raise _no_such_parts()
-    groups = used[0].entries // rule.entries
-    together = max(1, groups * rule.shown) if simultaneous else 1
-    return rule.reaches(laws, 1 - (1 - level) / together)[: rule.shown]  # union bound
+    return laws, used[0].entries // rule.entries
 
 
 def noise_of(used: Sequence[NoisyAggregate]) -> JointNoise:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -11,11 +11,13 @@ from dpframe.aggregates.expected import expected_squared_error
 from dpframe.aggregates.query import Output
 from dpframe.aggregates.related import RelatedAggregate
 from dpframe.aggregates.totalled_cells import TotalledCells
+from dpframe.aggregates.totalled_levels import TotalledLevels
 from dpframe.describe import PAYS, gain_words
 from dpframe.plan import PlanOutput
 from dpframe.planning.prepared import Prepared
 
-Together: TypeAlias = type[RelatedAggregate] | type[TotalledCells]
+Together: TypeAlias = type[RelatedAggregate] | type[TotalledCells] | type[TotalledLevels]
+"""What aggregates are that are measured with others."""
 _NOTHING = 1e-200
 """Added to squared errors, which floats may hold as 0."""
 
@@ -69,7 +71,7 @@ def telling_gains(
     at: Sequence[int],
     before: Sequence[ExpectedError],
     after: Sequence[ExpectedError],
-    kind: Together,
+    among: Collection[Together],
 ) -> tuple[Prepared, ...]:
     """The plans, where outputs of some say what it does to their errors to be measured together.
 
@@ -81,14 +83,14 @@ def telling_gains(
         Those whose errors `before` and `after` are of.
     before, after
         What is expected of their outputs by themselves, and together.
-    kind
+    among
         What the aggregates are that are measured together.
     """
     gains = iter([math.sqrt(_ratio(b, a)) for b, a in zip(before, after, strict=True)])
     told = list(made)
     for number in at:
         outputs = [
-            _told(output, asked, kind, next(gains))
+            _told(output, asked, among, next(gains))
             for output, asked in zip(
                 made[number].plan.outputs, made[number].query.outputs, strict=True
             )
@@ -99,10 +101,12 @@ def telling_gains(
     return tuple(told)
 
 
-def _told(output: PlanOutput, asked: Output, kind: Together, gain: float) -> PlanOutput:
+def _told(
+    output: PlanOutput, asked: Output, among: Collection[Together], gain: float
+) -> PlanOutput:
     """An output that is measured with others, or that pays for these."""
     kinds = {type(aggregate) for aggregate in asked.aggregates.values()}
     paying = gain < PAYS and RelatedAggregate not in kinds  # which are told of all of it
-    if kind not in kinds and not paying:
+    if kinds.isdisjoint(among) and not paying:
         return output
     return replace(output, note="; ".join(filter(None, (output.note, gain_words(gain)))))

@@ -7,7 +7,7 @@ individual that differs between neighbours is one and the same in all frames of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -15,6 +15,7 @@ from typing import TypeVar
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.related import RelatedAggregate
 from dpframe.aggregates.totalled_cells import TotalledCells, with_totals
+from dpframe.aggregates.totalled_levels import TotalledLevels, with_whole_levels
 from dpframe.aggregates.ways import least_expected, ways_to_measure
 from dpframe.choose import (
     WORTH_WHILE,
@@ -38,6 +39,7 @@ from dpframe.planning.gains import errors_of, relative_error, telling_gains
 from dpframe.planning.prepared import Prepared
 
 T = TypeVar("T")
+_TOTALLED = (TotalledCells, TotalledLevels)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,17 +63,21 @@ class Planning:
 
     def least(self, queries: Sequence[Query]) -> tuple[Prepared, ...]:
         """The plan of each query, where all share the cost, measured as they err least; counts
-        beside histograms are rebuilt from the same noisy cells where that is less.
+        beside histograms and distribution functions are rebuilt from the same noisy cells where
+        that is less.
         """
-        apart, moved = self.measured(queries), [with_totals(query) for query in queries]
-        if all(one is other for one, other in zip(moved, queries, strict=True)):
-            return apart
-        with suppress(DPFrameError):  # more noise in a total than can be drawn
-            made = self.measured(moved)
-            before, after = errors_of(apart), errors_of(made)
-            if relative_error(before, after) < WORTH_WHILE:
-                return telling_gains(made, range(len(made)), before, after, TotalledCells)
-        return apart
+        apart = self.measured(queries)
+        before = errors_of(apart)
+        best, least = apart, WORTH_WHILE
+        for moved in _with_counts(queries):
+            with suppress(DPFrameError):  # more noise in a total than can be drawn
+                made = self.measured(moved)
+                after = errors_of(made)
+                error = relative_error(before, after)
+                if error < least:
+                    told = telling_gains(made, range(len(made)), before, after, _TOTALLED)
+                    best, least = told, error
+        return best
 
     def measured(self, queries: Sequence[Query]) -> tuple[Prepared, ...]:
         """The plan of each query, measured in the best of the ways that its aggregates know."""
@@ -97,7 +103,7 @@ class Planning:
                 after = errors_of(made[number] for number in at)
                 error = relative_error(before, after)
                 if error < least:
-                    told = telling_gains(made, at, before, after, RelatedAggregate)
+                    told = telling_gains(made, at, before, after, [RelatedAggregate])
                     best, least = (told, new_places), error
         return best
 
@@ -134,6 +140,23 @@ class Planning:
             draws = one.drawn_by([choice.law for choice in own.together.choices])
             made.append(Prepared(plan, one.knowing(draws), one.parts, draws))
         return tuple(made)
+
+
+def _with_counts(queries: Sequence[Query]) -> Iterator[Sequence[Query]]:
+    """The queries with counts that are rebuilt from the cells of histograms, of distribution
+    functions, or of either.
+    """
+    cells = [with_totals(query) for query in queries]
+    levels = [with_whole_levels(query) for query in queries]
+    tried = [queries]
+    for found in (cells, levels, list(map(with_whole_levels, cells))):
+        if not any(_are_same(found, other) for other in tried):
+            tried.append(found)
+            yield found
+
+
+def _are_same(some: Sequence[Query], others: Sequence[Query]) -> bool:
+    return all(one is other for one, other in zip(some, others, strict=True))
 
 
 def combined(ways: Sequence[Sequence[T]]) -> list[tuple[T, ...]]:

@@ -127,6 +127,14 @@ def distribution(patients: dp.PrivateFrame) -> dp.PrivateQuery:
     return patients.group_by("sex").dp_cdf("age", bins=range(110))
 
 
+def distribution_and_counts(patients: dp.PrivateFrame) -> dp.PrivateQuery:
+    return patients.group_by("sex").agg(
+        dp.count().alias("n"),
+        dp.count("age").alias("with_age"),
+        dp.cdf("age", bins=range(0, 110, 5)).alias("ages"),
+    )
+
+
 def distribution_of_bins(patients: dp.PrivateFrame) -> dp.PrivateQuery:
     return patients.dp_cdf("bill", 20, bounds=(0, 50_000), nonnegative=True)
 
@@ -289,6 +297,7 @@ QUERIES = (
     Golden("keys_frame", keys_frame, APPROX, {"epsilon": 1}),
     Golden("histogram_of_bins", histogram_of_bins, ZERO, {"rho": "0.01"}),
     Golden("distribution", distribution, ZERO, {"rho": "0.02"}),
+    Golden("distribution_and_counts", distribution_and_counts, PURE, {"epsilon": 1}),
     Golden("distribution_of_bins", distribution_of_bins, PURE, {"epsilon": "0.5"}),
     Golden(
         "histogram_of_categories",
