@@ -60,7 +60,7 @@ class Line:
 @dataclass(frozen=True)
 class Panel:
     """One diagram: axes from 0 or `left` to `right` and from 0 or `bottom` to `top`, and what they
-    mean.
+    mean; `named` is what stands below places that are no numbers.
     """
 
     title: str
@@ -72,6 +72,7 @@ class Panel:
     bottom: float = 0
     xs: Sequence[float] = ()
     ys: Sequence[float] = ()
+    named: Sequence[str] = ()
 
 
 def picture(label: str, panels: Sequence[Panel], width: int = 640, height: int = 330) -> str:
@@ -90,7 +91,7 @@ def picture(label: str, panels: Sequence[Panel], width: int = 640, height: int =
 
 
 def _panel(panel: Panel, offset: float, width: float, height: float = 330) -> Iterable[str]:
-    x0, x1, y0, y1 = offset + 42, offset + width - 12, height - 52, 34
+    x0, x1, y0, y1 = offset + 42, offset + width - 16, height - 52, 34
 
     def place(point: Point) -> Point:
         along = (point[0] - panel.left) / (panel.right - panel.left)
@@ -102,10 +103,10 @@ def _panel(panel: Panel, offset: float, width: float, height: float = 330) -> It
         _, y = place((panel.left, value))
         yield f'<path class="grid" d="M{x0:.1f} {y:.1f}H{x1:.1f}"/>'
         yield f'<text x="{x0 - 6:.1f}" y="{y + 4:.1f}" text-anchor="end">{value:g}</text>'
-    for value in panel.xs:
+    for value, name in zip(panel.xs, panel.named or [f"{x:g}" for x in panel.xs], strict=True):
         x, _ = place((value, panel.bottom))
         yield f'<path class="axis" d="M{x:.1f} {y0}v4"/>'
-        yield f'<text x="{x:.1f}" y="{y0 + 19}" text-anchor="middle">{value:g}</text>'
+        yield f'<text x="{x:.1f}" y="{y0 + 19}" text-anchor="middle">{name}</text>'
     yield f'<path class="axis" d="M{x0:.1f} {y0}H{x1:.1f}"/>'
     middle = (x0 + x1) / 2
     yield f'<text x="{middle:.1f}" y="{height - 10}" text-anchor="middle">{panel.across}</text>'
@@ -280,7 +281,7 @@ def deviations(numbers: int) -> tuple[float, float, float]:
 
 def tree() -> str:
     """Which sums of neighbouring steps make the number up to an edge, and the error up to each."""
-    lines = []
+    lines, sums = [], []
     for level in range(4):
         for node in range(2**level):
             x = (node + 0.5) * 8 / 2**level
@@ -289,7 +290,8 @@ def tree() -> str:
                 above = (node // 2 + 0.5) * 16 / 2**level
                 lines.append(Line([(x, up), (above, up + 1)], "grid", ""))
             used = (level, node) in ((1, 0), (3, 4))
-            lines.append(Line([(x, up)], "b" if used else "a", "", dots=True))
+            sums.append(Line([(x, up)], "b" if used else "a", "", dots=True))
+    lines += sums
     lines.append(Line([(0, -0.55), (5, -0.55)], "b", "up to the fifth step", (0.4, -0.95)))
     title = "Sums of neighbouring steps"
     left = Panel(title, "eight steps", 8, 3.4, lines, 0, -1.2, range(9))
@@ -332,18 +334,23 @@ def rollup() -> str:
     assert isinstance(rule, RebuiltError)
     now = [error for _, error in errors_by_set(rule, plan.releases, Fraction(95, 100))]
     apart = people.dp_count().plan(rho=Fraction(1, 150)).accuracy("len")
-    finest = people.dp_count().plan(rho="0.02").accuracy("len")
+    (cells,) = people.dp_count().plan(rho="0.02").releases
+    finest = [1.96 * math.sqrt(many * cells.noise.variance()) for many in (1, 2, 84)]
     places = (1, 2, 3)
     before, after = [(x, apart) for x in places], list(zip(places, now, strict=True))
+    added = f"the finest table alone, added up ({finest[2]:.0f} for all rows)"
     lines = [
-        Line(before, "a", "before: each table apart", (1.5, apart + 0.8), True),
-        Line(after, "b", "after: all rebuilt from what is best to draw", (1.5, 10.6), True),
-        Line([(1, finest)], "c", "cells alone (all: 90)", (1.06, finest - 1.2), True),
+        Line(before, "a", "each table drawn apart", (1.35, apart + 0.7), True),
+        Line(after, "b", "all rebuilt from what is best to draw", (2.2, 13.4), True),
+        Line(list(zip(places, finest[:2], strict=False)), "c", added, (1.35, 9), True),
     ]
     title = "95% error of a roll-up of 42 countries and two sexes, at rho 0.02"
-    across = "1: by country and sex; 2: by country; 3: all"
-    panel = Panel(title, across, 3.6, 20, lines, 0.6, 0, places, (5, 10, 15, 20))
-    label = "Each table by itself errs more than the same tables rebuilt from all of them"
+    names = ("by country and sex", "by country", "all rows")
+    panel = Panel(title, "grouping set", 3.6, 20, lines, 0.6, 0, places, (5, 10, 15, 20), names)
+    label = (
+        "Each table by itself errs more than the same tables rebuilt from all of them; what the "
+        "finest table adds up to errs least in cells and most in the total"
+    )
     return picture(label, [panel])
 
 
