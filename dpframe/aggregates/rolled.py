@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -33,6 +34,7 @@ from dpframe.aggregates.margin_strategy import (
     margin_words,
     sets_wanted,
 )
+from dpframe.aggregates.margins import by_words
 from dpframe.aggregates.measurement import Additive, Table
 from dpframe.aggregates.rebuilt_error import OutputError, RebuiltError
 from dpframe.aggregates.request import QueryScope
@@ -40,17 +42,20 @@ from dpframe.aggregates.set_axes import SetAxes
 from dpframe.aggregates.shapes import Shape
 from dpframe.aggregates.statistics import GridSum, RowCount, SquareSum, ValueCount
 from dpframe.aggregates.unit_statistics import UnitCount, UnitRows, UnitTotal
+from dpframe.core.exact import show
 from dpframe.core.tree import Tree
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.mechanisms import AdditiveMechanism
 from dpframe.workloads import (
+    MANY_CELLS,
     Degree,
     Estimate,
     Strategy,
     WholeTables,
     apportioned,
     nearest_nonnegative,
+    whole_deviation,
 )
 
 __all__ = ["RolledAggregate", "rolled"]
@@ -101,8 +106,27 @@ class RolledAggregate(BoundAggregate):
         if self._totals_apart:
             whole = f"{_TOTALS}; {whole}"
         if self.is_nonnegative:
-            return f"{whole}; {_PROJECTED}"
+            return f"{whole}; {_PROJECTED}{self._rounding}"
         return f"{self.inner.note}; {whole}" if self.inner.note else whole
+
+    @property
+    def _rounding(self) -> str:
+        """Which sets pay for making cells whole, where there are many cells."""
+        axes = self.axes
+        if math.prod(axes.sizes) <= MANY_CELLS:
+            return ""
+        moved = [
+            f"{show(round(deviation, 1))} to results {by_words(tuple(axes.names[i] for i in set_))}"
+            for set_, kept in zip(axes.sets, axes.kept, strict=True)
+            if (deviation := whole_deviation(kept, axes.sizes)) > 0
+        ]
+        if not moved:
+            return "; making cells whole leaves results of all sets next to what they were"
+        more = f" and {len(moved) - _SETS} more sets" if len(moved) > _SETS else ""
+        return (
+            f"; making cells whole adds a deviation of up to {', '.join(moved[:_SETS])}{more}, and "
+            "leaves those of other sets next to what they were"
+        )
 
     @property
     def _totals_apart(self) -> bool:
@@ -254,6 +278,10 @@ _PROJECTED: Final = (
     "then moved to near tables with the same total that still add up and have no number below 0, "
     "which biases small numbers upwards and others a little downwards"
 )
+
+
+_SETS: Final = 8
+"""So many sets are named."""
 
 
 def _around(low: pl.Series, high: pl.Series, released: pl.Series) -> tuple[pl.Series, pl.Series]:

@@ -6,7 +6,12 @@ from dpframe.workloads.axes import Axis
 from dpframe.workloads.factors import Factor
 from dpframe.workloads.measured_levels import MeasuredLevels
 from dpframe.workloads.needs import Kind
-from dpframe.workloads.nonnegative import apportioned, nearest_nonnegative
+from dpframe.workloads.nonnegative import (
+    MANY_CELLS,
+    apportioned,
+    nearest_nonnegative,
+    whole_deviation,
+)
 from dpframe.workloads.parts import Levels, Part
 from dpframe.workloads.rebuild import Estimate
 from dpframe.workloads.sensitivity import sensitivity_of
@@ -17,6 +22,7 @@ from dpframe.workloads.whole import WholeTables, rounding_variance
 from dpframe.workloads.workload import Wanted, Workload
 
 __all__ = [
+    "MANY_CELLS",
     "Axis",
     "Degree",
     "Estimate",
@@ -39,4 +45,5 @@ __all__ = [
     "sensitivity_of",
     "tables",
     "variances_of",
+    "whole_deviation",
 ]

@@ -711,3 +711,17 @@ def test_intervals_of_numbers_from_zero_up_hold_the_exact_ones() -> None:
         for found in (query.collect(epsilon=0.3, interval="0.95") for _ in range(40))
     ]
     assert float(np.mean(held)) > 0.92
+
+
+def test_plans_say_which_sets_pay_for_whole_cells() -> None:
+    frame = pl.LazyFrame(schema={"a": pl.Int64, "b": pl.Int64, "c": pl.Int64})
+    people = dp.Session(rho=1).protect(frame, unit=dp.Rows())
+    keys = {"a": range(500), "b": range(20), "c": range(100)}
+    groups = people.group_by(dp.rollup("a", "b", "c"), keys=keys)
+    (output,) = groups.agg(n=dp.count(nonnegative=True)).plan(rho="0.1").outputs
+    assert "a deviation of up to 5 to results by a and b, and leaves those of other" in output.note
+    few = people.group_by(dp.rollup("a", "b"), keys={"a": range(500), "b": range(300)})
+    (output,) = few.agg(n=dp.count(nonnegative=True)).plan(rho="0.1").outputs
+    assert "leaves results of all sets next to what they were" in output.note
+    (output,) = groups.agg(n=dp.count()).plan(rho="0.1").outputs
+    assert "whole" not in output.note

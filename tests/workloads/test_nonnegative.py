@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpframe.workloads import apportioned, nearest_nonnegative
+from dpframe.workloads import apportioned, nearest_nonnegative, whole_deviation
 
 Kept = tuple[bool, ...]
 
@@ -224,3 +224,17 @@ def test_many_cells_are_made_whole_in_blocks_and_margins_stay_near(kind: str) ->
 def test_they_are_the_same_every_time() -> None:
     cells = np.random.default_rng(5).random((20, 30))
     assert (apportioned(cells) == apportioned(cells.copy())).all()
+
+
+@pytest.mark.parametrize("shape", [(100, 40, 30), (1000, 120), (40, 5, 30, 20), (2, 300, 200, 1)])
+def test_which_margins_pay_for_whole_cells(shape: tuple[int, ...]) -> None:
+    generator = np.random.default_rng(5)
+    cells = np.where(generator.random(shape) < 0.6, generator.random(shape), 0.0)
+    off = apportioned(cells) - cells
+    for kept in itertools.product((False, True), repeat=len(shape)):
+        moved = off.sum(axis=tuple(i for i, k in enumerate(kept) if not k))
+        most = whole_deviation(kept, shape)
+        if most:
+            assert 0.15 * most < np.sqrt(np.mean(moved**2)) <= most
+        else:
+            assert np.abs(moved).max() <= len(shape)
