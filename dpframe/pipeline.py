@@ -60,6 +60,7 @@ from dpframe.plan import confidence_of
 from dpframe.planning import Planning, Prepared, PreparedTogether, tables_of
 from dpframe.progress import Progress, progress
 from dpframe.release import (
+    Keep,
     assemble,
     check_post,
     chooser_of,
@@ -280,8 +281,12 @@ def run(
         When the engine fails. The charge stays. Before it in a process that was forked from one
         that had used Polars, where no query would end.
     """
-    whole = PreparedTogether(prepared.plan, (prepared,), (Place.whole(prepared.query),))
-    return run_several(whole, [execution], ledger, interval, approval)[0]
+    return run_several(alone(prepared), [execution], ledger, interval, approval)[0]
+
+
+def alone(prepared: Prepared) -> PreparedTogether:
+    """One query as several are."""
+    return PreparedTogether(prepared.plan, (prepared,), (Place.whole(prepared.query),))
 
 
 def run_several(
@@ -290,8 +295,10 @@ def run_several(
     ledger: Ledger,
     interval: Number | None = None,
     approval: Requirement | None = None,
+    keep: Keep | None = None,
 ) -> list[pl.DataFrame]:
-    """The same of several queries, which are one charge: their results in order.
+    """The same of several queries, which are one charge: their results in order; with `keep` they
+    are kept before they are handed out.
 
     `executions` are where each of `prepared.parts` runs; those that run at one place are one
     request to its engine.
@@ -308,10 +315,12 @@ def run_several(
     unit = parts[0].query.relation.facts.unit.kind
     with progress() as shown:
         shown.stage("charging the budget")
-        entry = ledger.charge(plan.cost, plan.fingerprint, unit, approval)
+        beginning = None if keep is None else keep.beginning
+        entry = ledger.charge(plan.cost, plan.fingerprint, unit, approval, beginning=beginning)
         result = _released(prepared, executions, confidence, shown)
     if isinstance(result, list):
-        ledger.settle(entry, "released")  # if this fails, nothing comes out
+        content = None if keep is None else keep.write(entry, result)
+        ledger.settle(entry, "released", content)  # if this fails, nothing comes out
         return result
     with suppress(LedgerError):  # the charge stays open then, and counts as before
         ledger.settle(entry, "failed")

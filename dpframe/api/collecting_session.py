@@ -10,6 +10,7 @@ import polars as pl
 from dpframe.api.paying_session import PayingSession
 from dpframe.api.query import PrivateQuery
 from dpframe.api.release import Release, Releases
+from dpframe.api.reuse import Repeat, Reuse
 from dpframe.api.several import asked_at_once, owned, refuse_weights
 from dpframe.api.spend import Spend
 from dpframe.choose import Split
@@ -80,6 +81,7 @@ class CollectingSession(PayingSession):
         weights: None = None,
         interval: Number | None = None,
         engine: PolarsMode = "auto",
+        reuse: Reuse = "never",
     ) -> pl.DataFrame: ...
     @overload
     def collect(
@@ -94,6 +96,7 @@ class CollectingSession(PayingSession):
         weights: Sequence[Number] | None = None,
         interval: Number | None = None,
         engine: PolarsMode = "auto",
+        reuse: Reuse = "never",
     ) -> list[pl.DataFrame]: ...
     def collect(
         self,
@@ -107,6 +110,7 @@ class CollectingSession(PayingSession):
         weights: Sequence[Number] | None = None,
         interval: Number | None = None,
         engine: PolarsMode = "auto",
+        reuse: Reuse = "never",
     ) -> pl.DataFrame | list[pl.DataFrame]:
         """Charge, run and release a query, also one that was made without a session; or several
         queries in one charge, each of which has its frame in the list that is returned.
@@ -127,8 +131,8 @@ class CollectingSession(PayingSession):
         spend = Spend(epsilon, delta, rho, accuracy, split)
         if isinstance(query, PrivateQuery):
             refuse_weights(weights)
-            return self._release(query, spend, interval, engine).frame
-        return self._release_several(query, weights, spend, interval, engine).frames
+            return self._release(query, spend, interval, engine, reuse).frame
+        return self._release_several(query, weights, spend, interval, engine, reuse).frames
 
     @overload
     def release(
@@ -143,6 +147,7 @@ class CollectingSession(PayingSession):
         weights: None = None,
         interval: Number | None = None,
         engine: PolarsMode = "auto",
+        reuse: Reuse = "never",
     ) -> Release: ...
     @overload
     def release(
@@ -157,6 +162,7 @@ class CollectingSession(PayingSession):
         weights: Sequence[Number] | None = None,
         interval: Number | None = None,
         engine: PolarsMode = "auto",
+        reuse: Reuse = "never",
     ) -> Releases: ...
     def release(
         self,
@@ -170,6 +176,7 @@ class CollectingSession(PayingSession):
         weights: Sequence[Number] | None = None,
         interval: Number | None = None,
         engine: PolarsMode = "auto",
+        reuse: Reuse = "never",
     ) -> Release | Releases:
         """As `collect`, with plan and cost beside the result; of several queries a sequence of
         releases, each of which says the cost of all.
@@ -182,15 +189,20 @@ class CollectingSession(PayingSession):
         spend = Spend(epsilon, delta, rho, accuracy, split)
         if isinstance(query, PrivateQuery):
             refuse_weights(weights)
-            return self._release(query, spend, interval, engine)
-        return self._release_several(query, weights, spend, interval, engine)
+            return self._release(query, spend, interval, engine, reuse)
+        return self._release_several(query, weights, spend, interval, engine, reuse)
 
     def _release(
-        self, query: PrivateQuery, spend: Spend, interval: Number | None, engine: PolarsMode
+        self,
+        query: PrivateQuery,
+        spend: Spend,
+        interval: Number | None,
+        engine: PolarsMode,
+        reuse: Reuse,
     ) -> Release:
         asked, source, owner = owned(query)
         payer = self._payer.responsible_for(owner)
-        return payer.release(asked, source, spend, interval, engine)
+        return payer.release(asked, source, spend, interval, engine, Repeat(reuse))
 
     def _release_several(
         self,
@@ -199,6 +211,8 @@ class CollectingSession(PayingSession):
         spend: Spend,
         interval: Number | None,
         engine: PolarsMode,
+        reuse: Reuse,
     ) -> Releases:
         queries, sources, payer = asked_at_once(given, weights, self._payer)
-        return payer.release_several(queries, sources, spend, interval, engine)
+        repeat = Repeat(reuse)
+        return payer.release_several(queries, sources, spend, interval, engine, repeat)

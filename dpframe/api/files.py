@@ -25,7 +25,8 @@ from dpframe.frames.public import digest
 from dpframe.report import Plan
 from dpframe.rows.failures import FAILURES
 
-_KEY = "dpframe"
+KEY = "dpframe"
+"""Of the metadata of Parquet."""
 _BESIDE = ".plan.json"
 _RECORDED = {"fingerprint", "cost", "released", "plan", "content"}
 """What is written about a result."""
@@ -124,29 +125,40 @@ def _unwritable(path: Path, why: str) -> UnsupportedOperation:
     )
 
 
+def record_of(plan: Plan, query: int | None, released: datetime | None = None) -> dict[str, Any]:
+    """What is written about a result, but for the digest of its content."""
+    time = released or datetime.now(UTC)
+    record: dict[str, Any] = {
+        "fingerprint": plan.fingerprint,
+        "cost": plan.cost.words(),
+        "released": time.isoformat(timespec="seconds"),
+        "plan": json.loads(plan.to_json(None)),
+    }
+    return record if query is None else record | {"query": query}
+
+
 def write(
-    frame: pl.DataFrame, plan: Plan, path: Path, made: Path, query: int | None = None
+    frame: pl.DataFrame,
+    plan: Plan,
+    path: Path,
+    made: Path,
+    query: int | None = None,
+    released: datetime | None = None,
 ) -> None:
     """Write a released frame and its plan to `made`, which will be named `path`; of a plan of
-    several queries with the number of the one that it answers.
+    several queries with the number of the one that it answers, and of one that was kept with the
+    time at which it was released.
 
     Raises
     ------
     UnsupportedOperation
         When the result cannot be written in that form, such as lists in CSV.
     """
-    record: dict[str, Any] = {
-        "fingerprint": plan.fingerprint,
-        "cost": plan.cost.words(),
-        "released": datetime.now(UTC).isoformat(timespec="seconds"),
-        "plan": json.loads(plan.to_json(None)),
-    }
-    if query is not None:
-        record["query"] = query
+    record = record_of(plan, query, released)
     try:
         if path.suffix == ".parquet":
             text = json.dumps(record | {"content": digest(frame)})
-            frame.write_parquet(made, metadata={_KEY: text})
+            frame.write_parquet(made, metadata={KEY: text})
             return
         frame.write_csv(made)
     except FAILURES as error:
@@ -189,7 +201,7 @@ def _record(path: Path) -> Any:
     """What was written about the file."""
     try:
         if path.suffix == ".parquet":
-            found = json.loads(pl.read_parquet_metadata(path)[_KEY])
+            found = json.loads(pl.read_parquet_metadata(path)[KEY])
         else:
             found = json.loads(_beside(path).read_text(encoding="utf-8"))
     except DPFrameError:

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NoReturn, TypeVar
 
+import polars as pl
+
 from dpframe import pipeline
 from dpframe.aggregates.query import Query
 from dpframe.api.answers import answers_of
 from dpframe.api.approval import require_approved
 from dpframe.api.release import Release, Releases
+from dpframe.api.reuse import ONCE_MORE, Done, Keeper, Repeat, Run, plain
 from dpframe.api.source import Source, Sources, opened_together
 from dpframe.api.spend import Spend
 from dpframe.core.budget import Budget, PureDP
@@ -27,6 +30,7 @@ from dpframe.ledger.place import DEFAULT_NAME
 from dpframe.ledger.signatures import ApprovalKey
 from dpframe.lower.engines.polars_engine import PolarsMode
 from dpframe.plan.parameters import parameters_of
+from dpframe.release import Keep
 from dpframe.report import Plan
 
 Made = TypeVar("Made", pipeline.Prepared, pipeline.PreparedTogether)
@@ -48,6 +52,10 @@ class Payer:
         The session's name, which plans show and approvals are kept under.
     needs_approval
         Whether it pays only for plans that somebody approved.
+    keeps
+        Whether what it pays for is kept.
+    names
+        The frames that were given each name.
     unit
         Whom it protects; None while it protects nobody.
     whole
@@ -61,6 +69,8 @@ class Payer:
     counts_apart: bool
     name: str | None = None
     needs_approval: bool = False
+    keeps: bool = False
+    names: dict[str, Source] = field(default_factory=dict, repr=False)
     unit: Unit | None = None
     whole: Payer | None = field(default=None, repr=False)
     parameters: tuple[Parameter, ...] = ()
@@ -137,8 +147,9 @@ class Payer:
         spend: Spend,
         interval: Number | None = None,
         engine: PolarsMode = "auto",
+        repeat: Repeat = ONCE_MORE,
     ) -> Release:
-        """Check the budget, charge it, run the query and add noise.
+        """Check the budget, charge it, run the query and add noise; or hand out what is kept.
 
         Raises
         ------
@@ -148,13 +159,17 @@ class Payer:
             As for `PrivateQuery.collect`.
         """
         prepared = self.prepare(query, spend)
-        execution = source.opened(query.relation.token, engine)
-        result = pipeline.run(
-            prepared, execution, self.ledger, interval, self._approved(prepared.plan)
-        )
+
+        def run(keep: Keep | None) -> list[pl.DataFrame]:
+            execution = source.opened(query.relation.token, engine)
+            needed = self._approved(prepared.plan)
+            whole = pipeline.alone(prepared)
+            return pipeline.run_several(whole, [execution], self.ledger, interval, needed, keep)
+
+        done = self._done([query], prepared.plan, interval, repeat, run)
         self.unit = query.relation.facts.unit
         answers = answers_of(prepared.query, prepared.laws)
-        return Release(result, prepared.plan, prepared.plan.cost, answers)
+        return Releases(done.frames, prepared.plan, [answers], **done.about)[0]
 
     def release_several(
         self,
@@ -163,18 +178,48 @@ class Payer:
         spend: Spend,
         interval: Number | None = None,
         engine: PolarsMode = "auto",
+        repeat: Repeat = ONCE_MORE,
     ) -> Releases:
         """As `release`, of several queries in one charge; `sources` are their data."""
         prepared = self.prepare_several(queries, spend)
         tokens = [query.relation.token for query in prepared.queries]
         blocks = [place.block for place in prepared.places]
         data = [sources[blocks.index(block)] for block in range(len(tokens))]
-        executions = opened_together(data, tokens, engine)
-        needed = self._approved(prepared.plan)
-        found = pipeline.run_several(prepared, executions, self.ledger, interval, needed)
+
+        def run(keep: Keep | None) -> list[pl.DataFrame]:
+            executions = opened_together(data, tokens, engine)
+            needed = self._approved(prepared.plan)
+            return pipeline.run_several(prepared, executions, self.ledger, interval, needed, keep)
+
+        done = self._done(queries.queries, prepared.plan, interval, repeat, run)
         self.unit = queries.queries[0].relation.facts.unit
         answers = [answers_of(*one) for one in prepared.answered()]
-        return Releases(found, prepared.plan, answers)
+        return Releases(done.frames, prepared.plan, answers, **done.about)
+
+    def _done(
+        self,
+        queries: Sequence[Query],
+        plan: Plan,
+        interval: Number | None,
+        repeat: Repeat,
+        run: Run,
+    ) -> Done:
+        """What is released, or was released before."""
+        if not self.keeps and repeat.reuse != "never":
+            raise UnsupportedOperation(
+                "the session keeps no releases, so there is nothing to reuse",
+                where=f"reuse={repeat.reuse!r}",
+                remedy="open it with dp.Session(..., keep_releases=True)",
+            )
+        if not self.keeps:
+            return plain(run(None))
+        return Keeper(self.ledger.keeping, queries, plan, interval, repeat).done(run)
+
+    def is_name(self, name: str | None, source: Source) -> bool:
+        """Whether a frame that is protected was given a name that no other one has."""
+        if not name:
+            return False
+        return self.names.setdefault(name, source).is_same(source)
 
     def _require_kind(self, queries: Sequence[Query]) -> None:
         """Refuse queries that protect another kind of unit than the session, or each other."""

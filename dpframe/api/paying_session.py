@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 import polars as pl
 
 from dpframe.api.history import history_of
+from dpframe.api.kept_frame import kept_frame
 from dpframe.api.payer import Payer
 from dpframe.core.budget import Budget
 from dpframe.core.exact import nearest
@@ -54,6 +55,16 @@ class PayingSession:
         `mu_squared`.
         """
         return history_of(self._payer.ledger.entries, self._payer.measure)
+
+    def releases(self) -> pl.DataFrame:
+        """One row per result of the budget that is kept, those of other processes included:
+        `fingerprint` of the plan, `time` in UTC, `frame`, `cost`, `query` in words, the `run`,
+        `periods` and `parameters` it was for, where it was for any, and the `number` of its charge.
+
+        A result is handed out again by the same query with ``reuse="same"``, or written to a file
+        by ``dpframe ledger restore``.
+        """
+        return kept_frame(self._payer.ledger.keeping)
 
     def plot(self) -> Any:
         """What was spent over time, as an Altair chart: `history` added up, below the budget.

@@ -11,6 +11,7 @@ from dpframe.api.no_raw_access import NoRawAccess
 from dpframe.api.payer import Payer
 from dpframe.api.public import bind_public_frames
 from dpframe.api.release import Release
+from dpframe.api.reuse import Repeat, Reuse
 from dpframe.api.source import Source, Sources
 from dpframe.api.spend import Spend
 from dpframe.api.suggest import build_suggestion_query, read_suggestion, share_of
@@ -118,10 +119,11 @@ class PrivateQuery(NoRawAccess):
         split: Split = "least error",
         interval: Number | None = None,
         engine: PolarsMode = "auto",
+        reuse: Reuse = "never",
     ) -> pl.DataFrame:
         """Check the budget, charge it, compute, add noise.
 
-        Each call is a new release with a new cost.
+        Each call is a new release with a new cost, but with ``reuse="same"``.
 
         Parameters
         ----------
@@ -141,6 +143,12 @@ class PrivateQuery(NoRawAccess):
             How Polars runs a Polars frame: one of its engines by name, or a function that is given
             a LazyFrame and returns its DataFrame, for executors elsewhere. What it is given yields
             exact numbers, so whoever runs it must be trusted with the data.
+        reuse
+            ``"same"``: of a session with ``keep_releases=True``, hand out the newest result of the
+            same query that is kept, at no cost: of the same plan (so the same spend), outputs in
+            the same order, interval, and frames of the same names in the same budget. Names must
+            have been given, and stand for the data: a frame of other rows needs another name.
+            Nothing is charged for what was charged before and is lost, or is being computed.
 
         Raises
         ------
@@ -151,12 +159,15 @@ class PrivateQuery(NoRawAccess):
         EngineError
             When the engine fails; the charge stays.
         LedgerError
-            When the charge, or what became of it, cannot be recorded; nothing comes out.
+            When the charge, or what became of it, cannot be recorded; nothing comes out. With
+            ``reuse="same"`` also when the result was lost or changed, or is being computed.
         PlanMismatch
             When the session requires approval and nobody approved this plan.
+        UnsupportedOperation
+            When nothing is kept that could be reused, or a frame has no name.
         """
         spend = Spend(epsilon, delta, rho, accuracy, split)
-        return self._release(spend, interval, engine).frame
+        return self._release(spend, interval, engine, reuse).frame
 
     def release(
         self,
@@ -168,9 +179,10 @@ class PrivateQuery(NoRawAccess):
         split: Split = "least error",
         interval: Number | None = None,
         engine: PolarsMode = "auto",
+        reuse: Reuse = "never",
     ) -> Release:
         """As `collect`, with the plan and the cost beside the frame, and `Release.write`."""
-        return self._release(Spend(epsilon, delta, rho, accuracy, split), interval, engine)
+        return self._release(Spend(epsilon, delta, rho, accuracy, split), interval, engine, reuse)
 
     def suggest_limits(
         self,
@@ -348,9 +360,14 @@ class PrivateQuery(NoRawAccess):
         return self._bound().prepare(self._query, spend).plan
 
     def _release(
-        self, spend: Spend, interval: Number | None = None, engine: PolarsMode = "auto"
+        self,
+        spend: Spend,
+        interval: Number | None = None,
+        engine: PolarsMode = "auto",
+        reuse: Reuse = "never",
     ) -> Release:
-        return self._bound().release(self._query, self._source, spend, interval, engine)
+        payer, repeat = self._bound(), Repeat(reuse)
+        return payer.release(self._query, self._source, spend, interval, engine, repeat)
 
     def _bound(self) -> Payer:
         if self._payer is None:

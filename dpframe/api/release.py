@@ -38,6 +38,12 @@ class Release:
         What its outputs answer at no further cost, by their names; see `between`.
     query
         Of a plan of several queries which one it answers, from 1.
+    reused
+        Whether the result was kept, and is handed out again: `cost` was charged once, before.
+    remark
+        A sentence that says so, or that the result could not be kept.
+    origin
+        Equal for results of one charge only.
     """
 
     frame: pl.DataFrame
@@ -45,6 +51,9 @@ class Release:
     cost: Budget
     answers: Mapping[str, Answers] = field(default_factory=dict, repr=False)
     query: int | None = None
+    reused: bool = False
+    remark: str = ""
+    origin: str = field(default="", repr=False)
 
     def between(
         self, low: Any, high: Any, /, *, output: str | None = None, **where: Any
@@ -149,10 +158,11 @@ class Release:
     def __repr__(self) -> str:
         shared = "" if self.query is None else f", shared by {len(self.plan.queries)} queries"
         source = self._own_plan.source
-        return f"<Release of {source!r} for {self.cost.words()}{shared}>\n{self.frame}"
+        said = f"; {self.remark}" if self.remark else ""
+        return f"<Release of {source!r} for {self.cost.words()}{shared}{said}>\n{self.frame}"
 
     def _repr_html_(self) -> str:
-        return release_html(self.frame, self.plan, self.cost, self.query)
+        return release_html(self.frame, self.plan, self.cost, self.query, self.remark)
 
 
 class Releases(Sequence[Release]):
@@ -168,17 +178,27 @@ class Releases(Sequence[Release]):
         How they were made.
     answers
         What each answers at no further cost; see `Release.between`.
+    reused, remark, origin
+        As of each `Release`.
     """
 
-    __slots__ = ("_releases", "plan")
+    __slots__ = ("_releases", "plan", "remark", "reused")
 
     def __init__(
-        self, frames: Sequence[pl.DataFrame], plan: Plan, answers: Sequence[Mapping[str, Answers]]
+        self,
+        frames: Sequence[pl.DataFrame],
+        plan: Plan,
+        answers: Sequence[Mapping[str, Answers]],
+        *,
+        reused: bool = False,
+        remark: str = "",
+        origin: str = "",
     ) -> None:
-        self.plan = plan
+        self.plan, self.reused, self.remark = plan, reused, remark
         apart = bool(plan.queries)
+        about = reused, remark, origin
         self._releases = tuple(
-            Release(frame, plan, plan.cost, free, number if apart else None)
+            Release(frame, plan, plan.cost, free, number if apart else None, *about)
             for number, (frame, free) in enumerate(zip(frames, answers, strict=True), start=1)
         )
 
@@ -204,6 +224,7 @@ class Releases(Sequence[Release]):
 
     def __repr__(self) -> str:
         what = f"{len(self)} releases for {self.cost.words()} together"
+        what += f"; {self.remark}" if self.remark else ""
         return "\n".join([f"<{what}>", *(str(release.frame) for release in self._releases)])
 
     def _repr_html_(self) -> str:

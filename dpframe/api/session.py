@@ -10,7 +10,7 @@ from dpframe.api.collecting_session import CollectingSession
 from dpframe.api.declared import declared
 from dpframe.api.frame import PrivateFrame, divide, rows_of
 from dpframe.api.payer import Payer
-from dpframe.api.source import protected_source
+from dpframe.api.source import Source, protected_source
 from dpframe.charge import budget_of, resolve_composition
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number, as_given
@@ -52,6 +52,10 @@ class Session(CollectingSession):
         Whether a plan runs only if somebody approved its fingerprint in the ledger, under the
         session's `name`: see ``dpframe approve``. With a key in the environment
         (``DPFRAME_APPROVAL_KEY``) only approvals count that were signed with it.
+    keep_releases
+        Whether results are kept beside the ledger (in a folder of a file's owner, or a table in
+        PostgreSQL; in memory without a ledger), so that ``collect(..., reuse="same")`` hands them
+        out again at no cost, and one that is lost can be put back.
     must_exist
         Whether the budget must have been created before, by ``dpframe ledger create`` or an earlier
         session. Then a mistyped name or path is an error, where it would open a fresh budget.
@@ -97,6 +101,7 @@ class Session(CollectingSession):
         composition: Literal["sum", "zcdp", "gdp"] = "sum",
         require_approval: bool = False,
         must_exist: bool = False,
+        keep_releases: bool = False,
     ) -> None:
         if not isinstance(name, str | None):
             raise LedgerError(f"name must be text, not a {type(name).__name__}", where="name")
@@ -115,9 +120,9 @@ class Session(CollectingSession):
             )
         charged = open_ledger(ledger, name, opened, within, must_exist=must_exist)
         counts_apart = within is not None
-        super().__init__(Payer(charged, type(opened), counts_apart, name, require_approval))
+        keeps = bool(keep_releases)
+        super().__init__(Payer(charged, type(opened), counts_apart, name, require_approval, keeps))
         self._frames = 0
-        self._named = set[str]()
 
     # -- frames ---------------------------------------------------------------------------------
 
@@ -193,18 +198,15 @@ class Session(CollectingSession):
         source = protected_source(frame, engine, schema)
         facts = protected_facts(declared(source, bounds or {}, categories or {}), who)
         payer.unit = who
-        label, named = self._label(name)
+        label, named = self._label(name, source)
         relation = Relation.of(label, facts, source.remarks, named=named)
         return PrivateFrame(relation, source, self)
 
-    def _label(self, name: str | None) -> tuple[str, bool]:
+    def _label(self, name: str | None, source: Source) -> tuple[str, bool]:
         """What a frame is called, and whether that stands for it in other processes too."""
         self._frames += 1
         number = "data" if self._frames == 1 else f"data {self._frames}"
-        label = name or self._payer.name or number
-        lasts = bool(name) and label not in self._named
-        self._named.add(label)
-        return label, lasts
+        return name or self._payer.name or number, self._payer.is_name(name, source)
 
     def partition(self, frame: PrivateFrame, by: Any, keys: Any = None) -> dict[Any, PrivateFrame]:
         """Divide a frame into disjoint parts, of which only the most expensive are paid for.
@@ -291,4 +293,4 @@ class _PartSession(Session):
 
     def __init__(self, payer: Payer) -> None:
         CollectingSession.__init__(self, payer)
-        self._frames, self._named = 0, set()
+        self._frames = 0

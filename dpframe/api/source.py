@@ -79,6 +79,14 @@ class Source:
             return True
         return origins_of(frame).meets(origins_of(self._given) | origins_of(self._data))
 
+    def is_same(self, other: Source) -> bool:
+        """Whether another one is of the very object, or the same path."""
+        if other._given is self._given:
+            return True
+        if not isinstance(self._given, (str, Path)) or not isinstance(other._given, (str, Path)):
+            return False
+        return os.path.abspath(self._given) == os.path.abspath(other._given)
+
     def __repr__(self) -> str:
         return "<protected data>"
 

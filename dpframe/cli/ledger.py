@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from dpframe.charge import budget_of, counted_in, resolve_composition
-from dpframe.cli import whole
+from dpframe.cli import kept, whole
 from dpframe.cli.output import Announced, say
 from dpframe.core.budget import amount
 from dpframe.core.units import Identifier, Rows
@@ -36,6 +36,7 @@ def add_commands(commands: Any) -> None:
     acts = ledger.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_owners(acts)
     _add_readers(acts)
+    kept.add_commands(acts)
     whole.add_commands(acts)
 
 

@@ -17,6 +17,7 @@ from dpframe.ledger.bound import Bound
 from dpframe.ledger.charges import read_charge
 from dpframe.ledger.checkpoints import SUMMED, kept_numbers, restore, state_of
 from dpframe.ledger.entry import Entry
+from dpframe.ledger.kept import RESULTS, Results
 from dpframe.ledger.record import (
     ABOUT_THE_LEDGER,
     COLUMNS,
@@ -74,6 +75,8 @@ class Chain:
         """Records that are no charges, settlements or checkpoints."""
         self.accounts: dict[str, Account] = {}
         self.approvals: dict[str, list[Approval]] = {}
+        self.results = Results()
+        """Which results were begun, and which are kept."""
         self.identities: list[str] = []
         """What tells this ledger from others; nothing while it is empty."""
         self.content = hashlib.sha256()
@@ -157,6 +160,7 @@ class Chain:
 
     def extend(self, record: Record) -> None:
         """Append a record whose hash is known to be right."""
+        self.results.require_follows(record)
         self._check(record)
         self._apply(record)
         self.length, self.tip = record.seq, record.hash
@@ -215,7 +219,9 @@ class Chain:
             raise broken(f"{where} is about budget {record.name!r}, which is opened once, first")
         if account is None:
             return
-        if record.act in ("released", "failed"):
+        if record.act in RESULTS:  # the record that follows is about an open budget, or charge
+            self.results.check(record, account.budget.measure)
+        elif record.act in ("released", "failed"):
             if (record.refers or 0) not in account.open:
                 raise broken(f"{where} settles no open charge")
         elif account.closed is not None:
@@ -306,6 +312,7 @@ class Chain:
     def _apply(self, record: Record) -> None:
         if record.act not in SUMMED:
             self.kept.append(record)
+        self.results.apply(record)
         if record.act in ABOUT_THE_LEDGER:
             self._apply_ledger(record)
             return

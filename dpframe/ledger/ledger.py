@@ -9,6 +9,7 @@ from dpframe.core.budget import ApproxDP, Budget
 from dpframe.ledger.approvals import Approval, Requirement
 from dpframe.ledger.bound import Bound
 from dpframe.ledger.entry import Entry, Settled
+from dpframe.ledger.keeping import Beginning, Keeping
 from dpframe.ledger.scopes import InScope, Scope
 
 
@@ -67,6 +68,11 @@ class Ledger(Protocol):
         """The amount that approvals are for now: that of the whole frame's budget."""
         ...
 
+    @property
+    def keeping(self) -> Keeping:
+        """What is kept of results; of a part of a frame that of the whole."""
+        ...
+
     def require_unit(self, unit: str) -> None:
         """Refuse another kind of privacy unit than the one recorded at the first charge."""
         ...
@@ -78,11 +84,13 @@ class Ledger(Protocol):
         unit: str | None = None,
         approval: Requirement | None = None,
         scope: Scope | None = None,
+        beginning: Beginning | None = None,
     ) -> int:
         """Record a spend, durably, before any data is read.
 
         With a `scope` the whole budget is charged what the cost adds to its largest totals. Where
-        it needs an `approval`, one that counts is found and used in the same transaction.
+        it needs an `approval`, one that counts is found and used in the same transaction. A
+        `beginning` says what is to be kept of the result, and stands directly before it.
 
         Returns
         -------
@@ -97,6 +105,8 @@ class Ledger(Protocol):
             When it cannot be recorded, or the unit is another than before.
         PlanMismatch
             When no approval counts that it needs.
+        Overtaken
+            When somebody else has begun the same meanwhile, and it is to be begun once.
         """
         ...
 
@@ -106,8 +116,10 @@ class Ledger(Protocol):
         """
         ...
 
-    def settle(self, number: int, status: Settled) -> None:
-        """Record how a charged release ended. The charge stays in any case."""
+    def settle(self, number: int, status: Settled, content: str | None = None) -> None:
+        """Record how a charged release ended, and the digest of what is kept of it, if anything is.
+        The charge stays in any case.
+        """
         ...
 
     def verify(self) -> None:

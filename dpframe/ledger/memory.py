@@ -13,6 +13,7 @@ from dpframe.ledger.approvals import Requirement
 from dpframe.ledger.bound import Bound
 from dpframe.ledger.caller import this_caller
 from dpframe.ledger.entry import Entry, Settled
+from dpframe.ledger.keeping import Beginning, MemoryKeeping
 from dpframe.ledger.scopes import InScope, Scope, Totals, in_scope, required
 from dpframe.ledger.windows import Every, Timeline
 
@@ -38,6 +39,7 @@ class MemoryLedger:
         self._unit: str | None = None
         self._lock = Lock()
         self._process = os.getpid()
+        self.keeping = MemoryKeeping()
 
     @property
     def budget(self) -> Budget:
@@ -87,11 +89,14 @@ class MemoryLedger:
         unit: str | None = None,
         approval: Requirement | None = None,
         scope: Scope | None = None,
+        beginning: Beginning | None = None,
     ) -> int:
         if approval is not None:  # raises: nothing can be approved here
             approval.chosen(self.approvals, fingerprint, (), self.bound)
         self._require_own()
         with self._lock:
+            if beginning is not None:
+                self.keeping.attempts.require_newest(beginning.key, beginning.after)
             if unit is not None:
                 self.require_unit(unit)
             left = self._budget - self._spent
@@ -104,6 +109,8 @@ class MemoryLedger:
             if scope is not None:
                 scope.add(self._scopes, amounts)
             self._unit = self._unit or unit
+            if beginning is not None:
+                self.keeping.begin(number, beginning)
             return number
 
     def in_scope(self, scope: Scope, cost: Budget | None = None) -> InScope:
@@ -119,9 +126,12 @@ class MemoryLedger:
                 remedy='keep the budget in a file: dp.Session(..., ledger="budget.db")',
             )
 
-    def settle(self, number: int, status: Settled) -> None:
+    def settle(self, number: int, status: Settled, content: str | None = None) -> None:
         with self._lock:
             self._entries[number] = replace(self._entries[number], status=status)
+            self.keeping.open.discard(number)
+            if content is not None:
+                self.keeping.finish(number, content)
 
     def verify(self) -> None:
         """Nothing to do: nobody else can write to it."""

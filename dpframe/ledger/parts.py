@@ -36,6 +36,7 @@ from dpframe.core.budget import ApproxDP, Budget
 from dpframe.ledger.approvals import Approval, Requirement
 from dpframe.ledger.bound import Bound
 from dpframe.ledger.entry import Entry, Settled
+from dpframe.ledger.keeping import Beginning, Keeping
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.scopes import InScope, Level, PartScope, Scope
 
@@ -142,16 +143,21 @@ class PartLedger:
         unit: str | None = None,
         approval: Requirement | None = None,
         scope: Scope | None = None,
+        beginning: Beginning | None = None,
     ) -> int:
         if scope is not None:  # windows of a part would be charged what other windows have paid
             raise NotImplementedError
-        return self._whole.charge(cost, fingerprint, unit, approval, self.scope)
+        return self._whole.charge(cost, fingerprint, unit, approval, self.scope, beginning)
 
     def in_scope(self, scope: Scope, cost: Budget | None = None) -> InScope:
         return self._whole.in_scope(scope, cost)
 
-    def settle(self, number: int, status: Settled) -> None:
-        self._whole.settle(number, status)
+    @property
+    def keeping(self) -> Keeping:
+        return self._whole.keeping
+
+    def settle(self, number: int, status: Settled, content: str | None = None) -> None:
+        self._whole.settle(number, status, content)
 
     def verify(self) -> None:
         self._whole.verify()

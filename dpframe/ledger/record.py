@@ -34,6 +34,8 @@ Act: TypeAlias = Literal[
     "released",
     "failed",
     "closed",
+    "begun",
+    "kept",
     "identified",
     "checkpoint",
     "rekeyed",
@@ -75,11 +77,13 @@ class Draft:
         What happened. ``opened``: the budget was created; ``granted``: it was raised;
         ``approved``: a plan may be charged to it; ``revoked``: it may not any more; ``charged``: a
         plan was paid for; ``released``, ``failed``: how that ended; ``closed``: nothing may be
-        charged any more. Of the ledger: ``identified``: it was begun, or moved here;
-        ``checkpoint``: what all records add up to; ``rekeyed``: what follows has another key;
-        ``moved``: it goes on elsewhere; ``adopted``: its head file was given up.
+        charged any more; ``begun``, ``kept``: of results that are kept (`ledger.kept`). Of the
+        ledger: ``identified``: it was begun, or moved here; ``checkpoint``: what all records add up
+        to; ``rekeyed``: what follows has another key; ``moved``: it goes on elsewhere; ``adopted``:
+        its head file was given up.
     refers
-        Of ``released`` and ``failed``: the number of the charge; of ``charged`` that of the
+        Of ``released``, ``failed`` and ``kept``: the number of the charge; of ``begun`` that of the
+        one whose result was lost, if it is paid anew; of ``charged`` that of the
         approval it ran by, where it needed one.
     fingerprint, unit
         Of ``charged``: the plan's, and the kind of its privacy unit. ``approved`` and ``revoked``
@@ -214,6 +218,10 @@ class Seal:
     def head_file(self, seq: int, tip: str, identity: str) -> str:
         """The seal of a head file."""
         return self._digest(["head file", seq, tip, identity])
+
+    def release(self, values: list[object]) -> str:
+        """The seal of a content that is kept, before a record names it."""
+        return self._digest(["release", *values])
 
     def kept(self, record: Record) -> str:
         """The seal of a record that a checkpoint refers to, whatever key it was hashed with."""

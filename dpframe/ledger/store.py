@@ -245,6 +245,11 @@ class Store(Transactions):
                     tables.require_sound()
                     return chain.head()
 
+    def hash_of(self, seq: int) -> str:
+        """The hash of a record as it is stored."""
+        with self._explained(), self._reading() as tables:
+            return str(tables.hash_of(seq))
+
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """All records as they are stored, verified or not, for export."""
         seq, more = 0, True

@@ -16,11 +16,13 @@ from dpframe.ledger.caller import this_caller
 from dpframe.ledger.chain import Chain, broken
 from dpframe.ledger.charges import Charge
 from dpframe.ledger.entry import Entry, Settled
+from dpframe.ledger.keeping import Beginning
 from dpframe.ledger.memory import other_unit
 from dpframe.ledger.names import require_distinct
 from dpframe.ledger.record import Draft, plain_text
 from dpframe.ledger.scopes import InScope, Scope, in_scope, per_text, required
 from dpframe.ledger.store import Store
+from dpframe.ledger.stored_keeping import StoredKeeping, kept
 from dpframe.ledger.windows import NAMES, Every
 
 _OTHER_FLOATS = Fraction(1, 10**6)
@@ -133,11 +135,14 @@ class StoredLedger:
         unit: str | None = None,
         approval: Requirement | None = None,
         scope: Scope | None = None,
+        beginning: Beginning | None = None,
     ) -> int:
         caller = this_caller()
 
-        def charging(chain: Chain) -> Draft:
+        def charging(chain: Chain) -> list[Draft]:
             account = chain.account(self._name)
+            attempts = chain.results.of(self._name)
+            before = [] if beginning is None else beginning.drafts(attempts, account)
             require_open(account)
             if unit is not None:
                 _require_unit(account, unit)
@@ -145,7 +150,8 @@ class StoredLedger:
             amounts = required(scope, account.scopes, cost, left, account.budget, account.within)
             by = None if approval is None else self._approved(chain, fingerprint, approval)
             who, why = caller.user, Charge(caller, cost, scope).text()
-            return Draft(self._name, "charged", by, fingerprint, unit, amounts[0], who, why)
+            made = Draft(self._name, "charged", by, fingerprint, unit, amounts[0], who, why)
+            return [*before, made]
 
         return self._store.append(charging)
 
@@ -161,8 +167,17 @@ class StoredLedger:
         approvals, bound = chain.approvals.get(self._name, []), Bound.of(chain.account(self._name))
         return needed.chosen(approvals, fingerprint, chain.identities, bound).number
 
-    def settle(self, number: int, status: Settled) -> None:
-        self._store.append(lambda chain: Draft(self._name, status, refers=number))
+    def settle(self, number: int, status: Settled, content: str | None = None) -> None:
+        def settling(chain: Chain) -> Draft | list[Draft] | None:
+            if content is not None:
+                return kept(chain, self._name, number, content)
+            return Draft(self._name, status, refers=number)
+
+        self._store.append(settling)
+
+    @property
+    def keeping(self) -> StoredKeeping:
+        return StoredKeeping(self._store, self._name)
 
     def verify(self) -> None:
         self._store.verify()

@@ -21,6 +21,7 @@ from typing import ClassVar
 from dpframe.errors import DPFrameError, LedgerError
 from dpframe.ledger.chain import Chain, broken
 from dpframe.ledger.checkpoints import EVERY
+from dpframe.ledger.contents import Contents
 from dpframe.ledger.head_file import HeadFile, Seen
 from dpframe.ledger.record import Head, Seal
 from dpframe.ledger.standing import unwitnessed
@@ -80,6 +81,11 @@ class Transactions(ABC):
     @abstractmethod
     def where(self) -> str:
         """The place, for people; never with a password."""
+
+    @property
+    @abstractmethod
+    def contents(self) -> Contents:
+        """Where what is kept of results lies."""
 
     @property
     @abstractmethod

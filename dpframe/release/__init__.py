@@ -1,6 +1,7 @@
 """From exact tables to released results: noise, selection, post-processing."""
 
 from dpframe.release.draw import CandidateScores, Draw, draw, without_noise
+from dpframe.release.keep import Keep
 from dpframe.release.keys import KeyChoice, chooser_of, drawn_with_groups, number_of, with_some_key
 from dpframe.release.order import in_order
 from dpframe.release.results import (
@@ -15,6 +16,7 @@ from dpframe.release.results import (
 __all__ = [
     "CandidateScores",
     "Draw",
+    "Keep",
     "KeyChoice",
     "aggregate_column",
     "assemble",

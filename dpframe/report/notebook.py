@@ -146,14 +146,17 @@ def _charges(history: pl.DataFrame) -> tuple[str, ...]:
     return title(shown), table(("time", "plan", "amount", "status"), rows)
 
 
-def release_html(frame: pl.DataFrame, plan: Plan, cost: Budget, query: int | None = None) -> str:
+def release_html(
+    frame: pl.DataFrame, plan: Plan, cost: Budget, query: int | None = None, said: str = ""
+) -> str:
     """A released result, which is public, with what it cost; `query` is the one that it answers,
-    where several had one plan.
+    where several had one plan, and `said` a sentence about it.
     """
     shared = "" if query is None else f", shared: query {query} of {len(plan.queries)}"
     paid = f"cost {cost.words()} ({cost.measure}){shared}; fingerprint {plan.fingerprint[:12]}"
     return fragment(
         head("Release of", plan.source, paid),
+        remark(said) if said else "",
         frame_table(frame),
         opening(quiet("the plan it came from"), plan.explain("html")),
     )

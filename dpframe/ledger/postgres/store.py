@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from threading import Timer
@@ -32,6 +32,7 @@ from dpframe.errors import LedgerError
 from dpframe.ledger.head_file import HeadFile
 from dpframe.ledger.places import claim
 from dpframe.ledger.postgres.address import Address
+from dpframe.ledger.postgres.contents import PostgresContents
 from dpframe.ledger.postgres.failures import explained, unconnected
 from dpframe.ledger.postgres.tables import (
     LOCKED,
@@ -102,6 +103,22 @@ class PostgresStore(Store):
 
     def _explained(self) -> AbstractContextManager[None]:
         return explained(self.where)
+
+    @property
+    def contents(self) -> PostgresContents:
+        return PostgresContents(self.where, self._tables_within, self._connect_beside)
+
+    @contextmanager
+    def _tables_within(self, writing: bool) -> Iterator[PostgresTables]:
+        """The tables in a transaction that adds no record."""
+        with ExitStack() as stack:
+            if writing:
+                tables, _, _ = stack.enter_context(self.writing())
+            else:
+                stack.enter_context(self._explained())
+                tables = stack.enter_context(self._reading())
+            assert isinstance(tables, PostgresTables)
+            yield tables
 
     # -- transactions ---------------------------------------------------------------------------
 
@@ -224,6 +241,10 @@ class PostgresStore(Store):
 
     def _connect(self) -> Connection:
         self._version = None  # it may be another server
+        return self._connect_beside()
+
+    def _connect_beside(self) -> Connection:
+        """Another connection."""
         parameters: dict[str, Any] = {**self._address.parameters, "client_encoding": "utf8"}
         try:
             made: Connection = psycopg.connect(

@@ -27,6 +27,12 @@ CREATE TABLE dpframe_ledger.head (
     one integer PRIMARY KEY CHECK (one = 1), seq bigint NOT NULL, hash text NOT NULL,
     seal text NOT NULL)"""
 
+RELEASES = b"""
+CREATE TABLE dpframe_ledger.releases (
+    number bigint NOT NULL, part integer NOT NULL, content bytea NOT NULL,
+    PRIMARY KEY (number, part))"""
+"""Contents of kept results; made when the first one is kept."""
+
 LOCKED = b"LOCK TABLE dpframe_ledger.head IN EXCLUSIVE MODE"
 """Whoever appends must move the head, so this keeps other writers out, and lets readers in."""
 
@@ -83,6 +89,15 @@ DESCRIPTION = sorted(
     ]
 )
 """What is said of tables that nobody changed."""
+OF_RELEASES = (
+    "r releases p f",
+    "i releases_pkey p f",
+    "releases 1 number bigint t f ",
+    "releases 2 part integer t f ",
+    "releases 3 content bytea t f ",
+    "releases PRIMARY KEY (number, part)",
+)
+"""What is said beside that where results are kept."""
 
 
 _ALL = f"SELECT {', '.join(COLUMNS)} FROM ONLY dpframe_ledger.records".encode()
@@ -103,7 +118,7 @@ class PostgresTables:
         found = sorted(row[0] for row in self._rows(DESCRIBED))
         if not found:
             return False
-        if found != DESCRIPTION:
+        if found not in (DESCRIPTION, sorted([*DESCRIPTION, *OF_RELEASES])):
             raise broken("its tables were changed")
         return True
 
@@ -166,6 +181,35 @@ class PostgresTables:
     def insert_rows(self, rows: Sequence[tuple[Any, ...]]) -> None:
         with self._connection.cursor() as cursor:
             cursor.executemany(_INSERT, rows)
+
+    def make_releases(self) -> None:
+        """Make the table of contents, if it is not there."""
+        known = b"SELECT pg_catalog.to_regclass('dpframe_ledger.releases') IS NOT NULL"
+        if self._rows(known) != [(True,)]:
+            self._connection.execute(RELEASES)
+
+    def put_release(self, number: int, blobs: Sequence[bytes]) -> None:
+        """Keep the content of a charge, in place of what a process has left there."""
+        self._connection.execute(
+            b"DELETE FROM dpframe_ledger.releases WHERE number = %s", (number,)
+        )
+        for part, blob in enumerate(blobs, start=1):
+            self._connection.execute(
+                b"INSERT INTO dpframe_ledger.releases VALUES (%s, %s, %s)", (number, part, blob)
+            )
+
+    def release(self, number: int) -> list[bytes]:
+        """The content of a charge; empty where there is none."""
+        known = b"SELECT pg_catalog.to_regclass('dpframe_ledger.releases') IS NOT NULL"
+        if self._rows(known) != [(True,)]:
+            return []
+        wanted = b"SELECT content FROM ONLY dpframe_ledger.releases WHERE number = %s ORDER BY part"
+        return [bytes(row[0]) for row in self._rows(wanted, (number,))]
+
+    def is_locked(self, number: int) -> bool:
+        """Whether somebody holds an advisory lock alone; who only looks shares it."""
+        wanted = b"SELECT pg_catalog.pg_try_advisory_xact_lock_shared(%s)"
+        return self._rows(wanted, (number,)) != [(True,)]
 
     def require_sound(self) -> None:
         """Nothing to ask: pages with wrong checksums are refused when they are read."""

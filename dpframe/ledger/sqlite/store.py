@@ -19,6 +19,7 @@ from pathlib import Path
 from weakref import finalize
 
 from dpframe.errors import LedgerError
+from dpframe.ledger.contents import FOLDER, FolderContents
 from dpframe.ledger.head_file import HeadFile
 from dpframe.ledger.places import claim, require_alone
 from dpframe.ledger.record import Seal
@@ -75,6 +76,10 @@ class SqliteStore(Store):
 
     def _explained(self) -> AbstractContextManager[None]:
         return explained(self.path)
+
+    @property
+    def contents(self) -> FolderContents:
+        return FolderContents(self.path.with_name(self.path.name + FOLDER))
 
     # -- transactions ---------------------------------------------------------------------------
 

@@ -1,0 +1,59 @@
+"""What is kept of a budget's results, as a frame."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from dpframe.errors import LedgerError
+from dpframe.ledger.keeping import Keeping
+from dpframe.ledger.kept import Attempt, content_digest
+
+
+def kept_frame(keeping: Keeping) -> pl.DataFrame:
+    """One row per result of which a content was kept, in the order of charges."""
+    found = [a for a in keeping.attempts.by_number.values() if a.content is not None]
+    columns = {name: [words(attempt)[name] for attempt in found] for name in _TEXTS}
+    return pl.DataFrame(
+        {
+            "fingerprint": pl.Series(
+                [a.begun.identity.fingerprint for a in found], dtype=pl.String
+            ),
+            "time": pl.Series([a.time for a in found], dtype=pl.Datetime("us", "UTC")),
+            **{name: pl.Series(values, dtype=pl.String) for name, values in columns.items()},
+            "number": pl.Series([a.number for a in found], dtype=pl.Int64),
+        }
+    )
+
+
+_TEXTS = ("frame", "cost", "query", "run", "periods", "parameters")
+
+
+def standing(keeping: Keeping, attempt: Attempt) -> str:
+    """What became of a result: ``kept``, ``under way``, ``lost``; ``missing`` or ``CHANGED`` what
+    was kept, ``unfinished`` what is there and was not handed out.
+    """
+    try:
+        blobs = keeping.contents.read(attempt.number, len(attempt.begun.identity.outputs))
+    except LedgerError:
+        return "unreadable"
+    if attempt.content is not None:
+        if blobs is None:
+            return "missing"
+        return "kept" if content_digest(blobs) == attempt.content else "CHANGED"
+    if keeping.contents.is_present(attempt.begun.token):
+        return "under way"
+    return "lost" if blobs is None or not keeping.is_open(attempt.number) else "unfinished"
+
+
+def words(attempt: Attempt) -> dict[str, str | None]:
+    """What is said of a result, but for its time and the plan."""
+    begun, identity = attempt.begun, attempt.begun.identity
+    given = ", ".join(f"{name}={value}" for name, value in identity.parameters)
+    return {
+        "frame": ", ".join(identity.frames),
+        "cost": attempt.cost.words(),
+        "query": begun.words,
+        "run": begun.run,
+        "periods": identity.period,
+        "parameters": given or None,
+    }

@@ -1,0 +1,137 @@
+"""Results as they are kept: Parquet that carries its plan, and what binds it to its charge.
+
+Each is bound to the record of its charge by that record's hash, and to all that tells it from
+others, by a seal under the key of the ledger if it has one. So a content that a process left behind
+can be told from any other, before a record names it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import polars as pl
+
+from dpframe.api.files import KEY, record_of
+from dpframe.errors import DPFrameError
+from dpframe.frames.public import digest
+from dpframe.ledger.keeping import Keeping
+from dpframe.ledger.kept import Attempt, Identity, content_digest
+from dpframe.report import Plan
+from dpframe.rows.failures import FAILURES
+
+_BOUND = "kept"
+"""What of the metadata binds a content to its charge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What was kept of one charge.
+
+    Parameters
+    ----------
+    frames
+        Its results.
+    plan
+        Of the first of them; all have the same.
+    released
+        When, UTC.
+    """
+
+    frames: list[pl.DataFrame]
+    plan: Plan
+    released: datetime
+
+
+class NotKept(Exception):
+    """Something is no content of a charge; says why."""
+
+
+def packed(
+    frames: Sequence[pl.DataFrame], plan: Plan, identity: Identity, number: int, keeping: Keeping
+) -> list[bytes]:
+    """The files of the results of a charge.
+
+    Raises
+    ------
+    NotKept
+        When one cannot be written, or is not read as it was written.
+    """
+    time = datetime.now(UTC)
+    several = bool(plan.queries)
+    blobs = []
+    for part, frame in enumerate(frames, start=1):
+        said = record_of(plan, part if several else None, time)
+        content = digest(frame)
+        values = _bound_to(identity, keeping.hash_of(number), part, len(frames))
+        seal = keeping.seal([*values, content, said["released"]])
+        said |= {"content": content, _BOUND: {"charge": number, "seal": seal}}
+        blobs.append(_written(frame, said))
+        if digest(_read(blobs[-1])[0]) != content:
+            raise NotKept("Parquet does not keep all of its types")
+    return blobs
+
+
+def unpacked(blobs: Sequence[bytes], attempt: Attempt, keeping: Keeping) -> Content:
+    """The results of a charge.
+
+    Raises
+    ------
+    NotKept
+        When these are others, or were changed.
+    """
+    if attempt.content is not None and content_digest(blobs) != attempt.content:
+        raise NotKept("it was changed since it was kept")
+    identity, frames = attempt.begun.identity, list[pl.DataFrame]()
+    charge = keeping.hash_of(attempt.number)
+    document, released = None, ""
+    for part, blob in enumerate(blobs, start=1):
+        frame, said = _read(blob)
+        content = digest(frame)
+        try:
+            document, released = said["plan"], said["released"]
+            values = _bound_to(identity, charge, part, len(blobs))
+            right = content == said["content"]
+            if attempt.content is None:  # the ledger may have another key since
+                right = said[_BOUND]["seal"] == keeping.seal([*values, content, released])
+        except (KeyError, TypeError):
+            right = False
+        if not right:
+            raise NotKept("it is not what was released by this charge")
+        frames.append(frame)
+    try:
+        plan = Plan.from_json(json.dumps(document))
+        time = datetime.fromisoformat(released)
+    except (DPFrameError, ValueError):
+        raise NotKept("its plan was changed") from None
+    if plan.fingerprint != identity.fingerprint:
+        raise NotKept("it has another plan")
+    return Content(frames, plan, time)
+
+
+def _bound_to(identity: Identity, charge: str, part: int, count: int) -> list[object]:
+    return [charge, identity.digest, part, count]
+
+
+def _written(frame: pl.DataFrame, said: dict[str, Any]) -> bytes:
+    buffer = io.BytesIO()
+    try:
+        frame.write_parquet(buffer, metadata={KEY: json.dumps(said)})
+    except FAILURES as error:
+        raise NotKept(f"it cannot be written as Parquet ({type(error).__name__})") from None
+    return buffer.getvalue()
+
+
+def _read(blob: bytes) -> tuple[pl.DataFrame, dict[str, Any]]:
+    try:
+        said = json.loads(pl.read_parquet_metadata(io.BytesIO(blob))[KEY])
+        frame = pl.read_parquet(io.BytesIO(blob), glob=False, hive_partitioning=False)
+    except (*FAILURES, KeyError, ValueError):
+        raise NotKept("it is no file that was kept, or is damaged") from None
+    if not isinstance(said, dict):
+        raise NotKept("it is no file that was kept")
+    return frame, said

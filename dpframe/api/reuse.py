@@ -1,0 +1,334 @@
+"""Results that are asked for once more: found, finished, or begun so that all see it.
+
+A result that was kept is handed out again as it is, which is post-processing. Nothing that is
+looked at here follows from private data. What was charged and is lost is never charged again
+unless somebody says so; whether a charge is under way is seen by a lock of whoever computes it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, get_args
+
+import polars as pl
+
+from dpframe.aggregates.query import Query
+from dpframe.api.packed import Content, NotKept, packed, unpacked
+from dpframe.core.exact import Number, as_given
+from dpframe.errors import LedgerError, PlanMismatch, UnsupportedOperation
+from dpframe.frames.binary import chain_words, frames_of
+from dpframe.ledger.keeping import Beginning, Keeping
+from dpframe.ledger.kept import (
+    Attempt,
+    Begun,
+    Identity,
+    Key,
+    Overtaken,
+    UnderWay,
+    content_digest,
+    parameters_of,
+    run_key,
+    same_key,
+)
+from dpframe.plan import confidence_of
+from dpframe.release import Keep
+from dpframe.report import Plan
+
+Reuse: TypeAlias = Literal["never", "same"]
+
+_LONGEST = 300
+"""Characters that are kept of a query in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """What is to be done where the same was asked before.
+
+    Parameters
+    ----------
+    reuse
+        ``"same"``: hand out the result of the same that is kept.
+    run
+        The name of a run that is to be made once only.
+    again
+        Whether to pay anew for what was paid and lost.
+    parameters
+        Of the job.
+    period
+        Of a stream, which of its results this is.
+    """
+
+    reuse: Reuse = "never"
+    run: str | None = None
+    again: bool = False
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    period: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.reuse not in get_args(Reuse):
+            raise UnsupportedOperation(
+                f"results are not reused by {as_given(self.reuse)}",
+                where="collect(..., reuse=...)",
+                remedy='use "never" or "same"',
+            )
+
+    def key(self, identity: Identity) -> Key | None:
+        """By what it is to be begun once only."""
+        if self.run is not None:
+            return run_key(self.run)
+        return same_key(identity) if self.reuse == "same" else None
+
+
+ONCE_MORE = Repeat()
+"""To release it once more, whatever was released before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Results, and how they came about.
+
+    Parameters
+    ----------
+    frames
+        The results.
+    origin
+        Equal for results of one charge only.
+    reused
+        Whether they were kept, and nothing was charged.
+    remark
+        A sentence for people, if there is anything to say.
+    content
+        What was kept, where it is handed out.
+    """
+
+    frames: list[pl.DataFrame]
+    origin: str
+    reused: bool = False
+    remark: str = ""
+    content: Content | None = None
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """All but the results, as releases have it."""
+        return {"reused": self.reused, "remark": self.remark, "origin": self.origin}
+
+
+Run: TypeAlias = "Callable[[Keep | None], list[pl.DataFrame]]"
+"""Charges and computes, and keeps what it is told to."""
+
+
+def identity_of(
+    queries: Sequence[Query], plan: Plan, interval: Number | None, repeat: Repeat
+) -> Identity:
+    """What tells the results of queries from others."""
+    names = (frame.name for query in queries for frame in frames_of(query.relation))
+    return Identity(
+        plan.fingerprint,
+        tuple(dict.fromkeys(names)),
+        tuple(_columns(query) for query in queries),
+        None if interval is None else str(confidence_of(interval, "interval")),
+        parameters_of(repeat.parameters),
+        repeat.period,
+    )
+
+
+def _columns(query: Query) -> tuple[str, ...]:
+    groups = () if query.groups is None else query.groups.names
+    return (*groups, *(output.name for output in query.outputs))
+
+
+def is_named(queries: Sequence[Query]) -> bool:
+    """Whether all their frames have names that tell them apart."""
+    return all(frame.named for query in queries for frame in frames_of(query.relation))
+
+
+def words_of(queries: Sequence[Query]) -> str:
+    """What is asked, in words."""
+    found = "; ".join(_words(query) for query in queries)
+    return found if len(found) <= _LONGEST else f"{found[: _LONGEST - 4]} ..."
+
+
+def _words(query: Query) -> str:
+    by = "" if query.groups is None else f".group_by({', '.join(query.groups.names)})"
+    outputs = ", ".join(f"{output.name}={output.words}" for output in query.outputs)
+    return f"{chain_words(query.relation)}{by}.agg({outputs})"
+
+
+class Keeper:
+    """Finds results that are kept, and keeps those that are made.
+
+    Parameters
+    ----------
+    keeping
+        What is kept of the budget's results.
+    queries
+        What is asked.
+    plan
+        Of it.
+    interval
+        The confidence of the intervals of its results.
+    repeat
+        What is to be done where the same was asked before.
+    """
+
+    def __init__(
+        self,
+        keeping: Keeping,
+        queries: Sequence[Query],
+        plan: Plan,
+        interval: Number | None,
+        repeat: Repeat,
+    ) -> None:
+        self._keeping = keeping
+        self._plan = plan
+        self._repeat = repeat
+        self._is_named = is_named(queries)
+        self._words = words_of(queries)
+        self._identity = identity_of(queries, plan, interval, repeat)
+        self._key = repeat.key(self._identity)
+        self._remark = ""
+        self._number = 0
+        if repeat.reuse == "same" and not self._is_named:
+            raise _unnamed()
+
+    def done(self, run: Run) -> Done:
+        """The results: those that are kept, or else those of `run`, which are kept then.
+
+        Raises
+        ------
+        UnderWay
+            When the same is being computed.
+        LedgerError
+            When it was charged and its result is lost.
+        PlanMismatch
+            When the run was one of another plan.
+        """
+        while True:
+            lost = None
+            if (found := self._keeping.attempts.newest(self._key)) is not None:
+                self._require_same(found)
+                answer = self._answer(found)
+                if isinstance(answer, Done):
+                    return answer
+                lost = answer.number
+            try:
+                return self._made(run, lost)
+            except Overtaken:
+                continue
+
+    def _made(self, run: Run, lost: int | None) -> Done:
+        self._keeping.contents.prepare()
+        token = secrets.token_hex(16)
+        run_name = self._repeat.run
+        begun = Begun(self._identity, self._words, token, run_name, self._is_named)
+        beginning = Beginning(begun, self._plan.cost, self._key, lost)
+        with self._keeping.contents.present(token):
+            frames = run(Keep(beginning, self._write))
+        return Done(frames, self._origin(self._number), remark=self._remark)
+
+    def _write(self, number: int, frames: Sequence[pl.DataFrame]) -> str | None:
+        """Keep results; those that cannot be are handed out all the same, for they are paid for."""
+        self._number = number
+        try:
+            blobs = packed(frames, self._plan, self._identity, number, self._keeping)
+            self._keeping.contents.write(number, blobs)
+        except (LedgerError, NotKept) as error:
+            why = error.what if isinstance(error, LedgerError) else str(error)
+            self._remark = f"the result is NOT kept, so it is lost if you lose it: {why}"
+            return None
+        return content_digest(blobs)
+
+    def _require_same(self, found: Attempt) -> None:
+        """Refuse a run that was one of something else."""
+        apart = found.begun.identity.differences(self._identity)
+        if apart:
+            raise PlanMismatch(
+                f"the run {self._repeat.run!r} was begun on {found.time:%Y-%m-%d %H:%M} UTC with "
+                f"another {' and '.join(apart)}: {found.begun.words}",
+                where="--run-id",
+                remedy="give each run a name of its own, such as one with the job and the day; "
+                "nothing was charged",
+            )
+
+    def _answer(self, found: Attempt) -> Done | Attempt:
+        """The results of an attempt, or the attempt where they are lost and may be paid anew."""
+        if found.content is None and self._keeping.contents.is_present(found.begun.token):
+            raise under_way(found)
+        if found.content is None:  # who computed it may have been done just now
+            found = self._keeping.attempts.by_number[found.number]
+        try:
+            content = content_of(self._keeping, found)
+        except NotKept as why:
+            if self._repeat.again:
+                return found
+            raise lost(found, str(why)) from None
+        said = f"{content.released:%Y-%m-%d %H:%M} UTC"
+        if found.begun.run is not None:
+            said += f" in the run {found.begun.run!r}"
+        remark = f"this is the result that was released on {said}, and nothing was charged for it"
+        if found.content is None:
+            self._keeping.finish(found.number, self._digest(found))
+            remark += "; who computed it had ended before it could be handed out"
+        return Done(content.frames, self._origin(found.number), True, remark, content)
+
+    def _digest(self, found: Attempt) -> str:
+        blobs = self._keeping.contents.read(found.number, len(found.begun.identity.outputs))
+        return content_digest(blobs or [])
+
+    def _origin(self, number: int) -> str:
+        return f"{self._keeping.origin} {number}"
+
+
+def content_of(keeping: Keeping, attempt: Attempt) -> Content:
+    """What is kept of an attempt.
+
+    Raises
+    ------
+    NotKept
+        When nothing is, or something else.
+    """
+    blobs = keeping.contents.read(attempt.number, len(attempt.begun.identity.outputs))
+    if blobs is None and attempt.content is not None:
+        raise NotKept("what was kept is missing")
+    if blobs is None and keeping.is_open(attempt.number):
+        raise NotKept("who computed it ended before it was kept")
+    if blobs is None:
+        raise NotKept("it failed, or could not be kept when it was released")
+    return unpacked(blobs, attempt, keeping)
+
+
+def under_way(found: Attempt) -> UnderWay:
+    """The refusal of what somebody is computing."""
+    run = "" if found.begun.run is None else f" in the run {found.begun.run!r}"
+    return UnderWay(
+        f"the same is being computed{run} since {found.time:%Y-%m-%d %H:%M:%S} UTC, and was "
+        "charged then",
+        remedy="wait until that is done, and ask again: its result is then handed out",
+    )
+
+
+def lost(found: Attempt, why: str) -> LedgerError:
+    """The refusal of what was paid and is not there."""
+    what = f"the run {found.begun.run!r}" if found.begun.run is not None else "the same"
+    return LedgerError(
+        f"{what} was charged {found.cost.words()} on {found.time:%Y-%m-%d %H:%M} UTC, and its "
+        f"result cannot be handed out: {why}",
+        remedy="put it back from a backup if there is one, and ask again; to pay anew: "
+        'collect(..., reuse="never"), or `dpframe run ... --again`',
+    )
+
+
+def _unnamed() -> UnsupportedOperation:
+    return UnsupportedOperation(
+        "a result is only reused of frames that were given names, which no other frame of the "
+        "session has: other frames could be called the same",
+        where='reuse="same"',
+        remedy='name them: session.protect(frame, unit=..., name="people")',
+    )
+
+
+def plain(frames: list[pl.DataFrame]) -> Done:
+    """Results that are not kept."""
+    return Done(frames, secrets.token_hex(16))

@@ -1,0 +1,171 @@
+"""``dpframe ledger releases | restore``: results that a ledger keeps."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from dpframe.api.files import destination, require_result, write
+from dpframe.api.kept_frame import standing, words
+from dpframe.api.packed import Content, NotKept
+from dpframe.api.reuse import content_of
+from dpframe.cli.input import BadInput
+from dpframe.cli.output import say
+from dpframe.errors import LedgerError, UnsupportedOperation
+from dpframe.ledger.kept import Attempt
+from dpframe.ledger.place import store_at
+from dpframe.ledger.store import Store
+from dpframe.ledger.stored_keeping import StoredKeeping
+
+Parsed = argparse.Namespace
+
+_SHORTEST = 8
+"""Characters of a fingerprint that name one."""
+
+
+def add_commands(acts: Any) -> None:
+    """Add the commands to those of ``dpframe ledger``."""
+    listed = _added(acts, "releases", "results that are kept, under way or lost", "")
+    listed.set_defaults(run=_releases)
+    restored = _added(
+        acts,
+        "restore",
+        "write a result that is kept to a file",
+        " It is post-processing and costs nothing. A result that was changed or lost is refused, "
+        "and then nothing is written. Of several queries each goes into a file of its own.",
+    )
+    restored.add_argument("fingerprint", metavar="FINGERPRINT", help="of the plan, or its start")
+    restored.add_argument(
+        "--output", type=Path, required=True, metavar="FILE", help=".parquet or .csv"
+    )
+    restored.add_argument(
+        "--number", type=int, metavar="N", help="of the charge; the newest if left out"
+    )
+    restored.set_defaults(run=_restore)
+
+
+def _added(acts: Any, name: str, words: str, more: str) -> Any:
+    added = acts.add_parser(name, help=words, description=f"{words.capitalize()}.{more}")
+    added.add_argument("--ledger", required=True, metavar="WHERE")
+    added.add_argument("--name", metavar="NAME", help="of the budget")
+    added.add_argument("--json", action="store_true", help="print JSON")
+    added.set_defaults(act=name, announced={})
+    return added
+
+
+def _found(store: Store, name: str | None) -> list[tuple[StoredKeeping, str, Attempt]]:
+    """What was begun in a budget, or in all, in the order of charges."""
+    chain = store.read()
+    names = list(chain.accounts) if name is None else [chain.account(name).name]
+    made = [
+        (StoredKeeping(store, budget), budget, attempt)
+        for budget in names
+        for attempt in chain.results.of(budget).by_number.values()
+    ]
+    return sorted(made, key=lambda one: one[2].number)
+
+
+def _releases(parsed: Parsed) -> int:
+    found = _found(store_at(parsed.ledger, create=False), parsed.name)
+    rows = [
+        {
+            "number": attempt.number,
+            "name": budget,
+            "time": attempt.time.isoformat(),
+            "status": standing(keeping, attempt),
+            "fingerprint": attempt.begun.identity.fingerprint,
+            **words(attempt),
+        }
+        for keeping, budget, attempt in found
+    ]
+    if parsed.json:
+        print(json.dumps(rows, indent=2))
+        return 0
+    if not rows:
+        say("nothing is kept; sessions with keep_releases=True and runs with --run-id keep results")
+    for row in rows:
+        run = f"  run {row['run']}" if row["run"] else ""
+        say(
+            f"{row['name']}  {row['number']}  {str(row['time'])[:19].replace('T', ' ')}  "
+            f"{row['status']}  {row['cost']}  plan {str(row['fingerprint'])[:16]}{run}  "
+            f"{row['query']}"
+        )
+    if any(row["status"] in ("lost", "missing", "CHANGED") for row in rows):
+        say(
+            "what is lost stays charged; put it back from a backup if there is one, or pay anew: "
+            "`dpframe run JOB --run-id RUN --again`"
+        )
+    return 0
+
+
+def _restore(parsed: Parsed) -> int:
+    keeping, attempt = _asked(parsed)
+    try:
+        content = content_of(keeping, attempt)
+    except NotKept as why:
+        raise LedgerError(
+            f"the result of the charge {attempt.number} cannot be restored: {why}",
+            remedy="put it back from a backup if there is one; nothing was written",
+        ) from None
+    paths = _written(content, parsed.output)
+    shown = [str(path) for path in paths]
+    if parsed.json:
+        record = {
+            "number": attempt.number,
+            "fingerprint": content.plan.fingerprint,
+            "cost": attempt.cost.words(),
+            "released": content.released.isoformat(),
+            "output": shown if content.plan.queries else shown[0],
+        }
+        print(json.dumps(record, indent=2))
+        return 0
+    say(
+        f"restored to {' and '.join(shown)}: released {content.released:%Y-%m-%d %H:%M:%S} UTC, "
+        f"cost {attempt.cost.words()}, paid once; plan {content.plan.fingerprint}"
+    )
+    return 0
+
+
+def _asked(parsed: Parsed) -> tuple[StoredKeeping, Attempt]:
+    """The newest kept result of the plan."""
+    given = parsed.fingerprint.lower()
+    kept = [
+        (keeping, attempt)
+        for keeping, _, attempt in _found(store_at(parsed.ledger, create=False), parsed.name)
+        if attempt.content is not None and parsed.number in (None, attempt.number)
+    ]
+    found = [one for one in kept if one[1].begun.identity.fingerprint.startswith(given)]
+    plans = {attempt.begun.identity.fingerprint for _, attempt in found}
+    if len(given) < _SHORTEST or len(plans) > 1:
+        raise BadInput(
+            UnsupportedOperation(
+                "this is too short for a fingerprint",
+                remedy=f"give {_SHORTEST} characters or more, as many as tell it from others",
+            ),
+            Path(parsed.fingerprint),
+        )
+    if not found:
+        raise LedgerError(
+            f"no result of the plan {given[:16]!r} is kept",
+            remedy="see `dpframe ledger releases` for those that are",
+        )
+    return found[-1]
+
+
+def _written(content: Content, path: Path) -> list[Path]:
+    count = len(content.frames)
+    numbers = range(1, count + 1)
+    paths = [path]
+    if content.plan.queries:
+        paths = [path.with_name(f"{path.stem}-{number}{path.suffix}") for number in numbers]
+    with ExitStack() as stack:
+        made = [stack.enter_context(destination(place)) for place in paths]
+        for place in paths:
+            require_result(place)
+        for number, frame, place, new in zip(numbers, content.frames, paths, made, strict=True):
+            query = number if content.plan.queries else None
+            write(frame, content.plan, place, new, query, content.released)
+    return paths

@@ -1,0 +1,303 @@
+"""Where the contents of kept results lie: in memory, or in a folder beside a ledger's file.
+
+Contents are named by the number of their charge, and written before a record names them: first
+under a name of their own, then, when they are on the disk, under their right one. Who writes holds
+a lock of the operating system on what it writes. So what a process that was killed has left behind
+is told from what a live one is writing, without any time limit, and removed by whoever comes next.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from io import FileIO
+from pathlib import Path
+from threading import Lock
+from typing import Protocol
+from weakref import WeakSet
+
+from dpframe.errors import LedgerError
+from dpframe.ledger.waiting import wait
+
+if sys.platform != "win32":
+    import fcntl
+
+FOLDER = ".releases"
+"""Added to the name of a ledger's file."""
+
+TIMEOUT = 15.0
+"""Seconds to wait for who looks whether somebody is still there; it takes them microseconds."""
+
+GLANCE = 0.1
+"""Seconds after which who holds a file does more than look."""
+
+
+class Contents(Protocol):
+    """Contents of results, each a sequence of files in the order of its queries."""
+
+    def prepare(self) -> None:
+        """Find out whether one can write there, before anything is charged.
+
+        Raises
+        ------
+        LedgerError
+            When one cannot.
+        """
+        ...
+
+    def write(self, number: int, blobs: Sequence[bytes]) -> None:
+        """Keep the content of a charge, durably and as a whole.
+
+        Raises
+        ------
+        LedgerError
+            When it cannot be written.
+        """
+        ...
+
+    def read(self, number: int, count: int) -> list[bytes] | None:
+        """The content of a charge of so many files; None where one of them is missing.
+
+        Raises
+        ------
+        LedgerError
+            When it cannot be read.
+        """
+        ...
+
+    @contextmanager
+    def present(self, token: str) -> Iterator[None]:
+        """Within this, others see that who computes under this name is alive."""
+        ...
+
+    def is_present(self, token: str) -> bool:
+        """Whether somebody is."""
+        ...
+
+
+class MemoryContents:
+    """Contents that are gone when their process ends."""
+
+    def __init__(self) -> None:
+        self._contents: dict[int, list[bytes]] = {}
+        self._tokens: set[str] = set()
+        self._lock = Lock()
+
+    def prepare(self) -> None:
+        """Nothing to find out."""
+
+    def write(self, number: int, blobs: Sequence[bytes]) -> None:
+        with self._lock:
+            self._contents[number] = list(blobs)
+
+    def read(self, number: int, count: int) -> list[bytes] | None:
+        with self._lock:
+            found = self._contents.get(number)
+        return found if found is not None and len(found) == count else None
+
+    @contextmanager
+    def present(self, token: str) -> Iterator[None]:
+        with self._lock:
+            self._tokens.add(token)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._tokens.discard(token)
+
+    def is_present(self, token: str) -> bool:
+        with self._lock:
+            return token in self._tokens
+
+
+class FolderContents:
+    """Contents in a folder that only its owner may read, made when it is first needed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def prepare(self) -> None:
+        with self._explained():
+            self._make()
+            self._remove_leftovers()
+            if not os.access(self.folder, os.W_OK | os.X_OK):
+                raise PermissionError(None, "it may not be written")
+
+    def write(self, number: int, blobs: Sequence[bytes]) -> None:
+        places = [self._place(number, part) for part in range(1, len(blobs) + 1)]
+        made = [place.with_name(f".{place.name}.part") for place in places]
+        with self._explained():
+            self._make()
+            files = [locked(path) for path in made]
+            try:
+                for file, blob in zip(files, blobs, strict=True):
+                    write_whole(file, blob)
+                if os.name == "nt":  # where no open file gets another name
+                    for file in files:
+                        file.close()
+                for path, place in zip(made, places, strict=True):
+                    os.replace(path, place)
+                sync_folder(self.folder)
+            except BaseException:
+                for path in made:
+                    with suppress(OSError):
+                        path.unlink()
+                raise
+            finally:
+                for file in files:
+                    file.close()
+
+    def read(self, number: int, count: int) -> list[bytes] | None:
+        with self._explained():
+            try:
+                return [self._place(number, part).read_bytes() for part in range(1, count + 1)]
+            except FileNotFoundError:
+                return None
+
+    @contextmanager
+    def present(self, token: str) -> Iterator[None]:
+        path = self._lock_of(token)
+        with self._explained():
+            self._make()
+            file = locked(path)
+        process = os.getpid()
+        try:
+            yield
+        finally:
+            if process == os.getpid():  # a fork within is not who computes
+                with suppress(OSError):
+                    path.unlink()
+                file.close()
+
+    def is_present(self, token: str) -> bool:
+        with self._explained():
+            return is_held(self._lock_of(token))
+
+    def _make(self) -> None:
+        if not self.folder.is_dir():
+            self.folder.mkdir(mode=0o700, exist_ok=True)
+            sync_folder(self.folder.parent)
+
+    def _place(self, number: int, part: int) -> Path:
+        return self.folder / f"{number:09d}-{part}.parquet"
+
+    def _lock_of(self, token: str) -> Path:
+        return self.folder / f".{token}.lock"
+
+    def _remove_leftovers(self) -> None:
+        """What nobody holds any more."""
+        for name in os.listdir(self.folder):
+            if name.startswith(".") and name.endswith((".part", ".lock")):
+                removed_if_left(self.folder / name)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            why = error.strerror or type(error).__name__
+            raise LedgerError(
+                f"results cannot be kept in {str(self.folder)!r}: {why}",
+                remedy="make room there, and let this user read and write the folder",
+            ) from None
+
+
+_HELD: WeakSet[FileIO] = WeakSet()
+"""Files whose locks this process holds."""
+
+
+def locked(path: Path) -> FileIO:
+    """A file that nobody else holds, opened for writing, and locked until it is closed.
+
+    Raises
+    ------
+    OSError
+        When somebody does for long, or it cannot be opened.
+    """
+    while True:
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
+        file = FileIO(os.open(path, flags, 0o600), "r+")
+        try:
+            if not wait(lambda file=file: _lock(file), time.monotonic() + TIMEOUT):  # type: ignore[misc]
+                raise BlockingIOError(None, f"{path.name!r} is locked by another process")
+            if _is_at(file, path):
+                _HELD.add(file)
+                return file
+        except BaseException:
+            file.close()
+            raise
+        file.close()  # who looked at it has removed it
+
+
+def is_held(path: Path) -> bool:
+    """Whether somebody holds a file, and does not only look at it."""
+    try:
+        file = FileIO(path)
+    except FileNotFoundError:
+        return False
+    except PermissionError:  # on Windows, where it is open
+        return True
+    with file:
+        return not wait(lambda: _lock(file, shared=True), time.monotonic() + GLANCE)
+
+
+def removed_if_left(path: Path) -> bool:
+    """Whether nobody holds a file: then it is removed, if it is there."""
+    try:
+        file = FileIO(path)
+    except FileNotFoundError:
+        return True
+    with file:
+        try:
+            _lock(file)
+            if _is_at(file, path):
+                path.unlink()
+        except (BlockingIOError, PermissionError):  # the latter on Windows, where it is open
+            return False
+        return True
+
+
+def write_whole(file: FileIO, content: bytes) -> None:
+    """Make something a file's content, durably."""
+    file.truncate(0)
+    rest = memoryview(content)
+    while rest:
+        rest = rest[file.write(rest) :]
+    os.fsync(file.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable, where that is possible."""
+    if hasattr(os, "O_DIRECTORY"):
+        place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(place)
+        finally:
+            os.close(place)
+
+
+def _lock(file: FileIO, *, shared: bool = False) -> None:
+    if sys.platform != "win32":
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+
+
+def _is_at(file: FileIO, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _let_go() -> None:
+    """A lock is held until its last descriptor is closed: a child would keep that of a parent that
+    was killed.
+    """
+    for file in list(_HELD):
+        file.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)

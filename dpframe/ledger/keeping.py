@@ -1,0 +1,113 @@
+"""What is kept of the results of one budget, in a ledger or in memory."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from dpframe.core.budget import Budget
+from dpframe.ledger.account import Account
+from dpframe.ledger.contents import Contents, MemoryContents
+from dpframe.ledger.kept import Attempts, Begun, Key
+from dpframe.ledger.record import Draft, Seal
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """A result that is about to be charged, and is to be kept.
+
+    Parameters
+    ----------
+    begun
+        What it is.
+    cost
+        Of the plan; of a part of a frame the whole may be charged less.
+    key
+        By what it may be begun once only, if it is so.
+    after
+        The charge of the attempt by that key which was lost, if there is one.
+    """
+
+    begun: Begun
+    cost: Budget
+    key: Key | None = None
+    after: int | None = None
+
+    def drafts(self, attempts: Attempts, account: Account) -> list[Draft]:
+        """What is recorded directly before the charge.
+
+        Raises
+        ------
+        Overtaken
+            When somebody else has begun it meanwhile.
+        """
+        attempts.require_newest(self.key, self.after)
+        made = [self.begun.draft(account.name, self.cost, self.after)]
+        if self.after is not None and self.after in account.open:
+            made = [Draft(account.name, "failed", refers=self.after), *made]
+        return made
+
+
+class Keeping(Protocol):
+    """What is kept of the results of one budget."""
+
+    @property
+    def contents(self) -> Contents:
+        """Where contents lie."""
+        ...
+
+    @property
+    def origin(self) -> str:
+        """What tells the ledger from others, wherever it is moved."""
+        ...
+
+    @property
+    def attempts(self) -> Attempts:
+        """All charges whose results were to be kept, as they are now."""
+        ...
+
+    def is_open(self, number: int) -> bool:
+        """Whether it is not recorded how a charge ended."""
+        ...
+
+    def finish(self, number: int, content: str) -> None:
+        """Record that a content is there, which whoever computed it could not."""
+        ...
+
+    def hash_of(self, number: int) -> str:
+        """The hash of the record of a charge."""
+        ...
+
+    def seal(self, values: list[object]) -> str:
+        """The seal of a content under the key of the ledger."""
+        ...
+
+
+class MemoryKeeping:
+    """What is kept in memory, while the process lives."""
+
+    def __init__(self) -> None:
+        self.contents = MemoryContents()
+        self.origin = uuid.uuid4().hex
+        self.attempts = Attempts()
+        self.open: set[int] = set()
+
+    def begin(self, number: int, beginning: Beginning) -> None:
+        """Remember a charge whose result is to be kept."""
+        self.attempts.begin(number, datetime.now(UTC), beginning.begun, beginning.cost)
+        self.open.add(number)
+
+    def is_open(self, number: int) -> bool:
+        return number in self.open
+
+    def finish(self, number: int, content: str) -> None:
+        self.attempts.keep(number, datetime.now(UTC), content)
+        self.open.discard(number)
+
+    def hash_of(self, number: int) -> str:
+        return f"{self.origin} {number}"
+
+    def seal(self, values: list[object]) -> str:
+        return Seal(None).release(values)

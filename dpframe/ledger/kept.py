@@ -1,0 +1,317 @@
+"""Results that a ledger keeps: which were begun, by whom, and of which the content is there.
+
+Two kinds of records say so. ``begun`` stands directly before a charge whose result is to be kept,
+and says what tells that result from others, in which run it was asked for, and by which lock one
+sees whether whoever began it still lives. ``kept`` stands directly before the ``released`` of that
+charge, with the digest of the content, which lies beside the ledger. So a charge without ``kept``
+is under way, or its result was lost on the way; and a process that dies after the content was
+written leaves all that is needed to finish without paying again.
+
+Nothing here follows from private data: names, plans, parameters and digests of what was released.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
+from typing import Any
+
+from dpframe.core.budget import Budget
+from dpframe.errors import LedgerError
+from dpframe.ledger.record import Draft, Record
+
+RESULTS = frozenset({"begun", "kept"})
+"""Kinds of records of results."""
+
+_DIGEST = re.compile("[0-9a-f]{64}")
+_TOKEN = re.compile("[0-9a-f]{32}")
+
+
+class UnderWay(LedgerError):
+    """The same is being computed by a process that lives; nothing was charged."""
+
+
+class Overtaken(LedgerError):
+    """Somebody else began the same meanwhile; whoever meets this looks again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What tells one result of a budget from others. Two questions are the same where all of it is.
+
+    Parameters
+    ----------
+    fingerprint
+        Of the plan: what is asked, of which steps, keys and spend, by which noise.
+    frames
+        Names of the frames, in order of their first use.
+    outputs
+        Names of the outputs of each query in order, which no fingerprint has.
+    interval
+        The confidence of intervals in the result, exactly; None without.
+    parameters
+        Of the job, in the order of their names.
+    period
+        Of a stream or a window, where the result is one of several by the same plan.
+    """
+
+    fingerprint: str
+    frames: tuple[str, ...]
+    outputs: tuple[tuple[str, ...], ...]
+    interval: str | None = None
+    parameters: tuple[tuple[str, str], ...] = ()
+    period: str | None = None
+
+    @property
+    def digest(self) -> str:
+        """Equal for equal ones only."""
+        return hashlib.sha256(_canonical([self.fingerprint, self._said()]).encode()).hexdigest()
+
+    def _said(self) -> dict[str, Any]:
+        """All but the fingerprint, as records keep it."""
+        return {
+            "frames": list(self.frames),
+            "outputs": [list(names) for names in self.outputs],
+            "interval": self.interval,
+            "parameters": dict(self.parameters),
+            "period": self.period,
+        }
+
+    def differences(self, other: Identity) -> list[str]:
+        """What is not the same in another one, in words."""
+        called = {"fingerprint": "plan", "outputs": "outputs or their order"}
+        names = (part.name for part in fields(self))
+        apart = [name for name in names if getattr(self, name) != getattr(other, name)]
+        return [called.get(name, name) for name in apart]
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A result that somebody began to compute.
+
+    Parameters
+    ----------
+    identity
+        What tells it from others.
+    words
+        What was asked, for people.
+    token
+        Names the lock that whoever computes it holds.
+    run
+        The name of the run that is to be made once, if it is one.
+    is_named
+        Whether all frames have names that somebody gave them.
+    """
+
+    identity: Identity
+    words: str
+    token: str
+    run: str | None = None
+    is_named: bool = True
+
+    def draft(self, name: str, cost: Budget, after: int | None = None) -> Draft:
+        """The record of it, for a budget; `after` is the charge of the attempt that was lost."""
+        said = self.identity._said() | {
+            "query": self.words,
+            "token": self.token,
+            "run": self.run,
+            "named": self.is_named,
+        }
+        fingerprint = self.identity.fingerprint
+        return Draft(name, "begun", after, fingerprint, amount=cost, why=json.dumps(said))
+
+    @classmethod
+    def read(cls, record: Record) -> Begun:
+        """What a record says.
+
+        Raises
+        ------
+        ValueError, TypeError, KeyError
+            When it makes no sense.
+        """
+        said = json.loads(record.why or "")
+        kinds = {
+            **dict.fromkeys(("frames", "outputs"), list),
+            **dict.fromkeys(("interval", "period", "run"), str | None),
+            **dict.fromkeys(("query", "token"), str),
+            "parameters": dict,
+            "named": bool,
+        }
+        if not isinstance(said, dict) or said.keys() != kinds.keys():
+            raise ValueError
+        if not all(isinstance(said[name], kind) for name, kind in kinds.items()):
+            raise TypeError
+        texts = [*said["frames"], *said["parameters"].values()]
+        texts += [name for names in said["outputs"] for name in names]
+        if not all(isinstance(text, str) for text in texts):
+            raise TypeError
+        if not _DIGEST.fullmatch(record.fingerprint or "") or not _TOKEN.fullmatch(said["token"]):
+            raise ValueError
+        identity = Identity(
+            str(record.fingerprint),
+            tuple(said["frames"]),
+            tuple(map(tuple, said["outputs"])),
+            said["interval"],
+            tuple(sorted(said["parameters"].items())),
+            said["period"],
+        )
+        return cls(identity, said["query"], said["token"], said["run"], said["named"])
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One charge for a result that was to be kept.
+
+    Parameters
+    ----------
+    number
+        Of the charge.
+    time
+        When it was begun; once it is kept, when that was recorded.
+    begun
+        What was begun.
+    cost
+        Of the plan.
+    content
+        The digest of what is kept; None where nothing is.
+    """
+
+    number: int
+    time: datetime
+    begun: Begun
+    cost: Budget
+    content: str | None = None
+
+
+Key = tuple[str, str]
+"""A run by its name, or a result by what tells it from others."""
+
+
+def run_key(run: str) -> Key:
+    """By the name of a run."""
+    return "run", run
+
+
+def same_key(identity: Identity) -> Key:
+    """By what tells a result from others."""
+    return "same", identity.digest
+
+
+@dataclass(slots=True)
+class Attempts:
+    """Those of one budget, by the numbers of their charges."""
+
+    by_number: dict[int, Attempt] = field(default_factory=dict)
+    _newest: dict[Key, int] = field(default_factory=dict)
+
+    def begin(self, number: int, time: datetime, begun: Begun, cost: Budget) -> None:
+        """Remember a charge whose result is to be kept."""
+        self.by_number[number] = Attempt(number, time, begun, cost)
+        if begun.run is not None:
+            self._newest[run_key(begun.run)] = number
+        if begun.is_named:
+            self._newest[same_key(begun.identity)] = number
+
+    def keep(self, number: int, time: datetime, content: str) -> None:
+        """Remember that its content is there."""
+        self.by_number[number] = replace(self.by_number[number], time=time, content=content)
+
+    def newest(self, key: Key | None) -> Attempt | None:
+        """The last one by a key."""
+        number = None if key is None else self._newest.get(key)
+        return None if number is None else self.by_number[number]
+
+    def require_newest(self, key: Key | None, number: int | None) -> None:
+        """Refuse to begin once more what somebody has begun meanwhile.
+
+        Raises
+        ------
+        Overtaken
+            When the last attempt by that key is another one.
+        """
+        found = self.newest(key)
+        if key is not None and (None if found is None else found.number) != number:
+            raise Overtaken("another process began the same meanwhile", remedy="try again")
+
+
+class Results:
+    """The attempts of all budgets of a chain, and what may follow a record of one."""
+
+    def __init__(self) -> None:
+        self._budgets: dict[str, Attempts] = {}
+        self._last: Record | None = None
+
+    def of(self, name: str) -> Attempts:
+        """Those of one budget."""
+        return self._budgets.get(name) or Attempts()
+
+    def check(self, record: Record, measure: str) -> None:
+        """Refuse a record of a result that no ledger writes, whoever sealed it.
+
+        Raises
+        ------
+        ValueError, TypeError, KeyError
+            When it makes no sense.
+        """
+        known = self.of(record.name).by_number
+        if record.act == "begun":
+            Begun.read(record)
+            right = record.amount.measure == measure
+            right = right and (record.refers is None or record.refers in known)
+        else:
+            found = known[record.refers or 0]
+            right = found.content is None and bool(_DIGEST.fullmatch(record.why or ""))
+            right = right and record.fingerprint == found.begun.identity.fingerprint
+        if not right:
+            raise ValueError
+
+    def require_follows(self, record: Record) -> None:
+        """Refuse what comes directly after a record of a result and does not belong to it.
+
+        Raises
+        ------
+        ValueError
+            When it does not.
+        """
+        last = self._last
+        if last is None or record.seq != last.seq + 1:  # a checkpoint names no charges
+            return
+        if last.act == "begun":
+            right = (record.act, record.fingerprint) == ("charged", last.fingerprint)
+        else:
+            right = (record.act, record.refers) == ("released", last.refers)
+        if not right or record.name != last.name:
+            raise ValueError
+
+    def apply(self, record: Record) -> None:
+        """Take a record in."""
+        self._last = record if record.act in RESULTS else None
+        if record.act not in RESULTS:
+            return
+        attempts = self._budgets.setdefault(record.name, Attempts())
+        time = datetime.fromisoformat(record.time)
+        if record.act == "begun":
+            attempts.begin(record.seq + 1, time, Begun.read(record), record.amount)
+        else:
+            attempts.keep(record.refers or 0, time, str(record.why))
+
+
+def content_digest(blobs: Iterable[bytes]) -> str:
+    """Of the files of one content."""
+    whole = hashlib.sha256()
+    for blob in blobs:
+        whole.update(hashlib.sha256(blob).digest())
+    return whole.hexdigest()
+
+
+def parameters_of(given: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+    """Parameters of a job as identities have them."""
+    return tuple(sorted((name, str(value)) for name, value in given.items()))
+
+
+def _canonical(value: object) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))

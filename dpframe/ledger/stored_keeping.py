@@ -1,0 +1,65 @@
+"""What is kept of the results of one budget beside a ledger."""
+
+from __future__ import annotations
+
+from dpframe.errors import LedgerError
+from dpframe.ledger.chain import Chain
+from dpframe.ledger.contents import Contents
+from dpframe.ledger.kept import Attempts
+from dpframe.ledger.record import Draft
+from dpframe.ledger.store import Store
+
+
+class StoredKeeping:
+    """What is kept beside a ledger of the results of the budget `name`."""
+
+    def __init__(self, store: Store, name: str) -> None:
+        self._store = store
+        self._name = name
+
+    @property
+    def contents(self) -> Contents:
+        return self._store.contents
+
+    @property
+    def origin(self) -> str:
+        return self._store.read().identities[0]
+
+    @property
+    def attempts(self) -> Attempts:
+        return self._store.read().results.of(self._name)
+
+    def is_open(self, number: int) -> bool:
+        return number in self._store.read().account(self._name).open
+
+    def finish(self, number: int, content: str) -> None:
+        self._store.append(lambda chain: kept(chain, self._name, number, content))
+
+    def hash_of(self, number: int) -> str:
+        return self._store.hash_of(number)
+
+    def seal(self, values: list[object]) -> str:
+        return self._store.seal.release(values)
+
+
+def kept(chain: Chain, name: str, number: int, content: str) -> list[Draft] | None:
+    """The records that a content is there, and its charge is done; None where they are there.
+
+    Raises
+    ------
+    LedgerError
+        When the charge has ended in another way.
+    """
+    attempt = chain.results.of(name).by_number[number]
+    if attempt.content == content:
+        return None
+    if attempt.content is not None or number not in chain.account(name).open:
+        raise LedgerError(
+            f"the charge {number} has ended already, without this result",
+            remedy="see `dpframe ledger releases`",
+        )
+    fingerprint = attempt.begun.identity.fingerprint
+    return [
+        Draft(name, "kept", number, fingerprint, why=content),
+        Draft(name, "released", refers=number),
+    ]

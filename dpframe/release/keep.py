@@ -1,0 +1,30 @@
+"""What becomes of results that are kept, as those see it who run queries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import polars as pl
+
+from dpframe.ledger.keeping import Beginning
+
+Written: TypeAlias = Callable[[int, Sequence[pl.DataFrame]], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Results that are to be kept.
+
+    Parameters
+    ----------
+    beginning
+        What is recorded together with the charge.
+    write
+        Keeps the results of a charge, by its number, and gives the digest of what is kept; None
+        where nothing could be.
+    """
+
+    beginning: Beginning
+    write: Written
