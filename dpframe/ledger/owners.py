@@ -79,7 +79,8 @@ def move(source: Store, destination: Store, by: str) -> Head:
     The copy has all records, and one more with an identity of its own. The source ends with a
     record that names that identity and the place. It is written before the copy can be used, so at
     no time both can be spent. Before that the empty place is promised to the ledger: if this is
-    interrupted, calling it again goes on where it finds the promise, and nowhere else.
+    interrupted, calling it again goes on where it finds the promise, and nowhere else. What is kept
+    of results is copied last; calling it again brings what is missing.
 
     Parameters
     ----------
@@ -104,13 +105,35 @@ def move(source: Store, destination: Store, by: str) -> Head:
     if source.is_keyed != destination.is_keyed:
         raise LedgerError("both places must have the same key", remedy="set it for both")
     source.verify()
+    if _brought(source.read(), source, destination):  # after a move that was interrupted
+        return destination.verify()
     with ExitStack() as opened:
         for store in sorted((source, destination), key=lambda store: store.turn.number):
             opened.enter_context(store.turn)  # in the order in which forks wait for them
         _move(source, destination, _promised(source.read(), destination), who)
         moved = destination.read()
+        chain = source.read()
         source.hand_over(Seen(moved.length, moved.tip, moved.identity))
+    _brought(chain, source, destination)
     return destination.verify()
+
+
+def _brought(chain: Chain, source: Store, destination: Store) -> int:
+    """Copy what is kept of results to where a ledger was moved; how many were not there."""
+    copied = 0
+    if chain.moved is None or destination.where != chain.moved.why:
+        return 0
+    there = destination.read()
+    if there.identity != chain.moved.fingerprint:
+        return 0
+    for name in chain.accounts:
+        for number, attempt in chain.results.of(name).by_number.items():
+            count = len(attempt.begun.identity.outputs)
+            blobs = source.contents.read(number, count)
+            if blobs is not None and destination.contents.read(number, count) is None:
+                destination.contents.write(number, blobs)
+                copied += 1
+    return copied
 
 
 def _promised(chain: Chain, destination: Store) -> str:

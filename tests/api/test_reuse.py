@@ -1,0 +1,478 @@
+"""Results that are handed out again: the right ones, for nothing, and never others."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dpframe as dp
+from dpframe.api.query import parts
+from dpframe.api.release import Release
+from dpframe.api.reuse import Repeat
+from dpframe.api.spend import Spend
+from dpframe.ledger.contents import FolderContents
+from dpframe.ledger.kept import Identity, same_key
+from tests.ledger.ledgers import Place, sql
+
+PEOPLE = pl.DataFrame({"city": ["A", "B", "A"], "x": [1, 2, 3], "who": ["p", "q", "q"]})
+KEYS = ["A", "B"]
+
+Ask = Callable[[dp.PrivateFrame], dp.PrivateQuery]
+
+
+def session(place: Place | None, *, name: str | None = None, epsilon: int = 100) -> dp.Session:
+    where = None if place is None else str(place)
+    return dp.Session(epsilon=epsilon, ledger=where, name=name, keep_releases=True)
+
+
+def people(of: dp.Session, name: str | None = "people") -> dp.PrivateFrame:
+    return of.protect(PEOPLE, unit=dp.Rows(), name=name)
+
+
+def counts(frame: dp.PrivateFrame, keys: list[str] | None = None) -> dp.PrivateQuery:
+    return frame.group_by("city", keys=keys or KEYS).agg(
+        dp.count().alias("n"), pl.col("x").dp_sum((0, 5)).alias("s")
+    )
+
+
+def asked(
+    place: Place | None,
+    ask: Ask = counts,
+    *,
+    frame: str = "people",
+    budget: str | None = None,
+    interval: float | None = None,
+    repeat: Repeat | None = None,
+    **spend: Any,
+) -> Release:
+    """As another process would ask."""
+    of = session(place, name=budget)
+    query = ask(people(of, frame))
+    bare, source, payer = parts(query)
+    assert payer is not None
+    how = Spend(**spend or {"epsilon": 1})
+    return payer.release(bare, source, how, interval, repeat=repeat or Repeat("same"))
+
+
+def files(place: Path) -> list[Path]:
+    return sorted(place.with_name(f"{place.name}.releases").iterdir())
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in [name for name in os.environ if name.startswith("DPFRAME_")]:
+        monkeypatch.delenv(name)
+    return tmp_path / "budget.db"
+
+
+def test_the_same_is_answered_for_nothing_and_says_so(place: Place) -> None:
+    first = asked(place)
+    assert not first.reused
+    assert "nothing was charged" not in repr(first)
+    again = asked(place)
+    assert again.reused
+    assert again.frame.equals(first.frame)
+    assert "nothing was charged" in repr(again)
+    assert "nothing was charged" in again._repr_html_()
+    assert again.cost == first.cost
+    assert again.plan.fingerprint == first.plan.fingerprint
+    of = session(place)
+    assert of.spent == dp.PureDP(1)
+    kept = of.releases()
+    assert kept["fingerprint"].to_list() == [first.plan.fingerprint]
+    assert kept.select("frame", "cost", "run", "periods").row(0) == (
+        "people",
+        "epsilon 1",
+        None,
+        None,
+    )
+    assert kept["query"][0].startswith("people.group_by(city).agg(n=dp.count(), s=")
+    of._payer.ledger.verify()
+
+
+def test_without_asking_each_release_is_paid(folder: Path) -> None:
+    for _ in range(2):
+        assert not asked(folder, repeat=Repeat()).reused
+    of = session(folder)
+    assert of.spent == dp.PureDP(2)
+    assert of.releases().height == 2
+    newest = of.releases()["number"].to_list()[-1]
+    found = asked(folder)
+    assert found.reused
+    assert found.origin.endswith(f" {newest}")
+
+
+CHANGES: dict[str, dict[str, Any]] = {
+    "filter": {"ask": lambda frame: counts(frame.filter(pl.col("x") > 1))},
+    "key set": {"ask": lambda frame: counts(frame, ["A", "B", "C"])},
+    "order of keys": {"ask": lambda frame: counts(frame, ["B", "A"])},
+    "order of outputs": {
+        "ask": lambda frame: frame.group_by("city", keys=KEYS).agg(
+            pl.col("x").dp_sum((0, 5)).alias("s"), dp.count().alias("n")
+        )
+    },
+    "name of an output": {
+        "ask": lambda frame: frame.group_by("city", keys=KEYS).agg(
+            dp.count().alias("m"), pl.col("x").dp_sum((0, 5)).alias("s")
+        )
+    },
+    "bounds": {
+        "ask": lambda frame: frame.group_by("city", keys=KEYS).agg(
+            dp.count().alias("n"), pl.col("x").dp_sum((0, 6)).alias("s")
+        )
+    },
+    "spend": {"epsilon": "1.0000001"},
+    "split": {"epsilon": 1, "split": "equal"},
+    "interval": {"interval": 0.95},
+    "frame": {"frame": "others"},
+    "budget": {"budget": "another"},
+    "parameter": {"repeat": Repeat("same", parameters={"day": "2026-11-22"})},
+    "period": {"repeat": Repeat("same", period="2026-11-22")},
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_nothing_else_is_answered_by_it(folder: Path, change: str) -> None:
+    """Each part of what tells results apart, changed by itself."""
+    first = asked(folder)
+    other = asked(folder, **CHANGES[change])
+    assert not other.reused
+    assert other.origin != first.origin
+    once_more = asked(folder, **CHANGES[change])
+    assert once_more.reused
+    assert once_more.origin == other.origin
+    assert once_more.frame.equals(other.frame)
+    same = asked(folder)
+    assert same.reused
+    assert same.origin == first.origin
+
+
+def test_values_of_parameters_and_intervals_tell_results_apart(folder: Path) -> None:
+    given = [
+        *({"repeat": Repeat("same", parameters={"day": f"2026-11-{d}"})} for d in (21, 22)),
+        {"repeat": Repeat("same", parameters={"d": "2026-11-21"})},
+        *({"interval": level} for level in (0.9, 0.95, 0.99)),
+        *({"repeat": Repeat("same", period=period)} for period in ("1", "2")),
+    ]
+    assert [asked(folder, **one).reused for one in given] == [False] * len(given)
+    assert [asked(folder, **one).reused for one in given] == [True] * len(given)
+
+
+def test_another_ledger_is_another_budget(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        assert not asked(tmp_path / name / "budget.db").reused
+
+
+texts = st.text(max_size=3)
+identities = st.builds(
+    Identity,
+    texts,
+    st.tuples(texts),
+    st.tuples(st.tuples(texts)),
+    st.none() | texts,
+    st.tuples(st.tuples(texts, texts)),
+    st.none() | texts,
+)
+
+
+@given(identities, identities)
+def test_each_part_of_an_identity_tells(first: Identity, second: Identity) -> None:
+    for part in fields(Identity):
+        changed = replace(first, **{part.name: getattr(second, part.name)})
+        assert (changed == first) == (changed.digest == first.digest)
+        assert (same_key(changed) == same_key(first)) == (changed == first)
+
+
+def test_several_queries_are_kept_together(place: Place) -> None:
+    def several(epsilon: float) -> Any:
+        of = session(place)
+        frame = people(of)
+        both = [counts(frame), frame.filter(pl.col("x") > 1).dp_count()]
+        return of.release(both, epsilon=epsilon, reuse="same")
+
+    first, again, other = several(1), several(1), several(2)
+    assert [r.reused for r in (*first, *again, *other)] == [False] * 2 + [True] * 2 + [False] * 2
+    assert again.reused
+    assert "nothing was charged" in repr(again)
+    for one, two in zip(first, again, strict=True):
+        assert one.frame.equals(two.frame)
+    assert session(place).spent == dp.PureDP(3)
+
+
+def test_memory_keeps_results_while_it_lives() -> None:
+    of = session(None)
+    query = counts(people(of))
+    first, again = (query.release(epsilon=1, reuse="same") for _ in range(2))
+    assert (first.reused, again.reused) == (False, True)
+    assert again.frame.equals(first.frame)
+    assert of.spent == dp.PureDP(1)
+    assert of.releases().height == 1
+
+
+def test_what_remains_does_not_matter(folder: Path) -> None:
+    """A budget that is used up still has its results."""
+    for composition, epsilon in (("sum", 1), ("zcdp", "0.1"), ("gdp", "0.1")):
+
+        def ask(composition: Any = composition, epsilon: Any = epsilon) -> Release:
+            of = dp.Session(
+                epsilon=1,
+                delta="1e-6",
+                ledger=folder,
+                name=composition,
+                composition=composition,
+                keep_releases=True,
+            )
+            query = counts(people(of))
+            made = query.release(epsilon=epsilon, reuse="same")
+            with pytest.raises(dp.BudgetExceeded):
+                query.collect(epsilon=1)
+            return made
+
+        assert [ask().reused, ask().reused] == [False, True]
+
+
+def test_parts_are_told_apart(folder: Path) -> None:
+    def ask(key: str) -> Release:
+        of = session(folder)
+        part = of.partition(people(of), "city", keys=KEYS)[key]
+        return part.dp_count().release(epsilon=1, reuse="same")
+
+    first = ask("A")
+    assert not ask("B").reused
+    again = ask("A")
+    assert again.reused
+    assert again.frame.equals(first.frame)
+
+
+def test_a_frame_has_to_be_named(folder: Path) -> None:
+    of = session(folder)
+    for frame in (people(of, None), of.protect(PEOPLE, unit=dp.Rows(), name="")):
+        with pytest.raises(dp.UnsupportedOperation, match="given names") as refusal:
+            frame.dp_count().collect(epsilon=1, reuse="same")
+        assert "name=" in str(refusal.value)
+    assert of.spent == dp.PureDP(0)
+
+
+def test_two_frames_of_one_name_are_not_reused(folder: Path) -> None:
+    of = session(folder)
+    first = people(of).dp_count().release(epsilon=1, reuse="same")
+    assert people(of).dp_count().release(epsilon=1, reuse="same").origin == first.origin
+    other = of.protect(PEOPLE.head(1), unit=dp.Rows(), name="people")
+    with pytest.raises(dp.UnsupportedOperation, match="no other frame"):
+        other.dp_count().collect(epsilon=1, reuse="same")
+    other.dp_count().collect(epsilon=1)  # is kept, and not taken for one of the first
+    assert people(of).dp_count().release(epsilon=1, reuse="same").origin == first.origin
+
+
+def test_joined_frames_are_all_named(folder: Path) -> None:
+    def ask(name: str | None, other: str | None) -> Release:
+        of = session(folder)
+        unit = dp.Identifier("who")
+        left = of.protect(PEOPLE, unit=unit, name=name).limit_rows(2)
+        right = of.protect(PEOPLE.select("who", y="x"), unit=unit, name=other).limit_rows(2)
+        return left.join(right, on="who").dp_count().release(epsilon=1, reuse="same")
+
+    assert not ask("a", "b").reused
+    assert ask("a", "b").reused
+    assert not ask("a", "c").reused
+    with pytest.raises(dp.UnsupportedOperation, match="given names"):
+        ask("a", None)
+
+
+def test_a_session_that_keeps_nothing_reuses_nothing(folder: Path) -> None:
+    of = dp.Session(epsilon=1, ledger=folder)
+    with pytest.raises(dp.UnsupportedOperation, match="keeps no releases") as refusal:
+        people(of).dp_count().collect(epsilon=1, reuse="same")
+    assert "keep_releases=True" in str(refusal.value)
+    people(of).dp_count().collect(epsilon=1)
+    assert not folder.with_name("budget.db.releases").exists()
+    with pytest.raises(dp.UnsupportedOperation, match="not reused by 'always'"):
+        people(of).dp_count().collect(epsilon=1, reuse="always")  # type: ignore[arg-type]
+
+
+def refused(place: Place, match: str) -> None:
+    before = session(place).spent
+    with pytest.raises(dp.LedgerError, match=match) as refusal:
+        asked(place)
+    assert 'reuse="never"' in str(refusal.value)
+    assert session(place).spent == before
+
+
+def test_what_was_changed_or_lost_is_said_and_not_paid_again(folder: Path) -> None:
+    asked(folder)
+    (kept,) = files(folder)
+    whole = kept.read_bytes()
+    for place in (0, len(whole) // 2, len(whole) - 1):
+        kept.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        refused(folder, "changed since it was kept")
+    kept.unlink()
+    refused(folder, "what was kept is missing")
+    kept.write_bytes(whole)
+    assert asked(folder).reused
+    kept.unlink()
+    anew = asked(folder, repeat=Repeat())  # on purpose
+    assert asked(folder).origin == anew.origin
+
+
+def test_contents_are_not_taken_for_each_other(folder: Path) -> None:
+    asked(folder)
+    asked(folder, frame="others")
+    first, second = files(folder)
+    first.write_bytes(second.read_bytes())
+    refused(folder, "changed since it was kept")
+
+
+def test_postgres_notices_changed_contents(place: Place) -> None:
+    if isinstance(place, Path):
+        pytest.skip("files are tried above")
+    asked(place)
+    sql(place, "UPDATE dpframe_ledger.releases SET content = set_byte(content, 99, 7)")
+    refused(place, "changed since it was kept")
+    sql(place, "DELETE FROM dpframe_ledger.releases")
+    refused(place, "what was kept is missing")
+
+
+class Killed(BaseException):
+    """As if the process was killed."""
+
+
+def killed_before_records(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A release of which the content is there, and no record of it."""
+    from dpframe.ledger.stored import StoredLedger
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(StoredLedger, "settle", killed)
+        with pytest.raises(Killed):
+            asked(place)
+
+
+def test_what_was_written_and_not_recorded_is_finished(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed_before_records(place, monkeypatch)
+    assert session(place).releases().is_empty()
+    found = asked(place)
+    assert found.reused
+    assert "had ended before it could be handed out" in found.remark
+    of = session(place)
+    assert of.spent == dp.PureDP(1)
+    assert of.history["status"].to_list() == ["released"]
+    assert asked(place).frame.equals(found.frame)
+    of._payer.ledger.verify()
+
+
+def test_a_forged_content_is_not_finished(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What nobody recorded is bound to its charge by a seal."""
+    monkeypatch.setenv("DPFRAME_LEDGER_KEY", "k" * 32)
+    asked(folder, frame="others")
+    (other,) = files(folder)
+    killed_before_records(folder, monkeypatch)
+    (left,) = set(files(folder)) - {other}
+    whole = left.read_bytes()
+    left.write_bytes(other.read_bytes())
+    refused(folder, "not what was released by this charge")
+    frame, said = pl.read_parquet(left), pl.read_parquet_metadata(left)
+    frame.with_columns(pl.col("n") + 1).write_parquet(left, metadata=said)
+    refused(folder, "not what was released by this charge")
+    left.write_bytes(whole)
+    assert asked(folder).reused
+
+
+def test_a_failure_is_not_paid_again_in_silence(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dpframe import pipeline
+
+    with monkeypatch.context() as patched:
+        patched.setattr(pipeline, "_counted", lambda *_: 1 / 0)
+        with pytest.raises(dp.EngineError):
+            asked(folder)
+    refused(folder, "it failed")
+    assert not asked(folder, repeat=Repeat()).reused
+    assert asked(folder).reused
+
+
+def test_what_cannot_be_kept_is_handed_out_and_says_so(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise dp.LedgerError("no space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FolderContents, "write", full)
+        found = asked(folder)
+    assert found.frame.height == 2
+    assert "NOT kept" in repr(found)
+    assert session(folder).history["status"].to_list() == ["released"]
+    refused(folder, "could not be kept")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written_is_found_before_the_charge(folder: Path) -> None:
+    folder.with_name("budget.db.releases").mkdir(mode=0o500)
+    with pytest.raises(dp.LedgerError, match="cannot be kept"):
+        asked(folder)
+    assert session(folder).spent == dp.PureDP(0)
+
+
+def test_a_file_in_the_place_of_the_folder_is_found_before_the_charge(folder: Path) -> None:
+    folder.with_name("budget.db.releases").write_text("mine")
+    with pytest.raises(dp.LedgerError, match="cannot be kept"):
+        asked(folder)
+    assert session(folder).spent == dp.PureDP(0)
+
+
+def test_only_the_owner_reads_what_is_kept(folder: Path) -> None:
+    asked(folder)
+    place = folder.with_name("budget.db.releases")
+    assert place.stat().st_mode & 0o777 == 0o700
+    (kept,) = files(folder)
+    assert kept.stat().st_mode & 0o777 == 0o600
+
+
+def test_every_type_of_result_is_kept_as_it_is(folder: Path) -> None:
+    """Enums, lists, structs, dates and decimals."""
+    from datetime import date
+
+    frame = pl.DataFrame(
+        {
+            "e": pl.Series(["a", "b"], dtype=pl.Enum(["a", "b"])),
+            "d": [date(2026, 1, 1), date(2026, 1, 2)],
+            "x": [1, 2],
+        }
+    )
+
+    def ask() -> Release:
+        of = session(folder)
+        private = of.protect(frame, unit=dp.Rows(), name="typed")
+        grouped = private.group_by("e", "d", keys=frame.select("e", "d"))
+        return grouped.agg(
+            pl.col("x").dp_quantile([0.1, 0.9], candidates=[1, 2]).alias("q"),
+            pl.col("x").dp_mean((0, 5)).alias("m"),
+        ).release(epsilon=1, reuse="same", interval=0.9)
+
+    first, again = ask(), ask()
+    assert again.reused
+    assert again.frame.schema == first.frame.schema
+    assert again.frame.equals(first.frame, null_equal=True)
+
+
+def test_distribution_functions_answer_ranges_again(folder: Path) -> None:
+    def ask() -> Release:
+        return people(session(folder)).dp_cdf("x", [1, 2, 3]).release(epsilon=1, reuse="same")
+
+    first, again = ask(), ask()
+    assert again.reused
+    assert again.between(1, 3) == first.between(1, 3)

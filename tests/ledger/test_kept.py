@@ -1,0 +1,336 @@
+"""Records of results: what may follow what, also for who can seal records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe.ledger import checkpoints, tables, transactions
+from dpframe.ledger.chain import Chain
+from dpframe.ledger.contents import FolderContents, locked, removed_if_left
+from dpframe.ledger.keeping import Beginning
+from dpframe.ledger.kept import Begun, Identity, Overtaken, run_key, same_key
+from dpframe.ledger.owners import move, rekey
+from dpframe.ledger.record import Draft, Seal, sealed
+from dpframe.ledger.store import Store
+from dpframe.ledger.stored_keeping import StoredKeeping
+from tests.ledger.ledgers import TENTH, UNIT, Place, fresh, opened, sql, store_at, verify
+
+PRINT = "ab" * 32
+CONTENT = "cd" * 32
+IDENTITY = Identity(PRINT, ("people",), (("n",),))
+
+
+def begun(run: str | None = None, token: str = "0" * 32, **parts: Any) -> Begun:
+    return Begun(Identity(PRINT, ("people",), (("n",),), **parts), "people.agg()", token, run)
+
+
+def charged(place: Place, given: Begun, *, after: int | None = None, once: bool = True) -> int:
+    key = None if not once else run_key(given.run) if given.run else same_key(given.identity)
+    beginning = Beginning(given, TENTH, key, after)
+    return opened(place).charge(TENTH, PRINT, UNIT, beginning=beginning)
+
+
+def attempts(place: Place) -> Any:
+    return StoredKeeping(store_at(place), "default").attempts
+
+
+def test_a_run_is_begun_once(place: Place) -> None:
+    number = charged(place, begun("monday"))
+    with pytest.raises(Overtaken):
+        charged(place, begun("monday"))
+    other = charged(place, begun("tuesday"))
+    with pytest.raises(Overtaken):  # the same, whatever run it was for
+        charged(place, begun())
+    with pytest.raises(Overtaken):
+        charged(place, begun("monday"), after=other)
+    again = charged(place, begun("monday"), after=number)
+    with pytest.raises(Overtaken):
+        charged(place, begun("monday"), after=number)
+    ledger = opened(place)
+    assert ledger.spent == dp.PureDP("0.3")
+    assert [e.status for e in ledger.entries] == ["failed", "charged", "charged"]
+    assert attempts(place).newest(run_key("monday")).number == again
+    verify(place)
+
+
+def test_what_does_not_fit_is_not_begun(place: Place) -> None:
+    ledger = opened(place)
+    ledger.charge(dp.PureDP(1), "f", UNIT)
+    with pytest.raises(dp.BudgetExceeded):
+        charged(place, begun("monday"))
+    assert attempts(place).newest(run_key("monday")) is None
+
+
+def test_a_result_is_recorded_once(place: Place) -> None:
+    number = charged(place, begun())
+    ledger = opened(place)
+    ledger.settle(number, "released", CONTENT)
+    ledger.settle(number, "released", CONTENT)  # who finished it and who computed it
+    assert attempts(place).by_number[number].content == CONTENT
+    with pytest.raises(dp.LedgerError, match="ended already"):
+        ledger.settle(number, "released", "ef" * 32)
+    assert [e.status for e in ledger.entries] == ["released"]
+    failed = charged(place, begun(period="2"))
+    ledger.settle(failed, "failed")
+    with pytest.raises(dp.LedgerError, match="ended already"):
+        ledger.settle(failed, "released", CONTENT)
+    verify(place)
+
+
+def forged(place: Place, drafts: Callable[[int], Sequence[Draft]]) -> None:
+    """Append what no ledger writes, with right hashes, as who can write to an unkeyed one may."""
+    store = store_at(place)
+    with store.writing() as (rows, chain, _):
+        seq, tip = chain.length, chain.tip
+        for draft in drafts(seq):
+            record = sealed(draft, seq + 1, "2026-11-22T03:00:00+00:00", tip, Seal(None))
+            rows.insert(record, Seal(None).head(record.seq, record.hash), new=False)
+            seq, tip = record.seq, record.hash
+    if isinstance(place, Path):
+        head = place.with_name(place.name + ".head")
+        words = head.read_text().split(" ")
+        made = Seal(None).head_file(seq, tip, words[2])
+        head.write_text(f"{seq:020d} {tip} {words[2]} {made}\n")
+
+
+def charge(**others: Any) -> Draft:
+    why = json.dumps(dict.fromkeys(("host", "process", "job", "run")))
+    return Draft("default", "charged", fingerprint=PRINT, amount=TENTH, why=why, **others)
+
+
+def first(**changes: Any) -> Draft:
+    made = begun().draft("default", TENTH)
+    said = json.loads(made.why or "") | changes
+    return Draft("default", "begun", None, PRINT, amount=TENTH, why=json.dumps(said))
+
+
+RIGHT: Callable[[int], Sequence[Draft]] = lambda seq: [  # noqa: E731
+    first(),
+    charge(),
+    Draft("default", "kept", seq + 2, PRINT, why=CONTENT),
+    Draft("default", "released", refers=seq + 2),
+]
+
+WRONG: dict[str, Callable[[int], Sequence[Draft]]] = {
+    "begun, and another charge": lambda n: [
+        first(),
+        Draft("default", "charged", fingerprint="ef" * 32, amount=TENTH, why=charge().why),
+    ],
+    "begun, and no charge": lambda n: [first(), Draft("default", "closed", who="A", why="B")],
+    "kept, and not released": lambda n: [*RIGHT(n)[:3], charge()],
+    "kept, and another released": lambda n: [
+        charge(),
+        first(),
+        charge(),
+        Draft("default", "kept", n + 3, PRINT, why=CONTENT),
+        Draft("default", "released", refers=n + 1),
+    ],
+    "kept, and failed": lambda n: [*RIGHT(n)[:3], Draft("default", "failed", refers=n + 2)],
+    "kept twice": lambda n: [*RIGHT(n), *RIGHT(n)[2:]],
+    "kept after it had failed": lambda n: [
+        *RIGHT(n)[:2],
+        Draft("default", "failed", refers=n + 2),
+        *RIGHT(n)[2:],
+    ],
+    "kept, and never begun": lambda n: [
+        charge(),
+        Draft("default", "kept", n + 1, PRINT, why=CONTENT),
+        Draft("default", "released", refers=n + 1),
+    ],
+    "kept of another plan": lambda n: [
+        *RIGHT(n)[:2],
+        Draft("default", "kept", n + 2, "ef" * 32, why=CONTENT),
+        *RIGHT(n)[3:],
+    ],
+    "kept, without a digest": lambda n: [
+        *RIGHT(n)[:2],
+        Draft("default", "kept", n + 2, PRINT, why="x"),
+        *RIGHT(n)[3:],
+    ],
+    "begun with a field missing": lambda n: [
+        Draft("default", "begun", None, PRINT, amount=TENTH, why="{}"),
+        charge(),
+    ],
+    "begun with a token that names another file": lambda n: [first(token="../x"), charge()],
+    "begun with frames that are numbers": lambda n: [first(frames=[1]), charge()],
+    "begun with outputs that are no lists": lambda n: [first(outputs=[1]), charge()],
+    "begun with a parameter that is a number": lambda n: [first(parameters={"a": 1}), charge()],
+    "begun in another measure": lambda n: [
+        Draft("default", "begun", None, PRINT, amount=dp.ZCDP(1), why=first().why),
+        charge(),
+    ],
+    "begun anew after nothing": lambda n: [
+        Draft("default", "begun", n, PRINT, amount=TENTH, why=first().why),
+        charge(),
+    ],
+    "begun of an unknown budget": lambda n: [
+        Draft("other", "begun", None, PRINT, amount=TENTH, why=first().why)
+    ],
+}
+
+
+def test_what_ledgers_write_verifies(place: Place) -> None:
+    opened(place)
+    forged(place, RIGHT)
+    verify(place)
+    (found,) = attempts(place).by_number.values()
+    assert found.content == CONTENT
+
+
+@pytest.mark.parametrize("made", WRONG)
+def test_what_no_ledger_writes_does_not_verify(tmp_path: Path, made: str) -> None:
+    place = tmp_path / "budget.db"
+    opened(place)
+    forged(place, WRONG[made])
+    with pytest.raises(dp.LedgerError, match="does not verify: record"):
+        verify(place)
+    with pytest.raises(dp.LedgerError, match="does not verify: record"):
+        opened(place).charge(TENTH, "f", UNIT)
+
+
+def test_checkpoints_know_what_is_kept(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who begins at one finds runs and results of before, and open charges."""
+    every = 20
+    for where in (checkpoints, transactions):
+        monkeypatch.setattr(where, "EVERY", every)
+    monkeypatch.setattr(transactions, "LISTED", every)
+    monkeypatch.setattr(transactions, "SHORT", 5)
+    monkeypatch.setattr(transactions, "STEP", 7)
+    monkeypatch.setattr(tables, "STEP", 7)
+    ledger = opened(place, dp.PureDP(100))
+
+    def run(name: str) -> int:
+        beginning = Beginning(begun(name, period=name), TENTH, run_key(name))
+        return opened(place, dp.PureDP(100)).charge(TENTH, PRINT, UNIT, beginning=beginning)
+
+    kept, lost, failed = run("kept"), run("lost"), run("failed")
+    ledger.settle(kept, "released", CONTENT)
+    ledger.settle(failed, "failed")
+    for number in range(3 * every):
+        ledger.settle(ledger.charge(TENTH, f"{number}", UNIT), "released")
+    store = store_at(place)
+    chain = store.read()
+    assert isinstance(chain, Chain)
+    assert not chain.whole
+    assert chain.checkpoint > failed
+    found = StoredKeeping(store, "default")
+    assert found.attempts.newest(run_key("kept")).content == CONTENT  # type: ignore[union-attr]
+    assert found.attempts.newest(run_key("lost")).content is None  # type: ignore[union-attr]
+    assert found.is_open(lost)
+    assert not found.is_open(failed)
+    with pytest.raises(Overtaken):
+        run("failed")
+    found.finish(lost, CONTENT)
+    assert not StoredKeeping(store_at(place), "default").is_open(lost)
+    verify(place)
+
+
+def test_parts_of_a_frame_are_begun_at_the_cost_of_the_plan(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"k": ["a", "b"]})
+    of = dp.Session(epsilon=1, ledger=tmp_path / "budget.db", keep_releases=True)
+    private = of.protect(frame, unit=dp.Rows(), name="people")
+    for part in of.partition(private, "k", keys=["a", "b"]).values():
+        part.dp_count().collect(epsilon=1, reuse="same")
+    assert of.spent == dp.PureDP(1)
+    assert of.releases()["cost"].to_list() == ["epsilon 1", "epsilon 1"]
+    of._payer.ledger.verify()
+
+
+def kept_in(place: Place) -> pl.DataFrame:
+    of = dp.Session(epsilon=1, ledger=str(place), keep_releases=True)
+    people = of.protect(pl.DataFrame({"x": [1]}), unit=dp.Rows(), name="people")
+    return people.dp_count().collect(epsilon=1, reuse="same")
+
+
+def test_results_move_with_their_ledger(place: Place, tmp_path: Path) -> None:
+    there = tmp_path / "elsewhere"
+    there.mkdir()
+    first = kept_in(place)
+    source = store_at(place)
+    move(source, store_at(there / "moved.db"), "Ann")
+    assert kept_in(there / "moved.db").equals(first)
+    for file in (there / "moved.db.releases").iterdir():
+        file.unlink()
+    with pytest.raises(dp.LedgerError, match="missing"):
+        kept_in(there / "moved.db")
+    move(store_at(place), store_at(there / "moved.db"), "Ann")  # as after an interruption
+    assert kept_in(there / "moved.db").equals(first)
+    with pytest.raises(dp.LedgerError, match="was moved to"):
+        move(store_at(place), store_at(there / "moved.db"), "Ann")
+
+
+def test_results_move_to_a_server(server: Any, tmp_path: Path) -> None:
+    file = tmp_path / "budget.db"
+    first = kept_in(file)
+    move(store_at(file), store_at(server.empty()), "Ann")
+    assert kept_in(server.url()).equals(first)
+
+
+def test_results_are_kept_under_another_key(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = kept_in(place)
+    rekey(store_at(place), Seal("k" * 32), "Ann")
+    monkeypatch.setenv("DPFRAME_LEDGER_KEY", "k" * 32)
+    assert kept_in(place).equals(first)
+
+
+def test_the_table_is_made_when_it_is_needed(server: Any) -> None:
+    url = server.empty()
+    names = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = (SELECT oid FROM "
+    names += "pg_namespace WHERE nspname = 'dpframe_ledger') ORDER BY 1"
+    dp.Session(epsilon=1, ledger=url)
+    assert sql(url, names) == [("head",), ("records",)]
+    kept_in(url)
+    assert sql(url, names) == [("head",), ("records",), ("releases",)]
+    verify(url)
+    sql(url, "ALTER TABLE dpframe_ledger.releases ADD COLUMN more text")
+    with pytest.raises(dp.LedgerError, match="its tables were changed"):
+        verify(url)
+
+
+def test_who_is_there_is_seen(place: Place) -> None:
+    token, other = "1" * 32, "2" * 32
+    store: Store = store_at(place)
+    opened(place)
+    contents = store.contents
+    contents.prepare()
+    assert not contents.is_present(token)
+    with contents.present(token):
+        for seen in (contents, store_at(place).contents):
+            assert seen.is_present(token)
+            assert not seen.is_present(other)
+    assert not store_at(place).contents.is_present(token)
+    assert fresh(place, 1) is not None
+
+
+def test_leftovers_of_the_dead_are_removed_and_of_the_living_not(tmp_path: Path) -> None:
+    contents = FolderContents(tmp_path / "b.releases")
+    contents.prepare()
+    dead = contents.folder / ".000000001-1.parquet.part"
+    dead.write_bytes(b"half")
+    left = contents.folder / f".{'3' * 32}.lock"
+    left.touch()
+    living = locked(contents.folder / ".000000002-1.parquet.part")
+    kept = contents.folder / "000000003-1.parquet"
+    kept.write_bytes(b"whole")
+    contents.prepare()
+    assert not dead.exists()
+    assert not left.exists()
+    assert (contents.folder / ".000000002-1.parquet.part").exists()
+    assert kept.exists()
+    living.close()
+    assert removed_if_left(contents.folder / ".000000002-1.parquet.part")
+
+
+def test_an_incomplete_content_is_none(tmp_path: Path) -> None:
+    contents = FolderContents(tmp_path / "b.releases")
+    contents.write(7, [b"one", b"two"])
+    assert contents.read(7, 2) == [b"one", b"two"]
+    (contents.folder / "000000007-2.parquet").unlink()
+    assert contents.read(7, 2) is None
