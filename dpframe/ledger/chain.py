@@ -232,14 +232,17 @@ class Chain:
             raise broken(f"{where} is in another measure than its budget")
         elif not _same_composition(record, account):
             raise broken(f"{where} is counted in another way than its budget")
-        elif record.act == "charged" and not account.budget.covers(account.spent + record.amount):
-            raise broken(f"{where} spends more than there was")
         elif record.act == "charged":
-            charge = read_charge(record)
-            if amounts_of(charge.scope, account.scopes, charge.cost)[0] != record.amount:
-                raise broken(f"{where} does not charge what its cost adds to the whole")
-            if record.refers is not None:
-                self._check_use(record, where)
+            self._check_charge(record, account, where)
+
+    def _check_charge(self, record: Record, account: Account, where: str) -> None:
+        if not account.budget.covers(account.spent + record.amount):
+            raise broken(f"{where} spends more than there was")
+        charge = read_charge(record)
+        if amounts_of(charge.scope, account.scopes, charge.cost)[0] != record.amount:
+            raise broken(f"{where} does not charge what its cost adds to the whole")
+        if record.refers is not None:
+            self._check_use(record, where)
 
     def _check_approval(self, record: Record, where: str) -> None:
         """Refuse a copy: it would allow as many runs again."""
