@@ -8,7 +8,7 @@ from typing import Self
 
 import polars as pl
 
-from dpframe.core.engines import DUCKDB, POLARS
+from dpframe.core.engines import EVERYWHERE
 from dpframe.core.exact import as_given, exact, show
 from dpframe.core.exprs import Change
 from dpframe.core.weights import LARGEST_NORM, LEAST_NORM, PARTS
@@ -49,7 +49,7 @@ class LimitNorm(Step):
         The norm, in rows.
     """
 
-    engines = frozenset((POLARS, DUCKDB))
+    engines = EVERYWHERE
 
     n: Fraction
 

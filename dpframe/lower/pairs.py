@@ -29,13 +29,12 @@ from dpframe.frames.groups import Groups
 from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.relation import Relation
 from dpframe.lower.packing import group_packed
-from dpframe.lower.weighed import ROWS, beside_weights, once_weight, rows_weight, within_keys
+from dpframe.lower.weighed import ROWS, once_weight, rows_weight, within_keys
 from dpframe.rows.grouped import GROUPED_AS_TEXT
 from dpframe.rows.operation import Namespace
 
 UNIT = "unit"
 """What the identifier is called in a frame of pairs."""
-_WEIGHTS = ("weight of rows", "weight once")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +83,7 @@ class Weighing:
         """The pairs with weighed integers, and those of a group from them."""
         if self.keys is not None:
             pairs = within_keys(pairs, self.keys, self.names, ns)
-        if ns is pl:
-            of_rows, once = rows_weight(self.norm, UNIT, ns), once_weight(self.norm, UNIT, ns)
-        else:
-            pairs = beside_weights(pairs, self.norm, UNIT, _WEIGHTS, ns)
-            of_rows, once = map(ns.col, _WEIGHTS)
+        of_rows, once = rows_weight(self.norm, UNIT, ns), once_weight(self.norm, UNIT, ns)
         weighed, reduced = list[pl.Expr](), list[pl.Expr]()
         for i, statistic in enumerate(statistics):
             if isinstance(statistic, UnitStatistic):

@@ -10,8 +10,9 @@ Nothing overflows: a number of rows above N makes k zero, and counts as N + 1 in
 (N + 1) times the number of rows, N**2 at most 2**56, and where k is above 0, k times what an
 individual adds to a group is at most N times what a row adds.
 
-Polars computes weights within a frame of pairs. Other engines group it by individuals, and find k
-bit by bit, from the highest: no root and no float is needed then, and k is the same.
+Weights are computed within a frame of pairs, by windows: so they are of the very rows that are
+weighed, also where an engine reads data that are not the same each time. The square root is that of
+IEEE 754, and rounded correctly, on every engine, so weights are the same on all of them.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from dpframe.core.weights import PARTS, WEIGHT_BITS
+from dpframe.core.weights import PARTS
 from dpframe.rows.operation import Namespace
 
-__all__ = ["ROWS", "beside_weights", "once_weight", "rows_weight", "within_keys"]
+__all__ = ["ROWS", "once_weight", "rows_weight", "within_keys"]
 
 ROWS = "rows"
 """The number of rows of an individual in a group, in a frame of pairs."""
@@ -40,60 +41,21 @@ def rows_weight(norm: int, unit: str, ns: Namespace) -> pl.Expr:
         The column of a frame of pairs that says whose they are.
     """
     rows = ns.col(ROWS).clip(0, norm + 1)
-    return _weight((rows * rows).sum().over(unit), norm, ns)
+    return _weight((rows * rows).sum().over([ns.col(unit)]), norm, ns)
 
 
 def once_weight(norm: int, unit: str, ns: Namespace) -> pl.Expr:
     """The same for what an individual adds once in each group."""
-    return _weight(ns.len().over(unit).cast(ns.Int64), norm, ns)
+    return _weight(ns.len().over([ns.col(unit)]).cast(ns.Int64), norm, ns)
 
 
 def _weight(squares: pl.Expr, norm: int, ns: Namespace) -> pl.Expr:
     room = (ns.lit(norm * norm, dtype=ns.Int64) // squares).clip(0, PARTS * PARTS)
     near = room.cast(ns.Float64).sqrt().cast(ns.Int64).clip(0, PARTS)
     less = (near - 1).clip(0, PARTS)
-    found: pl.Expr = (
-        ns.when(near * near <= room).then(near).when(less * less <= room).then(less).otherwise(0)
-    )
+    lower = ns.when(less * less <= room).then(less).otherwise(0)
+    found: pl.Expr = ns.when(near * near <= room).then(near).otherwise(lower)
     return found
-
-
-def beside_weights(
-    pairs: pl.LazyFrame, norm: int, unit: str, weights: Sequence[str], ns: Namespace
-) -> pl.LazyFrame:
-    """The pairs with the same two weights in columns of these names, on an engine without windows
-    of sums.
-    """
-    rows = ns.col(ROWS).clip(0, norm + 1)
-    found = pairs.with_columns((rows * rows).alias(_SQUARE)).group_by([unit])
-    squares, number = ns.col(_SQUARE).sum().cast(ns.Int64), ns.len().cast(ns.Int64)
-    owners = found.agg(
-        *(of.alias(name) for of, name in zip((squares, number), weights, strict=True))
-    )
-    whole = ns.lit(norm * norm, dtype=ns.Int64)
-    rooms = [(whole // ns.col(name)).clip(0, PARTS * PARTS).alias(name) for name in weights]
-    bits = [_found(name) for name in weights]
-    owners = owners.with_columns(*rooms, *(ns.lit(0, dtype=ns.Int64).alias(bit) for bit in bits))
-    for place in range(WEIGHT_BITS, -1, -1):
-        owners = owners.with_columns(*(_with_bit(name, 1 << place, ns) for name in weights))
-    named = [ns.col(bit).alias(name) for bit, name in zip(bits, weights, strict=True)]
-    return pairs.join(owners.select(ns.col(unit), *named), on=[unit], how="inner")
-
-
-_SQUARE = "square"
-
-
-def _found(name: str) -> str:
-    return f"{name} so far"
-
-
-def _with_bit(name: str, bit: int, ns: Namespace) -> pl.Expr:
-    """What is found so far of a root, with one bit more where its square has room."""
-    before = ns.col(_found(name))
-    more = (before + bit).clip(0, 2 * PARTS)
-    fits = more * more <= ns.col(name)
-    made: pl.Expr = ns.when(fits).then(more).otherwise(before)
-    return made.clip(0, 2 * PARTS).alias(_found(name))
 
 
 def within_keys(

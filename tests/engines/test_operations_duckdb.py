@@ -58,8 +58,7 @@ def test_what_runs_says_so_itself() -> None:
     assert all("engines" in vars(kind) for kind in every)
     assert all(kind.engines <= {"polars", "duckdb", "spark"} for kind in every)
     for name in TYPES:
-        without = {"Explode", "LimitNorm"} if name == "spark" else {"Explode"}
-        assert {k.__name__ for k in every if name not in k.engines} == without
+        assert {k.__name__ for k in every if name not in k.engines} == {"Explode"}
 
 
 def test_no_operation_runs_on_an_engine_because_another_does() -> None:

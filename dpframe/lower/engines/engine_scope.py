@@ -93,6 +93,12 @@ class EngineScope:
         number = nw.len().over(*names).cast(nw.Int64)
         return self.once(EngineExpr(number, INT64, ROWS, stage))
 
+    def total_within(self, number: EngineExpr, within: Sequence[EngineExpr]) -> EngineExpr:
+        """The sum of whole numbers, which surely fits in Int64, over rows with the same values."""
+        (name, *names), stage = self._all_held([number, *within])
+        total = nw.col(name).sum().over(*names).cast(nw.Int64)
+        return self.once(EngineExpr(total, INT64, stage=stage))
+
     def _all_held(self, parts: Sequence[EngineExpr]) -> tuple[list[str], int]:
         """The columns of some values, and the stage from which all are there."""
         held = [self.held(part) for part in parts]

@@ -22,7 +22,7 @@ from dpframe.lower.engines.engine_scope import EngineScope, Node
 from dpframe.lower.engines.operators import Operators
 from dpframe.lower.engines.search import chosen, place
 from dpframe.lower.engines.strings import StringOps
-from dpframe.lower.engines.sums import aggregated
+from dpframe.lower.engines.sums import aggregated, total_within
 from dpframe.lower.engines.temporal import TemporalOps, physical
 from dpframe.rows.polars_dtypes import from_polars
 
@@ -60,6 +60,9 @@ class Expression(Operators):
 
     def sign(self) -> Self:
         return self.then(numbers.sign)
+
+    def sqrt(self) -> Self:
+        return self.then(numbers.root)
 
     def cast(self, dtype: Any, *, strict: bool = True) -> Self:
         target = from_polars(dtype)
@@ -153,8 +156,8 @@ class Expression(Operators):
         made = Node(lambda scope: aggregated(scope, node, how))
         return self.like(made, self.names, True, self.name)
 
-    def sum(self) -> Self:
-        return self._aggregate("sum")
+    def sum(self) -> Total:
+        return Total(self)
 
     def count(self) -> Self:
         return self._aggregate("count")
@@ -221,6 +224,27 @@ class Length(Expression):
             return scope.number_within([scope.made(p.node) for p in partition])
 
         return self.like(Node(make), [n for p in partition for n in p.names], False, None)
+
+
+class Total(Expression):
+    """The sum of numbers: of a group, or over rows of the same value."""
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, rows: Expression) -> None:
+        self._rows = rows
+        node = Node(lambda scope: aggregated(scope, rows.node, "sum"))
+        super().__init__(rows.dialect, node, rows.names, True, rows.name)
+
+    def over(self, partition: Sequence[Expression]) -> Expression:
+        rows = self._rows
+
+        def make(scope: EngineScope) -> EngineExpr:
+            within = [scope.made(p.node) for p in partition]
+            return total_within(scope, scope.made(rows.node), within)
+
+        names = [*rows.names, *(name for p in partition for name in p.names)]
+        return self.like(Node(make), names, False, None)
 
 
 class Position:

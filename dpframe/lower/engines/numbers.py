@@ -259,6 +259,14 @@ def clamped(scope: EngineScope, a: EngineExpr, lo: Scalar, hi: Scalar) -> Engine
     return a.having(made, a.dtype, known or hull(a, *bounds))
 
 
+def root(scope: EngineScope, a: EngineExpr) -> EngineExpr:
+    """The square root of a float that is surely not negative: of others one engine fails."""
+    lo, hi = a.interval.lo, a.interval.hi
+    if not a.dtype.is_float or lo is None or hi is None or lo < 0:
+        raise scope.dialect.refused("the square root of a number that may be negative")
+    return a.having(real(a).expr.sqrt(), FLOAT64, interval(0, max(Fraction(1), hi)))
+
+
 def floored(scope: EngineScope, a: EngineExpr) -> EngineExpr:
     """The largest whole number that is not above, as Float64; NaN and infinities stay."""
     a = scope.once(real(a))

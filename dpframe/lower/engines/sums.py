@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import narwhals.stable.v2 as nw
 
 from dpframe.core.dtypes import INT64
@@ -62,6 +64,19 @@ def wrapped_sum(scope: GroupScope, rows: EngineExpr) -> EngineExpr:
     return wrapped(scope, scope.column(total, INT128, interval(-(2**95), 2**95)))
 
 
+def total_within(scope: EngineScope, rows: EngineExpr, within: Sequence[EngineExpr]) -> EngineExpr:
+    """The sum of whole numbers over all rows that have the same values, modulo 2**64, as Int64, for
+    each of these rows.
+    """
+    if isinstance(scope, GroupScope) or not rows.dtype.is_integer or rows.dtype == INT128:
+        raise scope.dialect.refused(f"a sum over rows of {rows.dtype}")
+
+    def total(part: EngineExpr) -> EngineExpr:
+        return scope.total_within(part, within)
+
+    return _from_parts(scope, _parts_of(scope, rows), total)
+
+
 def summed_in_parts(scope: GroupScope, rows: EngineExpr) -> EngineExpr:
     """The same from sums of the numbers' bits from 0 to 23, from 24 to 47, and of the others, where
     they have others than these and a sign.
@@ -69,20 +84,35 @@ def summed_in_parts(scope: GroupScope, rows: EngineExpr) -> EngineExpr:
     A part is up to 2**24 in size, so the sums of fewer than 2**39 fit in Int64. Wide numbers hold
     a sum as it is, and take Spark several times as long.
     """
-    rest, low = _parted(scope.rows, widened(scope.rows, rows, INT64))
-    parts = [low, rest]
-    if not rows.interval.within(_TWO_PARTS):
-        parts = [low, *reversed(_parted(scope.rows, rest))]
-    columns = [nw.col(str(scope.rows.held(part).column)) for part in parts]
-    sums = [scope.column(column.sum().cast(nw.Int64), INT64) for column in columns]
+
+    def total(part: EngineExpr) -> EngineExpr:
+        column = nw.col(str(scope.rows.held(part).column))
+        return scope.column(column.sum().cast(nw.Int64), INT64)
+
+    return _from_parts(scope, _parts_of(scope.rows, rows), total)
+
+
+def _parts_of(scope: EngineScope, rows: EngineExpr) -> list[EngineExpr]:
+    """The parts of whole numbers, from the lowest."""
+    rest, low = _parted(scope, widened(scope, rows, INT64))
+    if rows.interval.within(_TWO_PARTS):
+        return [low, rest]
+    return [low, *reversed(_parted(scope, rest))]
+
+
+def _from_parts(
+    scope: EngineScope, parts: Sequence[EngineExpr], total: Callable[[EngineExpr], EngineExpr]
+) -> EngineExpr:
+    """The sum of numbers from the totals of their parts."""
+    sums = [total(part) for part in parts]
     carried, low = _parted(scope, sums[0])
     carried, middle = _parted(scope, combined(sums[1].expr + carried.expr, INT64, sums[1], carried))
     if len(sums) > 2:
         carried = combined(sums[2].expr + carried.expr, INT64, sums[2], carried)
     half, whole, part = (scope.dialect.constant(n, INT64).expr for n in (2**15, 2**16, _PART))
     high = carried.having((carried.expr + half) % whole - half, INT64)
-    total = (high.expr * part + middle.expr) * part + low.expr
-    return combined(total, INT64, low, middle, high, known=INT64_RANGE)
+    made = (high.expr * part + middle.expr) * part + low.expr
+    return combined(made, INT64, low, middle, high, known=INT64_RANGE)
 
 
 def _parted(scope: EngineScope, a: EngineExpr) -> tuple[EngineExpr, EngineExpr]:

@@ -21,7 +21,6 @@ from dpframe.core.tree import Call, Column, Literal, Tree, walk
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.binary import Concat, frames_of
 from dpframe.frames.groups import Groups
-from dpframe.frames.limit_norm import LimitNorm
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
@@ -40,10 +39,6 @@ TYPES: Mapping[str, frozenset[str]] = MappingProxyType(
 among them: it runs everything.
 """
 _ELSEWHERE = "compute it before the frame is protected, or protect a Polars frame"
-_INSTEAD: Mapping[type, str] = MappingProxyType(
-    {LimitNorm: "use limit_groups and limit_rows, or protect a Polars frame"}
-)
-"""What to do instead of some steps."""
 
 
 def has_type(engine: str, dtype: DType) -> bool:
@@ -94,7 +89,7 @@ class _Check:
 
     def _holder(self, kind: str, holder: Step | Statistic | Cells, columns: Columns) -> None:
         if self.engine.name not in holder.engines:
-            raise self._refused(kind, holder.words(), _INSTEAD.get(type(holder), _ELSEWHERE))
+            raise self._refused(kind, holder.words())
         for tree in holder.exprs:
             self.tree(tree, columns)
 
@@ -106,7 +101,7 @@ class _Check:
             if not has_type(self.engine.name, dtype):
                 raise self._refused(f"the type {dtype}", words(node))
 
-    def _refused(self, what: str, where: str, remedy: str = _ELSEWHERE) -> UnsupportedOperation:
+    def _refused(self, what: str, where: str) -> UnsupportedOperation:
         return UnsupportedOperation(
-            f"{what} is not supported on {self.engine.label}", where=where, remedy=remedy
+            f"{what} is not supported on {self.engine.label}", where=where, remedy=_ELSEWHERE
         )
