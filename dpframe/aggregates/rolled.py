@@ -14,7 +14,6 @@ import polars as pl
 from dpframe.aggregates.bound import (
     BoundAggregate,
     Clamp,
-    Laws,
     MeasurementUse,
     Noisy,
 )
@@ -167,22 +166,6 @@ class RolledAggregate(BoundAggregate):
             tuple(tuple(map(columns_of, strategy.parts)) for strategy in self.used),
             tuple(margin_weights(strategy) for strategy in self.used),
         )
-
-    def expected_error(self, laws: Laws) -> float:
-        """The sum over the grouping sets and parts of their mean squared errors, each in proportion
-        to what it would be measured alone; for comparing ways to measure the same.
-        """
-        total, start = 0.0, 0
-        for use, strategy in zip(self.inner.uses, self.used, strict=True):
-            end = start + len(strategy.parts)
-            variances = []
-            for key in self.keys[start:end]:
-                law = laws[key]
-                assert isinstance(law, AdditiveMechanism)
-                variances.append(law.variance())
-            start = end
-            total += float(use.impact) * strategy.objective(variances)
-        return total
 
     def combine(self, values: Sequence[Noisy]) -> pl.Series:
         return self.inner.combine(self._rebuilt(values))

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol, TypeVar
 
-from dpframe.aggregates.bound import Laws
 from dpframe.aggregates.cdf import BoundDistribution
 from dpframe.aggregates.quantile_family import answer_together
 from dpframe.aggregates.query import Query
@@ -17,7 +14,7 @@ from dpframe.aggregates.totalled_levels import TotalledLevels
 from dpframe.core.budget import ApproxDP, Budget, PureDP
 from dpframe.workloads import Degree
 
-__all__ = ["least_expected", "ways_to_measure"]
+__all__ = ["ways_to_measure"]
 
 _MEASURED = (
     RolledAggregate,
@@ -27,17 +24,6 @@ _MEASURED = (
     TotalledLevels,
 )
 """What is rebuilt from parts that are best for how a spend is shared."""
-
-
-class _Planned(Protocol):
-    @property
-    def query(self) -> Query: ...
-
-    @property
-    def laws(self) -> Laws: ...
-
-
-P = TypeVar("P", bound=_Planned)
 
 
 def ways_to_measure(query: Query, spend: Budget) -> list[Query]:
@@ -52,22 +38,6 @@ def ways_to_measure(query: Query, spend: Budget) -> list[Query]:
     if isinstance(spend, (PureDP, ApproxDP)):
         degrees = (2, 1) if spend.slack else (2,)
     return [_measured(query, degree) for degree in degrees]
-
-
-def least_expected(plans: Sequence[tuple[P, ...]]) -> tuple[P, ...]:
-    """The plans whose outputs err least together; all are of the same queries, measured in some
-    way.
-    """
-
-    def error(found: tuple[P, ...]) -> float:
-        return sum(
-            aggregate.expected_error(plan.laws)
-            for plan in found
-            for aggregate in plan.query.aggregates
-            if isinstance(aggregate, _MEASURED)
-        )
-
-    return plans[0] if len(plans) == 1 else min(plans, key=error)
 
 
 def _measured(query: Query, degree: Degree) -> Query:

@@ -62,6 +62,26 @@ def relative_error(before: Sequence[ExpectedError], after: Sequence[ExpectedErro
     return total / whole if whole else 1.0
 
 
+def least_expected(
+    plans: Sequence[tuple[Prepared, ...]], before: Sequence[ExpectedError] | None
+) -> tuple[Prepared, ...]:
+    """The plans whose outputs err least together, all of the same queries: the least sum over
+    outputs of their squared errors relative to what they are before, each by its weight. So it does
+    not matter in which units outputs are.
+
+    Parameters
+    ----------
+    before
+        What is expected of the outputs by themselves, as the split says; None where that is the
+        first of the plans.
+    """
+    if len(plans) == 1:
+        return plans[0]
+    errors = [errors_of(made) for made in plans]
+    relative = [relative_error(errors[0] if before is None else before, one) for one in errors]
+    return plans[relative.index(min(relative))]
+
+
 def _ratio(above: ExpectedError, below: ExpectedError) -> float:
     return (above.squared + _NOTHING) / (below.squared + _NOTHING)
 

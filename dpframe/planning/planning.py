@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.related import RelatedAggregate
 from dpframe.aggregates.totalled_cells import TotalledCells, with_totals
 from dpframe.aggregates.totalled_levels import TotalledLevels, with_whole_levels
-from dpframe.aggregates.ways import least_expected, ways_to_measure
+from dpframe.aggregates.ways import ways_to_measure
 from dpframe.choose import (
     WORTH_WHILE,
     in_mu,
@@ -35,11 +35,18 @@ from dpframe.infer import (
     ways_of,
 )
 from dpframe.planning.asked import Planned, asked_of, choose_for, chosen_apart
-from dpframe.planning.gains import errors_of, relative_error, telling_gains
+from dpframe.planning.gains import (
+    ExpectedError,
+    errors_of,
+    least_expected,
+    relative_error,
+    telling_gains,
+)
 from dpframe.planning.prepared import Prepared
 
 T = TypeVar("T")
 _TOTALLED = (TotalledCells, TotalledLevels)
+Errors: TypeAlias = Sequence[ExpectedError]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,17 +68,18 @@ class Planning:
     split: str
     charged_in: type[Budget] | None
 
-    def least(self, queries: Sequence[Query]) -> tuple[Prepared, ...]:
+    def least(self, queries: Sequence[Query], alone: Errors | None = None) -> tuple[Prepared, ...]:
         """The plan of each query, where all share the cost, measured as they err least; counts
         beside histograms and distribution functions are rebuilt from the same noisy cells where
-        that is less.
+        that is less. Where they are made of others, `alone` says what is expected of the outputs by
+        themselves.
         """
-        apart = self.measured(queries)
+        apart = self.measured(queries, alone)
         before = errors_of(apart)
         best, least = apart, WORTH_WHILE
         for moved in _with_counts(queries):
             with suppress(DPFrameError):  # more noise in a total than can be drawn
-                made = self.measured(moved)
+                made = self.measured(moved, before if alone is None else alone)
                 after = errors_of(made)
                 error = relative_error(before, after)
                 if error < least:
@@ -79,10 +87,12 @@ class Planning:
                     best, least = told, error
         return best
 
-    def measured(self, queries: Sequence[Query]) -> tuple[Prepared, ...]:
+    def measured(
+        self, queries: Sequence[Query], alone: Errors | None = None
+    ) -> tuple[Prepared, ...]:
         """The plan of each query, measured in the best of the ways that its aggregates know."""
         ways = combined([ways_to_measure(query, self.spend) for query in queries])
-        return least_expected([self._planned(way) for way in ways])
+        return least_expected([self._planned(way) for way in ways], alone)
 
     def related(
         self, queries: tuple[Query, ...], places: tuple[Place, ...]
@@ -96,7 +106,7 @@ class Planning:
             found = [one for one in found if len(found) == 1 or self._errs_less(queries, one)]
             with suppress(DPFrameError):  # more noise in a margin than can be drawn
                 moved, new_places = brought_together(queries, places, found)
-                made = self.least(moved) if found else apart
+                made = self.least(moved, _alone(moved, queries, found, apart)) if found else apart
                 at = [next(i for i, p in enumerate(moved) if p is one.query) for one in found]
                 numbers = [number for one in found for number in one.numbers]
                 before = errors_of(apart[number] for number in numbers)
@@ -111,8 +121,9 @@ class Planning:
         """Whether related queries err less together, were nothing else asked."""
         apart = self.least([queries[number] for number in one.numbers])
         with suppress(DPFrameError):
-            together = self.least([one.query])
-            return relative_error(errors_of(apart), errors_of(together)) < WORTH_WHILE
+            before = errors_of(apart)
+            together = self.least([one.query], before)
+            return relative_error(before, errors_of(together)) < WORTH_WHILE
         return False
 
     def _planned(self, queries: Sequence[Query]) -> tuple[Prepared, ...]:
@@ -157,6 +168,18 @@ def _with_counts(queries: Sequence[Query]) -> Iterator[Sequence[Query]]:
 
 def _are_same(some: Sequence[Query], others: Sequence[Query]) -> bool:
     return all(one is other for one, other in zip(some, others, strict=True))
+
+
+def _alone(
+    moved: Sequence[Query],
+    queries: Sequence[Query],
+    related: Sequence[Related],
+    apart: Sequence[Prepared],
+) -> Errors:
+    """What is expected by themselves of the outputs of queries, some of which are run as one."""
+    numbers: dict[int, tuple[int, ...]] = {id(q): (number,) for number, q in enumerate(queries)}
+    numbers |= {id(one.query): one.numbers for one in related}
+    return errors_of(apart[number] for query in moved for number in numbers[id(query)])
 
 
 def combined(ways: Sequence[Sequence[T]]) -> list[tuple[T, ...]]:

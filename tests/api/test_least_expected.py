@@ -1,0 +1,89 @@
+"""Of the ways to measure a plan the one is taken whose outputs err least, each relative to what it
+errs as the split says: whatever units outputs are in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe.aggregates.rolled import RolledAggregate
+from dpframe.mechanisms import AdditiveMechanism
+from dpframe.planning import gains, planning
+from dpframe.planning.prepared import Prepared
+
+Way = tuple[Prepared, ...]
+
+
+def planned(monkeypatch: pytest.MonkeyPatch, bound: float = 10_000) -> tuple[Sequence[Way], Way]:
+    """The ways to measure a plan, and the one that is taken. Its numbers up to many edges are
+    served much better where shares are of rho than of epsilon, its few sums slightly worse.
+    """
+    compared: list[tuple[Sequence[Way], Way]] = []
+
+    def least(ways: Sequence[Way], before: object) -> Way:
+        assert before is None
+        compared.append((ways, gains.least_expected(ways, None)))
+        return compared[-1][1]
+
+    monkeypatch.setattr(planning, "least_expected", least)
+    session = dp.Session(epsilon=100, delta="0.1")
+    rows = pl.DataFrame({"a": [1], "b": [1], "x": [1.0], "y": [2.0]})
+    frame = session.protect(rows, dp.Rows())
+    numbers = frame.agg(dp.cdf("y", bins=10_000, bounds=(0, 100)).alias("numbers"))
+    groups = frame.group_by(dp.rollup("a", "b"), keys={"a": range(3), "b": range(2)})
+    sums = groups.agg(dp.sum("x", (0, bound)).alias("sums"))
+    spend: dict[str, Any] = {"epsilon": 3, "delta": "1e-4"}
+    session.plan([numbers, sums], **spend)
+    ((ways, taken),) = compared
+    return ways, taken
+
+
+def variances(way: Way) -> list[float]:
+    """Of both outputs: of the numbers in rows, and of the sum of all in steps of its grid."""
+    found = []
+    for one in way:
+        (aggregate,) = one.query.aggregates
+        laws = [one.laws[key] for key in aggregate.keys]
+        noise = [law.variance() for law in laws if isinstance(law, AdditiveMechanism)]
+        if isinstance(aggregate, RolledAggregate):
+            (strategy,) = aggregate.used
+        else:
+            strategy = aggregate.strategy  # type: ignore[attr-defined]
+        found.append(strategy.objective(noise))
+    return found
+
+
+@pytest.mark.parametrize("bound", [1, 10_000, 10**9])
+def test_outputs_of_different_scales_are_compared_by_their_own_errors(
+    bound: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ways, taken = planned(monkeypatch, bound)
+    (numbers, sums), (numbers_by_rho, sums_by_rho) = map(variances, ways)
+    assert numbers_by_rho < 0.9 * numbers
+    assert sums < sums_by_rho < 1.03 * sums
+    assert numbers + sums < numbers_by_rho + sums_by_rho  # which says nothing
+    assert taken is ways[1]
+
+
+@pytest.mark.parametrize(("weight", "number"), [(1, 1), (9, 1), (11, 0)])
+def test_a_weight_counts(weight: int, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    ways, _ = planned(monkeypatch)
+    expected = {
+        id(ways[0]): [gains.ExpectedError(1e-9, 1), gains.ExpectedError(1e9, weight)],
+        id(ways[1]): [gains.ExpectedError(5e-10, 1), gains.ExpectedError(1.05e9, weight)],
+    }
+    monkeypatch.setattr(gains, "errors_of", lambda way: expected[id(way)])
+    assert gains.least_expected(ways, None) is ways[number]
+    before = expected[id(ways[1])]
+    assert gains.least_expected(ways, before) is ways[number]
+
+
+def test_of_equal_ways_the_first_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    ways, _ = planned(monkeypatch)
+    assert gains.least_expected([ways[0], ways[0][:]], None) is ways[0]
+    assert gains.least_expected([ways[1]], None) is ways[1]
