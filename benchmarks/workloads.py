@@ -4,7 +4,9 @@
 
 Best of REPEATS runs, in seconds; noise is left out, which `benchmarks/noise.py` times. `measure` is
 the exact part, from a table of all cells; `answer` makes every wanted table of whole numbers, and
-`from 0 up` makes those of categories without negative ones instead.
+`from 0 up` makes those of categories without negative ones instead. Last, how long it takes to find
+which of many queries are of the same groups, and which are margins of one another, as the number of
+queries grows; a whole plan takes what its parts do.
 """
 
 from __future__ import annotations
@@ -16,7 +18,10 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import numpy as np
+import polars as pl
 
+import dpframe as dp
+from dpframe.infer import Queries, merge, related_blocks
 from dpframe.workloads import (
     Axis,
     Estimate,
@@ -78,6 +83,28 @@ def main(repeats: int) -> None:
                 )
                 row += f"{held:11.3f}"
             print(f"{name:40}{spend:>8}{len(strategy.parts):7}{row}")
+    print(f"\n{'queries':>9}{'merged':>9}{'related':>9}")
+    for number in (75, 150, 300, 600):
+        asked = related(number)
+        merging, (blocks, _) = _best(repeats, lambda a=asked: merge(a))
+        relating, _ = _best(repeats, lambda b=blocks: list(related_blocks(b)))
+        print(f"{number:9}{merging:9.3f}{relating:9.3f}")
+
+
+def related(number: int) -> Queries:
+    """Tables by up to three of eight columns, of ever other rows."""
+    names = [f"c{i}" for i in range(8)]
+    private = dp.Session(epsilon=1).protect(
+        pl.DataFrame({"x": [1], **{name: [0] for name in names}}), dp.Rows()
+    )
+    tables = [by for size in (1, 2, 3) for by in itertools.combinations(names, size)]
+    asked = []
+    for place in range(number):
+        turn, at = divmod(place, len(tables))
+        keys = {name: range(2 + place % 3) for name in tables[at]}
+        groups = private.filter(pl.col("x") > turn).group_by(*tables[at], keys=keys)
+        asked.append(groups.agg(dp.count().alias(f"n{place}"))._query)
+    return Queries(tuple(asked))
 
 
 def _with_noise(strategy: Strategy, parts: list, noise: list[float]) -> list:

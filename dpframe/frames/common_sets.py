@@ -26,7 +26,7 @@ from dpframe.rows.is_in import IsIn
 from dpframe.rows.null_checks import IsNotNull
 from dpframe.rows.when import When
 
-__all__ = ["CommonSets", "ListedKeys", "SetsOfQuery", "common_sets"]
+__all__ = ["CommonSets", "ListedKeys", "Margins", "SetsOfQuery", "common_sets"]
 
 _MOST: Final = 1 << 20
 _MORE: Final = 2
@@ -95,27 +95,50 @@ class ListedKeys:
         values = {t: frozenset(v.to_list()) for t, v in zip(trees, found, strict=True)}
         return cls(groups, values) if len(values) == len(trees) else None
 
-    def is_margin_of(self, fine: ListedKeys, columns: Columns) -> bool:
-        """Whether a table by these groups is a margin of one by others: each of its columns has the
-        same keys there, and what is left out can be told apart.
 
-        Parameters
-        ----------
-        columns
-            Those of the rows that both are of.
+class Margins:
+    """Which tables of the same rows are margins of which. A column with its keys gets a number, so
+    that to compare two tables is to compare a few numbers, and looks at no key.
+
+    Parameters
+    ----------
+    columns
+        Those of the rows that all tables are of.
+    """
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self._numbers: dict[tuple[Tree, frozenset[object]], int] = {}
+        self._whole: set[int] = set()
+        self._separable: set[int] = set()
+        self._tables: dict[ListedKeys, frozenset[int]] = {}
+
+    def add(self, table: ListedKeys) -> None:
+        """One more table."""
+        self._tables[table] = frozenset(self._number(*column) for column in table.values.items())
+
+    def is_margin(self, table: ListedKeys, fine: ListedKeys) -> bool:
+        """Whether a table is a margin of another: each of its columns has the same keys there, and
+        what is left out can be told apart.
         """
-        if any(fine.values.get(tree) != keys for tree, keys in self.values.items()):
+        kept, every = self._tables[table], self._tables[fine]
+        if not kept <= every:
             return False
-        left_out = [tree for tree in fine.values if tree not in self.values]
         if isinstance(fine.groups, SetGroups):  # whose totals are of listed keys alone
-            return all(_are_all(tree, fine.values[tree], columns) for tree in left_out)
-        if isinstance(self.groups, SetGroups):  # likewise, and others may leave any column out
-            return all(_are_all(tree, keys, columns) for tree, keys in fine.values.items())
-        return all(
-            _are_all(tree, fine.values[tree], columns)
-            or _have_rest(tree, fine.values[tree], columns)
-            for tree in left_out
-        )
+            return every - kept <= self._whole
+        if isinstance(table.groups, SetGroups):  # likewise, and others may leave any column out
+            return every <= self._whole
+        return every - kept <= self._separable
+
+    def _number(self, tree: Tree, keys: frozenset[object]) -> int:
+        made = len(self._numbers)
+        found = self._numbers.setdefault((tree, keys), made)
+        if found == made:
+            if _are_all(tree, keys, self._columns):
+                self._whole.add(found)
+            if found in self._whole or _have_rest(tree, keys, self._columns):
+                self._separable.add(found)
+        return found
 
 
 def common_sets(asked: Sequence[Groups | None], columns: Columns) -> CommonSets | None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.related import can_be_related, related_outputs
 from dpframe.errors import DPFrameError
-from dpframe.frames.common_sets import ListedKeys, common_sets
+from dpframe.frames.common_sets import ListedKeys, Margins, common_sets
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
 from dpframe.infer.measurements import measurements_of
-from dpframe.infer.several import Kind, Place
+from dpframe.infer.several import Place, rows_of
 
 __all__ = ["Related", "brought_together", "related_blocks"]
 
@@ -51,21 +51,13 @@ def related_blocks(queries: Sequence[Query]) -> Iterator[list[Related]]:
 def _related(queries: Sequence[Query], able: Sequence[int]) -> list[Related]:
     keys = {n: found for n in able if (found := ListedKeys.of(queries[n].groups)) is not None}
     able = [n for n in able if n in keys]
-    kinds = {n: Kind.of(queries[n]) for n in able}
-
-    def is_margin(number: int, other: int) -> bool:
-        fine = queries[other]
-        if fine.groups is None or not keys[number].is_margin_of(
-            keys[other], fine.relation.facts.columns
-        ):
-            return False
-        return kinds[number].has_same_rows(kinds[other])
-
+    same: dict[str, tuple[Margins, list[int]]] = {}
     roots: dict[int, int] = {}
     members: dict[int, list[int]] = {}
-    for place, number in enumerate(able):
-        finer = [n for n in able[:place] if is_margin(number, n)]
-        parents = [n for n in finer if is_margin(number, roots[n])]
+    for number in able:
+        relation = queries[number].relation
+        rows = same.setdefault(rows_of(relation), (Margins(relation.facts.columns), []))
+        parents = _finer(number, keys, roots, *rows)
         # of several tables the one with the fewest groups, which fewest add up to a margin
         parent = min(parents, key=lambda n: _size(queries[n].groups), default=None)
         roots[number] = number if parent is None else roots[parent]
@@ -77,6 +69,28 @@ def _related(queries: Sequence[Query], able: Sequence[int]) -> list[Related]:
                 together = _together([queries[n] for n in numbers])
                 made += [] if together is None else [Related(tuple(numbers), together)]
     return made
+
+
+def _finer(
+    number: int,
+    keys: Mapping[int, ListedKeys],
+    roots: Mapping[int, int],
+    margins: Margins,
+    before: list[int],
+) -> list[int]:
+    """The tables of the same rows that one is a margin of, as it is of the finest that these are
+    margins of; from now on it is one of them.
+    """
+    mine = keys[number]
+    margins.add(mine)
+    tables = [n for n in before if keys[n].groups is not None]
+    found = [
+        n
+        for n in tables
+        if margins.is_margin(mine, keys[n]) and margins.is_margin(mine, keys[roots[n]])
+    ]
+    before.append(number)
+    return found
 
 
 def brought_together(

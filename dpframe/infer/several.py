@@ -8,6 +8,7 @@ is run, so privacy does not rest on that decision.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -16,11 +17,12 @@ from dpframe.aggregates.query import Output, Query
 from dpframe.frames.binary import frames_of
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
+from dpframe.frames.public import digest
 from dpframe.frames.relation import Relation
 from dpframe.plan.definition import Json, definition, steps_of
 from dpframe.plan.several import names_apart
 
-__all__ = ["Kind", "Place", "Queries", "merge"]
+__all__ = ["Kind", "Place", "Queries", "merge", "rows_of"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,16 +84,14 @@ def merge(asked: Queries) -> tuple[tuple[Query, ...], tuple[Place, ...]]:
     names = [[output.name for output in query.outputs] for query in asked.queries]
     apart = names_apart(names)
     blocks: list[Query] = []
-    kinds: list[Kind] = []
+    alike = _Alike()
     places = []
     for number, query in enumerate(asked.queries):
         outputs = _weighted(query, None if asked.weights is None else asked.weights[number])
         outputs = tuple(_named(o, name) for o, name in zip(outputs, apart[number], strict=True))
-        kind = Kind.of(query)
-        at = next((i for i, other in enumerate(kinds) if kind.is_same(other)), len(blocks))
+        at = alike.number(Kind.of(query))
         if at == len(blocks):
             blocks.append(replace(query, outputs=()))
-            kinds.append(kind)
         before = len(blocks[at].outputs)
         blocks[at] = replace(blocks[at], outputs=(*blocks[at].outputs, *outputs))
         numbers = tuple(range(before, before + len(outputs)))
@@ -105,61 +105,60 @@ class Kind:
 
     Parameters
     ----------
-    tokens, salt, steps
-        The protected frames, and all that is done to them.
-    by, sets
-        The groups.
-    chooses_groups
-        Whether the result is groups.
+    rows
+        The protected frames, and all that is done to them, as text that is the same for the same.
+    by
+        The groups but for their keys, likewise, and whether the result is groups.
     groups
         With their keys.
     """
 
-    tokens: tuple[int, ...]
-    salt: int | None
-    steps: Json
-    by: Json
-    sets: Json
-    chooses_groups: bool
+    rows: str
+    by: str
     groups: Groups | None
 
     @classmethod
     def of(cls, query: Query) -> Kind:
-        relation, groups = query.relation, query.groups
-        return cls(
-            tuple(frame.token for frame in frames_of(relation)),
-            relation.salt,
-            _steps(relation),
-            None if groups is None else [*definition(groups.by), list(groups.names)],  # type: ignore[misc]
-            definition(groups.sets) if isinstance(groups, SetGroups) else None,
-            query.chooses_groups,
-            groups,
-        )
+        groups = query.groups
+        by: list[Json] = [query.chooses_groups]
+        if groups is not None:
+            sets = definition(groups.sets) if isinstance(groups, SetGroups) else None
+            by += [definition(groups.by), list(groups.names), sets, groups.discovered]
+        return cls(rows_of(query.relation), json.dumps(by), groups)
 
-    def is_same(self, other: Kind) -> bool:
-        """Whether both ask the same rows by the same groups."""
-        return (
-            self.chooses_groups == other.chooses_groups
-            and (self.by, self.sets) == (other.by, other.sets)
-            and self.has_same_rows(other)
-            and _have_same_keys(self.groups, other.groups)
-        )
-
-    def has_same_rows(self, other: Kind) -> bool:
-        """Whether both ask the same rows."""
-        mine, others = (self.tokens, self.salt), (other.tokens, other.salt)
-        return mine == others and self.steps == other.steps
+    def has_same_keys(self, other: Kind) -> bool:
+        """Whether the keys of both are the same, where both have groups or neither has."""
+        one, two = self.groups, other.groups
+        if one is None or two is None:
+            return one is two
+        return one.keys.schema == two.keys.schema and one.keys.equals(two.keys)
 
 
-def _steps(relation: Relation) -> Json:
-    return list(steps_of(relation))
+def rows_of(relation: Relation) -> str:
+    """The protected frames, and all that is done to them, as text that is the same for the same."""
+    tokens: list[Json] = [frame.token for frame in frames_of(relation)]
+    return json.dumps([tokens, relation.salt, list(steps_of(relation))])
 
 
-def _have_same_keys(one: Groups | None, other: Groups | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    same = one.discovered == other.discovered and one.keys.schema == other.keys.schema
-    return same and one.keys.equals(other.keys)
+class _Alike:
+    """Numbers queries of the same rows and groups alike, in time that grows as their number does: a
+    query is compared with the first that differs in nothing but its keys, and where these are
+    others, found by a digest of them.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[Kind, int] = {}
+        self._first: dict[tuple[str, str], Kind] = {}
+        self._others: dict[tuple[str, str, str], Kind] = {}
+
+    def number(self, kind: Kind) -> int:
+        """That of the first query that is alike, or one more than there are."""
+        asked = kind.rows, kind.by
+        first = self._first.setdefault(asked, kind)
+        if first is not kind and not kind.has_same_keys(first):
+            assert kind.groups is not None, "all that differs are keys"
+            first = self._others.setdefault((*asked, digest(kind.groups.keys)), kind)
+        return self._numbers.setdefault(first, len(self._numbers))
 
 
 def _weighted(query: Query, weight: Fraction | None) -> tuple[Output, ...]:
