@@ -70,8 +70,13 @@ def test_outputs_of_different_scales_are_compared_by_their_own_errors(
     assert taken is ways[1]
 
 
-@pytest.mark.parametrize(("weight", "number"), [(1, 1), (9, 1), (11, 0)])
-def test_a_weight_counts(weight: int, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("weight", "number", "by_rho"), [(1, 1, 1), (9, 1, 1), (11, 0, 1), (20, 0, 1), (22, 0, 0)]
+)
+def test_a_weight_counts(
+    weight: int, number: int, by_rho: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`by_rho` is the way that is taken where errors by rho are what others are relative to."""
     ways, _ = planned(monkeypatch)
     expected = {
         id(ways[0]): [gains.ExpectedError(1e-9, 1), gains.ExpectedError(1e9, weight)],
@@ -80,7 +85,7 @@ def test_a_weight_counts(weight: int, number: int, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(gains, "errors_of", lambda way: expected[id(way)])
     assert gains.least_expected(ways, None) is ways[number]
     before = expected[id(ways[1])]
-    assert gains.least_expected(ways, before) is ways[number]
+    assert gains.least_expected(ways, before) is ways[by_rho]
 
 
 def test_of_equal_ways_the_first_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
