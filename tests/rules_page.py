@@ -18,6 +18,7 @@ from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.keys import KeySelection, WeighedKeys
 from dpframe.aggregates.level_sums import LevelSums
 from dpframe.aggregates.margins import Margin
+from dpframe.aggregates.own_sets import AdditiveOfSet, SelectionOfSet
 from dpframe.aggregates.registry import AGGREGATES
 from dpframe.api.session import Session
 from dpframe.core.sensitivity import additive_sensitivity, joint_sensitivity
@@ -96,6 +97,8 @@ def aggregates() -> str:
     """Aggregates, and the choice of groups."""
     parts = [_entry(f"`{a.kind}`", a) for a in AGGREGATES]
     parts.append(_entry("Grouping sets", Margin))
+    parts.append(_entry("Grouping sets of tables of their own", AdditiveOfSet))
+    parts.append(_entry("Choices by grouping sets", SelectionOfSet))
     parts.append(_entry("Levels of a distribution function", LevelSums))
     parts.append(_entry("Several outputs of one draw", JointSums))
     found = _entry("Groups that nobody listed", KeySelection)

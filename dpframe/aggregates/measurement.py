@@ -32,10 +32,14 @@ class Table:
         The integer per group (and cell).
     cells
         A second public key, or None.
+    kept
+        The columns that its groups are by, by their numbers, where it is of one of several grouping
+        sets alone.
     """
 
     statistic: Statistic
     cells: Cells | None = None
+    kept: tuple[int, ...] | None = None
 
     def words(self) -> str:
         if self.cells is None:

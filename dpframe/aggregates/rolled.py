@@ -35,6 +35,7 @@ from dpframe.aggregates.margin_strategy import (
 )
 from dpframe.aggregates.margins import by_words
 from dpframe.aggregates.measurement import Additive, Table
+from dpframe.aggregates.own_sets import in_own_sets
 from dpframe.aggregates.rebuilt_error import OutputError, RebuiltError
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.set_axes import SetAxes
@@ -288,9 +289,10 @@ def rolled(inner: BoundAggregate, scope: QueryScope) -> BoundAggregate:
     groups = scope.groups
     if not isinstance(groups, SetGroups):
         return inner
-    cells = [_additive(inner, use).cells for use in inner.uses]
-    _require_once(inner, scope)
-    axes = SetAxes(groups, cells[0])
+    tables = [_additive(inner, use) for use in inner.uses]
+    if None in tables or _is_several_times(inner, scope):
+        return _by_own_sets(inner, scope)
+    axes = SetAxes(groups, tables[0].cells if tables[0] is not None else None)
     degrees: tuple[Degree, ...] = (1, 2)
     workload = sets_wanted(axes.sizes, tuple((kept, Fraction(1)) for kept in axes.sets))
     strategies: dict[Degree, tuple[Strategy, ...]] = {
@@ -312,49 +314,53 @@ def _uses(
     )
 
 
-def _additive(inner: BoundAggregate, use: MeasurementUse) -> Table:
-    """What a part sums up.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When it does not add up over groups.
-    """
+def _additive(inner: BoundAggregate, use: MeasurementUse) -> Table | None:
+    """What a part sums up; None where it does not add up over groups."""
     part = use.part
     if isinstance(part, Additive) and isinstance(part.table.statistic, _ADDITIVE):
         whole = part.table.cells is None
         # other results from cells are searched for in one table, by how much noise it has
         if whole or isinstance(inner, BoundHistogram):
             return part.table
-    raise UnsupportedOperation(
-        f"{inner.request.kind} does not follow from results of smaller groups, so it cannot be "
-        "released by grouping sets",
-        where=inner.request.name,
-        remedy="use counts, sums, means, variances and histograms here, and ask for this in a "
-        f"query of its own for each set: {_APART}",
-    )
+    return None
 
 
-_APART: Final = 'session.collect([frame.group_by("a", "b", ...).agg(...), ...])'
+def _is_several_times(inner: BoundAggregate, scope: QueryScope) -> bool:
+    """Whether it is a number of individuals who may be in several of the finest groups, and so
+    would count several times in larger ones.
+    """
+    counted = [use for use in inner.uses if isinstance(use.part.tables[0].statistic, UnitCount)]
+    return bool(counted) and scope.unit_spread.tight[1] > 1
 
 
-def _require_once(inner: BoundAggregate, scope: QueryScope) -> None:
-    """Refuse numbers of individuals who may be in several of the finest groups.
+def _by_own_sets(inner: BoundAggregate, scope: QueryScope) -> BoundAggregate:
+    """The aggregate with a table of its own for each set.
 
     Raises
     ------
     UnsupportedOperation
-        When they would count several times in larger groups.
+        When it has none.
     """
-    counted = [use for use in inner.uses if isinstance(use.part.tables[0].statistic, UnitCount)]
-    if not counted or scope.unit_spread.tight[1] <= 1:
-        return
-    assert scope.groups is not None
-    by = ", ".join(repr(name) for name in scope.groups.names)
+    made = in_own_sets(inner, scope)
+    if made is not None:
+        return made
+    if _is_several_times(inner, scope):
+        assert scope.groups is not None
+        by = ", ".join(repr(name) for name in scope.groups.names)
+        raise UnsupportedOperation(
+            f"an individual may be in several of the finest groups, and {inner.request.kind} of "
+            "individuals does not follow from these: larger groups would count them several times",
+            where=inner.request.name,
+            remedy=f"add .limit_groups(1, by=[{by}]) before it, or ask for this in a query of its "
+            f"own for each set: {_APART}",
+        )
     raise UnsupportedOperation(
-        f"an individual may be in several of the finest groups, and {inner.request.kind} of "
-        "individuals does not follow from these: larger groups would count them several times",
+        f"{inner.request.kind} does not follow from results of smaller groups, so it cannot be "
+        "released by grouping sets",
         where=inner.request.name,
-        remedy=f"add .limit_groups(1, by=[{by}]) before it, or ask for this in a query of its own "
-        f"for each set: {_APART}",
+        remedy="use counts, sums, means, variances, histograms, quantiles and numbers of distinct "
+        f"values here, and ask for this in a query of its own for each set: {_APART}",
     )
+
+
+_APART: Final = 'session.collect([frame.group_by("a", "b", ...).agg(...), ...])'

@@ -21,6 +21,7 @@ from dpframe.aggregates.measurement import (
     Responses,
     Selection,
 )
+from dpframe.aggregates.own_sets import AdditiveOfSet, SelectionOfSet
 from dpframe.aggregates.query import Query
 from dpframe.audit.neighbours import Neighbours
 from dpframe.audit.reach import Counted, differing_groups, entries_of
@@ -85,7 +86,7 @@ def runs_at_once(prepared: pipeline.Prepared, pair: Neighbours) -> int:
     size = next(iter(pair.counted[0].values())).size
     entries = 0
     for part in (one.measurement for one in prepared.draws):
-        if isinstance(part, Responses):
+        if isinstance(part, (Responses, AdditiveOfSet, SelectionOfSet)):
             return 1
         if isinstance(part, Selection):
             if part.entries(query.scope) != size:  # groups are the candidates

@@ -131,7 +131,7 @@ def _steps(ballots: Noisy | Runs) -> tuple[Noisy, Noisy]:
 
 def differing_groups(part: Measurement, query: Query, one: Counted, other: Counted) -> list[int]:
     """The groups in which the exact tables of a part differ; 0 where groups are candidates."""
-    size = next(iter(one.values())).size
+    size = one[part.tables[0]].size
     found: set[int] = set()
     for table in part.tables:
         a, b = entries_in(one[table]), entries_in(other[table])

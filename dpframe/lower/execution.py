@@ -275,11 +275,9 @@ def _counted(
     lowered: Sequence[Lowered], results: Sequence[pl.DataFrame], groups: Groups | None
 ) -> dict[Table, CellCounts]:
     return {
-        Table(statistic, query.cells): cells
+        table: cells
         for query, result in zip(lowered, results, strict=True)
-        for statistic, cells in zip(
-            query.statistics, count_cells(query, result, groups), strict=True
-        )
+        for table, cells in zip(query.tables, count_cells(query, result, groups), strict=True)
     }
 
 

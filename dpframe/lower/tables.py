@@ -17,6 +17,7 @@ from dpframe.core.domain import Columns
 from dpframe.core.tree import Column, Tree
 from dpframe.frames.binary import Binary
 from dpframe.frames.facts import FrameFacts
+from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
 from dpframe.frames.sampling import comparable, once
@@ -59,11 +60,19 @@ class Lowered:
         The cells, or None.
     statistics
         What the value columns hold.
+    kept
+        The columns of its groups, where it is of one of several grouping sets alone.
     """
 
     frame: pl.LazyFrame
     cells: Cells | None
     statistics: tuple[Statistic, ...]
+    kept: tuple[int, ...] | None = None
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """What the value columns are."""
+        return tuple(Table(statistic, self.cells, self.kept) for statistic in self.statistics)
 
 
 def lower_query(
@@ -75,11 +84,38 @@ def lower_query(
     salt: int = 0,
     like: Sources | None = None,
 ) -> tuple[Lowered, ...]:
-    """The exact query of all tables: those with the same cells come from one group-by.
+    """The exact query of all tables: those with the same cells come from one group-by. Tables of
+    one grouping set alone are computed by its columns, as in a query of their own.
 
     `salt` is that of contribution limits, fresh for each release. With `like` the query has the
     form that it has for those frames, of which nothing is read.
     """
+    made = list[Lowered]()
+    for kept in dict.fromkeys(table.kept for table in tables):
+        own = [table for table in tables if table.kept == kept]
+        found = _lower(relation, groups_of(groups, kept), own, source, ns, salt, like)
+        made += found if kept is None else [replace(one, kept=kept) for one in found]
+    return tuple(made)
+
+
+def groups_of(groups: Groups | None, kept: tuple[int, ...] | None) -> Groups | None:
+    """The groups of a table, which may be of one of several grouping sets alone."""
+    if kept is None:
+        return groups
+    assert isinstance(groups, SetGroups)
+    return groups.margin(kept)
+
+
+def _lower(
+    relation: Relation,
+    groups: Groups | None,
+    tables: Sequence[Table],
+    source: Sources,
+    ns: Namespace,
+    salt: int,
+    like: Sources | None,
+) -> tuple[Lowered, ...]:
+    """The exact query of tables by the same groups."""
     names = [] if groups is None else group_columns(groups)
     relation, limit = limit_on_pairs(relation, groups, tables, names, salt)
     frame = lower_rows(relation, source, ns, salt)
@@ -231,6 +267,7 @@ def key_expression(tree: Tree, relation: Relation, ns: Namespace) -> pl.Expr:
 
 def count_cells(lowered: Lowered, result: pl.DataFrame, groups: Groups | None) -> list[CellCounts]:
     """The exact tables, by number of the public key; rows with other keys are dropped."""
+    groups = groups_of(groups, lowered.kept)
     size = 1 if groups is None else groups.size
     if groups is None:
         group = np.zeros(result.height, dtype=np.int64)

@@ -13,6 +13,7 @@ from dpframe.aggregates.bound import BoundAggregate, MeasurementKey, Noisy
 from dpframe.aggregates.level_sums import LevelSums
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import Measurement, Selection
+from dpframe.aggregates.own_sets import AdditiveOfSet
 from dpframe.aggregates.query import Output, Query
 from dpframe.aggregates.shapes import ONE, Column
 from dpframe.errors import UnsupportedOperation
@@ -140,8 +141,7 @@ def rehearse(asked: Iterable[tuple[Query, Sequence[Draw]]], confidence: Fraction
 def _has_intervals(query: Query, draws: Sequence[Draw], confidence: Fraction | None) -> bool:
     """Whether the frame that is assembled on trial has any."""
     several = query.groups is not None and query.groups.size > 1
-    margins = any(isinstance(part, Margin) for a in query.aggregates for part, _ in a.keys)
-    if several and not margins and not query.chooses_groups:
+    if several and not isinstance(query.groups, SetGroups) and not query.chooses_groups:
         assert query.groups is not None
         query = replace(query, groups=replace(query.groups, keys=query.groups.keys.head(1)))
     posts = any(output.post is not None for output in query.outputs)
@@ -166,7 +166,7 @@ def _trial(query: Query, number: int, place: int) -> dict[MeasurementKey, Noisy]
     for part, mechanism in (key for aggregate in query.aggregates for key in aggregate.keys):
         if isinstance(part, Selection):
             shape, value = (part.entries(scope), part.chosen), place % part.candidates
-        elif isinstance(part, Margin):
+        elif isinstance(part, (Margin, AdditiveOfSet)):
             shape, value = (part.entries(scope), 1), number
         elif isinstance(part, LevelSums):
             shape, value = (groups, part.nodes), number
@@ -184,7 +184,8 @@ def shown_groups(groups: Groups | None) -> Groups | None:
 
 def _least_shape(part: Measurement, query: Query) -> tuple[int, int]:
     """Of numbers on which post-processing can be tried."""
-    return (part.entries(query.scope), 1) if isinstance(part, Margin) else (1, 1)
+    several = isinstance(query.groups, SetGroups)
+    return (part.entries(query.scope), 1) if several else (1, 1)
 
 
 def _output(output: Output, noisy: Mapping[MeasurementKey, Noisy]) -> Column:

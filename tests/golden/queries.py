@@ -135,6 +135,14 @@ def distribution_and_counts(patients: dp.PrivateFrame) -> dp.PrivateQuery:
     )
 
 
+def sets_of_their_own(patients: dp.PrivateFrame) -> dp.PrivateQuery:
+    return patients.group_by(dp.rollup("sex", "smoker")).agg(
+        dp.count().alias("n"),
+        dp.median("age", (0, 110)).alias("median_age"),
+        dp.n_unique("diagnosis").alias("diagnoses"),
+    )
+
+
 def distribution_of_bins(patients: dp.PrivateFrame) -> dp.PrivateQuery:
     return patients.dp_cdf("bill", 20, bounds=(0, 50_000), nonnegative=True)
 
@@ -298,6 +306,7 @@ QUERIES = (
     Golden("histogram_of_bins", histogram_of_bins, ZERO, {"rho": "0.01"}),
     Golden("distribution", distribution, ZERO, {"rho": "0.02"}),
     Golden("distribution_and_counts", distribution_and_counts, PURE, {"epsilon": 1}),
+    Golden("sets_of_their_own", sets_of_their_own, ZERO, {"rho": "0.05"}),
     Golden("distribution_of_bins", distribution_of_bins, PURE, {"epsilon": "0.5"}),
     Golden(
         "histogram_of_categories",

@@ -144,10 +144,7 @@ def exact_tables(
     )
     for lowered in lower_query(query.relation, query.groups, tables, source, salt=salt):
         result = lowered.frame.collect(engine=engine, optimizations=OPTIMIZATIONS)
-        for statistic, cells in zip(
-            lowered.statistics, count_cells(lowered, result, query.groups), strict=True
-        ):
-            counted[Table(statistic, lowered.cells)] = cells
+        counted |= zip(lowered.tables, count_cells(lowered, result, query.groups), strict=True)
     return counted
 
 

@@ -1,0 +1,172 @@
+"""Grouping sets that are tables of their own: nobody moves one further than it declares, and
+results are those of a query by the columns of each set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import dpframe as dp
+from dpframe.aggregates import own_sets
+from dpframe.aggregates.own_sets import AdditiveOfSet, OwnSets, SelectionOfSet
+from dpframe.aggregates.query import Query
+from dpframe.aggregates.request import QueryScope
+from dpframe.core.units import Rows
+from dpframe.frames.grouping_sets import SetGroups
+from dpframe.infer import measurements_of
+from dpframe.release import assemble, without_noise
+from tests.laws import individuals, queries
+from tests.laws.amounts import examples
+from tests.laws.individuals import KEYS, LIMITS, STEPS, check_limits, frame_of
+from tests.laws.neighbours import Pair, check_sensitivities, exact_tables, neighbours
+from tests.laws.queries import accepted, names_of
+from tests.laws.test_grouping_sets import OF_ROWS, SETS
+
+TEXTS = [
+    'pl.col("x").dp_n_unique()',
+    'pl.col("id").dp_n_unique()',
+    'pl.col("c").dp_n_unique()',
+    'pl.col("x").dp_median((-3, 7))',
+    'pl.col("y").dp_quantile([0.1, 0.5], candidates=[-2.5, 0, 1.5])',
+    'pl.col("e").dp_argmax(score=pl.col("x").dp_sum((-2, 5)))',
+]
+
+
+@examples(30, 1500)
+@given(
+    st.sampled_from(TEXTS),
+    st.sampled_from(SETS),
+    st.lists(st.sampled_from(LIMITS) | st.sampled_from(STEPS), min_size=1, max_size=5),
+    individuals.neighbours(),
+    st.integers(0, 2**64 - 1),
+)
+def test_an_individual_moves_no_set_further_than_declared(
+    text: str, grouping: str, steps: list[str], pair: Pair, salt: int
+) -> None:
+    asked = individuals.accepted(text, grouping, steps)
+    assume(asked is not None)
+    assert asked is not None
+    check_limits(asked, pair, salt)
+
+
+ROW_TEXTS = [
+    'pl.col("s").dp_n_unique()',
+    'pl.col("f64").dp_n_unique()',
+    'pl.col("i64").dp_median((-3, 7))',
+    'pl.col("i8").dp_quantile([0, 0.9], candidates=[-128, 0, 5])',
+    'pl.col("e").dp_argmax(k=2)',
+]
+
+
+@examples(30, 1500)
+@given(
+    st.sampled_from(ROW_TEXTS),
+    st.sampled_from(OF_ROWS),
+    st.lists(st.sampled_from(queries.STEPS), max_size=2),
+    st.sampled_from(["add-remove", "change-one"]),
+    st.integers(1, 3),
+    st.data(),
+)
+def test_rows_move_no_set_further_than_declared(
+    text: str,
+    grouping: str,
+    steps: list[str],
+    adjacency: Any,
+    contributions: int,
+    data: st.DataObject,
+) -> None:
+    unit = Rows(adjacency, contributions)
+    asked = accepted(text, unit, grouping, steps)
+    assume(asked is not None)
+    assert asked is not None
+    check_sensitivities(asked, data.draw(neighbours(unit, names_of(asked))))
+
+
+@examples(20, 600)
+@given(st.sampled_from(ROW_TEXTS), st.sampled_from(OF_ROWS), st.data())
+def test_each_set_is_what_a_query_by_its_columns_releases(
+    text: str, grouping: str, data: st.DataObject
+) -> None:
+    asked = accepted(text, Rows(), grouping, [])
+    assert asked is not None
+    frame = data.draw(neighbours(Rows(), names_of(asked))).before
+    (output,) = asked.outputs
+    (found,) = asked.aggregates
+    assert isinstance(found, OwnSets)
+    assert isinstance(asked.groups, SetGroups)
+    released, start = assemble(asked, exact(asked, frame)), 0
+    for kept, inner in zip(asked.groups.sets, found.inner, strict=True):
+        (place,) = output.aggregates
+        own = replace(
+            asked,
+            groups=asked.groups.margin(kept),
+            outputs=(replace(output, aggregates={place: inner}),),
+        )
+        expected = assemble(own, exact(own, frame))
+        rows = released.slice(start, expected.height)
+        start += expected.height
+        assert rows.select(expected.columns).equals(expected)
+    assert start == released.height
+
+
+def exact(asked: Query, frame: pl.DataFrame) -> Any:
+    counted = exact_tables(asked, frame)
+    return {
+        (use.part, use.mechanism): without_noise(use.part, counted, asked.scope)
+        for use in measurements_of(asked)
+    }
+
+
+def test_each_set_has_what_its_own_columns_allow() -> None:
+    """One individual is in one group by all columns, and in three of those by one of them."""
+    asked = individuals.accepted(
+        'pl.col("id").dp_n_unique()',
+        SETS[0],
+        ["f.limit_groups(3, by='g')", "f.limit_rows(2, by='h')"],
+    )
+    assert asked is not None
+    found = {use.part.by: use.sensitivity.l1 for use in measurements_of(asked)}
+    assert found[("g",)] == 3
+    assert found[()] == 1
+    assert found[("h",)] == 4
+
+
+# ------------------------------------------------------------------------- the law can fail
+
+
+def _one_row(patch: pytest.MonkeyPatch) -> None:
+    true = AdditiveOfSet.sensitivity
+    patch.setattr(AdditiveOfSet, "sensitivity", lambda *given: true(*given).scaled(1 / _TWO))
+
+
+def _without_groups(patch: pytest.MonkeyPatch) -> None:
+    def wrong(table: Any, scope: QueryScope) -> QueryScope:
+        return replace(scope, groups=None)
+
+    patch.setattr(own_sets, "scope_of", wrong)
+
+
+_TWO = dp.PureDP(2).main
+
+
+@pytest.mark.parametrize("mistake", [_one_row, _without_groups])
+def test_mistakes_are_caught(mistake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    who = [{"id": 1, "g": g, "h": 0, "x": x} for g in ("a", "b") for x in (1, 5)]
+    others = [{"id": 2, "g": "a", "h": 1, "x": 0}]
+    pair = Pair(frame_of(others), frame_of(others + who))
+    grouping = f'f.group_by(dp.cube("g"), keys={{"g": {KEYS["g"]}}})'
+    asked = individuals.accepted('pl.col("id").dp_n_unique()', grouping, ["f.limit_rows(4)"])
+    assert asked is not None
+    assert any(
+        isinstance(use.part, (AdditiveOfSet, SelectionOfSet)) for use in measurements_of(asked)
+    )
+    check_limits(asked, pair)
+    mistake(monkeypatch)
+    with pytest.raises(AssertionError, match="declared"):
+        check_limits(asked, pair)
