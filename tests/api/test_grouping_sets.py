@@ -560,7 +560,6 @@ OWN = [
     pl.col("age").dp_n_unique(),
     pl.col("age").dp_median((17, 90)),
     pl.col("age").dp_quantile([0.25, 0.75], (17, 90)),
-    dp.argmax("sex", candidates=SEXES),
 ]
 
 
