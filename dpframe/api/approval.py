@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dpframe.errors import DPFrameError, PlanMismatch
-from dpframe.ledger.approvals import Approval, Requirement, valid
+from dpframe.ledger.approvals import Approval, Planned, Requirement, valid
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.place import DEFAULT_NAME
 from dpframe.ledger.signatures import KEY_VARIABLE
-from dpframe.plan.document import stated_in
+from dpframe.plan.document import stated_in, template_fingerprint
 from dpframe.report import Plan
 
 _MOST = 20
@@ -37,13 +37,15 @@ def require_approved(plan: Plan, ledger: Ledger, name: str, needed: Requirement)
     """
     fingerprint, ledgers, bound = plan.fingerprint, ledger.identities, ledger.bound
     approvals = ledger.approvals
-    same = [a for a in approvals if a.fingerprint == fingerprint]
+    same = needed.same(approvals, fingerprint)
     if any(needed.counting(same, ledgers, bound)):
         return
     counted = tuple(valid(approvals, needed.key))
     unsigned = len(approvals) - len(counted)
     lapsed = [a for a in same if a in counted]
     why = needed.reasons(lapsed, ledgers, bound) if lapsed else f"; {_nearest(plan, counted)}"
+    if not lapsed and (outside := _outside(plan, counted)):
+        why = f": {outside}"
     raise PlanMismatch(
         f"the plan {fingerprint[:16]} is not approved{_unsigned(unsigned)}{why}",
         remedy="have it reviewed: write it with plan.to_json(), then "
@@ -64,9 +66,47 @@ def nearest(plan: Plan, approvals: Sequence[Approval]) -> tuple[Approval, str] |
             approved, stated = Plan.from_json(approval.document), stated_in(approval.document)
         except DPFrameError:  # written by a version that this one cannot read
             continue
-        if approval.fingerprint == stated:
+        if _is_of(approval, approved, stated):
             found.append((approval, approved.diff(plan)))
     return min(found, key=lambda f: len(f[1].splitlines()), default=None)
+
+
+def planned(plan: Plan) -> Planned:
+    """What approvals of ranges look at in a plan."""
+    made: dict[tuple[tuple[str, str], ...], str] = {}
+
+    def template(allowed: Mapping[str, str]) -> str:
+        known = tuple(sorted(allowed.items()))
+        if known not in made:
+            made[known] = template_fingerprint(plan, allowed)
+        return made[known]
+
+    return Planned(plan.parameters, template)
+
+
+def _is_of(approval: Approval, plan: Plan, stated: str) -> bool:
+    """Whether a document is that of what was approved: the plan, or one of the range."""
+    if not approval.allowed:
+        return approval.fingerprint == stated
+    allowed = {name: found.words for name, found in approval.allowed}
+    try:
+        return template_fingerprint(plan, allowed) == approval.fingerprint
+    except KeyError:
+        return False
+
+
+def _outside(plan: Plan, approvals: Sequence[Approval]) -> str:
+    """Which values of a plan are none of those that are approved for all else that it is."""
+    given = {parameter.name: parameter for parameter in plan.parameters}
+    for approval in reversed(approvals):
+        if approval.allowed and _is_of(approval, plan, ""):
+            wrong = [
+                f"{name} is {given[name].shown}, and approved is {found.words}"
+                for name, found in approval.allowed
+                if not found.covers(given[name])
+            ]
+            return ", ".join(wrong)
+    return ""
 
 
 def _nearest(plan: Plan, approvals: Sequence[Approval]) -> str:

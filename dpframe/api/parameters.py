@@ -15,6 +15,7 @@ import polars as pl
 from dpframe.core.exact import as_given
 from dpframe.core.parameters import NAME, Held, NotAValue, Parameter, ParameterType
 from dpframe.errors import DPFrameError, UnsupportedOperation
+from dpframe.ledger.ranges import Allowed, Range, read_range
 from dpframe.parse.parameters import mark
 from dpframe.rows.failures import FAILURES
 from dpframe.sealed import sealed
@@ -47,11 +48,20 @@ class Parameters:
     ----------
     given
         Values as somebody wrote them, by name; they win over the environment.
+    ranged
+        Whether they may be ranges, as those that are approved: then the job has one of the values.
     """
 
-    def __init__(self, given: Mapping[str, str]) -> None:
+    def __init__(self, given: Mapping[str, str], *, ranged: bool = False) -> None:
         self._given = dict(given)
         self._declared: dict[str, Parameter] = {}
+        self._ranged = ranged
+        self._allowed: dict[str, Range] = {}
+
+    @property
+    def allowed(self) -> Allowed:
+        """The ranges that were given, by name."""
+        return tuple(sorted(self._allowed.items()))
 
     @property
     def declared(self) -> tuple[Parameter, ...]:
@@ -86,6 +96,8 @@ class Parameters:
     def _value(self, name: str, kind: ParameterType, default: object) -> Held:
         variable = VARIABLE + name.upper()
         text, place = self._given.get(name), f"--param {name}"
+        if text is not None and self._ranged:
+            text = self._in_range(name, kind, text)
         if text is None:
             text, place = os.environ.get(variable), variable
         if text is None and default is None:
@@ -104,6 +116,18 @@ class Parameters:
                 remedy=str(error),
             ) from None
 
+    def _in_range(self, name: str, kind: ParameterType, text: str) -> str | None:
+        """A value of a range that was given, as text; None where it may be any."""
+        try:
+            found = read_range(text, kind)
+        except NotAValue as error:
+            raise not_of(name, kind, text) from error
+        if found is None:
+            return text
+        self._allowed[name] = found
+        example = found.example()
+        return None if example is None else kind.text(example)
+
     def require_known(self, names: Collection[str]) -> None:
         """Refuse values of parameters that are not those that the job declares.
 
@@ -120,6 +144,15 @@ class Parameters:
                     where=f"--param {name}",
                     remedy=f"it has {known}" if known else "it has none; leave --param out",
                 )
+
+
+def not_of(name: str, kind: ParameterType, text: str) -> UnsupportedOperation:
+    """The refusal of what are no values of a parameter."""
+    return UnsupportedOperation(
+        f"the parameter {name!r} is of type {kind.words()}, and {as_given(text)} are no values",
+        where=f"--param {name}",
+        remedy="write LOW..HIGH, several values with commas or as JSON, or any",
+    )
 
 
 _current: ContextVar[Parameters | None] = ContextVar("parameters", default=None)

@@ -11,7 +11,7 @@ import polars as pl
 from dpframe import pipeline
 from dpframe.aggregates.query import Query
 from dpframe.api.answers import answers_of
-from dpframe.api.approval import require_approved
+from dpframe.api.approval import planned, require_approved
 from dpframe.api.release import Release, Releases
 from dpframe.api.reuse import ONCE_MORE, Done, Keeper, Repeat, Run, plain
 from dpframe.api.source import Source, Sources, opened_together
@@ -247,7 +247,7 @@ class Payer:
         """What the charge has to find an approval by, where one is needed."""
         if not self.needs_approval:
             return None
-        needed = Requirement(ApprovalKey.from_environment())
+        needed = Requirement(ApprovalKey.from_environment(), planned(plan))
         require_approved(plan, self.ledger, self.name or DEFAULT_NAME, needed)
         return needed
 

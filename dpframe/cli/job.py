@@ -28,6 +28,7 @@ from dpframe.cli.toml_job import read_toml
 from dpframe.core.exact import Number
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.infer import Queries
+from dpframe.ledger.ranges import Allowed
 from dpframe.report import Plan
 from dpframe.rows.failures import FAILURES
 
@@ -57,6 +58,8 @@ class Job:
         The confidence of the intervals that are released with it, if any.
     output
         Where the result goes, if the job says so.
+    allowed
+        The ranges of parameters that were given instead of values.
     """
 
     queries: Queries
@@ -66,6 +69,7 @@ class Job:
     spend: Spend
     interval: Number | None
     output: Path | None
+    allowed: Allowed = ()
 
     def plan(self) -> Plan:
         """What it would do; nothing is charged."""
@@ -125,8 +129,11 @@ def is_job(path: Path) -> bool:
     return path.suffix in (".py", ".toml")
 
 
-def read_job(path: Path, given: Mapping[str, str] = MappingProxyType({})) -> Job:
-    """The job in a file, with values of its parameters as they were written.
+def read_job(
+    path: Path, given: Mapping[str, str] = MappingProxyType({}), *, ranged: bool = False
+) -> Job:
+    """The job in a file, with values of its parameters as they were written; or with ranges of
+    them, of which it has one value each.
 
     Raises
     ------
@@ -137,7 +144,7 @@ def read_job(path: Path, given: Mapping[str, str] = MappingProxyType({})) -> Job
     """
     if not is_job(require_file(path)):
         raise _bad(path, "its name ends neither in .py nor in .toml")
-    parameters = Parameters(given)
+    parameters = Parameters(given, ranged=ranged)
     with declaring(parameters):
         found = _from_python(path) if path.suffix == ".py" else read_toml(path, parameters)
     parameters.require_known([parameter.name for parameter in parameters.declared])
@@ -162,7 +169,8 @@ def read_job(path: Path, given: Mapping[str, str] = MappingProxyType({})) -> Job
         raise _bad(path, f"`output` is {_kind(output)}, not a path")
     amounts = {n: value for n, value in spend.items() if n not in ("interval", "weights")}
     place = None if output is None else Path(output)
-    return Job(asked, sources, is_list, payer, Spend(**amounts), spend.get("interval"), place)
+    costs = Spend(**amounts), spend.get("interval")
+    return Job(asked, sources, is_list, payer, *costs, place, parameters.allowed)
 
 
 def _payer(queries: Sequence[object], session: object, path: Path) -> Payer:

@@ -9,22 +9,24 @@ from pathlib import Path
 from typing import Any
 
 from dpframe.api.approval import nearest
+from dpframe.cli.approved import Reviewed, reviewed
 from dpframe.cli.input import BadInput, plan_in
 from dpframe.cli.job import is_job, read_job
 from dpframe.cli.output import Announced, say
-from dpframe.cli.pins import add_pins, given_parameters, pinned
+from dpframe.cli.pins import add_parameters, add_pins, given_parameters, pinned
 from dpframe.cli.stated import name_of, require_stated
 from dpframe.errors import UnsupportedOperation
 from dpframe.ledger.amounts import exact_words
 from dpframe.ledger.approvals import valid
 from dpframe.ledger.bound import Bound
 from dpframe.ledger.place import DEFAULT_NAME, store_at
+from dpframe.ledger.ranges import ANY
 from dpframe.ledger.reviewers import Terms, approve, approver, revoke
 from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey, new_pair
 from dpframe.report import Plan
 
 FORMATS = ("text", "markdown", "html", "mermaid")
-_ARGUMENTS = {"plan": "PLAN.json", "by": "--by WHO", "ledger": "--ledger WHERE"}
+_ARGUMENTS = {"plan": "FILE", "by": "--by WHO", "ledger": "--ledger WHERE"}
 
 
 def add_commands(commands: Any) -> None:
@@ -153,9 +155,14 @@ def _add_approve(commands: Any) -> None:
         "approve",
         help="approve a plan, on record in a ledger",
         description="Record in a ledger that a plan may run; sessions with require_approval=True "
-        "run no other. With DPFRAME_APPROVAL_KEY in the environment the approval is signed.",
+        "run no other. A job is planned and not run. With --param NAME=LOW..HIGH, values with "
+        "commas or `any`, all plans are approved that differ in the value of that parameter alone. "
+        "With DPFRAME_APPROVAL_KEY in the environment the approval is signed.",
     )
-    added.add_argument("plan", type=Path, metavar="PLAN.json", nargs="?")
+    added.add_argument(
+        "plan", type=Path, metavar="FILE", nargs="?", help="a plan as JSON, or a job"
+    )
+    add_parameters(added)
     added.add_argument("--by", metavar="WHO", help="who approves it")
     added.add_argument("--ledger", metavar="WHERE", help="path, or sqlite:/// or postgresql:// URL")
     added.add_argument(
@@ -206,31 +213,28 @@ def _revoke(parsed: argparse.Namespace) -> int:
 
 
 def _approve_plan(parsed: argparse.Namespace) -> int:
-    plan, key = plan_in(parsed.plan), ApprovalKey.from_environment()
+    found, key = reviewed(parsed), ApprovalKey.from_environment()
+    plan, fingerprint = found.plan, found.fingerprint
     store, name = store_at(parsed.ledger), name_of(plan, parsed.name)
     terms = Terms(parsed.runs, parsed.until)
     approver(parsed.by, key)  # before a budget is created for nothing
+    opened = getattr(parsed, "announced", {})
     with Announced(parsed):
         account = require_stated(store, name, plan)
+    parsed.announced = opened or parsed.announced
     known = nearest(plan, tuple(valid(store.read().approvals.get(name, []), key)))
-    approve(store, name, plan.fingerprint, plan.to_json(None), parsed.by, key, terms)
+    document = plan.to_json(None)
+    approve(store, name, fingerprint, document, parsed.by, key, terms, found.allowed)
     bound, left = Bound.of(account), account.remaining
     if parsed.json:
-        record = {
-            "approved": plan.fingerprint,
-            "by": parsed.by,
-            "name": name,
-            "ledger": store.where,
-            "budget": bound.words(),
-            "cost": plan.cost.words(),
-            "signed": key is not None,
-            "runs": terms.runs,
-            "until": None if terms.until is None else terms.until.isoformat(),
-        }
-        print(json.dumps(record | parsed.announced, indent=2))
+        where = {"by": parsed.by, "name": name, "ledger": store.where, "budget": bound.words()}
+        made = _approval_record(found, terms, where) | {"signed": key is not None}
+        print(json.dumps(made | parsed.announced, indent=2))
         return 0
     signed = "unsigned" if key is None else "signed"
-    say(f"approved {plan.fingerprint}, {signed}, for budget {name!r}, by {parsed.by}")
+    say(f"approved {fingerprint}, {signed}, for budget {name!r}, by {parsed.by}")
+    for parameter, values in found.ranges().items():
+        say(f"  for all runs in which {parameter} is {_in_words(values)}, and nothing else differs")
     say(f"  of {bound.words()}, of which {exact_words(left)} remains, in {store.where}")
     for line in f"  costs {plan.cost.words()} each time it runs; {_compared(known)}".split("\n"):
         say(line)
@@ -239,6 +243,22 @@ def _approve_plan(parsed: argparse.Namespace) -> int:
         end = "" if terms.until is None else f" until {terms.until}"
         say(f"  may run{often}{end}")
     return 0
+
+
+def _approval_record(found: Reviewed, terms: Terms, where: dict[str, str]) -> dict[str, Any]:
+    return {
+        "approved": found.fingerprint,
+        "plan": found.plan.fingerprint,
+        "parameters": found.ranges(),
+        **where,
+        "cost": found.plan.cost.words(),
+        "runs": terms.runs,
+        "until": None if terms.until is None else terms.until.isoformat(),
+    }
+
+
+def _in_words(values: str) -> str:
+    return "any value" if values == ANY else values
 
 
 def _compared(known: tuple[Any, str] | None) -> str:

@@ -11,30 +11,34 @@ later.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any, Literal
 
+from dpframe.core.parameters import Parameter
 from dpframe.errors import PlanMismatch
 from dpframe.ledger.bound import Bound
+from dpframe.ledger.ranges import Allowed, allowed_fields, covers_all, read_allowed
 from dpframe.ledger.record import Record
 from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey
 
 _OLD_FIELDS = {"plan", "signature"}
 _FIELDS = _OLD_FIELDS | {"id", "ledger", "budget", "runs", "until"}
+_ALLOWED = "parameters"
+"""A field of approvals of a range of parameters alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """One plan that somebody approved.
+    """One plan that somebody approved, or all that differ from it in values of parameters alone.
 
     Parameters
     ----------
     name
         Of the budget that the plan may be charged to.
     fingerprint
-        Of the plan.
+        Of the plan; of an approval of a range that of its template, the plan without the values.
     by
         Who approved it.
     time
@@ -60,6 +64,8 @@ class Approval:
         How often the plan was charged by it.
     revoked
         Who took it back, if anybody did.
+    allowed
+        What parameters of the plan may be; those that are not here are as they are in the plan.
     """
 
     name: str
@@ -76,6 +82,7 @@ class Approval:
     number: int = 0
     used: int = 0
     revoked: str | None = None
+    allowed: Allowed = ()
 
     @property
     def is_old(self) -> bool:
@@ -92,14 +99,22 @@ class Approval:
         amount = None if self.bound is None else self.bound.fields()
         until = None if self.until is None else self.until.isoformat()
         fields = [self.id, self.ledger, self.name, self.fingerprint, self.by]
-        return [*fields, amount, self.runs, until]
+        ranges = [allowed_fields(self.allowed)] if self.allowed else []
+        return [*fields, amount, self.runs, until, *ranges]
+
+    def allows(self, fingerprint: str | None, covered: Covered | None) -> bool:
+        """Whether a charge may name it: for its plan, or for one that its template covers."""
+        if covered is None or not self.allowed:
+            return not self.allowed and covered is None and fingerprint == self.fingerprint
+        return covered.template == self.fingerprint and covers_all(self.allowed, covered.parameters)
 
     def limits(self) -> str:
         """How often and until when, in words; empty when there is no limit."""
         runs = "" if self.runs is None else f"{self.used} of {self.runs} runs"
         until = "" if self.until is None else f"until {self.until}"
         revoked = "" if self.revoked is None else f"revoked by {self.revoked}"
-        return ", ".join(part for part in (runs, until, revoked) if part)
+        ranges = ", ".join(f"{name} {found.words}" for name, found in self.allowed)
+        return ", ".join(part for part in (ranges, runs, until, revoked) if part)
 
 
 def read_approval(record: Record) -> Approval:
@@ -120,6 +135,7 @@ def read_approval(record: Record) -> Approval:
     made = record.name, record.fingerprint, record.who, time, document, signature
     if found.keys() == _OLD_FIELDS:
         return Approval(*made, number=record.seq)
+    allowed = read_allowed(found.pop(_ALLOWED)) if _ALLOWED in found else ()
     if found.keys() != _FIELDS:
         raise ValueError
     given, ledger, runs, until = (found[key] for key in ("id", "ledger", "runs", "until"))
@@ -129,7 +145,7 @@ def read_approval(record: Record) -> Approval:
         raise ValueError
     day = None if until is None else date.fromisoformat(until)
     bound = Bound.read(found["budget"])
-    return Approval(*made, given, ledger, bound, runs, day, number=record.seq)
+    return Approval(*made, given, ledger, bound, runs, day, number=record.seq, allowed=allowed)
 
 
 Signed = Literal[
@@ -159,6 +175,41 @@ def valid(approvals: Iterable[Approval], key: ApprovalKey | None) -> Iterator[Ap
 
 
 @dataclass(frozen=True, slots=True)
+class Covered:
+    """How a charge is covered by an approval of a range: the template of its plan, and the
+    parameters that may have other values.
+    """
+
+    template: str
+    parameters: tuple[Parameter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What approvals of ranges look at in a plan.
+
+    Parameters
+    ----------
+    parameters
+        All of its parameters.
+    template
+        Its fingerprint without the values of some, given what these may be, in words, by name.
+    """
+
+    parameters: tuple[Parameter, ...]
+    template: Callable[[Mapping[str, str]], str]
+
+    def covered(self, approval: Approval) -> Covered | None:
+        """How an approval of a range covers the plan; None where it does not."""
+        if not approval.allowed or not covers_all(approval.allowed, self.parameters):
+            return None
+        names = {name for name, _ in approval.allowed}
+        given = tuple(parameter for parameter in self.parameters if parameter.name in names)
+        template = self.template({name: found.words for name, found in approval.allowed})
+        return Covered(template, given) if template == approval.fingerprint else None
+
+
+@dataclass(frozen=True, slots=True)
 class Requirement:
     """That a charge needs an approval, and which ones count.
 
@@ -166,9 +217,20 @@ class Requirement:
     ----------
     key
         What verifies them, if anything does.
+    planned
+        The plan that is charged, for approvals of a range; without it none of these counts.
     """
 
     key: ApprovalKey | None
+    planned: Planned | None = None
+
+    def covered(self, approval: Approval) -> Covered | None:
+        """How an approval of a range covers the plan; None where it does not, or is of one plan."""
+        return None if self.planned is None else self.planned.covered(approval)
+
+    def same(self, approvals: Iterable[Approval], fingerprint: str) -> list[Approval]:
+        """Those that are of the plan, or of a range that it is in."""
+        return [a for a in approvals if a.allows(fingerprint, None) or self.covered(a) is not None]
 
     def why_not(self, approval: Approval, ledgers: Collection[str], bound: Bound) -> str | None:
         """Why an approval does not count for a budget as it is now; None if it does.
@@ -213,7 +275,7 @@ class Requirement:
         PlanMismatch
             When there is none.
         """
-        same = [a for a in approvals if a.fingerprint == fingerprint]
+        same = self.same(approvals, fingerprint)
         found = next(self.counting(same, ledgers, bound), None)
         if found is None:
             why = self.reasons(same, ledgers, bound)

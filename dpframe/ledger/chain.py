@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 from dpframe.errors import InvalidBudget, LedgerError
 from dpframe.ledger.account import Account
-from dpframe.ledger.approvals import Approval, read_approval
+from dpframe.ledger.approvals import Approval, Covered, read_approval
 from dpframe.ledger.bound import Bound
 from dpframe.ledger.charges import read_charge
 from dpframe.ledger.checkpoints import SUMMED, kept_numbers, restore, state_of
@@ -241,8 +241,8 @@ class Chain:
         charge = read_charge(record)
         if amounts_of(charge.scope, account.scopes, charge.cost)[0] != record.amount:
             raise broken(f"{where} does not charge what its cost adds to the whole")
-        if record.refers is not None:
-            self._check_use(record, where)
+        if record.refers is not None or charge.covered is not None:
+            self._check_use(record, charge.covered, where)
 
     def _check_approval(self, record: Record, where: str) -> None:
         """Refuse a copy: it would allow as many runs again."""
@@ -250,9 +250,10 @@ class Chain:
         if found.id is not None and any(a.id == found.id for a in self._approvals(record)):
             raise broken(f"{where} repeats an approval")
 
-    def _check_use(self, record: Record, where: str) -> None:
+    def _check_use(self, record: Record, covered: Covered | None, where: str) -> None:
         found = next((a for a in self._approvals(record) if a.number == record.refers), None)
-        if found is None or found.fingerprint != record.fingerprint or found.revoked is not None:
+        allowed = found is not None and found.allows(record.fingerprint, covered)
+        if found is None or not allowed or found.revoked is not None:
             raise broken(f"{where} names an approval that does not allow it")
         if found.left is not None and found.left < 1:
             raise broken(f"{where} is one run more than was approved")

@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass
 
 from dpframe.core.budget import Budget
+from dpframe.core.parameters import Parameter
+from dpframe.ledger.approvals import Covered
 from dpframe.ledger.caller import NOBODY, Caller, caller_of
 from dpframe.ledger.record import Record
 from dpframe.ledger.scopes import Scope, read_scope, scope_fields
@@ -23,17 +25,23 @@ class Charge:
         Of the plan.
     scope
         Where it falls; None for all of the budget's frames, and then it is charged its cost.
+    covered
+        How an approval of a range covers it; None where none does that it uses.
     """
 
     caller: Caller
     cost: Budget
     scope: Scope | None = None
+    covered: Covered | None = None
 
     def text(self) -> str:
         """All but the user, as records keep it."""
         found = self.caller.fields()
         if self.scope is not None:
             found["scope"] = scope_fields(self.scope, self.cost)
+        if self.covered is not None:
+            given = {p.name: {"type": p.type, "value": p.value} for p in self.covered.parameters}
+            found["covered"] = {"template": self.covered.template, "parameters": given}
         return json.dumps(found)
 
 
@@ -54,4 +62,17 @@ def read_charge(record: Record) -> Charge:
     scope, cost = None, amount
     if "scope" in found:
         scope, cost = read_scope(found.pop("scope"), amount)
-    return Charge(caller_of(record.who, found), cost, scope)
+    covered = _read_covered(found.pop("covered")) if "covered" in found else None
+    return Charge(caller_of(record.who, found), cost, scope, covered)
+
+
+def _read_covered(found: object) -> Covered:
+    if not isinstance(found, dict) or found.keys() != {"template", "parameters"}:
+        raise ValueError
+    template, given = found["template"], found["parameters"]
+    if not isinstance(template, str) or not isinstance(given, dict):
+        raise TypeError
+    if any(one.keys() != {"type", "value"} for one in given.values()):
+        raise ValueError
+    made = (Parameter(name, one["type"], one["value"]) for name, one in sorted(given.items()))
+    return Covered(template, tuple(made))

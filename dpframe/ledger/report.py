@@ -172,6 +172,13 @@ def _unopened(chain: Chain, name: str | None) -> dict[str, list[Approval]]:
     }
 
 
+def _parameters(approval: Approval) -> dict[str, Any]:
+    """What parameters may be; nothing where it is of one plan."""
+    if not approval.allowed:
+        return {}
+    return {"parameters": {name: found.words for name, found in approval.allowed}}
+
+
 def _approvals(approvals: list[Approval], key: ApprovalKey | None) -> list[dict[str, Any]]:
     return [
         {
@@ -184,6 +191,7 @@ def _approvals(approvals: list[Approval], key: ApprovalKey | None) -> list[dict[
             "used": approval.used,
             "until": None if approval.until is None else approval.until.isoformat(),
             "revoked": approval.revoked,
+            **_parameters(approval),
         }
         for approval in approvals
     ]

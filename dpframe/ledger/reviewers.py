@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from dpframe.errors import LedgerError
 from dpframe.ledger.approvals import Approval, Requirement
 from dpframe.ledger.bound import Bound
+from dpframe.ledger.ranges import Allowed, allowed_fields
 from dpframe.ledger.record import Draft, plain_text, short_text
 from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey
 
@@ -54,8 +55,10 @@ def approve(
     by: str,
     key: ApprovalKey | None,
     terms: Terms = NO_LIMITS,
+    allowed: Allowed = (),
 ) -> None:
-    """Record an approval for a budget as it is now, signed where there is a key.
+    """Record an approval for a budget as it is now, signed where there is a key; of a range of
+    parameters where these are `allowed`, and then the fingerprint is that of the template.
 
     Raises
     ------
@@ -67,7 +70,8 @@ def approve(
 
     def approving(chain: Chain) -> Draft:
         bound = Bound.of(chain.account(named))
-        return _drafted(chain, (named, fingerprint, document), who, key, terms, bound)
+        plan = _Approved(named, fingerprint, document, allowed)
+        return _drafted(chain, plan, who, key, terms, bound)
 
     store.append(approving)
 
@@ -98,37 +102,53 @@ def renewals(
             remedy=f"set {KEY_VARIABLE} to the key that signs them",
         )
     return [
-        _drafted(chain, (name, a.fingerprint, a.document), who, key, Terms(a.left, a.until), bound)
+        _drafted(
+            chain,
+            _Approved(name, a.fingerprint, a.document, a.allowed),
+            who,
+            key,
+            Terms(a.left, a.until),
+            bound,
+        )
         for a in found
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class _Approved:
+    """What is approved: for the budget of a name, a plan with its document, or a range of plans."""
+
+    name: str
+    fingerprint: str
+    document: str
+    allowed: Allowed
+
+
 def _drafted(
     chain: Chain,
-    plan: tuple[str, str, str],
+    plan: _Approved,
     who: str,
     key: ApprovalKey | None,
     terms: Terms,
     bound: Bound,
 ) -> Draft:
-    """An approval of a plan, which is the budget's name, its fingerprint and its document."""
-    name, fingerprint, document = plan
     made = Approval(
-        name,
-        fingerprint,
+        plan.name,
+        plan.fingerprint,
         who,
         datetime.now(UTC),
-        document,
+        plan.document,
         None,
         uuid.uuid4().hex,
         chain.identities[-1],
         bound,
         terms.runs,
         terms.until,
+        allowed=plan.allowed,
     )
     signature = None if key is None else key.sign(*made.signed_fields())
     why = _text(made, signature)
-    return Draft(name, "approved", fingerprint=fingerprint, who=who, why=why)
+    return Draft(plan.name, "approved", fingerprint=plan.fingerprint, who=who, why=why)
 
 
 def approver(by: object, key: ApprovalKey | None) -> str:
@@ -149,17 +169,18 @@ def approver(by: object, key: ApprovalKey | None) -> str:
 
 def _text(made: Approval, signature: str | None) -> str:
     assert made.bound is not None
-    return json.dumps(
-        {
-            "plan": made.document,
-            "signature": signature,
-            "id": made.id,
-            "ledger": made.ledger,
-            "budget": made.bound.fields(),
-            "runs": made.runs,
-            "until": None if made.until is None else made.until.isoformat(),
-        }
-    )
+    fields: dict[str, object] = {
+        "plan": made.document,
+        "signature": signature,
+        "id": made.id,
+        "ledger": made.ledger,
+        "budget": made.bound.fields(),
+        "runs": made.runs,
+        "until": None if made.until is None else made.until.isoformat(),
+    }
+    if made.allowed:
+        fields["parameters"] = allowed_fields(made.allowed)
+    return json.dumps(fields)
 
 
 def revoke(store: Store, name: str, fingerprint: str, by: str, reason: str | None) -> str:

@@ -149,8 +149,10 @@ class StoredLedger:
             left = account.remaining
             amounts = required(scope, account.scopes, cost, left, account.budget, account.within)
             by = None if approval is None else self._approved(chain, fingerprint, approval)
-            who, why = caller.user, Charge(caller, cost, scope).text()
-            made = Draft(self._name, "charged", by, fingerprint, unit, amounts[0], who, why)
+            covered = None if approval is None or by is None else approval.covered(by)
+            who, why = caller.user, Charge(caller, cost, scope, covered).text()
+            used = None if by is None else by.number
+            made = Draft(self._name, "charged", used, fingerprint, unit, amounts[0], who, why)
             return [*before, made]
 
         return self._store.append(charging)
@@ -160,12 +162,12 @@ class StoredLedger:
         found = in_scope(scope, account.scopes, account.remaining, cost)
         return found if account.closed is None else replace(found, left=account.remaining)
 
-    def _approved(self, chain: Chain, fingerprint: str, needed: Requirement) -> int:
-        """The record of the approval that a charge uses: asked and used in one transaction, so that
+    def _approved(self, chain: Chain, fingerprint: str, needed: Requirement) -> Approval:
+        """The approval that a charge uses: asked and used in one transaction, so that
         two processes cannot use the same last run.
         """
         approvals, bound = chain.approvals.get(self._name, []), Bound.of(chain.account(self._name))
-        return needed.chosen(approvals, fingerprint, chain.identities, bound).number
+        return needed.chosen(approvals, fingerprint, chain.identities, bound)
 
     def settle(self, number: int, status: Settled, content: str | None = None) -> None:
         def settling(chain: Chain) -> Draft | list[Draft] | None:

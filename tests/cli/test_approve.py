@@ -225,3 +225,101 @@ def test_nothing_is_approved_for_a_closed_budget(run: Run, job: Path) -> None:
     planned(run, job)
     run("ledger", "close", "--ledger", "budget.db", *MORE)
     assert run("approve", "plan.json", *BY).code == 3
+
+
+# -- ranges of parameters -------------------------------------------------------------------------
+
+RANGED = """
+[session]
+epsilon = "1"
+ledger = "budget.db"
+require_approval = true
+
+[source]
+path = "people.parquet"
+name = "people"
+unit = {}
+
+[parameters]
+least = {type = "int", default = 40}
+sexes = {type = "list[string]", default = ["f", "m"]}
+
+[query]
+filter = ["age >= :least", "sex IN (:sexes)"]
+
+[query.outputs.n]
+aggregate = "count"
+
+[spend]
+epsilon = "0.1"
+"""
+
+
+def test_an_approval_of_a_range_covers_each_value_in_it(run: Run, folder: Path) -> None:
+    (folder / "job.toml").write_text(RANGED)
+    ranges = ("--param", "least=20..60", "--param", "sexes=any")
+    done = run("approve", "job.toml", "--by", "Ann", "--ledger", "budget.db", "--json", *ranges)
+    assert done.code == 0, done.err
+    assert done.json["parameters"] == {"least": "20..60", "sexes": "any"}
+    assert done.json["approved"] != done.json["plan"]
+    for given in (("least=20",), ("least=60", 'sexes=["f"]'), ("least=+33", "sexes=x,y,z")):
+        options = [part for text in given for part in ("--param", text)]
+        ran = run("run", "job.toml", *options)
+        assert ran.code == 0, ran.err
+    outside = run("run", "job.toml", "--param", "least=61")
+    assert outside.code == 4
+    assert "least is 61, and approved is 20..60" in outside.err
+    (folder / "job.toml").write_text(RANGED.replace('"0.1"', '"0.2"'))
+    assert run("run", "job.toml").code == 4
+    (folder / "job.toml").write_text(RANGED.replace("age >=", "hours >="))
+    refused = run("run", "job.toml", "--param", "least=30")
+    assert refused.code == 4
+    assert 'filter(col("age") >= :least) -> filter(col("hours") >= :least)' in refused.err
+    shown = run("ledger", "show", "--ledger", "budget.db")
+    assert "least 20..60, sexes any" in shown.out
+    assert run("ledger", "verify", "--ledger", "budget.db").code == 0
+
+
+def test_a_plan_may_be_approved_for_a_range_too(run: Run, folder: Path) -> None:
+    (folder / "job.toml").write_text(RANGED)
+    run("explain", "job.toml", "--output", "plan.json")
+    options = ("approve", "plan.json", "--by", "Ann", "--ledger", "budget.db")
+    for given, code, words in [
+        (("--param", "most=1..2"), 5, "no parameter 'most'"),
+        (("--param", "least=41"), 5, "made for least = 40"),
+        (("--param", "least=a..b"), 5, "are no values"),
+        (("--param", "least=60..20"), 5, "are no values"),
+        (("--param", "least"), 5, "NAME=VALUE"),
+    ]:
+        done = run(*options, *given)
+        assert (done.code, done.out) == (code, "")
+        assert words in done.err
+    assert run("run", "job.toml").code == 4
+    assert run(*options, "--param", "least=30,40", "--runs", "2").code == 0
+    assert run("run", "job.toml", "--param", "least=30").code == 0
+    assert run("run", "job.toml", "--param", "least=35").code == 4
+    assert run("run", "job.toml", "--param", "least=40", "--param", "sexes=f").code == 4
+    assert run("run", "job.toml", "--param", "least=40").code == 0
+    used_up = run("run", "job.toml", "--param", "least=30")
+    assert used_up.code == 4
+    assert "was for 2 runs" in used_up.err
+
+
+def test_a_job_with_one_value_is_approved_as_its_plan(run: Run, folder: Path) -> None:
+    (folder / "job.toml").write_text(RANGED)
+    done = run(
+        "approve", "job.toml", "--by", "A", "--ledger", "budget.db", "--json", "--param", "least=50"
+    )
+    assert done.json["approved"] == done.json["plan"]
+    assert run("run", "job.toml", "--param", "least=50").code == 0
+    assert run("run", "job.toml").code == 4
+
+
+def test_any_value_needs_one_to_plan_with(run: Run, folder: Path) -> None:
+    (folder / "job.toml").write_text(RANGED.replace('int", default = 40', 'int"'))
+    options = ("approve", "job.toml", "--by", "Ann", "--ledger", "budget.db", "--param")
+    done = run(*options, "least=any")
+    assert done.code == 5
+    assert "has no value, and no default" in done.err
+    assert run(*options, "least=5..").code == 0
+    assert run("run", "job.toml", "--param", "least=7").code == 0
