@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ import polars as pl
 
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.frames.public import digest
+from dpframe.ledger.contents import locked, removed_if_left, sync_folder
 from dpframe.report import Plan
 from dpframe.rows.failures import FAILURES
 
@@ -31,6 +33,9 @@ _BESIDE = ".plan.json"
 _RECORDED = {"fingerprint", "cost", "released", "plan", "content"}
 """What is written about a result."""
 _WRITERS = (".parquet", ".csv")
+_LONGEST_NAME = 200
+"""Bytes of a name to which others may be added."""
+_RANDOM = re.compile(r"[0-9a-f]{32}\.part")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +86,41 @@ def destination(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
-    """A new and empty file that replaces the one at `path` as a whole, if nothing fails."""
-    made = path.with_name(f".{uuid4().hex}{path.suffix}")
+    """A new and empty file that replaces the one at `path` as a whole, if nothing fails.
+
+    It is locked meanwhile; what processes that were killed have left behind for the same path is
+    not, and is removed.
+    """
+    start = _temporary(path)
+    made = path.with_name(f"{start}{uuid4().hex}.part")
     try:
-        made.touch(exist_ok=False)
-        yield made
-        os.replace(made, path)
+        for name in os.listdir(path.parent):
+            if _is_temporary(name, start):
+                removed_if_left(path.with_name(name))
+        with locked(made) as held:
+            yield made
+            os.fsync(held.fileno())
+            if os.name == "nt":  # where no open file gets another name
+                held.close()
+            os.replace(made, path)
+        sync_folder(path.parent)
     except OSError as error:
         raise _unwritable(path, error.strerror or type(error).__name__) from None
     finally:
         with suppress(OSError):
             made.unlink(missing_ok=True)
+
+
+def _temporary(path: Path) -> str:
+    """What temporary files for a path begin with; long names are shortened to their digest."""
+    name = path.name
+    if len(os.fsencode(name)) > _LONGEST_NAME:
+        name = _sha256(os.fsencode(name))
+    return f".{name}."
+
+
+def _is_temporary(name: str, start: str) -> bool:
+    return name.startswith(start) and bool(_RANDOM.fullmatch(name[len(start) :]))
 
 
 def require_result(path: Path) -> None:

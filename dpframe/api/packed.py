@@ -11,7 +11,7 @@ import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import polars as pl
@@ -51,9 +51,7 @@ class NotKept(Exception):
     """Something is no content of a charge; says why."""
 
 
-def packed(
-    frames: Sequence[pl.DataFrame], plan: Plan, identity: Identity, number: int, keeping: Keeping
-) -> list[bytes]:
+def packed(content: Content, identity: Identity, number: int, keeping: Keeping) -> list[bytes]:
     """The files of the results of a charge.
 
     Raises
@@ -61,17 +59,15 @@ def packed(
     NotKept
         When one cannot be written, or is not read as it was written.
     """
-    time = datetime.now(UTC)
-    several = bool(plan.queries)
-    blobs = []
-    for part, frame in enumerate(frames, start=1):
-        said = record_of(plan, part if several else None, time)
-        content = digest(frame)
-        values = _bound_to(identity, keeping.hash_of(number), part, len(frames))
-        seal = keeping.seal([*values, content, said["released"]])
-        said |= {"content": content, _BOUND: {"charge": number, "seal": seal}}
+    plan, charge, blobs = content.plan, keeping.hash_of(number), list[bytes]()
+    for part, frame in enumerate(content.frames, start=1):
+        said = record_of(plan, part if plan.queries else None, content.released)
+        values = digest(frame)
+        bound = _bound_to(identity, charge, part, len(content.frames))
+        seal = keeping.seal([*bound, values, said["released"]])
+        said |= {"content": values, _BOUND: {"charge": number, "seal": seal}}
         blobs.append(_written(frame, said))
-        if digest(_read(blobs[-1])[0]) != content:
+        if digest(_read(blobs[-1])[0]) != values:
             raise NotKept("Parquet does not keep all of its types")
     return blobs
 

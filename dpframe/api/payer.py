@@ -169,7 +169,7 @@ class Payer:
         done = self._done([query], prepared.plan, interval, repeat, run)
         self.unit = query.relation.facts.unit
         answers = answers_of(prepared.query, prepared.laws)
-        return Releases(done.frames, prepared.plan, [answers], **done.about)[0]
+        return Releases(done.frames, done.plan_of(prepared.plan), [answers], **done.about)[0]
 
     def release_several(
         self,
@@ -194,7 +194,7 @@ class Payer:
         done = self._done(queries.queries, prepared.plan, interval, repeat, run)
         self.unit = queries.queries[0].relation.facts.unit
         answers = [answers_of(*one) for one in prepared.answered()]
-        return Releases(done.frames, prepared.plan, answers, **done.about)
+        return Releases(done.frames, done.plan_of(prepared.plan), answers, **done.about)
 
     def _done(
         self,

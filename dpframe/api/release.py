@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any, overload
 
@@ -44,6 +45,8 @@ class Release:
         A sentence that says so, or that the result could not be kept.
     origin
         Equal for results of one charge only.
+    released
+        When, where it is kept.
     """
 
     frame: pl.DataFrame
@@ -54,6 +57,7 @@ class Release:
     reused: bool = False
     remark: str = ""
     origin: str = field(default="", repr=False)
+    released: datetime | None = field(default=None, repr=False)
 
     def between(
         self, low: Any, high: Any, /, *, output: str | None = None, **where: Any
@@ -148,7 +152,7 @@ class Release:
         """
         place = Path(path)
         with destination(place) as made:
-            write(self.frame, self.plan, place, made, self.query)
+            write(self.frame, self.plan, place, made, self.query, self.released)
 
     @property
     def _own_plan(self) -> Plan:
@@ -178,7 +182,7 @@ class Releases(Sequence[Release]):
         How they were made.
     answers
         What each answers at no further cost; see `Release.between`.
-    reused, remark, origin
+    reused, remark, origin, released
         As of each `Release`.
     """
 
@@ -193,10 +197,11 @@ class Releases(Sequence[Release]):
         reused: bool = False,
         remark: str = "",
         origin: str = "",
+        released: datetime | None = None,
     ) -> None:
         self.plan, self.reused, self.remark = plan, reused, remark
         apart = bool(plan.queries)
-        about = reused, remark, origin
+        about = reused, remark, origin, released
         self._releases = tuple(
             Release(frame, plan, plan.cost, free, number if apart else None, *about)
             for number, (frame, free) in enumerate(zip(frames, answers, strict=True), start=1)

@@ -8,8 +8,9 @@ unless somebody says so; whether a charge is under way is seen by a lock of whoe
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias, get_args
 
 import polars as pl
@@ -28,7 +29,6 @@ from dpframe.ledger.kept import (
     Overtaken,
     UnderWay,
     content_digest,
-    parameters_of,
     run_key,
     same_key,
 )
@@ -54,8 +54,6 @@ class Repeat:
         The name of a run that is to be made once only.
     again
         Whether to pay anew for what was paid and lost.
-    parameters
-        Of the job.
     period
         Of a stream, which of its results this is.
     """
@@ -63,7 +61,6 @@ class Repeat:
     reuse: Reuse = "never"
     run: str | None = None
     again: bool = False
-    parameters: Mapping[str, object] = field(default_factory=dict)
     period: str | None = None
 
     def __post_init__(self) -> None:
@@ -100,7 +97,7 @@ class Done:
     remark
         A sentence for people, if there is anything to say.
     content
-        What was kept, where it is handed out.
+        What was kept of it.
     """
 
     frames: list[pl.DataFrame]
@@ -109,10 +106,16 @@ class Done:
     remark: str = ""
     content: Content | None = None
 
+    def plan_of(self, plan: Plan) -> Plan:
+        """The plan that they were released by, which differs in what the session had left."""
+        return self.content.plan if self.reused and self.content is not None else plan
+
     @property
     def about(self) -> dict[str, Any]:
         """All but the results, as releases have it."""
-        return {"reused": self.reused, "remark": self.remark, "origin": self.origin}
+        released = None if self.content is None else self.content.released
+        about = {"reused": self.reused, "remark": self.remark, "origin": self.origin}
+        return {**about, "released": released}
 
 
 Run: TypeAlias = "Callable[[Keep | None], list[pl.DataFrame]]"
@@ -129,7 +132,7 @@ def identity_of(
         tuple(dict.fromkeys(names)),
         tuple(_columns(query) for query in queries),
         None if interval is None else str(confidence_of(interval, "interval")),
-        parameters_of(repeat.parameters),
+        tuple(sorted((one.name, one.value) for one in plan.parameters)),
         repeat.period,
     )
 
@@ -189,6 +192,7 @@ class Keeper:
         self._identity = identity_of(queries, plan, interval, repeat)
         self._key = repeat.key(self._identity)
         self._remark = ""
+        self._content: Content | None = None
         self._number = 0
         if repeat.reuse == "same" and not self._is_named:
             raise _unnamed()
@@ -226,18 +230,21 @@ class Keeper:
         beginning = Beginning(begun, self._plan.cost, self._key, lost)
         with self._keeping.contents.present(token):
             frames = run(Keep(beginning, self._write))
-        return Done(frames, self._origin(self._number), remark=self._remark)
+        origin = self._origin(self._number)
+        return Done(frames, origin, remark=self._remark, content=self._content)
 
     def _write(self, number: int, frames: Sequence[pl.DataFrame]) -> str | None:
         """Keep results; those that cannot be are handed out all the same, for they are paid for."""
         self._number = number
+        content = Content([*frames], self._plan, datetime.now(UTC))
         try:
-            blobs = packed(frames, self._plan, self._identity, number, self._keeping)
+            blobs = packed(content, self._identity, number, self._keeping)
             self._keeping.contents.write(number, blobs)
         except (LedgerError, NotKept) as error:
             why = error.what if isinstance(error, LedgerError) else str(error)
             self._remark = f"the result is NOT kept, so it is lost if you lose it: {why}"
             return None
+        self._content = content
         return content_digest(blobs)
 
     def _require_same(self, found: Attempt) -> None:
@@ -311,12 +318,14 @@ def under_way(found: Attempt) -> UnderWay:
 
 def lost(found: Attempt, why: str) -> LedgerError:
     """The refusal of what was paid and is not there."""
-    what = f"the run {found.begun.run!r}" if found.begun.run is not None else "the same"
+    run = found.begun.run
+    what = "the same" if run is None else f"the run {run!r}"
+    python = 'collect(..., reuse="never"), or ' if run is None else ""
     return LedgerError(
         f"{what} was charged {found.cost.words()} on {found.time:%Y-%m-%d %H:%M} UTC, and its "
         f"result cannot be handed out: {why}",
         remedy="put it back from a backup if there is one, and ask again; to pay anew: "
-        'collect(..., reuse="never"), or `dpframe run ... --again`',
+        f"{python}`dpframe run ... --again`",
     )
 
 
@@ -325,7 +334,8 @@ def _unnamed() -> UnsupportedOperation:
         "a result is only reused of frames that were given names, which no other frame of the "
         "session has: other frames could be called the same",
         where='reuse="same"',
-        remedy='name them: session.protect(frame, unit=..., name="people")',
+        remedy='name them: session.protect(frame, unit=..., name="people"), or in a job in TOML '
+        'name = "people" in [source]',
     )
 
 

@@ -18,6 +18,7 @@ from dpframe.api.payer import Payer
 from dpframe.api.paying_session import payer_of
 from dpframe.api.query import PrivateQuery, parts
 from dpframe.api.release import Releases
+from dpframe.api.reuse import ONCE_MORE, Repeat
 from dpframe.api.session import Session
 from dpframe.api.several import asked_at_once, refuse_weights
 from dpframe.api.source import Source, Sources
@@ -119,9 +120,27 @@ class Job:
         numbers = range(1, len(self.queries.queries) + 1)
         return [path.with_name(f"{path.stem}-{number}{path.suffix}") for number in numbers]
 
-    def release(self) -> Releases:
-        """Run it."""
-        return self.payer.release_several(self.queries, self.sources, self.spend, self.interval)
+    def keep(self) -> None:
+        """Keep its result beside the ledger, whatever the job says of that.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When its budget is in memory.
+        """
+        if not self.payer.ledger.identities:
+            raise UnsupportedOperation(
+                "the session keeps its budget in memory, so nobody can know whether the job was "
+                "run before",
+                where="--run-id, --once",
+                remedy='keep it in a ledger: dp.Session(..., ledger="budget.db")',
+            )
+        self.payer.keeps = True
+
+    def release(self, repeat: Repeat = ONCE_MORE) -> Releases:
+        """Run it, or hand out what was kept."""
+        how = self.spend, self.interval
+        return self.payer.release_several(self.queries, self.sources, *how, repeat=repeat)
 
 
 def is_job(path: Path) -> bool:

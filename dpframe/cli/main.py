@@ -2,7 +2,8 @@
 
 Exit codes, for jobs that run unattended: 0 done, 1 plans that `dpframe diff` finds to differ or a
 claim that `dpframe audit` refutes, 2 not a command, 3 over budget, 4 not approved, 5 bad input, 6
-engine or ledger failure; as for other programs 130 interrupted, 141 nobody reads the output.
+engine or ledger failure, 7 the same run is under way; as for other programs 130 interrupted, 141
+nobody reads the output.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ from dpframe.cli import audit, ledger, plans, run
 from dpframe.cli.input import BadInput, NotWritten, require_file
 from dpframe.cli.output import message
 from dpframe.errors import BudgetExceeded, DPFrameError, EngineError, LedgerError, PlanMismatch
+from dpframe.ledger.kept import UnderWay
 
 EXIT_CODES: tuple[tuple[type[DPFrameError], int], ...] = (
     (BudgetExceeded, 3),
     (BadInput, 5),
     (PlanMismatch, 4),
     (EngineError, 6),
+    (UnderWay, 7),
     (LedgerError, 6),
     (DPFrameError, 5),
 )
@@ -36,7 +39,8 @@ exit codes:
   1  diff: plans differ;      5  bad input: a job, plan or file that makes no sense
      audit: claim refuted
   2  not a command            6  the engine or the ledger failed
-  3  over budget; nothing was charged
+  3  over budget; nothing     7  the same run is under way
+     was charged
 
 start with `dpframe demo`; every command has --help.
 """

@@ -13,13 +13,14 @@ import polars as pl
 
 from dpframe.api.files import destination, inspect, require_result, write
 from dpframe.api.release import Releases
+from dpframe.api.reuse import ONCE_MORE, Repeat
 from dpframe.cli import toml_job
 from dpframe.cli.input import BadInput, NotWritten, require_file
 from dpframe.cli.job import Job, read_job
 from dpframe.cli.output import say
 from dpframe.cli.pins import add_pins, given_parameters, pinned
-from dpframe.errors import DPFrameError
-from dpframe.ledger.caller import running
+from dpframe.errors import DPFrameError, UnsupportedOperation
+from dpframe.ledger.caller import LONGEST, running
 from dpframe.rows.failures import FAILURES
 
 _WHOLE: dict[str, Any] = {
@@ -59,9 +60,7 @@ def add_commands(commands: Any) -> None:
         help="run only an approved plan, also if the job does not ask for that",
     )
     add_pins(added)
-    added.add_argument(
-        "--run-id", metavar="ID", help="what to call this run in the ledger (or DPFRAME_RUN_ID)"
-    )
+    _add_once(added)
     added.add_argument("--json", action="store_true", help="print plan, cost and result as JSON")
     added.set_defaults(run=_run)
     shown = commands.add_parser(
@@ -73,6 +72,27 @@ def add_commands(commands: Any) -> None:
     shown.add_argument("file", type=Path, metavar="FILE", help=".parquet or .csv")
     shown.add_argument("--json", action="store_true", help="print JSON")
     shown.set_defaults(run=_inspect)
+
+
+def _add_once(added: Any) -> None:
+    once = added.add_mutually_exclusive_group()
+    once.add_argument(
+        "--run-id",
+        metavar="ID",
+        help="make the run of this name once: a second one gets the result of the first, which is "
+        "kept beside the ledger",
+    )
+    once.add_argument(
+        "--once",
+        action="store_true",
+        help="release the same plan with the same parameters once; a second run gets the result of "
+        "the first",
+    )
+    added.add_argument(
+        "--again",
+        action="store_true",
+        help="with either: pay anew for what was charged and is lost",
+    )
 
 
 def _run(parsed: argparse.Namespace) -> int:
@@ -91,23 +111,62 @@ def _released(parsed: argparse.Namespace) -> int:
     paths = job.places(parsed.output or job.output)
     for path in paths or ():
         job.require_other(path)
-    releases = job.release() if paths is None else _written(job, paths)
+    repeat = _repeat(parsed)
+    if repeat is not ONCE_MORE:
+        job.keep()
+    releases = job.release(repeat) if paths is None else _written(job, paths, repeat)
     if parsed.json:
-        print(json.dumps(_record(job, releases, paths) | parsed.announced, indent=2))
+        said = {} if repeat is ONCE_MORE else {"reused": releases.reused}
+        print(json.dumps(_record(job, releases, paths) | said | parsed.announced, indent=2))
+        _remark(releases)
         return 0
     if paths is None:
         with pl.Config(**_WHOLE):
             for release in releases:
                 print(release.frame)
     where = "" if paths is None else f" to {' and '.join(map(str, paths))}"
+    done = "released before, and returned" if releases.reused else "released"
     say(
-        f"released{where}: cost {releases.cost.words()}, plan {releases.plan.fingerprint}",
+        f"{done}{where}: cost {releases.cost.words()}, plan {releases.plan.fingerprint}",
         to_errors=True,
     )
+    _remark(releases)
     return 0
 
 
-def _written(job: Job, paths: Sequence[Path]) -> Releases:
+def _remark(releases: Releases) -> None:
+    if releases.remark:
+        say(releases.remark, to_errors=True)
+
+
+def _repeat(parsed: argparse.Namespace) -> Repeat:
+    """What is to be done if it was run before.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When the name of the run is none, or there is nothing that `--again` could be of.
+    """
+    if parsed.run_id is None and not parsed.once:
+        if parsed.again:
+            raise UnsupportedOperation(
+                "without a name of the run nobody can say what was lost",
+                where="--again",
+                remedy="add --run-id ID, or --once",
+            )
+        return ONCE_MORE
+    if parsed.once:
+        return Repeat("same", again=parsed.again)
+    if not parsed.run_id.strip() or len(parsed.run_id) > LONGEST or not parsed.run_id.isprintable():
+        raise UnsupportedOperation(
+            f"the name of a run has from 1 to {LONGEST} characters that can be seen, on one line",
+            where=f"--run-id {parsed.run_id[:LONGEST]}",
+            remedy="write for example --run-id 2026-11-22",
+        )
+    return Repeat(run=parsed.run_id, again=parsed.again)
+
+
+def _written(job: Job, paths: Sequence[Path], repeat: Repeat) -> Releases:
     """The releases, in files; what cannot be written is handed on, because it is paid for."""
     releases = None
     try:
@@ -115,9 +174,9 @@ def _written(job: Job, paths: Sequence[Path]) -> Releases:
             made = [stack.enter_context(destination(path)) for path in paths]
             for path in paths:
                 require_result(path)
-            releases = job.release()
-            for release, path, place in zip(releases, paths, made, strict=True):
-                write(release.frame, release.plan, path, place, release.query)
+            releases = job.release(repeat)
+            for one, path, place in zip(releases, paths, made, strict=True):
+                write(one.frame, one.plan, path, place, one.query, one.released)
     except DPFrameError as error:
         if releases is None:
             raise

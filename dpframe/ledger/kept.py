@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any
@@ -306,11 +306,6 @@ def content_digest(blobs: Iterable[bytes]) -> str:
     for blob in blobs:
         whole.update(hashlib.sha256(blob).digest())
     return whole.hexdigest()
-
-
-def parameters_of(given: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
-    """Parameters of a job as identities have them."""
-    return tuple(sorted((name, str(value)) for name, value in given.items()))
 
 
 def _canonical(value: object) -> str:

@@ -18,6 +18,7 @@ from dpframe.api.query import parts
 from dpframe.api.release import Release
 from dpframe.api.reuse import Repeat
 from dpframe.api.spend import Spend
+from dpframe.core.parameters import Parameter
 from dpframe.ledger.contents import FolderContents
 from dpframe.ledger.kept import Identity, same_key
 from tests.ledger.ledgers import Place, sql
@@ -51,6 +52,7 @@ def asked(
     budget: str | None = None,
     interval: float | None = None,
     repeat: Repeat | None = None,
+    parameter: str | None = None,
     **spend: Any,
 ) -> Release:
     """As another process would ask."""
@@ -58,6 +60,8 @@ def asked(
     query = ask(people(of, frame))
     bare, source, payer = parts(query)
     assert payer is not None
+    if parameter is not None:  # as of a job
+        payer.parameters = (Parameter("day", "date", parameter),)
     how = Spend(**spend or {"epsilon": 1})
     return payer.release(bare, source, how, interval, repeat=repeat or Repeat("same"))
 
@@ -134,7 +138,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "interval": {"interval": 0.95},
     "frame": {"frame": "others"},
     "budget": {"budget": "another"},
-    "parameter": {"repeat": Repeat("same", parameters={"day": "2026-11-22"})},
+    "parameter": {"parameter": "2026-11-22"},
     "period": {"repeat": Repeat("same", period="2026-11-22")},
 }
 
@@ -157,8 +161,7 @@ def test_nothing_else_is_answered_by_it(folder: Path, change: str) -> None:
 
 def test_values_of_parameters_and_intervals_tell_results_apart(folder: Path) -> None:
     given = [
-        *({"repeat": Repeat("same", parameters={"day": f"2026-11-{d}"})} for d in (21, 22)),
-        {"repeat": Repeat("same", parameters={"d": "2026-11-21"})},
+        *({"parameter": f"2026-11-{d}"} for d in (21, 22)),
         *({"interval": level} for level in (0.9, 0.95, 0.99)),
         *({"repeat": Repeat("same", period=period)} for period in ("1", "2")),
     ]

@@ -66,7 +66,7 @@ def dpframe(*arguments: object, at: Path, env: Mapping[str, str] | None = None) 
         env=environment(env),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,  # seconds of a machine that does other things too
     )
     return Done(done.returncode, done.stdout, done.stderr)
 

@@ -42,6 +42,9 @@ class PostgresContents:
         self._connect = connect
 
     def prepare(self) -> None:
+        with self._transaction(False) as tables:
+            if tables.have_releases():
+                return
         with self._transaction(True) as tables:
             tables.make_releases()
 

@@ -182,17 +182,18 @@ class PostgresTables:
         with self._connection.cursor() as cursor:
             cursor.executemany(_INSERT, rows)
 
+    def have_releases(self) -> bool:
+        """Whether there is a table of contents."""
+        known = b"SELECT pg_catalog.to_regclass('dpframe_ledger.releases') IS NOT NULL"
+        return self._rows(known) == [(True,)]
+
     def make_releases(self) -> None:
         """Make the table of contents, if it is not there."""
-        known = b"SELECT pg_catalog.to_regclass('dpframe_ledger.releases') IS NOT NULL"
-        if self._rows(known) != [(True,)]:
+        if not self.have_releases():
             self._connection.execute(RELEASES)
 
     def put_release(self, number: int, blobs: Sequence[bytes]) -> None:
-        """Keep the content of a charge, in place of what a process has left there."""
-        self._connection.execute(
-            b"DELETE FROM dpframe_ledger.releases WHERE number = %s", (number,)
-        )
+        """Keep the content of a charge, which has none."""
         for part, blob in enumerate(blobs, start=1):
             self._connection.execute(
                 b"INSERT INTO dpframe_ledger.releases VALUES (%s, %s, %s)", (number, part, blob)
@@ -200,8 +201,7 @@ class PostgresTables:
 
     def release(self, number: int) -> list[bytes]:
         """The content of a charge; empty where there is none."""
-        known = b"SELECT pg_catalog.to_regclass('dpframe_ledger.releases') IS NOT NULL"
-        if self._rows(known) != [(True,)]:
+        if not self.have_releases():
             return []
         wanted = b"SELECT content FROM ONLY dpframe_ledger.releases WHERE number = %s ORDER BY part"
         return [bytes(row[0]) for row in self._rows(wanted, (number,))]
