@@ -16,12 +16,16 @@ from typing import Any
 from dpframe import frames, mechanisms
 from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.keys import KeySelection, WeighedKeys
-from dpframe.aggregates.level_sums import LevelSums
-from dpframe.aggregates.margins import Margin
+from dpframe.aggregates.level_sums import LevelSums, LevelSumsWithTotal
+from dpframe.aggregates.margins import Margin, MarginWithTotal
 from dpframe.aggregates.own_sets import AdditiveOfSet, SelectionOfSet
 from dpframe.aggregates.registry import AGGREGATES
 from dpframe.api.session import Session
-from dpframe.core.sensitivity import additive_sensitivity, joint_sensitivity
+from dpframe.core.sensitivity import (
+    additive_sensitivity,
+    joint_sensitivity,
+    sensitivity_with_total,
+)
 from dpframe.frames.step import Step
 from dpframe.rows.operation import RowOperation
 
@@ -87,7 +91,7 @@ def rows() -> str:
 def sums() -> str:
     """The rule that most aggregates rest on."""
     parts = []
-    for rule in (additive_sensitivity, joint_sensitivity):
+    for rule in (additive_sensitivity, sensitivity_with_total, joint_sensitivity):
         said = sections(rule)
         parts += [_where(rule), markdown(said[""]), markdown(said["Notes"])]
     return "\n\n".join(parts)
@@ -97,9 +101,11 @@ def aggregates() -> str:
     """Aggregates, and the choice of groups."""
     parts = [_entry(f"`{a.kind}`", a) for a in AGGREGATES]
     parts.append(_entry("Grouping sets", Margin))
+    parts.append(_entry("Grouping sets with a total beside a table", MarginWithTotal))
     parts.append(_entry("Grouping sets of tables of their own", AdditiveOfSet))
     parts.append(_entry("Choices by grouping sets", SelectionOfSet))
     parts.append(_entry("Levels of a distribution function", LevelSums))
+    parts.append(_entry("Levels with a total beside them", LevelSumsWithTotal))
     parts.append(_entry("Several outputs of one draw", JointSums))
     found = _entry("Groups that nobody listed", KeySelection)
     weighed = _entry("Groups that nobody listed, by weights", WeighedKeys)

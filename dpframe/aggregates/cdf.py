@@ -18,7 +18,7 @@ from dpframe.aggregates.distribution_error import DistributionError
 from dpframe.aggregates.edges import edge_words, equal_edges, listed_edges
 from dpframe.aggregates.isotonic import nondecreasing
 from dpframe.aggregates.joint_noise import Independent, JointNoise
-from dpframe.aggregates.level_sums import LevelSums
+from dpframe.aggregates.level_sums import LevelSums, LevelSumsWithTotal
 from dpframe.aggregates.measurement import Table
 from dpframe.aggregates.ranges import CumulativeRanges, Ranges
 from dpframe.aggregates.request import GivenBounds, QueryScope, Request
@@ -55,6 +55,8 @@ class BoundDistribution(BoundAggregate):
         See `best_levels`.
     degree
         Whether a rho is shared (1) or an epsilon (2).
+    has_free_total
+        See `best_levels`.
     """
 
     cells: UpToCells
@@ -63,16 +65,17 @@ class BoundDistribution(BoundAggregate):
     bounds: tuple[Fraction, Fraction] | None
     of_all: Fraction
     degree: Degree
+    has_free_total: bool = False
 
     def by(self, degree: Degree) -> BoundDistribution:
         """The same where a rho is shared (1) or an epsilon (2)."""
-        uses = _uses(self.cells, best_levels(self.cells.size, degree, self.of_all))
-        return replace(self, degree=degree, uses=uses)
+        made = replace(self, degree=degree)
+        return replace(made, uses=_uses(self.cells, made.strategy))
 
     @property
     def strategy(self) -> Strategy:
         """What is measured."""
-        return best_levels(self.cells.size, self.degree, self.of_all)
+        return best_levels(self.cells.size, self.degree, self.of_all, self.has_free_total)
 
     @property
     def shape(self) -> Shape:
@@ -133,7 +136,7 @@ class BoundDistribution(BoundAggregate):
 
     def _rebuilt(self, values: Sequence[Noisy]) -> NDArray[np.int64]:
         """The number of rows up to each edge, of shape (groups, cells)."""
-        lines = [np.ascontiguousarray(numbers.T) for numbers in values]
+        lines = [np.ascontiguousarray(numbers.T) for numbers in _parted(self.strategy, values)]
         estimate = Estimate(self.strategy, lines, lines=lines[0].shape[1])
         return WholeTables(estimate).cells((True,), (True,)).T
 
@@ -199,9 +202,10 @@ class DistributionFunction(Aggregate):
         cells = UpToCells(value, edges, above=bounds is None)
         listed = pl.DataFrame([shown.alias(request.name)])
         of_all = _of_all(cells, scope)
-        uses = _uses(cells, best_levels(cells.size, 2, of_all))
+        is_free = scope.spread.changes and scope.entries in (None, 1)
+        uses = _uses(cells, best_levels(cells.size, 2, of_all, is_free))
         about = cells, listed, self.nonnegative, bounds, of_all
-        return BoundDistribution(request, uses, *about, 2)
+        return BoundDistribution(request, uses, *about, 2, is_free)
 
 
 def _list_of(bins: object, bounds: object, where: str) -> Iterable[Any]:
@@ -233,12 +237,21 @@ def _uses(cells: UpToCells, strategy: Strategy) -> tuple[MeasurementUse, ...]:
     """The levels, with what makes the shares of a plan's cost those of the strategy."""
     (axis,), (wanted,) = strategy.workload.axes, strategy.workload.tables
     squares = dyadic_down(Fraction(strategy.objective()), _BITS) * strategy.workload.flat(wanted)
-    return tuple(
-        MeasurementUse(
-            LevelSums(Table(RowCount(), cells), axis.branching, level),
-            "cdf",
-            squares * share ** (strategy.degree + 1),
-            share,
-        )
-        for level, share in zip(levels_of(strategy), strategy.shares, strict=True)
-    )
+    table, made = Table(RowCount(), cells), list[MeasurementUse]()
+    for number, (level, share) in enumerate(zip(levels_of(strategy), strategy.shares, strict=True)):
+        kind = LevelSumsWithTotal if number == strategy.total_of else LevelSums
+        impact = squares * share ** (strategy.degree + 1)
+        made.append(MeasurementUse(kind(table, axis.branching, level), "cdf", impact, share))
+    if strategy.total is not None and strategy.total_of is not None:
+        beside = made[strategy.total_of]  # whose vector has it, and pays for it
+        made[strategy.total] = replace(beside, impact=Fraction(0))
+    return tuple(made)
+
+
+def _parted(strategy: Strategy, values: Sequence[Noisy]) -> list[Noisy]:
+    """The noisy numbers of each level, of those of the vectors that are drawn."""
+    made = [*values]
+    if strategy.total is not None and strategy.total_of is not None:
+        both = made[strategy.total_of]
+        made[strategy.total_of], made[strategy.total] = both[:, :-1], both[:, -1:]
+    return made

@@ -5,14 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
 from dpframe.aggregates.measurement import Integers, Measurement, Table
 from dpframe.aggregates.request import QueryScope
 from dpframe.core.contribution_bounds import ContributionBounds
-from dpframe.core.sensitivity import ExactSensitivity, additive_sensitivity
+from dpframe.core.sensitivity import (
+    ExactSensitivity,
+    additive_sensitivity,
+    sensitivity_with_total,
+)
 from dpframe.mechanisms import AdditiveTask
 from dpframe.workloads import Axis, Factor
 
-__all__ = ["LevelSums", "run_words"]
+__all__ = ["LevelSums", "LevelSumsWithTotal", "run_words"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +62,11 @@ class LevelSums(Measurement):
         return self.axis.nodes(self.level)
 
     @property
+    def numbers(self) -> int:
+        """How many numbers each group has."""
+        return self.nodes
+
+    @property
     def tables(self) -> tuple[Table, ...]:
         return (self.table,)
 
@@ -64,15 +75,16 @@ class LevelSums(Measurement):
 
     def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
         contribution = self.table.statistic.contribution(scope.facts)
-        return additive_sensitivity(
-            contribution, self.spread(scope), self.entries(scope), self.nodes
-        )
+        return additive_sensitivity(contribution, self.spread(scope), self._runs(scope), self.nodes)
 
     @property
     def step(self) -> Fraction:
         return self.table.statistic.step
 
     def entries(self, scope: QueryScope) -> int:
+        return self._runs(scope)
+
+    def _runs(self, scope: QueryScope) -> int:
         return (1 if scope.entries is None else scope.entries) * self.nodes
 
     def of(self, cells: Integers) -> Integers:
@@ -86,6 +98,44 @@ class LevelSums(Measurement):
 
     def words(self) -> str:
         return f"{self.table.words()}; {run_words(self.axis, self.level)}"
+
+
+@dataclass(frozen=True, slots=True)
+class LevelSumsWithTotal(LevelSums):
+    """The sums of runs of one group, where rows change, and the sum of all of them after these.
+
+    Guarantee
+    ---------
+    The sensitivities of the sums of runs: L1 = 2 k, L2 = sqrt(2) k, Linf = k for k rows.
+
+    Proof
+    -----
+    A row that changes leaves one run for another, and the total as it is; or it leaves all runs, or
+    comes into one, and moves one run and the total by 1 (`sensitivity_with_total`). The rows are
+    not in several groups, so none moves the total of another one.
+    """
+
+    @property
+    def numbers(self) -> int:
+        return self.nodes + 1
+
+    def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
+        assert scope.entries in (None, 1), "rows of several groups move several totals"
+        found = super(LevelSumsWithTotal, self).sensitivity(scope)
+        if found.is_zero:
+            return found
+        contribution = self.table.statistic.contribution(scope.facts)
+        return sensitivity_with_total(found, contribution, self.spread(scope))
+
+    def entries(self, scope: QueryScope) -> int:
+        return (1 if scope.entries is None else scope.entries) * self.numbers
+
+    def of(self, cells: Integers) -> Integers:
+        runs = super(LevelSumsWithTotal, self).of(cells)
+        return np.concatenate([runs, runs.sum(axis=1, dtype=np.int64, keepdims=True)], axis=1)
+
+    def words(self) -> str:
+        return f"{super(LevelSumsWithTotal, self).words()}, and all of them together"
 
 
 def run_words(axis: Axis, level: int) -> str:

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from dpframe.aggregates.bound import MeasurementUse
-from dpframe.aggregates.margins import Margin, by_words
+from dpframe.aggregates.bound import MeasurementUse, Noisy
+from dpframe.aggregates.margins import Margin, MarginWithTotal, by_words
 from dpframe.aggregates.measurement import Additive, Measurement
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.set_axes import SetAxes
 from dpframe.aggregates.statistics import GridSum, RowCount, SquareSum, ValueCount
 from dpframe.core.exact import dyadic_down
-from dpframe.workloads import Axis, Degree, Factor, Part, Strategy, Wanted, Workload, tables
+from dpframe.workloads import (
+    Axis,
+    Degree,
+    Factor,
+    Part,
+    Strategy,
+    Wanted,
+    Workload,
+    tables,
+    tables_with_total,
+)
 
 __all__ = [
     "adds_up",
@@ -25,6 +37,8 @@ __all__ = [
     "margin_words",
     "sets_wanted",
     "table_wanted",
+    "values_of",
+    "with_total",
 ]
 
 _ADDITIVE: Final = (RowCount, ValueCount, GridSum, SquareSum)
@@ -54,16 +68,41 @@ def sets_wanted(sizes: tuple[int, ...], sets: tuple[tuple[Kept, Fraction], ...])
 
 
 def best_margins(
-    part: Measurement, axes: SetAxes, workload: Workload, scope: QueryScope, degree: Degree
+    part: Measurement,
+    axes: SetAxes,
+    workload: Workload,
+    scope: QueryScope,
+    degree: Degree,
+    has_total: bool = False,
 ) -> Strategy:
-    """What to measure of a part, where each margin needs noise for its own sensitivity."""
+    """What to measure of a part, where each margin needs noise for its own sensitivity; with
+    `has_total` the total may be one more number of another margin, where that costs nothing.
+    """
     (table,) = part.tables
     unit = _norm(axes.margin(table, axes.everything), scope, degree)
     norms: dict[Part, Fraction] = {}
     for one in _parts(workload):
         norm = _norm(axes.margin(table, columns_of(one)), scope, degree)
         norms[one] = norm / (unit or 1) or Fraction(1)
-    return _tables(workload, degree, tuple(norms.items()))
+    plain = _tables(workload, degree, tuple(norms.items()))
+    if not has_total or not _has_free_total(axes.margin(table, axes.everything), scope):
+        return plain
+    found = _tables_with_total(workload, degree, tuple(norms.items()))
+    return found if found is not None and found.objective() < plain.objective() else plain
+
+
+def _has_free_total(margin: Margin, scope: QueryScope) -> bool:
+    """Whether the total of a margin is one number more without further sensitivity."""
+    if not margin.spread(scope).changes or math.prod(margin.sizes) < 2:
+        return False
+    plain, more = margin.sensitivity(scope), with_total(margin).sensitivity(scope)
+    same = (plain.l1, plain.l2_squared) == (more.l1, more.l2_squared)
+    return same and not plain.is_zero
+
+
+def with_total(margin: Margin) -> MarginWithTotal:
+    """The margin with its total beside it."""
+    return MarginWithTotal(margin.table, margin.sizes, margin.kept, margin.by)
 
 
 def _norm(margin: Margin, scope: QueryScope, degree: Degree) -> Fraction:
@@ -88,6 +127,14 @@ def _tables(
     return tables(workload, degree, dict(norms).__getitem__)
 
 
+@lru_cache(maxsize=64)
+def _tables_with_total(
+    workload: Workload, degree: Degree, norms: tuple[tuple[Part, Fraction], ...]
+) -> Strategy | None:
+    plain = _tables(workload, degree, norms)
+    return tables_with_total(workload, degree, dict(norms).__getitem__, plain)
+
+
 def margin_uses(
     use: MeasurementUse,
     axes: SetAxes,
@@ -110,10 +157,24 @@ def margin_uses(
     """
     (table,) = use.part.tables
     objective = dyadic_down(Fraction(strategy.objective()), _BITS) * weight
+    made = list[MeasurementUse]()
     for part, share in zip(strategy.parts, strategy.shares, strict=True):
         impact = objective * share ** (strategy.degree + 1)
         margin = axes.margin(table, columns_of(part))
-        yield MeasurementUse(margin, use.role, impact, share, is_shared)
+        made.append(MeasurementUse(margin, use.role, impact, share, is_shared))
+    if strategy.total_of is not None:  # the last number of the first vector, which pays for it
+        made[0] = replace(
+            made[0], part=with_total(axes.margin(table, columns_of(strategy.parts[0])))
+        )
+        made[-1] = replace(made[0], impact=Fraction(0))
+    yield from made
+
+
+def values_of(strategy: Strategy, values: Sequence[Noisy]) -> list[Noisy]:
+    """The noisy numbers of each part of a strategy, of those of what is measured."""
+    if strategy.total_of is None:
+        return [*values]
+    return [values[0][:-1], *values[1:-1], values[-1][-1:]]
 
 
 def columns_of(part: Part) -> Kept:
@@ -131,10 +192,15 @@ def margin_weights(strategy: Strategy) -> tuple[Fraction, ...]:
 
 def margin_words(strategy: Strategy, axes: SetAxes) -> str:
     """What is measured, at which shares, in a plan."""
-    total = sum(strategy.shares, Fraction(0))
+    parts, shares = strategy.parts, strategy.shares
+    if strategy.total_of is not None:
+        parts, shares = parts[:-1], shares[:-1]
+    total = sum(shares, Fraction(0))
     shown = [
         f"{by_words(tuple(axes.names[i] for i in columns_of(part)))} "
         f"({float(100 * share / total):.0f}% of the {'rho' if strategy.degree == 1 else 'epsilon'})"
-        for part, share in zip(strategy.parts, strategy.shares, strict=True)
+        for part, share in zip(parts, shares, strict=True)
     ]
+    if strategy.total_of is not None:
+        shown[0] += " with its total, which costs nothing, as no row that changes moves it further"
     return f"{len(shown)} noisy table{'s' * (len(shown) > 1)}: {', '.join(shown)}"

@@ -17,13 +17,17 @@ from dpframe.aggregates.measurement import (
 )
 from dpframe.aggregates.request import QueryScope
 from dpframe.core.contribution_bounds import ContributionBounds
-from dpframe.core.sensitivity import ExactSensitivity, additive_sensitivity
+from dpframe.core.sensitivity import (
+    ExactSensitivity,
+    additive_sensitivity,
+    sensitivity_with_total,
+)
 from dpframe.core.units import Identifier
 from dpframe.frames.contributions import spread_of
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.mechanisms import AdditiveTask
 
-__all__ = ["Margin"]
+__all__ = ["Margin", "MarginWithTotal", "by_words"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +117,7 @@ class Margin(Measurement):
         return additive_sensitivity(
             self.table.statistic.contribution(scope.facts),
             self.spread(scope),
-            self.entries(scope),
+            self._groups,
             1 if cells is None else cells.size,
             rows_of_cell(here, cells),
         )
@@ -123,6 +127,11 @@ class Margin(Measurement):
         return self.table.statistic.step
 
     def entries(self, scope: QueryScope) -> int:
+        return self._groups
+
+    @property
+    def _groups(self) -> int:
+        """How many sums there are."""
         return math.prod(self.sizes[i] for i in self.kept)
 
     def exact(self, table: CellCounts) -> Integers:
@@ -148,6 +157,43 @@ class Margin(Measurement):
         if merged and self.table.statistic.of_individuals:
             together = ", one row for each of the finest groups that an individual is in"
         return f"{self.table.words()}{together}, {by_words(self.by)}"
+
+
+@dataclass(frozen=True, slots=True)
+class MarginWithTotal(Margin):
+    """A margin with the sum of all its entries after them, where rows change and add numbers of one
+    sign.
+
+    Guarantee
+    ---------
+    The sensitivities of the margin: L1 = 2 k b, L2 = sqrt(2) k b, Linf = k b for k rows that add up
+    to b each.
+
+    Proof
+    -----
+    A row that changes moves b from one entry to another at most, and the total not at all; or it
+    leaves the entries, or comes into one of them, and moves one entry and the total by at most b
+    (`sensitivity_with_total`).
+    """
+
+    def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
+        found = super(MarginWithTotal, self).sensitivity(scope)
+        if found.is_zero:
+            return found
+        contribution = self.table.statistic.contribution(scope.facts)
+        return sensitivity_with_total(found, contribution, self.spread(scope))
+
+    def entries(self, scope: QueryScope) -> int:
+        return super(MarginWithTotal, self).entries(scope) + 1
+
+    def of(self, finest: Integers) -> Integers:
+        tables = finest.reshape(-1, math.prod(self.sizes))
+        margins = super(MarginWithTotal, self).of(finest).reshape(len(tables), -1)
+        totals = margins.sum(axis=1, dtype=np.int64, keepdims=True)
+        return np.concatenate([margins, totals], axis=1).reshape(-1, 1)
+
+    def words(self) -> str:
+        return f"{super(MarginWithTotal, self).words()}, and of all groups together"
 
 
 def by_words(names: tuple[str, ...]) -> str:

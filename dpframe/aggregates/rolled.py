@@ -32,6 +32,7 @@ from dpframe.aggregates.margin_strategy import (
     margin_weights,
     margin_words,
     sets_wanted,
+    values_of,
 )
 from dpframe.aggregates.margins import by_words
 from dpframe.aggregates.measurement import Additive, Table
@@ -186,7 +187,7 @@ class RolledAggregate(BoundAggregate):
         start = 0
         for strategy in self.used:
             end = start + len(strategy.parts)
-            yield Estimate(strategy, values[start:end])
+            yield Estimate(strategy, values_of(strategy, values[start:end]))
             start = end
 
     def _signed(self, estimate: Estimate) -> list[Noisy]:
@@ -296,7 +297,10 @@ def rolled(inner: BoundAggregate, scope: QueryScope) -> BoundAggregate:
     degrees: tuple[Degree, ...] = (1, 2)
     workload = sets_wanted(axes.sizes, tuple((kept, Fraction(1)) for kept in axes.sets))
     strategies: dict[Degree, tuple[Strategy, ...]] = {
-        degree: tuple(best_margins(use.part, axes, workload, scope, degree) for use in inner.uses)
+        degree: tuple(
+            best_margins(use.part, axes, workload, scope, degree, has_total=True)
+            for use in inner.uses
+        )
         for degree in degrees
     }
     uses = _uses(inner, axes, strategies[2])

@@ -95,7 +95,7 @@ def runs_at_once(prepared: pipeline.Prepared, pair: Neighbours) -> int:
         elif isinstance(part, Margin):
             entries += size * part.cells
         elif isinstance(part, LevelSums):
-            entries += size * part.nodes
+            entries += size * part.numbers
         elif isinstance(part, JointSums):
             entries += size * len(part.widths)
         else:

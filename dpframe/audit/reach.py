@@ -95,6 +95,8 @@ def _entries_of_runs(part: LevelSums, table: CellCounts) -> dict[tuple[int, int]
     for (group, cell), value in entries_in(table).items():
         run = group, cell // width
         found[run] = found.get(run, 0) + value
+        if part.numbers > part.nodes:  # the total, after the runs
+            found[group, part.nodes] = found.get((group, part.nodes), 0) + value
     return {run: value for run, value in found.items() if value}
 
 

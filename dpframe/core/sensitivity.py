@@ -186,6 +186,43 @@ def additive_sensitivity(
     )
 
 
+def sensitivity_with_total(
+    found: ExactSensitivity, contribution: Contribution, spread: ContributionBounds
+) -> ExactSensitivity:
+    """The sensitivity of a vector of sums over disjoint sets of rows with one number more, which is
+    the sum of all its entries, where rows change.
+
+    Parameters
+    ----------
+    found
+        That of the vector without its total, which has several entries.
+    contribution, spread
+        As in `additive_sensitivity`.
+
+    Notes
+    -----
+    A row adds w to one entry before it changes and v to one afterwards, each a contribution, or 0
+    where it is in none. If the entries are two, the vector changes by (-w, v) and the total by
+    v - w; if it is one, both change by v - w. L1 is |w| + |v| + |v - w|, or 2 |v - w|, and L2**2 is
+    w**2 + v**2 + (v - w)**2, or 2 (v - w)**2. All are convex in (w, v), so they are largest at
+    corners of the box that contributions and 0 lie in. k rows: the triangle inequality, attained
+    where all make the same move. Where contributions have one sign and at most the magnitude b the
+    corners are (b, b), (b, 0) and (0, b): L1 = 2 k b and L2 = sqrt(2) k b, which the vector has
+    without its total. What a row that moves adds to one entry it takes from another, and one that
+    leaves all entries moves just one of them: so the total is one number more at no further cost.
+    """
+    assert spread.changes, "a row that comes or goes moves an entry and the total"
+    k, _, _ = spread.tight
+    ends = min(contribution.lo, Fraction(0)), max(contribution.hi, Fraction(0))
+    pairs = [(w, v) for w in ends for v in ends]
+    l1 = max(max(abs(w) + abs(v) + abs(v - w), 2 * abs(v - w)) for w, v in pairs)
+    squared = max(max(w * w + v * v + (v - w) ** 2, 2 * (v - w) ** 2) for w, v in pairs)
+    linf = max(max(abs(w), abs(v), abs(v - w)) for w, v in pairs)
+    if not l1:
+        return NO_SENSITIVITY
+    return ExactSensitivity(found.l0 + 1, k * l1, k * k * squared, k * linf)
+
+
 def _in_cells(spread: ContributionBounds, cells: int, of_cell: int, l0: int) -> ExactSensitivity:
     """Of rows that add 1 each, at most so many to one cell, where that is fewer than a group has.
 

@@ -9,12 +9,14 @@ from fractions import Fraction
 import polars as pl
 
 from dpframe.aggregates.bound import MeasurementKey
+from dpframe.aggregates.cdf import BoundDistribution
 from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import Additive, Measurement, Responses, Selection
 from dpframe.aggregates.query import Output, Query
 from dpframe.aggregates.request import UNKNOWN
+from dpframe.aggregates.rolled import RolledAggregate
 from dpframe.aggregates.statistics import GridSum, SquareSum
 from dpframe.aggregates.unit_statistics import UnitTotal
 from dpframe.choose import ChosenWay
@@ -229,11 +231,16 @@ def _output(output: Output, note: str, numbers: Mapping[MeasurementKey, int]) ->
     if output.post_tree is not None:
         places = {name: Column(str(i)) for i, name in enumerate(output.aggregates)}
         contents.append(substitute(output.post_tree, places))
+    releases = tuple(used)
+    if isinstance(
+        output.only, (RolledAggregate, BoundDistribution)
+    ):  # a vector may be a table, and its total as well
+        releases = tuple(numbers[key] for key in output.only.keys)
     return PlanOutput(
         output.name,
         output.words,
         note,
-        releases=tuple(used),
+        releases=releases,
         error=error_rule(output),
         definition=definition(contents),
     )

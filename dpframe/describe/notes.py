@@ -133,7 +133,9 @@ def _note(output: Output, query: Query, releases: Sequence[NoisyAggregate]) -> s
     if isinstance(output.only, TotalledLevels):
         return output.only.note + _of_levels(output.only, used)
     if isinstance(output.only, BoundDistribution):
-        return output.only.note + _by_edge(output.only, output.only.error, used)
+        return output.only.note + _by_edge(
+            output.only, output.only.error, _in_order(output.only, used)
+        )
     return output.only.note + (_by_set(output.only, used) if _is_rolled_number(output.only) else "")
 
 
@@ -151,6 +153,7 @@ def _by_set(aggregate: RolledAggregate | RelatedAggregate, used: Sequence[NoisyA
     rule = aggregate.rule
     if isinstance(aggregate, RolledAggregate):
         names = aggregate.axes.names
+        used = _in_order(aggregate, used)
     else:
         names = tuple(aggregate.groups.names)
     first = replace(rule, sets=rule.sets[:_SETS])
@@ -162,6 +165,12 @@ def _by_set(aggregate: RolledAggregate | RelatedAggregate, used: Sequence[NoisyA
     moved = isinstance(aggregate, RolledAggregate) and aggregate.is_nonnegative
     before = "before that " if moved else ""
     return f"; {before}95% of results are within {', '.join(shown)}{more}"
+
+
+def _in_order(aggregate: BoundAggregate, used: Sequence[NoisyAggregate]) -> list[NoisyAggregate]:
+    """The release of each part; one may be a table, and its total as well."""
+    found = dict(zip(dict.fromkeys(aggregate.keys), used, strict=True))
+    return [found[key] for key in aggregate.keys]
 
 
 def _of_levels(aggregate: TotalledLevels, used: Sequence[NoisyAggregate]) -> str:

@@ -140,7 +140,7 @@ def _levels(
     laws = [release.law for release in used if isinstance(release.law, AdditiveMechanism)]
     if len(laws) != rule.parts or len(used) != rule.parts:
         raise _no_such_parts()
-    return laws, used[0].entries // rule.entries
+    return laws, used[-1].entries // rule.cells
 
 
 def noise_of(used: Sequence[NoisyAggregate]) -> JointNoise:

@@ -24,6 +24,8 @@ from numpy.typing import NDArray
 
 from dpframe.aggregates.bound import BoundAggregate, MeasurementKey, Noisy
 from dpframe.aggregates.joint_noise import JointNoise
+from dpframe.aggregates.level_sums import LevelSumsWithTotal
+from dpframe.aggregates.margins import MarginWithTotal
 from dpframe.aggregates.noise_law import noise_law
 from dpframe.aggregates.query import Output
 from dpframe.aggregates.ratio_interval import ratio_ends, sum_reach
@@ -77,10 +79,14 @@ def interval_of(
 
 def _noise_of(keys: Sequence[MeasurementKey], laws: Laws) -> JointNoise:
     """The joint law of the noise of parts."""
-    parts = []
+    parts = list[tuple[AdditiveMechanism, Fraction, int]]()
     for key in keys:
         law, draw = laws[key]
         assert isinstance(law, AdditiveMechanism)
+        if isinstance(
+            key[0], (MarginWithTotal, LevelSumsWithTotal)
+        ):  # a table and its total have noise of their own
+            draw = -1 - len(parts)
         parts.append((law, key[0].step, draw))
     return noise_law(parts)
 

@@ -169,7 +169,7 @@ def _trial(query: Query, number: int, place: int) -> dict[MeasurementKey, Noisy]
         elif isinstance(part, (Margin, AdditiveOfSet)):
             shape, value = (part.entries(scope), 1), number
         elif isinstance(part, LevelSums):
-            shape, value = (groups, part.nodes), number
+            shape, value = (groups, part.numbers), number
         else:
             cells = part.tables[0].cells
             shape, value = (groups, 1 if cells is None else cells.size), number

@@ -16,7 +16,15 @@ from dpframe.workloads.parts import Levels, Part
 from dpframe.workloads.rebuild import Estimate
 from dpframe.workloads.sensitivity import sensitivity_of
 from dpframe.workloads.shares import Degree
-from dpframe.workloads.strategy import Norm, Strategy, best_tables, residuals, tables
+from dpframe.workloads.strategy import (
+    Norm,
+    Strategy,
+    best_tables,
+    best_tables_with_total,
+    residuals,
+    tables,
+    tables_with_total,
+)
 from dpframe.workloads.variances import range_norms, variances_of
 from dpframe.workloads.whole import WholeTables, rounding_variance
 from dpframe.workloads.workload import Wanted, Workload
@@ -38,12 +46,14 @@ __all__ = [
     "Workload",
     "apportioned",
     "best_tables",
+    "best_tables_with_total",
     "nearest_nonnegative",
     "range_norms",
     "residuals",
     "rounding_variance",
     "sensitivity_of",
     "tables",
+    "tables_with_total",
     "variances_of",
     "whole_deviation",
 ]

@@ -16,8 +16,8 @@ twice as large; and their integers stay as small as what is summed up.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Final, TypeAlias
@@ -31,7 +31,15 @@ from dpframe.workloads.parts import Levels, Part
 from dpframe.workloads.shares import Degree, divide
 from dpframe.workloads.workload import Wanted, Workload
 
-__all__ = ["Norm", "Strategy", "best_tables", "residuals", "tables"]
+__all__ = [
+    "Norm",
+    "Strategy",
+    "best_tables",
+    "best_tables_with_total",
+    "residuals",
+    "tables",
+    "tables_with_total",
+]
 
 Norm: TypeAlias = Callable[[Part], Fraction]
 """How much noise a part needs: the square of what one individual adds to it, in the norm that its
@@ -58,6 +66,9 @@ class Strategy:
         How much noise each needs, see `Norm`.
     degree
         2 where shares are of an epsilon, 1 where they are of a rho.
+    total_of
+        The number of the part whose vector has the total of all cells as one number more, at no
+        further cost; that is the part of one entry. None where each part is a vector.
     """
 
     workload: Workload
@@ -65,6 +76,25 @@ class Strategy:
     shares: tuple[Fraction, ...]
     norms: tuple[Fraction, ...]
     degree: Degree
+    total_of: int | None = None
+
+    @property
+    def total(self) -> int | None:
+        """The number of the part that is one number more of another part's vector."""
+        if self.total_of is None:
+            return None
+        return next(n for n, part in enumerate(self.parts) if part.entries == 1)
+
+    def in_order(self) -> Strategy:
+        """The same with coarse parts first."""
+        order = sorted(range(len(self.parts)), key=lambda n: self.parts[n].levels)
+        return replace(
+            self,
+            parts=tuple(self.parts[n] for n in order),
+            shares=tuple(self.shares[n] for n in order),
+            norms=tuple(self.norms[n] for n in order),
+            total_of=None if self.total_of is None else order.index(self.total_of),
+        )
 
     @cached_property
     def unit_variances(self) -> tuple[float, ...]:
@@ -174,10 +204,7 @@ def tables(workload: Workload, degree: Degree, norm: Norm | None = None) -> Stra
         How much noise a part needs; that of one row unless given.
     """
     subspaces = workload.subspaces
-    parts = [
-        Part(tuple(Factor(axis, level) for axis, level in zip(workload.axes, levels, strict=True)))
-        for levels in subspaces
-    ]
+    parts = _sums(workload)
     norms = list(map(norm or _norm_of_a_row(degree), parts))
     energies = _energies(subspaces, parts) / np.array([float(n) for n in norms])
     needs = np.array([float(workload.needs[levels]) for levels in subspaces])
@@ -192,13 +219,83 @@ def tables(workload: Workload, degree: Degree, norm: Norm | None = None) -> Stra
     )
 
 
+def tables_with_total(
+    workload: Workload, degree: Degree, norm: Norm, plain: Strategy
+) -> Strategy | None:
+    """`tables` where one of the parts, of several entries, has the sum of all of them beside it at
+    no further cost: the total comes last, with the share and norm of the first part, which it is
+    beside. None where no total is needed.
+
+    Parameters
+    ----------
+    plain
+        What is measured without that.
+    """
+    root = (0,) * len(workload.axes)
+    if root not in workload.subspaces:
+        return None
+    total = Part(tuple(Factor(axis, 0) for axis in workload.axes))
+    parts = [part for part in _sums(workload) if part.entries > 1]
+    norms = [norm(part) for part in parts]
+    scales = np.array([float(n) for n in norms])
+    own = _energies(workload.subspaces, parts) / scales
+    beside = _energies(workload.subspaces, [total])[:, 0]
+    needs = np.array([float(workload.needs[levels]) for levels in workload.subspaces])
+    used = dict(zip(plain.parts, plain.shares, strict=True))
+    order = sorted(range(len(parts)), key=lambda n: -used.get(parts[n], Fraction(0)))
+    made = list[Strategy]()
+    for place in dict.fromkeys([*order[:_TRIED], len(parts) - 1] if parts else []):
+        energies = own.copy()
+        energies[:, place] += beside / scales[place]
+        found = [dyadic_down(Fraction(x), _BITS) for x in divide(energies, needs, degree).tolist()]
+        if found[place]:
+            kept = [n for n in range(len(parts)) if found[n] and n != place]
+            order_of = [place, *kept, place]
+            made.append(
+                Strategy(
+                    workload,
+                    (*(parts[n] for n in order_of[:-1]), total),
+                    tuple(found[n] for n in order_of),
+                    tuple(norms[n] for n in order_of),
+                    degree,
+                    total_of=0,
+                )
+            )
+    return min(made, key=lambda strategy: strategy.objective(), default=None)
+
+
+def best_tables_with_total(workload: Workload, degree: Degree, norm: Norm) -> Strategy | None:
+    """`tables_with_total` for the trees whose error is least."""
+    found = (
+        tables_with_total(one, degree, norm, tables(one, degree, norm))
+        for one in _trees(workload, degree)
+    )
+    made = [strategy for strategy in found if strategy is not None]
+    return min(made, key=lambda strategy: strategy.objective(), default=None)
+
+
+_TRIED: Final = 4
+"""Beside so many parts a total is tried."""
+
+
+def _sums(workload: Workload) -> list[Part]:
+    return [
+        Part(tuple(Factor(axis, level) for axis, level in zip(workload.axes, levels, strict=True)))
+        for levels in workload.subspaces
+    ]
+
+
 def best_tables(workload: Workload, degree: Degree, norm: Norm | None = None) -> Strategy:
     """`tables` for the trees whose error is least: binary ones where a rho is shared, which are the
     best then at any size or next to it, and those of some numbers of children where an epsilon is.
     """
+    found = [tables(one, degree, norm) for one in _trees(workload, degree)]
+    return min(found, key=lambda strategy: strategy.objective()) if len(found) > 1 else found[0]
+
+
+def _trees(workload: Workload, degree: Degree) -> Iterator[Workload]:
+    """The trees that are tried."""
     longest = max((axis.size for axis in workload.axes if axis.is_ordered), default=0)
-    if longest <= 2 or degree == 1:
-        return tables(workload.branching(2), degree, norm)
-    tried = [b for b in _BRANCHINGS if b <= longest]
-    found = (tables(workload.branching(b), degree, norm) for b in tried)
-    return min(found, key=lambda strategy: strategy.objective())
+    few = longest <= 2 or degree == 1
+    for children in [2] if few else [b for b in _BRANCHINGS if b <= longest]:
+        yield workload.branching(children)

@@ -1,0 +1,196 @@
+"""Totals beside tables where rows change: no row moves both further than it moves the table alone,
+and the worst row spends all that is paid.
+"""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import dpframe as dp
+from dpframe.aggregates.level_sums import LevelSumsWithTotal
+from dpframe.aggregates.margins import MarginWithTotal
+from dpframe.aggregates.query import Query
+from dpframe.aggregates.ways import ways_to_measure
+from dpframe.api.query import parts
+from dpframe.audit.neighbours import worst_neighbours
+from dpframe.audit.stated import stated_loss
+from dpframe.core.budget import ZCDP, PureDP
+from dpframe.core.contribution_bounds import ContributionBounds
+from dpframe.core.sensitivity import (
+    Contribution,
+    additive_sensitivity,
+    sensitivity_with_total,
+)
+from dpframe.core.units import Rows
+from dpframe.infer import measurements_of
+from dpframe.pipeline import plan
+from dpframe.release import assemble
+from tests.laws.amounts import examples
+from tests.laws.neighbours import Pair, check_sensitivities, exact_tables, neighbours
+from tests.laws.queries import STEPS, accepted, names_of
+from tests.laws.test_grouping_sets import OF_ROWS, ROW_TEXTS
+from tests.laws.test_totalled_levels import FUNCTIONS, exact
+
+CHANGE = "change-one"
+
+
+def vectors(entries: int, values: list[int]) -> list[list[int]]:
+    """What one row adds to so many entries: nothing, or a value in one of them."""
+    return [[0] * entries] + [
+        [value * (place == i) for i in range(entries)]
+        for place in range(entries)
+        for value in values
+    ]
+
+
+@pytest.mark.parametrize("entries", [2, 3])
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("ends", [(0, 1), (0, 3), (-2, 0), (-1, 2), (2, 3), (-3, 3)])
+def test_sensitivities_with_a_total_are_those_of_the_worst_rows(
+    entries: int, rows: int, ends: tuple[int, int]
+) -> None:
+    """Against all rows on a small grid: each norm is reached, and none is exceeded."""
+    one = vectors(entries, list(range(ends[0], ends[1] + 1)))
+    sums = {
+        tuple(map(sum, zip(*some, strict=True))) for some in itertools.product(one, repeat=rows)
+    }
+    changes = [
+        [b - a for a, b in zip(before, after, strict=True)]
+        for before, after in itertools.product(sums, repeat=2)
+    ]
+    moved = [[*change, sum(change)] for change in changes]
+    contribution = Contribution(Fraction(ends[0]), Fraction(ends[1]))
+    spread = ContributionBounds.of_rows(Rows(CHANGE, rows))
+    plain = additive_sensitivity(contribution, spread, entries)
+    found = sensitivity_with_total(plain, contribution, spread)
+    assert found.l1 == max(sum(map(abs, m)) for m in moved)
+    assert found.l2_squared == max(sum(v * v for v in m) for m in moved)
+    assert found.linf == max(max(map(abs, m)) for m in moved)
+    assert found.l0 >= max(sum(v != 0 for v in m) for m in moved)
+    of_one_sign = ends[0] >= 0 or ends[1] <= 0
+    assert ((plain.l1, plain.l2_squared) == (found.l1, found.l2_squared)) == of_one_sign
+
+
+def measured(asked: Query) -> list[Query]:
+    return [way for spend in (PureDP(1), ZCDP(1)) for way in ways_to_measure(asked, spend)]
+
+
+def has_free_total(asked: Query) -> bool:
+    kinds = (MarginWithTotal, LevelSumsWithTotal)
+    return any(isinstance(use.part, kinds) for use in measurements_of(asked))
+
+
+@examples(40, 1500)
+@given(
+    st.sampled_from([*((text, "f") for text in FUNCTIONS), *itertools.product(ROW_TEXTS, OF_ROWS)]),
+    st.lists(st.sampled_from(STEPS), max_size=2),
+    st.integers(1, 3),
+    st.data(),
+)
+def test_rows_that_change_move_no_table_with_its_total_further_than_declared(
+    what: tuple[str, str], steps: list[str], contributions: int, data: st.DataObject
+) -> None:
+    unit = Rows(CHANGE, contributions)
+    asked = accepted(what[0], unit, what[1], steps)
+    assume(asked is not None)
+    assert asked is not None
+    pair = data.draw(neighbours(unit, names_of(asked)))
+    for way in measured(asked):
+        check_sensitivities(way, pair)
+
+
+@examples(20, 500)
+@given(
+    st.sampled_from([*((t, "f") for t in FUNCTIONS), *itertools.product(ROW_TEXTS, OF_ROWS)]),
+    st.data(),
+)
+def test_results_without_noise_are_exact(what: tuple[str, str], data: st.DataObject) -> None:
+    """Those of tables that have their totals beside them are those of tables that have not."""
+    asked, plain = (
+        accepted(what[0], Rows(adjacency), what[1], []) for adjacency in (CHANGE, "add-remove")
+    )
+    assert asked is not None
+    assert plain is not None
+    frame = data.draw(neighbours(Rows(CHANGE), names_of(asked))).before
+    expected = assemble(plain, exact(plain, frame))
+    for way in measured(asked):
+        assert assemble(way, exact(way, frame)).equals(expected)
+
+
+FRAME = pl.DataFrame({"a": ["x", "y"], "b": [1, 2], "v": [3, 4]})
+CUBE = {"a": ["x", "y"], "b": [1, 2, 3]}
+ASKED: dict[str, Any] = {
+    "cube": lambda f: f.group_by(dp.cube("a", "b"), keys=CUBE).agg(n=dp.count()),
+    "sums": lambda f: f.group_by(dp.cube("a", "b"), keys=CUBE).agg(n=dp.sum("v", (0, 8))),
+    "function": lambda f: f.dp_cdf("v", range(0, 90, 3)),
+    "few edges": lambda f: f.dp_cdf("v", [1, 3, 5]),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("spend", [PureDP(1), ZCDP("0.5")])
+def test_the_worst_row_spends_what_is_paid(name: str, spend: Any) -> None:
+    session = dp.Session(epsilon=9) if isinstance(spend, PureDP) else dp.Session(rho=9)
+    query, _, _ = parts(ASKED[name](session.protect(FRAME, dp.Rows(CHANGE))))
+    prepared = plan(query, spend, None)
+    assert has_free_total(prepared.query)
+    losses = [stated_loss(prepared, *pair.counted) for pair in worst_neighbours(prepared)]
+    assert 0.98 * float(spend.main) < max(losses) <= float(spend.main) * (1 + 1e-9)
+    alone = dp.Session(epsilon=9) if isinstance(spend, PureDP) else dp.Session(rho=9)
+    comes, _, _ = parts(ASKED[name](alone.protect(FRAME, dp.Rows())))
+    assert not has_free_total(plan(comes, spend, None).query)
+
+
+def test_sums_of_both_signs_and_groups_pay_for_their_totals() -> None:
+    for text, grouping in (
+        ('pl.col("i64").dp_sum((-3, 7))', OF_ROWS[0]),
+        ('pl.col("i64").dp_cdf(range(9))', 'f.group_by("b", keys=[True, False])'),
+    ):
+        asked = accepted(text, Rows(CHANGE), grouping, [])
+        assert asked is not None
+        assert not any(has_free_total(way) for way in measured(asked))
+
+
+# ------------------------------------------------------------------------- the law can fail
+
+
+@pytest.mark.parametrize("kind", [MarginWithTotal, LevelSumsWithTotal])
+def test_a_total_that_grows_twice_is_caught(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = (
+        accepted('pl.col("i64").dp_cdf([0, 2])', Rows(CHANGE), "f", [])
+        if kind is LevelSumsWithTotal
+        else accepted(
+            "dp.count()", Rows(CHANGE), 'f.group_by(dp.cube("b"), keys={"b": [True, False]})', []
+        )
+    )
+    assert asked is not None
+    way = measured(asked)[0]
+    assert has_free_total(way)
+    name = names_of(asked)[0]
+    values: Any = [1, None] if name == "i64" else [True, None]
+    schema = asked.relation.source.columns
+    frames = [
+        pl.DataFrame({name: [v]}, schema={name: pl.Int64 if name == "i64" else pl.Boolean})
+        for v in values
+    ]
+    assert set(schema) == {name}
+    pair = Pair(frames[0], frames[1])
+    check_sensitivities(way, pair)
+    true = kind.of
+
+    def wrong(part: Any, finest: Any) -> Any:
+        made = true(part, finest).copy()
+        made[..., -1 if made.shape[-1] > 1 else 0].flat[-1] *= 2
+        return made
+
+    monkeypatch.setattr(kind, "of", wrong)
+    with pytest.raises(AssertionError, match="declared"):
+        check_sensitivities(way, pair)
+    assert exact_tables(way, frames[0])
