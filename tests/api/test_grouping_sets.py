@@ -690,7 +690,7 @@ def test_an_audit_proves_no_more_than_is_claimed(budget: dict[str, float]) -> No
         .group_by(dp.cube("country", "sex"), keys={"country": ["A", "B"], "sex": SEXES})
         .dp_count()
     )
-    found = query.audit(runs=4000, confidence=0.99999, **dict.fromkeys(budget, 1))
+    found = query.audit(runs=10_000, confidence=0.99999, **dict.fromkeys(budget, 1))
     assert 0.3 * found.claimed < found.proved <= found.claimed
 
 

@@ -8,8 +8,9 @@ from fractions import Fraction
 
 import pytest
 
-from dpframe.aggregates.cells import Cells
+from dpframe.aggregates.cells import CategoryCells, Cells
 from dpframe.aggregates.statistics import DistinctIndividuals, Statistic
+from dpframe.aggregates.whole_cells import WholeCells
 from dpframe.core.exprs import HasExprs
 from dpframe.core.tree import Call, Column, Literal, Named, Tree
 from dpframe.frames.binary import Binary, frames_of
@@ -55,6 +56,7 @@ X, Y = Column("x"), call("add", Column("y"), Column("z"))
 HOLDERS = [
     *holders(),
     DistinctIndividuals(X),
+    WholeCells(CategoryCells(Y, ("a",))),
     PerIndividual((Named("g", Y),), (Extremes(X, total=True), Extremes(Y, total=False))),
 ]
 
