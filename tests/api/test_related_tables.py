@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import polars as pl
@@ -244,6 +245,42 @@ def test_weights_are_shares() -> None:
     tables = [plan.accuracy("len", query=1) for plan in plans]
     assert totals[0] < totals[1]
     assert tables[0] > tables[1]
+
+
+def test_those_that_lose_nothing_by_it_are_related_where_others_would() -> None:
+    """A count and sums that share a draw stay as they are; the tables beside them are one block."""
+    session, people = open_session()
+    ages = [20, 31, 41, 50, 64]
+    sums = [dp.sum(pl.col("age") + i, (0, 100)).alias(f"s{i}") for i in range(4)]
+    both = {"sex": ["f", "m"], "age": ages}
+    asked = [
+        people.agg(dp.count().alias("n"), *sums),
+        people.group_by("sex", "age", keys=both).dp_count(),
+        people.group_by("sex", keys=["f", "m"]).dp_count(),
+        people.group_by("age", keys=ages).dp_count(),
+    ]
+    plan = session.plan(asked, epsilon=1)
+    rebuilt = ["rebuilt by least squares" in output.note for output in plan.outputs]
+    assert rebuilt == [False] * 5 + [True] * 3
+    assert len(plan.blocks) == 2
+
+
+@pytest.mark.parametrize(("weight", "other"), [(2, 1), (1, 2), (4, 3)])
+def test_related_tables_have_the_shares_of_all_of_them(weight: int, other: int) -> None:
+    """Beside what is not related, though they are drawn as one."""
+    session, people = open_session()
+    both = {"city": CITY, "sex": ["f", "m"]}
+    count = dp.count(weight=weight)
+    asked = [
+        people.group_by("city", keys=CITY).agg(n=count),
+        people.group_by("city", "sex", keys=both).agg(n=count),
+        people.group_by("sex", keys=["f", "m"]).agg(n=count),
+        people.agg(m=dp.median("age", (0, 100), weight=other)),
+    ]
+    plan = session.plan(asked, epsilon=1)
+    assert len(plan.blocks) == 2
+    (share,) = [release.cost.main for release in plan.releases if release.aggregate == "quantile"]
+    assert share == Fraction(other, 3 * weight + other)
 
 
 def test_what_is_not_a_margin_stays_apart() -> None:
