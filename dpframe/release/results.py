@@ -141,7 +141,9 @@ def rehearse(asked: Iterable[tuple[Query, Sequence[Draw]]], confidence: Fraction
 def _has_intervals(query: Query, draws: Sequence[Draw], confidence: Fraction | None) -> bool:
     """Whether the frame that is assembled on trial has any."""
     several = query.groups is not None and query.groups.size > 1
-    if several and not isinstance(query.groups, SetGroups) and not query.chooses_groups:
+    margins = any(isinstance(part, Margin) for a in query.aggregates for part, _ in a.keys)
+    sets = margins or isinstance(query.groups, SetGroups)  # related tables are margins, too
+    if several and not sets and not query.chooses_groups:
         assert query.groups is not None
         query = replace(query, groups=replace(query.groups, keys=query.groups.keys.head(1)))
     posts = any(output.post is not None for output in query.outputs)
@@ -184,7 +186,7 @@ def shown_groups(groups: Groups | None) -> Groups | None:
 
 def _least_shape(part: Measurement, query: Query) -> tuple[int, int]:
     """Of numbers on which post-processing can be tried."""
-    several = isinstance(query.groups, SetGroups)
+    several = isinstance(part, Margin) or isinstance(query.groups, SetGroups)
     return (part.entries(query.scope), 1) if several else (1, 1)
 
 
