@@ -47,9 +47,10 @@ def _audit(parsed: argparse.Namespace) -> int:
     with pinned(parsed):
         job = read_job(parsed.job, given_parameters(parsed))
         found = job.audit(parsed.runs, parsed.confidence)
+        left = job.left()
     if parsed.plot is not None:
         _save(found, parsed.plot)
-    record = _record(found) | parsed.announced
+    record = _record(found) | left | parsed.announced
     print(json.dumps(record, indent=2) if parsed.json else found.words())
     return 1 if found.refuted else 0
 

@@ -29,6 +29,7 @@ from dpframe.cli.toml_job import read_toml
 from dpframe.core.exact import Number
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.infer import Queries
+from dpframe.ledger.decimals import left_fields
 from dpframe.ledger.ranges import Allowed
 from dpframe.report import Plan
 from dpframe.rows.failures import FAILURES
@@ -75,6 +76,10 @@ class Job:
     def plan(self) -> Plan:
         """What it would do; nothing is charged."""
         return self.payer.prepare_several(self.queries, self.spend).plan
+
+    def left(self) -> dict[str, Any]:
+        """What is left of the budget that pays for it, for programs."""
+        return left_fields(self.payer.ledger.remaining)
 
     def audit(self, runs: int, confidence: str) -> Audit:
         """What runs on worst-case neighbours prove about its plan; nothing is charged.

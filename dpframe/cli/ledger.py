@@ -17,6 +17,7 @@ from dpframe.errors import InvalidBudget
 from dpframe.ledger import budgets, report
 from dpframe.ledger.account import Account
 from dpframe.ledger.amounts import exact_words
+from dpframe.ledger.metrics import metrics
 from dpframe.ledger.place import DEFAULT_NAME, store_at
 from dpframe.ledger.reviewers import renewals
 from dpframe.ledger.signatures import ApprovalKey
@@ -112,6 +113,14 @@ def _add_readers(acts: Any) -> None:
     _json(shown)
     _added(acts, "verify", "whether anything was changed since it was written", _read)
     _added(acts, "export", "every record, as JSON lines", _read)
+    _added(
+        acts,
+        "metrics",
+        "budgets and charges, for monitoring",
+        _read,
+        more=" Written as OpenMetrics text, which Prometheus reads, for example from a file in the "
+        "folder of its node exporter.",
+    )
     checked = _added(
         acts,
         "check",
@@ -143,7 +152,7 @@ def _show(parsed: Parsed) -> int:
 
 
 def _read(parsed: Parsed) -> int:
-    read = {"verify": report.verify, "export": report.export}[parsed.act]
+    read = {"verify": report.verify, "export": report.export, "metrics": metrics}[parsed.act]
     return _said(read(store_at(parsed.ledger, create=False), parsed.name))
 
 

@@ -20,6 +20,7 @@ from typing import Any
 from dpframe import demo
 from dpframe.cli import audit, ledger, plans, run
 from dpframe.cli.input import BadInput, NotWritten, require_file
+from dpframe.cli.lines import Log
 from dpframe.cli.output import message
 from dpframe.errors import BudgetExceeded, DPFrameError, EngineError, LedgerError, PlanMismatch
 from dpframe.ledger.kept import UnderWay
@@ -54,9 +55,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except DPFrameError as error:
         opened = getattr(parsed, "announced", {})
-        return _refused(error, opened, as_json=getattr(parsed, "json", False))
+        log = getattr(parsed, "logged", None)
+        return _refused(error, opened, log, as_json=getattr(parsed, "json", False))
     except KeyboardInterrupt:
-        print("interrupted; what was charged stays charged", file=sys.stderr)
+        words = "interrupted; what was charged stays charged"
+        _failed(getattr(parsed, "logged", None), "KeyboardInterrupt", words, words, 130)
         return 130
     except BrokenPipeError:  # who reads the output has enough of it, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -64,7 +67,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return result
 
 
-def _refused(error: DPFrameError, opened: dict[str, Any], *, as_json: bool) -> int:
+def _failed(log: Log | None, name: str, message: str, line: str, code: int) -> None:
+    """Say how a command failed: in its log, or to people."""
+    if log is None:
+        print(line, file=sys.stderr)
+    else:
+        log.say("failure", {"error": name, "message": message, "code": code})
+
+
+def _refused(error: DPFrameError, opened: dict[str, Any], log: Log | None, *, as_json: bool) -> int:
     name = error.kind if isinstance(error, BadInput) else type(error).__name__
     lost = error.result if isinstance(error, NotWritten) else None
     if as_json:
@@ -72,8 +83,9 @@ def _refused(error: DPFrameError, opened: dict[str, Any], *, as_json: bool) -> i
         print(json.dumps(record if lost is None else record | {"result": json.loads(lost)}))
     elif lost is not None:
         print(lost)
-    print(f"{name}: {message(error)}", file=sys.stderr)
-    return next(code for kind, code in EXIT_CODES if isinstance(error, kind))
+    code = next(code for kind, code in EXIT_CODES if isinstance(error, kind))
+    _failed(log, name, str(error), f"{name}: {message(error)}", code)
+    return code
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -7,6 +7,7 @@ import sys
 from types import TracebackType
 from typing import Any
 
+from dpframe.cli.lines import is_logged, told
 from dpframe.core.visible import visible
 from dpframe.errors import DPFrameError
 from dpframe.ledger import opening
@@ -14,7 +15,12 @@ from dpframe.ledger.opening import NewBudget
 
 
 def say(line: str, *, to_errors: bool = False) -> None:
-    """Print one line: what people chose may be in it, and cannot end it."""
+    """Print one line: what people chose may be in it, and cannot end it. Where a log is written,
+    what would go to the standard error is a line of that.
+    """
+    if to_errors and is_logged():
+        told("message", text=line)
+        return
     print(visible(line), file=sys.stderr if to_errors else sys.stdout)
 
 

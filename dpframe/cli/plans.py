@@ -19,10 +19,12 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.ledger.amounts import exact_words
 from dpframe.ledger.approvals import valid
 from dpframe.ledger.bound import Bound
+from dpframe.ledger.decimals import left_fields
 from dpframe.ledger.place import DEFAULT_NAME, store_at
 from dpframe.ledger.ranges import ANY
 from dpframe.ledger.reviewers import Terms, approve, approver, revoke
 from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey, new_pair
+from dpframe.plan.document import fields_beside
 from dpframe.report import Plan
 
 FORMATS = ("text", "markdown", "html", "mermaid")
@@ -68,12 +70,20 @@ def _explain(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> int
     if parsed.output is not None:
         _write(plan, parsed.output)
     if parsed.json:
-        print(plan.to_json())
+        print(_document(plan))
         return 0
     print(plan.explain(parsed.format, size=parsed.size))
     if parsed.format in ("text", "markdown"):
         print(f"\nfingerprint {plan.fingerprint}")
     return 0
+
+
+def _document(plan: Plan) -> str:
+    """The document of a plan, with what remains as decimals, which is no part of what it says."""
+    text = plan.to_json()
+    beside = fields_beside({"remaining": plan.remaining, "cost": plan.cost})
+    made = json.loads(text) | beside
+    return json.dumps(made, indent=2, ensure_ascii=text.isascii())
 
 
 def _planned(parsed: argparse.Namespace, path: Path) -> Plan:
@@ -229,6 +239,7 @@ def _approve_plan(parsed: argparse.Namespace) -> int:
     if parsed.json:
         where = {"by": parsed.by, "name": name, "ledger": store.where, "budget": bound.words()}
         made = _approval_record(found, terms, where) | {"signed": key is not None}
+        made |= left_fields(left)
         print(json.dumps(made | parsed.announced, indent=2))
         return 0
     signed = "unsigned" if key is None else "signed"

@@ -17,10 +17,12 @@ from dpframe.api.reuse import ONCE_MORE, Repeat
 from dpframe.cli import toml_job
 from dpframe.cli.input import BadInput, NotWritten, require_file
 from dpframe.cli.job import Job, read_job
+from dpframe.cli.log import add_log, logged, told_end, told_plan
 from dpframe.cli.output import say
 from dpframe.cli.pins import add_pins, given_parameters, pinned
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.ledger.caller import LONGEST, running
+from dpframe.ledger.decimals import decimals
 from dpframe.rows.failures import FAILURES
 
 _WHOLE: dict[str, Any] = {
@@ -61,6 +63,7 @@ def add_commands(commands: Any) -> None:
     )
     add_pins(added)
     _add_once(added)
+    add_log(added)
     added.add_argument("--json", action="store_true", help="print plan, cost and result as JSON")
     added.set_defaults(run=_run)
     shown = commands.add_parser(
@@ -98,6 +101,7 @@ def _add_once(added: Any) -> None:
 def _run(parsed: argparse.Namespace) -> int:
     job = str(parsed.job.resolve())
     with (
+        logged(parsed, job),
         pinned(parsed),
         running(job, parsed.run_id),
     ):
@@ -114,11 +118,13 @@ def _released(parsed: argparse.Namespace) -> int:
     repeat = _repeat(parsed)
     if repeat is not ONCE_MORE:
         job.keep()
+    told_plan(job)
     releases = job.release(repeat) if paths is None else _written(job, paths, repeat)
     if parsed.json:
         said = {} if repeat is ONCE_MORE else {"reused": releases.reused}
         print(json.dumps(_record(job, releases, paths) | said | parsed.announced, indent=2))
         _remark(releases)
+        told_end(job, releases, paths)
         return 0
     if paths is None:
         with pl.Config(**_WHOLE):
@@ -131,6 +137,7 @@ def _released(parsed: argparse.Namespace) -> int:
         to_errors=True,
     )
     _remark(releases)
+    told_end(job, releases, paths)
     return 0
 
 
@@ -203,6 +210,8 @@ def _record(job: Job, releases: Releases, paths: Sequence[Path] | None) -> dict[
     found: dict[str, Any] = {
         "fingerprint": releases.plan.fingerprint,
         "cost": releases.cost.words(),
+        "cost_decimal": decimals(releases.cost, up=True),
+        **job.left(),
     }
     if paths is None:
         return found | {"output": None, "result": _results(job, releases)}

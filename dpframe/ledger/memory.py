@@ -15,6 +15,7 @@ from dpframe.ledger.caller import this_caller
 from dpframe.ledger.entry import Entry, Settled
 from dpframe.ledger.keeping import Beginning, MemoryKeeping
 from dpframe.ledger.scopes import InScope, Scope, Totals, in_scope, required
+from dpframe.ledger.watching import happened, told_charge
 from dpframe.ledger.windows import Every, Timeline
 
 
@@ -111,6 +112,7 @@ class MemoryLedger:
             self._unit = self._unit or unit
             if beginning is not None:
                 self.keeping.begin(number, beginning)
+            told_charge(None, number, fingerprint, cost)
             return number
 
     def in_scope(self, scope: Scope, cost: Budget | None = None) -> InScope:
@@ -132,6 +134,7 @@ class MemoryLedger:
             self.keeping.open.discard(number)
             if content is not None:
                 self.keeping.finish(number, content)
+        happened("release" if status == "released" else "failed", record=number)
 
     def verify(self) -> None:
         """Nothing to do: nobody else can write to it."""

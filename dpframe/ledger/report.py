@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from dpframe.core.budget import Budget
 from dpframe.ledger.account import Account
 from dpframe.ledger.amounts import exact_words
 from dpframe.ledger.approvals import Approval, signed
 from dpframe.ledger.chain import Chain
+from dpframe.ledger.decimals import decimals, exact_fields, left_fields
 from dpframe.ledger.entry import Entry
 from dpframe.ledger.record import COLUMNS, Record
 from dpframe.ledger.scopes import scope_fields
@@ -34,7 +34,7 @@ def show(store: Store, name: str | None) -> Iterator[str]:
     for budget, approvals in _unopened(chain, name).items():
         yield f"{budget}: not opened yet"
         yield from _approved(approvals, key)
-    for account in _chosen(chain, name):
+    for account in chosen(chain, name):
         yield f"{account.name}: {_measure(account)}, unit: {account.unit or 'none yet'}"
         yield f"  budget     {whole(account)}"
         for grant in account.grants:
@@ -131,7 +131,8 @@ def record(store: Store, name: str | None) -> dict[str, Any]:
                     "time": entry.time.isoformat(),
                     "status": entry.status,
                     "fingerprint": entry.fingerprint,
-                    "cost": _exact(entry.cost),
+                    "cost": exact_fields(entry.cost),
+                    "cost_decimal": decimals(entry.cost, up=True),
                     "user": entry.caller.user,
                     "host": entry.caller.host,
                     "process": entry.caller.process,
@@ -142,7 +143,7 @@ def record(store: Store, name: str | None) -> dict[str, Any]:
                 for entry in account.entries.values()
             ],
         }
-        for account in _chosen(chain, name)
+        for account in chosen(chain, name)
     }
 
 
@@ -156,9 +157,11 @@ def _scope(entry: Entry) -> dict[str, Any]:
 def amounts(account: Account) -> dict[str, Any]:
     """What a budget is, what was spent of it and what is left, exactly."""
     return {
-        "budget": _exact(account.within or account.budget),
-        "spent": _exact(account.spent),
-        "remaining": _exact(account.remaining),
+        "budget": exact_fields(account.within or account.budget),
+        "budget_decimal": decimals(account.within or account.budget),
+        "spent": exact_fields(account.spent),
+        "spent_decimal": decimals(account.spent, up=True),
+        **left_fields(account.remaining),
         "closed": None if account.closed is None else _closed(account.closed),
     }
 
@@ -186,7 +189,7 @@ def _approvals(approvals: list[Approval], key: ApprovalKey | None) -> list[dict[
             "fingerprint": approval.fingerprint,
             "by": approval.by,
             "signature": signed(approval, key),
-            "budget": None if approval.bound is None else _exact(approval.bound.whole),
+            "budget": None if approval.bound is None else exact_fields(approval.bound.whole),
             "runs": approval.runs,
             "used": approval.used,
             "until": None if approval.until is None else approval.until.isoformat(),
@@ -198,20 +201,12 @@ def _approvals(approvals: list[Approval], key: ApprovalKey | None) -> list[dict[
 
 
 def _grant(record: Record) -> dict[str, Any]:
-    found = {"time": record.time, "act": record.act, "amount": _exact(record.amount)}
+    found = {"time": record.time, "act": record.act, "amount": exact_fields(record.amount)}
     return found if record.who is None else found | {"by": record.who, "reason": record.why}
 
 
 def _closed(record: Record) -> dict[str, str | None]:
     return {"time": record.time, "by": record.who, "reason": record.why}
-
-
-def _exact(budget: Budget) -> dict[str, str]:
-    return {
-        "measure": budget.measure,
-        budget.currency: str(budget.main),
-        "delta": str(budget.slack),
-    }
 
 
 def _measure(account: Account) -> str:
@@ -226,7 +221,14 @@ def whole(account: Account) -> str:
     return counted if account.within is None else f"{exact_words(account.within)}: {counted}"
 
 
-def _chosen(chain: Chain, name: str | None) -> list[Account]:
+def chosen(chain: Chain, name: str | None) -> list[Account]:
+    """All budgets that were opened, or the one of a name.
+
+    Raises
+    ------
+    LedgerError
+        When there is none of that name, and no approval for it either.
+    """
     if name is None:
         return list(chain.accounts.values())
     return [] if _unopened(chain, name) else [chain.account(name)]
@@ -266,7 +268,7 @@ def verify(store: Store, name: str | None) -> Iterator[str]:
         When it does not, or has no budget of that name.
     """
     head = store.verify()
-    budgets = len(_chosen(store.read(), name))
+    budgets = len(chosen(store.read(), name))
     keyed = "keyed" if store.is_keyed else "not keyed: whoever can write to it can rewrite it"
     yield f"verified: {head.seq} records of {budgets} budget{'s' if budgets != 1 else ''}, {keyed}"
     yield f"head: {head.seq} {head.hash}"
@@ -278,4 +280,4 @@ def export(store: Store, name: str | None) -> Iterator[str]:
         record = dict(zip(COLUMNS, row, strict=True))
         if name in (None, record["name"]):
             yield json.dumps(record, default=repr)
-    _chosen(store.read(), name)
+    chosen(store.read(), name)

@@ -23,6 +23,7 @@ from dpframe.ledger.record import Draft, plain_text
 from dpframe.ledger.scopes import InScope, Scope, in_scope, per_text, required
 from dpframe.ledger.store import Store
 from dpframe.ledger.stored_keeping import StoredKeeping, kept
+from dpframe.ledger.watching import happened, told_charge
 from dpframe.ledger.windows import NAMES, Every
 
 _OTHER_FLOATS = Fraction(1, 10**6)
@@ -155,7 +156,9 @@ class StoredLedger:
             made = Draft(self._name, "charged", used, fingerprint, unit, amounts[0], who, why)
             return [*before, made]
 
-        return self._store.append(charging)
+        number = self._store.append(charging)
+        told_charge(self._name, number, fingerprint, cost)
+        return number
 
     def in_scope(self, scope: Scope, cost: Budget | None = None) -> InScope:
         account = self._account()
@@ -176,6 +179,7 @@ class StoredLedger:
             return Draft(self._name, status, refers=number)
 
         self._store.append(settling)
+        happened("release" if status == "released" else "failed", record=number)
 
     @property
     def keeping(self) -> StoredKeeping:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dpframe.errors import PlanMismatch, UnsupportedOperation
+from dpframe.ledger.decimals import decimals
 from dpframe.plan.codec import Malformed, decode, encode
 from dpframe.plan.data import PlanData
 from dpframe.plan.draws import renumbered, with_draws, without_own_draws
@@ -36,6 +37,8 @@ _NO_OTHERS: Mapping[str, Any] = {"blocks": [], "queries": [], _PARAMETERS: []}
 _FORCED = "forced"
 """The field of the session that only plans write in which something is forced."""
 _PARTS = {"schema_version", "fingerprint", "digest", "plan", "session"}
+_BESIDE = ("remaining_decimal", "cost_decimal")
+"""What commands write beside a document: amounts of it in another form."""
 
 
 def fingerprint(plan: PlanData) -> str:
@@ -101,6 +104,7 @@ def from_json(text: object, hints: Mapping[str, Any]) -> tuple[dict[str, Any], s
     """
     try:
         document = _parsed(_content(text))
+        beside = {name: document.pop(name) for name in _BESIDE if name in document}
         whole = canonical(document)
         stated = document.pop("digest")
         if stated != _digest(document):
@@ -110,9 +114,21 @@ def from_json(text: object, hints: Mapping[str, Any]) -> tuple[dict[str, Any], s
         contents = {**_NO_OTHERS, **plan, **session}
         if contents.keys() != hints.keys():
             raise edited("it lacks fields, or has others")
-        return {n: decode(hint, contents[n], n) for n, hint in hints.items()}, whole
+        fields = {n: decode(hint, contents[n], n) for n, hint in hints.items()}
+        if any(fields_beside(fields)[name] != found for name, found in beside.items()):
+            raise edited("its decimals are not those of its amounts")
+        return fields, whole
     except Malformed as error:
         raise edited(f"{error} is nothing that a plan holds") from None
+
+
+def fields_beside(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """What commands write beside the document of a plan with these fields: what remains, and what
+    it costs, as decimals.
+    """
+    left, cost = fields["remaining"], fields["cost"]
+    made = (None if left is None else decimals(left), decimals(cost, up=True))
+    return dict(zip(_BESIDE, made, strict=True))
 
 
 def stated_in(text: str) -> str:
@@ -170,7 +186,8 @@ def _parsed(text: str | bytes) -> dict[str, Any]:
             where=_WHERE,
             remedy="read it with the dpframe that wrote it, or plan the query again",
         )
-    if found.keys() != _PARTS or not all(isinstance(found[p], dict) for p in ("plan", "session")):
+    inner = (found.get("plan"), found.get("session"))
+    if found.keys() - {*_BESIDE} != _PARTS or not all(isinstance(one, dict) for one in inner):
         raise edited("it lacks fields, or has others")
     return found
 

@@ -31,6 +31,8 @@ OPTIONAL = {
     "plan": ["blocks", "queries", "parameters"],
     "spread": ["norm"],
     "session": ["forced"],
+    "decimals": ["epsilon", "rho", "mu_squared"],
+    "": ["remaining_decimal", "cost_decimal"],
 }
 """What is left out where it goes without saying."""
 

@@ -1,0 +1,68 @@
+"""``--log json``: what commands that run jobs write into a log."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from dpframe.api.release import Releases
+from dpframe.cli.job import Job
+from dpframe.cli.lines import Log, is_logged, told, writing
+from dpframe.ledger.caller import RUN_VARIABLE
+from dpframe.ledger.decimals import decimals, exact_fields
+from dpframe.ledger.watching import watched
+
+FORMS = ("text", "json")
+
+
+def add_log(parser: Any) -> None:
+    """Add ``--log`` to a command that runs jobs."""
+    parser.add_argument(
+        "--log",
+        choices=FORMS,
+        default="text",
+        help="json: one object a line on the standard error, at start, plan, charge, release, "
+        "written, end or failure",
+    )
+
+
+@contextmanager
+def logged(parsed: argparse.Namespace, job: str) -> Iterator[None]:
+    """Within this, a log is written if the command is asked for one."""
+    if parsed.log != "json":
+        yield
+        return
+    log = parsed.logged = Log(job, parsed.run_id or os.environ.get(RUN_VARIABLE) or None)
+    with writing(log), watched(log.say):
+        told("start")
+        yield
+
+
+def told_plan(job: Job) -> None:
+    """Write the line about a plan, before anything is charged."""
+    if not is_logged():
+        return
+    plan = job.plan()
+    told(
+        "plan",
+        fingerprint=plan.fingerprint,
+        parameters={parameter.name: parameter.value for parameter in plan.parameters},
+        budget=None if plan.budget is None else plan.budget.name,
+        ledger=None if plan.budget is None else plan.budget.ledger,
+        cost=exact_fields(plan.cost),
+        cost_decimal=decimals(plan.cost, up=True),
+        **job.left(),
+    )
+
+
+def told_end(job: Job, releases: Releases, paths: Sequence[Path] | None) -> None:
+    """Write where results are, and what is left of the budget."""
+    if not is_logged():
+        return
+    if paths is not None:
+        told("written", outputs=[str(path) for path in paths])
+    told("end", code=0, reused=releases.reused, **job.left())
