@@ -213,8 +213,11 @@ class DistinctValues(ScoringAggregate):
 
     def score(self, request: Request, scope: QueryScope) -> Statistic:
         assert request.tree is not None
-        of_units = _is_identifier(request.tree, scope)
-        return DistinctIndividuals(request.tree) if of_units else DistinctCount(request.tree)
+        if not _is_identifier(request.tree, scope):
+            return DistinctCount(request.tree)
+        if scope.facts.time is not None:  # a person in two windows is two individuals
+            return UnitCount()
+        return DistinctIndividuals(request.tree)
 
 
 def _is_identifier(tree: Tree, scope: QueryScope) -> bool:

@@ -121,17 +121,15 @@ def build_suggestion_query(asked: Query, *, with_bounds: bool = True) -> Suggest
     by = () if asked.groups is None else asked.groups.by
     clamped = _clamped(asked) if with_bounds else {}
     relation = relation.then(PerIndividual(by, tuple(clamped)))
-    who = relation.facts.identifier
-    assert who is not None
     numbers = (ROWS,) if asked.groups is None else (ROWS, GROUPS, FULLEST)
     edges = [1, *(limit + 1 for limit in _LIMITS)]
     outputs = [
-        output_of(histogram(PerIndividual.name_of(number, who), edges, other=True), number)
+        output_of(histogram(PerIndividual.name_of(number, relation.facts), edges, other=True), number)
         for number in numbers
     ]
     for place in range(len(clamped)):
         for end in (f"least {place}", f"largest {place}"):
-            outputs.append(output_of(bounds(PerIndividual.name_of(end, who)), end))
+            outputs.append(output_of(bounds(PerIndividual.name_of(end, relation.facts)), end))
     return SuggestionQuery(pipeline.ask(relation, None, outputs), numbers, tuple(clamped.values()))
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from dpframe.core.exact import as_given
+from dpframe.core.windows import NAMES, Every, as_every
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.sealed import all_sealed
 
@@ -70,26 +71,55 @@ class Rows:
 @all_sealed
 @dataclass(frozen=True, slots=True)
 class Identifier:
-    """All rows with the same value of `column` belong to one individual.
+    """All rows with the same value of `column` belong to one individual, or those of them that lie
+    in one calendar window.
 
     Parameters
     ----------
     column
         The column that identifies individuals. Rows where it is null are nobody's and are dropped.
+    window
+        None for all rows of a person. ``"1d"``, ``"1w"`` (from Monday), ``"1mo"``, ``"1q"`` or
+        ``"1y"`` for those in one such window of `time`: what is called an individual is a person in
+        a window then, wherever individuals are limited, counted or hidden.
+    time
+        With a window: the Date or Datetime column that says when. Zoned times are in the windows of
+        their own zone. Rows where it is null are in a window of their own.
 
     Raises
     ------
     UnsupportedOperation
-        When it is no text.
+        When it is no text; when there is no such window; when only one of `window` and `time` is
+        given, or the time is the identifier itself.
+
+    Guarantee
+    ---------
+    Neighbouring frames differ in the rows of one individual. With a window that is one person in
+    one window, in all frames of a session together: a row's window is that of its own time, by the
+    calendar of its own column. A person with rows in n windows is n individuals, so what is
+    promised of one holds n times over for the whole person: n epsilon, mu or n**2 rho (n rho where
+    no plan reads two of these windows), and delta (1 + exp(epsilon) + ... + exp((n - 1) epsilon)).
+
+    Proof
+    -----
+    The rows of each person and window are told apart from all others by the row's own values, so
+    they are an individual's rows as those of a whole person are, and every rule for individuals
+    speaks of them: nothing else is known of a person. Frames with and without a person in n windows
+    are n steps apart, each between neighbours, which is group privacy (Dwork and Roth 2014, Theorem
+    2.2 and Lemma 2.2 of Vadhan 2017; Bun and Steinke 2016, Proposition 1.9).
 
     Examples
     --------
     >>> import dpframe as dp
     >>> dp.Identifier("user_id")  # for which plain "user_id" is short
     Identifier(column='user_id')
+    >>> dp.Identifier("user_id", window="1mo", time="at")
+    Identifier(column='user_id', window='1mo', time='at')
     """
 
     column: str
+    window: Every | None = None
+    time: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.column, str):
@@ -98,6 +128,27 @@ class Identifier:
                 where="dp.Identifier(...)",
                 remedy='write for example dp.Identifier("user_id")',
             )
+        if self.window is None and self.time is None:
+            return
+        example = f'dp.Identifier({self.column!r}, window="1mo", time="at")'
+        if self.window is not None:
+            as_every(self.window, "dp.Identifier(..., window=...)")
+        if self.window is None or not isinstance(self.time, str):
+            raise UnsupportedOperation(
+                "windows are of the times in a column: window and time go together",
+                where="dp.Identifier(..., window=..., time=...)",
+                remedy=f"write for example {example}",
+            )
+        if self.time == self.column:
+            raise UnsupportedOperation(
+                f"{self.column!r} cannot both say whose a row is and when it was",
+                where="dp.Identifier(..., time=...)",
+                remedy=f"name the column of times, as in {example}",
+            )
+
+    def __repr__(self) -> str:
+        more = f", window={self.window!r}, time={self.time!r}" if self.window is not None else ""
+        return f"Identifier(column={self.column!r}{more})"
 
     @property
     def adjacency(self) -> Adjacency:
@@ -107,11 +158,12 @@ class Identifier:
     @property
     def kind(self) -> str:
         """What two frames of one session must have in common."""
-        return "identifier"
+        return "identifier" if self.window is None else f"identifier per {self.window}"
 
     def words(self) -> str:
         """Whom it protects, in a sentence."""
-        return f'adding or removing all rows of one individual, identified by "{self.column}"'
+        within = f' within each calendar {NAMES[self.window]} of "{self.time}"' if self.window else ""
+        return f'adding or removing all rows of one individual, identified by "{self.column}"{within}'
 
 
 Unit: TypeAlias = Rows | Identifier

@@ -14,9 +14,11 @@ from dpframe.core.dtypes import STRING
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.exprs import Change
 from dpframe.core.units import Identifier, Rows
+from dpframe.core.windows import NAMES
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.contributions import spread_of
 from dpframe.frames.facts import FrameFacts
+from dpframe.frames.individuals import Owners
 from dpframe.frames.joins import added_names, joined, require_same_types
 from dpframe.frames.limits import GroupLimit, Limit, RowLimit, renamed
 from dpframe.frames.relation import Relation
@@ -112,6 +114,12 @@ class Concat(Binary):
         if before.identifier != other.identifier:
             raise UnsupportedOperation(
                 f"individuals are identified by {before.identifier!r} and {other.identifier!r}",
+                where=self.words(),
+                remedy="rename one of these columns first",
+            )
+        if before.time != other.time:
+            raise UnsupportedOperation(
+                f"rows are in the windows of {before.time!r} and {other.time!r}",
                 where=self.words(),
                 remedy="rename one of these columns first",
             )
@@ -213,7 +221,8 @@ def _is_present(limit: Limit) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class JoinPrivate(Binary):
-    """The rows of both frames that are of the same individual, side by side.
+    """The rows of both frames that are of the same individual, side by side. Where an individual is
+    a person in a calendar window, rows of one person meet within each window.
 
     Guarantee
     ---------
@@ -223,8 +232,9 @@ class JoinPrivate(Binary):
 
     Proof
     -----
-    A joined row is of one individual, because the identifiers are equal, and depends on two rows of
-    that individual. Each of n rows meets each of m at most once; a left join keeps a row that meets
+    A joined row is of one individual, because the identifiers are equal, and the numbers of their
+    windows where there are windows, and depends on two rows of that individual. It keeps the time
+    of the first one, and so its window. Each of n rows meets each of m at most once; a left join keeps a row that meets
     none, so each becomes max(1, m) at most. Groups of columns from one frame are that frame's, so a
     limit on their number still holds.
     """
@@ -269,14 +279,18 @@ class JoinPrivate(Binary):
     def combine(
         self, left: pl.LazyFrame, right: pl.LazyFrame, before: FrameFacts, ns: Namespace
     ) -> pl.LazyFrame:
-        assert before.identifier is not None
-        assert self.other.facts.identifier is not None
-        keys = [(before.identifier, self.other.facts.identifier)]
-        types = {name: found.dtype for name, found in before.columns.items()}
-        return joined(left, right, keys, types, self._names(before), self.how, ns)
+        names = self._names(before)
+        taken = {*self.other.facts.columns, *names.values()}
+        mine = Owners.of(left, before, ns, self.words(), taken)
+        theirs = Owners.of(right, self.other.facts, ns, self.words(), taken)
+        keys = list(zip(mine.types, theirs.types, strict=True))
+        types = {name: found.dtype for name, found in before.columns.items()} | mine.types
+        return mine.without(joined(mine.frame, theirs.frame, keys, types, names, self.how, ns))
 
     def words(self) -> str:
-        return f"join({chain_words(self.other)}, on the identifier, how={self.how!r})"
+        every = self.other.facts.every
+        within = "" if every is None else f" within each calendar {NAMES[every]}"
+        return f"join({chain_words(self.other)}, on the identifier{within}, how={self.how!r})"
 
     @property
     def stability(self) -> str:

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from dpframe.core.domain import Columns, Domain, columns
 from dpframe.core.units import Identifier, Unit
+from dpframe.core.windows import Every
 from dpframe.errors import UnitDropped, UnknownColumn, UnsupportedOperation
 from dpframe.frames.limits import Limit, renamed
 from dpframe.rows.suggest import did_you_mean
@@ -30,6 +31,9 @@ class FrameFacts:
         How many rows one row of the protected frame may have become, with `Rows`.
     identifier
         The column that identifies individuals, as it is named now; None with `Rows`.
+    time
+        The column whose calendar windows tell a person's rows apart, as it is named now; None where
+        all rows of a person are one individual's.
     limits
         What is known of the rows of one individual, with an identifier.
     norm
@@ -44,6 +48,7 @@ class FrameFacts:
     identifier: str | None = None
     limits: tuple[Limit, ...] = ()
     norm: Fraction | None = None
+    time: str | None = None
 
     def __post_init__(self) -> None:
         require_plain_names(self.columns)
@@ -65,24 +70,30 @@ class FrameFacts:
         Raises
         ------
         UnitDropped
-            When the identifier is no longer there.
+            When the identifier, or the column of times that goes with it, is no longer there.
         """
         if self.identifier is None:
             return replace(self, columns=columns(table))
-        if self.identifier not in kept:
-            raise UnitDropped(
-                f"the column {self.identifier!r} says whose row it is, and would be dropped or get "
-                "other values",
-                where=where,
-                remedy=f"keep {self.identifier!r} as it is, and give what is computed from it "
-                "another name",
-            )
+        for name, what in ((self.identifier, "whose row it is"), (self.time, "in which window")):
+            if name is not None and name not in kept:
+                raise UnitDropped(
+                    f"the column {name!r} says {what}, and would be dropped or get other values",
+                    where=where,
+                    remedy=f"keep {name!r} as it is, and give what is computed from it another "
+                    "name",
+                )
         return replace(
             self,
             columns=columns(table),
             identifier=kept[self.identifier],
+            time=None if self.time is None else kept[self.time],
             limits=renamed(self.limits, kept),
         )
+
+    @property
+    def every(self) -> Every | None:
+        """The length of the windows that tell a person's rows apart; None without."""
+        return self.unit.window if isinstance(self.unit, Identifier) else None
 
     def limited(self, limit: Limit) -> FrameFacts:
         """The same columns, with one more limit in force."""
@@ -106,9 +117,9 @@ def protected_facts(table: Columns, unit: Unit) -> FrameFacts:
     Raises
     ------
     UnknownColumn
-        When there is no such identifier.
+        When there is no such identifier, or column of times.
     UnsupportedOperation
-        When its values cannot be told apart surely.
+        When its values cannot be told apart surely, or the times are none.
     """
     if not isinstance(unit, Identifier):
         return FrameFacts(table, unit)
@@ -127,4 +138,23 @@ def protected_facts(table: Columns, unit: Unit) -> FrameFacts:
             remedy="use a column of text or integers",
         )
     known = {**table, unit.column: table[unit.column].with_null(False)}
-    return FrameFacts(columns(known), unit, complete=False, identifier=unit.column)
+    if unit.time is not None:
+        _require_times(table, unit.time)
+    return FrameFacts(
+        columns(known), unit, complete=False, identifier=unit.column, time=unit.time
+    )
+
+
+def _require_times(table: Columns, time: str) -> None:
+    where = f"time={time!r}"
+    if time not in table:
+        raise UnknownColumn(
+            f"the frame has no column {time!r}", where=where, remedy=did_you_mean(time, table)
+        )
+    dtype = table[time].dtype
+    if dtype.name not in ("Date", "Datetime"):
+        raise UnsupportedOperation(
+            f"values of type {dtype} are in no calendar window",
+            where=where,
+            remedy="use a column of dates or times; parse or cast it before the frame is protected",
+        )

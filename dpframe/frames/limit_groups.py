@@ -8,11 +8,13 @@ from typing import Self
 
 import polars as pl
 
+from dpframe.core.dtypes import DType
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.exact import as_given
 from dpframe.core.exprs import Change
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.facts import FrameFacts
+from dpframe.frames.individuals import Owners
 from dpframe.frames.limits import GroupLimit
 from dpframe.frames.sampling import (
     comparable,
@@ -67,39 +69,39 @@ class LimitGroups(Step):
     def lower(
         self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
     ) -> pl.LazyFrame:
-        identifier = require_identifier(before.identifier, self.words())
+        owners = Owners.of(frame, before, ns, self.words())
+        types = {name: found.dtype for name, found in before.columns.items()} | owners.types
         names = {
-            name: unused(before.columns, f"key{i}")
-            for i, name in enumerate(dict.fromkeys((identifier, *self.by)))
+            name: unused(types, f"key{i}")
+            for i, name in enumerate(dict.fromkeys((*owners.types, *self.by)))
         }
-        marked = frame.with_columns(
-            *(
-                comparable(ns, name, before.columns[name].dtype).alias(key)
-                for name, key in names.items()
-            )
+        marked = owners.frame.with_columns(
+            *(comparable(ns, name, types[name]).alias(key) for name, key in names.items())
         )
         keys = list(names.values())
-        kept = self.keep(marked.select(*keys).unique(), names, before, salt, ns)
-        return marked.join(kept, on=keys, how="semi", nulls_equal=True).drop(*keys)
+        whose = {names[name]: grouped_type(dtype) for name, dtype in owners.types.items()}
+        kept = self.keep(marked.select(*keys).unique(), names, whose, before, salt, ns)
+        limited = marked.join(kept, on=keys, how="semi", nulls_equal=True).drop(*keys)
+        return owners.without(limited)
 
     def keep(
         self,
         pairs: pl.LazyFrame,
         names: Mapping[str, str],
+        whose: Mapping[str, DType],
         before: FrameFacts,
         salt: int,
         ns: Namespace,
     ) -> pl.LazyFrame:
         """Of a frame with one row per individual and value of the columns, the rows that are left.
 
-        `names` says what the identifier and the columns are called in it; text is text there, and
-        no category.
+        `names` says what the columns are called in it, and `whose` which of its columns tell
+        individuals apart, with their types; text is text there, and no category.
         """
-        identifier = require_identifier(before.identifier, self.words())
-        order = {}
-        for name in dict.fromkeys((identifier, *self.by)):
+        order = dict(whose)
+        for name in self.by:
             order[names[name]] = grouped_type(before.columns[name].dtype)
-        return keep_first_of_many(pairs, self.n, [names[identifier]], order, salt, ns)
+        return keep_first_of_many(pairs, self.n, list(whose), order, salt, ns)
 
     def words(self) -> str:
         return f"limit_groups({as_given(self.n)}, by=[{', '.join(repr(name) for name in self.by)}])"

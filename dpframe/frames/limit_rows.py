@@ -12,6 +12,7 @@ from dpframe.core.exact import as_given
 from dpframe.core.exprs import Change
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.facts import FrameFacts
+from dpframe.frames.individuals import Owners
 from dpframe.frames.limits import RowLimit
 from dpframe.frames.sampling import (
     keep_first,
@@ -68,10 +69,10 @@ class LimitRows(Step):
     def lower(
         self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
     ) -> pl.LazyFrame:
-        identifier = require_identifier(before.identifier, self.words())
-        order = {name: found.dtype for name, found in before.columns.items()}
-        within = list(dict.fromkeys([identifier, *self.by]))
-        return keep_first(frame, self.n, within, order, salt, ns)
+        owners = Owners.of(frame, before, ns, self.words())
+        order = {name: found.dtype for name, found in before.columns.items()} | owners.types
+        within = list(dict.fromkeys([*owners.types, *self.by]))
+        return owners.without(keep_first(owners.frame, self.n, within, order, salt, ns))
 
     def words(self) -> str:
         by = ", ".join(repr(name) for name in self.by)

@@ -14,10 +14,11 @@ from dpframe.core.exprs import Change, map_named
 from dpframe.core.interval import interval
 from dpframe.core.tree import Named, Tree
 from dpframe.frames.facts import FrameFacts
+from dpframe.frames.individuals import owner_columns
 from dpframe.frames.limits import RowLimit
-from dpframe.frames.sampling import comparable, require_identifier, unused
+from dpframe.frames.sampling import require_identifier, unused
 from dpframe.frames.step import Step
-from dpframe.rows.broadcast import unsigned_zero
+from dpframe.rows.broadcast import unordered, unsigned_zero
 from dpframe.rows.fold import domain, lower, words
 from dpframe.rows.grouped import grouped, grouped_type
 from dpframe.rows.operation import Namespace
@@ -56,8 +57,9 @@ class PerIndividual(Step):
 
     Proof
     -----
-    Rows are grouped by the identifier first, so each result is a function of one group. Counting
-    does not depend on the order of rows.
+    Rows are grouped by the identifier first, and by the window of their time where there are
+    windows, so each result is a function of one individual's rows. Counting does not depend on the
+    order of rows. With windows the row keeps the latest time, which is in the same window.
 
     Parameters
     ----------
@@ -80,26 +82,32 @@ class PerIndividual(Step):
     def facts(self, before: FrameFacts) -> FrameFacts:
         identifier = require_identifier(before.identifier, self.words())
         number = Domain(INT64, nullable=False, interval=interval(1, None))
-        names = [self.name_of(n, identifier) for n in (ROWS, GROUPS, FULLEST)]
+        names = [self.name_of(n, before) for n in (ROWS, GROUPS, FULLEST)]
         who = Domain(grouped_type(before.columns[identifier].dtype), nullable=False)
         ends = Domain(FLOAT64, nullable=True)
         places = range(len(self.extremes))
-        found = [self.name_of(end, identifier) for i in places for end in _ends(i)]
+        found = [self.name_of(end, before) for i in places for end in _ends(i)]
         table = {identifier: who, **dict.fromkeys(names, number), **dict.fromkeys(found, ends)}
+        if before.time is not None:
+            table[before.time] = before.columns[before.time]
         known = replace(before, columns=columns(table), complete=False, copies=1)
         return replace(known, limits=(RowLimit(1),), norm=None)
 
     @staticmethod
-    def name_of(number: str, identifier: str) -> str:
-        """The column of a number."""
-        return unused([identifier], number)
+    def name_of(number: str, facts: FrameFacts) -> str:
+        """The column of a number, beside those that say whose a row is."""
+        return unused([name for name in (facts.identifier, facts.time) if name], number)
 
     def lower(
         self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
     ) -> pl.LazyFrame:
         identifier = require_identifier(before.identifier, self.words())
         keys = [f"g{i}" for i in range(len(self.by))]
-        who = comparable(ns, identifier, before.columns[identifier].dtype).alias("unit")
+        owners = [found for found, _ in owner_columns(before, ns)]
+        whose = ["unit", "window"][: len(owners)]
+        owned = [found.alias(name) for found, name in zip(owners, whose, strict=True)]
+        times = [] if before.time is None else [unordered(ns, ns.col(before.time)).alias("time")]
+        latest = [ns.col("time").max().alias("time") for _ in times]
         made = [
             grouped(
                 ns, lower(n.tree, before.columns, ns), domain(n.tree, before.columns).dtype
@@ -107,21 +115,28 @@ class PerIndividual(Step):
             for key, n in zip(keys, self.by, strict=True)
         ]
         numbers = [self._number(e, before, ns).alias(f"x{i}") for i, e in enumerate(self.extremes)]
-        rows = frame.select(who, *made, *numbers)
+        rows = frame.select(*owned, *times, *made, *numbers)
         in_pairs = [e for i, extreme in enumerate(self.extremes) for e in _of_pair(i, extreme, ns)]
-        pairs = rows.group_by(["unit", *keys]).agg(ns.len().alias("n"), *in_pairs)
+        pairs = rows.group_by([*whose, *keys]).agg(ns.len().alias("n"), *latest, *in_pairs)
         number = ns.col("n").cast(ns.Int64)
-        counted = pairs.group_by("unit").agg(
-            number.sum().alias(self.name_of(ROWS, identifier)),
-            ns.len().cast(ns.Int64).alias(self.name_of(GROUPS, identifier)),
-            number.max().alias(self.name_of(FULLEST, identifier)),
+        counted = pairs.group_by(whose).agg(
+            number.sum().alias(self.name_of(ROWS, before)),
+            ns.len().cast(ns.Int64).alias(self.name_of(GROUPS, before)),
+            number.max().alias(self.name_of(FULLEST, before)),
             *(
-                end.alias(self.name_of(name, identifier))
+                end.alias(self.name_of(name, before))
                 for i, extreme in enumerate(self.extremes)
                 for name, end in zip(_ends(i), _of_individual(i, extreme, ns), strict=True)
             ),
+            *latest,
         )
-        return counted.rename({"unit": identifier})
+        return self._named(counted, before, identifier)
+
+    def _named(self, counted: pl.LazyFrame, before: FrameFacts, identifier: str) -> pl.LazyFrame:
+        """The columns by the names that they have afterwards."""
+        if before.time is None:
+            return counted.rename({"unit": identifier})
+        return counted.drop("window").rename({"unit": identifier, "time": before.time})
 
     def _number(self, extreme: Extremes, before: FrameFacts, ns: Namespace) -> pl.Expr:
         """A number without NaN; as an integer where it will be added up."""

@@ -26,6 +26,7 @@ from dpframe.core.tree import Column
 from dpframe.core.weights import norm_in_parts
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.groups import Groups
+from dpframe.frames.individuals import owner_columns
 from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.relation import Relation
 from dpframe.lower.packing import group_packed
@@ -33,8 +34,8 @@ from dpframe.lower.weighed import ROWS, once_weight, rows_weight, within_keys
 from dpframe.rows.grouped import GROUPED_AS_TEXT
 from dpframe.rows.operation import Namespace
 
-UNIT = "unit"
-"""What the identifier is called in a frame of pairs."""
+UNIT, WINDOW = "unit", "window"
+"""What the identifier is called in a frame of pairs, and the number of its window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,14 @@ class PairLimit:
 
     def keep(self, pairs: pl.LazyFrame, ns: Namespace) -> pl.LazyFrame:
         """The pairs that are left, of a frame with one row for each."""
-        return self.limit.keep(pairs, self.names, self.before, self.salt, ns)
+        types = (dtype for _, dtype in owner_columns(self.before, ns))
+        whose = dict(zip(owner_names(self.before), types, strict=True))
+        return self.limit.keep(pairs, self.names, whose, self.before, self.salt, ns)
+
+
+def owner_names(facts: FrameFacts) -> list[str]:
+    """What the columns that tell individuals apart are called in a frame of pairs."""
+    return [UNIT] if facts.time is None else [UNIT, WINDOW]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,11 +79,14 @@ class Weighing:
         The most that the norm of one may be, in parts of rows.
     keys, names
         The groups that are asked for, and their columns; None where all are.
+    whose
+        The columns that tell individuals apart.
     """
 
     norm: int
     keys: pl.DataFrame | None
     names: Sequence[str]
+    whose: Sequence[str]
 
     def of(
         self, pairs: pl.LazyFrame, statistics: Sequence[Statistic], ns: Namespace
@@ -83,7 +94,8 @@ class Weighing:
         """The pairs with weighed integers, and those of a group from them."""
         if self.keys is not None:
             pairs = within_keys(pairs, self.keys, self.names, ns)
-        of_rows, once = rows_weight(self.norm, UNIT, ns), once_weight(self.norm, UNIT, ns)
+        of_rows = rows_weight(self.norm, self.whose, ns)
+        once = once_weight(self.norm, self.whose, ns)
         weighed, reduced = list[pl.Expr](), list[pl.Expr]()
         for i, statistic in enumerate(statistics):
             if isinstance(statistic, UnitStatistic):
@@ -109,10 +121,10 @@ def weighing_of(
     if norm is None:
         return None
     if groups is None or groups.discovered:
-        return Weighing(norm_in_parts(norm), None, columns)
+        return Weighing(norm_in_parts(norm), None, columns, owner_names(relation.facts))
     text = groups.keys.with_columns(pl.col(*GROUPED_AS_TEXT).cast(pl.String))
     listed = text.rename(dict(zip(text.columns, columns, strict=True)))
-    return Weighing(norm_in_parts(norm), listed, columns)
+    return Weighing(norm_in_parts(norm), listed, columns, owner_names(relation.facts))
 
 
 def limit_on_pairs(
@@ -156,6 +168,7 @@ def adds_up(table: Table) -> bool:
 def through_pairs(
     frame: pl.LazyFrame,
     keys: Sequence[str],
+    whose: Sequence[str],
     statistics: Sequence[Statistic],
     columns: Sequence[pl.Expr],
     limits: tuple[PairLimit | None, Weighing | None],
@@ -167,13 +180,15 @@ def through_pairs(
     Parameters
     ----------
     frame
-        Rows, with the columns `keys` and `UNIT`.
+        Rows, with the columns `keys` and `whose`.
+    whose
+        The columns that tell individuals apart.
     columns
         What each statistic made of the rows.
     limits
         What drops pairs, and how individuals are weighed, if anything does.
     packed
-        Whether `keys` and `UNIT` are packed into one column to be grouped.
+        Whether `keys` and `whose` are packed into one column to be grouped.
     """
     limit, weighing = limits
     made, settled, reduced = [], [], []
@@ -191,9 +206,9 @@ def through_pairs(
             made.append(statistic.reduce(rows, ns).alias(name))
             reduced.append(ns.col(name).sum().cast(ns.Int64))
     if packed:
-        pairs = group_packed(frame, [UNIT, *keys], made)
+        pairs = group_packed(frame, [*whose, *keys], made)
     else:
-        pairs = frame.group_by([*keys, UNIT]).agg(*made)
+        pairs = frame.group_by([*keys, *whose]).agg(*made)
     kept = pairs if limit is None else limit.keep(pairs, ns)
     kept = kept.with_columns(*settled) if settled else kept
     return (kept, reduced) if weighing is None else weighing.of(kept, statistics, ns)

@@ -22,8 +22,8 @@ from dpframe.lower.bind import bind_facts
 from dpframe.lower.engines.polars_engine import POLARS
 from dpframe.lower.execution import withhold_failure
 from dpframe.lower.numbering import numbered
-from dpframe.lower.pairs import UNIT
-from dpframe.lower.tables import Sources, group_columns, key_expression, lower_rows, unit_expression
+from dpframe.lower.pairs import owner_names
+from dpframe.lower.tables import Sources, group_columns, key_expression, lower_rows, whose_rows
 from dpframe.rows.fold import domain, lower
 
 
@@ -62,12 +62,13 @@ def run_plain(
     names = [] if groups is None else group_columns(groups)
     trees = [aggregate.plain_tree for aggregate in aggregates]
     whose = any(aggregate.is_of_totals for aggregate in aggregates)
+    owners = owner_names(relation.facts)
     rows = _rows(relation, groups, trees, source, whose)
     if not isinstance(groups, SetGroups):
-        return _reduced(rows, aggregates, names, lambda found: _placed(found, groups, names))
+        return _reduced(rows, aggregates, names, owners, lambda found: _placed(found, groups, names))
     (frame,) = _collect([rows])
     listed, finest = numbered(groups.keys, frame, names)
-    made = [_of_set(listed, groups, kept, finest, aggregates) for kept in groups.sets]
+    made = [_of_set(listed, groups, kept, finest, aggregates, owners) for kept in groups.sets]
     return [
         tuple(pl.concat(columns) for columns in zip(*sets, strict=True))
         for sets in zip(*made, strict=True)
@@ -80,6 +81,7 @@ def _of_set(
     kept: tuple[int, ...],
     finest: NDArray[np.int64],
     aggregates: Sequence[BoundAggregate],
+    owners: Sequence[str],
 ) -> list[tuple[pl.Series, ...]]:
     """The plain results by one of several grouping sets, of rows in the given finest groups."""
     places = np.unravel_index(finest, groups.sizes)
@@ -92,13 +94,14 @@ def _of_set(
     def placed(found: pl.DataFrame) -> pl.DataFrame:
         return everything.join(found, on="k", how="left", maintain_order="left")
 
-    return _reduced(numbered_rows, aggregates, ["k"], placed)
+    return _reduced(numbered_rows, aggregates, ["k"], owners, placed)
 
 
 def _reduced(
     rows: pl.LazyFrame,
     aggregates: Sequence[BoundAggregate],
     names: list[str],
+    owners: Sequence[str],
     placed: Callable[[pl.DataFrame], pl.DataFrame],
 ) -> list[tuple[pl.Series, ...]]:
     """The plain results of rows by some columns, each in its place."""
@@ -110,7 +113,7 @@ def _reduced(
         if not chosen:
             continue
         columns = {i: f"r{i}" for i in chosen if trees[i] is not None}
-        values = _totals(rows, [*names, UNIT], list(columns.values())) if of_totals else rows
+        values = _totals(rows, [*names, *owners], list(columns.values())) if of_totals else rows
         plain = [
             (i, j, expression)
             for i in chosen
@@ -152,7 +155,7 @@ def _rows(
     made = {name: key_expression(n.tree, relation, pl) for name, n in zip(names, by, strict=True)}
     made |= {f"r{i}": _number(t, relation) for i, t in enumerate(trees) if t is not None}
     if whose:
-        made[UNIT] = unit_expression(relation, pl)
+        made |= whose_rows(relation, pl)
     if not made:  # rows alone are counted
         return frame
     marked = frame.with_columns(e.alias(f"__{name}") for name, e in made.items())

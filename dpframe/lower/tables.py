@@ -19,8 +19,9 @@ from dpframe.frames.binary import Binary
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
+from dpframe.frames.individuals import owner_columns
 from dpframe.frames.relation import Relation
-from dpframe.frames.sampling import comparable, once
+from dpframe.frames.sampling import once
 from dpframe.frames.step import Step
 from dpframe.lower.bind import bind_facts
 from dpframe.lower.numbering import numbered
@@ -31,6 +32,7 @@ from dpframe.lower.pairs import (
     Weighing,
     adds_up,
     limit_on_pairs,
+    owner_names,
     through_pairs,
     weighing_of,
 )
@@ -196,9 +198,10 @@ def _aggregate(
         rows[_CELL] = unordered(ns, cells.row(columns, ns))
         keys.append(_CELL)
     packed = packing and in_pairs and cells is None and _packable(relation, groups)
-    if in_pairs:  # where nothing hides the column, Polars filters before it computes
-        whose = relation.facts.identifier
-        rows[UNIT] = ns.col(whose) if packed else unit_expression(relation, ns)
+    if in_pairs:
+        rows |= whose_rows(relation, ns)
+        if packed:  # where nothing hides the column, Polars filters before it computes
+            rows[UNIT] = ns.col(relation.facts.identifier)
     counted = _counted_by(statistics)
     rows |= _of_statistics(statistics, counted, columns, ns)
     frame = _selected(frame, rows, ns) if rows else frame
@@ -208,7 +211,10 @@ def _aggregate(
     if packed and is_limited(relation):
         frame = once(frame)
     if in_pairs:
-        frame, reduced = through_pairs(frame, keys, statistics, columns_of_rows, limits, ns, packed)
+        whose = owner_names(facts)
+        frame, reduced = through_pairs(
+            frame, keys, whose, statistics, columns_of_rows, limits, ns, packed
+        )
     else:
         reduced = [s.reduce(c, ns) for s, c in zip(statistics, columns_of_rows, strict=True)]
     named = [expression.alias(f"v{i}") for i, expression in enumerate(reduced)]
@@ -232,17 +238,18 @@ def _selected(frame: pl.LazyFrame, rows: Mapping[str, pl.Expr], ns: Namespace) -
     return frame.select(*(e.alias(n) for e, n in zip(named, rows, strict=True)))
 
 
-def unit_expression(relation: Relation, ns: Namespace) -> pl.Expr:
-    """Whose row it is."""
-    facts = relation.facts
-    assert facts.identifier is not None, "statistics of individuals need an identifier"
-    return comparable(ns, facts.identifier, facts.columns[facts.identifier].dtype)
+def whose_rows(relation: Relation, ns: Namespace) -> dict[str, pl.Expr]:
+    """Whose row each is, in the columns that a frame of pairs has for that."""
+    made = (column for column, _ in owner_columns(relation.facts, ns))
+    return dict(zip(owner_names(relation.facts), made, strict=True))
 
 
 def _packable(relation: Relation, groups: Groups | None) -> bool:
     """Whether the columns of pairs are numbers that can be packed."""
     columns = relation.facts.columns
     by = () if groups is None else groups.by
+    if relation.facts.time is not None:
+        return False
     types = [domain(named.tree, columns).dtype for named in by]
     return packable([*types, columns[str(relation.facts.identifier)].dtype])
 

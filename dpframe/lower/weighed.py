@@ -30,23 +30,23 @@ ROWS = "rows"
 """The number of rows of an individual in a group, in a frame of pairs."""
 
 
-def rows_weight(norm: int, unit: str, ns: Namespace) -> pl.Expr:
+def rows_weight(norm: int, whose: Sequence[str], ns: Namespace) -> pl.Expr:
     """Of each pair's individual, in parts: for what its rows add.
 
     Parameters
     ----------
     norm
         N, in parts of rows.
-    unit
-        The column of a frame of pairs that says whose they are.
+    whose
+        The columns of a frame of pairs that say whose they are; never null.
     """
     rows = ns.col(ROWS).clip(0, norm + 1)
-    return _weight((rows * rows).sum().over([ns.col(unit)]), norm, ns)
+    return _weight((rows * rows).sum().over([ns.col(name) for name in whose]), norm, ns)
 
 
-def once_weight(norm: int, unit: str, ns: Namespace) -> pl.Expr:
+def once_weight(norm: int, whose: Sequence[str], ns: Namespace) -> pl.Expr:
     """The same for what an individual adds once in each group."""
-    return _weight(ns.len().over([ns.col(unit)]).cast(ns.Int64), norm, ns)
+    return _weight(ns.len().over([ns.col(name) for name in whose]).cast(ns.Int64), norm, ns)
 
 
 def _weight(squares: pl.Expr, norm: int, ns: Namespace) -> pl.Expr:

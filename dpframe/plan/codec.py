@@ -51,6 +51,8 @@ KINDS: dict[str, type] = {
 
 _PLAIN = frozenset({bool, int, str, float, types.NoneType})
 """What JSON has itself."""
+UNWRITTEN: dict[type, frozenset[str]] = {Identifier: frozenset(("window", "time"))}
+"""Fields that are not written where they are None: documents from before there were these stay."""
 _EXACT = re.compile(r"-?[0-9]+(/[0-9]+)?")
 MEASURES: dict[str, type[Budget]] = {m.measure: m for m in (PureDP, ApproxDP, ZCDP, GDP)}
 
@@ -82,6 +84,9 @@ def encode(value: Any) -> Any:
     if fields is None:
         return value
     found = {field.name: encode(getattr(value, field.name)) for field in fields}
+    for optional in UNWRITTEN.get(kind, ()):
+        if found[optional] is None:
+            del found[optional]
     return {"kind": kind.__name__} | found if kind.__name__ in KINDS else found
 
 
@@ -173,10 +178,12 @@ def _decode_tuple(args: tuple[Any, ...], data: Any, where: str) -> tuple[Any, ..
 
 
 def _decode_fields(kind: Any, data: Any, where: str) -> Any:
-    decoders = _decoders(kind)
-    if not isinstance(data, dict) or data.keys() != decoders.keys():
+    decoders, unwritten = _decoders(kind), UNWRITTEN.get(kind, frozenset())
+    if not isinstance(data, dict) or not decoders.keys() - unwritten <= data.keys():
         raise Malformed(where)
-    values = {name: read(data[name], f"{where}.{name}") for name, read in decoders.items()}
+    if not data.keys() <= decoders.keys() or any(data.get(n, 0) is None for n in unwritten):
+        raise Malformed(where)
+    values = {name: decoders[name](data[name], f"{where}.{name}") for name in data}
     try:
         return kind(**values)
     except (ArithmeticError, ValueError, AssertionError, DPFrameError):  # a negative scale, say

@@ -61,8 +61,9 @@ def require_supported(
         return
     check = _Check(engine)
     for frame in frames_of(relation):
-        if frame.source.identifier is not None:
-            check.tree(Column(frame.source.identifier), frame.source.columns)
+        for name in (frame.source.identifier, frame.source.time):
+            if name is not None:
+                check.tree(Column(name), frame.source.columns)
         for step, before in frame.steps:
             check.step(step, before.columns)
     columns = relation.facts.columns

@@ -1,0 +1,90 @@
+"""Whose a row is: the columns by which rows are told to be of the same individual.
+
+An individual is a person, who is known by the identifier; or a person in one calendar window, of
+whom the number of the window is known as well. Whatever groups, ranks, joins or counts individuals
+takes these columns from here. Each is computed from a row's own values, and never null, so rows of
+two individuals never meet in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import polars as pl
+
+from dpframe.core.dtypes import INT64, DType
+from dpframe.frames.facts import FrameFacts
+from dpframe.frames.sampling import comparable, require_identifier, unused
+from dpframe.rows.grouped import grouped_type
+from dpframe.rows.operation import Namespace
+from dpframe.rows.window_number import window_number
+
+__all__ = ["Owners", "owner_columns", "window_of"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Owners:
+    """A frame with what says whose its rows are.
+
+    Parameters
+    ----------
+    frame
+        The frame, with a column beside for the number of the window where there are windows.
+    types
+        The columns that tell individuals apart, and their types.
+    added
+        The column that is beside, if any.
+    """
+
+    frame: pl.LazyFrame
+    types: dict[str, DType]
+    added: tuple[str, ...]
+
+    def without(self, frame: pl.LazyFrame) -> pl.LazyFrame:
+        """A frame of such rows without what was added."""
+        return frame.drop(*self.added) if self.added else frame
+
+    @classmethod
+    def of(
+        cls,
+        frame: pl.LazyFrame,
+        facts: FrameFacts,
+        ns: Namespace,
+        where: str,
+        taken: Collection[str] = (),
+    ) -> Owners:
+        """Those of a frame of individuals.
+
+        Parameters
+        ----------
+        where
+            The step, for messages.
+        taken
+            Names that no column may be given.
+        """
+        who = require_identifier(facts.identifier, where)
+        types = {who: facts.columns[who].dtype}
+        window = window_of(facts, ns)
+        if window is None:
+            return cls(frame, types, ())
+        name = unused({*facts.columns, *taken}, "window")
+        return cls(frame.with_columns(window.alias(name)), {**types, name: INT64}, (name,))
+
+
+def window_of(facts: FrameFacts, ns: Namespace) -> pl.Expr | None:
+    """The number of each row's window; None where all rows of a person are one individual's."""
+    if facts.time is None or facts.every is None:
+        return None
+    return window_number(ns, ns.col(facts.time), facts.columns[facts.time].dtype, facts.every)
+
+
+def owner_columns(facts: FrameFacts, ns: Namespace) -> list[tuple[pl.Expr, DType]]:
+    """The same columns as expressions in the form in which they are grouped, and their types: the
+    identifier, and the window where there is one.
+    """
+    who = require_identifier(facts.identifier, "statistics of individuals")
+    dtype = facts.columns[who].dtype
+    found = [(comparable(ns, who, dtype), grouped_type(dtype))]
+    window = window_of(facts, ns)
+    return found if window is None else [*found, (window, INT64)]
