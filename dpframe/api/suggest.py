@@ -124,7 +124,9 @@ def build_suggestion_query(asked: Query, *, with_bounds: bool = True) -> Suggest
     numbers = (ROWS,) if asked.groups is None else (ROWS, GROUPS, FULLEST)
     edges = [1, *(limit + 1 for limit in _LIMITS)]
     outputs = [
-        output_of(histogram(PerIndividual.name_of(number, relation.facts), edges, other=True), number)
+        output_of(
+            histogram(PerIndividual.name_of(number, relation.facts), edges, other=True), number
+        )
         for number in numbers
     ]
     for place in range(len(clamped)):

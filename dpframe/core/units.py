@@ -162,8 +162,12 @@ class Identifier:
 
     def words(self) -> str:
         """Whom it protects, in a sentence."""
-        within = f' within each calendar {NAMES[self.window]} of "{self.time}"' if self.window else ""
-        return f'adding or removing all rows of one individual, identified by "{self.column}"{within}'
+        within = (
+            f' within each calendar {NAMES[self.window]} of "{self.time}"' if self.window else ""
+        )
+        return (
+            f'adding or removing all rows of one individual, identified by "{self.column}"{within}'
+        )
 
 
 Unit: TypeAlias = Rows | Identifier

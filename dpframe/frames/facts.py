@@ -140,9 +140,7 @@ def protected_facts(table: Columns, unit: Unit) -> FrameFacts:
     known = {**table, unit.column: table[unit.column].with_null(False)}
     if unit.time is not None:
         _require_times(table, unit.time)
-    return FrameFacts(
-        columns(known), unit, complete=False, identifier=unit.column, time=unit.time
-    )
+    return FrameFacts(columns(known), unit, complete=False, identifier=unit.column, time=unit.time)
 
 
 def _require_times(table: Columns, time: str) -> None:

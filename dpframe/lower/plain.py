@@ -65,7 +65,9 @@ def run_plain(
     owners = owner_names(relation.facts)
     rows = _rows(relation, groups, trees, source, whose)
     if not isinstance(groups, SetGroups):
-        return _reduced(rows, aggregates, names, owners, lambda found: _placed(found, groups, names))
+        return _reduced(
+            rows, aggregates, names, owners, lambda found: _placed(found, groups, names)
+        )
     (frame,) = _collect([rows])
     listed, finest = numbered(groups.keys, frame, names)
     made = [_of_set(listed, groups, kept, finest, aggregates, owners) for kept in groups.sets]

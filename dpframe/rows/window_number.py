@@ -37,8 +37,10 @@ def window_number(ns: Namespace, value: pl.Expr, dtype: DType, every: Every) -> 
     if limits is not None:
         low, high = (point(ns, limit, dtype) for limit in limits)
         first, last = (ns.lit(end[every], dtype=ns.Int64) for end in (FIRST, LAST))
-        beyond = ns.when(value < low).then(first).otherwise(
-            ns.when(value > high).then(last).otherwise(None)
+        beyond = (
+            ns.when(value < low)
+            .then(first)
+            .otherwise(ns.when(value > high).then(last).otherwise(None))
         )
         others.insert(0, beyond)
     return unordered(ns, ns.coalesce(found, *others))

@@ -264,6 +264,26 @@ PLANS: dict[str, Plan] = {
         "f", PEOPLE.replace("\n", " "), '.group_by("s")', "u"
     ),
     "found groups by weights of rows": Plan("f.limit_norm(3)", SUMS, '.group_by("e", "c")', "who"),
+    "windows of moments": Plan("f", PEOPLE, BY_S, "u 1d t"),
+    "windows of dates": Plan('f.limit_groups(2, by="n").limit_rows(3)', SUMS, BY_E, "u 1w d"),
+    "windows and groups": Plan('f.limit_groups(1, by="e")', PEOPLE, BY_E, "u 1mo t"),
+    "windows and rows": Plan(
+        'f.limit_rows(1, by="e").with_columns(n=pl.col("t").dt.day())', SUMS, BY_E, "who 1q t"
+    ),
+    "windows and norms": Plan("f.limit_norm(1)", PEOPLE.split(",")[0], BY_E, "u 1mo d"),
+    "windows and choices": Plan(
+        "f.limit_rows(2)", 'a=pl.col("s").dp_argmax(candidates=["a", "é"], '
+        'score=dp.n_unique("u"))', BY_E, "u 1y t"
+    ),
+    "windows that meet": Plan(
+        'f.limit_rows(2).join(g.rename({"t": "at"}).limit_rows(1), on="u")', SUMS, BY_E, "u 1y d"
+    ),
+    "windows together": Plan(
+        'f.limit_rows(2).concat(g.filter(pl.col("n") > 1).limit_rows(2))', PEOPLE, BY_E, "u 1q d"
+    ),
+    "found groups in windows": Plan(
+        "f", 'people=dp.n_unique("u")', '.group_by("e")', "u 1mo t"
+    ),
     "found days": Plan("f", SUMS, '.group_by(pl.col("d").dt.month())'),
 }  # fmt: skip
 
@@ -271,6 +291,10 @@ FRAMES = {"f": rows(1, 300), "g": rows(2, 200)}
 
 
 def units(unit: str) -> Any:
+    column, *windows = unit.split()
+    if windows:
+        every, time = windows
+        return dp.Identifier(column, window=every, time=time)  # type: ignore[arg-type]
     return {"rows": dp.Rows(), "change-one": dp.Rows("change-one")}.get(unit, unit)
 
 

@@ -67,9 +67,7 @@ chains = st.lists(
 )
 
 
-def asked_of(
-    text: str, grouping: str, steps: Sequence[str], drawn: WindowedPair
-) -> Query | None:
+def asked_of(text: str, grouping: str, steps: Sequence[str], drawn: WindowedPair) -> Query | None:
     """The query without the steps that make no sense; None when it is refused."""
     frame = stepped(steps, protected(drawn.dtype, drawn.every), strict=False)
     try:
@@ -223,9 +221,7 @@ def test_every_time_has_a_window(dtype: Any, every: Every) -> None:
     numbers = sorted([0, *ends, *(-end for end in ends)])
     physical = pl.Int32 if dtype == pl.Date() else pl.Int64
     times = pl.Series("at", numbers, dtype=physical).cast(dtype)
-    found = pl.DataFrame([times]).select(
-        window_number(pl, pl.col("at"), from_polars(dtype), every)
-    )
+    found = pl.DataFrame([times]).select(window_number(pl, pl.col("at"), from_polars(dtype), every))
     numbers_of = found.to_series().to_list()
     assert None not in numbers_of
     assert numbers_of == sorted(numbers_of)
@@ -259,7 +255,7 @@ def test_all_steps_make_sense() -> None:
 
 REDEFINED = [
     'f.with_columns(pl.col("at").dt.truncate("1mo"))',
-    'f.with_columns(at=pl.lit(datetime(2026, 1, 1)))',
+    "f.with_columns(at=pl.lit(datetime(2026, 1, 1)))",
     'f.with_columns(at=pl.col("at").dt.offset_by("1mo"))',
     'f.drop("at")',
     'f.select("id", "x")',
@@ -286,6 +282,9 @@ def test_a_law_that_knew_no_windows_would_fail(drawn: WindowedPair) -> None:
     assert gone.total() == more.height - fewer.height
     numbers = windows_of(more["at"], drawn.every)
     ids = more["id"].to_list()
-    here = [repr(r) for r, w, i in zip(more.rows(), numbers, ids, strict=True)
-            if (i, w) == (1, drawn.window)]
+    here = [
+        repr(r)
+        for r, w, i in zip(more.rows(), numbers, ids, strict=True)
+        if (i, w) == (1, drawn.window)
+    ]
     assert gone == Counter(here)

@@ -59,9 +59,7 @@ def times_of(walls: Sequence[datetime | None], dtype: Any, name: str = "at") -> 
     found = pl.Series(name, walls, dtype=pl.Datetime("us")).cast(pl.Datetime(dtype.time_unit))
     if dtype.time_zone is None:
         return found
-    return found.dt.replace_time_zone(
-        dtype.time_zone, ambiguous="earliest", non_existent="null"
-    )
+    return found.dt.replace_time_zone(dtype.time_zone, ambiguous="earliest", non_existent="null")
 
 
 def windows_of(times: pl.Series, every: Every) -> list[int]:
@@ -101,9 +99,7 @@ def windowed_neighbours(draw: st.DrawFn, most: int = 10) -> WindowedPair:
     sizes: dict[str, Any] = {"max_size": most}
 
     def rows(who: Any, walls: Sequence[Any], least: int = 0) -> list[tuple[dict[str, Any], Any]]:
-        drawn = st.lists(
-            st.tuples(pool, who, st.sampled_from(walls)), min_size=least, **sizes
-        )
+        drawn = st.lists(st.tuples(pool, who, st.sampled_from(walls)), min_size=least, **sizes)
         return [({**row, "id": owner}, wall) for row, owner, wall in draw(drawn)]
 
     person = rows(st.just(1), inside, least=1)

@@ -35,7 +35,7 @@ def _aggregate(scope: GroupScope, rows: EngineExpr | None, how: str) -> EngineEx
     match how:
         case "count":
             return scope.column(column.count().cast(nw.Int64), INT64, ROWS)
-        case "max" if rows.dtype.is_integer:
+        case "max" if rows.dtype.is_integer or rows.dtype.is_temporal:
             return scope.column(column.max(), rows.dtype, rows.interval)
         case "n_unique":
             return _distinct(scope, column)
