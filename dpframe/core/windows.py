@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast, get_args
 
 from dpframe.core.exact import as_given
@@ -71,7 +72,7 @@ def first_day(every: Every, number: int) -> dt.date | None:
 
 
 def window_words(every: Every, number: int) -> str:
-    """A window as people write it: ``2026-11``, ``2026-Q4``, ``the week of 2026-11-16``."""
+    """A window as people write it: ``2026-11``, ``2026-Q4``, ``week of 2026-11-16``."""
     day = first_day(every, number)
     if day is None:
         return f"{NAMES[every]} {number}"
@@ -79,10 +80,74 @@ def window_words(every: Every, number: int) -> str:
         case "1d":
             return day.isoformat()
         case "1w":
-            return f"the week of {day.isoformat()}"
+            return f"week of {day.isoformat()}"
         case "1mo":
             return f"{day.year:04}-{day.month:02}"
         case "1q":
             return f"{day.year:04}-Q{number % 4 + 1}"
         case "1y":
             return f"{day.year:04}"
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Windows that a query may read.
+
+    Parameters
+    ----------
+    every
+        Their length.
+    first, last
+        Numbers of the first and the last one (`number_of`); None where there is no end. Where the
+        last is before the first there are none.
+    without
+        Whether rows without a time may be read too.
+    """
+
+    every: Every
+    first: int | None = None
+    last: int | None = None
+    without: bool = True
+
+    @property
+    def none_with_time(self) -> bool:
+        """Whether only rows without a time may be read, if any."""
+        return self.first is not None and self.last is not None and self.last < self.first
+
+    @property
+    def are_all(self) -> bool:
+        """Whether there is no row that may not be read."""
+        return self.first is None and self.last is None and self.without
+
+    def hull(self, other: Windows) -> Windows:
+        """All windows of both, and those between."""
+        if self.none_with_time:
+            return Windows(self.every, other.first, other.last, self.without or other.without)
+        if other.none_with_time:
+            return other.hull(self)
+        firsts, lasts = (self.first, other.first), (self.last, other.last)
+        return Windows(
+            self.every,
+            None if None in firsts else min(n for n in firsts if n is not None),
+            None if None in lasts else max(n for n in lasts if n is not None),
+            self.without or other.without,
+        )
+
+    def words(self) -> str:
+        """In words: ``2026-10 and 2026-11``, ``2026-10 to 2026-12``, ``all months``."""
+        named = [] if self.none_with_time else [self._with_time()]
+        rest = ["rows without a time"] if self.without else []
+        return " and ".join(named + rest) or "no window"
+
+    def _with_time(self) -> str:
+        name, plural = window_words, f"all {NAMES[self.every]}s"
+        if self.last is None:
+            if self.first is None:
+                return plural
+            return f"{plural} from {name(self.every, self.first)} on"
+        if self.first is None:
+            return f"{plural} up to {name(self.every, self.last)}"
+        if self.first == self.last:
+            return name(self.every, self.first)
+        joint = "and" if self.last == self.first + 1 else "to"
+        return f"{name(self.every, self.first)} {joint} {name(self.every, self.last)}"

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 import polars as pl
 
 from dpframe.core.dtypes import INT64, DType
+from dpframe.core.windows import FIRST, Windows
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.sampling import comparable, require_identifier, unused
 from dpframe.rows.grouped import grouped_type
 from dpframe.rows.operation import Namespace
-from dpframe.rows.window_number import window_number
+from dpframe.rows.window_number import NO_TIME, window_number
 
-__all__ = ["Owners", "owner_columns", "window_of"]
+__all__ = ["Owners", "owner_columns", "within_windows"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,3 +89,18 @@ def owner_columns(facts: FrameFacts, ns: Namespace) -> list[tuple[pl.Expr, DType
     found = [(comparable(ns, who, dtype), grouped_type(dtype))]
     window = window_of(facts, ns)
     return found if window is None else [*found, (window, INT64)]
+
+
+def within_windows(
+    frame: pl.LazyFrame, facts: FrameFacts, windows: Windows | None, ns: Namespace
+) -> pl.LazyFrame:
+    """The rows in some windows: what a plan says that it reads is all that it reads."""
+    number = window_of(facts, ns)
+    if windows is None or number is None or windows.are_all:
+        return frame
+    if windows.none_with_time:
+        return frame.filter(number == NO_TIME if windows.without else number < NO_TIME)
+    kept = number >= (FIRST[windows.every] if windows.first is None else windows.first)
+    if windows.last is not None:
+        kept = kept & (number <= windows.last)
+    return frame.filter(kept | (number == NO_TIME) if windows.without else kept)

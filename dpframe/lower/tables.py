@@ -15,14 +15,16 @@ from dpframe.aggregates.statistics import GridSum, Statistic, ValueCount
 from dpframe.aggregates.unit_statistics import UnitStatistic
 from dpframe.core.domain import Columns
 from dpframe.core.tree import Column, Tree
+from dpframe.core.windows import Windows
 from dpframe.frames.binary import Binary
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
-from dpframe.frames.individuals import owner_columns
+from dpframe.frames.individuals import owner_columns, within_windows
 from dpframe.frames.relation import Relation
 from dpframe.frames.sampling import once
 from dpframe.frames.step import Step
+from dpframe.frames.windows_read import windows_read
 from dpframe.lower.bind import bind_facts
 from dpframe.lower.numbering import numbered
 from dpframe.lower.packing import in_memory, is_limited, packable
@@ -119,8 +121,9 @@ def _lower(
 ) -> tuple[Lowered, ...]:
     """The exact query of tables by the same groups."""
     names = [] if groups is None else group_columns(groups)
+    windows = windows_read(relation, groups)
     relation, limit = limit_on_pairs(relation, groups, tables, names, salt)
-    frame = lower_rows(relation, source, ns, salt)
+    frame = lower_rows(relation, source, ns, salt, windows)
     packing = ns is pl and in_memory(source if like is None else like, relation)
     limits = limit, weighing_of(relation, groups, names)
     pairs = any(isinstance(table.statistic, UnitStatistic) for table in tables) or limit is not None
@@ -144,16 +147,25 @@ def _lower(
     )
 
 
-def lower_rows(relation: Relation, source: Sources, ns: Namespace, salt: int) -> pl.LazyFrame:
-    """The frame after all steps; rows that are nobody's are dropped."""
+def lower_rows(
+    relation: Relation,
+    source: Sources,
+    ns: Namespace,
+    salt: int,
+    windows: Windows | None = None,
+) -> pl.LazyFrame:
+    """The frame after all steps; rows that are nobody's are dropped, and so are those of other
+    windows than a plan says that it reads.
+    """
     frame = source[relation.token] if isinstance(source, Mapping) else source
     identifier = relation.source.identifier
     if identifier is not None:
         frame = frame.filter(ns.col(identifier).is_not_null())
+        frame = within_windows(frame, relation.source, windows, ns)
     facts = [*(before for _, before in relation.steps[1:]), relation.facts]
     for (step, before), after in zip(relation.steps, facts, strict=False):
         if isinstance(step, Binary):
-            other = lower_rows(step.other, source, ns, salt)
+            other = lower_rows(step.other, source, ns, salt, windows)
             frame = step.combine(frame, other, before, ns)
         else:
             frame = _stepped(frame, step, before, after, ns, salt)

@@ -1,0 +1,243 @@
+"""Whether a condition may hold of a row, by interval arithmetic.
+
+The answer "no" is a proof; "maybe" is said wherever nothing else is known. A condition is true,
+false or null, and is known by which of the first two it may be.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from fractions import Fraction
+from functools import lru_cache
+
+from dpframe.core.domain import Domain
+from dpframe.core.dtypes import DType
+from dpframe.core.interval import Interval
+from dpframe.core.tree import Call, Column, Literal, Tree
+from dpframe.rows.fold import domain
+from dpframe.rows.is_between import IsBetween
+from dpframe.rows.is_in import IsIn
+from dpframe.rows.literal import physical
+from dpframe.rows.logic import And, Not, Or
+from dpframe.rows.null_checks import IsNotNull, IsNull
+from dpframe.rows.temporal import DAY, FIRST_DAY, LAST_DAY, physical_units
+from dpframe.rows.temporal_truncate import Truncate
+from dpframe.rows.temporal_zone import ReplaceTimeZone
+from dpframe.rows.window_times import instants
+
+__all__ = ["CLOCK", "TIME", "Known", "by_clocks", "holds_one", "may_be"]
+
+_NULL_OF_NULL = frozenset(
+    "dt_date dt_time dt_year dt_quarter dt_month dt_day dt_weekday dt_ordinal_day dt_truncate "
+    "dt_round dt_convert_time_zone dt_replace_time_zone dt_month_start dt_month_end "
+    "dt_offset_by".split()
+)
+"""Operations whose result is null where their operand is, beside those that say so themselves."""
+_OF_CLOCKS = frozenset(
+    "dt_date dt_year dt_quarter dt_month dt_day dt_weekday dt_ordinal_day".split()
+)
+"""Operations on what clocks show, and on nothing else of a time with a zone."""
+_EPOCH = date(1970, 1, 1)
+_PARTS: Mapping[str, tuple[Callable[[date], object], Callable[[date], int]]] = {
+    "dt_month": (lambda day: day.year, lambda day: day.month),
+    "dt_quarter": (lambda day: day.year, lambda day: (day.month - 1) // 3 + 1),
+    "dt_ordinal_day": (lambda day: day.year, lambda day: day.timetuple().tm_yday),
+    "dt_day": (lambda day: (day.year, day.month), lambda day: day.day),
+    "dt_weekday": (lambda day: (day.toordinal() - 1) // 7, date.isoweekday),
+}
+"""Parts that rise in each year, month or week, and what tells these apart."""
+_NEGATED = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
+
+
+TIME, CLOCK = "\0time", "\0clock"
+"""What stands for a time in a condition, and for what the clocks of its zone show then."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """What is known of the columns that a condition reads.
+
+    Parameters
+    ----------
+    columns
+        Their domains; those of `TIME` and, of a time with a zone, of `CLOCK` among them.
+    none
+        Those that are null.
+    """
+
+    columns: Mapping[str, Domain]
+    none: frozenset[str] = frozenset()
+
+    def of(self, tree: Tree) -> Domain:
+        """What is known of an expression."""
+        match tree:
+            case Call(Truncate() as op, (Column(name),)) if name == TIME and CLOCK in self.columns:
+                shown = domain(op.of(Column(CLOCK)), self.columns).interval
+                dtype = self.columns[TIME].dtype
+                return Domain(dtype, interval=instants(shown, dtype) or Interval())
+            case Call(op, (operand,)) if op.name in _PARTS:
+                found = domain(tree, self.columns)
+                return replace(found, interval=_of_part(op.name, self.of(operand), found.interval))
+        return domain(tree, self.columns)
+
+    def is_null(self, tree: Tree) -> bool:
+        """Whether an expression is null for sure."""
+        match tree:
+            case Column(name):
+                return name in self.none
+            case Literal(value):
+                return value is None
+            case Call(op, args) if op.propagates_null or op.name in _NULL_OF_NULL:
+                return any(map(self.is_null, args))
+            case _:
+                return False
+
+
+def by_clocks(tree: Tree) -> Tree:
+    """The same condition of a time with a zone, where what clocks show is read from `CLOCK`."""
+    match tree:
+        case Call(op, (Column(name),)) if name == TIME and op.name in _OF_CLOCKS:
+            return Call(op, (Column(CLOCK),))
+        case Call(ReplaceTimeZone(zone=None), (Column(name),)) if name == TIME:
+            return Column(CLOCK)
+        case Call(op, args):
+            return Call(op, tuple(map(by_clocks, args)))
+        case _:
+            return tree
+
+
+def _of_part(name: str, operand: Domain, widest: Interval) -> Interval:
+    """A part of dates that lie in one year, or in one month."""
+    known, dtype = operand.interval, operand.dtype
+    if not known.bounded or dtype.zone is not None or not dtype.is_temporal:
+        return widest
+    unit = physical_units(dtype, DAY)
+    first, last = (int(end // unit) for end in known.ends)
+    if not FIRST_DAY <= first <= last <= LAST_DAY:
+        return widest
+    begin, end = (_EPOCH + timedelta(days=day) for day in (first, last))
+    alike, part = _PARTS[name]
+    if alike(begin) != alike(end):
+        return widest
+    return Interval(Fraction(part(begin)), Fraction(part(end)))
+
+
+def may_be(tree: Tree, wanted: bool, known: Known) -> bool:
+    """Whether a condition may be true, or false, in a row of which so much is known."""
+    match tree:
+        case Literal(value):
+            return value is wanted
+        case Call(Not(), (operand,)):
+            return may_be(operand, not wanted, known)
+        case Call(And(), (left, right)):
+            both = (may_be(left, wanted, known), may_be(right, wanted, known))
+            return all(both) if wanted else any(both)
+        case Call(Or(), (left, right)):
+            both = (may_be(left, wanted, known), may_be(right, wanted, known))
+            return any(both) if wanted else all(both)
+        case Call(IsNull() | IsNotNull() as op, (operand,)):
+            if isinstance(op, IsNull) is wanted:
+                return known.is_null(operand) or known.of(operand).nullable
+            return not known.is_null(operand)
+        case Call(IsIn() as op, (operand,)):
+            return _may_be_listed(op, operand, wanted, known)
+        case _ if known.is_null(tree):
+            return False
+        case Call(IsBetween() as op, (value, low, high)):
+            above = "ge" if op.closed in ("both", "left") else "gt"
+            below = "le" if op.closed in ("both", "right") else "lt"
+            ends = ((above, low), (below, high))
+            if wanted:
+                return all(_may_compare(name, value, end, known) for name, end in ends)
+            return any(_may_compare(_NEGATED[name], value, end, known) for name, end in ends)
+        case Call(op, (left, right)) if op.name in _NEGATED:
+            return _may_compare(op.name if wanted else _NEGATED[op.name], left, right, known)
+        case _:
+            return True
+
+
+def _may_compare(name: str, left: Tree, right: Tree, known: Known) -> bool:
+    """Whether two values may compare so; where one is null for sure, they do not."""
+    if known.is_null(left) or known.is_null(right):
+        return False
+    a, b = known.of(left), known.of(right)
+    factors = _factors(a.dtype, b.dtype)
+    if factors is None:
+        return True
+    one, other = (_scaled(d.interval, by) for d, by in zip((a, b), factors, strict=True))
+    match name:
+        case "lt":
+            return one.lo is None or other.hi is None or one.lo < other.hi
+        case "le":
+            return one.lo is None or other.hi is None or one.lo <= other.hi
+        case "gt":
+            return other.lo is None or one.hi is None or other.lo < one.hi
+        case "ge":
+            return other.lo is None or one.hi is None or other.lo <= one.hi
+        case "eq":
+            return one.intersect(other) is not None
+        case _:
+            return not (one.is_point and one == other)
+
+
+def _factors(a: DType, b: DType) -> tuple[int, int] | None:
+    """By what physical numbers of two types are multiplied to be compared exactly; None where they
+    are compared in another way.
+    """
+    if a.is_integer and b.is_integer:
+        return 1, 1
+    moments = ("Date", "Datetime")
+    if a.name not in moments or b.name not in moments or (a.zone is None) != (b.zone is None):
+        return None
+    return _nanoseconds(a), _nanoseconds(b)
+
+
+def _nanoseconds(dtype: DType) -> int:
+    """Of one physical unit."""
+    return DAY * 10**9 if dtype.name == "Date" else 10**9 // dtype.units_per_second
+
+
+def _scaled(known: Interval, by: int) -> Interval:
+    lo, hi = (None if end is None else end * by for end in (known.lo, known.hi))
+    return Interval(lo, hi)
+
+
+def _may_be_listed(op: IsIn, operand: Tree, wanted: bool, known: Known) -> bool:
+    """Whether a value may be among some constants, or be none of them."""
+    listed_null = None in op.values
+    if known.is_null(operand):
+        return op.nulls_equal and listed_null is wanted
+    if not wanted:
+        return True
+    found = known.of(operand)
+    if op.nulls_equal and listed_null and found.nullable:
+        return True
+    numbers = _numbers(op, found.dtype)
+    return numbers is None or holds_one(found.interval, numbers)
+
+
+@lru_cache(maxsize=64)
+def _numbers(op: IsIn, dtype: DType) -> tuple[Fraction, ...] | None:
+    """The constants in the units of a type, sorted; None where they may be compared otherwise."""
+    if not dtype.is_integer and dtype.name not in ("Date", "Datetime"):
+        return None
+    found = []
+    for value in op.values:
+        if value is None:
+            continue
+        if dtype.is_integer and not isinstance(value, int):
+            return None
+        number = physical(value, dtype)
+        if number is None:
+            return None
+        found.append(number)
+    return tuple(sorted(found))
+
+
+def holds_one(known: Interval, numbers: Sequence[Fraction | int]) -> bool:
+    """Whether one of some numbers, which are sorted, lies in an interval."""
+    start = 0 if known.lo is None else bisect_left(numbers, known.lo)
+    return start < len(numbers) and (known.hi is None or numbers[start] <= known.hi)

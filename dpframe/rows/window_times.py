@@ -1,0 +1,98 @@
+"""Which times a calendar window holds, in physical units and by the clocks of a zone."""
+
+from __future__ import annotations
+
+import datetime as dt
+from fractions import Fraction
+from functools import lru_cache
+
+import polars as pl
+
+from dpframe.core.dtypes import DType, datetime_type
+from dpframe.core.interval import EVERYTHING, Interval
+from dpframe.core.windows import FIRST, LAST, Every, first_day
+from dpframe.rows.temporal import DAY
+
+__all__ = ["Times", "instants", "times_of"]
+
+_EPOCH = dt.date(1970, 1, 1).toordinal()
+_NEAR = 27 * 3_600
+"""Seconds; clocks and UTC differ by less, also where clocks are set."""
+
+Times = tuple[Interval, Interval]
+"""Where times lie in physical units, and where what the clocks show lies in the same units."""
+
+
+def times_of(first: int, last: int, every: Every, dtype: DType) -> Times | None:
+    """The times of windows from one to another; None where there are none.
+
+    The first window that there is holds all times before it, and the last one all after it.
+    """
+    lo = None if first <= FIRST[every] else _shown_first(first, every, dtype)
+    hi = None if last >= LAST[every] else _shown_first(last + 1, every, dtype)
+    shown = _interval(lo, None if hi is None else hi - 1)
+    if shown is None or dtype.zone is None:
+        return None if shown is None else (shown, shown)
+    known = instants(shown, dtype)
+    return None if known is None else (known, shown)
+
+
+def instants(shown: Interval, dtype: DType) -> Interval | None:
+    """Every instant at which the clocks of a zone show something that lies in an interval, and
+    others only where clocks are set; None where they never do.
+    """
+    assert dtype.zone is not None
+    lo = None if shown.lo is None else _reached(int(shown.lo), dtype, "earliest")
+    hi = None if shown.hi is None else _reached(int(shown.hi) + 1, dtype, "latest")
+    return _interval(lo, None if hi is None else hi - 1)
+
+
+def _interval(lo: int | None, hi: int | None) -> Interval | None:
+    if lo is None and hi is None:
+        return EVERYTHING
+    if lo is not None and hi is not None and lo > hi:
+        return None
+    return Interval(None if lo is None else Fraction(lo), None if hi is None else Fraction(hi))
+
+
+def _shown_first(number: int, every: Every, dtype: DType) -> int:
+    """The beginning of a window as clocks show it, in the units of a type."""
+    day = first_day(every, number)
+    assert day is not None, "it is inside the calendar"
+    days = day.toordinal() - _EPOCH
+    return days if dtype.name == "Date" else days * DAY * dtype.units_per_second
+
+
+@lru_cache(maxsize=4096)
+def _reached(shown: int, dtype: DType, which: str) -> int:
+    """From when on clocks show a time or a later one: at first, or for good.
+
+    Where clocks skip the time, it is when they do. Far from the years that zones know, no earlier
+    and no later than clocks can be.
+    """
+    per_second = dtype.units_per_second
+    utc = datetime_type("us")
+    micros = shown * 1_000_000 // per_second
+    outwards = -1 if which == "earliest" else 1
+    margin = outwards * _NEAR * per_second
+    if not -(2**55) < micros < 2**57:  # the years 828 to 6537
+        return shown + margin
+    zoned = pl.Series([micros], dtype=pl.Datetime(utc.unit)).dt.replace_time_zone(  # type: ignore[arg-type]
+        dtype.zone,
+        ambiguous=which,  # type: ignore[arg-type]
+        non_existent="null",
+    )
+    found = zoned.to_physical().item()
+    if found is None:
+        return _skipped(micros, str(dtype.zone)) * per_second // 1_000_000
+    below = shown * 1_000_000 - micros * per_second  # what microseconds do not hold
+    return (found * per_second + below) // 1_000_000
+
+
+def _skipped(micros: int, zone: str) -> int:
+    """When the clocks of a zone skip a time, which they do at a whole second; in microseconds."""
+    second = micros // 1_000_000
+    seconds = pl.int_range(second - _NEAR, second + _NEAR, eager=True) * 1_000_000
+    clocks = seconds.cast(pl.Datetime("us", "UTC")).dt.convert_time_zone(zone)
+    shown = clocks.dt.replace_time_zone(None).to_physical()
+    return int(seconds.filter(shown >= micros).min())  # type: ignore[call-overload]
