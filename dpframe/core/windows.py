@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from dpframe.core.exact import as_given
 from dpframe.errors import DPFrameError, UnsupportedOperation
@@ -26,7 +26,7 @@ def as_every(given: object, where: str, error: type[DPFrameError] = UnsupportedO
     if isinstance(given, str) and given in get_args(Every):
         return cast("Every", given)
     raise error(
-        f"there are no calendar windows of {as_given(given)}",
+        f"there are no windows of {as_given(given)}",
         where=where,
         remedy=f"windows are {', '.join(repr(every) for every in get_args(Every))}",
     )
@@ -118,6 +118,41 @@ class Windows:
     def are_all(self) -> bool:
         """Whether there is no row that may not be read."""
         return self.first is None and self.last is None and self.without
+
+    @property
+    def is_one(self) -> bool:
+        """Whether a person has rows in one of them at most."""
+        if self.none_with_time:
+            return True
+        return self.first is not None and self.first == self.last and not self.without
+
+    def fields(self) -> dict[str, Any]:
+        """As JSON; of the same windows there is one form."""
+        first, last = (0, -1) if self.none_with_time else (self.first, self.last)
+        return {"every": self.every, "first": first, "last": last, "without": self.without}
+
+    @classmethod
+    def read(cls, found: Any) -> Windows:
+        """What `fields` made.
+
+        Raises
+        ------
+        ValueError, TypeError
+            When it makes no sense.
+        """
+        if not isinstance(found, dict) or found.keys() != {"every", "first", "last", "without"}:
+            raise ValueError
+        first, last = found["first"], found["last"]
+        if not all(end is None or type(end) is int for end in (first, last)):
+            raise TypeError
+        if type(found["without"]) is not bool:
+            raise TypeError
+        if found["every"] not in NAMES:
+            raise ValueError
+        made = cls(found["every"], first, last, found["without"])
+        if made.fields() != found:
+            raise ValueError
+        return made
 
     def hull(self, other: Windows) -> Windows:
         """All windows of both, and those between."""

@@ -34,6 +34,7 @@ from dpframe.describe.notes import (
 from dpframe.frames.groups import Groups
 from dpframe.frames.public import digest
 from dpframe.frames.step import Step
+from dpframe.frames.windows_read import windows_read
 from dpframe.infer import PlannedDraw, PlannedMeasurement, Way
 from dpframe.mechanisms import Choice, CombinedNoise, VectorMechanism
 from dpframe.plan import NoisyAggregate, PlanOutput, PlanStep
@@ -94,6 +95,7 @@ def described(
         warnings=warnings_for(query, releases, allowed),
         requested=requested,
         remaining=remaining,
+        windows=windows_read(query.relation, groups),
     )
 
 

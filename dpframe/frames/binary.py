@@ -234,9 +234,9 @@ class JoinPrivate(Binary):
     -----
     A joined row is of one individual, because the identifiers are equal, and the numbers of their
     windows where there are windows, and depends on two rows of that individual. It keeps the time
-    of the first one, and so its window. Each of n rows meets each of m at most once; a left join keeps a row that meets
-    none, so each becomes max(1, m) at most. Groups of columns from one frame are that frame's, so a
-    limit on their number still holds.
+    of the first one, and so its window. Each of n rows meets each of m at most once; a left join
+    keeps a row that meets none, so each becomes max(1, m) at most. Groups of columns from one frame
+    are that frame's, so a limit on their number still holds.
     """
 
     engines = EVERYWHERE

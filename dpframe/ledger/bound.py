@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.core.budget import Budget
+from dpframe.core.windows import Every
 from dpframe.ledger.account import Account
 from dpframe.ledger.amounts import exact_words
 from dpframe.ledger.record import MEASURES
@@ -27,12 +28,15 @@ class StatedBudget:
         All that may be spent, as it was given, grants included.
     counted
         The measure in which charges are added up.
+    per
+        The windows of time for each of which it is; None where it is for all time.
     """
 
     name: str | None
     ledger: str | None
     whole: Budget
     counted: str
+    per: Every | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,146 +10,28 @@ time are a window of their own.
 
 from __future__ import annotations
 
-import datetime as dt
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any
 
+from dpframe.core import windows
 from dpframe.core.budget import Budget
+from dpframe.core.windows import NAMES, Every, Windows, number_of, window_words
 from dpframe.errors import InvalidBudget
 from dpframe.ledger.exact_text import amounts_text, read_amounts
 
-Every: TypeAlias = Literal["1d", "1w", "1mo", "1q", "1y"]
-
-NAMES: dict[Every, str] = {"1d": "day", "1w": "week", "1mo": "month", "1q": "quarter", "1y": "year"}
-
-_MONDAY = dt.date(1, 1, 1).toordinal()  # a Monday
+__all__ = ["NAMES", "Every", "Timeline", "Windows", "as_every", "number_of", "window_words"]
 
 
 def as_every(given: object) -> Every:
-    """The length of a window that a user wrote.
+    """The length of a window that a budget is to be for.
 
     Raises
     ------
     InvalidBudget
         When it is none.
     """
-    for every in get_args(Every):
-        if given == every and isinstance(given, str):
-            return every  # type: ignore[no-any-return]
-    raise InvalidBudget(
-        f"there are no windows of {given!r}",
-        where=f"per={given!r}",
-        remedy=f"windows are {', '.join(repr(every) for every in get_args(Every))}",
-    )
-
-
-def number_of(every: Every, day: dt.date) -> int:
-    """The number of the window that a day is in; they follow each other without a gap."""
-    match every:
-        case "1d":
-            return day.toordinal()
-        case "1w":
-            return (day.toordinal() - _MONDAY) // 7
-        case "1mo":
-            return day.year * 12 + day.month - 1
-        case "1q":
-            return day.year * 4 + (day.month - 1) // 3
-        case "1y":
-            return day.year
-
-
-def window_words(every: Every, number: int) -> str:
-    """A window as people write it: ``2026-11``, ``2026-Q4``, ``week of 2026-11-16``."""
-    try:
-        match every:
-            case "1d":
-                return dt.date.fromordinal(number).isoformat()
-            case "1w":
-                return f"week of {dt.date.fromordinal(_MONDAY + 7 * number)}"
-            case "1mo":
-                return f"{number // 12:04}-{number % 12 + 1:02}"
-            case "1q":
-                return f"{number // 4:04}-Q{number % 4 + 1}"
-            case "1y":
-                return f"{number:04}"
-    except (OverflowError, ValueError):  # a day that Python does not have
-        return f"{NAMES[every]} {number}"
-
-
-@dataclass(frozen=True, slots=True)
-class Windows:
-    """Windows that a query may read.
-
-    Parameters
-    ----------
-    every
-        Their length.
-    first, last
-        Numbers of the first and the last one (`number_of`); None where there is no end. Where the
-        last is before the first there are none.
-    without
-        Whether rows without a time may be read too.
-    """
-
-    every: Every
-    first: int | None = None
-    last: int | None = None
-    without: bool = True
-
-    @property
-    def none_with_time(self) -> bool:
-        """Whether only rows without a time may be read, if any."""
-        return self.first is not None and self.last is not None and self.last < self.first
-
-    def fields(self) -> dict[str, Any]:
-        """As JSON; of the same windows there is one form."""
-        first, last = (0, -1) if self.none_with_time else (self.first, self.last)
-        return {"every": self.every, "first": first, "last": last, "without": self.without}
-
-    @classmethod
-    def read(cls, found: Any) -> Windows:
-        """What `fields` made.
-
-        Raises
-        ------
-        ValueError, TypeError, InvalidBudget
-            When it makes no sense.
-        """
-        if not isinstance(found, dict) or found.keys() != {"every", "first", "last", "without"}:
-            raise ValueError
-        first, last = found["first"], found["last"]
-        if not all(end is None or type(end) is int for end in (first, last)):
-            raise TypeError
-        if type(found["without"]) is not bool:
-            raise TypeError
-        made = cls(as_every(found["every"]), first, last, found["without"])
-        if made.fields() != found:
-            raise ValueError
-        return made
-
-    def words(self) -> str:
-        """In words: ``2026-10 and 2026-11``, ``2026-10 to 2026-12``, ``all months``."""
-        named = [] if self.none_with_time else [self._with_time()]
-        rest = ["rows without a time"] if self.without else []
-        return " and ".join(named + rest) or "no window"
-
-    def _with_time(self) -> str:
-        def name(number: int) -> str:
-            return window_words(self.every, number)
-
-        if self.first is None and self.last is None:
-            return f"all {NAMES[self.every]}s"
-        if self.first is None:
-            assert self.last is not None
-            return f"all {NAMES[self.every]}s up to {name(self.last)}"
-        if self.last is None:
-            return f"all {NAMES[self.every]}s from {name(self.first)} on"
-        if self.first == self.last:
-            return name(self.first)
-        joint = "and" if self.last == self.first + 1 else "to"
-        return f"{name(self.first)} {joint} {name(self.last)}"
+    return windows.as_every(given, "per", InvalidBudget)
 
 
 class Timeline:

@@ -167,8 +167,7 @@ def adds_up(table: Table) -> bool:
 
 def through_pairs(
     frame: pl.LazyFrame,
-    keys: Sequence[str],
-    whose: Sequence[str],
+    by: tuple[Sequence[str], Sequence[str]],
     statistics: Sequence[Statistic],
     columns: Sequence[pl.Expr],
     limits: tuple[PairLimit | None, Weighing | None],
@@ -180,17 +179,18 @@ def through_pairs(
     Parameters
     ----------
     frame
-        Rows, with the columns `keys` and `whose`.
-    whose
-        The columns that tell individuals apart.
+        Rows.
+    by
+        Its columns that make groups, and those that tell individuals apart.
     columns
         What each statistic made of the rows.
     limits
         What drops pairs, and how individuals are weighed, if anything does.
     packed
-        Whether `keys` and `whose` are packed into one column to be grouped.
+        Whether these are packed into one column to be grouped.
     """
     limit, weighing = limits
+    keys, whose = by
     made, settled, reduced = [], [], []
     if weighing is not None:
         made.append(ns.len().cast(ns.Int64).alias(ROWS))

@@ -205,15 +205,12 @@ def _aggregate(
     )
     relation, columns = replace(relation, facts=facts), facts.columns
     keys = [] if groups is None else group_columns(groups)
-    rows = {name: key_expression(n.tree, relation, ns) for name, n in zip(keys, by, strict=True)}
+    rows = {key: key_expression(n.tree, relation, ns) for key, n in zip(keys, by, strict=True)}
     if cells is not None:
         rows[_CELL] = unordered(ns, cells.row(columns, ns))
         keys.append(_CELL)
     packed = packing and in_pairs and cells is None and _packable(relation, groups)
-    if in_pairs:
-        rows |= whose_rows(relation, ns)
-        if packed:  # where nothing hides the column, Polars filters before it computes
-            rows[UNIT] = ns.col(relation.facts.identifier)
+    rows |= whose_rows(relation, ns, packed) if in_pairs else {}
     counted = _counted_by(statistics)
     rows |= _of_statistics(statistics, counted, columns, ns)
     frame = _selected(frame, rows, ns) if rows else frame
@@ -223,10 +220,9 @@ def _aggregate(
     if packed and is_limited(relation):
         frame = once(frame)
     if in_pairs:
-        whose = owner_names(facts)
-        frame, reduced = through_pairs(
-            frame, keys, whose, statistics, columns_of_rows, limits, ns, packed
-        )
+        by_pairs = keys, owner_names(facts)
+        made = through_pairs(frame, by_pairs, statistics, columns_of_rows, limits, ns, packed)
+        frame, reduced = made
     else:
         reduced = [s.reduce(c, ns) for s, c in zip(statistics, columns_of_rows, strict=True)]
     named = [expression.alias(f"v{i}") for i, expression in enumerate(reduced)]
@@ -250,8 +246,10 @@ def _selected(frame: pl.LazyFrame, rows: Mapping[str, pl.Expr], ns: Namespace) -
     return frame.select(*(e.alias(n) for e, n in zip(named, rows, strict=True)))
 
 
-def whose_rows(relation: Relation, ns: Namespace) -> dict[str, pl.Expr]:
+def whose_rows(relation: Relation, ns: Namespace, packed: bool = False) -> dict[str, pl.Expr]:
     """Whose row each is, in the columns that a frame of pairs has for that."""
+    if packed:  # where nothing hides the column, Polars filters before it computes
+        return {UNIT: ns.col(relation.facts.identifier)}
     made = (column for column, _ in owner_columns(relation.facts, ns))
     return dict(zip(owner_names(relation.facts), made, strict=True))
 

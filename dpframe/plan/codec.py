@@ -29,6 +29,7 @@ from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.fields import fields_of
 from dpframe.core.units import Identifier, Rows
 from dpframe.errors import DPFrameError
+from dpframe.ledger.bound import StatedBudget
 from dpframe.mechanisms import MECHANISMS
 
 KINDS: dict[str, type] = {
@@ -51,7 +52,10 @@ KINDS: dict[str, type] = {
 
 _PLAIN = frozenset({bool, int, str, float, types.NoneType})
 """What JSON has itself."""
-UNWRITTEN: dict[type, frozenset[str]] = {Identifier: frozenset(("window", "time"))}
+UNWRITTEN: dict[type, frozenset[str]] = {
+    Identifier: frozenset(("window", "time")),
+    StatedBudget: frozenset(("per",)),
+}
 """Fields that are not written where they are None: documents from before there were these stay."""
 _EXACT = re.compile(r"-?[0-9]+(/[0-9]+)?")
 MEASURES: dict[str, type[Budget]] = {m.measure: m for m in (PureDP, ApproxDP, ZCDP, GDP)}

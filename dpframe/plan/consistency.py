@@ -16,6 +16,8 @@ from dpframe.core.budget import GDP, ZCDP, ApproxDP
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import ExactSensitivity, joint_sensitivity
+from dpframe.core.units import Identifier, Unit
+from dpframe.core.windows import Every
 from dpframe.errors import DPFrameError
 from dpframe.mechanisms import (
     AdditiveMechanism,
@@ -49,12 +51,19 @@ def _contradictions(plan: PlanData) -> Iterator[str]:
         yield "split"
     if contradicted(plan):
         yield "parameters"
+    if _every(plan.unit) != (None if plan.windows is None else plan.windows.every):
+        yield "windows"
     yield from _of_session(plan)
     yield from _of_queries(plan)
     for number, block in enumerate(blocks_of(plan)):
         where = f"blocks[{number}]." if plan.blocks else ""
         yield from (f"{where}{what}" for what in _of_block(block))
     yield from understated(plan)
+
+
+def _every(unit: Unit) -> Every | None:
+    """The windows in which individuals are told apart."""
+    return unit.window if isinstance(unit, Identifier) else None
 
 
 def _of_queries(plan: PlanData) -> Iterator[str]:

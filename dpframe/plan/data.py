@@ -11,6 +11,7 @@ from dpframe.core.budget import Budget
 from dpframe.core.exact import Number, as_given
 from dpframe.core.parameters import Parameter
 from dpframe.core.units import Unit
+from dpframe.core.windows import Windows
 from dpframe.errors import UnknownColumn
 from dpframe.ledger.bound import StatedBudget
 from dpframe.ledger.parts import Share
@@ -50,6 +51,7 @@ class PlanData:
     queries: tuple[PlanQuery, ...] = ()
     forced: tuple[ForcedError, ...] = ()
     parameters: tuple[Parameter, ...] = ()
+    windows: Windows | None = None
 
     @property
     def draws(self) -> tuple[NoisyAggregate, ...]:

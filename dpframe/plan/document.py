@@ -33,7 +33,9 @@ _OF_SEVERAL = ("blocks", "queries")
 """Fields that only plans of several queries write."""
 _PARAMETERS = "parameters"
 """A field that only plans with parameters write."""
-_NO_OTHERS: Mapping[str, Any] = {"blocks": [], "queries": [], _PARAMETERS: []}
+_WINDOWS = "windows"
+"""A field that only plans write whose unit has windows."""
+_NO_OTHERS: Mapping[str, Any] = {"blocks": [], "queries": [], _PARAMETERS: [], _WINDOWS: None}
 _FORCED = "forced"
 """The field of the session that only plans write in which something is forced."""
 _PARTS = {"schema_version", "fingerprint", "digest", "plan", "session"}
@@ -224,6 +226,8 @@ def _contents(plan: PlanData) -> dict[str, Any]:
         contents = {n: found for n, found in contents.items() if n not in _OF_SEVERAL}
     if not plan.parameters:
         del contents[_PARAMETERS]
+    if plan.windows is None:
+        del contents[_WINDOWS]
     return without_own_draws(contents)
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
+from functools import reduce
 from typing import Any, TypeVar
 
+from dpframe.core.windows import Windows
 from dpframe.plan.data import PlanData
 from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.pieces import PlanBlock, PlanOutput, PlanQuery
@@ -43,7 +45,14 @@ def together(plans: Sequence[P], queries: Sequence[PlanQuery]) -> P:
         outputs=tuple(outputs),
         blocks=blocks,
         queries=tuple(queries),
+        windows=_all_windows([plan.windows for plan in plans]),
     )
+
+
+def _all_windows(found: Sequence[Windows | None]) -> Windows | None:
+    """What any of several plans reads."""
+    every = [windows for windows in found if windows is not None]
+    return reduce(Windows.hull, every) if every else None
 
 
 def whole_fields(blocks: Sequence[PlanBlock]) -> dict[str, Any]:

@@ -40,6 +40,7 @@ def _differences(before: PlanData, after: PlanData) -> Iterator[str]:
         yield from _blocks(before, after)
     else:
         yield from _of_frame(before, after)
+    yield from _changed("reads", *(p.windows and p.windows.words() for p in (before, after)))
     yield from _amounts("the plan", before.cost, after.cost)
     yield from _changed("composition", before.composition, after.composition)
     yield from _changed("split", before.split, after.split)

@@ -83,6 +83,9 @@ class Plan(PlanData):
     parameters
         What the job was given, by name, type and value, each as text; expressions show them as
         ``:name``.
+    windows
+        Where an individual is a person in a calendar window: the windows whose rows the plan reads,
+        and no others. A session whose budget is for each window charges it to these.
     """
 
     def explain(self, format: Format = "text", *, size: int | None = None) -> str:

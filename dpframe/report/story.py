@@ -15,6 +15,7 @@ from dpframe.mechanisms import KeyMechanism, ReportMechanism, SelectionMechanism
 from dpframe.plan import NoisyAggregate, PlanData
 from dpframe.report.forced import forced_words
 from dpframe.report.group_size import about, warnings_at
+from dpframe.report.windows import windows_words
 
 _COMPOSED = {
     "numerical": "and their privacy loss distributions together keep this (Zhu, Dong and Wang "
@@ -99,7 +100,8 @@ def cost_sections(plan: PlanData, warnings: Iterable[str]) -> Iterator[Section]:
 def _protected(plan: PlanData) -> Item:
     """Whom the plan protects, in each of its frames."""
     declared = tuple(f"declared by the data owner, not checked: {d}" for d in plan.declared)
-    return Item(f"{plan.source}: {plan.unit.words()}", (*plan.others, *declared))
+    details = (*plan.others, *declared, *windows_words(plan))
+    return Item(f"{plan.source}: {plan.unit.words()}", details)
 
 
 def _groups(plan: PlanData) -> Item:

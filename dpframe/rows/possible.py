@@ -30,16 +30,21 @@ from dpframe.rows.window_times import instants
 
 __all__ = ["CLOCK", "TIME", "Known", "by_clocks", "holds_one", "may_be"]
 
-_NULL_OF_NULL = frozenset(
-    "dt_date dt_time dt_year dt_quarter dt_month dt_day dt_weekday dt_ordinal_day dt_truncate "
-    "dt_round dt_convert_time_zone dt_replace_time_zone dt_month_start dt_month_end "
-    "dt_offset_by".split()
-)
-"""Operations whose result is null where their operand is, beside those that say so themselves."""
 _OF_CLOCKS = frozenset(
-    "dt_date dt_year dt_quarter dt_month dt_day dt_weekday dt_ordinal_day".split()
+    ("dt_date", "dt_year", "dt_quarter", "dt_month", "dt_day", "dt_weekday", "dt_ordinal_day")
 )
 """Operations on what clocks show, and on nothing else of a time with a zone."""
+_NULL_OF_NULL = _OF_CLOCKS | {
+    "dt_time",
+    "dt_truncate",
+    "dt_round",
+    "dt_convert_time_zone",
+    "dt_replace_time_zone",
+    "dt_month_start",
+    "dt_month_end",
+    "dt_offset_by",
+}
+"""Operations whose result is null where their operand is, beside those that say so themselves."""
 _EPOCH = date(1970, 1, 1)
 _PARTS: Mapping[str, tuple[Callable[[date], object], Callable[[date], int]]] = {
     "dt_month": (lambda day: day.year, lambda day: day.month),

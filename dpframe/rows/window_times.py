@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import polars as pl
 
-from dpframe.core.dtypes import DType, datetime_type
+from dpframe.core.dtypes import DType
 from dpframe.core.interval import EVERYTHING, Interval
 from dpframe.core.windows import FIRST, LAST, Every, first_day
 from dpframe.rows.temporal import DAY
@@ -71,22 +71,26 @@ def _reached(shown: int, dtype: DType, which: str) -> int:
     and no later than clocks can be.
     """
     per_second = dtype.units_per_second
-    utc = datetime_type("us")
     micros = shown * 1_000_000 // per_second
-    outwards = -1 if which == "earliest" else 1
-    margin = outwards * _NEAR * per_second
     if not -(2**55) < micros < 2**57:  # the years 828 to 6537
-        return shown + margin
-    zoned = pl.Series([micros], dtype=pl.Datetime(utc.unit)).dt.replace_time_zone(  # type: ignore[arg-type]
-        dtype.zone,
-        ambiguous=which,  # type: ignore[arg-type]
-        non_existent="null",
-    )
-    found = zoned.to_physical().item()
+        return shown + (-1 if which == "earliest" else 1) * _NEAR * per_second
+    found = _instant(micros, str(dtype.zone), which)
     if found is None:
         return _skipped(micros, str(dtype.zone)) * per_second // 1_000_000
     below = shown * 1_000_000 - micros * per_second  # what microseconds do not hold
     return (found * per_second + below) // 1_000_000
+
+
+def _instant(micros: int, zone: str, which: str) -> int | None:
+    """When the clocks of a zone show a time, or for good what is not before it; in microseconds."""
+    wall = pl.Series([micros], dtype=pl.Datetime("us"))
+    zoned = wall.dt.replace_time_zone(zone, ambiguous=which, non_existent="null")  # type: ignore[arg-type]
+    found: int | None = zoned.to_physical().item()
+    if found is None or which == "earliest":
+        return found
+    before = pl.Series([found - 1], dtype=pl.Datetime("us", "UTC")).dt.convert_time_zone(zone)
+    goes_back = before.dt.replace_time_zone(None).to_physical().item() < micros
+    return found if goes_back else _instant(micros, zone, "earliest")
 
 
 def _skipped(micros: int, zone: str) -> int:
@@ -95,4 +99,5 @@ def _skipped(micros: int, zone: str) -> int:
     seconds = pl.int_range(second - _NEAR, second + _NEAR, eager=True) * 1_000_000
     clocks = seconds.cast(pl.Datetime("us", "UTC")).dt.convert_time_zone(zone)
     shown = clocks.dt.replace_time_zone(None).to_physical()
-    return int(seconds.filter(shown >= micros).min())  # type: ignore[call-overload]
+    found: int = seconds.filter(shown >= micros).to_list()[0]
+    return found

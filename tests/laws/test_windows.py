@@ -193,7 +193,7 @@ def test_individuals_are_people_in_windows(drawn: WindowedPair, grouping: str) -
     counted = exact_tables(asked, frame)[Table(UnitCount())]
     names = [] if asked.groups is None else [n.name for n in asked.groups.by]
     people: dict[Any, set[Any]] = {}
-    keys = [row for row in frame.select(names).rows()] if names else [()] * frame.height
+    keys = list(frame.select(names).rows()) if names else [()] * frame.height
     owners = zip(keys, frame["id"], windows_of(frame["at"], drawn.every), strict=True)
     for key, who, number in owners:
         if who is not None:

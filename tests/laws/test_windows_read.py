@@ -169,7 +169,7 @@ def frame_after(steps: list[str], dtype: Any, every: Every) -> dp.PrivateFrame:
     for text in steps:
         try:
             frame = eval(text, {**NAMES, "f": frame, "zone": zone})
-        except DPFrameError:
+        except (DPFrameError, TypeError):  # Polars mixes no dates and moments in one list
             continue
     return frame
 
@@ -343,7 +343,7 @@ def test_filters_of_a_month_by_the_clocks_of_a_zone(
          "all months and rows without a time"),
         ("(pl.col('at') > datetime(2027, 1, 1)) & (pl.col('at') < datetime(2026, 1, 1))",
          "no window"),
-        ("pl.col('at').dt.month() == 10", "0001-10 to 9999-10"),
+        ("pl.col('at').dt.month() == 10", "all months"),
     ],
 )  # fmt: skip
 def test_windows_of_other_filters(text: str, words: str) -> None:

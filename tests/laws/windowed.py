@@ -1,4 +1,4 @@
-"""Frames of people with rows in many calendar windows, and neighbours that differ in one of them."""
+"""Frames of people with rows in many calendar windows, and neighbours that differ in one."""
 
 from __future__ import annotations
 

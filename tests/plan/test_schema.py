@@ -28,7 +28,9 @@ VALIDATOR = Draft202012Validator(SCHEMA)
 each = pytest.mark.parametrize("name", ALL)
 OPTIONAL = {
     "release": ["draw", "joint"],
-    "plan": ["blocks", "queries", "parameters"],
+    "plan": ["blocks", "queries", "parameters", "windows"],
+    "Identifier": ["window", "time"],
+    "stated_budget": ["per"],
     "spread": ["norm"],
     "session": ["forced"],
     "decimals": ["epsilon", "rho", "mu_squared"],
@@ -88,6 +90,7 @@ NAMES = {
     "PlanQuery": "query",
     "ForcedError": "forced_error",
     "Parameter": "parameter",
+    "Windows": "windows",
 }
 """What the schema calls the parts of plans that do not name their kind."""
 

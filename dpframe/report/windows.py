@@ -1,0 +1,26 @@
+"""What calendar windows mean for whom a plan protects, and what it reads of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dpframe.core.units import Identifier
+from dpframe.core.windows import NAMES
+from dpframe.plan import PlanData
+
+__all__ = ["windows_words"]
+
+
+def windows_words(plan: PlanData) -> Iterator[str]:
+    """What an individual is, which windows are read, and what holds of a whole person."""
+    if plan.windows is None or not isinstance(plan.unit, Identifier):
+        return
+    name, read = NAMES[plan.windows.every], plan.windows.words()
+    yield f"an individual here is a person in one {name}"
+    yield f"reads {read}" + ("" if plan.windows.are_all else "; all other rows are dropped first")
+    yield (
+        f"a person present in n {name}s is n individuals: for the whole of that person epsilon is "
+        "n times as large, and rho up to n * n times"
+    )
+    if not plan.windows.is_one:
+        yield f"a count of individuals counts a person once in each {name} that is read"
