@@ -26,7 +26,9 @@ from dpframe.core.sensitivity import (
     joint_sensitivity,
     sensitivity_with_total,
 )
+from dpframe.core.units import Identifier
 from dpframe.frames.step import Step
+from dpframe.ledger.windows import Timeline
 from dpframe.rows.operation import RowOperation
 
 _SECTION = re.compile(r"^(?P<title>[A-Z][a-z]+)\n-{3,}\n", re.MULTILINE)
@@ -130,7 +132,11 @@ def composition() -> str:
     """What a session guarantees."""
     parts = [markdown(sections(Session)["Guarantee"])]
     partition = markdown(sections(Session.partition)["Guarantee"])
-    return "\n\n".join([_where(Session), *parts, "### Disjoint parts", partition])
+    windows = [
+        _entry("People in calendar windows", Identifier),
+        _entry("A budget for each window", Timeline),
+    ]
+    return "\n\n".join([_where(Session), *parts, "### Disjoint parts", partition, *windows])
 
 
 def _entry(title: str, thing: Any) -> str:

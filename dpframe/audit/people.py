@@ -15,6 +15,7 @@ from dpframe.audit.values import Constants, constants_of, name_of, series_of, va
 from dpframe.core.dtypes import DType
 from dpframe.core.units import Identifier, Rows
 from dpframe.frames.binary import frames_of
+from dpframe.frames.individuals import window_of
 from dpframe.frames.relation import Relation
 from dpframe.parse.outputs import polars_schema
 
@@ -68,6 +69,16 @@ class _Frame:
     def identifier(self) -> str | None:
         return self.relation.source.identifier
 
+    def windows(self, times: Sequence[Any]) -> list[int]:
+        """The calendar window of each time, where these tell individuals apart."""
+        source = self.relation.source
+        assert source.time is not None
+        dtype = self.dtypes[source.time]
+        column = series_of(source.time, times, dtype, self.schema[source.time])
+        number = window_of(source, pl)
+        assert number is not None
+        return pl.DataFrame([column]).select(number).to_series().to_list()
+
 
 class People:
     """Makes individuals, and frames of them.
@@ -112,7 +123,7 @@ class People:
                 rows[token] = (self._row(frame, keys[0]),) * size
             else:
                 rows[token] = tuple(self._row(frame, key) for key in keys)
-        return Person(rows)
+        return self._in_one_window(Person(rows))
 
     def changed(self, person: Person) -> Person:
         """The same individual with other values in one column, or with more or fewer rows."""
@@ -124,7 +135,7 @@ class People:
             if len(self._frames) == 1 or not rows:
                 more = rows or (self._row(frame, {}),)
                 made = tuple(more[i % len(more)] for i in range(size))
-                return Person({**person.rows, token: made})
+                return self._in_one_window(Person({**person.rows, token: made}))
         place = list(frame.dtypes).index(self._picks.of(names or list(frame.dtypes)))
         value = self._value(frame, list(frame.dtypes)[place])
         every = self._picks.below(2) == 0
@@ -133,7 +144,32 @@ class People:
             (*row[:place], value, *row[place + 1 :]) if every or i == chosen else row
             for i, row in enumerate(rows)
         )
-        return Person({**person.rows, token: made})
+        return self._in_one_window(Person({**person.rows, token: made}))
+
+    def _in_one_window(self, person: Person) -> Person:
+        """The same rows in the window of the first of them, where individuals are told apart by
+        windows; rows of a frame that has no such time are left out.
+        """
+        window: int | None = None
+        found = dict(person.rows)
+        for token, frame in self._frames.items():
+            time = frame.relation.source.time
+            if time is None or not found[token]:
+                continue
+            place = list(frame.dtypes).index(time)
+            times = list(dict.fromkeys([*frame.near[time], *frame.far[time], None]))
+            known = dict(zip(times, frame.windows(times), strict=True))
+            own = [row[place] for row in found[token]]
+            numbers = frame.windows(own)
+            window = numbers[0] if window is None else window
+            here = [value for value, number in known.items() if number == window]
+            here += [value for value, number in zip(own, numbers, strict=True) if number == window]
+            found[token] = tuple(
+                row if number == window else (*row[:place], here[i % len(here)], *row[place + 1 :])
+                for i, (row, number) in enumerate(zip(found[token], numbers, strict=True))
+                if here
+            )
+        return Person(found)
 
     def frames(self, people: Sequence[Person]) -> Frames:
         """The frames that hold just these individuals, each under a name of its own."""

@@ -21,7 +21,7 @@ from dpframe.rows.grouped import grouped_type
 from dpframe.rows.operation import Namespace
 from dpframe.rows.window_number import NO_TIME, window_number
 
-__all__ = ["Owners", "owner_columns", "within_windows"]
+__all__ = ["Owners", "owner_columns", "window_of", "within_windows"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -37,6 +37,29 @@ def as_every(given: object) -> Every:
 class Timeline:
     """What was charged to each window: a total from each border on, up to the next one.
 
+    Guarantee
+    ---------
+    Where each plan is charged to every window of which it may read a row, and runs only if the
+    largest total of any window stays within the budget, all results together keep the budget for
+    frames that differ in one person's rows in one window, even when each plan and what it reads is
+    chosen after seeing earlier results. For a person in n windows they keep n epsilon (and n delta
+    where no plan reads two of these windows), and n**2 rho, or n rho where no plan reads two.
+
+    Proof
+    -----
+    Fix two such frames, and the window w in which they differ. A plan drops the rows of all windows
+    that it is not charged to before it does anything else. So a plan that is not charged to w has
+    the same distribution on both frames, given all results before it, and tells them apart by
+    nothing. Each other plan does by its cost at most, and these costs are among those that add up
+    to the total of w. That stays within the budget at every time, which is a privacy filter
+    (Rogers, Roth, Ullman and Vadhan 2016; Feldman and Zrnic 2021), whose proof takes one pair of
+    frames at a time. Rows without a time are one more window, of which the same is true. Epsilons
+    and deltas are compared each on their own, so the largest are never below those of w.
+
+    A plan that reads m of a person's n windows tells frames with and without the person apart by
+    m times its epsilon, and m**2 times its rho, by group privacy. Each window's total counts it
+    once. So all plans come to the sum of the n totals, and for rho to n times that sum at most.
+
     Parameters
     ----------
     every
