@@ -15,7 +15,7 @@ from dpframe.aggregates.measurement import (
     rows_of_cell,
 )
 from dpframe.aggregates.request import QueryScope
-from dpframe.aggregates.statistics import DistinctIndividuals, Statistic
+from dpframe.aggregates.statistics import Statistic
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import ExactSensitivity, additive_sensitivity
@@ -75,7 +75,7 @@ class CategoryChoice(Selection):
 
     def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
         spread = self.spread(scope)
-        if isinstance(self.statistic, DistinctIndividuals) and self.cells is not None:
+        if self.statistic.of_individuals and self.cells is not None:
             spread = once_in_each(scope.facts, scope.groups, self.cells.tree, self.count)
         return additive_sensitivity(
             self.statistic.contribution(scope.facts),

@@ -113,6 +113,23 @@ def test_limits_steps_and_limits_again(
     check(text, grouping, [*before, *between, *after], drawn, salt)
 
 
+SCORES = [text for text in TEXTS if 'score=pl.col("id").dp_n_unique()' in text]
+
+
+@examples(60, 500)
+@given(
+    st.sampled_from(SCORES),
+    st.sampled_from(GROUPINGS[:6]),
+    st.sampled_from(["f.limit_rows(3)", 'f.limit_rows(2, by="e").limit_groups(3, by="e")']),
+    windowed_neighbours(),
+    salts,
+)
+def test_nor_where_candidates_are_scored_by_individuals(
+    text: str, grouping: str, limit: str, drawn: WindowedPair, salt: int
+) -> None:
+    check(text, grouping, [limit], drawn, salt)
+
+
 @examples(25, 300)
 @given(st.sampled_from(BEST), st.sampled_from(GROUPINGS[1:]), chains, windowed_neighbours(), salts)
 def test_nor_for_the_best_group(
