@@ -254,6 +254,11 @@ def stating(prepared: Made, budget: StatedBudget) -> Made:
     return replace(prepared, plan=replace(prepared.plan, budget=budget))
 
 
+def with_remaining(prepared: Made, remaining: Budget) -> Made:
+    """A plan that says what is left where it is to be charged."""
+    return replace(prepared, plan=replace(prepared.plan, remaining=remaining))
+
+
 def given(prepared: Made, parameters: tuple[Parameter, ...]) -> Made:
     """A plan that says which parameters it has."""
     return replace(prepared, plan=replace(prepared.plan, parameters=parameters))
@@ -316,7 +321,8 @@ def run_several(
     with progress() as shown:
         shown.stage("charging the budget")
         beginning = None if keep is None else keep.beginning
-        entry = ledger.charge(plan.cost, plan.fingerprint, unit, approval, beginning=beginning)
+        scope = prepared.scope(ledger.per)
+        entry = ledger.charge(plan.cost, plan.fingerprint, unit, approval, scope, beginning)
         result = _released(prepared, executions, confidence, shown)
     if isinstance(result, list):
         content = None if keep is None else keep.write(entry, result)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import NoReturn, TypeVar
 
 import polars as pl
@@ -19,14 +20,17 @@ from dpframe.api.spend import Spend
 from dpframe.core.budget import Budget, PureDP
 from dpframe.core.exact import Number
 from dpframe.core.parameters import Parameter
-from dpframe.core.units import Unit
+from dpframe.core.units import Identifier, Unit
+from dpframe.core.windows import NAMES, Every, Windows
 from dpframe.errors import InvalidBudget, UnsupportedOperation
+from dpframe.frames.windows_read import windows_read
 from dpframe.infer import Queries
 from dpframe.ledger.approvals import Requirement
 from dpframe.ledger.bound import StatedBudget
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import PartLedger
 from dpframe.ledger.place import DEFAULT_NAME
+from dpframe.ledger.scopes import WindowScope
 from dpframe.ledger.signatures import ApprovalKey
 from dpframe.lower.engines.polars_engine import PolarsMode
 from dpframe.plan.parameters import parameters_of
@@ -123,7 +127,7 @@ class Payer:
             When the spend is none, or not in the session's measure.
         """
         self._require_kind([query])
-        remaining = self.ledger.remaining
+        remaining = self._remaining([query])
         budget = spend.within(query, self.measure, remaining, counted_apart=self.counts_apart)
         charged_in = self.measure if self.counts_apart else None
         return self._stating(
@@ -133,7 +137,7 @@ class Payer:
     def prepare_several(self, queries: Queries, spend: Spend) -> pipeline.PreparedTogether:
         """One plan of several queries; as `prepare`."""
         self._require_kind(queries.queries)
-        remaining = self.ledger.remaining
+        remaining = self._remaining(queries.queries)
         budget = spend.within(queries, self.measure, remaining, counted_apart=self.counts_apart)
         charged_in = self.measure if self.counts_apart else None
         return self._stating(
@@ -233,12 +237,27 @@ class Payer:
                     "not add up",
                     remedy="open another session for another kind of unit",
                 )
+        require_windows(unit, self.ledger.per)
         self.ledger.require_unit(unit.kind)
+
+    def _remaining(self, queries: Sequence[Query]) -> Budget:
+        """What is left for some queries, in the windows of which they may read rows."""
+        if self.ledger.per is None:
+            return self.ledger.remaining
+        read = [windows_read(query.relation, query.groups) for query in queries]
+        return self.remaining_in(reduce(Windows.hull, [found for found in read if found]))
+
+    def remaining_in(self, windows: Windows) -> Budget:
+        """What is left in some windows, of a budget that is for each of them."""
+        return self.ledger.in_scope(WindowScope(windows)).left
 
     def _stating(self, prepared: Made) -> Made:
         """The plan with the budget that it is to be charged to."""
         prepared = pipeline.stating(prepared, self._stated())
         prepared = pipeline.given(prepared, self._given(prepared.plan))
+        windows = prepared.plan.windows
+        if self.ledger.per is not None and windows is not None:
+            return pipeline.with_remaining(prepared, self.remaining_in(windows))
         if isinstance(self.ledger, PartLedger):
             return pipeline.on_part(prepared, self.ledger.share(prepared.plan.cost))
         return prepared
@@ -275,7 +294,25 @@ class Payer:
         identity = next(reversed(self.ledger.identities), None)
         bound = self.ledger.bound
         name = None if identity is None else self.name or DEFAULT_NAME
-        return StatedBudget(name, identity, bound.whole, bound.counted)
+        return StatedBudget(name, identity, bound.whole, bound.counted, self.ledger.per)
+
+
+def require_windows(unit: Unit, per: Every | None) -> None:
+    """Refuse a unit that a budget for each window of time does not go with.
+
+    Raises
+    ------
+    InvalidBudget
+        When it is not people in just these windows.
+    """
+    if per is None or (isinstance(unit, Identifier) and unit.window == per):
+        return
+    raise InvalidBudget(
+        f"the budget is for each {NAMES[per]}, and the unit is {unit.kind}: a person's rows are in "
+        f"more than one {NAMES[per]} then, or nobody knows in which",
+        where=f"per={per!r}",
+        remedy=f'protect people within each: unit=dp.Identifier("user", window={per!r}, time="at")',
+    )
 
 
 def _two_values(name: str) -> UnsupportedOperation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any, NoReturn
 
 import polars as pl
@@ -10,8 +11,9 @@ from dpframe.api.history import history_of
 from dpframe.api.kept_frame import kept_frame
 from dpframe.api.payer import Payer
 from dpframe.core.budget import Budget
-from dpframe.core.exact import nearest
-from dpframe.errors import LedgerError, UnsupportedOperation
+from dpframe.core.exact import as_given, nearest
+from dpframe.core.windows import Windows, number_of
+from dpframe.errors import InvalidBudget, LedgerError, UnsupportedOperation
 from dpframe.report.notebook import session_html
 from dpframe.report.plots import plot_budget
 from dpframe.sealed import all_sealed
@@ -44,6 +46,38 @@ class PayingSession:
     def remaining(self) -> Budget:
         """What is left; nothing of a budget that was closed."""
         return self._payer.ledger.remaining
+
+    def remaining_in(self, day: date | None) -> Budget:
+        """What is left of the budget of the window that a day is in, where the session has one for
+        each; None for that of rows without a time.
+
+        Parameters
+        ----------
+        day
+            A date, or a datetime as the clocks of the data's zone show it.
+
+        Raises
+        ------
+        InvalidBudget
+            When the session has one budget for all time.
+        """
+        every = self._payer.ledger.per
+        if every is None:
+            raise InvalidBudget(
+                "the session has one budget for all time",
+                where="session.remaining_in(...)",
+                remedy='use session.remaining, or open it with dp.Session(..., per="1mo")',
+            )
+        if day is None:
+            return self._payer.remaining_in(Windows(every, 0, -1))
+        if not isinstance(day, date):
+            raise InvalidBudget(
+                f"{as_given(day)} is no day, and in no window",
+                where="session.remaining_in(...)",
+                remedy="give a datetime.date",
+            )
+        number = number_of(every, day)
+        return self._payer.remaining_in(Windows(every, number, number, without=False))
 
     @property
     def history(self) -> pl.DataFrame:

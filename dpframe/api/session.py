@@ -9,7 +9,7 @@ from typing import Any, Literal
 from dpframe.api.collecting_session import CollectingSession
 from dpframe.api.declared import declared
 from dpframe.api.frame import PrivateFrame, divide, rows_of
-from dpframe.api.payer import Payer
+from dpframe.api.payer import Payer, require_windows
 from dpframe.api.source import Source, protected_source
 from dpframe.charge import budget_of, resolve_composition
 from dpframe.core.budget import Budget
@@ -20,6 +20,7 @@ from dpframe.frames.facts import protected_facts
 from dpframe.frames.relation import Relation
 from dpframe.ledger.parts import PartLedger
 from dpframe.ledger.place import open_ledger
+from dpframe.ledger.windows import Every, as_every
 from dpframe.sealed import all_sealed
 
 
@@ -56,6 +57,12 @@ class Session(CollectingSession):
         Whether results are kept beside the ledger (in a folder of a file's owner, or a table in
         PostgreSQL; in memory without a ledger), so that ``collect(..., reuse="same")`` hands them
         out again at no cost, and one that is lost can be put back.
+    per
+        None for one budget; ``"1d"``, ``"1w"``, ``"1mo"``, ``"1q"`` or ``"1y"`` for a budget of
+        this amount in each calendar window of the data's time. Frames are then protected with
+        `Identifier` and the same window, and a plan is charged to each window of which it may read
+        rows: a new month has a whole budget, whenever it is asked about. `spent` is what the window
+        has spent that has spent most, `remaining` what it has left, `remaining_in` that of another.
     must_exist
         Whether the budget must have been created before, by ``dpframe ledger create`` or an earlier
         session. Then a mistyped name or path is an error, where it would open a fresh budget.
@@ -64,7 +71,7 @@ class Session(CollectingSession):
     ------
     InvalidBudget
         When there is no budget, or one that is not positive and finite, or it does not go with the
-        composition.
+        composition; when it is for windows that there are not.
     LedgerError
         When the ledger cannot be opened, does not verify, or has another budget by that name; when
         the budget is new and must exist, or its name looks like that of another.
@@ -79,7 +86,9 @@ class Session(CollectingSession):
     ``composition="zcdp"`` all plans together are rho-zCDP by the filter for rho, and rho implies
     the budget (Canonne, Kamath & Steinke 2020, Prop. 12), rounded towards less. With
     ``composition="gdp"`` they are mu-GDP by the filter for mu (Smith & Thakurta 2022), and mu
-    implies the budget (Balle & Wang 2018, Theorem 8), rounded towards less.
+    implies the budget (Balle & Wang 2018, Theorem 8), rounded towards less. With `per` all this
+    holds of frames that differ in one person's rows in one window (`Timeline` has the proof), and n
+    times over for the whole of a person with rows in n windows.
 
     Examples
     --------
@@ -102,6 +111,7 @@ class Session(CollectingSession):
         require_approval: bool = False,
         must_exist: bool = False,
         keep_releases: bool = False,
+        per: Every | None = None,
     ) -> None:
         if not isinstance(name, str | None):
             raise LedgerError(f"name must be text, not a {type(name).__name__}", where="name")
@@ -118,7 +128,8 @@ class Session(CollectingSession):
                 where="Session(must_exist=True)",
                 remedy='say where it is: Session(..., ledger="budget.db", must_exist=True)',
             )
-        charged = open_ledger(ledger, name, opened, within, must_exist=must_exist)
+        every = None if per is None else as_every(per)
+        charged = open_ledger(ledger, name, opened, within, must_exist=must_exist, per=every)
         counts_apart = within is not None
         keeps = bool(keep_releases)
         super().__init__(Payer(charged, type(opened), counts_apart, name, require_approval, keeps))
@@ -188,6 +199,7 @@ class Session(CollectingSession):
                 remedy='write for example name="people"',
             )
         who = as_unit(unit)
+        require_windows(who, payer.ledger.per)
         if payer.unit is not None and payer.unit.kind != who.kind:
             raise UnsupportedOperation(
                 f"the session protects {payer.unit.kind}, and this frame would be protected as "
@@ -272,6 +284,14 @@ class Session(CollectingSession):
         >>> session.spent
         PureDP(epsilon=0.4)
         """
+        if self._payer.ledger.per is not None:
+            raise UnsupportedOperation(
+                "a budget for each window of time has no parts: what they were charged would not "
+                "be that of any window",
+                where="session.partition(...)",
+                remedy="group by what divides the frame, or filter its time: each window has a "
+                "budget of its own",
+            )
         if not isinstance(frame, PrivateFrame):
             raise UnsupportedOperation(
                 f"a session divides private frames, not a {type(frame).__name__}",

@@ -144,10 +144,17 @@ def _source(session: Session, given: dict[str, Any], folder: Path) -> PrivateFra
 def _unit(given: object) -> Unit:
     if isinstance(given, str):
         return Identifier(given)
+    if isinstance(given, dict) and "identifier" in given:
+        _only(given, {"identifier", "window", "time"}, "unit")
+        named = {name: found for name, found in given.items() if name != "identifier"}
+        return _called("unit", Identifier, given["identifier"], **named)
     if isinstance(given, dict):
         _only(given, {"adjacency", "contributions"}, "unit")
         return _called("unit", Rows, **given)
-    raise _WrongError("unit is a column's name, or {adjacency = ..., contributions = ...}")
+    raise _WrongError(
+        "unit is a column's name, {adjacency = ..., contributions = ...}, or "
+        '{identifier = "user", window = "1mo", time = "at"}'
+    )
 
 
 def _path(given: Mapping[str, Any], name: str, folder: Path) -> str | None:

@@ -168,6 +168,17 @@ class Windows:
             self.without or other.without,
         )
 
+    def both(self, other: Windows) -> Windows | None:
+        """What is in both; None where that is nothing."""
+        without = self.without and other.without
+        if self.none_with_time or other.none_with_time:
+            return Windows(self.every, 0, -1) if without else None
+        firsts = [n for n in (self.first, other.first) if n is not None]
+        lasts = [n for n in (self.last, other.last) if n is not None]
+        first, last = max(firsts, default=None), min(lasts, default=None)
+        found = Windows(self.every, first, last, without)
+        return None if found.none_with_time and not without else found
+
     def words(self) -> str:
         """In words: ``2026-10 and 2026-11``, ``2026-10 to 2026-12``, ``all months``."""
         named = [] if self.none_with_time else [self._with_time()]

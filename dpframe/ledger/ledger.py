@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from dpframe.core.budget import ApproxDP, Budget
+from dpframe.core.windows import Every
 from dpframe.ledger.approvals import Approval, Requirement
 from dpframe.ledger.bound import Bound
 from dpframe.ledger.entry import Entry, Settled
@@ -34,6 +35,11 @@ class Ledger(Protocol):
     @property
     def within(self) -> ApproxDP | None:
         """The (epsilon, delta) for which the budget is an amount of rho, if it was opened so."""
+        ...
+
+    @property
+    def per(self) -> Every | None:
+        """The windows of time for each of which the budget is; None where it is for all time."""
         ...
 
     @property

@@ -51,6 +51,11 @@ class MemoryLedger:
         return self._within
 
     @property
+    def per(self) -> Every | None:
+        windows = self._scopes.windows
+        return None if windows is None else windows.every
+
+    @property
     def spent(self) -> Budget:
         with self._lock:
             return self._spent

@@ -33,6 +33,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dpframe.core.budget import ApproxDP, Budget
+from dpframe.core.windows import Every
 from dpframe.ledger.approvals import Approval, Requirement
 from dpframe.ledger.bound import Bound
 from dpframe.ledger.entry import Entry, Settled
@@ -100,6 +101,10 @@ class PartLedger:
     @property
     def within(self) -> ApproxDP | None:
         return self._whole.within
+
+    @property
+    def per(self) -> Every | None:
+        return self._whole.per
 
     @property
     def spent(self) -> Budget:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from dpframe.core.budget import ApproxDP, Budget
+from dpframe.core.windows import Every
 from dpframe.errors import LedgerError
 from dpframe.ledger import opening
 from dpframe.ledger.ledger import Ledger
@@ -35,12 +36,13 @@ def open_ledger(
     within: ApproxDP | None = None,
     *,
     must_exist: bool = False,
+    per: Every | None = None,
 ) -> Ledger:
     """The ledger at a place, with one budget opened or created.
 
     `within` is the (epsilon, delta) that a budget of rho implies, where sessions give that: the
     budget is then created with this rho, and opened with the rho that it was created with. If it
-    `must_exist`, nothing is created.
+    `must_exist`, nothing is created. With `per` it is for each window of time of that length.
 
     Raises
     ------
@@ -51,7 +53,7 @@ def open_ledger(
     named = DEFAULT_NAME if name is None else name
     if place is None:
         opening.require_allowed(None, named, _full_place)
-        return MemoryLedger(budget, within)
+        return MemoryLedger(budget, within, per)
     from dpframe.ledger.stored import StoredLedger  # only who keeps a budget loads its store
 
     must_exist = must_exist or opening.must_exist()
@@ -59,7 +61,7 @@ def open_ledger(
     opening.require_allowed(store.where, named, _full_place)
     if must_exist:
         _require_file(place)
-    return StoredLedger(store, named, budget, within, must_exist=must_exist)
+    return StoredLedger(store, named, budget, within, must_exist=must_exist, per=per)
 
 
 def _full_place(place: str | os.PathLike[str]) -> str:

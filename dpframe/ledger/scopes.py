@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dpframe.core.budget import ApproxDP, Budget
+from dpframe.errors import LedgerError
 from dpframe.ledger.amounts import over_budget
 from dpframe.ledger.exact_text import amounts_text, read_amounts
 from dpframe.ledger.largest import Division
 from dpframe.ledger.record import Record
-from dpframe.ledger.windows import Every, Timeline, Windows, as_every
+from dpframe.ledger.windows import NAMES, Every, Timeline, Windows, as_every
 
 
 @dataclass(slots=True)
@@ -122,6 +123,10 @@ class Scope(ABC):
     @abstractmethod
     def words(self) -> str:
         """Which one it is, after an amount: ``for this part``."""
+
+    def fullest(self, totals: Totals) -> str:
+        """Where in it least is left, after its words, if that is not all of it."""
+        return ""
 
     @property
     @abstractmethod
@@ -242,6 +247,10 @@ class WindowScope(Scope):
     def place(self) -> str:
         return self.windows.words()
 
+    def fullest(self, totals: Totals) -> str:
+        found = _timeline(totals).fullest(self.windows)
+        return "" if found is None or found == self.windows else f" (least in {found.words()})"
+
     @classmethod
     def read(cls, found: Any) -> WindowScope:
         """What `fields` made; errors as `PartScope.read`."""
@@ -360,10 +369,15 @@ def required(
     BudgetExceeded
         With what is left, in the scope if there is one.
     """
+    if totals.windows is not None and not isinstance(scope, WindowScope):
+        raise LedgerError(
+            f"the budget is for each {NAMES[totals.windows.every]}, and the charge says for none",
+            remedy="use a session with another budget for what reads all of time",
+        )
     amounts = amounts_of(scope, totals, cost)
     if left.covers(amounts[0]):
         return amounts
     if scope is None:
         raise over_budget(budget, budget - left, cost, within)
     spent, room = scope.spent(totals), scope.room(totals, left)
-    raise over_budget(spent + room, spent, cost, within, of=scope.words)
+    raise over_budget(spent + room, spent, cost, within, of=scope.words + scope.fullest(totals))

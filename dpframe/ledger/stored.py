@@ -103,6 +103,10 @@ class StoredLedger:
         return self._account().within
 
     @property
+    def per(self) -> Every | None:
+        return self._account().per
+
+    @property
     def spent(self) -> Budget:
         return self._account().spent
 

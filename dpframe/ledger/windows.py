@@ -87,6 +87,15 @@ class Timeline:
             found.append(self.without)
         return self._most(found)
 
+    def fullest(self, windows: Windows) -> Windows | None:
+        """The first of these windows with the largest total; None where none was charged."""
+        most, found = self.largest(windows), list[Windows]()
+        for charged, total in self.charged():
+            both = charged.both(windows)
+            if both is not None and total.main == most.main:
+                found.append(both)
+        return found[0] if found else None
+
     def increase(self, windows: Windows, cost: Budget) -> Budget:
         """By how much the largest total of all grows where these windows are charged a cost.
 

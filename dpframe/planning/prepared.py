@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 
 from dpframe.aggregates.bound import MeasurementKey
 from dpframe.aggregates.measurement import Measurement, Table
 from dpframe.aggregates.query import Query
+from dpframe.core.windows import Every, Windows
+from dpframe.frames.windows_read import windows_read
 from dpframe.infer import (
     Place,
     PlannedMeasurement,
 )
+from dpframe.ledger.scopes import WindowScope
 from dpframe.mechanisms import Mechanism
 from dpframe.release import Draw
 from dpframe.report import Plan
@@ -71,6 +75,16 @@ class PreparedTogether:
     def queries(self) -> tuple[Query, ...]:
         """The queries that are run."""
         return tuple(part.query for part in self.parts)
+
+    def scope(self, per: Every | None) -> WindowScope | None:
+        """Where its charge falls, of a budget that is for each window of time: on the windows that
+        the plan says, which are all that is read.
+        """
+        said = self.plan.windows
+        read = [windows_read(query.relation, query.groups) for query in self.queries]
+        every = [windows for windows in read if windows is not None]
+        assert said == (reduce(Windows.hull, every) if every else None), "plans say what they read"
+        return None if per is None or said is None else WindowScope(said)
 
     def asked(self, run: Iterable[Query]) -> list[tuple[Query, tuple[Draw, ...]]]:
         """The queries that were asked, of those that were run, and what is drawn for each."""

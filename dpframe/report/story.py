@@ -10,12 +10,13 @@ from dpframe.core.budget import Budget
 from dpframe.core.exact import show, sqrt_up
 from dpframe.core.units import Identifier
 from dpframe.core.weights import PARTS
+from dpframe.core.windows import NAMES
 from dpframe.ledger.parts import Share
 from dpframe.mechanisms import KeyMechanism, ReportMechanism, SelectionMechanism
 from dpframe.plan import NoisyAggregate, PlanData
 from dpframe.report.forced import forced_words
 from dpframe.report.group_size import about, warnings_at
-from dpframe.report.windows import windows_words
+from dpframe.report.windows import charged_words, windows_words
 
 _COMPOSED = {
     "numerical": "and their privacy loss distributions together keep this (Zhu, Dong and Wang "
@@ -296,10 +297,12 @@ def _budget(plan: PlanData) -> tuple[Item, ...]:
         left = plan.remaining - plan.cost if fits else None
         after = "too little: it will be refused" if left is None else f"{amounts(left)} after"
         whose = "session" if plan.share is None else "part"
+        whose = charged_words(plan) or whose
         items.append(Item(f"{whose}: {amounts(plan.remaining)} before; {after}"))
     stated = plan.budget
     if stated is not None and stated.ledger is not None:
-        of = f"{amounts(stated.whole)} in the ledger {stated.ledger[:16]}"
+        each = "" if stated.per is None else f" for each {NAMES[stated.per]}"
+        of = f"{amounts(stated.whole)}{each} in the ledger {stated.ledger[:16]}"
         items.append(Item(f"charged to the budget {stated.name!r} of {of}"))
     return tuple(items)
 

@@ -8,7 +8,7 @@ from dpframe.core.units import Identifier
 from dpframe.core.windows import NAMES
 from dpframe.plan import PlanData
 
-__all__ = ["windows_words"]
+__all__ = ["charged_words", "windows_words"]
 
 
 def windows_words(plan: PlanData) -> Iterator[str]:
@@ -24,3 +24,11 @@ def windows_words(plan: PlanData) -> Iterator[str]:
     )
     if not plan.windows.is_one:
         yield f"a count of individuals counts a person once in each {name} that is read"
+
+
+def charged_words(plan: PlanData) -> str | None:
+    """What a plan is charged to, of a budget for each window; None of other budgets."""
+    if plan.windows is None or plan.budget is None or plan.budget.per is None:
+        return None
+    each = "" if plan.windows.is_one else f", the {NAMES[plan.budget.per]} with the least left"
+    return f"charged to {plan.windows.words()}{each}"
