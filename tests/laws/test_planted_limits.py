@@ -223,13 +223,14 @@ def _nulls_are_free(
     self: LimitGroups,
     pairs: pl.LazyFrame,
     names: Mapping[str, str],
+    whose: Mapping[str, Any],
     before: Any,
     salt: int,
     ns: Any,
 ) -> pl.LazyFrame:
     """Null groups are kept beside the others."""
     known = pl.all_horizontal(pl.col([names[name] for name in self.by]).is_not_null())
-    limited = KEEP_GROUPS(self, pairs.filter(known), names, before, salt, ns)
+    limited = KEEP_GROUPS(self, pairs.filter(known), names, whose, before, salt, ns)
     return pl.concat([limited, pairs.filter(~known)])
 
 
@@ -268,7 +269,7 @@ def _by_rows(self: QueryScope) -> ContributionBounds:
 
 def _not_by_unit(
     frame: pl.LazyFrame,
-    keys: Sequence[str],
+    by: tuple[Sequence[str], Sequence[str]],
     statistics: Sequence[Any],
     columns: Sequence[pl.Expr],
     limit: Any,
