@@ -11,7 +11,7 @@ from dpframe.ledger.kept import Attempt, content_digest
 
 def kept_frame(keeping: Keeping) -> pl.DataFrame:
     """One row per result of which a content was kept, in the order of charges."""
-    found = [a for a in keeping.attempts.by_number.values() if a.content is not None]
+    found = [a for a in [*keeping.attempts.by_number.values()] if a.content is not None]
     columns = {name: [words(attempt)[name] for attempt in found] for name in _TEXTS}
     return pl.DataFrame(
         {
@@ -54,6 +54,6 @@ def words(attempt: Attempt) -> dict[str, str | None]:
         "cost": attempt.cost.words(),
         "query": begun.words,
         "run": begun.run,
-        "periods": identity.period,
+        "periods": identity.period or begun.place,
         "parameters": given or None,
     }

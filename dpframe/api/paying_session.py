@@ -93,7 +93,8 @@ class PayingSession:
     def releases(self) -> pl.DataFrame:
         """One row per result of the budget that is kept, those of other processes included:
         `fingerprint` of the plan, `time` in UTC, `frame`, `cost`, `query` in words, the `run`,
-        `periods` and `parameters` it was for, where it was for any, and the `number` of its charge.
+        `periods` (of a stream, or the part or windows on which the charge falls) and `parameters`
+        that it was for, where it was for any, and the `number` of its charge.
 
         A result is handed out again by the same query with ``reuse="same"``, or written to a file
         by ``dpframe ledger restore``.

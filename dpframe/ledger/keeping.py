@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -12,6 +12,7 @@ from dpframe.ledger.account import Account
 from dpframe.ledger.contents import Contents, MemoryContents
 from dpframe.ledger.kept import Attempts, Begun, Key
 from dpframe.ledger.record import Draft, Seal
+from dpframe.ledger.scopes import Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,11 @@ class Beginning:
     cost: Budget
     key: Key | None = None
     after: int | None = None
+
+    def at(self, scope: Scope | None) -> Beginning:
+        """The same, which says where its charge falls."""
+        place = None if scope is None else scope.place
+        return replace(self, begun=replace(self.begun, place=place))
 
     def drafts(self, attempts: Attempts, account: Account) -> list[Draft]:
         """What is recorded directly before the charge.

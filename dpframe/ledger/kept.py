@@ -105,6 +105,8 @@ class Begun:
         The name of the run that is to be made once, if it is one.
     is_named
         Whether all frames have names that somebody gave them.
+    place
+        On which part or windows of the budget its charge falls, in words.
     """
 
     identity: Identity
@@ -112,6 +114,7 @@ class Begun:
     token: str
     run: str | None = None
     is_named: bool = True
+    place: str | None = None
 
     def draft(self, name: str, cost: Budget, after: int | None = None) -> Draft:
         """The record of it, for a budget; `after` is the charge of the attempt that was lost."""
@@ -120,6 +123,7 @@ class Begun:
             "token": self.token,
             "run": self.run,
             "named": self.is_named,
+            "place": self.place,
         }
         fingerprint = self.identity.fingerprint
         return Draft(name, "begun", after, fingerprint, amount=cost, why=json.dumps(said))
@@ -136,7 +140,7 @@ class Begun:
         said = json.loads(record.why or "")
         kinds = {
             **dict.fromkeys(("frames", "outputs"), list),
-            **dict.fromkeys(("interval", "period", "run"), str | None),
+            **dict.fromkeys(("interval", "period", "run", "place"), str | None),
             **dict.fromkeys(("query", "token"), str),
             "parameters": dict,
             "named": bool,
@@ -159,7 +163,8 @@ class Begun:
             tuple(sorted(said["parameters"].items())),
             said["period"],
         )
-        return cls(identity, said["query"], said["token"], said["run"], said["named"])
+        others = said["run"], said["named"], said["place"]
+        return cls(identity, said["query"], said["token"], *others)
 
 
 @dataclass(frozen=True, slots=True)

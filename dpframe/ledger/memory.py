@@ -116,7 +116,7 @@ class MemoryLedger:
                 scope.add(self._scopes, amounts)
             self._unit = self._unit or unit
             if beginning is not None:
-                self.keeping.begin(number, beginning)
+                self.keeping.begin(number, beginning.at(scope))
             told_charge(None, number, fingerprint, cost)
             return number
 

@@ -147,7 +147,7 @@ class StoredLedger:
         def charging(chain: Chain) -> list[Draft]:
             account = chain.account(self._name)
             attempts = chain.results.of(self._name)
-            before = [] if beginning is None else beginning.drafts(attempts, account)
+            before = [] if beginning is None else beginning.at(scope).drafts(attempts, account)
             require_open(account)
             if unit is not None:
                 _require_unit(account, unit)

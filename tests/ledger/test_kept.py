@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.ledger import checkpoints, tables, transactions
+from dpframe.ledger.budgets import close
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.contents import FolderContents, locked, removed_if_left
 from dpframe.ledger.keeping import Beginning
@@ -334,3 +338,70 @@ def test_an_incomplete_content_is_none(tmp_path: Path) -> None:
     assert contents.read(7, 2) == [b"one", b"two"]
     (contents.folder / "000000007-2.parquet").unlink()
     assert contents.read(7, 2) is None
+
+
+def test_a_result_is_kept_also_when_its_budget_was_closed_meanwhile(place: Place) -> None:
+    number = charged(place, begun())
+    close(store_at(place), "default", "Ann", "over")
+    opened(place).settle(number, "released", CONTENT)
+    assert attempts(place).by_number[number].content == CONTENT
+    with pytest.raises(dp.BudgetExceeded):
+        charged(place, begun("monday"))
+    verify(place)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked here")
+def test_children_do_not_keep_what_a_killed_process_held(place: Place) -> None:
+    """Neither its lock, nor the right to give it up."""
+    opened(place)
+    token = "4" * 32
+    reading, writing = os.pipe()
+
+    def computing() -> int:
+        contents = store_at(place).contents
+        contents.prepare()
+        with contents.present(token):
+            child = os.fork()
+            if not child:
+                time.sleep(30)
+                os._exit(0)
+            os.write(writing, f"{child}\n".encode())
+            time.sleep(30)
+        return 0
+
+    process = os.fork()
+    if not process:
+        os._exit(computing())
+    child = int(os.read(reading, 100))
+    contents = store_at(place).contents
+    try:
+        assert contents.is_present(token)
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+        deadline = time.monotonic() + 20
+        while contents.is_present(token):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked here")
+def test_a_child_that_ends_leaves_its_parent_where_it_is(place: Place) -> None:
+    """One that leaves the block, as by an error, does not give up what is not its own."""
+    opened(place)
+    contents, token = store_at(place).contents, "5" * 32
+    contents.prepare()
+    with contents.present(token):
+        inner = contents.present("6" * 32)
+        inner.__enter__()
+        child = os.fork()
+        if not child:
+            inner.__exit__(None, None, None)
+            os._exit(0)
+        os.waitpid(child, 0)
+        assert store_at(place).contents.is_present(token)
+        assert store_at(place).contents.is_present("6" * 32)
+        inner.__exit__(None, None, None)
+        assert not store_at(place).contents.is_present("6" * 32)
+    assert not store_at(place).contents.is_present(token)
