@@ -15,6 +15,7 @@ from dpframe.api.registration import AGGREGATES, register
 
 if TYPE_CHECKING:
     from dpframe import accounting
+    from dpframe.api.combine import Combination, combine
     from dpframe.api.estimate import Estimate
     from dpframe.api.expressions import DPExpr
     from dpframe.api.frame import PrivateFrame
@@ -71,6 +72,7 @@ __all__ = [
     "ApproxDP",
     "Audit",
     "BudgetExceeded",
+    "Combination",
     "DPExpr",
     "DPFrameError",
     "EngineError",
@@ -104,6 +106,7 @@ __all__ = [
     "argmax",
     "bounds",
     "cdf",
+    "combine",
     "count",
     "cube",
     "grouping_sets",
@@ -133,6 +136,7 @@ _HOMES = MappingProxyType(
         **dict.fromkeys(("cube", "grouping_sets", "rollup"), "api.grouping_sets"),
         **dict.fromkeys(("Identifier", "Rows"), "core.units"),
         **dict.fromkeys(("Keys", "keys"), "parse.key_sets"),
+        **dict.fromkeys(("Combination", "combine"), "api.combine"),
         **dict.fromkeys(("NoisyAggregate", "PlanStep"), "plan"),
         **dict.fromkeys(("ParameterValue", "parameter"), "api.parameters"),
         "Audit": "audit",

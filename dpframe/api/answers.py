@@ -15,11 +15,12 @@ from dpframe.aggregates.ranges import Ranges
 from dpframe.api.estimate import Estimate
 from dpframe.core.exact import as_given
 from dpframe.errors import InvalidBounds, UnknownColumn, UnsupportedOperation
+from dpframe.frames.grouping_sets import SetGroups
 from dpframe.mechanisms import Mechanism
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.suggest import did_you_mean
 
-__all__ = ["Answers", "answers_of"]
+__all__ = ["Answers", "answers_of", "plain_outputs"]
 
 _LEVEL: Final = Fraction(95, 100)
 _HOW: Final = "write for example release.between(18, 65)"
@@ -106,6 +107,20 @@ def _is_key(frame: pl.DataFrame, name: str, key: Any, said: str) -> pl.Expr:
             remedy="name a key as release.frame has it",
         ) from None
     return condition
+
+
+def plain_outputs(query: Query) -> frozenset[str]:
+    """The outputs of a query that are a noisy count or sum as it is: without bias but for that of
+    limits and clamping, and with noise whose law the plan has. Groups that are found by their
+    counts, and tables of several sets, have no such ones.
+    """
+    groups = query.groups
+    if query.chooses_groups or isinstance(groups, SetGroups):
+        return frozenset()
+    if groups is not None and groups.discovered:
+        return frozenset()
+    found = ((output.name, output.only) for output in query.outputs)
+    return frozenset(n for n, only in found if only is not None and only.is_plain_number)
 
 
 def answers_of(query: Query, laws: Mapping[MeasurementKey, Mechanism]) -> dict[str, Answers]:

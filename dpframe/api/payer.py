@@ -11,10 +11,10 @@ import polars as pl
 
 from dpframe import pipeline
 from dpframe.aggregates.query import Query
-from dpframe.api.answers import answers_of
+from dpframe.api.answers import answers_of, plain_outputs
 from dpframe.api.approval import planned, require_approved
 from dpframe.api.release import Release, Releases
-from dpframe.api.reuse import ONCE_MORE, Done, Keeper, Repeat, Run, plain
+from dpframe.api.reuse import ONCE_MORE, Done, Keeper, Repeat, Run, unkept
 from dpframe.api.source import Source, Sources, opened_together
 from dpframe.api.spend import Spend
 from dpframe.core.budget import Budget, PureDP
@@ -172,8 +172,9 @@ class Payer:
 
         done = self._done([query], prepared.plan, interval, repeat, run)
         self.unit = query.relation.facts.unit
-        answers = answers_of(prepared.query, prepared.laws)
-        return Releases(done.frames, done.plan_of(prepared.plan), [answers], **done.about)[0]
+        answers, plain = [answers_of(prepared.query, prepared.laws)], [plain_outputs(query)]
+        plan = done.plan_of(prepared.plan)
+        return Releases(done.frames, plan, answers, plain, **done.about)[0]
 
     def release_several(
         self,
@@ -198,7 +199,8 @@ class Payer:
         done = self._done(queries.queries, prepared.plan, interval, repeat, run)
         self.unit = queries.queries[0].relation.facts.unit
         answers = [answers_of(*one) for one in prepared.answered()]
-        return Releases(done.frames, done.plan_of(prepared.plan), answers, **done.about)
+        plain = [plain_outputs(query) for query in queries.queries]
+        return Releases(done.frames, done.plan_of(prepared.plan), answers, plain, **done.about)
 
     def _done(
         self,
@@ -216,7 +218,7 @@ class Payer:
                 remedy="open it with dp.Session(..., keep_releases=True)",
             )
         if not self.keeps:
-            return plain(run(None))
+            return unkept(run(None))
         return Keeper(self.ledger.keeping, queries, plan, interval, repeat).done(run)
 
     def is_name(self, name: str | None, source: Source) -> bool:

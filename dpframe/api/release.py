@@ -47,6 +47,8 @@ class Release:
         Equal for results of one charge only.
     released
         When, where it is kept.
+    plain
+        The outputs that are noisy counts or sums as they are; see `dpframe.combine`.
     """
 
     frame: pl.DataFrame
@@ -58,6 +60,7 @@ class Release:
     remark: str = ""
     origin: str = field(default="", repr=False)
     released: datetime | None = field(default=None, repr=False)
+    plain: frozenset[str] = field(default=frozenset(), repr=False)
 
     def between(
         self, low: Any, high: Any, /, *, output: str | None = None, **where: Any
@@ -101,7 +104,7 @@ class Release:
             return next(iter(self.answers.values()))
         if output is not None and output in self.answers:
             return self.answers[output]
-        names = [found.name for found in self._own_plan.outputs]
+        names = [found.name for found in self.own_plan.outputs]
         if output is not None and output not in names:
             raise UnknownColumn(
                 f"the release has no output {output!r}",
@@ -133,7 +136,7 @@ class Release:
         UnsupportedOperation
             When Altair is not installed, or no output is a number.
         """
-        return plot_release(self.frame, self._own_plan, most)
+        return plot_release(self.frame, self.own_plan, most)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the result to a file that carries its plan, cost and fingerprint.
@@ -155,13 +158,13 @@ class Release:
             write(self.frame, self.plan, place, made, self.query, self.released)
 
     @property
-    def _own_plan(self) -> Plan:
+    def own_plan(self) -> Plan:
         """The plan as far as it is about this result."""
         return self.plan if self.query is None else own_plan(self.plan, self.query)
 
     def __repr__(self) -> str:
         shared = "" if self.query is None else f", shared by {len(self.plan.queries)} queries"
-        source = self._own_plan.source
+        source = self.own_plan.source
         said = f"; {self.remark}" if self.remark else ""
         return f"<Release of {source!r} for {self.cost.words()}{shared}{said}>\n{self.frame}"
 
@@ -182,6 +185,8 @@ class Releases(Sequence[Release]):
         How they were made.
     answers
         What each answers at no further cost; see `Release.between`.
+    plain
+        The outputs of each that are noisy counts or sums as they are.
     reused, remark, origin, released
         As of each `Release`.
     """
@@ -193,6 +198,7 @@ class Releases(Sequence[Release]):
         frames: Sequence[pl.DataFrame],
         plan: Plan,
         answers: Sequence[Mapping[str, Answers]],
+        plain: Sequence[frozenset[str]],
         *,
         reused: bool = False,
         remark: str = "",
@@ -203,8 +209,10 @@ class Releases(Sequence[Release]):
         apart = bool(plan.queries)
         about = reused, remark, origin, released
         self._releases = tuple(
-            Release(frame, plan, plan.cost, free, number if apart else None, *about)
-            for number, (frame, free) in enumerate(zip(frames, answers, strict=True), start=1)
+            Release(frame, plan, plan.cost, free, number if apart else None, *about, own)
+            for number, (frame, free, own) in enumerate(
+                zip(frames, answers, plain, strict=True), start=1
+            )
         )
 
     @property

@@ -339,6 +339,6 @@ def _unnamed() -> UnsupportedOperation:
     )
 
 
-def plain(frames: list[pl.DataFrame]) -> Done:
+def unkept(frames: list[pl.DataFrame]) -> Done:
     """Results that are not kept."""
     return Done(frames, secrets.token_hex(16))

@@ -11,28 +11,49 @@ small probabilities are as good as large ones. What lies beyond the grid is adde
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from fractions import Fraction
+from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.mechanisms.box_law import Radii
 
-__all__ = ["Tail", "tail_in_box", "tail_of_independent"]
+__all__ = ["MOST_TERMS", "Tail", "reach_of_sum", "tail_in_box", "tail_of_independent"]
 
 Floats = NDArray[np.float64]
 Tail: TypeAlias = Callable[[float], float]
 
 _CELLS: Final = 8192
 """Of a grid, on one side."""
+_FINE: Final = 1 << 16
+"""Of a grid on which noises of several laws are added."""
+MOST_TERMS: Final = 64
+"""Of several laws: what is off by putting each on the grid stays small beside their sum."""
+_BEYOND: Final = 1e-7
+"""Of what may be missed: what lies beyond the grid."""
 _NODES: Final = 256
 _ROUGH: Final = 512
 _CLOSE: Final = 2.0**-10
 """Of the deviation: what is off by no more is taken outwards."""
+_LOST: Final = 1e-12
+"""What transforms lose of a probability."""
 _UP: Final = 1.0 + 2.0**-14
 """Above what tails of the terms are off by."""
+
+
+class SymmetricNoise(Protocol):
+    """The law of a noise in steps, symmetric around 0."""
+
+    def quantile(self, confidence: float | Fraction, /) -> int:
+        """The smallest a with P(|noise| <= a) >= confidence."""
+        ...
+
+    def above(self, x: Floats, /) -> Floats:
+        """P(noise > x) for each x."""
+        ...
 
 
 def tail_of_independent(above: Callable[[Floats], Floats], farthest: int, sizes: list[int]) -> Tail:
@@ -57,6 +78,37 @@ def tail_of_independent(above: Callable[[Floats], Floats], farthest: int, sizes:
 def _nothing(t: float) -> float:
     """Of no terms."""
     return 0.0
+
+
+def reach_of_sum(laws: Sequence[tuple[SymmetricNoise, float]], missed: float) -> float:
+    """A bound that the sum of independent noises of several laws exceeds, in either direction, with
+    at most this probability; never too small.
+
+    Parameters
+    ----------
+    laws
+        Each law in steps, at most `MOST_TERMS` of them, and what a step adds to the sum.
+    missed
+        Above 0 and below 1.
+    """
+    beyond = missed * _BEYOND / len(laws)
+    farthest = [law.quantile(1 - Fraction(beyond)) + 1 for law, _ in laws]
+    size = sum(far * unit for far, (_, unit) in zip(farthest, laws, strict=True))
+    step = size / _FINE
+    spectrum, rest = np.ones(2 * _FINE + 1, np.complex128), 0.0
+    for far, (law, unit) in zip(farthest, laws, strict=True):
+        number = math.ceil(far * unit / step)
+        above = law.above(np.asarray((np.arange(number + 1) + 0.5) * (step / unit), np.float64))
+        mass = np.zeros(4 * _FINE)
+        mass[1 : number + 1] = above[:-1] - above[1:]
+        mass[-number:] = mass[number:0:-1]
+        mass[0] = 1.0 - 2.0 * above[0]
+        spectrum *= np.fft.rfft(mass)
+        rest += 2.0 * float(above[-1])
+    whole = np.maximum(np.fft.irfft(spectrum, 4 * _FINE)[: 2 * _FINE], 0.0)
+    tails = 2.0 * (np.cumsum(whole[::-1])[::-1] * _UP + rest + _LOST)
+    place = int(np.argmax(tails <= missed)) if tails[-1] <= missed else tails.size
+    return (place - 1 + 0.5 * len(laws)) * step * _UP
 
 
 def tail_in_box(
