@@ -1,0 +1,67 @@
+"""A year of nightly publishing, and all that goes wrong in it: what comes out and what it costs."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.ledger.ledgers import Place
+from tests.schedule.year import SITES, Year
+
+RHO = Fraction("0.005")
+
+
+def kinds(nights: int, year: Year) -> list[str]:
+    """What happens in which night."""
+    names, weights = ["quiet", "killed", "overlapping", "again"], [70, 18, 4, 8]
+    found = year.chance.choices(names, weights, k=nights)
+    found[:4] = names  # each at least once
+    return found
+
+
+@pytest.mark.parametrize(
+    "nights", [8, pytest.param(365, marks=pytest.mark.slow)], ids=lambda n: f"{n} nights"
+)
+def test_each_night_is_published_once_and_paid_for_once(
+    tmp_path: Path, place: Place, nights: int
+) -> None:
+    ledger = str(place)
+    year = Year(tmp_path, ledger, nights, seed=nights)
+    year.measure()
+    for number, (day, kind) in enumerate(zip(year.days, kinds(nights, year), strict=True)):
+        year.night(day, kind)
+        if number == nights // 2:
+            assert year.lose_disk() == number + 1
+
+    published = sorted(p.name for p in (tmp_path / "published").iterdir())
+    assert published == [f"{day}.parquet" for day in year.days]  # and nothing beside them
+    charges = charged(year)
+    assert set(charges) == set(year.days)
+    assert {day: n - 1 for day, n in charges.items() if n > 1} == dict(year.lost)
+    shown = year.shown()
+    assert Fraction(shown["spent"]["rho"]) == RHO * max(charges.values())
+    assert {c["status"] for c in shown["charges"]} <= {"released", "charged"}
+    assert [c["status"] for c in shown["charges"]].count("charged") == sum(year.lost.values())
+    code, said = year.run("ledger", "verify", "--ledger", ledger)
+    assert code == 0, said
+    for day in year.days:
+        frame = pl.read_parquet(tmp_path / "published" / f"{day}.parquet")
+        assert frame.height == SITES
+        assert abs(frame["n"].sum() - 300) < 5 * 10 * SITES**0.5
+        assert year.run("inspect", f"published/{day}.parquet")[0] == 0
+
+
+def charged(year: Year) -> Counter[dt.date]:
+    """How often each day was charged: by the part that each charge names."""
+    found = Counter[dt.date]()
+    for charge in year.shown()["charges"]:
+        ((_, _, key),) = charge["scope"]["where"]
+        ((held,),) = [json.loads(key)]
+        found[dt.date.fromisoformat(held["date"])] += 1
+    return found
