@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from functools import cache
-from typing import Any
+from typing import Any, Final
+
+EXACT: Final = "exact"
+"""Marks, in the metadata of a field, whole numbers that are terms of an exact fraction: 64 bits may
+be too few for them.
+"""
 
 
 def fields_of(value: object) -> tuple[dataclasses.Field[Any], ...] | None:

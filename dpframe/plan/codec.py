@@ -26,7 +26,7 @@ from dpframe.aggregates.error_rules import (
 )
 from dpframe.aggregates.rebuilt_error import RebuiltError
 from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget, PureDP
-from dpframe.core.fields import fields_of
+from dpframe.core.fields import EXACT, fields_of
 from dpframe.core.units import Identifier, Rows
 from dpframe.errors import DPFrameError
 from dpframe.ledger.bound import StatedBudget
@@ -63,6 +63,9 @@ MEASURES: dict[str, type[Budget]] = {m.measure: m for m in (PureDP, ApproxDP, ZC
 
 _LARGEST = 2**63
 """Of a whole number that counts or indexes something."""
+
+_LONGEST = 2**1024
+"""Of one that is a term of an exact fraction (`EXACT`)."""
 
 
 class Malformed(Exception):
@@ -109,21 +112,21 @@ _Decoder: TypeAlias = Callable[[Any, str], Any]
 
 
 @cache
-def _decoder(hint: Any) -> _Decoder:
-    """What reads a type, found out once for each."""
+def _decoder(hint: Any, largest: int = _LARGEST) -> _Decoder:
+    """What reads a type, found out once for each; `largest` is that of whole numbers."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (types.UnionType, typing.Union):
         return partial(_decode_one_of, args)
     if origin is Literal:
         return partial(_decode_literal, args)
     if origin is tuple:
-        return partial(_decode_tuple, args)
+        return partial(_decode_tuple, args, largest)
     if hint is Fraction:
         return _fraction
     if hint is Any:  # a definition, which is JSON
         return lambda data, where: data
     if hint in _PLAIN:
-        return partial(_decode_plain, hint)
+        return partial(_decode_plain, hint, largest)
     if isinstance(hint, type) and issubclass(hint, Budget):
         return _budget
     if isinstance(hint, type) and (not dataclasses.is_dataclass(hint) or hint.__name__ in KINDS):
@@ -137,8 +140,8 @@ def _decode_literal(values: tuple[Any, ...], data: Any, where: str) -> Any:
     return data
 
 
-def _decode_plain(kind: type, data: Any, where: str) -> Any:
-    if type(data) is not kind or (isinstance(data, int) and abs(data) > _LARGEST):
+def _decode_plain(kind: type, largest: int, data: Any, where: str) -> Any:
+    if type(data) is not kind or (isinstance(data, int) and abs(data) > largest):
         raise Malformed(where)
     return data
 
@@ -167,17 +170,17 @@ def _admits(hint: Any, kind: type) -> bool:
     return isinstance(hint, type) and issubclass(kind, hint)
 
 
-def _decode_tuple(args: tuple[Any, ...], data: Any, where: str) -> tuple[Any, ...]:
+def _decode_tuple(args: tuple[Any, ...], largest: int, data: Any, where: str) -> tuple[Any, ...]:
     if not isinstance(data, list):
         raise Malformed(where)
     if args[-1] is not Ellipsis:
         if len(args) != len(data):
             raise Malformed(where)
         return tuple(
-            _decoder(hint)(item, f"{where}[{i}]")
+            _decoder(hint, largest)(item, f"{where}[{i}]")
             for i, (hint, item) in enumerate(zip(args, data, strict=True))
         )
-    read = _decoder(args[0])
+    read = _decoder(args[0], largest)
     return tuple([read(item, f"{where}[{i}]") for i, item in enumerate(data)])
 
 
@@ -208,7 +211,11 @@ def _hints(kind: Any) -> dict[str, Any]:
 @cache
 def _decoders(kind: Any) -> dict[str, _Decoder]:
     """What reads each field of a dataclass."""
-    return {name: _decoder(hint) for name, hint in _hints(kind).items()}
+    exact = {field.name for field in dataclasses.fields(kind) if field.metadata.get(EXACT)}
+    return {
+        name: _decoder(hint, _LONGEST if name in exact else _LARGEST)
+        for name, hint in _hints(kind).items()
+    }
 
 
 def _fraction(data: Any, where: str) -> Fraction:

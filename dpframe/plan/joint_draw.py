@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from dpframe.core.contribution_bounds import ContributionBounds
+from dpframe.core.fields import EXACT
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.mechanisms import Box, box_of
 
@@ -28,8 +29,8 @@ class JointDraw:
     widths: tuple[int, ...]
     turned: tuple[int, ...]
     exact: ExactSensitivity
-    factors: tuple[int, ...]
-    divisor: int
+    factors: tuple[int, ...] = field(metadata={EXACT: True})
+    divisor: int = field(metadata={EXACT: True})
 
     def box(self, spread: ContributionBounds, grouped: bool) -> Box:
         """What one individual moves the vectors within."""

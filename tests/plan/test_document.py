@@ -11,10 +11,14 @@ import sys
 from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.frames.public import digest, held
@@ -218,6 +222,32 @@ def test_deep_expressions_can_be_written() -> None:
 @each
 def test_no_document_holds_or_reads_data(name: str) -> None:
     assert SECRET not in plan_of(name).to_json()
+
+
+@given(
+    low=st.floats(-1e12, 1e12, allow_subnormal=False),
+    width=st.floats(1e-9, 1e12),
+    column=st.sampled_from(["bill", "visits"]),
+    spend=st.sampled_from([{"rho": "0.005"}, {"epsilon": 1}, {"epsilon": 1, "delta": "1e-9"}]),
+    adjacency=st.sampled_from(["add-remove", "change-one"]),
+    kinds=st.sets(st.sampled_from(["sum", "mean", "var", "std"]), min_size=1),
+)
+def test_plans_of_any_bounds_are_read_as_written(
+    low: float, width: float, column: str, spend: Any, adjacency: Any, kinds: set[str]
+) -> None:
+    """The terms of a number that follows from several may have more digits than 64 bits."""
+    session = dp.Session(rho=1) if "rho" in spend else dp.Session(**spend)
+    frame = session.protect(unreadable(), dp.Rows(adjacency), name="patients")
+    bounds = (Fraction(low), Fraction(low) + Fraction(width))
+    asked = [
+        getattr(dp, kind)(column, bounds if column == "bill" else tuple(map(int, bounds)))
+        for kind in sorted(kinds)
+        if column == "bill" or int(bounds[0]) < int(bounds[1])
+    ]
+    outputs = [made.alias(f"o{i}") for i, made in enumerate(asked)]
+    plan = frame.group_by("region", keys=["a"]).agg(dp.count().alias("n"), *outputs).plan(**spend)
+    again = dp.Plan.from_json(plan.to_json())
+    assert (again.fingerprint, again.to_json()) == (plan.fingerprint, plan.to_json())
 
 
 def test_a_document_from_before_plans_stated_their_budget_is_read() -> None:
