@@ -9,6 +9,7 @@ import polars as pl
 from dpframe.core.budget import GDP, Budget
 from dpframe.core.exact import nearest
 from dpframe.ledger.entry import Entry
+from dpframe.ledger.scopes import WindowScope
 
 
 def history_of(entries: Sequence[Entry], measure: type[Budget]) -> pl.DataFrame:
@@ -29,6 +30,15 @@ def history_of(entries: Sequence[Entry], measure: type[Budget]) -> pl.DataFrame:
         "job": pl.Series([e.caller.job for e in entries], dtype=pl.String),
         "run": pl.Series([e.caller.run for e in entries], dtype=pl.String),
     }
+    if any(isinstance(e.scope, WindowScope) for e in entries):
+        whole = [
+            nearest(e.amounts[-1].main) if e.amounts else nearest(e.cost.main) for e in entries
+        ]
+        words = [
+            e.scope.windows.words() if isinstance(e.scope, WindowScope) else None for e in entries
+        ]
+        columns["windows"] = pl.Series(words, dtype=pl.String)
+        columns["in_each"] = pl.Series(whole, dtype=pl.Float64)
     if measure is GDP:
         columns["mu_squared"] = pl.Series(mains, dtype=pl.Float64)
     return pl.DataFrame(columns)

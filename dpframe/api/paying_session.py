@@ -12,7 +12,7 @@ from dpframe.api.kept_frame import kept_frame
 from dpframe.api.payer import Payer
 from dpframe.core.budget import Budget
 from dpframe.core.exact import as_given, nearest
-from dpframe.core.windows import Windows, number_of
+from dpframe.core.windows import NAMES, Windows, number_of
 from dpframe.errors import InvalidBudget, LedgerError, UnsupportedOperation
 from dpframe.report.notebook import session_html
 from dpframe.report.plots import plot_budget
@@ -86,7 +86,9 @@ class PayingSession:
 
         Those of other processes that use the ledger are among them. Amounts are what was charged:
         with ``composition="zcdp"`` rho, and no epsilon; with ``"gdp"`` neither, but a last column,
-        `mu_squared`.
+        `mu_squared`. Of a budget for each window of time they are what the charge added to the most
+        that any window has spent, and two more columns say more: `windows` which ones were charged,
+        and `in_each` what each of them was.
         """
         return history_of(self._payer.ledger.entries, self._payer.measure)
 
@@ -126,6 +128,8 @@ class PayingSession:
         where = payer.ledger.where
         try:
             left, whole = self.remaining.words(), payer.ledger.budget.words()
+            if payer.ledger.per is not None:
+                whole += f" in the {NAMES[payer.ledger.per]} with the least left"
             if payer.counts_apart and payer.whole is None:
                 whole += f" (for {self.budget.words()}, added up in {payer.measure.currency})"
         except LedgerError as error:

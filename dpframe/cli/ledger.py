@@ -13,6 +13,7 @@ from dpframe.cli import kept, whole
 from dpframe.cli.output import Announced, say
 from dpframe.core.budget import amount
 from dpframe.core.units import Identifier, Rows
+from dpframe.core.windows import NAMES
 from dpframe.errors import InvalidBudget
 from dpframe.ledger import budgets, report
 from dpframe.ledger.account import Account
@@ -104,6 +105,11 @@ def _add_create(acts: Any) -> None:
         help="the privacy unit; the first charge fixes it where it is left out",
     )
     created.add_argument("--adjacency", choices=("add-remove", "change-one"), help="of --unit rows")
+    created.add_argument(
+        "--per",
+        choices=tuple(NAMES),
+        help="a budget of this amount for each window of the data's time",
+    )
     created.add_argument("--by", metavar="WHO", required=True, help="who creates it")
     _json(created)
 
@@ -167,11 +173,20 @@ def _create(parsed: Parsed) -> int:
     budget, within = resolve_composition(budget_of(None, *given), parsed.composition)
     store = store_at(parsed.ledger)
     with Announced(parsed):
-        made = budgets.create(store, parsed.name, budget, within, _unit(parsed), parsed.by)
+        unit = _unit(parsed)
+        made = budgets.create(store, parsed.name, budget, within, unit, parsed.by, parsed.per)
     return _told(parsed, made)
 
 
 def _unit(parsed: Parsed) -> str | None:
+    if parsed.per is not None:
+        if parsed.unit == "rows" or parsed.adjacency is not None:
+            raise InvalidBudget(
+                "a budget for each window of time protects people within each of them",
+                where=f"--per {parsed.per}",
+                remedy="use --unit identifier, or leave --unit and --adjacency out",
+            )
+        return Identifier("any", parsed.per, "when").kind
     if parsed.unit == "identifier":
         if parsed.adjacency == "change-one":
             raise InvalidBudget(

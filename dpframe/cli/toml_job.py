@@ -10,7 +10,8 @@
 
     [source]                           # as session.protect(...)
     path = "people.csv"
-    unit = "user_id"                   # or {adjacency = "add-remove", contributions = 1}
+    unit = "user_id"                   # or {adjacency = "add-remove", contributions = 1},
+                                       # {identifier = "user_id", window = "1mo", time = "at"}
     bounds = {age = [0, 120]}
     engine = "duckdb"                  # optional
 

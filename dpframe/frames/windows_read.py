@@ -86,9 +86,9 @@ class _Found:
         found = cls(
             Windows(facts.every), facts.columns[facts.time].dtype, {facts.time: Column(TIME)}
         )
-        after = [*(known for _, known in relation.steps[1:]), relation.facts]
-        for (step, before), known in zip(relation.steps, after, strict=True):
-            found = found.then(step, before, known)
+        known = [*(before for _, before in relation.steps), relation.facts]
+        for number, (step, before) in enumerate(relation.steps, start=1):
+            found = found.then(step, before, known[number])
         return found
 
     def then(self, step: Step, before: FrameFacts, after: FrameFacts) -> _Found:

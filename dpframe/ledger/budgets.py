@@ -9,6 +9,7 @@ from pathlib import Path
 from dpframe.core.budget import ApproxDP, Budget, PureDP, amount
 from dpframe.core.exact import Number
 from dpframe.core.visible import visible
+from dpframe.core.windows import Every
 from dpframe.errors import BudgetExceeded, InvalidBudget, LedgerError
 from dpframe.ledger.account import Account
 from dpframe.ledger.amounts import exact_words
@@ -17,6 +18,7 @@ from dpframe.ledger.chain import Chain
 from dpframe.ledger.names import require_new
 from dpframe.ledger.opening import NewBudget, tell
 from dpframe.ledger.record import Draft, short_text
+from dpframe.ledger.scopes import per_text
 from dpframe.ledger.store import Store
 
 
@@ -60,7 +62,13 @@ def _given(draft: Draft) -> str:
 
 
 def create(
-    store: Store, name: str, budget: Budget, within: ApproxDP | None, unit: str | None, by: str
+    store: Store,
+    name: str,
+    budget: Budget,
+    within: ApproxDP | None,
+    unit: str | None,
+    by: str,
+    per: Every | None = None,
 ) -> Account:
     """Create a budget, so that nobody who runs a job decides about its amount.
 
@@ -74,6 +82,8 @@ def create(
         The kind of its privacy unit; None leaves that to the first charge.
     by
         Who creates it.
+    per
+        The windows of time for each of which it is.
 
     Raises
     ------
@@ -81,7 +91,8 @@ def create(
         When there is one of that name, or of one that looks like it.
     """
     who = short_text(by, "--by")
-    draft = Draft(name, "opened", unit=unit, amount=budget, who=who, within=within)
+    why = per_text(per)
+    draft = Draft(name, "opened", unit=unit, amount=budget, who=who, why=why, within=within)
     open_budget(store, draft, again=False)
     return store.read().account(name)
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from dpframe.core.windows import NAMES
 from dpframe.ledger.account import Account
 from dpframe.ledger.amounts import exact_words
 from dpframe.ledger.approvals import Approval, signed
@@ -40,8 +41,10 @@ def show(store: Store, name: str | None) -> Iterator[str]:
         for grant in account.grants:
             yield f"    {_granted(grant)}"
         yield from _approved(chain.approvals.get(account.name, []), key)
-        yield f"  spent      {exact_words(account.spent)}{_ends(account)}"
-        yield f"  remaining  {exact_words(account.remaining)}"
+        most = "" if account.per is None else f" in the {NAMES[account.per]} that spent most"
+        yield f"  spent      {exact_words(account.spent)}{most}{_ends(account)}"
+        yield f"  remaining  {exact_words(account.remaining)}{most and ' in that one'}"
+        yield from (f"    {words}" for words in _windows(account))
         yield from (f"    {_charged(entry)}" for entry in account.entries.values())
         if account.closed is not None:
             yield f"    {_when(account.closed)}  closed    {_signed_by(account.closed)}"
@@ -162,6 +165,7 @@ def amounts(account: Account) -> dict[str, Any]:
         "spent": exact_fields(account.spent),
         "spent_decimal": decimals(account.spent, up=True),
         **left_fields(account.remaining),
+        **_window_fields(account),
         "closed": None if account.closed is None else _closed(account.closed),
     }
 
@@ -218,7 +222,29 @@ def _measure(account: Account) -> str:
 def whole(account: Account) -> str:
     """The budget as it was given, with the rho that it amounts to where rho is counted."""
     counted = exact_words(account.budget)
-    return counted if account.within is None else f"{exact_words(account.within)}: {counted}"
+    each = "" if account.per is None else f" for each {NAMES[account.per]}"
+    found = counted if account.within is None else f"{exact_words(account.within)}: {counted}"
+    return found + each
+
+
+def _windows(account: Account) -> Iterator[str]:
+    """What windows of time have spent, of a budget that is for each of them."""
+    timeline = account.scopes.windows
+    for windows, total in () if timeline is None else timeline.charged():
+        left = "" if account.closed else f", {exact_words(account.budget - total)} left"
+        yield f"{windows.words()}: {exact_words(total)} spent{left}"
+
+
+def _window_fields(account: Account) -> dict[str, Any]:
+    """The same for programs; nothing of a budget for all time."""
+    timeline = account.scopes.windows
+    if timeline is None:
+        return {}
+    spent = [
+        {**windows.fields(), "words": windows.words(), "spent": exact_fields(total)}
+        for windows, total in timeline.charged()
+    ]
+    return {"per": timeline.every, "windows": spent}
 
 
 def chosen(chain: Chain, name: str | None) -> list[Account]:

@@ -118,8 +118,8 @@ def template(contents: Mapping[str, Any], allowed: Mapping[str, str]) -> dict[st
     values; `allowed` has them by name, in words.
 
     What is known of columns from the first such constant on is left out, because it may follow from
-    the value. All that depends on it beside (bounds, sensitivities, errors) is in the plan's
-    releases, and these stay.
+    the value, and so may which windows of time are read. All that depends on it beside (bounds,
+    sensitivities, errors) is in the plan's releases, and these stay.
     """
     found = {name: _without(value, allowed) for name, value in contents.items()}
     found["parameters"] = [
@@ -127,6 +127,8 @@ def template(contents: Mapping[str, Any], allowed: Mapping[str, str]) -> dict[st
         for one in contents["parameters"]
     ]
     found["steps"] = _unlearned(found["steps"], allowed)
+    if "windows" in found:
+        found["windows"] = found["windows"]["every"]
     if "blocks" in found:
         blocks = found["blocks"]
         found["blocks"] = [{**b, "steps": _unlearned(b["steps"], allowed)} for b in blocks]
