@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from tests.ledger.ledgers import Place, sql
 
 PEOPLE = pl.DataFrame({"city": ["A", "B", "A"], "x": [1, 2, 3], "who": ["p", "q", "q"]})
 KEYS = ["A", "B"]
+PUBLIC = pl.DataFrame({"city": ["A", "B"], "land": ["c", "d"]})
 
 Ask = Callable[[dp.PrivateFrame], dp.PrivateQuery]
 
@@ -133,6 +135,26 @@ CHANGES: dict[str, dict[str, Any]] = {
             dp.count().alias("n"), pl.col("x").dp_sum((0, 6)).alias("s")
         )
     },
+    "mechanism": {
+        "ask": lambda frame: frame.group_by("city", keys=KEYS).agg(
+            dp.count(mechanism="discrete_laplace").alias("n"),
+            pl.col("x").dp_sum((0, 5)).alias("s"),
+        )
+    },
+    "weight": {
+        "ask": lambda frame: frame.group_by("city", keys=KEYS).agg(
+            dp.count(weight=3).alias("n"), pl.col("x").dp_sum((0, 5)).alias("s")
+        )
+    },
+    "not below zero": {
+        "ask": lambda frame: frame.group_by("city", keys=KEYS).agg(
+            dp.count(nonnegative=True).alias("n"), pl.col("x").dp_sum((0, 5)).alias("s")
+        )
+    },
+    "step that changes nothing": {
+        "ask": lambda frame: counts(frame.with_columns(y=pl.col("x") + 1))
+    },
+    "public frame": {"ask": lambda frame: counts(frame.join(PUBLIC, on="city", how="left"))},
     "spend": {"epsilon": "1.0000001"},
     "split": {"epsilon": 1, "split": "equal"},
     "interval": {"interval": 0.95},
@@ -157,6 +179,46 @@ def test_nothing_else_is_answered_by_it(folder: Path, change: str) -> None:
     same = asked(folder)
     assert same.reused
     assert same.origin == first.origin
+
+
+def test_public_frames_are_told_apart_by_their_values(folder: Path) -> None:
+    def ask(land: str) -> bool:
+        public = PUBLIC.with_columns(land=pl.lit(land))
+        keys = {"land": ["c", "d"]}
+        joined = people(session(folder)).join(public, on="city", how="left")
+        query = joined.group_by("land", keys=keys).agg(dp.count().alias("n"))
+        return query.release(epsilon=1, reuse="same").reused
+
+    assert [ask("c"), ask("d"), ask("c"), ask("d")] == [False, False, True, True]
+
+
+def test_the_order_of_queries_tells(folder: Path) -> None:
+    def ask(turned: bool) -> bool:
+        of = session(folder)
+        frame = people(of)
+        both = [frame.dp_count(), frame.filter(pl.col("x") > 1).dp_count()]
+        return of.release(both[::-1] if turned else both, epsilon=1, reuse="same").reused
+
+    assert [ask(turned) for turned in (False, True, False, True)] == [False, False, True, True]
+
+
+def test_threads_charge_once(place: Place) -> None:
+    """Who comes while another computes is told so, or gets what was kept."""
+
+    def ask(_: int) -> Release | str:
+        try:
+            return asked(place)
+        except dp.LedgerError as error:
+            return type(error).__name__
+
+    asked(place, frame="others")  # so that the ledger is there
+    with ThreadPoolExecutor(6) as pool:
+        found = list(pool.map(ask, range(12)))
+    released = [one for one in found if isinstance(one, Release)]
+    assert {one for one in found if isinstance(one, str)} <= {"UnderWay"}
+    assert sum(not release.reused for release in released) == 1
+    assert len({release.origin for release in released}) == 1
+    assert session(place).spent == dp.PureDP(2)
 
 
 def test_values_of_parameters_and_intervals_tell_results_apart(folder: Path) -> None:
