@@ -21,6 +21,7 @@ from dpframe.errors import DPFrameError
 from dpframe.frames.public import digest
 from dpframe.ledger.keeping import Keeping
 from dpframe.ledger.kept import Attempt, Identity, content_digest
+from dpframe.plan.document import stated_in
 from dpframe.report import Plan
 from dpframe.rows.failures import FAILURES
 
@@ -100,11 +101,12 @@ def unpacked(blobs: Sequence[bytes], attempt: Attempt, keeping: Keeping) -> Cont
             raise NotKept("it is not what was released by this charge")
         frames.append(frame)
     try:
-        plan = Plan.from_json(json.dumps(document))
+        text = json.dumps(document)
+        plan, stated = Plan.from_json(text), stated_in(text)
         time = datetime.fromisoformat(released)
     except (DPFrameError, ValueError):
         raise NotKept("its plan was changed") from None
-    if plan.fingerprint != identity.fingerprint:
+    if identity.fingerprint not in (plan.fingerprint, stated):  # of an earlier version the latter
         raise NotKept("it has another plan")
     return Content(frames, plan, time)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +18,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
+from dpframe.api.packed import NotKept, unpacked
 from dpframe.api.query import parts
 from dpframe.api.release import Release
 from dpframe.api.reuse import Repeat
 from dpframe.api.spend import Spend
 from dpframe.core.parameters import Parameter
+from dpframe.frames.public import digest
 from dpframe.ledger.contents import FolderContents
-from dpframe.ledger.kept import Identity, same_key
+from dpframe.ledger.kept import Attempt, Begun, Identity, content_digest, same_key
+from dpframe.ledger.memory import MemoryLedger
 from tests.ledger.ledgers import Place, sql
 
 PEOPLE = pl.DataFrame({"city": ["A", "B", "A"], "x": [1, 2, 3], "who": ["p", "q", "q"]})
@@ -532,6 +538,28 @@ def test_every_type_of_result_is_kept_as_it_is(folder: Path) -> None:
     assert again.reused
     assert again.frame.schema == first.frame.schema
     assert again.frame.equals(first.frame, null_equal=True)
+
+
+def test_results_with_plans_of_earlier_versions_are_read(folder: Path) -> None:
+    """Their documents state the fingerprint that the ledger has, and are read with another one."""
+    place = Path(__file__).parents[1] / "kept" / "6a4ac1c" / "plans.jsonl"
+    documents = [json.loads(line) for line in place.read_text().splitlines()]
+    found = (line["document"] for line in documents)
+    document = next(d for d in found if dp.Plan.from_json(json.dumps(d)).fingerprint not in str(d))
+    frame = PEOPLE.select("x")
+    said = {"fingerprint": document["fingerprint"], "cost": "", "plan": document}
+    said |= {"released": "2026-11-22T03:00:00+00:00", "content": digest(frame)}
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, metadata={"dpframe": json.dumps(said)})
+    keeping = MemoryLedger(dp.PureDP(1)).keeping
+    identity = Identity(document["fingerprint"], ("people",), (("x",),))
+    begun = Begun(identity, "", "0" * 32)
+    content = content_digest([buffer.getvalue()])
+    attempt = Attempt(0, datetime.now(UTC), begun, dp.PureDP(1), content)
+    assert unpacked([buffer.getvalue()], attempt, keeping).frames[0].equals(frame)
+    other = replace(begun, identity=replace(identity, fingerprint="0" * 64))
+    with pytest.raises(NotKept, match="another plan"):
+        unpacked([buffer.getvalue()], replace(attempt, begun=other), keeping)
 
 
 def test_distribution_functions_answer_ranges_again(folder: Path) -> None:
