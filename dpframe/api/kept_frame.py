@@ -30,8 +30,13 @@ _TEXTS = ("frame", "cost", "query", "run", "periods", "parameters")
 
 def standing(keeping: Keeping, attempt: Attempt) -> str:
     """What became of a result: ``kept``, ``under way``, ``lost``; ``missing`` or ``CHANGED`` what
-    was kept, ``unfinished`` what is there and was not handed out.
+    was kept, ``unfinished`` what is there and was not handed out; and whether it was paid anew.
     """
+    found = _found(keeping, attempt)
+    return f"{found}, paid anew" if attempt.is_replaced else found
+
+
+def _found(keeping: Keeping, attempt: Attempt) -> str:
     try:
         blobs = keeping.contents.read(attempt.number, len(attempt.begun.identity.outputs))
     except LedgerError:

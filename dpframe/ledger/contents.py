@@ -151,7 +151,7 @@ class FolderContents:
                     file.close()
 
     def read(self, number: int, count: int) -> list[bytes] | None:
-        with self._explained():
+        with self._explained("read from"):
             try:
                 return [self._place(number, part).read_bytes() for part in range(1, count + 1)]
             except FileNotFoundError:
@@ -173,7 +173,7 @@ class FolderContents:
                 file.close()
 
     def is_present(self, token: str) -> bool:
-        with self._explained():
+        with self._explained("looked for in"):
             return is_held(self._lock_of(token))
 
     def _make(self) -> None:
@@ -194,14 +194,14 @@ class FolderContents:
                 removed_if_left(self.folder / name)
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _explained(self, act: str = "kept in") -> Iterator[None]:
         try:
             yield
         except OSError as error:
             why = error.strerror or type(error).__name__
             raise LedgerError(
-                f"results cannot be kept in {str(self.folder)!r}: {why}",
-                remedy="make room there, and let this user read and write the folder",
+                f"results cannot be {act} {str(self.folder)!r}: {why}",
+                remedy="let this user read and write the folder, and make room there",
             ) from None
 
 

@@ -102,7 +102,8 @@ class MemoryKeeping:
 
     def begin(self, number: int, beginning: Beginning) -> None:
         """Remember a charge whose result is to be kept."""
-        self.attempts.begin(number, datetime.now(UTC), beginning.begun, beginning.cost)
+        time, after = datetime.now(UTC), beginning.after
+        self.attempts.begin(number, time, beginning.begun, beginning.cost, after)
         self.open.add(number)
 
     def is_open(self, number: int) -> bool:

@@ -183,6 +183,8 @@ class Attempt:
         Of the plan.
     content
         The digest of what is kept; None where nothing is.
+    is_replaced
+        Whether it was paid anew, because its result was lost.
     """
 
     number: int
@@ -190,6 +192,7 @@ class Attempt:
     begun: Begun
     cost: Budget
     content: str | None = None
+    is_replaced: bool = False
 
 
 Key = tuple[str, str]
@@ -213,9 +216,13 @@ class Attempts:
     by_number: dict[int, Attempt] = field(default_factory=dict)
     _newest: dict[Key, int] = field(default_factory=dict)
 
-    def begin(self, number: int, time: datetime, begun: Begun, cost: Budget) -> None:
-        """Remember a charge whose result is to be kept."""
+    def begin(
+        self, number: int, time: datetime, begun: Begun, cost: Budget, after: int | None
+    ) -> None:
+        """Remember a charge whose result is to be kept, `after` one whose result was lost."""
         self.by_number[number] = Attempt(number, time, begun, cost)
+        if after is not None:
+            self.by_number[after] = replace(self.by_number[after], is_replaced=True)
         if begun.run is not None:
             self._newest[run_key(begun.run)] = number
         if begun.is_named:
@@ -300,7 +307,8 @@ class Results:
         attempts = self._budgets.setdefault(record.name, Attempts())
         time = datetime.fromisoformat(record.time)
         if record.act == "begun":
-            attempts.begin(record.seq + 1, time, Begun.read(record), record.amount)
+            begun = Begun.read(record)
+            attempts.begin(record.seq + 1, time, begun, record.amount, record.refers)
         else:
             attempts.keep(record.refers or 0, time, str(record.why))
 

@@ -191,6 +191,8 @@ def test_what_is_killed_before_it_is_kept_is_said(
     for more in ((), ("--again",)):
         assert run("run", "job.py", "--run-id", "monday", "--json", *more).json["reused"] is True
     assert spent(place) == dp.PureDP("0.5")
+    listed = run("ledger", "releases", "--ledger", place)
+    assert [line.split("  ")[3] for line in listed.out.splitlines()] == ["lost, paid anew", "kept"]
     shown = run("ledger", "show", "--ledger", place, "--json").json["default"]["charges"]
     assert [charge["status"] for charge in shown] == ["failed", "released"]
     assert run("ledger", "verify", "--ledger", place).code == 0
