@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -324,6 +324,24 @@ def test_parts_are_told_apart(folder: Path) -> None:
     assert again.frame.equals(first.frame)
 
 
+def test_windows_are_told_apart_and_listed(folder: Path) -> None:
+    frame = PEOPLE.with_columns(
+        at=pl.Series([date(2026, 1, 3), date(2026, 1, 9), date(2026, 2, 3)])
+    )
+    unit = dp.Identifier("who", window="1mo", time="at")
+
+    def ask(month: int) -> bool:
+        of = dp.Session(epsilon=1, per="1mo", ledger=folder, keep_releases=True)
+        rows = of.protect(frame, unit=unit, name="visits")
+        inside = pl.col("at").is_between(date(2026, month, 1), date(2026, month, 20))
+        query = rows.filter(inside).limit_rows(2).dp_count()
+        return query.release(epsilon=1, reuse="same").reused
+
+    assert [ask(month) for month in (1, 2, 1, 2)] == [False, False, True, True]
+    of = dp.Session(epsilon=1, per="1mo", ledger=folder)
+    assert of.releases()["periods"].to_list() == ["2026-01", "2026-02"]
+
+
 def test_a_frame_has_to_be_named(folder: Path) -> None:
     of = session(folder)
     for frame in (people(of, None), of.protect(PEOPLE, unit=dp.Rows(), name="")):
@@ -515,8 +533,6 @@ def test_only_the_owner_reads_what_is_kept(folder: Path) -> None:
 
 def test_every_type_of_result_is_kept_as_it_is(folder: Path) -> None:
     """Enums, lists, structs, dates and decimals."""
-    from datetime import date
-
     frame = pl.DataFrame(
         {
             "e": pl.Series(["a", "b"], dtype=pl.Enum(["a", "b"])),
