@@ -187,6 +187,29 @@ class ParameterValue(pl.Expr):
     def __repr__(self) -> str:
         return f"<parameter {self.value!r}>"
 
+    # Python asks the right operand first where its class is the narrower one, and would write
+    # ``col == parameter`` the other way round.
+
+    def __eq__(self, other: Any) -> pl.Expr:  # type: ignore[override]
+        return NotImplemented if type(other) is pl.Expr else super().__eq__(other)
+
+    def __ne__(self, other: Any) -> pl.Expr:  # type: ignore[override]
+        return NotImplemented if type(other) is pl.Expr else super().__ne__(other)
+
+    def __lt__(self, other: Any) -> pl.Expr:
+        return NotImplemented if type(other) is pl.Expr else super().__lt__(other)
+
+    def __le__(self, other: Any) -> pl.Expr:
+        return NotImplemented if type(other) is pl.Expr else super().__le__(other)
+
+    def __gt__(self, other: Any) -> pl.Expr:
+        return NotImplemented if type(other) is pl.Expr else super().__gt__(other)
+
+    def __ge__(self, other: Any) -> pl.Expr:
+        return NotImplemented if type(other) is pl.Expr else super().__ge__(other)
+
+    __hash__ = pl.Expr.__hash__
+
 
 @sealed
 def parameter(name: str, dtype: IntoType, default: object = None) -> ParameterValue:

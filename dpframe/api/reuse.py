@@ -7,11 +7,11 @@ unless somebody says so; whether a charge is under way is seen by a lock of whoe
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias, get_args
+from uuid import uuid4
 
 import polars as pl
 
@@ -224,7 +224,7 @@ class Keeper:
 
     def _made(self, run: Run, lost: int | None) -> Done:
         self._keeping.contents.prepare()
-        token = secrets.token_hex(16)
+        token = uuid4().hex
         run_name = self._repeat.run
         begun = Begun(self._identity, self._words, token, run_name, self._is_named)
         beginning = Beginning(begun, self._plan.cost, self._key, lost)
@@ -341,4 +341,4 @@ def _unnamed() -> UnsupportedOperation:
 
 def unkept(frames: list[pl.DataFrame]) -> Done:
     """Results that are not kept."""
-    return Done(frames, secrets.token_hex(16))
+    return Done(frames, uuid4().hex)

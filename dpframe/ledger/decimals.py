@@ -6,6 +6,7 @@ The exact fractions stand beside them wherever they are written.
 from __future__ import annotations
 
 import math
+import sys
 from fractions import Fraction
 
 from dpframe.core.budget import Budget
@@ -22,8 +23,13 @@ def decimals(budget: Budget, *, up: bool = False) -> dict[str, float]:
 
 
 def decimal(value: Fraction, *, up: bool = False) -> float:
-    """A number as the float that prints as it, or as a decimal just below or above it."""
-    found = float(value)
+    """A number as the float that prints as it, or as a decimal just below or above it; beyond all
+    floats the largest one.
+    """
+    try:
+        found = float(value)
+    except OverflowError:
+        return sys.float_info.max
     while _printed(found) < value if up else _printed(found) > value:
         found = math.nextafter(found, math.inf if up else -math.inf)
     return found

@@ -105,7 +105,9 @@ def move(source: Store, destination: Store, by: str) -> Head:
     if source.is_keyed != destination.is_keyed:
         raise LedgerError("both places must have the same key", remedy="set it for both")
     source.verify()
-    if _brought(source.read(), source, destination):  # after a move that was interrupted
+    known = source.read()
+    arrived = known.moved is not None and destination.promised_to(str(known.identity)) is None
+    if arrived and _brought(known, source, destination):  # after a move that was interrupted
         return destination.verify()
     with ExitStack() as opened:
         for store in sorted((source, destination), key=lambda store: store.turn.number):

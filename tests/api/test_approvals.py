@@ -376,7 +376,9 @@ def test_one_place_runs_plans_and_asks_before_it() -> None:
     assert sorted(runs) == [
         ("payer.py", "release", True),
         ("payer.py", "release_several", True),
-        ("pipeline.py", "run", False),  # which is what the first one calls
+        ("payer.py", "run", True),  # inside of these two
+        ("payer.py", "run", True),
+        ("pipeline.py", "run", False),  # of one plan, which calls the other
     ]
     assert asks == [("payer.py", "_approved")]
     # public.py is of frames that are public, and what source.py opens payer.py runs

@@ -139,7 +139,7 @@ def test_what_is_asked_for_is_drawn_by_itself() -> None:
 
 @pytest.mark.parametrize("spend", [{"epsilon": 1}, {"rho": "0.5"}])
 def test_an_audit_proves_nearly_what_is_claimed(spend: dict[str, Any]) -> None:
-    found = both(open_session(spend)).audit(**spend, runs=40_000, confidence=0.99999)
+    found = both(open_session(spend)).audit(**spend, runs=100_000, confidence=0.99999)
     assert 0.75 * found.claimed < found.proved <= found.claimed
     assert not found.refuted
 

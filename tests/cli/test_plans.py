@@ -126,8 +126,13 @@ def test_approving_again_says_what_is_different(run: Run, folder: Path) -> None:
     assert "new ledger" not in second
     assert "Ann approved it before" in run("approve", "b.json", *options).out
     other = run("approve", "b.json", *options, "--name", "census", "--json")
+    fingerprint = dp.Plan.from_json(folder / "b.json").fingerprint
     assert other.json == {
-        "approved": dp.Plan.from_json(folder / "b.json").fingerprint,
+        "approved": fingerprint,
+        "plan": fingerprint,
+        "parameters": {},
+        "remaining": {"measure": "pure DP", "epsilon": "1", "delta": "0"},
+        "remaining_decimal": {"epsilon": 1.0, "delta": 0.0},
         "by": "Ann",
         "name": "census",
         "ledger": str(folder / "budget.db"),

@@ -93,7 +93,10 @@ def test_a_plan_is_written_reviewed_signed_run_and_inspected(command: Run, folde
     assert done.json == {
         "fingerprint": plan.fingerprint,
         "cost": "epsilon 0.25",
+        "cost_decimal": {"epsilon": 0.25, "delta": 0.0},
         "output": "result.parquet",
+        "remaining": {"measure": "pure DP", "epsilon": "3/4", "delta": "0"},
+        "remaining_decimal": {"epsilon": 0.75, "delta": 0.0},
     }
     assert pl.read_parquet(folder / "result.parquet")["sex"].to_list() == ["f", "m"]
     shown = command("inspect", "result.parquet", "--json")

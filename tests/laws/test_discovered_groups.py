@@ -504,7 +504,9 @@ def test_neighbours_differ_in_as_many_parts_as_are_paid_for(
             parts = frames.session.partition(made, "g", ["a", "b", "z", None])
         except dp.DPFrameError:
             continue
-        (partition,) = {p.session._payer.ledger._partition for p in parts.values()}
+        (level,) = {
+            replace(p.session._payer.ledger.scope.levels[-1], key="") for p in parts.values()
+        }
         differ = 0
         for part in parts.values():
             who = part._relation.facts.identifier
@@ -519,7 +521,7 @@ def test_neighbours_differ_in_as_many_parts_as_are_paid_for(
                 counted[0][t].values.tolist() != counted[1][t].values.tolist()
                 for t in tables_of(asked)
             )
-        assert differ <= partition.touched
+        assert differ <= level.touched
 
 
 @pytest.mark.parametrize(
