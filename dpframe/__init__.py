@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from dpframe.api.query import PrivateQuery
     from dpframe.api.release import Release, Releases
     from dpframe.api.session import Session
+    from dpframe.api.stream import Stream
     from dpframe.audit import Audit
     from dpframe.core.budget import GDP, ZCDP, ApproxDP, PureDP
     from dpframe.core.sensitivity import Sensitivity
@@ -98,6 +99,7 @@ __all__ = [
     "Sensitivity",
     "Session",
     "Simulation",
+    "Stream",
     "UnboundedSensitivity",
     "UnitDropped",
     "UnknownColumn",
@@ -150,6 +152,7 @@ _HOMES = MappingProxyType(
         "Releases": "api.release",
         "Sensitivity": "core.sensitivity",
         "Session": "api.session",
+        "Stream": "api.stream",
         "Simulation": "simulate",
     }
 )

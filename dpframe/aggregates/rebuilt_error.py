@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 from dpframe.aggregates.distribution_error import DistributionError, RunError
 from dpframe.aggregates.error_rules import ErrorRule, MeanError, PartError, VarianceError
 from dpframe.aggregates.joint_noise import Independent
+from dpframe.aggregates.running_error import RunningError
 from dpframe.aggregates.weighted_noise import WeightedNoise, excess_of
 from dpframe.mechanisms import AdditiveMechanism
 from dpframe.workloads import rounding_variance
@@ -106,7 +107,7 @@ class RebuiltError:
         return Independent(tuple(found))
 
 
-OutputError: TypeAlias = ErrorRule | RebuiltError | DistributionError | RunError
+OutputError: TypeAlias = ErrorRule | RebuiltError | DistributionError | RunError | RunningError
 
 
 @lru_cache(maxsize=4096)

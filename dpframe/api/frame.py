@@ -69,7 +69,7 @@ class PrivateFrame(NoRawAccess, RowVerbs, Shortcuts):
 
     # -- limits -----------------------------------------------------------------------------------
 
-    def limit_rows(self, n: int, by: Any = None) -> PrivateFrame:
+    def limit_rows(self, n: int, by: Any = None, *, order_by: str | None = None) -> PrivateFrame:
         """Keep at most `n` rows of each individual, or of each individual and value of `by`.
 
         Needed where one individual could otherwise have any number of rows. Which rows are kept is
@@ -82,6 +82,10 @@ class PrivateFrame(NoRawAccess, RowVerbs, Shortcuts):
             A positive integer.
         by
             Column names, or None for rows in all; the identifier says nothing more than None.
+        order_by
+            A column of dates, datetimes or whole numbers: rows with its least values are kept
+            before others, and nulls last. Streams need it, whose frames grow from night to night:
+            rows that were kept stay kept then.
 
         Raises
         ------
@@ -90,9 +94,9 @@ class PrivateFrame(NoRawAccess, RowVerbs, Shortcuts):
         """
         columns = self._by(by, "limit_rows")
         who = self._relation.facts.identifier
-        return self._then(LimitRows(n, tuple(name for name in columns if name != who)))
+        return self._then(LimitRows(n, tuple(name for name in columns if name != who), order_by))
 
-    def limit_groups(self, n: int, by: Any) -> PrivateFrame:
+    def limit_groups(self, n: int, by: Any, *, order_by: str | None = None) -> PrivateFrame:
         """Keep each individual's rows in at most `n` of its values of the columns `by`.
 
         Parameters
@@ -101,13 +105,16 @@ class PrivateFrame(NoRawAccess, RowVerbs, Shortcuts):
             A positive integer.
         by
             Column names; those that a later group-by uses.
+        order_by
+            One of them, of dates, datetimes or whole numbers: groups with its least values are kept
+            before others, and nulls last. Streams need it.
 
         Raises
         ------
         UnsupportedOperation
             When the frame's unit is `Rows`.
         """
-        return self._then(LimitGroups(n, self._by(by, "limit_groups")))
+        return self._then(LimitGroups(n, self._by(by, "limit_groups"), order_by))
 
     def limit_norm(self, n: Number) -> PrivateFrame:
         """Let each individual's rows count less, all by one factor, so that the norm of what it has

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import NoReturn, TypeVar
@@ -17,12 +18,13 @@ from dpframe.api.release import Release, Releases
 from dpframe.api.reuse import ONCE_MORE, Done, Keeper, Repeat, Run, unkept
 from dpframe.api.source import Source, Sources, opened_together
 from dpframe.api.spend import Spend
-from dpframe.core.budget import Budget, PureDP
+from dpframe.core.budget import ApproxDP, Budget, PureDP
 from dpframe.core.exact import Number
 from dpframe.core.parameters import Parameter
 from dpframe.core.units import Identifier, Unit
 from dpframe.core.windows import NAMES, Every, Windows
-from dpframe.errors import InvalidBudget, UnsupportedOperation
+from dpframe.errors import InvalidBudget, LedgerError, UnsupportedOperation
+from dpframe.frames.schedule import Schedule
 from dpframe.frames.windows_read import windows_read
 from dpframe.infer import Queries
 from dpframe.ledger.approvals import Requirement
@@ -32,10 +34,13 @@ from dpframe.ledger.parts import PartLedger
 from dpframe.ledger.place import DEFAULT_NAME
 from dpframe.ledger.scopes import WindowScope
 from dpframe.ledger.signatures import ApprovalKey
+from dpframe.ledger.streams import OpenedStream, StreamIsOpen, StreamOpening
 from dpframe.lower.engines.polars_engine import PolarsMode
+from dpframe.parse.periods import read_stream
 from dpframe.plan.parameters import parameters_of
 from dpframe.release import Keep
 from dpframe.report import Plan
+from dpframe.streaming import plan_stream
 
 Made = TypeVar("Made", pipeline.Prepared, pipeline.PreparedTogether)
 
@@ -143,6 +148,58 @@ class Payer:
         return self._stating(
             pipeline.plan_several(queries, budget, remaining, spend.split, charged_in=charged_in)
         )
+
+    def prepare_stream(self, query: Query, schedule: Schedule, spend: Spend) -> pipeline.Prepared:
+        """The plan of a stream at a spend for all its periods; nothing is charged.
+
+        Raises
+        ------
+        DPFrameError
+            When a stream cannot be made of the query, and as for `prepare`.
+        """
+        self._require_kind([query])
+        pure = self.measure is PureDP or (self.measure is ApproxDP and not spend.delta)
+        by_period = read_stream(query, schedule, pure)
+        remaining = self.ledger.remaining
+        budget = spend.within(by_period, self.measure, remaining, counted_apart=self.counts_apart)
+        charged_in = self.measure if self.counts_apart else None
+        made = plan_stream(by_period, budget, remaining, spend.split, charged_in=charged_in)
+        return self._stating(made)
+
+    def open_stream(self, prepared: pipeline.Prepared, opening: StreamOpening) -> OpenedStream:
+        """The stream as it is in the ledger, which charges it where it is new.
+
+        Raises
+        ------
+        LedgerError
+            When another stream has that name, or it cannot be recorded.
+        BudgetExceeded
+            When it does not fit.
+        PlanMismatch
+            When the plan needs approval and has none.
+        """
+        book = self.ledger.streams
+        found = book.find(opening.name)
+        if found is None:
+            approval = self._approved(prepared.plan)
+            unit = prepared.query.relation.facts.unit
+            plan = prepared.plan
+            book.contents.prepare()
+            with suppress(StreamIsOpen):  # by another process, just now
+                number = self.ledger.charge(
+                    plan.cost, plan.fingerprint, unit.kind, approval, stream=opening
+                )
+                self.ledger.settle(number, "released")
+            self.unit = unit
+            found = book.find(opening.name)
+        assert found is not None
+        if found.definition != opening.definition:
+            raise LedgerError(
+                f"the stream {opening.name!r} was opened with another query, schedule or spend",
+                where="session.stream(...)",
+                remedy="open it with what it was opened with, or give the new one another name",
+            )
+        return found
 
     def release(
         self,

@@ -6,11 +6,11 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from dpframe.api.collecting_session import CollectingSession
 from dpframe.api.declared import declared
 from dpframe.api.frame import PrivateFrame, divide, rows_of
 from dpframe.api.payer import Payer, require_windows
 from dpframe.api.source import Source, protected_source
+from dpframe.api.streaming_session import StreamingSession
 from dpframe.charge import budget_of, resolve_composition
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number, as_given
@@ -25,7 +25,7 @@ from dpframe.sealed import all_sealed
 
 
 @all_sealed
-class Session(CollectingSession):
+class Session(StreamingSession):
     """A privacy budget and the frames whose release it pays for.
 
     Parameters
@@ -312,5 +312,5 @@ class _PartSession(Session):
     """The session of one part of a divided frame: it pays for that part, and protects no other."""
 
     def __init__(self, payer: Payer) -> None:
-        CollectingSession.__init__(self, payer)
+        StreamingSession.__init__(self, payer)
         self._frames = 0

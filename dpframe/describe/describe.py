@@ -14,6 +14,7 @@ from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import Additive, Measurement, Responses, Selection
+from dpframe.aggregates.nightly import NightlySums
 from dpframe.aggregates.query import Output, Query
 from dpframe.aggregates.request import UNKNOWN
 from dpframe.aggregates.rolled import RolledAggregate
@@ -168,7 +169,7 @@ def _noisy_aggregate(
     part: Measurement = use.part
     law, step = choice.law, part.step
     noise = law if joint is None else CombinedNoise.of(law, joint.factors, joint.divisor)
-    statistic = part.table.statistic if isinstance(part, (Additive, Margin)) else None
+    statistic = part.table.statistic if isinstance(part, (Additive, Margin, NightlySums)) else None
     statistic = statistic.of if isinstance(statistic, UnitTotal) else statistic
     gridded = isinstance(statistic, (GridSum, SquareSum)) and not (
         isinstance(statistic, GridSum) and statistic.value.is_whole and statistic.grid.is_exact
@@ -192,7 +193,9 @@ def _noisy_aggregate(
         reason=choice.reason,
         users=use.users,
         asked=use.mechanism,
-        bias=step / 2 if gridded else Fraction(0),
+        bias=(part.part.step if isinstance(part, NightlySums) else step) / 2
+        if gridded
+        else Fraction(0),
         draw=number,
         joint=joint,
     )

@@ -22,6 +22,7 @@ from dpframe.frames.sampling import (
     require_columns,
     require_count,
     require_identifier,
+    require_order,
     unused,
 )
 from dpframe.frames.step import Step
@@ -31,7 +32,8 @@ from dpframe.rows.operation import Namespace
 
 @dataclass(frozen=True, slots=True)
 class LimitGroups(Step):
-    """Keep the rows of each individual in at most `n` different values of the columns `by`.
+    """Keep the rows of each individual in at most `n` different values of the columns `by`; those
+    with the least values of the column `order_by` before others, if one of them is named.
 
     Guarantee
     ---------
@@ -41,15 +43,17 @@ class LimitGroups(Step):
 
     Proof
     -----
-    For each salt, the distinct pairs of individual and value are ordered by a salted hash and then
-    by the values, and the first `n` of each individual are kept; a row stays if its pair does. No
-    pair of another individual enters this order, and the salt is drawn without looking at data.
+    For each salt, the distinct pairs of individual and value are ordered by `order_by` if it is
+    named, then by a salted hash and then by the values, and the first `n` of each individual are
+    kept; a row stays if its pair does. No pair of another individual enters this order, and the
+    salt is drawn without looking at data.
     """
 
     engines = EVERYWHERE
 
     n: int
     by: tuple[str, ...]
+    order_by: str | None = None
 
     def map_exprs(self, change: Change) -> Self:
         return self
@@ -64,7 +68,14 @@ class LimitGroups(Step):
                 remedy='write limit_groups(3, by="city"), or limit_rows for rows in all',
             )
         require_columns(self.by, before.columns, self.words())
-        return before.limited(GroupLimit(self.n, frozenset(self.by)))
+        require_order(self.order_by, before.columns, self.words())
+        if self.order_by is not None and self.order_by not in self.by:
+            raise UnsupportedOperation(
+                f"groups are ordered by one of their own columns, and {self.order_by!r} is none",
+                where=self.words(),
+                remedy=f"write by=[..., {self.order_by!r}], or order by one of {list(self.by)}",
+            )
+        return before.limited(GroupLimit(self.n, frozenset(self.by), self.order_by))
 
     def lower(
         self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
@@ -101,10 +112,13 @@ class LimitGroups(Step):
         order = dict(whose)
         for name in self.by:
             order[names[name]] = grouped_type(before.columns[name].dtype)
-        return keep_first_of_many(pairs, self.n, list(whose), order, salt, ns)
+        first = None if self.order_by is None else names[self.order_by]
+        return keep_first_of_many(pairs, self.n, list(whose), order, salt, ns, first)
 
     def words(self) -> str:
-        return f"limit_groups({as_given(self.n)}, by=[{', '.join(repr(name) for name in self.by)}])"
+        first = "" if self.order_by is None else f", order_by={self.order_by!r}"
+        by = ", ".join(repr(name) for name in self.by)
+        return f"limit_groups({as_given(self.n)}, by=[{by}]{first})"
 
     @property
     def stability(self) -> str:

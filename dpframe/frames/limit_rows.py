@@ -19,6 +19,7 @@ from dpframe.frames.sampling import (
     require_columns,
     require_count,
     require_identifier,
+    require_order,
 )
 from dpframe.frames.step import Step
 from dpframe.rows.encoded import is_encodable
@@ -27,7 +28,8 @@ from dpframe.rows.operation import Namespace
 
 @dataclass(frozen=True, slots=True)
 class LimitRows(Step):
-    """Keep at most `n` rows of each individual, or of each individual and value of `by`.
+    """Keep at most `n` rows of each individual, or of each individual and value of `by`; those with
+    the least values of the column `order_by` before others, if one is named.
 
     Guarantee
     ---------
@@ -36,8 +38,9 @@ class LimitRows(Step):
 
     Proof
     -----
-    For each salt, rows of one individual (and value of `by`) are ordered by a salted hash of their
-    values and then by the values themselves, and the first `n` are kept. Other individuals' rows
+    For each salt, rows of one individual (and value of `by`) are ordered by `order_by` if it is
+    named, then by a salted hash of their values and then by the values themselves, and the first
+    `n` are kept. Other individuals' rows
     do not enter this order. Rows that are equal in everything are interchangeable. Lists, arrays
     and structs enter as texts, and no two of them have one text. The salt is drawn without looking
     at data, so the guarantee holds for each salt, and therefore on average.
@@ -47,6 +50,7 @@ class LimitRows(Step):
 
     n: int
     by: tuple[str, ...] = ()
+    order_by: str | None = None
 
     def map_exprs(self, change: Change) -> Self:
         return self
@@ -55,6 +59,7 @@ class LimitRows(Step):
         require_identifier(before.identifier, self.words())
         require_count(self.n, self.words())
         require_columns(self.by, before.columns, self.words())
+        require_order(self.order_by, before.columns, self.words())
         for name, found in before.columns.items():
             if not is_encodable(found.dtype):
                 raise UnsupportedOperation(
@@ -64,7 +69,8 @@ class LimitRows(Step):
                     remedy=f"drop {name!r} first",
                 )
         # Everybody has one value of the identifier.
-        return before.limited(RowLimit(self.n, frozenset(self.by) - {before.identifier}))
+        by = frozenset(self.by) - {before.identifier}
+        return before.limited(RowLimit(self.n, by, self.order_by))
 
     def lower(
         self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
@@ -72,11 +78,13 @@ class LimitRows(Step):
         owners = Owners.of(frame, before, ns, self.words())
         order = {name: found.dtype for name, found in before.columns.items()} | owners.types
         within = list(dict.fromkeys([*owners.types, *self.by]))
-        return owners.without(keep_first(owners.frame, self.n, within, order, salt, ns))
+        kept = keep_first(owners.frame, self.n, within, order, salt, ns, self.order_by)
+        return owners.without(kept)
 
     def words(self) -> str:
         by = ", ".join(repr(name) for name in self.by)
-        return f"limit_rows({as_given(self.n)}{f', by=[{by}]' if by else ''})"
+        first = "" if self.order_by is None else f", order_by={self.order_by!r}"
+        return f"limit_rows({as_given(self.n)}{f', by=[{by}]' if by else ''}{first})"
 
     @property
     def stability(self) -> str:

@@ -32,23 +32,29 @@ def keep_first(
     order: Mapping[str, DType],
     salt: int,
     ns: Namespace,
+    first: str | None = None,
 ) -> pl.LazyFrame:
     """At most so many rows for each value of the columns `within`, by the hash of the columns
-    `order`, which are all that tells rows apart.
+    `order`, which are all that tells rows apart; those with the least values of the column `first`
+    before others, if one is named, and nulls last.
 
     Ranking takes an engine several times as long as counting, so it is for those only that have
     too many. Several columns are counted by their hash: where two hashes are equal that counts
     too many, and ranking keeps all rows of those that have few.
     """
     if ns is not pl:
-        return first_ranked(frame, most, within, order, salt, ns)
+        return first_ranked(frame, most, within, order, salt, ns, first)
     rank = unused(order, "rank")
     whose = [comparable(ns, name, order[name]) for name in within]
     counted = whose if len(whose) == 1 else [ns.struct(*whose).hash(salt)]
     sized = once(frame.with_columns(ns.len().over(counted).alias(rank)))
     few = sized.filter(ns.col(rank) <= most).drop(rank)
     many = sized.filter(ns.col(rank) > most).drop(rank)
-    kept: pl.LazyFrame = ns.concat([few, first_sorted(many, most, within, order, salt, ns)])
+    if first is None:
+        ranked = first_sorted(many, most, within, order, salt, ns)
+    else:
+        ranked = first_ranked(many, most, within, order, salt, ns, first)
+    kept: pl.LazyFrame = ns.concat([few, ranked])
     return kept
 
 
@@ -59,12 +65,14 @@ def keep_first_of_many(
     order: Mapping[str, DType],
     salt: int,
     ns: Namespace,
+    first: str | None = None,
 ) -> pl.LazyFrame:
     """The same rows, found sooner where rows are narrow and many have too many: where ranking is a
     sort, counting before it does not pay, unless so many are kept that few have more.
     """
-    keep = first_sorted if ns is pl and most < _PLENTY else keep_first
-    return keep(frame, most, within, order, salt, ns)
+    if ns is pl and most < _PLENTY and first is None:
+        return first_sorted(frame, most, within, order, salt, ns)
+    return keep_first(frame, most, within, order, salt, ns, first)
 
 
 def first_ranked(
@@ -74,14 +82,16 @@ def first_ranked(
     order: Mapping[str, DType],
     salt: int,
     ns: Namespace,
+    first: str | None = None,
 ) -> pl.LazyFrame:
     """The same rows, by ranking everybody's."""
     hashed, rank = unused(order, "hash"), unused(order, "rank")
     values = {name: comparable(ns, name, dtype) for name, dtype in order.items()}
     rest = [value for name, value in values.items() if name not in within]
     marked = frame.with_columns(row_hash(ns, values, order, salt).alias(hashed))
+    before = [] if first is None else [ns.col(first).is_null(), values[first]]
     position = ns.col(hashed).cum_count()
-    position = position.over([values[n] for n in within], order_by=[ns.col(hashed), *rest])
+    position = position.over([values[n] for n in within], order_by=[*before, ns.col(hashed), *rest])
     ranked = marked.with_columns(position.alias(rank))
     kept: pl.LazyFrame = ranked.filter(ns.col(rank) <= most).drop(hashed, rank)
     return kept
@@ -101,7 +111,8 @@ def first_sorted(
     salt: int,
     ns: Namespace,
 ) -> pl.LazyFrame:
-    """The same rows as `first_ranked` keeps, by one sort of one column.
+    """The same rows as `first_ranked` keeps, by one sort of one column, where no column decides
+    before the hash.
 
     Rows are sorted by the first bits of the hash of `within`, which are the row's owner, and after
     them the first bits of its own hash. A row is kept if the row `most` places before it has
@@ -199,3 +210,22 @@ def require_identifier(identifier: str | None, where: str) -> str:
             remedy='protect the frame with unit="user_id", or promise dp.Rows(contributions=...)',
         )
     return identifier
+
+
+def require_order(name: object, columns: Columns, where: str) -> None:
+    """Refuse a column to order by that is not there, or whose order engines may not agree on."""
+    if name is None:
+        return
+    if not isinstance(name, str) or name not in columns:
+        raise UnknownColumn(
+            f"the frame has no column {as_given(name)}",
+            where=where,
+            remedy=did_you_mean(str(name), columns),
+        )
+    dtype = columns[name].dtype
+    if not (dtype.is_integer or dtype.name in ("Date", "Datetime")):
+        raise UnsupportedOperation(
+            f"rows are not ordered by values of type {dtype}",
+            where=where,
+            remedy="order by a column of dates, datetimes or whole numbers",
+        )

@@ -30,6 +30,7 @@ from dpframe.ledger.record import (
 )
 from dpframe.ledger.scopes import amounts_of, opened_scopes
 from dpframe.ledger.standing import kept_for_another
+from dpframe.ledger.streams import STREAMED, Streams
 
 _IDENTITY = re.compile("[0-9a-f]{32}")
 
@@ -77,6 +78,8 @@ class Chain:
         self.approvals: dict[str, list[Approval]] = {}
         self.results = Results()
         """Which results were begun, and which are kept."""
+        self.streams = Streams()
+        """Which were opened, and what was drawn for them."""
         self.identities: list[str] = []
         """What tells this ledger from others; nothing while it is empty."""
         self.content = hashlib.sha256()
@@ -200,6 +203,7 @@ class Chain:
     def _check(self, record: Record) -> None:
         """Refuse what no ledger records, whoever sealed it."""
         where = f"record {record.seq}"
+        self.streams.require(record)
         if record.act not in get_args(Act):
             raise broken(f"{where} is of an unknown kind {record.act!r}")
         if self.moved is not None:
@@ -217,7 +221,7 @@ class Chain:
         account = self.accounts.get(record.name)
         if (account is None) != (record.act == "opened"):
             raise broken(f"{where} is about budget {record.name!r}, which is opened once, first")
-        if account is None:
+        if account is None or record.act in STREAMED:
             return
         if record.act in RESULTS:  # the record that follows is about an open budget, or charge
             self.results.check(record, account.budget.measure)
@@ -317,6 +321,7 @@ class Chain:
         if record.act not in SUMMED:
             self.kept.append(record)
         self.results.apply(record)
+        self.streams.apply(record)
         if record.act in ABOUT_THE_LEDGER:
             self._apply_ledger(record)
             return

@@ -12,6 +12,8 @@ from dpframe.ledger.bound import Bound
 from dpframe.ledger.entry import Entry, Settled
 from dpframe.ledger.keeping import Beginning, Keeping
 from dpframe.ledger.scopes import InScope, Scope
+from dpframe.ledger.streaming import StreamBook
+from dpframe.ledger.streams import StreamOpening
 
 
 class Ledger(Protocol):
@@ -79,6 +81,11 @@ class Ledger(Protocol):
         """What is kept of results; of a part of a frame that of the whole."""
         ...
 
+    @property
+    def streams(self) -> StreamBook:
+        """The streams that it paid for."""
+        ...
+
     def require_unit(self, unit: str) -> None:
         """Refuse another kind of privacy unit than the one recorded at the first charge."""
         ...
@@ -91,12 +98,14 @@ class Ledger(Protocol):
         approval: Requirement | None = None,
         scope: Scope | None = None,
         beginning: Beginning | None = None,
+        stream: StreamOpening | None = None,
     ) -> int:
         """Record a spend, durably, before any data is read.
 
         With a `scope` the whole budget is charged what the cost adds to its largest totals. Where
         it needs an `approval`, one that counts is found and used in the same transaction. A
-        `beginning` says what is to be kept of the result, and stands directly before it.
+        `beginning` says what is to be kept of the result, and a `stream` is one that is paid for;
+        either stands directly before it.
 
         Returns
         -------
@@ -113,6 +122,8 @@ class Ledger(Protocol):
             When no approval counts that it needs.
         Overtaken
             When somebody else has begun the same meanwhile, and it is to be begun once.
+        StreamIsOpen
+            When somebody else has opened the stream meanwhile.
         """
         ...
 

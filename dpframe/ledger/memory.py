@@ -15,6 +15,8 @@ from dpframe.ledger.caller import this_caller
 from dpframe.ledger.entry import Entry, Settled
 from dpframe.ledger.keeping import Beginning, MemoryKeeping
 from dpframe.ledger.scopes import InScope, Scope, Totals, in_scope, required
+from dpframe.ledger.streaming import MemoryStreams
+from dpframe.ledger.streams import StreamOpening
 from dpframe.ledger.watching import happened, told_charge
 from dpframe.ledger.windows import Every, Timeline
 
@@ -41,6 +43,12 @@ class MemoryLedger:
         self._lock = Lock()
         self._process = os.getpid()
         self.keeping = MemoryKeeping()
+        self._streams = MemoryStreams()
+
+    @property
+    def streams(self) -> MemoryStreams:
+        self._require_own()  # a copy would draw other noise for the same rows
+        return self._streams
 
     @property
     def budget(self) -> Budget:
@@ -96,6 +104,7 @@ class MemoryLedger:
         approval: Requirement | None = None,
         scope: Scope | None = None,
         beginning: Beginning | None = None,
+        stream: StreamOpening | None = None,
     ) -> int:
         if approval is not None:  # raises: nothing can be approved here
             approval.chosen(self.approvals, fingerprint, (), self.bound)
@@ -107,6 +116,8 @@ class MemoryLedger:
                 self.require_unit(unit)
             left = self._budget - self._spent
             amounts = required(scope, self._scopes, cost, left, self._budget, self._within)
+            if stream is not None:
+                self._streams.open(stream)  # raises where it is open
             number, time, caller = len(self._entries), datetime.now(UTC), this_caller()
             self._entries.append(
                 Entry(number, time, fingerprint, amounts[0], "charged", caller, scope, amounts)

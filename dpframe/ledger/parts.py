@@ -34,12 +34,15 @@ from dataclasses import dataclass, replace
 
 from dpframe.core.budget import ApproxDP, Budget
 from dpframe.core.windows import Every
+from dpframe.errors import UnsupportedOperation
 from dpframe.ledger.approvals import Approval, Requirement
 from dpframe.ledger.bound import Bound
 from dpframe.ledger.entry import Entry, Settled
 from dpframe.ledger.keeping import Beginning, Keeping
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.scopes import InScope, Level, PartScope, Scope
+from dpframe.ledger.streaming import StreamBook
+from dpframe.ledger.streams import StreamOpening
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +152,10 @@ class PartLedger:
         approval: Requirement | None = None,
         scope: Scope | None = None,
         beginning: Beginning | None = None,
+        stream: StreamOpening | None = None,
     ) -> int:
+        if stream is not None:
+            raise no_stream_of_part()
         if scope is not None:  # windows of a part would be charged what other windows have paid
             raise NotImplementedError
         return self._whole.charge(cost, fingerprint, unit, approval, self.scope, beginning)
@@ -164,6 +170,10 @@ class PartLedger:
     def settle(self, number: int, status: Settled, content: str | None = None) -> None:
         self._whole.settle(number, status, content)
 
+    @property
+    def streams(self) -> StreamBook:
+        raise no_stream_of_part()
+
     def verify(self) -> None:
         self._whole.verify()
 
@@ -171,3 +181,14 @@ class PartLedger:
         """What a plan of this cost would add to the budget of the whole frame."""
         touched = self.scope.levels[-1].touched
         return Share(self.parts, touched, self._whole.in_scope(self.scope, cost).increase)
+
+
+def no_stream_of_part() -> UnsupportedOperation:
+    """The refusal of a stream of one part of a frame: what its rows are charged to would have to
+    last as long as the stream.
+    """
+    return UnsupportedOperation(
+        "a stream is opened of a whole frame, not of a part of it",
+        where="session.stream(...)",
+        remedy="group by the columns of the parts, with public keys, or filter the frame",
+    )

@@ -36,6 +36,8 @@ Act: TypeAlias = Literal[
     "closed",
     "begun",
     "kept",
+    "stream",
+    "drawn",
     "identified",
     "checkpoint",
     "rekeyed",
@@ -77,10 +79,10 @@ class Draft:
         What happened. ``opened``: the budget was created; ``granted``: it was raised;
         ``approved``: a plan may be charged to it; ``revoked``: it may not any more; ``charged``: a
         plan was paid for; ``released``, ``failed``: how that ended; ``closed``: nothing may be
-        charged any more; ``begun``, ``kept``: of results that are kept (`ledger.kept`). Of the
-        ledger: ``identified``: it was begun, or moved here; ``checkpoint``: what all records add up
-        to; ``rekeyed``: what follows has another key; ``moved``: it goes on elsewhere; ``adopted``:
-        its head file was given up.
+        charged any more; ``begun``, ``kept``: of results that are kept (`ledger.kept`); ``stream``,
+        ``drawn``: of streams (`ledger.streams`). Of the ledger: ``identified``: it was begun, or
+        moved here; ``checkpoint``: what all records add up to; ``rekeyed``: what follows has
+        another key; ``moved``: it goes on elsewhere; ``adopted``: its head file was given up.
     refers
         Of ``released``, ``failed`` and ``kept``: the number of the charge; of ``begun`` that of the
         one whose result was lost, if it is paid anew; of ``charged`` that of the

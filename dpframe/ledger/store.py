@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from dpframe.ledger.chain import Chain
 from dpframe.ledger.checkpoints import is_due, state_of
 from dpframe.ledger.head_file import Seen
 from dpframe.ledger.record import Draft, Head, Record, Seal, sealed
+from dpframe.ledger.row_contents import RowContents
 from dpframe.ledger.standing import promised, require_here
 from dpframe.ledger.tables import STEP, Tables
 from dpframe.ledger.transactions import Transactions
@@ -32,6 +34,10 @@ class Store(Transactions):
     witnesses
         Where the head is written down once more.
     """
+
+    @abstractmethod
+    def rows_of_streams(self) -> RowContents:
+        """Where rows of streams are kept."""
 
     def read(self, *, whole: bool = False) -> Chain:
         """The chain as it is now, verified; with each charge if `whole`. Do not change it.

@@ -23,6 +23,8 @@ from dpframe.ledger.record import Draft, plain_text
 from dpframe.ledger.scopes import InScope, Scope, in_scope, per_text, required
 from dpframe.ledger.store import Store
 from dpframe.ledger.stored_keeping import StoredKeeping, kept
+from dpframe.ledger.streaming import StoredStreams
+from dpframe.ledger.streams import StreamOpening
 from dpframe.ledger.watching import happened, told_charge
 from dpframe.ledger.windows import NAMES, Every
 
@@ -141,6 +143,7 @@ class StoredLedger:
         approval: Requirement | None = None,
         scope: Scope | None = None,
         beginning: Beginning | None = None,
+        stream: StreamOpening | None = None,
     ) -> int:
         caller = this_caller()
 
@@ -148,6 +151,8 @@ class StoredLedger:
             account = chain.account(self._name)
             attempts = chain.results.of(self._name)
             before = [] if beginning is None else beginning.at(scope).drafts(attempts, account)
+            if stream is not None:
+                before.append(stream.draft(self._name, chain.streams, fingerprint))
             require_open(account)
             if unit is not None:
                 _require_unit(account, unit)
@@ -168,6 +173,10 @@ class StoredLedger:
         account = self._account()
         found = in_scope(scope, account.scopes, account.remaining, cost)
         return found if account.closed is None else replace(found, left=account.remaining)
+
+    @property
+    def streams(self) -> StoredStreams:
+        return StoredStreams(self._store, self._name)
 
     def _approved(self, chain: Chain, fingerprint: str, needed: Requirement) -> Approval:
         """The approval that a charge uses: asked and used in one transaction, so that

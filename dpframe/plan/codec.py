@@ -25,6 +25,7 @@ from dpframe.aggregates.error_rules import (
     VarianceError,
 )
 from dpframe.aggregates.rebuilt_error import RebuiltError
+from dpframe.aggregates.running_error import RunningError
 from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.fields import EXACT, fields_of
 from dpframe.core.units import Identifier, Rows
@@ -46,6 +47,7 @@ KINDS: dict[str, type] = {
         RebuiltError,
         DistributionError,
         RunError,
+        RunningError,
     )
 }
 """The types that say which they are."""

@@ -20,6 +20,7 @@ from dpframe.aggregates.error_rules import (
 from dpframe.aggregates.joint_noise import JointNoise
 from dpframe.aggregates.noise_law import noise_law
 from dpframe.aggregates.rebuilt_error import OutputError, RebuiltError
+from dpframe.aggregates.running_error import RunningError
 from dpframe.errors import PlanMismatch
 from dpframe.mechanisms import AdditiveMechanism, ReportMechanism
 from dpframe.plan.noisy_aggregate import NoisyAggregate, needs_count
@@ -73,6 +74,8 @@ def error_of(
             return float(found.max())
         case RunError():
             return float(error_of_run(rule, used, level, simultaneous))
+        case RunningError():
+            return _of_totals(rule, used, level, simultaneous)
         case PartError():
             pass
     level = 1 - (1 - level) / max(1, len(used))
@@ -81,6 +84,18 @@ def error_of(
             raise needs_count(used[0].name)
         return used[0].law.error(level, count, used[0].entries if simultaneous else 1)
     return rule.bound([release.accuracy(level, simultaneous) for release in used])
+
+
+def _of_totals(
+    rule: RunningError, used: Sequence[NoisyAggregate], level: Fraction, simultaneous: bool
+) -> float:
+    """Of the total of all periods, which errs most."""
+    if len(used) != 1 or not isinstance(used[0].law, AdditiveMechanism):
+        raise _no_such_parts()
+    sums = rule.sums
+    if simultaneous:  # union bound over groups and periods
+        level = 1 - (1 - level) / max(1, used[0].entries // sums.drawn_rows * sums.periods)
+    return float(rule.worst(used[0].law, level) * used[0].step * sums.unit)
 
 
 def errors_by_set(

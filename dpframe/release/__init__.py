@@ -3,6 +3,7 @@
 from dpframe.release.draw import CandidateScores, Draw, draw, without_noise
 from dpframe.release.keep import Keep
 from dpframe.release.keys import KeyChoice, chooser_of, drawn_with_groups, number_of, with_some_key
+from dpframe.release.nightly import Drawn, RunningResults, law_of, part_of
 from dpframe.release.order import in_order
 from dpframe.release.results import (
     aggregate_column,
@@ -16,8 +17,10 @@ from dpframe.release.results import (
 __all__ = [
     "CandidateScores",
     "Draw",
+    "Drawn",
     "Keep",
     "KeyChoice",
+    "RunningResults",
     "aggregate_column",
     "assemble",
     "check_post",
@@ -25,8 +28,10 @@ __all__ = [
     "draw",
     "drawn_with_groups",
     "in_order",
+    "law_of",
     "number_of",
     "output_column",
+    "part_of",
     "rehearse",
     "shown_groups",
     "with_some_key",

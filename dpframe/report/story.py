@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dpframe.aggregates.running_error import RunningError
 from dpframe.core.budget import Budget
 from dpframe.core.exact import show, sqrt_up
 from dpframe.core.units import Identifier
@@ -159,7 +160,9 @@ def _sensitivity(plan: PlanData, release: NoisyAggregate) -> str:
     rows = "one row" if k == 1 else f"each of {k} rows"
     of = "groups" if release.joint is not None else "numbers"  # its own one, of a vector of several
     what = "it" if release.entries == 1 else f"one of {release.entries} {of}"
-    if isinstance(release.law, KeyMechanism):
+    if any(isinstance(output.error, RunningError) for output in plan.outputs):
+        why = _nightly_words(plan, release)
+    elif isinstance(release.law, KeyMechanism):
         why = _groups_words(plan, groups)
     elif release.spread.norm is not None:
         why = _weighed_words(release, groups)
@@ -179,6 +182,23 @@ def _sensitivity(plan: PlanData, release: NoisyAggregate) -> str:
     scores = " of the scores" if release.candidates is not None else ""
     norms = f"L0 {s.l0}, L1 {show(s.l1)}, L2 {show(s.l2)}, Linf {show(s.linf)}"
     return f"sensitivity{scores} {norms}: {why}"
+
+
+def _nightly_words(plan: PlanData, release: NoisyAggregate) -> str:
+    """What one individual adds to sums that are drawn night after night."""
+    rows, groups, k = release.spread.tight
+    most = "one row" if rows == 1 else f"{rows} rows"
+    if not isinstance(plan.unit, Identifier):
+        within = ""
+    elif k == 1:
+        within = ", in as many periods and keys" if rows > 1 else ""
+    else:
+        within = f", {k} in each of {groups} periods and keys" if groups > 1 else ""
+    return (
+        f"through all nights one individual has at most {most}{within}; together they move a sum "
+        f"of a night by at most {show(release.sensitivity.linf)}, and those of later nights by as "
+        "much or less"
+    )
 
 
 def _weighed_words(release: NoisyAggregate, groups: int) -> str:

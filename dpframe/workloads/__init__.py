@@ -13,7 +13,9 @@ from dpframe.workloads.nonnegative import (
     whole_deviation,
 )
 from dpframe.workloads.parts import Levels, Part
+from dpframe.workloads.period_tree import PeriodTree, best_tree
 from dpframe.workloads.rebuild import Estimate
+from dpframe.workloads.running import MOST_PERIODS, Moved, RunningSums, SquareRoot, squared
 from dpframe.workloads.sensitivity import sensitivity_of
 from dpframe.workloads.shares import Degree
 from dpframe.workloads.strategy import (
@@ -31,6 +33,7 @@ from dpframe.workloads.workload import Wanted, Workload
 
 __all__ = [
     "MANY_CELLS",
+    "MOST_PERIODS",
     "Axis",
     "Degree",
     "Estimate",
@@ -38,8 +41,12 @@ __all__ = [
     "Kind",
     "Levels",
     "MeasuredLevels",
+    "Moved",
     "Norm",
     "Part",
+    "PeriodTree",
+    "RunningSums",
+    "SquareRoot",
     "Strategy",
     "Wanted",
     "WholeTables",
@@ -47,11 +54,13 @@ __all__ = [
     "apportioned",
     "best_tables",
     "best_tables_with_total",
+    "best_tree",
     "nearest_nonnegative",
     "range_norms",
     "residuals",
     "rounding_variance",
     "sensitivity_of",
+    "squared",
     "tables",
     "tables_with_total",
     "variances_of",

@@ -34,6 +34,7 @@ from dpframe.ledger.places import claim
 from dpframe.ledger.postgres.address import Address
 from dpframe.ledger.postgres.contents import PostgresContents
 from dpframe.ledger.postgres.failures import explained, unconnected
+from dpframe.ledger.postgres.rows import PostgresRows
 from dpframe.ledger.postgres.tables import (
     LOCKED,
     PLACE,
@@ -107,6 +108,9 @@ class PostgresStore(Store):
     @property
     def contents(self) -> PostgresContents:
         return PostgresContents(self.where, self._tables_within, self._connect_beside)
+
+    def rows_of_streams(self) -> PostgresRows:
+        return PostgresRows(self._tables_within)
 
     @contextmanager
     def _tables_within(self, writing: bool) -> Iterator[PostgresTables]:

@@ -6,6 +6,7 @@ elsewhere.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,6 +33,12 @@ CREATE TABLE dpframe_ledger.releases (
     number bigint NOT NULL, part integer NOT NULL, content bytea NOT NULL,
     PRIMARY KEY (number, part))"""
 """Contents of kept results; made when the first one is kept."""
+
+STREAMS = b"""
+CREATE TABLE dpframe_ledger.streams (
+    stream bigint NOT NULL, first integer NOT NULL, content bytea NOT NULL,
+    PRIMARY KEY (stream, first))"""
+"""Rows of streams; made when the first stream is opened."""
 
 LOCKED = b"LOCK TABLE dpframe_ledger.head IN EXCLUSIVE MODE"
 """Whoever appends must move the head, so this keeps other writers out, and lets readers in."""
@@ -98,10 +105,25 @@ OF_RELEASES = (
     "releases PRIMARY KEY (number, part)",
 )
 """What is said beside that where results are kept."""
+OF_STREAMS = (
+    "r streams p f",
+    "i streams_pkey p f",
+    "streams 1 stream bigint t f ",
+    "streams 2 first integer t f ",
+    "streams 3 content bytea t f ",
+    "streams PRIMARY KEY (stream, first)",
+)
+"""What is said beside that where there are streams."""
 
 
 _ALL = f"SELECT {', '.join(COLUMNS)} FROM ONLY dpframe_ledger.records".encode()
 _INSERT = f"INSERT INTO dpframe_ledger.records VALUES ({', '.join(['%s'] * len(COLUMNS))})".encode()
+
+
+def _is_right(found: list[str]) -> bool:
+    """Whether the tables are described as those that nobody changed."""
+    beside = [part for part in (OF_RELEASES, OF_STREAMS) if set(part) <= set(found)]
+    return found == sorted([*DESCRIPTION, *itertools.chain.from_iterable(beside)])
 
 
 class PostgresTables:
@@ -118,7 +140,7 @@ class PostgresTables:
         found = sorted(row[0] for row in self._rows(DESCRIBED))
         if not found:
             return False
-        if found not in (DESCRIPTION, sorted([*DESCRIPTION, *OF_RELEASES])):
+        if not _is_right(found):
             raise broken("its tables were changed")
         return True
 
@@ -210,6 +232,29 @@ class PostgresTables:
         """Whether somebody holds an advisory lock alone; who only looks shares it."""
         wanted = b"SELECT pg_catalog.pg_try_advisory_xact_lock_shared(%s)"
         return self._rows(wanted, (number,)) != [(True,)]
+
+    def _has_streams(self) -> bool:
+        known = b"SELECT pg_catalog.to_regclass('dpframe_ledger.streams') IS NOT NULL"
+        return self._rows(known) == [(True,)]
+
+    def make_streams(self) -> None:
+        """Make the table of rows, if it is not there."""
+        if not self._has_streams():
+            self._connection.execute(STREAMS)
+
+    def row_of_stream(self, stream: int, first: int) -> bytes | None:
+        """What is kept of a stream from a period on."""
+        if not self._has_streams():
+            return None
+        wanted = b"SELECT content FROM ONLY dpframe_ledger.streams WHERE stream = %s AND first = %s"
+        found = self._rows(wanted, (stream, first))
+        return bytes(found[0][0]) if found else None
+
+    def put_row_of_stream(self, stream: int, first: int, content: bytes) -> None:
+        """Keep it, where nothing is kept."""
+        self._connection.execute(
+            b"INSERT INTO dpframe_ledger.streams VALUES (%s, %s, %s)", (stream, first, content)
+        )
 
     def require_sound(self) -> None:
         """Nothing to ask: pages with wrong checksums are refused when they are read."""

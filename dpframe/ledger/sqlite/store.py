@@ -23,6 +23,7 @@ from dpframe.ledger.contents import FOLDER, FolderContents
 from dpframe.ledger.head_file import HeadFile
 from dpframe.ledger.places import claim, require_alone
 from dpframe.ledger.record import Seal
+from dpframe.ledger.row_contents import ROWS, FolderRows
 from dpframe.ledger.sqlite.failures import explained
 from dpframe.ledger.sqlite.locks import FileLock, Identity, identity, lock_of
 from dpframe.ledger.sqlite.tables import SqliteTables
@@ -80,6 +81,9 @@ class SqliteStore(Store):
     @property
     def contents(self) -> FolderContents:
         return FolderContents(self.path.with_name(self.path.name + FOLDER))
+
+    def rows_of_streams(self) -> FolderRows:
+        return FolderRows(self.path.with_name(self.path.name + ROWS))
 
     # -- transactions ---------------------------------------------------------------------------
 

@@ -1,0 +1,258 @@
+"""Sums of periods that are drawn night after night, of which running totals are made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import polars as pl
+
+from dpframe.aggregates.bound import BoundAggregate, Clamp, MeasurementUse, Noisy
+from dpframe.aggregates.error_rules import PartError
+from dpframe.aggregates.measurement import Additive, Measurement, Table
+from dpframe.aggregates.query import Output
+from dpframe.aggregates.request import QueryScope
+from dpframe.aggregates.running_error import RunningError, running_sums
+from dpframe.aggregates.shapes import ONE
+from dpframe.aggregates.statistics import GridSum, RowCount, Statistic, ValueCount
+from dpframe.aggregates.unit_statistics import UnitStatistic, UnitTotal
+from dpframe.core.contribution_bounds import ContributionBounds
+from dpframe.core.sensitivity import ExactSensitivity, additive_sensitivity
+from dpframe.errors import UnsupportedOperation
+from dpframe.frames.nights import Through
+from dpframe.mechanisms import AdditiveTask
+from dpframe.workloads import RunningSums
+
+__all__ = ["NightlyAggregate", "NightlySums", "is_streamed", "nightly_output"]
+
+
+@dataclass(frozen=True, slots=True)
+class NightlySums(Measurement):
+    """Sums over periods with public coefficients, in each group, drawn night after night.
+
+    Guarantee
+    ---------
+    All that comes out through all nights together, of frames that grow, costs what one vector with
+    independent noise does whose L2 norm (for pure epsilon L1) moves by the norm of a column of the
+    coefficients (`dpframe.workloads.running`) times what one individual adds
+    (`dpframe.frames.nights`). That holds whatever is done after results of earlier nights: which
+    nights are released, when, and which rows are added, though these may depend on what came out.
+    Each row of noise is drawn once.
+
+    With `dp.Rows` it is the sensitivity b of the query by periods and keys, for either adjacency,
+    times the norm of a column: L2 = b |c|. It holds whichever nights a row is there, so rows may
+    come late, as long as a row has one period. With an identifier limits must hold through all
+    nights; rows must neither vanish nor get another date then.
+
+    Proof
+    -----
+    Fix two streams of frames that differ in one individual, and all that was released before a
+    night. Then what is drawn on that night differs between the two by a vector that is fixed, and
+    its noise is independent of all before. So with rho of discrete Gaussian noise, the divergence
+    of order a between the laws of that night, given the past, is at most a |v_t|^2 / (2 sigma^2),
+    v_t being that difference (Canonne, Kamath and Steinke 2020, Theorem 4). On every path the sum
+    of |v_t|^2 over all nights is at most the bound on the squared norm. The expectation of exp((a -
+    1) loss) then stays below exp((a - 1) a bound / (2 sigma^2)) as nights are added one after
+    another (Feldman and Zrnic 2021, Theorem 3.1, whose filter this is with a bound that holds of
+    itself), so the whole is (bound / (2 sigma^2))-zCDP. For continuous noise the same is known of
+    each row of a lower triangular matrix with an adaptive adversary (Denisov, McMahan, Rush, Smith
+    and Thakurta 2022, Theorem 2.1), so the whole is as private as one Gaussian vector, also as
+    (epsilon, delta) or in mu (Smith and Thakurta 2022); discrete noise is, up to a factor next to 1
+    for each entry that moves, such noise that was rounded at random, and rounding each entry after
+    the past of it is post-processing. Pure losses of independent Laplace noise add up on every
+    path.
+
+    *Rows.* What row r adds to the difference on night t is its value, or 0 while it is not there,
+    times the coefficient of its period, in its key: no entry is more than b times that of its
+    column, whatever the nights on which it is there. Over rows norms add up. Where values change
+    and a row of one stream has a counterpart in the other, the difference is v u - v' u', u and u'
+    being columns without negative entries. Its square |v u|^2 + |v' u'|^2 - 2 v v' (u, u') is at
+    most 2 b^2 |c|^2 where v and v' have one sign, since (u, u') is not negative, and at most
+    (|v| + |v'|)^2 |c|^2 where they have two, which is at most the width of the bounds squared.
+
+    Parameters
+    ----------
+    part
+        The sums that each period has.
+    periods
+        How many there are.
+    branching, levels
+        Of a tree of periods; 0 for the square root.
+    through
+        What an individual with an identifier may have through all nights, each by itself; None with
+        `dp.Rows`.
+    """
+
+    part: Additive
+    periods: int
+    branching: int
+    levels: int
+    through: tuple[Through, ...] | None
+
+    @property
+    def sums(self) -> RunningSums:
+        """What is drawn of the periods."""
+        return running_sums(self.periods, self.branching, self.levels)
+
+    @property
+    def table(self) -> Table:
+        """The exact sums of each period."""
+        return self.part.table
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return (self.table,)
+
+    def spread(self, scope: QueryScope) -> ContributionBounds:
+        if self.through is None:
+            return self.part.spread(scope)
+        most = self._tightest(scope)
+        groups = most.keys * most.run
+        return ContributionBounds(groups * most.rows, groups, most.rows)
+
+    def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
+        if self.through is None:
+            return self._of_rows(scope)
+        return self._of(self._tightest(scope), scope)
+
+    def _of_rows(self, scope: QueryScope) -> ExactSensitivity:
+        """That of the periods by themselves, times the norms of a column."""
+        adds = self.table.statistic.contribution(scope.facts)
+        base = additive_sensitivity(adds, self.part.spread(scope), scope.entries)
+        column = self.sums.moved(1)
+        return ExactSensitivity(
+            base.l0 * column.rows,
+            base.l1 * column.l1,
+            base.l2_squared * column.l2_squared,
+            base.linf * column.linf,
+        )
+
+    def _of(self, most: Through, scope: QueryScope) -> ExactSensitivity:
+        adds = self.table.statistic.contribution(scope.facts).magnitude
+        assert scope.entries is not None
+        keys, rows, moved = most.keys, most.rows, self.sums.moved(most.run)
+        groups, places = scope.entries // self.periods, keys * rows * most.run
+        return ExactSensitivity(
+            min(groups * self.sums.drawn_rows, places * self.sums.moved(1).rows),
+            adds * (keys * rows * moved.l1),
+            adds**2 * (keys * rows * rows * moved.l2_squared),
+            adds * (rows * moved.linf),
+        )
+
+    def _tightest(self, scope: QueryScope) -> Through:
+        """What moves the vector least: by L1 where noise is made for that."""
+        assert self.through is not None
+
+        def norm(one: Through) -> Fraction:
+            found = self._of(one, scope)
+            return found.l1 if self.levels else found.l2_squared
+
+        return min(self.through, key=norm)
+
+    @property
+    def step(self) -> Fraction:
+        return self.part.step / self.sums.unit
+
+    def entries(self, scope: QueryScope) -> int:
+        assert scope.entries is not None
+        return scope.entries // self.periods * self.sums.drawn_rows
+
+    def task(
+        self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: QueryScope
+    ) -> AdditiveTask:
+        noise = "discrete_laplace" if self.levels else "discrete_gaussian"
+        return AdditiveTask(name, sensitivity, noise)
+
+    def words(self) -> str:
+        return f"{self.table.words()}; {self.sums.words()}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NightlyAggregate(BoundAggregate):
+    """A count or a sum whose running total is released.
+
+    Parameters
+    ----------
+    inner
+        What each period has.
+    rule
+        How totals follow.
+    """
+
+    inner: BoundAggregate
+    rule: RunningError
+
+    @property
+    def clamps(self) -> tuple[Clamp, ...]:
+        return self.inner.clamps
+
+    @property
+    def error(self) -> RunningError:
+        return self.rule
+
+    @property
+    def note(self) -> str:
+        own = "sums of what periods are said to have" if self.rule.sums.adds_up else "totals"
+        return f"its running total is {own}, rebuilt from all nights so far; unbiased"
+
+    def combine(self, values: Sequence[Noisy]) -> pl.Series:
+        return self.inner.combine(values)
+
+
+def is_streamed(aggregate: BoundAggregate) -> bool:
+    """Whether it is a count or a sum whose parts of periods add up."""
+    if aggregate.shape is not ONE or not isinstance(aggregate.error, PartError):
+        return False
+    if len(aggregate.uses) != 1 or aggregate.request.mechanism != "auto":
+        return False
+    part = aggregate.uses[0].part
+    return (
+        isinstance(part, Additive)
+        and part.table.cells is None
+        and _adds_up(part.table.statistic)
+        and not aggregate.is_nonnegative
+    )
+
+
+def _adds_up(statistic: Statistic) -> bool:
+    if isinstance(statistic, UnitTotal):
+        return isinstance(statistic.of, GridSum)
+    return isinstance(statistic, (RowCount, ValueCount, GridSum, UnitStatistic))
+
+
+def nightly_output(
+    output: Output, rule: RunningError, through: tuple[Through, ...] | None
+) -> Output:
+    """A count or a sum as an output of a stream.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When it is neither.
+    """
+    inner = output.only
+    if inner is None or not is_streamed(inner):
+        raise UnsupportedOperation(
+            "a stream has counts and sums, signed, without arithmetic, and no mechanism= of "
+            "their own",
+            where=output.words,
+            remedy="ask for the counts and sums that it is made of, and compute on the results; "
+            "monotone=True keeps totals from falling",
+        )
+    (use,) = inner.uses
+    assert isinstance(use.part, Additive)
+    part = NightlySums(use.part, rule.periods, rule.branching, rule.levels, through)
+    made: tuple[MeasurementUse, ...] = (replace(use, part=part),)
+    aggregate = NightlyAggregate(inner.request, made, inner, rule)
+    (place,) = output.aggregates
+    return replace(output, aggregates={place: aggregate})
+
+
+def of_individuals(output: Output) -> bool:
+    """Whether an individual counts once in each group of an output."""
+    inner = output.only
+    if inner is None or len(inner.uses) != 1:
+        return False
+    part = inner.uses[0].part
+    return isinstance(part, Additive) and part.table.statistic.of_individuals

@@ -1,0 +1,270 @@
+"""Streams: running totals that are published period after period, for one charge."""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+from dataclasses import dataclass
+from typing import NoReturn, TypeAlias
+
+import polars as pl
+
+from dpframe.api.payer import Payer
+from dpframe.api.source import Source, Sources
+from dpframe.core.budget import Budget
+from dpframe.core.exact import Number, as_given
+from dpframe.errors import LedgerError, UnsupportedOperation
+from dpframe.frames.schedule import Schedule
+from dpframe.ledger.streaming import digest_of
+from dpframe.ledger.streams import Batch, OpenedStream, StreamOpening
+from dpframe.lower.engines.polars_engine import PolarsMode
+from dpframe.plan import confidence_of
+from dpframe.planning import Prepared
+from dpframe.release import Drawn, RunningResults
+from dpframe.report import Plan
+from dpframe.sealed import all_sealed
+from dpframe.streaming import definition_of, draw, results_of
+
+Contents: TypeAlias = "list[tuple[Batch, Drawn | None]]"
+"""What was drawn; None for what is lost, or was changed since it was recorded."""
+
+LOG = logging.getLogger("dpframe")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StreamAsked:
+    """What a stream is of."""
+
+    name: str
+    prepared: Prepared
+    schedule: Schedule
+    monotone: bool
+    source: Source | Sources
+
+    @property
+    def opening(self) -> StreamOpening:
+        """What the ledger is to keep of it."""
+        definition = definition_of(self.prepared, self.schedule, self.monotone)
+        return StreamOpening(self.name, definition, self.schedule.periods)
+
+    @property
+    def results(self) -> RunningResults:
+        """What is released of it."""
+        return results_of(self.prepared, self.schedule, self.monotone)
+
+
+@all_sealed
+class Stream:
+    """Running totals of counts and sums, published period after period; see `Session.stream`.
+
+    Guarantee
+    ---------
+    All that comes out of it, through all periods together, costs what its plan says, whichever
+    periods are released, when and how often: each sum is drawn with noise once, kept before
+    anything is handed out, and handed out again as it was. See `NightlySums` for what it rests on.
+    """
+
+    def __init__(self, asked: StreamAsked, payer: Payer, opened: OpenedStream) -> None:
+        self._asked = asked
+        self._payer = payer
+        self._opened = opened
+
+    @property
+    def name(self) -> str:
+        """What it is opened by."""
+        return self._asked.name
+
+    @property
+    def plan(self) -> Plan:
+        """What it draws, and what that costs for all periods."""
+        return self._asked.prepared.plan
+
+    @property
+    def cost(self) -> Budget:
+        """What was charged, once, for all periods."""
+        return self.plan.cost
+
+    @property
+    def periods(self) -> pl.DataFrame:
+        """One row per period: `period` is its first day, `drawn` says whether its sums were drawn,
+        `lost` whether what was drawn is not there any more.
+        """
+        schedule = self._asked.schedule
+        opened = self._now()
+        lost = self._lost(opened)
+        numbers = range(schedule.periods)
+        return pl.DataFrame(
+            {
+                "period": pl.Series(schedule.dates(), dtype=pl.Date),
+                "drawn": [number < opened.drawn for number in numbers],
+                "lost": [number in lost for number in numbers],
+            }
+        )
+
+    def release(self, period: dt.date, *, engine: PolarsMode = "auto") -> pl.DataFrame:
+        """What each group had in a period, and its running total up to it.
+
+        What is due and was not drawn yet, also of earlier periods that were left out, is drawn from
+        one read of the data, and kept. What was drawn is handed out as it was; nothing is charged
+        in either case. Release a period when it is over, or some days later: rows that come later
+        count in totals from the next period on that is drawn.
+
+        Parameters
+        ----------
+        period
+            A date in it.
+        engine
+            As for `PrivateQuery.collect`.
+
+        Returns
+        -------
+        polars.DataFrame
+            Group keys in their public order, `period`, and for each output `n` of the query the
+            period's own estimate `n` and the running total `n_total`.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When the stream has no such period.
+        EngineError
+            When the engine fails; nothing was drawn then.
+        LedgerError
+            When what was drawn cannot be kept or recorded; nothing comes out.
+        """
+        return self._frame(None, self._asked.schedule.number(period), engine)
+
+    def window(self, period: dt.date, length: int, *, engine: PolarsMode = "auto") -> pl.DataFrame:
+        """The same for so many periods together, the last of which has a date: the running total
+        up to it, less the one before the first. It has columns for the outputs themselves alone.
+
+        Parameters
+        ----------
+        period
+            A date in the last of them.
+        length
+            How many periods; those before the stream began have nothing.
+        engine
+            As for `release`.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When the length is not a positive integer, and as for `release`.
+        """
+        number = self._asked.schedule.number(period)
+        return self._frame(_first(number, length), number, engine)
+
+    def accuracy(
+        self, period: dt.date, confidence: Number = 0.95, *, window: int | None = None
+    ) -> dict[str, float]:
+        """How far each number of a period may be off, with that probability each, in any one group;
+        known in advance.
+
+        It is the error by noise, against the rows that were there whenever something was drawn.
+        What was drawn and is lost is left out, and what the period had is guessed then; by how much
+        that is wrong nobody knows, and totals after it bear less and less of it.
+
+        Parameters
+        ----------
+        period
+            A date in it.
+        confidence
+            Between 0 and 1. Of totals that never fall the bound holds for all periods up to this
+            one at once.
+        window
+            Of how many periods together, as for `Stream.window`; None for `release`.
+
+        Returns
+        -------
+        dict[str, float]
+            By the names of the columns of numbers.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When the stream has no such period.
+        InvalidBounds
+            When the confidence does not lie between 0 and 1.
+        """
+        asked, number = self._asked, self._asked.schedule.number(period)
+        first = None if window is None else _first(number, window)
+        lost = frozenset(self._lost(self._now()))
+        return asked.results.errors((first, number), confidence_of(confidence), lost)
+
+    def _frame(self, first: int | None, last: int, engine: PolarsMode) -> pl.DataFrame:
+        opened, results = self._drawn_until(last, engine), self._asked.results
+        found = self._contents(opened)
+        if lost := [number for number in self._lost(opened, found) if number <= last]:
+            LOG.warning(
+                "the stream %r has lost what was drawn for %d of its periods; they are guessed",
+                self.name,
+                len(lost),
+            )
+        rows = results.rows_of([(batch.last, content) for batch, content in found])
+        return results.frame(rows, (first, last))
+
+    def _lost(self, opened: OpenedStream, found: Contents | None = None) -> list[int]:
+        """The numbers of periods of which nothing is there that was drawn."""
+        return [
+            number
+            for batch, content in found or self._contents(opened)
+            if content is None
+            for number in range(batch.first, batch.last + 1)
+        ]
+
+    def _drawn_until(self, number: int, engine: PolarsMode) -> OpenedStream:
+        """The stream once all that is due was drawn, kept and recorded."""
+        asked, book = self._asked, self._payer.ledger.streams
+        while (opened := self._now()).drawn <= number:
+            content = book.contents.read(opened.number, opened.drawn)
+            if content is None:  # nobody has drawn it, or nobody has kept it
+                token = asked.prepared.query.relation.token
+                execution = asked.source.opened(token, engine)
+                drawn = draw(asked.prepared, asked.schedule, execution, opened.drawn, number)
+                content = book.contents.keep(opened.number, opened.drawn, drawn.to_bytes())
+            made = Drawn.from_bytes(content)
+            if made is None or made.first != opened.drawn:
+                raise LedgerError(
+                    f"what is kept of the stream {self.name!r} was changed before it was recorded",
+                    remedy="look at the folder beside the ledger; nothing was handed out of it",
+                )
+            book.add(opened, Batch(made.first, made.last, digest_of(content)))
+        return opened
+
+    def _now(self) -> OpenedStream:
+        found = self._payer.ledger.streams.find(self.name)
+        if found is None or found.number != self._opened.number:
+            raise LedgerError(f"the ledger has no stream {self.name!r} any more")
+        return found
+
+    def _contents(self, opened: OpenedStream) -> Contents:
+        """What was drawn; None for what is lost, or was changed since it was recorded."""
+        contents = self._payer.ledger.streams.contents
+        found: Contents = []
+        for batch in opened.batches:
+            content = contents.read(opened.number, batch.first)
+            if content is not None and digest_of(content) != batch.digest:
+                content = None
+            found.append((batch, None if content is None else Drawn.from_bytes(content)))
+        return found
+
+    def __repr__(self) -> str:
+        schedule = self._asked.schedule
+        return f"<Stream {self.name!r}: {schedule.words()}, for {self.cost.words()}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise UnsupportedOperation(
+            "a stream cannot be pickled or copied",
+            where="stream",
+            remedy="open it by its name in the other process: session.stream(...)",
+        )
+
+
+def _first(number: int, length: object) -> int:
+    if isinstance(length, bool) or not isinstance(length, int) or length < 1:
+        raise UnsupportedOperation(
+            f"a window has a positive number of periods, not {as_given(length)}",
+            where="window(..., length)",
+            remedy="write for example 7",
+        )
+    return max(0, number + 1 - length)

@@ -1,0 +1,139 @@
+"""Sessions as those use them who publish on a schedule."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+
+from dpframe.api.collecting_session import CollectingSession
+from dpframe.api.payer import Payer
+from dpframe.api.query import PrivateQuery
+from dpframe.api.several import owned
+from dpframe.api.spend import Spend
+from dpframe.api.stream import Stream, StreamAsked
+from dpframe.choose import Split
+from dpframe.core.exact import Number
+from dpframe.frames.schedule import Schedule
+from dpframe.ledger.parts import no_stream_of_part
+from dpframe.ledger.record import short_text
+from dpframe.report import Plan
+from dpframe.sealed import all_sealed
+from dpframe.streaming import rehearse, require_rising
+
+
+@all_sealed
+class StreamingSession(CollectingSession):
+    """What a `Session` does with streams."""
+
+    def stream(
+        self,
+        name: str,
+        query: PrivateQuery,
+        *,
+        by: str,
+        every: str = "1d",
+        start: dt.date,
+        periods: int,
+        monotone: bool = False,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+    ) -> Stream:
+        """Running totals of a query, published period after period for one charge.
+
+        The first call with a name charges the spend, for all periods at once; later ones, also in
+        other processes, open the stream again and charge nothing. Then `Stream.release` publishes
+        a period.
+
+        Parameters
+        ----------
+        name
+            What the stream is opened by; each budget of a ledger has its own.
+        query
+            Counts and sums, of all rows or by public keys, of this session.
+        by
+            The column of dates or datetimes that says in which period a row is; a datetime with a
+            zone by the date there. Rows in no period, and those without a date, are not counted.
+        every
+            How long a period is: ``"1d"``, ``"1w"`` from Monday on, ``"1mo"``, ``"1q"`` or
+            ``"1y"``.
+        start, periods
+            The first day of the first period, and how many there are.
+        monotone
+            Whether totals never fall: each is the larger of what it would be and the one before. It
+            is post-processing, which biases totals upwards by little.
+        epsilon, delta, rho, accuracy, split
+            As for `PrivateQuery.plan`; an accuracy is that of the total which errs most.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When the query is none that a stream can be made of; a step, aggregate or unit of which
+            no proof is known is refused by name.
+        UnboundedSensitivity
+            When no limit says how much one individual adds through all nights.
+        LedgerError
+            When a stream of that name was opened with another query, schedule or spend.
+        BudgetExceeded
+            When it does not fit what remains.
+        PlanMismatch
+            When the session requires approval and nobody approved the plan: `plan_stream` gives it.
+
+        Examples
+        --------
+        >>> import datetime as dt
+        >>> import polars as pl, dpframe as dp
+        >>> days = pl.DataFrame({"day": [dt.date(2027, 1, d) for d in (1, 1, 2, 3)]})
+        >>> session = dp.Session(rho=0.1)
+        >>> signups = session.protect(days, unit=dp.Rows()).agg(dp.count().alias("n"))
+        >>> first = dt.date(2027, 1, 1)
+        >>> stream = session.stream("signups", signups, by="day", start=first, periods=3, rho=0.1)
+        >>> stream.release(first).columns
+        ['period', 'n', 'n_total']
+        >>> session.spent
+        ZCDP(rho=0.1)
+        """
+        spend = Spend(epsilon, delta, rho, accuracy, split)
+        schedule = Schedule(by, every, start, periods)
+        asked, payer = self._asked_stream(name, query, schedule, monotone, spend)
+        if payer.ledger.streams.find(name) is None:  # what fails would do so after the charge
+            token = asked.prepared.query.relation.token
+            rehearse(asked.prepared, schedule, asked.source.opened(token, "auto"))
+        return Stream(asked, payer, payer.open_stream(asked.prepared, asked.opening))
+
+    def plan_stream(
+        self,
+        query: PrivateQuery,
+        *,
+        by: str,
+        every: str = "1d",
+        start: dt.date,
+        periods: int,
+        monotone: bool = False,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+    ) -> Plan:
+        """The plan that `stream` charges; touches no data and charges nothing. See there for
+        parameters and errors.
+        """
+        spend = Spend(epsilon, delta, rho, accuracy, split)
+        schedule = Schedule(by, every, start, periods)
+        return self._asked_stream("plan", query, schedule, monotone, spend)[0].prepared.plan
+
+    def _asked_stream(
+        self, name: str, query: PrivateQuery, schedule: Schedule, monotone: bool, spend: Spend
+    ) -> tuple[StreamAsked, Payer]:
+        asked, source, owner = owned(query)
+        payer = self._payer.responsible_for(owner)
+        if payer.whole is not None:
+            raise no_stream_of_part()
+        prepared = payer.prepare_stream(asked, schedule, spend)
+        if monotone:
+            require_rising(prepared.query)
+        made = StreamAsked(short_text(name, "name"), prepared, schedule, bool(monotone), source)
+        return made, payer

@@ -1,0 +1,208 @@
+"""What one individual adds to sums that are drawn night after night of a frame that grows.
+
+Limits choose among the rows that an individual has. A frame that grows has other rows each night,
+so a limit that chooses by a hash may keep one row tonight and another tomorrow, and all nights
+together see more of an individual than any one of them. Only what is the same through all nights
+may be relied on:
+
+*Rows* (`dp.Rows`). The individual's rows are counted by the promise of the data owner, over all
+nights. A row may come late, and be there on some nights only: what it moves on a night is never
+more than its period's column has there.
+
+*A limit of rows for each date* (``limit_rows(m, by="day")``). Whichever m rows of a date are kept,
+all of them have the same column.
+
+*The first n rows, or the first g dates* (``limit_rows(n, order_by="day")``,
+``limit_groups(g, by="day", order_by="day")``), as long as no row vanishes or gets another date.
+
+Guarantee
+---------
+With the coefficients w of the nights (`dpframe.workloads.running`), all nights together move by no
+more than they would if the individual had contributions in the first `run` periods, in `keys` keys
+and of `rows` rows in each.
+
+Proof
+-----
+Let the row of night t be drawn from the frame as it was read then, or later. Let j_1 <= j_2 <= ...
+be the dates of the individual's rows (or its different dates) that are there. As rows are only ever
+added, the i-th least date never rises, so what is kept, the n least, changes on each place only to
+an earlier date. A place counts on night t if its date is due, j_i <= t; once it is due it stays so,
+for t rises and j_i does not.
+
+*n rows.* Let s be the first night on which place i is due, with the date d <= s. On each later
+night t its date is d or earlier, so its coefficient is at most w_{t-d}, for w falls. So place i
+moves no night by more than the column of d does, and n places move all nights by no more than n
+times the longest column (triangle inequality), whatever keys they are in on which night.
+
+*g dates.* The places have different dates on each night. Let place k be due first on night s_k;
+then s_1 <= s_2 <= ... and on each later night place i <= k has a date of at most s_k - (k - i). So
+on night t it has one of at most D_i(t) = i + min(s_k - k), over all k from i on that are due, which
+differ among places. Let D_i be the same over all k that are ever due. If D_i < D_i(t), the least is
+that of a k with s_k > t, and then D_i, D_{i+1}, ..., D_k are all the days from D_i up to s_k, which
+have all those that places from i on may have on night t. So the ages of what counts on any night
+are no less than those of the fixed dates D_1 < D_2 < ..., of which there are g at most. Dates
+before the first period count nothing, here as there. In sums of a tree, each place is in one sum of
+a level at most: the next sum of that level begins after this one has ended, and the place's date
+has not risen since.
+
+*Keys.* With m rows of a date in all, whichever keys they are in, norms are at most those of one
+key. With m rows in each of K keys, the squares add up to K m^2 times those of one row a date.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpframe.core.tree import Column
+from dpframe.core.units import Identifier
+from dpframe.errors import UnboundedSensitivity, UnsupportedOperation
+from dpframe.frames.explode import Explode
+from dpframe.frames.filter import DropNulls, Filter
+from dpframe.frames.groups import Groups
+from dpframe.frames.join_public import JoinPublic
+from dpframe.frames.limit_groups import LimitGroups
+from dpframe.frames.limit_rows import LimitRows
+from dpframe.frames.limits import GroupLimit, RowLimit
+from dpframe.frames.relation import Relation
+from dpframe.frames.schedule import EVERY, Schedule
+from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
+
+__all__ = ["Through", "require_rowwise", "through_nights"]
+
+_ROWWISE = (Filter, DropNulls, WithColumns, Select, Rename, Drop, JoinPublic, Explode)
+_LIMITS = (LimitRows, LimitGroups)
+
+
+@dataclass(frozen=True, slots=True)
+class Through:
+    """What one individual may have through all nights: `rows` in each of `keys` keys in each of
+    `run` periods.
+    """
+
+    keys: int
+    rows: int
+    run: int
+
+
+def require_rowwise(relation: Relation) -> None:
+    """Refuse steps of which it is not known that they do the same with a row on every night.
+
+    Raises
+    ------
+    UnsupportedOperation
+        Naming the step.
+    """
+    for step, _ in relation.steps:
+        if not isinstance(step, (*_ROWWISE, *_LIMITS)):
+            raise UnsupportedOperation(
+                "what a step does with a row may depend on other rows, which a stream has more of "
+                "each night",
+                where=step.words(),
+                remedy="use row-wise steps, joins with public frames, limit_rows and limit_groups",
+            )
+
+
+def through_nights(
+    relation: Relation, groups: Groups | None, schedule: Schedule, per_unit: bool
+) -> tuple[Through, ...]:
+    """What an individual may have through all nights, in as many ways as limits say; each holds by
+    itself.
+
+    Parameters
+    ----------
+    relation
+        With an identifier; its steps are those that `require_rowwise` lets pass.
+    groups
+        The public keys beside the periods.
+    schedule
+        The periods.
+    per_unit
+        Whether an individual counts once in each group, however many rows it has there.
+
+    Raises
+    ------
+    UnboundedSensitivity
+        When no limit holds through all nights.
+    """
+    keys = 1 if groups is None else groups.size
+    dtype = relation.facts.columns[schedule.by].dtype
+    first = _first_limits(relation, schedule) if dtype.zone in (None, "UTC") else []
+    found = [Through(1, n.n, 1) for n in first if isinstance(n, RowLimit) and not n.by]
+    dates = [n.n for n in first if isinstance(n, GroupLimit) and n.by == {schedule.by}]
+    if dtype.name != "Date":  # limits are by moments, of which a period has any number
+        dates = []
+    run = min([schedule.periods, *(dates if schedule.every == "1d" else [])])
+    days = 1 if schedule.every == "1d" else EVERY[schedule.every]
+    for each in _of_a_date(relation, groups, schedule, per_unit, keys):
+        if per_unit and each.rows == 1 and each.keys == keys:
+            found.append(Through(keys, 1, run))  # once a period, however many dates that has
+        else:
+            found.append(Through(each.keys, each.rows * days, run))
+        if days > 1:
+            found += [Through(1, each.keys * each.rows * n, 1) for n in dates]
+    if not found:
+        raise _unlimited(relation, schedule)
+    return tuple(dict.fromkeys(found))
+
+
+def _of_a_date(
+    relation: Relation, groups: Groups | None, schedule: Schedule, per_unit: bool, keys: int
+) -> list[Through]:
+    """What an individual may have on one date, whichever rows are kept."""
+    named = () if groups is None else groups.by
+    plain = {n.tree.name for n in named if isinstance(n.tree, Column)}
+    found = [Through(keys, 1, 1)] if per_unit else []
+    if relation.facts.columns[schedule.by].dtype.name != "Date":
+        return found
+    for limit in relation.facts.limits:
+        if isinstance(limit, RowLimit) and schedule.by in limit.by:
+            if limit.by == {schedule.by}:
+                if per_unit:
+                    found.append(Through(min(keys, limit.n), 1, 1))
+                else:
+                    found.append(Through(1, limit.n, 1))
+            elif limit.by <= plain | {schedule.by} and not per_unit:
+                found.append(Through(keys, limit.n, 1))
+    return found
+
+
+def _first_limits(relation: Relation, schedule: Schedule) -> list[RowLimit | GroupLimit]:
+    """Limits that keep the first dates and still speak of the column; only row-wise steps may be
+    before them, for a limit by a hash keeps other rows each night.
+    """
+    found: list[RowLimit | GroupLimit] = []
+    number = 0
+    steady = True
+    for step, before in relation.steps:
+        if isinstance(step, _LIMITS):
+            number = len(before.limits)
+            if steady and step.order_by is not None:
+                now = relation.facts.limits[number]
+                if now.first == schedule.by:
+                    found.append(now)
+            steady = False
+    return found
+
+
+def _unlimited(relation: Relation, schedule: Schedule) -> UnboundedSensitivity:
+    by = schedule.by
+    who = relation.facts.identifier
+    return UnboundedSensitivity(
+        f"no limit says how much one individual ({who!r}) adds through all nights of the stream: a "
+        "limit that chooses rows by a hash may choose others each night",
+        where=f"stream(..., by={by!r})",
+        remedy=f"keep the first rows of each: .limit_rows(3, order_by={by!r}); or the first dates, "
+        f"and rows of each: .limit_groups(30, by={by!r}, order_by={by!r}).limit_rows(1, by={by!r})."
+        " Limits with order_by= come before others",
+    )
+
+
+def require_streamable(relation: Relation, schedule: Schedule) -> None:
+    """Refuse units of which nothing is proved."""
+    unit = relation.facts.unit
+    if isinstance(unit, Identifier) and getattr(unit, "window", None) is not None:
+        raise UnsupportedOperation(
+            "a stream of an identifier within windows of time is not known to be private",
+            where=f"stream(..., by={schedule.by!r})",
+            remedy="protect the frame with the identifier alone, or with dp.Rows()",
+        )

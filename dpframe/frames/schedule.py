@@ -1,0 +1,148 @@
+"""Periods of a stream: so many days, weeks, months, quarters or years, one after another."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Final
+
+from dpframe.core.exact import as_given
+from dpframe.errors import UnsupportedOperation
+from dpframe.workloads import MOST_PERIODS
+
+__all__ = ["EVERY", "PERIOD", "Schedule"]
+
+EVERY: Final = {"1d": 1, "1w": 7, "1mo": 31, "1q": 92, "1y": 366}
+"""What periods there are, and how many days each has at most."""
+_MONTHS: Final = {"1mo": 1, "1q": 3, "1y": 12}
+PERIOD: Final = "period"
+"""What their column is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Periods by the dates in a column.
+
+    Parameters
+    ----------
+    by
+        The column.
+    every
+        How long each is: ``"1d"``, ``"1w"`` from Monday on, ``"1mo"``, ``"1q"`` or ``"1y"``.
+    start
+        The first day of the first.
+    periods
+        How many there are.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When there are no such periods.
+    """
+
+    by: str
+    every: str
+    start: dt.date
+    periods: int
+
+    def __post_init__(self) -> None:
+        where = f"every={as_given(self.every)}"
+        if not isinstance(self.by, str):
+            raise UnsupportedOperation(
+                f"the dates of a stream are those of a column, not {as_given(self.by)}",
+                where="by=...",
+                remedy='name it, such as by="day"; make it with .with_columns(day=...) first',
+            )
+        if self.every not in EVERY:
+            raise UnsupportedOperation(
+                f"a stream has no periods of {as_given(self.every)}",
+                where=where,
+                remedy=f"use one of {', '.join(map(repr, EVERY))}",
+            )
+        if not isinstance(self.start, dt.date) or isinstance(self.start, dt.datetime):
+            raise UnsupportedOperation(
+                f"a stream starts on a date, not {as_given(self.start)}",
+                where="start=...",
+                remedy="write for example start=datetime.date(2027, 1, 1)",
+            )
+        whole = isinstance(self.periods, int) and not isinstance(self.periods, bool)
+        if not whole or not 1 <= self.periods <= MOST_PERIODS:
+            raise UnsupportedOperation(
+                f"a stream has between 1 and {MOST_PERIODS} periods, not {as_given(self.periods)}",
+                where="periods=...",
+                remedy="write for example periods=365",
+            )
+        self._require_dates()
+
+    def _require_dates(self) -> None:
+        first = self._begin(self.start)
+        if first != self.start:
+            raise UnsupportedOperation(
+                f"no period of {self.every!r} begins on {self.start}",
+                where=f"every={self.every!r}",
+                remedy=f"start on {first}, which is the first day of the one that has that date",
+            )
+        try:
+            self.first(self.periods)
+        except (OverflowError, ValueError):
+            raise UnsupportedOperation(
+                "the last of the periods would be after the year 9999",
+                where="periods=...",
+                remedy="use fewer periods",
+            ) from None
+
+    def _begin(self, day: dt.date) -> dt.date:
+        match self.every:
+            case "1d":
+                return day
+            case "1w":
+                return day - dt.timedelta(days=day.weekday())
+            case _:
+                months = _MONTHS[self.every]
+                return day.replace(month=(day.month - 1) // months * months + 1, day=1)
+
+    def first(self, number: int) -> dt.date:
+        """The first day of a period, from 0."""
+        if self.every in _MONTHS:
+            years, months = divmod(self.start.month - 1 + number * _MONTHS[self.every], 12)
+            return dt.date(self.start.year + years, months + 1, 1)
+        return self.start + dt.timedelta(days=number * EVERY[self.every])
+
+    def dates(self, count: int | None = None) -> list[dt.date]:
+        """The first days of the periods, or of the first ones."""
+        return [self.first(n) for n in range(self.periods if count is None else count)]
+
+    def number(self, period: object) -> int:
+        """Which period has a date, from 0.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When none has it.
+        """
+        if not isinstance(period, dt.date) or isinstance(period, dt.datetime):
+            raise UnsupportedOperation(
+                f"a period is named by a date in it, not {as_given(period)}",
+                where="period=...",
+                remedy=f"write for example period=datetime.date{self._example()}",
+            )
+        begin = self._begin(period)
+        if self.every in _MONTHS:
+            months = (begin.year - self.start.year) * 12 + begin.month - self.start.month
+            found = months // _MONTHS[self.every]
+        else:
+            found = (begin - self.start).days // EVERY[self.every]
+        if not 0 <= found < self.periods:
+            raise UnsupportedOperation(
+                f"the stream has no period with {period}",
+                where="period=...",
+                remedy=f"its periods are those from {self.start} to {self.first(self.periods - 1)}",
+            )
+        return found
+
+    def _example(self) -> str:
+        return f"({self.start.year}, {self.start.month}, {self.start.day})"
+
+    def words(self) -> str:
+        """The periods, in a plan."""
+        return f"{self.periods} periods of {self.every} by {self.by!r}, the first from {self.start}"

@@ -1,0 +1,44 @@
+"""Rows of streams in PostgreSQL: a table beside the records, made when it is first needed.
+
+Who writes to it holds the lock that every writer of the ledger takes, so whoever is first under a
+name is the only one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from dpframe.ledger.postgres.tables import PostgresTables
+
+Transaction = Callable[[bool], AbstractContextManager[PostgresTables]]
+"""Begins one, for writing or not."""
+
+
+class PostgresRows:
+    """The table ``streams``.
+
+    Parameters
+    ----------
+    transaction
+        Begins a transaction of the store.
+    """
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    def prepare(self) -> None:
+        with self._transaction(True) as tables:
+            tables.make_streams()
+
+    def read(self, stream: int, first: int) -> bytes | None:
+        with self._transaction(False) as tables:
+            return tables.row_of_stream(stream, first)
+
+    def keep(self, stream: int, first: int, content: bytes) -> bytes:
+        with self._transaction(True) as tables:
+            tables.make_streams()
+            found = tables.row_of_stream(stream, first)
+            if found is None:
+                tables.put_row_of_stream(stream, first, content)
+            return content if found is None else found

@@ -1,0 +1,125 @@
+"""How streams are opened and go on, wherever their budget is kept."""
+
+from __future__ import annotations
+
+import hashlib
+from threading import Lock
+from typing import Protocol
+
+from dpframe.errors import LedgerError
+from dpframe.ledger.row_contents import MemoryRows, RowContents
+from dpframe.ledger.store import Store
+from dpframe.ledger.streams import (
+    Batch,
+    OpenedStream,
+    StreamOpening,
+    Streams,
+    drawn_draft,
+    opened_meanwhile,
+)
+
+__all__ = ["MemoryStreams", "StoredStreams", "StreamBook", "digest_of"]
+
+
+def digest_of(content: bytes) -> str:
+    """What tells a content from others."""
+    return hashlib.sha256(content).hexdigest()
+
+
+class StreamBook(Protocol):
+    """The streams of one budget."""
+
+    @property
+    def contents(self) -> RowContents:
+        """Where rows are kept."""
+        ...
+
+    def find(self, name: str) -> OpenedStream | None:
+        """A stream by its name, as it is now."""
+        ...
+
+    def add(self, stream: OpenedStream, batch: Batch) -> None:
+        """Record rows whose content is kept; nothing happens where they are recorded already.
+
+        Raises
+        ------
+        LedgerError
+            When others were recorded in their place, or it cannot be written.
+        """
+        ...
+
+
+class MemoryStreams:
+    """Streams that are gone when their process ends."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, OpenedStream] = {}
+        self._contents = MemoryRows()
+        self._lock = Lock()
+
+    @property
+    def contents(self) -> RowContents:
+        return self._contents
+
+    def find(self, name: str) -> OpenedStream | None:
+        with self._lock:
+            return self._found.get(name)
+
+    def open(self, opening: StreamOpening) -> None:
+        """Remember a stream that is paid for."""
+        with self._lock:
+            if opening.name in self._found:
+                raise opened_meanwhile(opening.name)
+            number = len(self._found)
+            self._found[opening.name] = OpenedStream(
+                number, opening.name, opening.definition, opening.periods
+            )
+
+    def add(self, stream: OpenedStream, batch: Batch) -> None:
+        with self._lock:
+            now = self._found[stream.name]
+            if batch not in now.batches:
+                self._found[stream.name] = _after(now, batch)
+
+
+class StoredStreams:
+    """Streams of one budget of a store."""
+
+    def __init__(self, store: Store, budget: str) -> None:
+        self._store = store
+        self._budget = budget
+
+    @property
+    def contents(self) -> RowContents:
+        return self._store.rows_of_streams()
+
+    def find(self, name: str) -> OpenedStream | None:
+        return self._store.read().streams.find(self._budget, name)
+
+    def add(self, stream: OpenedStream, batch: Batch) -> None:
+        def adding(chain: HasStreams) -> object:
+            now = chain.streams.find(self._budget, stream.name)
+            if now is None or now.number != stream.number:
+                raise LedgerError(f"the ledger has no stream {stream.name!r} any more")
+            if batch in now.batches:
+                return None
+            _after(now, batch)
+            return drawn_draft(self._budget, stream, batch)
+
+        self._store.append(adding)  # type: ignore[arg-type]
+
+
+class HasStreams(Protocol):
+    """A chain, as far as streams need it."""
+
+    streams: Streams
+
+
+def _after(stream: OpenedStream, batch: Batch) -> OpenedStream:
+    try:
+        return stream.after(batch)
+    except ValueError:
+        raise LedgerError(
+            f"other rows of the stream {stream.name!r} were recorded in place of these",
+            remedy="release the period again, which hands out what is kept",
+        ) from None

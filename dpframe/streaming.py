@@ -1,0 +1,170 @@
+"""Streams: planned as one query, drawn night after night, and what follows from what was drawn.
+
+::
+
+    plan    a query by keys and periods      -> Prepared
+    draw    the rows that are due, once      -> Drawn, which is kept before anything is handed out
+    total   estimates from all rows so far   -> RunningResults
+
+`draw` alone touches data.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+from dpframe import pipeline
+from dpframe.aggregates.nightly import NightlySums
+from dpframe.aggregates.query import Query
+from dpframe.choose import Split
+from dpframe.core.budget import Budget
+from dpframe.core.units import Identifier
+from dpframe.errors import EngineError, UnsupportedOperation
+from dpframe.frames.schedule import Schedule
+from dpframe.lower import Execution, mark_used
+from dpframe.parse.periods import of_first_periods
+from dpframe.plan.document import canonical
+from dpframe.planning import Prepared
+from dpframe.release import Drawn, RunningResults, law_of, part_of
+from dpframe.rows.failures import FAILURES
+
+__all__ = ["definition_of", "draw", "plan_stream", "rehearse", "require_rising", "results_of"]
+
+_REASON = "noise of its own on each sum, by the norm of a column of coefficients"
+
+
+def plan_stream(
+    query: Query,
+    spend: Budget,
+    remaining: Budget | None,
+    split: Split = "least error",
+    *,
+    charged_in: type[Budget] | None = None,
+) -> Prepared:
+    """The plan of a stream, from its query by keys and periods."""
+    prepared = pipeline.plan(query, spend, remaining, split, charged_in=charged_in)
+    plan = prepared.plan
+    releases = tuple(replace(release, reason=_REASON) for release in plan.releases)
+    warnings = (*plan.warnings, _promise(query))
+    return replace(prepared, plan=replace(plan, releases=releases, warnings=warnings))
+
+
+def _promise(query: Query) -> str:
+    if isinstance(query.relation.facts.unit, Identifier):
+        return (
+            "a stream: rows of one individual must neither vanish nor get another date from "
+            "night to night, a promise of the data owner; they may come late"
+        )
+    return (
+        "a stream: the rows of one individual are counted over all nights, and one that gets "
+        "another date is another row, a promise of the data owner; they may come late"
+    )
+
+
+def definition_of(prepared: Prepared, schedule: Schedule, monotone: bool) -> str:
+    """A digest of all that tells a stream from others."""
+    names = [output.name for output in prepared.query.outputs]
+    said = [
+        prepared.plan.fingerprint,
+        prepared.plan.source,
+        schedule.by,
+        schedule.every,
+        schedule.start.isoformat(),
+        schedule.periods,
+        names,
+        monotone,
+    ]
+    return hashlib.sha256(canonical(said).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def rehearse(prepared: Prepared, schedule: Schedule, execution: Execution) -> None:
+    """Try what will be run on empty frames, and assemble results from nothing.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When the engine refuses it.
+    EngineError
+        When the data cannot be read, or have other columns.
+    """
+    query = of_first_periods(prepared.query, schedule, 1)
+    execution.rehearse(query.relation, query.groups, prepared.tables)
+    execution.require_same_columns()
+
+
+def draw(
+    prepared: Prepared, schedule: Schedule, execution: Execution, first: int, last: int
+) -> Drawn:
+    """The rows of some periods, from one read of the data; their noise is drawn here, and nowhere
+    else.
+
+    Raises
+    ------
+    EngineError
+        When the engine fails, without its text.
+    """
+    rehearse(prepared, schedule, execution)
+    mark_used()
+    found = _drawn(prepared, schedule, execution, first, last)
+    if isinstance(found, Drawn):
+        return found
+    if isinstance(found, EngineError):  # which says nothing but that
+        raise EngineError(found.what, where=found.where, remedy=found.remedy)
+    if not issubclass(found, FAILURES):
+        raise found
+    raise EngineError(
+        f"the stream failed after it read the data ({found.__name__}); the message is withheld "
+        "because it may quote private data",
+        remedy="release the period again; it is paid for, and nothing was drawn",
+    )
+
+
+def _drawn(
+    prepared: Prepared, schedule: Schedule, execution: Execution, first: int, last: int
+) -> Drawn | EngineError | type[BaseException]:
+    """The rows, or what kind of failure there was: the failure itself is not handed on, for the
+    frames of its traceback hold exact tables.
+    """
+    try:
+        query = of_first_periods(prepared.query, schedule, last + 1)
+        tables = execution.run(query.relation, query.groups, prepared.tables)
+        periods = []
+        for period in range(first, last + 1):
+            vectors = []
+            for one in prepared.draws:
+                part = part_of(one)
+                exact = tables[part.table].dense(1).reshape(-1, last + 1)
+                noisy = part.sums.sums(exact, period)
+                noisy = noisy + law_of(one).draw(noisy.size).reshape(noisy.shape)
+                vectors.append(tuple(noisy.reshape(-1).tolist()))
+            periods.append(tuple(vectors))
+        return Drawn(first, tuple(periods))
+    except EngineError as error:
+        return EngineError(error.what, where=error.where, remedy=error.remedy)
+    except BaseException as error:
+        return type(error)
+
+
+def require_rising(query: Query) -> None:
+    """Refuse totals that never fall where they may.
+
+    Raises
+    ------
+    UnsupportedOperation
+        Naming the output.
+    """
+    for aggregate in query.aggregates:
+        (use,) = aggregate.uses
+        assert isinstance(use.part, NightlySums)
+        if use.part.table.statistic.contribution(query.relation.facts).lo < 0:
+            raise UnsupportedOperation(
+                f"the running total of {aggregate.name!r} may fall: rows add negative values",
+                where="monotone=True",
+                remedy="leave monotone out, or use bounds from 0 on",
+            )
+
+
+def results_of(prepared: Prepared, schedule: Schedule, monotone: bool) -> RunningResults:
+    """What follows from what was drawn."""
+    return RunningResults(prepared.query, prepared.draws, schedule, monotone)

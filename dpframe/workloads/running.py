@@ -1,0 +1,298 @@
+"""Running totals of periods: which noisy sums are drawn night after night, how far one individual
+can move all of them together, and how totals follow from those that are there.
+
+Every night t adds rows to a matrix of public whole numbers, of which no row looks beyond t; a row
+times what each period has is an exact whole number, and noise is added to it alone. So there is no
+secret to be kept from one night to the next. Two kinds are known:
+
+*The square root* (Fichtenberger, Henzinger and Upadhyay 2023; Henzinger, Upadhyay and Upadhyay
+2023). The matrix that adds up all periods so far is a Toeplitz matrix with the generating function
+1 / (1 - x), whose root has the coefficients c_k = binom(2 k, k) / 4**k of (1 - x)**(-1/2). Night t
+adds one row, with round(2**16 c_k) for the period k nights ago. Rounding moves no coefficient by
+more than 2**-17, and totals follow by the exact inverse of what was rounded: it costs a little
+accuracy, and no privacy. An individual in one period moves the vector of all nights by a column,
+whose norm grows like the root of the logarithm of the number of periods.
+
+*A tree* of sums of neighbouring periods (Dwork, Naor, Pitassi and Rothblum 2010; Chan, Shi and Song
+2011), each drawn when its last period ends. A period is in one sum of each level, so norms of a
+column are those of as many ones as there are levels: what pure epsilon asks for. One level is
+daily sums that are added up.
+
+Guarantee
+---------
+`moved(run)` bounds the L1, L2 squared and L infinity norms of what an individual moves all nights
+by whose contributions, of at most 1 each, are in at most `run` different periods, once in each.
+
+Proof
+-----
+With w the coefficients, which fall and are not negative, and u_j = (w_{t-j}) the column of period
+j, the vector is a sum of u_j over a set of at most `run` periods; entries only grow where a
+contribution is not 1 but less, for they are not negative. Two columns i < j have the product
+sum_{t >= j} w_{t-i} w_{t-j}: shifting both to earlier periods adds terms, and bringing i nearer to
+j makes none smaller. So every norm is largest for the first `run` periods: for L2 by these
+products, for L1 because each column is longer, for L infinity since the sum of w over distinct ages
+is largest for the least ages. Of a tree, a contribution is in one sum of each level.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["MOST_PERIODS", "Moved", "RunningSums", "SquareRoot", "require_length", "squared"]
+
+Integers: TypeAlias = "NDArray[np.int64]"
+Floats: TypeAlias = "NDArray[np.float64]"
+
+MOST_PERIODS: Final = 10_000
+"""What totals follow from is computed in the square of it."""
+BITS: Final = 16
+"""Binary places of coefficients."""
+_UP: Final = 1.0 + 1e-9
+"""Above what floats lose in sums of so many terms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """How far all nights together move, exactly.
+
+    Parameters
+    ----------
+    rows
+        How many of them.
+    l1, l2_squared, linf
+        The norms.
+    """
+
+    rows: int
+    l1: int
+    l2_squared: int
+    linf: int
+
+
+class RunningSums(ABC):
+    """What is drawn of so many periods, as a value."""
+
+    __slots__ = ()
+    name: ClassVar[str]
+    """In plans."""
+
+    @property
+    @abstractmethod
+    def periods(self) -> int:
+        """How many there are."""
+
+    @property
+    @abstractmethod
+    def unit(self) -> int:
+        """What the sums are multiplied by, so that they are whole."""
+
+    @abstractmethod
+    def rows_of(self, period: int) -> int:
+        """How many sums are drawn when a period ends."""
+
+    @abstractmethod
+    def moved(self, run: int) -> Moved:
+        """By how much an individual moves them whose contributions of at most 1 are in at most
+        `run` periods, once in each.
+        """
+
+    @abstractmethod
+    def sums(self, exact: Integers, period: int) -> Integers:
+        """The sums that are drawn when a period ends, exactly, modulo 2**64.
+
+        Parameters
+        ----------
+        exact
+            What each period has, of shape (anything, periods so far).
+        period
+            Which one, from 0.
+
+        Returns
+        -------
+        numpy.ndarray
+            Of shape (anything, rows).
+        """
+
+    @abstractmethod
+    def total(self, drawn: Sequence[Integers], period: int) -> Floats:
+        """The total up to a period, from what was drawn for all periods up to it or later."""
+
+    @abstractmethod
+    def totals(self, drawn: Sequence[Integers]) -> Floats:
+        """The totals up to each period, one after another along the last axis; to the last bit what
+        `total` is.
+        """
+
+    @abstractmethod
+    def own(self, drawn: Sequence[Integers], period: int) -> Floats:
+        """What a period has, from the same."""
+
+    @abstractmethod
+    def total_factors(self, period: int) -> Floats:
+        """By what the noises in the total up to a period are multiplied; zeros are left out."""
+
+    @abstractmethod
+    def window_factors(self, first: int, last: int) -> Floats:
+        """The same for the total up to `last` less the one before `first`."""
+
+    @abstractmethod
+    def own_factors(self, period: int) -> Floats:
+        """The same for what a period is said to have."""
+
+    @property
+    def drawn_rows(self) -> int:
+        """How many sums are drawn in all."""
+        return sum(self.rows_of(period) for period in range(self.periods))
+
+    @property
+    @abstractmethod
+    def adds_up(self) -> bool:
+        """Whether totals are sums of what periods are said to have."""
+
+    @abstractmethod
+    def words(self) -> str:
+        """What is drawn, in a plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class SquareRoot(RunningSums):
+    """The square root factorisation, with whole coefficients.
+
+    Parameters
+    ----------
+    length
+        How many periods there are.
+    """
+
+    length: int
+    name: ClassVar[str] = "square root"
+
+    def __post_init__(self) -> None:
+        require_length(self.length)
+
+    @property
+    def periods(self) -> int:
+        return self.length
+
+    @property
+    def unit(self) -> int:
+        return 1 << BITS
+
+    @property
+    def coefficients(self) -> tuple[int, ...]:
+        """round(2**16 binom(2 k, k) / 4**k), which falls with k."""
+        return _coefficients(self.length)
+
+    def rows_of(self, period: int) -> int:
+        return 1
+
+    def moved(self, run: int) -> Moved:
+        return _moved(self.length, min(run, self.length))
+
+    def sums(self, exact: Integers, period: int) -> Integers:
+        weights = np.array(self.coefficients[: period + 1][::-1], dtype=np.int64)
+        found = (exact[..., : period + 1] * weights).sum(axis=-1, dtype=np.int64)
+        return np.asarray(found, dtype=np.int64)[..., None]
+
+    def own(self, drawn: Sequence[Integers], period: int) -> Floats:
+        return self._estimate(drawn, _inverse(self.length), period)
+
+    def total(self, drawn: Sequence[Integers], period: int) -> Floats:
+        return self._estimate(drawn, _added_inverse(self.length), period)
+
+    def totals(self, drawn: Sequence[Integers]) -> Floats:
+        factors, count = _added_inverse(self.length), len(drawn)
+        found = np.zeros((*drawn[0].shape[:-1], count))
+        for s, one in enumerate(drawn):
+            found[..., s:] += factors[: count - s] * one.astype(np.float64)
+        return found
+
+    def _estimate(self, drawn: Sequence[Integers], factors: Floats, period: int) -> Floats:
+        """One after another, so that it is the same on every machine, to the last bit."""
+        found = np.zeros(drawn[0].shape[:-1])
+        for s in range(period + 1):
+            found = found + factors[period - s] * drawn[s][..., 0].astype(np.float64)
+        return found
+
+    def total_factors(self, period: int) -> Floats:
+        return _added_inverse(self.length)[: period + 1][::-1]
+
+    def window_factors(self, first: int, last: int) -> Floats:
+        found = self.total_factors(last).copy()
+        if first:
+            found[:first] -= self.total_factors(first - 1)
+        return found
+
+    def own_factors(self, period: int) -> Floats:
+        return _inverse(self.length)[: period + 1][::-1]
+
+    @property
+    def adds_up(self) -> bool:
+        return True
+
+    def words(self) -> str:
+        return (
+            f"each of {self.length} nights one sum of all periods so far, of which the k-th last "
+            f"counts binom(2k, k) / 4^k, in whole parts of 2^{BITS} (square root factorisation)"
+        )
+
+
+def require_length(length: int) -> None:
+    """Refuse numbers of periods that there are not.
+
+    Raises
+    ------
+    ValueError
+        For fewer than 1, or more than `MOST_PERIODS`.
+    """
+    if not 1 <= length <= MOST_PERIODS:
+        raise ValueError(f"there are between 1 and {MOST_PERIODS} periods")
+
+
+@lru_cache(maxsize=64)
+def _coefficients(length: int) -> tuple[int, ...]:
+    found, value = [], 1 << (BITS + 64)  # with so many places more that rounding falls as well
+    for k in range(length):
+        found.append((value + (1 << 63)) >> 64)
+        value = value * (2 * k + 1) // (2 * k + 2)
+    return tuple(found)
+
+
+@lru_cache(maxsize=256)
+def _moved(length: int, run: int) -> Moved:
+    weights = _coefficients(length)
+    at = [sum(weights[max(0, t - run + 1) : t + 1]) for t in range(length)]
+    return Moved(length, sum(at), sum(v * v for v in at), max(at))
+
+
+@lru_cache(maxsize=16)
+def _inverse(length: int) -> Floats:
+    """The coefficients of the inverse of the series, for whole sums: of 1 over the series."""
+    weights = np.array(_coefficients(length), dtype=np.float64) / (1 << BITS)
+    found = np.zeros(length)
+    found[0] = 1.0
+    for k in range(1, length):
+        found[k] = -math.fsum((weights[1 : k + 1] * found[k - 1 :: -1]).tolist())
+    found /= 1 << BITS
+    found.setflags(write=False)
+    return found
+
+
+@lru_cache(maxsize=16)
+def _added_inverse(length: int) -> Floats:
+    found = np.cumsum(_inverse(length))
+    found.setflags(write=False)
+    return found
+
+
+def squared(factors: Floats) -> float:
+    """The sum of squares of factors, rounded up."""
+    return math.fsum((factors * factors).tolist()) * _UP
