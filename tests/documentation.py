@@ -173,6 +173,7 @@ TABLES: Mapping[str, Callable[[], str | None]] = MappingProxyType(
         "rules_aggregates": rules_page.aggregates,
         "rules_noise": rules_page.noise,
         "rules_composition": rules_page.composition,
+        "rules_streams": rules_page.streams,
     }
 )
 """What is generated, by name; a table that is None here stays as it is."""

@@ -18,6 +18,7 @@ from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.keys import KeySelection, WeighedKeys
 from dpframe.aggregates.level_sums import LevelSums, LevelSumsWithTotal
 from dpframe.aggregates.margins import Margin, MarginWithTotal
+from dpframe.aggregates.nightly import NightlySums
 from dpframe.aggregates.own_sets import AdditiveOfSet, SelectionOfSet
 from dpframe.aggregates.registry import AGGREGATES
 from dpframe.api.session import Session
@@ -27,9 +28,11 @@ from dpframe.core.sensitivity import (
     sensitivity_with_total,
 )
 from dpframe.core.units import Identifier
+from dpframe.frames import nights
 from dpframe.frames.step import Step
 from dpframe.ledger.windows import Timeline
 from dpframe.rows.operation import RowOperation
+from dpframe.workloads import running
 
 _SECTION = re.compile(r"^(?P<title>[A-Z][a-z]+)\n-{3,}\n", re.MULTILINE)
 STEPS = {
@@ -137,6 +140,18 @@ def composition() -> str:
         _entry("A budget for each window", Timeline),
     ]
     return "\n\n".join([_where(Session), *parts, "### Disjoint parts", partition, *windows])
+
+
+def streams() -> str:
+    """What is proved of streams."""
+    parts = [_entry("What is drawn each night", NightlySums)]
+    for title, module in (("Columns of coefficients", running), ("Growing frames", nights)):
+        said = sections(module)
+        where = f"*`{module.__name__.replace('.', '/')}.py`*"
+        parts.append(f"### {title}\n\n{where}\n\n{markdown(said[''])}")
+        parts.append(f"**Guarantee.** {markdown(said['Guarantee'])}")
+        parts.append(f"**Why.** {markdown(said['Proof'])}")
+    return "\n\n".join(parts)
 
 
 def _entry(title: str, thing: Any) -> str:

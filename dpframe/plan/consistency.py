@@ -12,6 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import accumulate
 
+from dpframe.aggregates.running_error import RunningError
 from dpframe.core.budget import GDP, ZCDP, ApproxDP
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.score_range import ScoreRange
@@ -29,6 +30,7 @@ from dpframe.plan.data import PlanData
 from dpframe.plan.joint_draw import JointDraw
 from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.parameters import contradicted
+from dpframe.plan.pieces import PlanOutput
 from dpframe.plan.several import blocks_of, names_apart, whole_fields
 from dpframe.plan.stated_costs import understated
 
@@ -111,6 +113,8 @@ def _of_block(plan: PlanData) -> Iterator[str]:
         known = all(0 <= number < len(plan.releases) for number in output.releases)
         if not (known and output.releases):
             yield f"outputs[{i}].releases"
+        elif isinstance(output.error, RunningError) and not _is_streamed(plan, output):
+            yield f"outputs[{i}].error"
     for i, release in enumerate(plan.releases):
         for what in _of_release(release):
             yield f"releases[{i}].{what}"
@@ -121,6 +125,24 @@ def _of_block(plan: PlanData) -> Iterator[str]:
         if isinstance(release.law, KeyMechanism) and not release.law.is_hidden_by(others):
             yield f"releases[{i}].law"
     yield from _of_draws(plan)
+
+
+def _is_streamed(plan: PlanData, output: PlanOutput) -> bool:
+    """Whether an output of a stream is made of one vector with as many sums as it has groups and
+    nights, and at least as sensitive as what one row moves in all of them.
+    """
+    error, (number, *others) = output.error, output.releases
+    assert isinstance(error, RunningError)
+    release, sums = plan.releases[number], error.sums
+    if others or plan.groups is None or plan.groups % error.periods:
+        return False
+    if release.entries != plan.groups // error.periods * sums.drawn_rows:
+        return False
+    law = "discrete_laplace" if error.levels else "discrete_gaussian"
+    column, exact = sums.moved(1), release.exact
+    one = exact.linf / sums.moved(error.periods).linf  # of one row in the first period, or more
+    enough = exact.l2_squared >= one**2 * column.l2_squared and exact.l1 >= one * column.l1
+    return enough and (release.mechanism == law or exact.is_zero)
 
 
 def _of_draws(plan: PlanData) -> Iterator[str]:

@@ -189,6 +189,20 @@ def with_parameters() -> dp.Plan:
     return chosen.filter(early < since).drop("tags").limit_rows(2).dp_count().plan(epsilon="0.5")
 
 
+def stream() -> dp.Plan:
+    session = dp.Session(rho=1)
+    people = visits(session).limit_groups(7, by="day", order_by="day").limit_rows(1, by="day")
+    query = people.group_by("region", keys=REGIONS).agg(n=dp.count(), cost=dp.sum("cost", (0, 50)))
+    return session.plan_stream(query, by="day", start=date(2027, 1, 1), periods=365, rho="0.02")
+
+
+def stream_in_pure_epsilon() -> dp.Plan:
+    session = dp.Session(epsilon=1)
+    query = visits(session).limit_rows(2, order_by="day").dp_count()
+    start = date(2027, 1, 4)
+    return session.plan_stream(query, by="day", every="1w", start=start, periods=52, epsilon=1)
+
+
 OWN: Mapping[str, Callable[[], dp.Plan]] = {
     make.__name__: make
     for make in (
@@ -214,6 +228,8 @@ OWN: Mapping[str, Callable[[], dp.Plan]] = {
         several_queries,
         several_frames,
         with_parameters,
+        stream,
+        stream_in_pure_epsilon,
     )
 }
 ALL: Mapping[str, Callable[[], dp.Plan]] = {**OWN, **{q.name: q.plan for q in QUERIES}}
