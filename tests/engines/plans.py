@@ -210,6 +210,15 @@ PLANS: dict[str, Plan] = {
         'f.select("u", "i", "n", "x", "e").limit_rows(2, by="e").limit_groups(2, by="e")',
         SUMS, BY_E, "u",
     ),
+    "first rows of people": Plan(
+        'f.select("u", "i", "n", "x", "s", "d").limit_rows(2, order_by="d")', SUMS, "", "u"
+    ),
+    "first dates of people": Plan(
+        'f.limit_groups(2, by="d", order_by="d")',
+        PEOPLE,
+        '.group_by("d", keys=[date(1970,1,1), date(1,1,1), None])',
+        "u",
+    ),
     "limits in turn": Plan(
         'f.limit_groups(4, by="n").filter(pl.col("b").fill_null(True)).select("u", "i", "x", "e")'
         '.limit_rows(3)',

@@ -413,3 +413,43 @@ def test_names_of_ours_are_free_to_use() -> None:
 
 def _loud(frame: pl.DataFrame) -> Any:
     return dp.Session(epsilon=10**10).protect(frame, "id")
+
+
+@settings(max_examples=60)
+@given(tables(), st.integers(1, 4), st.integers(0, 2**64 - 1))
+def test_the_first_rows_are_kept(frame: pl.DataFrame, n: int, salt: int) -> None:
+    """Of each individual those with the least values, nulls last, whatever the hashes are."""
+    kept = limited([f'f.limit_rows({n}, order_by="x")'], frame, salt)
+    for key, mine in groups_of(frame).items():
+        assert sorted(groups_of(kept)[key], key=last_if_null) == sorted(mine, key=last_if_null)[:n]
+
+
+@settings(max_examples=60)
+@given(tables(), st.integers(1, 4), st.integers(0, 2**64 - 1))
+def test_the_first_groups_are_kept(frame: pl.DataFrame, n: int, salt: int) -> None:
+    kept = limited([f'f.limit_groups({n}, by="x", order_by="x")'], frame, salt)
+    for key, mine in groups_of(frame).items():
+        first = sorted(set(mine), key=last_if_null)[:n]
+        assert Counter(groups_of(kept)[key]) == Counter(x for x in mine if x in first)
+
+
+def groups_of(frame: pl.DataFrame) -> dict[Any, list[Any]]:
+    """The values of each individual."""
+    found: dict[Any, list[Any]] = {}
+    for key, x in frame.select("id", "x").rows():
+        found.setdefault(key, []).append(x)
+    return found
+
+
+def last_if_null(x: Any) -> tuple[bool, Any]:
+    return x is None, 0 if x is None else x
+
+
+def test_what_rows_are_ordered_by() -> None:
+    frame = dp.Session(epsilon=1).protect(frame_of([{"id": 1, "x": 1}]), unit="id")
+    with pytest.raises(dp.UnknownColumn, match="no column 'nothing'"):
+        frame.limit_rows(1, order_by="nothing")
+    with pytest.raises(dp.UnsupportedOperation, match="not ordered by values of type String"):
+        frame.limit_rows(1, order_by="g")
+    with pytest.raises(dp.UnsupportedOperation, match="one of their own columns"):
+        frame.limit_groups(1, by="g", order_by="x")
