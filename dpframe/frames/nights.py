@@ -130,8 +130,10 @@ def through_nights(
     found = [Through(1, n.n, 1) for n in first if isinstance(n, RowLimit) and not n.by]
     dates = [n.n for n in first if isinstance(n, GroupLimit) and n.by == {schedule.by}]
     if dtype.name != "Date":  # limits are by moments, of which a period has any number
-        dates = []
-    run = min([schedule.periods, *(dates if schedule.every == "1d" else [])])
+        dates = list[int]()
+    run = schedule.periods
+    if schedule.every == "1d":
+        run = min([run, *dates])
     days = 1 if schedule.every == "1d" else EVERY[schedule.every]
     for each in _of_a_date(relation, groups, schedule, per_unit, keys):
         if per_unit and each.rows == 1 and each.keys == keys:

@@ -70,8 +70,7 @@ def error_of(
             by_set = errors_by_set(rule, used, level, simultaneous, count, guess)
             return max(error for _, error in by_set)
         case DistributionError():
-            found = errors_by_edge(rule, used, level, simultaneous)
-            return float(found.max())
+            return float(errors_by_edge(rule, used, level, simultaneous).max())
         case RunError():
             return float(error_of_run(rule, used, level, simultaneous))
         case RunningError():
