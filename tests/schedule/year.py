@@ -11,6 +11,7 @@ import io
 import json
 import os
 import random
+import runpy
 import shutil
 import signal
 import subprocess
@@ -47,7 +48,6 @@ output = f"published/{{day}}.parquet"
 
 TOTALS = """
 import datetime as dt, os, sys
-import polars as pl
 import dpframe as dp
 
 day = dt.date.fromisoformat(sys.argv[1])
@@ -58,7 +58,7 @@ session = dp.Session(
 visits = session.protect("visits/*.parquet", dp.Rows(), name="visits")
 query = visits.group_by("site", keys=range({sites})).agg(dp.count().alias("n"))
 totals = session.stream(
-    "totals", query, by="day", every="1d", start=dt.date(2026, 1, 1), periods={nights}, rho="0.01"
+    "totals", query, by="day", every="1d", start=dt.date(2026, 1, 1), periods={nights}, rho="0.009"
 )
 totals.release(period=day).write_parquet(f"totals/{{day}}.parquet")
 """
@@ -88,8 +88,10 @@ class Year:
         self.lost: Counter[dt.date] = Counter()
         """How often a night was paid for and its result lost, by what was said of it."""
         self.kinds: Counter[str] = Counter()
-        self.rows: dict[dt.date, list[int]] = {}
-        """Sites of each day's visits, as they are known at last."""
+        self.on_time: dict[dt.date, list[int]] = {}
+        """Sites of each day's visits that were there on that day."""
+        self.late = 0
+        """How many came later."""
         for folder in ("visits", "published", "totals"):
             (place / folder).mkdir()
         (place / "nightly.py").write_text(NIGHTLY.format(sites=SITES))
@@ -140,12 +142,12 @@ class Year:
     def arrive(self, day: dt.date) -> None:
         """The visits of a day, and now and then some of a day before."""
         found = [self.data.randrange(SITES) for _ in range(300)]
-        self.rows[day] = found
+        self.on_time[day] = found
         self._write(f"{day}", day, found)
         if day > START and self.data.random() < 0.2:
             earlier = START + dt.timedelta(days=self.data.randrange((day - START).days))
             late = [self.data.randrange(SITES) for _ in range(5)]
-            self.rows[earlier] = self.rows[earlier] + late
+            self.late += len(late)
             self._write(f"late-{day}", earlier, late)
 
     def _write(self, name: str, day: dt.date, sites: list[int]) -> None:
@@ -162,11 +164,16 @@ class Year:
         self.arrive(day)
         if kind == "killed":
             self._killed([*COMMAND, *self.command(day)])
+            self._killed(["totals.py", str(day)])
         if kind == "overlapping":
             self._overlapping(day)
         self.publish(day)
+        self.add_up(day)
         if kind == "again":
             self.publish(day)
+            before = self.total(day)
+            self.add_up(day)
+            assert self.total(day).equals(before)
 
     def _killed(self, script: list[str]) -> None:
         process = self.start(*script)
@@ -185,15 +192,24 @@ class Year:
     def publish(self, day: dt.date) -> None:
         """As a scheduler does: once more, and once more after what was lost."""
         code, said = self.run(*self.command(day))
-        if code == LOST and "lost" in said:
+        if code == LOST and "--again" in said:
             self.lost[day] += 1
             code, said = self.run(*self.command(day), "--again")
         assert code == 0, said
 
-    def _totals(self, day: dt.date) -> None:
-        process = self.start("totals.py", str(day))
-        said, _ = process.communicate()
-        assert process.returncode == 0, said
+    def add_up(self, day: dt.date) -> None:
+        """Publish the totals up to a day."""
+        with contextlib.chdir(self.place), _with_ledger(self.ledger), _with_arguments(str(day)):
+            runpy.run_path("totals.py")
+
+    def total(self, day: dt.date) -> pl.DataFrame:
+        """The totals that were published on a day."""
+        return pl.read_parquet(self.place / "totals" / f"{day}.parquet")
+
+    def counted(self, day: dt.date) -> list[int]:
+        """The exact totals of rows that came up to a day, on time."""
+        found = Counter(site for d in self.days if d <= day for site in self.on_time.get(d, []))
+        return [found[site] for site in range(SITES)]
 
     def measure(self) -> None:
         """How long a night takes in a process of its own, so that it is killed at any point."""
@@ -229,6 +245,16 @@ class Year:
 
 BUSY, LOST = 7, 6
 """Exit codes of runs that are under way, and of runs whose result was lost."""
+
+
+@contextlib.contextmanager
+def _with_arguments(*arguments: str) -> Any:
+    before = sys.argv
+    sys.argv = ["totals.py", *arguments]
+    try:
+        yield
+    finally:
+        sys.argv = before
 
 
 @contextlib.contextmanager
