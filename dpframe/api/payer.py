@@ -18,7 +18,7 @@ from dpframe.api.release import Release, Releases
 from dpframe.api.reuse import ONCE_MORE, Done, Keeper, Repeat, Run, unkept
 from dpframe.api.source import Source, Sources, opened_together
 from dpframe.api.spend import Spend
-from dpframe.core.budget import ApproxDP, Budget, PureDP
+from dpframe.core.budget import ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.exact import Number
 from dpframe.core.parameters import Parameter
 from dpframe.core.units import Identifier, Unit
@@ -380,3 +380,11 @@ def _two_values(name: str) -> UnsupportedOperation:
         where=f"dp.parameter({name!r}, ...)",
         remedy="ask for it once, and use that",
     )
+
+
+def prepare_for(payer: Payer | None, query: Query, spend: Spend) -> pipeline.Prepared:
+    """The plan in the measure of who pays, or if nobody does in that of the spend."""
+    if payer is not None:
+        return payer.prepare(query, spend)
+    measure = ZCDP if spend.rho is not None else PureDP if spend.delta is None else ApproxDP
+    return pipeline.plan(query, spend.within(query, measure), None, spend.split)

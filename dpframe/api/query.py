@@ -8,20 +8,18 @@ import polars as pl
 
 from dpframe.aggregates.query import Query
 from dpframe.api.no_raw_access import NoRawAccess
-from dpframe.api.payer import Payer
+from dpframe.api.payer import Payer, prepare_for
 from dpframe.api.public import bind_public_frames
 from dpframe.api.release import Release
 from dpframe.api.reuse import Repeat, Reuse
 from dpframe.api.source import Source, Sources
 from dpframe.api.spend import Spend
-from dpframe.api.suggest import build_suggestion_query, read_suggestion, share_of
+from dpframe.api.suggest import suggest
 from dpframe.audit import Audit, audit
 from dpframe.choose import Split
-from dpframe.core.budget import ZCDP, ApproxDP, PureDP
 from dpframe.core.exact import Number, as_given
 from dpframe.errors import InvalidBudget, UnsupportedOperation
 from dpframe.lower.engines.polars_engine import PolarsMode
-from dpframe.pipeline import Prepared, plan
 from dpframe.report import Format, Plan
 from dpframe.report.notebook import query_html
 from dpframe.sealed import all_sealed
@@ -191,13 +189,16 @@ class PrivateQuery(NoRawAccess):
         delta: Number | None = None,
         rho: Number | None = None,
         coverage: Number = 0.95,
+        for_spend: Mapping[str, Number] | None = None,
     ) -> pl.DataFrame:
-        """Limits that most individuals keep, and bounds of what the query clamps, found privately;
-        this is a release and costs what it says.
+        """Limits that most individuals keep, bounds of what the query clamps, and the limits under
+        which counts of individuals err least, found privately; it is a release and costs its spend.
 
-        The frame of the query is taken without its limits. Histograms of how many rows and groups
-        individuals have are released, and powers of two between which the least and the largest
-        values of nearly all individuals lie (`dp_bounds`), or their totals for ``per="unit"``.
+        The frame of the query is taken without its limits; where groups are listed, with the rows
+        in these alone: write that as a filter before your limits, which would count others.
+        Histograms of how many rows and groups individuals have are released, and powers of two
+        between which the least and the largest values of nearly all individuals lie (`dp_bounds`),
+        or their totals for ``per="unit"``.
 
         Parameters
         ----------
@@ -205,6 +206,8 @@ class PrivateQuery(NoRawAccess):
             The spend.
         coverage
             The share of individuals of which nothing should be dropped.
+        for_spend
+            What the query itself will spend, such as ``{"epsilon": 1}``; left out, the same spend.
 
         Returns
         -------
@@ -215,18 +218,21 @@ class PrivateQuery(NoRawAccess):
             `bounds` the two ends, or null where all is lost in noise. Bounds are sought on Polars
             only; on other engines give the range in which values could lie.
 
+            With groups, one row more for each way to limit individuals, by which the first output
+            that counts them errs least: `n`, or `norm` of ``"limit_norm"``; `bias`, the individuals
+            that a group loses on average, and `bias_error`, how far off that is, with 95%; `noise`,
+            the error of a group by noise, with 95%; `error`, the root of the squared bias plus the
+            variance of the noise, least where `best` is true; `note`, why a way is not compared.
+
         Raises
         ------
         UnsupportedOperation
             When the frame's unit is `Rows`.
+        InvalidBudget
+            When a spend is none, or in another measure than the session's.
         """
-        share_of(coverage)  # before anything is charged
-        sought = build_suggestion_query(
-            self._query, with_bounds=self._source.engine.name == "polars"
-        )
-        counts = PrivateQuery(sought.query, self._source, self._payer)
-        released = counts._release(Spend(epsilon, delta, rho))
-        return read_suggestion(released.frame, self._query, sought, coverage)
+        spend = Spend(epsilon, delta, rho)
+        return suggest(self._query, self._source, self._bound(), spend, coverage, for_spend)
 
     @property
     def is_bound(self) -> bool:
@@ -383,14 +389,6 @@ class PrivateQuery(NoRawAccess):
 
     def _repr_html_(self) -> str:
         return query_html(self._query, self.is_bound)
-
-
-def prepare_for(payer: Payer | None, query: Query, spend: Spend) -> Prepared:
-    """The plan in the measure of who pays, or if nobody does in that of the spend."""
-    if payer is not None:
-        return payer.prepare(query, spend)
-    measure = ZCDP if spend.rho is not None else PureDP if spend.delta is None else ApproxDP
-    return plan(query, spend.within(query, measure), None, spend.split)
 
 
 def parts(query: PrivateQuery) -> tuple[Query, Source | Sources, Payer | None]:

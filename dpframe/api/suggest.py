@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -13,19 +14,25 @@ from dpframe import pipeline
 from dpframe.aggregates.query import Query
 from dpframe.api.expressions import output_of
 from dpframe.api.functions import bounds, histogram
+from dpframe.api.limit_ways import (
+    LIMITS,
+    NoisyGroups,
+    compared,
+    ends_up_to,
+    listed_keys,
+    read_spend,
+    unlimited_relation,
+    ways_of,
+)
+from dpframe.api.payer import Payer
+from dpframe.api.source import Source, Sources
+from dpframe.api.spend import Spend
 from dpframe.core.exact import Number, as_given, exact
 from dpframe.core.units import Identifier
 from dpframe.errors import InvalidBounds, UnsupportedOperation
-from dpframe.frames.limit_groups import LimitGroups
-from dpframe.frames.limit_norm import LimitNorm
-from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.per_individual import FULLEST, GROUPS, ROWS, Extremes, PerIndividual
+from dpframe.mechanisms import AdditiveMechanism
 from dpframe.rows.fold import domain
-
-_STEPS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
-_ROUND = tuple(int(step * 10**power) for power in range(1, 6) for step in _STEPS)
-_LIMITS = (*range(1, 10), *_ROUND, 10**6)
-"""Limits that are suggested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,25 +47,56 @@ class SuggestionQuery:
         The numbers whose limits are sought: of rows, of groups, of rows in a group.
     names
         The outputs whose bounds are sought.
+    ends
+        The largest number in each bin of the histogram of a number.
     """
 
     query: Query
     numbers: tuple[str, ...]
     names: tuple[str, ...]
+    ends: dict[str, tuple[int, ...]]
+
+
+def suggest(
+    asked: Query,
+    source: Source | Sources,
+    payer: Payer,
+    spend: Spend,
+    coverage: Number,
+    for_spend: Mapping[str, Number] | None,
+) -> pl.DataFrame:
+    """See `PrivateQuery.suggest_limits`; refusals come before anything is charged."""
+    share = share_of(coverage)
+    later = spend if for_spend is None else read_spend(for_spend)
+    sought = build_suggestion_query(asked, with_bounds=source.engine.name == "polars")
+    ways = ways_of(asked, lambda query: payer.prepare(query, later))
+    release = payer.release(sought.query, source, spend)
+    found = read_suggestion(release.frame, asked, sought, share)
+    if asked.groups is None:
+        return found
+    counts = _histogram(release.frame, GROUPS)[: len(sought.ends[GROUPS])]
+    (noise,) = (r.noise for r in release.plan.releases if GROUPS in r.users)
+    assert isinstance(noise, AdditiveMechanism)
+    groups = NoisyGroups(sought.ends[GROUPS], counts, noise.variance())
+    return pl.concat([found, compared(ways, groups, asked.groups.size)], how="diagonal")
+
+
+def _histogram(released: pl.DataFrame, number: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The noisy counts of a number; the last is of what is in no bin."""
+    alone = released.width > 1 and "upper" in released.columns  # then it is a table by itself
+    found = released if alone else released[number].item().struct.unnest()
+    return found["count"].to_numpy()
 
 
 def read_suggestion(
-    released: pl.DataFrame, asked: Query, sought: SuggestionQuery, coverage: Number
+    released: pl.DataFrame, asked: Query, sought: SuggestionQuery, share: Fraction
 ) -> pl.DataFrame:
     """Limits and bounds from noisy histograms: one row each, see `PrivateQuery.suggest_limits`."""
-    share = share_of(coverage)
     by = [] if asked.groups is None else list(asked.groups.names)
     limits = {ROWS: ("limit_rows", []), GROUPS: ("limit_groups", by), FULLEST: ("limit_rows", by)}
     rows: list[tuple[Any, ...]] = []
     for number in sought.numbers:
-        alone = released.width > 1 and "upper" in released.columns  # then it is a table by itself
-        found = released if alone else released[number].item().struct.unnest()
-        n, covered = _least(found["count"].to_numpy(), share)
+        n, covered = _least(_histogram(released, number), sought.ends[number], share)
         rows.append((*limits[number], n, covered, None))
     for place, name in enumerate(sought.names):
         least, largest = (released[f"{end} {place}"].item() for end in ("least", "largest"))
@@ -114,25 +152,29 @@ def build_suggestion_query(asked: Query, *, with_bounds: bool = True) -> Suggest
             where="suggest_limits(...)",
             remedy='protect the frame with unit="user_id"',
         )
-    relation = replace(asked.relation, steps=(), facts=asked.relation.source)
-    for step, _ in asked.relation.steps:
-        if not isinstance(step, (LimitRows, LimitGroups, LimitNorm)):
-            relation = relation.then(step)
+    relation = unlimited_relation(asked.relation)
     by = () if asked.groups is None else asked.groups.by
     clamped = _clamped(asked) if with_bounds else {}
-    relation = relation.then(PerIndividual(by, tuple(clamped)))
+    keys = listed_keys(asked)
+    relation = relation.then(
+        PerIndividual(by, tuple(clamped))
+        if keys is None
+        else PerIndividual.within(by, tuple(clamped), keys)
+    )
     numbers = (ROWS,) if asked.groups is None else (ROWS, GROUPS, FULLEST)
-    edges = [1, *(limit + 1 for limit in _LIMITS)]
-    outputs = [
-        output_of(
-            histogram(PerIndividual.name_of(number, relation.facts), edges, other=True), number
-        )
-        for number in numbers
-    ]
+    ends = dict.fromkeys(numbers, LIMITS)
+    if keys is not None:
+        ends[GROUPS] = ends_up_to(keys.height)
+    outputs = []
+    for number, largest in ends.items():
+        edges = [1, *(end + 1 for end in largest)]
+        column = PerIndividual.name_of(number, relation.facts)
+        outputs.append(output_of(histogram(column, edges, other=True), number))
     for place in range(len(clamped)):
         for end in (f"least {place}", f"largest {place}"):
             outputs.append(output_of(bounds(PerIndividual.name_of(end, relation.facts)), end))
-    return SuggestionQuery(pipeline.ask(relation, None, outputs), numbers, tuple(clamped.values()))
+    query = pipeline.ask(relation, None, outputs)
+    return SuggestionQuery(query, numbers, tuple(clamped.values()), ends)
 
 
 def _clamped(asked: Query) -> dict[Extremes, str]:
@@ -147,10 +189,13 @@ def _clamped(asked: Query) -> dict[Extremes, str]:
     return found
 
 
-def _least(counts: np.ndarray[Any, np.dtype[np.int64]], share: Fraction) -> tuple[int, float]:
+def _least(
+    counts: np.ndarray[Any, np.dtype[np.int64]], ends: tuple[int, ...], share: Fraction
+) -> tuple[int, float]:
     """The least limit under which so large a share of individuals stays, and their share."""
     total = max(1.0, float(counts.sum()))
-    below = np.clip(np.cumsum(counts) / total, 0.0, 1.0)[: len(_LIMITS)]
-    enough = np.flatnonzero(below >= float(share))
-    place = int(enough[0]) if enough.size else len(_LIMITS) - 1
-    return _LIMITS[place], float(below[place])
+    below = np.clip(np.cumsum(counts) / total, 0.0, 1.0)
+    tried = [place for place, end in enumerate(ends) if end in LIMITS or end == ends[-1]]
+    enough = (place for place in tried if below[place] >= float(share))
+    place = next(enough, tried[-1])
+    return ends[place], float(below[place])

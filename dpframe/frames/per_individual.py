@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import polars as pl
@@ -16,6 +16,7 @@ from dpframe.core.tree import Named, Tree
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.individuals import owner_columns
 from dpframe.frames.limits import RowLimit
+from dpframe.frames.public import digest, grouped_keys, held, within_keys
 from dpframe.frames.sampling import require_identifier, unused
 from dpframe.frames.step import Step
 from dpframe.rows.broadcast import unordered, unsigned_zero
@@ -59,7 +60,8 @@ class PerIndividual(Step):
     -----
     Rows are grouped by the identifier first, and by the window of their time where there are
     windows, so each result is a function of one individual's rows. Counting does not depend on the
-    order of rows. With windows the row keeps the latest time, which is in the same window.
+    order of rows. With windows the row keeps the latest time, which is in the same window. Whether
+    a row's group is listed depends on that row alone.
 
     Parameters
     ----------
@@ -67,12 +69,26 @@ class PerIndividual(Step):
         What makes the groups; nothing for all rows together.
     extremes
         Numbers whose least and largest are sought.
+    listed
+        The public keys where groups are listed; rows in other groups do not count then.
+    digest
+        Of the keys, for fingerprints.
     """
 
     engines = EVERYWHERE
 
     by: tuple[Named, ...] = ()
     extremes: tuple[Extremes, ...] = ()
+    listed: pl.DataFrame | None = field(default=None, repr=False, compare=False)
+    digest: str | None = None
+
+    @classmethod
+    def within(
+        cls, by: tuple[Named, ...], extremes: tuple[Extremes, ...], keys: pl.DataFrame
+    ) -> Self:
+        """The same of rows in listed groups alone."""
+        keys = held(keys)
+        return cls(by, extremes, keys, digest(keys))
 
     def map_exprs(self, change: Change) -> Self:
         by = map_named(self.by, change)
@@ -116,6 +132,8 @@ class PerIndividual(Step):
         ]
         numbers = [self._number(e, before, ns).alias(f"x{i}") for i, e in enumerate(self.extremes)]
         rows = frame.select(*owned, *times, *made, *numbers)
+        if self.listed is not None:
+            rows = within_keys(rows, grouped_keys(self.listed, keys), keys, ns)
         in_pairs = [e for i, extreme in enumerate(self.extremes) for e in _of_pair(i, extreme, ns)]
         pairs = rows.group_by([*whose, *keys]).agg(ns.len().alias("n"), *latest, *in_pairs)
         number = ns.col("n").cast(ns.Int64)
@@ -155,7 +173,8 @@ class PerIndividual(Step):
             f"the least and largest {'total of ' * e.total}{words(e.tree)}" for e in self.extremes
         )
         more = f", and {ends}" if ends else ""
-        return f"one row per individual with its numbers of rows and {groups}{more}"
+        listed = "" if self.listed is None else f" among {self.listed.height} that are listed"
+        return f"one row per individual with its numbers of rows and {groups}{listed}{more}"
 
     @property
     def computes(self) -> bool:

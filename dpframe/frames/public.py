@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import polars as pl
 
 from dpframe.core.dtypes import DType
+from dpframe.rows.grouped import GROUPED_AS_TEXT
 from dpframe.rows.operation import Namespace
 from dpframe.rows.polars_dtypes import from_polars
 
-__all__ = ["brought", "digest", "held"]
+__all__ = ["brought", "digest", "grouped_keys", "held", "within_keys"]
 
 
 def held(frame: pl.DataFrame) -> pl.DataFrame:
@@ -30,6 +31,19 @@ def brought(frame: pl.DataFrame, ns: Namespace) -> pl.LazyFrame:
     """A public frame where the private one is."""
     made: pl.LazyFrame = frame.lazy() if ns is pl else ns.public(frame)
     return made
+
+
+def grouped_keys(keys: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """Public keys in the form in which values are grouped, under other names."""
+    text = keys.with_columns(pl.col(*GROUPED_AS_TEXT).cast(pl.String))
+    return text.rename(dict(zip(text.columns, names, strict=True)))
+
+
+def within_keys(
+    rows: pl.LazyFrame, keys: pl.DataFrame, names: Sequence[str], ns: Namespace
+) -> pl.LazyFrame:
+    """The rows whose groups are listed, in grouped form; a null is a key like others."""
+    return rows.join(brought(keys, ns), on=list(names), how="semi", nulls_equal=True)
 
 
 def digest(frame: pl.DataFrame) -> str:

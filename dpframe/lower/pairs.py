@@ -28,10 +28,10 @@ from dpframe.frames.facts import FrameFacts
 from dpframe.frames.groups import Groups
 from dpframe.frames.individuals import owner_columns
 from dpframe.frames.limit_groups import LimitGroups
+from dpframe.frames.public import grouped_keys, within_keys
 from dpframe.frames.relation import Relation
 from dpframe.lower.packing import group_packed
-from dpframe.lower.weighed import ROWS, once_weight, rows_weight, within_keys
-from dpframe.rows.grouped import GROUPED_AS_TEXT
+from dpframe.lower.weighed import ROWS, once_weight, rows_weight
 from dpframe.rows.operation import Namespace
 
 UNIT, WINDOW = "unit", "window"
@@ -122,8 +122,7 @@ def weighing_of(
         return None
     if groups is None or groups.discovered:
         return Weighing(norm_in_parts(norm), None, columns, owner_names(relation.facts))
-    text = groups.keys.with_columns(pl.col(*GROUPED_AS_TEXT).cast(pl.String))
-    listed = text.rename(dict(zip(text.columns, columns, strict=True)))
+    listed = grouped_keys(groups.keys, columns)
     return Weighing(norm_in_parts(norm), listed, columns, owner_names(relation.facts))
 
 

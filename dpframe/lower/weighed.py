@@ -24,7 +24,7 @@ import polars as pl
 from dpframe.core.weights import PARTS
 from dpframe.rows.operation import Namespace
 
-__all__ = ["ROWS", "once_weight", "rows_weight", "within_keys"]
+__all__ = ["ROWS", "once_weight", "rows_weight"]
 
 ROWS = "rows"
 """The number of rows of an individual in a group, in a frame of pairs."""
@@ -56,11 +56,3 @@ def _weight(squares: pl.Expr, norm: int, ns: Namespace) -> pl.Expr:
     lower = ns.when(less * less <= room).then(less).otherwise(0)
     found: pl.Expr = ns.when(near * near <= room).then(near).otherwise(lower)
     return found
-
-
-def within_keys(
-    pairs: pl.LazyFrame, keys: pl.DataFrame, names: Sequence[str], ns: Namespace
-) -> pl.LazyFrame:
-    """The pairs whose groups are listed: nothing else of an individual is asked for."""
-    public = keys.lazy() if ns is pl else ns.public(keys)
-    return pairs.join(public, on=list(names), how="semi", nulls_equal=True)

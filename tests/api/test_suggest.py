@@ -34,14 +34,28 @@ def visits(**budget: Any) -> dp.PrivateFrame:
 def test_most_individuals_keep_them() -> None:
     groups = visits().limit_groups(1, by="city").limit_rows(1).group_by("city", keys=["a", "b"])
     found = groups.dp_count().suggest_limits(epsilon=10)
-    assert found.select("limit", "by", "n").rows() == [
+    covering = found.filter(pl.col("covered").is_not_null())
+    assert covering.select("limit", "by", "n").rows() == [
         ("limit_rows", [], 3),
         ("limit_groups", ["city"], 1),
         ("limit_rows", ["city"], 3),
     ]
-    assert all(0.95 <= share <= 1 for share in found["covered"])
-    nearly_all = groups.dp_count().suggest_limits(epsilon=60, coverage=0.995)
-    assert nearly_all["n"].to_list() == [40, 4, 10]
+    assert all(0.95 <= share <= 1 for share in covering["covered"])
+
+
+@pytest.mark.parametrize(
+    ("keys", "n"),
+    [
+        (["a", "b", "c", "d"], [40, 4, 10]),
+        (["a", "b", "d", None], [30, 3, 10]),  # rows in groups that are not listed do not count
+        (["a", "b"], [20, 2, 10]),
+        (["a"], [10, 1, 10]),
+    ],
+)
+def test_of_listed_groups_limits_keep_nearly_all(keys: list[str | None], n: list[int]) -> None:
+    groups = visits().limit_groups(1, by="city").limit_rows(1).group_by("city", keys=keys)
+    found = groups.dp_count().suggest_limits(epsilon=60, coverage=0.995)
+    assert found["n"].drop_nulls().to_list() == n
 
 
 def test_without_groups_rows_in_all_are_limited() -> None:
@@ -125,15 +139,24 @@ RANDOM = st.lists(
 )
 
 
-@given(RANDOM, st.randoms(use_true_random=False))
-@example([(0, "a", 0.0), (0, "a", -0.0)], Random(1))
-@example([(0, "a", 0.0), (0, "a", -0.0)], Random(3))
-def test_what_is_found_of_an_individual_depends_on_nobody_else(rows: Any, random: Any) -> None:
+LISTED = st.one_of(
+    st.none(), st.lists(st.sampled_from(["a", "b", "c", None]), min_size=1, unique=True)
+)
+
+
+@given(RANDOM, LISTED, st.randoms(use_true_random=False))
+@example([(0, "a", 0.0), (0, "a", -0.0)], None, Random(1))
+@example([(0, "a", 0.0), (0, "a", -0.0)], ["a"], Random(3))
+def test_what_is_found_of_an_individual_depends_on_nobody_else(
+    rows: Any, listed: Any, random: Any
+) -> None:
     schema = {"who": pl.Int64, "city": pl.String, "x": pl.Float64}
-    step = PerIndividual(
-        (Named("city", Column("city")),),
-        (Extremes(Column("x"), False), Extremes(Column("x"), True)),
-    )
+    by = (Named("city", Column("city")),)
+    ends = (Extremes(Column("x"), False), Extremes(Column("x"), True))
+    if listed is None:
+        step = PerIndividual(by, ends)
+    else:
+        step = PerIndividual.within(by, ends, pl.DataFrame({"city": listed}, {"city": pl.String}))
     private = dp.Session(epsilon=1).protect(pl.DataFrame(schema=schema), "who")
     facts = private._relation.facts
 

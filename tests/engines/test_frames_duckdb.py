@@ -285,3 +285,16 @@ def test_limits_are_suggested_and_bounds_are_not() -> None:
     frame = dp.Session(epsilon=100).protect(duckdb.sql("SELECT * FROM visits"), "who")
     found = frame.limit_rows(9).dp_sum("x", (0, 9)).suggest_limits(epsilon=50)
     assert found.select("limit", "n").rows() == [("limit_rows", 3)]
+
+
+def test_ways_to_limit_are_compared_as_on_polars() -> None:
+    rows = [(who, g) for who in range(300) for g in range(1 + who % 5)]
+    rows += [(who, None) for who in range(0, 300, 2)]
+    visits = pl.DataFrame(rows, {"who": pl.Int64, "g": pl.Int64}, orient="row")
+    found = []
+    for given in (visits, relation(visits)):
+        groups = protected(given, "who").group_by("g", keys=[0, 1, 3, None])
+        asked = groups.agg(dp.n_unique("who").alias("n"))
+        found.append(asked.suggest_limits(epsilon=10**4, for_spend={"epsilon": "0.1"}))
+    assert found[0].equals(found[1])
+    assert found[0]["bias"].drop_nulls().len() == 2
