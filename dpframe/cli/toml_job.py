@@ -84,6 +84,8 @@ from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.parse.sql import sql_expression
 
 _TABLES = {"output", "session", "source", "parameters", "query", "spend"}
+_TRIED = "dpframe:of"
+"""A column that nothing has but an expression that is tried."""
 _DECLARED = {"type", "zone", "scale", "default"}
 _LIMITS = {"limit_rows": {"n", "by"}, "limit_norm": {"n"}, "limit_groups": {"n", "by"}}
 _STEPS = ("with_columns", "filter", *_LIMITS, "group_by", "keys", "outputs")
@@ -246,6 +248,10 @@ class _Reader:
                 options = _table(given, step)
                 _only(options, known, f"[query] {step}")
                 frame = _called(step, getattr(frame, step), **options)
+        for made in given["outputs"].values():
+            if "of" in made:  # so that what is refused of it speaks of it as it is written
+                tried = partial(frame.with_columns, **{_TRIED: self._sql(made["of"])})
+                in_sql(made["of"], tried)
         if "group_by" not in given:
             if "keys" in given:
                 raise _WrongError("[query] has keys, and no group_by")

@@ -62,10 +62,9 @@ def _listed(values: Values) -> Values:
     named = [one for one in found if one is not None]
     if not named:
         return values
-    if len(found) == 1 and named[0].kind.many:
-        made = given(named[0])
-        assert isinstance(made, Values)
-        return made
+    if len(found) == 1:
+        held = named[0].held
+        return Values(held if isinstance(held, tuple) else (held,), named[0].kind.dtype, named[0])
     every: list[Scalar] = []
     dtype = named[0].kind.dtype
     for value, parameter in zip(values.values, found, strict=True):

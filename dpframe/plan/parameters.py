@@ -69,10 +69,11 @@ def _is_wrong(constant: Mapping[str, Any], known: Mapping[str, Parameter]) -> bo
     if constant[PARAMETER] != encode(parameter):
         return True
     held = parameter.held
-    if not isinstance(held, tuple):
+    if constant["type"] != _LISTED:
         dtype = definition(parameter.kind.dtype)
         return (constant["value"], constant["dtype"]) != (definition(held), dtype)
-    return _distinct(constant["values"]) != _distinct([definition(value) for value in held])
+    every = held if isinstance(held, tuple) else (held,)
+    return _distinct(constant["values"]) != _distinct([definition(value) for value in every])
 
 
 def _distinct(values: Collection[Any]) -> set[str]:

@@ -170,6 +170,7 @@ def test_what_is_declared_wrongly(run: Run, visits: Path, declared: str, words: 
             "x=2026-11-21",
             pl.col("day") == date(2026, 11, 21),
         ),
+        ('x = {type = "date"}', "day IN (:x)", "x=2026-11-22", pl.col("day") == date(2026, 11, 22)),
         (
             'x = {type = "date"}',
             "day >= :x - INTERVAL '1 day'",
@@ -392,3 +393,24 @@ def test_an_edited_value_is_refused() -> None:
         (Parameter("c", "list[string]", '["a"]'), right[1]),
     ]:
         assert consistency.contradiction(with_parameters(*wrong)) == "parameters", wrong
+
+
+def test_a_value_in_a_list_is_covered_by_a_range_too(run: Run, visits: Path) -> None:
+    job(visits, 'x = {type = "string"}', "city IN (:x)")
+    options = ("--by", "Ann", "--ledger", "budget.db", "--param", "x=Oslo,Moss")
+    assert run("approve", "job.toml", *options).code == 0
+    for value, code in (("Oslo", 0), ("Moss", 0), ("Bern", 4)):
+        done = run("run", "job.toml", "--require-approval", "--param", f"x={value}")
+        assert done.code == code, done.err
+
+
+def test_what_is_refused_of_an_output_speaks_sql(run: Run, visits: Path) -> None:
+    job(visits, DAY, "day = :day")
+    text = (visits / "job.toml").read_text()
+    wrong = 'aggregate = "sum"\nof = "LENGTH(day)"\nbounds = [0, 9]'
+    (visits / "job.toml").write_text(text.replace('aggregate = "count"', wrong))
+    done = run("run", "job.toml")
+    assert done.code == 5
+    assert "LENGTH works on text" in done.err
+    assert "in: LENGTH(day)" in done.err
+    assert ".dt" not in done.err
