@@ -66,6 +66,8 @@ class World:
         self.grouped = self.people.group_by("region", keys=["north", "south"])
         self.query = self.people.dp_count()
         self.users = dp.Session(epsilon=1.0).protect(self.raw.drop("tags"), unit="name")
+        monthly = dp.Identifier("name", window="1mo", time="joined")
+        self.months = dp.Session(epsilon=1.0, per="1mo").protect(self.raw.drop("tags"), monthly)
         self.approx = dp.Session(epsilon=1.0, delta=1e-6)
         self.zcdp = dp.Session(rho=0.1)
         self.zcdp_people = self.zcdp.protect(self.raw, unit=dp.Rows())

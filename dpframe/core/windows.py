@@ -47,10 +47,10 @@ def number_of(every: Every, day: dt.date) -> int:
             return day.year
 
 
-FIRST: dict[Every, int] = {every: number_of(every, dt.date.min) for every in NAMES}
-"""The window of 0001-01-01, to which earlier times are counted."""
-LAST: dict[Every, int] = {every: number_of(every, dt.date.max) for every in NAMES}
-"""The window of 9999-12-31, to which later times are counted."""
+BEFORE: dict[Every, int] = {every: number_of(every, dt.date.min) - 1 for every in NAMES}
+"""The window of all times before the year 1, which is before that of 0001-01-01."""
+AFTER: dict[Every, int] = {every: number_of(every, dt.date.max) + 1 for every in NAMES}
+"""The window of all times after the year 9999."""
 
 
 def first_day(every: Every, number: int) -> dt.date | None:

@@ -12,6 +12,7 @@ from dpframe.errors import UnboundedSensitivity
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.groups import Groups
 from dpframe.frames.limits import GroupLimit, Limit, RowLimit
+from dpframe.frames.same_in_window import follows_from_window
 
 __all__ = ["decided_by", "once_in_each", "rows_of_value", "spread_of", "touched", "unlimited"]
 
@@ -21,7 +22,9 @@ def spread_of(facts: FrameFacts, groups: Groups | None) -> ContributionBounds:
 
     Rows in all: a limit without columns; or n for each value of B, where a limit on groups bounds
     the values of columns among which B is. Groups: the number of keys; a limit on groups of columns
-    that determine the key. Rows per group: a limit by columns that the key determines.
+    that determine the key, beside what is the same throughout a window where an individual is a
+    person in one; one group where nothing else makes the key. Rows per group: a limit by columns
+    that the key determines.
     """
     if not isinstance(facts.unit, Identifier):
         return ContributionBounds.of_rows(facts.unit, facts.copies)
@@ -29,11 +32,16 @@ def spread_of(facts: FrameFacts, groups: Groups | None) -> ContributionBounds:
     if groups is None:
         return ContributionBounds(rows, 1, rows)
     plain = {n.tree.name for n in groups.by if isinstance(n.tree, Column)}
-    used = {name for n in groups.by for name in column_names(n.tree)}
+    keys = [None] * len(groups.by) if groups.discovered else groups.keys.get_columns()
+    pairs = zip(groups.by, keys, strict=True)
+    free = [n.tree for n, listed in pairs if not follows_from_window(n.tree, facts, listed)]
+    used = {name for tree in free for name in column_names(tree)}
     listed = [] if groups.discovered else [groups.size]
-    known = (
+    known = [
         limit.n for limit in facts.limits if isinstance(limit, GroupLimit) and used <= limit.by
-    )
+    ]
+    if not free and groups.by:
+        known.append(1)
     per_group = _least(
         limit.n for limit in facts.limits if isinstance(limit, RowLimit) and limit.by <= plain
     )

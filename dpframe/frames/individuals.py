@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from dpframe.core.dtypes import INT64, DType
-from dpframe.core.windows import FIRST, Windows
+from dpframe.core.windows import Windows
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.sampling import comparable, require_identifier, unused
 from dpframe.rows.grouped import grouped_type
@@ -100,7 +100,7 @@ def within_windows(
         return frame
     if windows.none_with_time:
         return frame.filter(number == NO_TIME if windows.without else number < NO_TIME)
-    kept = number >= (FIRST[windows.every] if windows.first is None else windows.first)
+    kept = number > NO_TIME if windows.first is None else number >= windows.first
     if windows.last is not None:
         kept = kept & (number <= windows.last)
     return frame.filter(kept | (number == NO_TIME) if windows.without else kept)

@@ -21,7 +21,7 @@ from dpframe.core.domain import Columns, Domain, domain_of_dtype
 from dpframe.core.dtypes import DType
 from dpframe.core.interval import EVERYTHING
 from dpframe.core.tree import Call, Column, Literal, Named, Tree, column_names, substitute
-from dpframe.core.windows import FIRST, LAST, Every, Windows
+from dpframe.core.windows import AFTER, BEFORE, Every, Windows
 from dpframe.frames.binary import Concat, JoinPrivate
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.filter import DropNulls, Filter
@@ -224,7 +224,7 @@ class _Search:
         none = Windows(self.every, 0, -1, without)
         if windows.none_with_time:
             return none
-        low, high = FIRST[self.every], LAST[self.every]
+        low, high = BEFORE[self.every], AFTER[self.every]
         first = low if windows.first is None else windows.first
         last = high if windows.last is None else windows.last
         start = self._end(first, last, at_last=False)

@@ -1,7 +1,8 @@
 """The number of the calendar window that a time is in, on every engine.
 
-Times before the year 1 are in the first window and those after 9999 in the last: the number of a
-time is never null, and never decreases from one local time to a later one.
+Times before the year 1 are in one window, and so are those after 9999 (of times with a zone a day
+further inside, as operations on dates have it): the number of a time is never null, and never
+decreases from one local time to a later one.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import polars as pl
 
 from dpframe.core.dtypes import INT64, DType
-from dpframe.core.windows import FIRST, LAST, Every
+from dpframe.core.windows import AFTER, BEFORE, Every
 from dpframe.rows.broadcast import unordered
 from dpframe.rows.operands import as_type
 from dpframe.rows.operation import Namespace
@@ -17,7 +18,7 @@ from dpframe.rows.temporal import FIRST_DAY, calendar, guarded, point
 
 __all__ = ["NO_TIME", "window_number"]
 
-NO_TIME = -1
+NO_TIME = -(2**31)
 """Stands for the window of rows without a time; no other has this number."""
 
 
@@ -36,7 +37,7 @@ def window_number(ns: Namespace, value: pl.Expr, dtype: DType, every: Every) -> 
     others = [ns.lit(NO_TIME, dtype=ns.Int64)]
     if limits is not None:
         low, high = (point(ns, limit, dtype) for limit in limits)
-        first, last = (ns.lit(end[every], dtype=ns.Int64) for end in (FIRST, LAST))
+        first, last = (ns.lit(end[every], dtype=ns.Int64) for end in (BEFORE, AFTER))
         beyond = (
             ns.when(value < low)
             .then(first)

@@ -10,8 +10,8 @@ import polars as pl
 
 from dpframe.core.dtypes import DType
 from dpframe.core.interval import EVERYTHING, Interval
-from dpframe.core.windows import FIRST, LAST, Every, first_day
-from dpframe.rows.temporal import DAY
+from dpframe.core.windows import AFTER, BEFORE, Every, first_day
+from dpframe.rows.temporal import DAY, INT64_LIMITS, calendar, physical_units
 
 __all__ = ["Times", "instants", "times_of"]
 
@@ -26,10 +26,16 @@ Times = tuple[Interval, Interval]
 def times_of(first: int, last: int, every: Every, dtype: DType) -> Times | None:
     """The times of windows from one to another; None where there are none.
 
-    The first window that there is holds all times before it, and the last one all after it.
+    Those before the calendar and after it are each one window, of which it is said that they reach
+    a few days into it.
     """
-    lo = None if first <= FIRST[every] else _shown_first(first, every, dtype)
-    hi = None if last >= LAST[every] else _shown_first(last + 1, every, dtype)
+    start, end = _calendar(dtype)
+    lo = None if first <= BEFORE[every] else _begins(first, every, dtype, end)
+    hi = None if last >= AFTER[every] else _begins(last + 1, every, dtype, end + _margin(dtype))
+    if lo is not None and last >= AFTER[every]:
+        lo = min(lo, end - _margin(dtype))
+    if hi is not None and first <= BEFORE[every]:
+        hi = start + _margin(dtype) if last <= BEFORE[every] else max(hi, start + _margin(dtype))
     shown = _interval(lo, None if hi is None else hi - 1)
     if shown is None or dtype.zone is None:
         return None if shown is None else (shown, shown)
@@ -55,12 +61,23 @@ def _interval(lo: int | None, hi: int | None) -> Interval | None:
     return Interval(None if lo is None else Fraction(lo), None if hi is None else Fraction(hi))
 
 
-def _shown_first(number: int, every: Every, dtype: DType) -> int:
-    """The beginning of a window as clocks show it, in the units of a type."""
-    day = first_day(every, number)
-    assert day is not None, "it is inside the calendar"
-    days = day.toordinal() - _EPOCH
-    return days if dtype.name == "Date" else days * DAY * dtype.units_per_second
+def _begins(number: int, every: Every, dtype: DType, after: int) -> int:
+    """The beginning of a window, in the units of a type; of that after the calendar the one
+    given.
+    """
+    day = None if number >= AFTER[every] else first_day(every, number)
+    days = None if day is None else day.toordinal() - _EPOCH
+    return after if days is None else physical_units(dtype, days * DAY)
+
+
+def _calendar(dtype: DType) -> tuple[int, int]:
+    """Where operations on a type are defined; of one that they are defined on throughout, all."""
+    return calendar(dtype) or INT64_LIMITS
+
+
+def _margin(dtype: DType) -> int:
+    """Days by which clocks are never off, in the units of a type."""
+    return physical_units(dtype, 3 * DAY)
 
 
 @lru_cache(maxsize=4096)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 import polars as pl
@@ -17,9 +18,16 @@ import dpframe as dp
 from dpframe.aggregates.measurement import Table
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.unit_statistics import UnitCount
+from dpframe.core.tree import Column, Named, Tree
 from dpframe.core.windows import Every
 from dpframe.errors import DPFrameError
+from dpframe.frames.contributions import spread_of
+from dpframe.frames.groups import Groups
+from dpframe.frames.relation import Relation
+from dpframe.frames.same_in_window import follows_from_window
 from dpframe.lower.tables import lower_rows
+from dpframe.pipeline import read_rows
+from dpframe.rows.fold import domain, lower
 from dpframe.rows.polars_dtypes import from_polars
 from dpframe.rows.window_number import window_number
 from tests.laws.amounts import examples
@@ -36,6 +44,7 @@ from tests.laws.individuals import (
 )
 from tests.laws.layouts import stored
 from tests.laws.neighbours import exact_tables, same
+from tests.laws.queries import NAMES
 from tests.laws.windowed import (
     EVERIES,
     TIMES,
@@ -305,3 +314,107 @@ def test_a_law_that_knew_no_windows_would_fail(drawn: WindowedPair) -> None:
         if (i, w) == (1, drawn.window)
     ]
     assert gone == Counter(here)
+
+
+# ------------------------------------------------------------------- what is the same in a window
+
+SAME = [
+    *(f'pl.col("at").dt.{part}()' for part in ("year", "quarter", "month", "date", "day")),
+    *(f'pl.col("at").dt.{part}()' for part in ("weekday", "ordinal_day")),
+    *(f'pl.col("at").dt.truncate("{every}")' for every in ("1d", "1w", "1mo", "3mo", "1q", "1y")),
+    'pl.col("at").dt.truncate("1mo").dt.month()',
+    'pl.col("at").dt.date().dt.year()',
+]
+
+
+def tree_in(text: str, relation: Relation) -> Tree | None:
+    """An expression over a frame; None where its types do not fit."""
+    try:
+        (found,) = read_rows([eval(text, dict(NAMES))], {}, relation, "group_by")
+        domain(found.tree, relation.facts.columns)
+    except DPFrameError:
+        return None
+    return found.tree
+
+
+def edges(dtype: Any) -> pl.Series:
+    """Times around the ends of the calendar, and of the type."""
+    days = [-719_163, -719_162, -719_161, -106_751, 0, 106_750, 2_932_895, 2_932_896, 2_932_897]
+    if dtype == pl.Date():
+        return pl.Series("at", [*days, -(10**7), 10**7], dtype=pl.Int32).cast(dtype)
+    unit = {"ms": 10**3, "us": 10**6, "ns": 10**9}[dtype.time_unit]
+    found = [day * 86_400 * unit + more for day in days for more in (-1, 0, 3_600 * unit)]
+    found = [n for n in found if -(2**63) < n < 2**63]
+    return pl.Series("at", [*found, 2**63 - 1, 1 - 2**63], dtype=pl.Int64).cast(dtype)
+
+
+@pytest.mark.parametrize("dtype", TIMES, ids=str)
+@pytest.mark.parametrize("every", EVERIES)
+def test_what_follows_from_a_window_is_the_same_throughout(dtype: Any, every: Every) -> None:
+    relation = protected(dtype, every)._relation
+    columns = relation.facts.columns
+    days = [datetime(2024, 1, 1, 7) + timedelta(hours=11 * n) for n in range(1700)]
+    walls = pl.concat([times_of([*WALLS, *days], dtype), edges(dtype)])
+    frame = walls.to_frame()
+    number = window_number(pl, pl.col("at"), from_polars(dtype), every)
+    for text in SAME:
+        tree = tree_in(text, relation)
+        if tree is None or not follows_from_window(tree, relation.facts):
+            continue
+        rows = frame.select(number.alias("window"), lower(tree, columns, pl).alias("value"))
+        assert rows.unique().height == rows["window"].n_unique(), text
+
+
+@pytest.mark.parametrize(
+    ("text", "every", "dtype", "groups"),
+    [
+        ('pl.col("at").dt.month()', "1mo", pl.Datetime("us"), 1),
+        ('pl.col("at").dt.truncate("1mo")', "1mo", pl.Datetime("us"), 1),
+        ('pl.col("at").dt.truncate("1mo")', "1mo", pl.Datetime("us", "Europe/Berlin"), None),
+        ('pl.col("at").dt.year()', "1w", pl.Datetime("us"), None),
+        ('pl.col("at").dt.date()', "1mo", pl.Datetime("us"), None),
+        ('pl.col("at")', "1d", pl.Date(), None),
+        ('pl.col("at").dt.date()', "1d", pl.Date(), 1),
+        ('pl.col("at")', "1d", pl.Datetime("us"), None),
+        ('pl.col("d").dt.month()', "1mo", pl.Datetime("us"), None),
+    ],
+)
+def test_a_person_in_a_window_is_in_one_group_by_it(
+    text: str, every: Every, dtype: Any, groups: int | None
+) -> None:
+    relation = protected(dtype, every)._relation
+    tree = tree_in(text, relation)
+    assert tree is not None
+    by = (Named("k", tree),)
+    found = spread_of(relation.facts, Groups(by, pl.DataFrame({"k": []}), "", discovered=True))
+    assert found.groups == groups
+
+
+@pytest.mark.parametrize(("days", "groups"), [([0, 20_000, None], 1), ([0, 2_932_897], 2)])
+def test_days_that_are_listed(days: list[int | None], groups: int) -> None:
+    """A date outside the calendar is none of which a person has one at most."""
+    keys = pl.Series("at", days, dtype=pl.Int32).cast(pl.Date)
+    facts = protected(pl.Date(), "1d")._relation.facts
+    found = spread_of(facts, Groups((Named("at", Column("at")),), keys.to_frame(), ""))
+    assert found.groups == groups
+
+
+@examples(40, 400)
+@given(
+    st.sampled_from(["dp.count()", 'pl.col("id").dp_n_unique()', 'pl.col("x").dp_sum((-3, 7))']),
+    st.sampled_from(
+        [
+            'f.group_by(pl.col("at").dt.year(), keys=[1969, 1970, 2024, 2025, 2026, None])',
+            'f.group_by(pl.col("at").dt.month(), keys=[1, 2, 3, 10, 11, 12, None])',
+            'f.group_by("g", m=pl.col("at").dt.quarter(), keys={"g": ["a", "b", None], '
+            '"m": [1, 2, 3, 4, None]})',
+        ]
+    ),
+    st.sampled_from(["f.limit_rows(3)", 'f.limit_groups(2, by="g").limit_rows(4)']),
+    windowed_neighbours(),
+    salts,
+)
+def test_groups_by_the_window_move_no_more_than_declared(
+    text: str, grouping: str, limit: str, drawn: WindowedPair, salt: int
+) -> None:
+    check(text, grouping, [limit], drawn, salt)

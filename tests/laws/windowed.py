@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import dpframe as dp
 from dpframe.core.windows import NAMES as EVERY
 from dpframe.core.windows import Every, number_of
+from dpframe.rows.window_number import NO_TIME
 from tests.laws.individuals import POOLS, SCHEMA, frame_of
 from tests.laws.neighbours import Pair
 
@@ -28,7 +29,6 @@ TIMES: tuple[Any, ...] = (
     pl.Datetime("us", "America/Havana"),
 )
 EVERIES: tuple[Every, ...] = tuple(EVERY)
-NO_TIME = -1
 
 WALLS = [
     datetime(1969, 12, 31, 23, 59, 59, 999_000),

@@ -147,6 +147,16 @@ def together() -> dp.Plan:
     return patients().agg(*counts).plan(**HALF, split="equal")
 
 
+def people_in_months() -> dp.Plan:
+    unit = dp.Identifier("person", window="1mo", time="day")
+    session = dp.Session(**APPROX, per="1mo")
+    monthly = session.protect(secret(VISITS), unit=unit, name="visits")
+    autumn = monthly.filter(pl.col("day").is_between(date(2026, 9, 1), date(2026, 11, 30)))
+    regions = autumn.drop("tags").limit_groups(2, by="region").limit_rows(5)
+    people = pl.col("person").dp_n_unique().alias("n")
+    return regions.group_by("region", keys=REGIONS).agg(people, dp.count()).plan(**HALF)
+
+
 def accurate() -> dp.Plan:
     return patients().agg(n=dp.count(), s=dp.var("bill", (0, 9))).plan(accuracy={"n": 50})
 
@@ -230,6 +240,7 @@ OWN: Mapping[str, Callable[[], dp.Plan]] = {
         with_parameters,
         stream,
         stream_in_pure_epsilon,
+        people_in_months,
     )
 }
 ALL: Mapping[str, Callable[[], dp.Plan]] = {**OWN, **{q.name: q.plan for q in QUERIES}}

@@ -1,0 +1,76 @@
+"""What is the same in all rows of a calendar window, and so in all rows of one individual there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from dpframe.core.tree import Call, Column, Tree
+from dpframe.core.windows import Every
+from dpframe.frames.facts import FrameFacts
+from dpframe.rows.temporal import FIRST_DAY, LAST_DAY
+from dpframe.rows.temporal_truncate import Truncate
+
+__all__ = ["follows_from_window"]
+
+_PARTS: Mapping[str, frozenset[Every]] = {
+    "dt_date": frozenset({"1d"}),
+    "dt_day": frozenset({"1d"}),
+    "dt_weekday": frozenset({"1d"}),
+    "dt_ordinal_day": frozenset({"1d"}),
+    "dt_month": frozenset({"1d", "1mo"}),
+    "dt_quarter": frozenset({"1d", "1mo", "1q"}),
+    "dt_year": frozenset({"1d", "1mo", "1q", "1y"}),
+}
+"""Operations on a time, and the windows in which all times give the same. Weeks cross months."""
+_TRUNCATED: Mapping[str, frozenset[Every]] = {
+    "1d": frozenset({"1d"}),
+    "1w": frozenset({"1d", "1w"}),
+    "1mo": frozenset({"1d", "1mo"}),
+    "1q": frozenset({"1d", "1mo", "1q"}),
+    "3mo": frozenset({"1d", "1mo", "1q"}),
+    "1y": frozenset({"1d", "1mo", "1q", "1y"}),
+    "12mo": frozenset({"1d", "1mo", "1q", "1y"}),
+}
+
+
+def follows_from_window(tree: Tree, facts: FrameFacts, keys: pl.Series | None = None) -> bool:
+    """Whether an expression of the time has one value, or is null, throughout each window; or at
+    most one of the public keys that are asked for.
+
+    Guarantee
+    ---------
+    Rows of one window give one value: a person in a window is in one group by it.
+
+    Proof
+    -----
+    Windows are told apart by what the clocks of the time's zone show, and so are these parts: a
+    date, a month or a year that has a whole window in it is that of all its times. Times outside
+    the calendar, for which the parts are null, are windows of their own, and so are rows without a
+    time. A time with a zone that is truncated is an instant, and where clocks show the beginning of
+    a window twice there are two: so that is not among them. A date by itself has several values
+    in the windows before and after the calendar, none of which is a key that is inside it.
+    """
+    if facts.time is None or facts.every is None:
+        return False
+    match tree:
+        case Column(name):
+            is_day = name == facts.time and facts.columns[name].dtype.name == "Date"
+            return is_day and facts.every == "1d" and keys is not None and _are_days(keys)
+        case Call(Truncate(every), (Column(name),)):
+            zoned = facts.columns[facts.time].dtype.zone is not None
+            alike = facts.every in _TRUNCATED.get(every, ())
+            return name == facts.time and alike and not zoned
+        case Call(operation, (Column(name),)):
+            return name == facts.time and facts.every in _PARTS.get(operation.name, ())
+        case Call(operation, (Call() as inner,)) if operation.name in _PARTS:
+            return follows_from_window(inner, facts)
+        case _:
+            return False
+
+
+def _are_days(keys: pl.Series) -> bool:
+    """Whether dates are inside the calendar, where they are not null."""
+    days = keys.to_physical().drop_nulls()
+    return bool(days.is_between(FIRST_DAY, LAST_DAY).all())
