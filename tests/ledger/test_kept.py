@@ -298,6 +298,30 @@ def test_the_table_is_made_when_it_is_needed(server: Any) -> None:
         verify(url)
 
 
+def test_rights_are_looked_at_before_the_charge(server: Any) -> None:
+    url = server.empty()
+    kept_in(url)
+    sql(url, "DROP ROLE IF EXISTS clerk")
+    sql(url, "CREATE ROLE clerk LOGIN")
+    sql(url, "GRANT USAGE ON SCHEMA dpframe_ledger TO clerk")
+    sql(url, "GRANT SELECT, INSERT ON dpframe_ledger.records TO clerk")
+    sql(url, "GRANT SELECT, UPDATE ON dpframe_ledger.head TO clerk")
+
+    def ask() -> dp.Release:
+        of = dp.Session(epsilon=1, ledger=server.url(user="clerk"), name="c", keep_releases=True)
+        people = of.protect(pl.DataFrame({"x": [1]}), unit=dp.Rows(), name="people")
+        return people.dp_count().release(epsilon=1, reuse="same")
+
+    try:
+        with pytest.raises(dp.LedgerError, match="this role may not"):
+            ask()
+        sql(url, "GRANT SELECT, INSERT ON dpframe_ledger.releases TO clerk")
+        assert [ask().reused, ask().reused] == [False, True]
+    finally:
+        sql(url, "DROP OWNED BY clerk")
+        sql(url, "DROP ROLE clerk")
+
+
 def test_who_is_there_is_seen(place: Place) -> None:
     token, other = "1" * 32, "2" * 32
     store: Store = store_at(place)

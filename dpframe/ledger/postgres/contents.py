@@ -14,6 +14,7 @@ from weakref import WeakSet
 
 import psycopg
 
+from dpframe.errors import LedgerError
 from dpframe.ledger.postgres.failures import explained
 from dpframe.ledger.postgres.tables import Connection, PostgresTables
 
@@ -44,6 +45,12 @@ class PostgresContents:
     def prepare(self) -> None:
         with self._transaction(False) as tables:
             if tables.have_releases():
+                if not tables.take_releases():
+                    raise LedgerError(
+                        f"results cannot be kept in {self._where!r}: this role may not",
+                        remedy="grant it SELECT and INSERT on dpframe_ledger.releases; nothing was "
+                        "charged",
+                    )
                 return
         with self._transaction(True) as tables:
             tables.make_releases()

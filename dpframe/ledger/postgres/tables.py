@@ -209,6 +209,11 @@ class PostgresTables:
         known = b"SELECT pg_catalog.to_regclass('dpframe_ledger.releases') IS NOT NULL"
         return self._rows(known) == [(True,)]
 
+    def take_releases(self) -> bool:
+        """Whether this role may read and add to the table of contents, which is there."""
+        rights = b"SELECT pg_catalog.has_table_privilege('dpframe_ledger.releases', %s)"
+        return all(self._rows(rights, (right,)) == [(True,)] for right in ("SELECT", "INSERT"))
+
     def make_releases(self) -> None:
         """Make the table of contents, if it is not there."""
         if not self.have_releases():
