@@ -265,13 +265,16 @@ class Session(StreamingSession):
         the budget. A frame of `Rows` that was given a name in `protect` is told by it, and its
         parts by `by` and all steps before it: whoever divides it in the same way, in this process
         or another, today or next year, goes on with the same totals, and keys that were not there
-        before are new parts. Of other frames, of a second frame of the same name in one session,
-        and of individuals whose groups are limited, each call makes parts of its own, which begin
-        at zero and are charged in full.
+        before are new parts. The same holds of an `Identifier` where a limit keeps the first
+        dates, ``limit_groups(g, by="day", order_by="day")``, and parts are charged in the order of
+        these only; earlier ones are refused then. Of other frames, of a second frame of the same
+        name in one session, and of individuals whose groups are limited in another way, each call
+        makes parts of its own, which begin at zero and are charged in full.
 
         Rows may be added to the frame while its parts are in use. No row may get another key,
         because it would be in two parts; and a name stands for one frame, all of whose rows of one
-        individual, at any time, are within its `contributions`.
+        individual, at any time, are within its `contributions`. Nor may rows vanish where the
+        first dates are kept.
 
         Examples
         --------

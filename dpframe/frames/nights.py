@@ -67,7 +67,7 @@ from dpframe.frames.relation import Relation
 from dpframe.frames.schedule import EVERY, Schedule
 from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
 
-__all__ = ["Through", "require_rowwise", "through_nights"]
+__all__ = ["Through", "first_limits", "require_rowwise", "through_nights"]
 
 _ROWWISE = (Filter, DropNulls, WithColumns, Select, Rename, Drop, JoinPublic, Explode)
 _LIMITS = (LimitRows, LimitGroups)
@@ -126,7 +126,7 @@ def through_nights(
     """
     keys = 1 if groups is None else groups.size
     dtype = relation.facts.columns[schedule.by].dtype
-    first = _first_limits(relation, schedule) if dtype.zone in (None, "UTC") else []
+    first = first_limits(relation, schedule.by) if dtype.zone in (None, "UTC") else []
     found = [Through(1, n.n, 1) for n in first if isinstance(n, RowLimit) and not n.by]
     dates = [n.n for n in first if isinstance(n, GroupLimit) and n.by == {schedule.by}]
     if dtype.name != "Date":  # limits are by moments, of which a period has any number
@@ -168,9 +168,9 @@ def _of_a_date(
     return found
 
 
-def _first_limits(relation: Relation, schedule: Schedule) -> list[RowLimit | GroupLimit]:
-    """Limits that keep the first dates and still speak of the column; only row-wise steps may be
-    before them, for a limit by a hash keeps other rows each night.
+def first_limits(relation: Relation, by: str) -> list[RowLimit | GroupLimit]:
+    """Limits that keep the first dates in a column and still speak of it; only row-wise steps may
+    be before them, for a limit by a hash keeps other rows each night.
     """
     found: list[RowLimit | GroupLimit] = []
     number = 0
@@ -180,7 +180,7 @@ def _first_limits(relation: Relation, schedule: Schedule) -> list[RowLimit | Gro
             number = len(before.limits)
             if steady and step.order_by is not None:
                 now = relation.facts.limits[number]
-                if now.first == schedule.by:
+                if now.first == by:
                     found.append(now)
             steady = False
     return found

@@ -28,7 +28,7 @@ from dpframe.ledger.record import (
     Seal,
     sealed,
 )
-from dpframe.ledger.scopes import amounts_of, opened_scopes
+from dpframe.ledger.scopes import amounts_due, amounts_of, opened_scopes
 from dpframe.ledger.standing import kept_for_another
 from dpframe.ledger.streams import STREAMED, Streams
 
@@ -243,7 +243,7 @@ class Chain:
         if not account.budget.covers(account.spent + record.amount):
             raise broken(f"{where} spends more than there was")
         charge = read_charge(record)
-        if amounts_of(charge.scope, account.scopes, charge.cost)[0] != record.amount:
+        if amounts_due(charge.scope, account.scopes, charge.cost)[0] != record.amount:
             raise broken(f"{where} does not charge what its cost adds to the whole")
         if record.refers is not None or charge.covered is not None:
             self._check_use(record, charge.covered, where)

@@ -56,6 +56,8 @@ class Division:
         self.zero = zero
         self.touched = touched
         self.parts: dict[str, Budget] = {}
+        self.latest: int | None = None
+        """The largest number of a part that was charged, where parts have an order."""
         self._main, self._slack = Largest(touched), Largest(touched)
 
     def spent(self, key: str) -> Budget:
@@ -69,8 +71,18 @@ class Division:
             self._main.increase(key, after.main), self._slack.increase(key, after.slack)
         )
 
-    def add(self, key: str, cost: Budget) -> None:
+    def is_past(self, order: int | None) -> bool:
+        """Whether a part comes before one that was charged, where parts have an order; all parts of
+        a division have one, or none has.
+        """
+        if order is None or self.latest is None:
+            return bool(self.parts) and order is not self.latest
+        return order < self.latest
+
+    def add(self, key: str, cost: Budget, order: int | None = None) -> None:
         """Count a cost of the part."""
+        if order is not None:
+            self.latest = order if self.latest is None else max(order, self.latest)
         after = self.spent(key) + cost
         self.parts[key] = after
         self._main.grow(key, after.main)
@@ -92,7 +104,8 @@ class Division:
 
     def state(self) -> list[Any]:
         """As JSON, in one form only."""
-        return [self.touched, [[key, *amounts_text(t)] for key, t in sorted(self.parts.items())]]
+        parts = [[key, *amounts_text(t)] for key, t in sorted(self.parts.items())]
+        return [self.touched, parts, *([] if self.latest is None else [self.latest])]
 
     @classmethod
     def restored(cls, zero: Budget, state: Any) -> Division:
@@ -103,10 +116,12 @@ class Division:
         ValueError, TypeError, ArithmeticError
             When it makes no sense.
         """
-        touched, totals = state
-        if type(touched) is not int or touched < 1:
+        touched, totals, *latest = state
+        if type(touched) is not int or touched < 1 or len(latest) > 1:
             raise ValueError
         made = cls(zero, touched)
+        if latest:
+            made.latest = int(latest[0])
         for key, *amounts in totals:
             if not isinstance(key, str) or key in made.parts:
                 raise ValueError

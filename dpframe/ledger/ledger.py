@@ -10,8 +10,9 @@ from dpframe.core.windows import Every
 from dpframe.ledger.approvals import Approval, Requirement
 from dpframe.ledger.bound import Bound
 from dpframe.ledger.entry import Entry, Settled
+from dpframe.ledger.in_scope import InScope
 from dpframe.ledger.keeping import Beginning, Keeping
-from dpframe.ledger.scopes import InScope, Scope
+from dpframe.ledger.scopes import Scope
 from dpframe.ledger.streaming import StreamBook
 from dpframe.ledger.streams import StreamOpening
 

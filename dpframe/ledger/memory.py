@@ -13,8 +13,9 @@ from dpframe.ledger.approvals import Requirement
 from dpframe.ledger.bound import Bound
 from dpframe.ledger.caller import this_caller
 from dpframe.ledger.entry import Entry, Settled
+from dpframe.ledger.in_scope import InScope, in_scope, required
 from dpframe.ledger.keeping import Beginning, MemoryKeeping
-from dpframe.ledger.scopes import InScope, Scope, Totals, in_scope, required
+from dpframe.ledger.scopes import Scope, Totals
 from dpframe.ledger.streaming import MemoryStreams
 from dpframe.ledger.streams import StreamOpening
 from dpframe.ledger.watching import happened, told_charge

@@ -25,6 +25,9 @@ histories of it, which differ in the rows of one individual, at every moment. If
 given another key, the parts that they differ in are still those of one individual's rows, all that
 there ever were: k or 2k. Where an individual's parts are chosen by a limit, rows that are added
 could change the choice; so such divisions have a digest of their own each time that they are made.
+But a limit that keeps the first g dates, or the first g rows by date, leaves an individual in g
+parts at most where parts are charged in the order of their dates (`dpframe.parse.parts`); the
+ledger refuses a part before one that was charged.
 """
 
 from __future__ import annotations
@@ -38,9 +41,10 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.ledger.approvals import Approval, Requirement
 from dpframe.ledger.bound import Bound
 from dpframe.ledger.entry import Entry, Settled
+from dpframe.ledger.in_scope import InScope
 from dpframe.ledger.keeping import Beginning, Keeping
 from dpframe.ledger.ledger import Ledger
-from dpframe.ledger.scopes import InScope, Level, PartScope, Scope
+from dpframe.ledger.scopes import Level, PartScope, Scope
 from dpframe.ledger.streaming import StreamBook
 from dpframe.ledger.streams import StreamOpening
 

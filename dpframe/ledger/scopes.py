@@ -15,13 +15,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from dpframe.core.budget import ApproxDP, Budget
-from dpframe.errors import LedgerError
-from dpframe.ledger.amounts import over_budget
+from dpframe.core.budget import Budget
 from dpframe.ledger.exact_text import amounts_text, read_amounts
 from dpframe.ledger.largest import Division
 from dpframe.ledger.record import Record
-from dpframe.ledger.windows import NAMES, Every, Timeline, Windows, as_every
+from dpframe.ledger.windows import Every, Timeline, Windows, as_every
 
 
 @dataclass(slots=True)
@@ -107,6 +105,10 @@ class Scope(ABC):
     def add(self, totals: Totals, amounts: Sequence[Budget]) -> None:
         """Count what `amounts` made of a cost."""
 
+    def is_past(self, totals: Totals) -> bool:
+        """Whether it may not be charged any more, because what comes after it was."""
+        return False
+
     @abstractmethod
     def spent(self, totals: Totals) -> Budget:
         """All that was charged to it."""
@@ -146,11 +148,20 @@ class Level:
         In how many of its parts neighbouring frames can differ.
     key
         Which part, as JSON of the values that its rows have.
+    order
+        Where parts are charged in the order of their keys only: the number of this one's. None
+        where any part may be charged at any time.
     """
 
     division: str
     touched: int
     key: str
+    order: int | None = None
+
+    def fields(self) -> list[str | int]:
+        """As JSON."""
+        found: list[str | int] = [self.division, self.touched, self.key]
+        return found if self.order is None else [*found, self.order]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +179,17 @@ class PartScope(Scope):
             found.append(division.increase(level.key, found[-1]))
         return tuple(reversed(found))
 
+    def is_past(self, totals: Totals) -> bool:
+        return any(
+            totals.division(level.division, level.touched).is_past(level.order)
+            for level in self.levels
+        )
+
     def add(self, totals: Totals, amounts: Sequence[Budget]) -> None:
         for level, amount in zip(self.levels, amounts[1:], strict=True):
             division = totals.division(level.division, level.touched)
             totals.divisions[level.division] = division
-            division.add(level.key, amount)
+            division.add(level.key, amount, level.order)
 
     def spent(self, totals: Totals) -> Budget:
         last = self.levels[-1]
@@ -185,7 +202,7 @@ class PartScope(Scope):
         return left
 
     def fields(self) -> Any:
-        return [[level.division, level.touched, level.key] for level in self.levels]
+        return [level.fields() for level in self.levels]
 
     @property
     def words(self) -> str:
@@ -209,6 +226,8 @@ class PartScope(Scope):
             if type(level.touched) is not int or level.touched < 1:
                 raise ValueError
             if not (isinstance(level.division, str) and isinstance(level.key, str)):
+                raise TypeError
+            if level.order is not None and type(level.order) is not int:
                 raise TypeError
         if not levels or len({level.division for level in levels}) < len(levels):
             raise ValueError
@@ -281,6 +300,19 @@ def amounts_of(scope: Scope | None, totals: Totals, cost: Budget) -> tuple[Budge
     return (cost,) if scope is None else scope.amounts(totals, cost)
 
 
+def amounts_due(scope: Scope | None, totals: Totals, cost: Budget) -> tuple[Budget, ...]:
+    """The same, where the scope may be charged now.
+
+    Raises
+    ------
+    ValueError
+        Also when it may not be any more.
+    """
+    if scope is not None and scope.is_past(totals):
+        raise ValueError
+    return amounts_of(scope, totals, cost)
+
+
 def opened_scopes(record: Record, zero: Budget) -> Totals:
     """Those of a budget that a record opens.
 
@@ -327,57 +359,3 @@ def read_scope(found: Any, measure: Budget) -> tuple[Scope, Budget]:
     if scope_fields(scope, cost) != found:
         raise ValueError
     return scope, cost
-
-
-@dataclass(frozen=True, slots=True)
-class InScope:
-    """What a scope was charged, and what may still be.
-
-    Parameters
-    ----------
-    spent
-        All that was charged to it.
-    left
-        What may still be charged to it, if nothing else is meanwhile.
-    increase
-        What the whole budget would now be charged for a plan, if one was asked about.
-    """
-
-    spent: Budget
-    left: Budget
-    increase: Budget
-
-
-def in_scope(scope: Scope, totals: Totals, left: Budget, cost: Budget | None) -> InScope:
-    """How a scope stands while so much is left in the whole budget."""
-    amounts = amounts_of(scope, totals, totals.zero if cost is None else cost)
-    return InScope(scope.spent(totals), scope.room(totals, left), amounts[0])
-
-
-def required(
-    scope: Scope | None,
-    totals: Totals,
-    cost: Budget,
-    left: Budget,
-    budget: Budget,
-    within: ApproxDP | None,
-) -> tuple[Budget, ...]:
-    """What a plan of this cost adds, to the whole budget first; refused where it does not fit.
-
-    Raises
-    ------
-    BudgetExceeded
-        With what is left, in the scope if there is one.
-    """
-    if totals.windows is not None and not isinstance(scope, WindowScope):
-        raise LedgerError(
-            f"the budget is for each {NAMES[totals.windows.every]}, and the charge says for none",
-            remedy="use a session with another budget for what reads all of time",
-        )
-    amounts = amounts_of(scope, totals, cost)
-    if left.covers(amounts[0]):
-        return amounts
-    if scope is None:
-        raise over_budget(budget, budget - left, cost, within)
-    spent, room = scope.spent(totals), scope.room(totals, left)
-    raise over_budget(spent + room, spent, cost, within, of=scope.words + scope.fullest(totals))

@@ -16,11 +16,12 @@ from dpframe.ledger.caller import this_caller
 from dpframe.ledger.chain import Chain, broken
 from dpframe.ledger.charges import Charge
 from dpframe.ledger.entry import Entry, Settled
+from dpframe.ledger.in_scope import InScope, in_scope, required
 from dpframe.ledger.keeping import Beginning
 from dpframe.ledger.memory import other_unit
 from dpframe.ledger.names import require_distinct
 from dpframe.ledger.record import Draft, plain_text
-from dpframe.ledger.scopes import InScope, Scope, in_scope, per_text, required
+from dpframe.ledger.scopes import Scope, per_text
 from dpframe.ledger.store import Store
 from dpframe.ledger.stored_keeping import StoredKeeping, kept
 from dpframe.ledger.streaming import StoredStreams

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import date
 from typing import Any
 from uuid import uuid4
 
@@ -16,6 +17,8 @@ from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.frames.binary import frames_of
 from dpframe.frames.contributions import touched
 from dpframe.frames.groups import Groups
+from dpframe.frames.limits import GroupLimit, RowLimit
+from dpframe.frames.nights import first_limits, require_rowwise
 from dpframe.frames.part import Part, key_type
 from dpframe.frames.relation import Relation
 from dpframe.ledger.scopes import Level
@@ -68,11 +71,10 @@ def read_parts(
         )
     # an individual may have rows with all keys, and then parts save nothing: a limit is needed
     most = touched(relation.facts, replace(groups, discovered=True))
-    lasts = relation.salt is None and relation.facts.identifier is None
-    lasts = lasts and all(frame.named for frame in frames_of(relation))
-    most = most if lasts else max(1, min(most, groups.size))
+    first, lasts = _lasting(relation, groups)
+    most = (first or most) if lasts else max(1, min(most, groups.size))
     name = _digest(relation, groups, most) if lasts else uuid4().hex
-    if relation.facts.identifier is not None and relation.salt is None:
+    if relation.facts.identifier is not None and relation.salt is None and not lasts:
         relation = replace(relation, salt=fresh_salt())
     computed = any(not isinstance(n.tree, Column) for n in groups.by) or any(
         step.computes for step, _ in relation.steps
@@ -81,7 +83,7 @@ def read_parts(
         made = {
             row[0] if len(row) == 1 else row: (
                 relation.then(Part(groups.by, row, computed)),
-                Level(name, most, _key(row)),
+                Level(name, most, _key(row), None if first is None else _order(row)),
             )
             for row in groups.keys.rows()
         }
@@ -93,6 +95,54 @@ def read_parts(
     if not exact:
         raise _inexact(groups)
     return made
+
+
+def _lasting(relation: Relation, groups: Groups) -> tuple[int | None, bool]:
+    """In how many parts an individual's first ones are, where these are kept; and whether what
+    parts were charged goes on in other processes.
+    """
+    named = relation.salt is None and all(frame.named for frame in frames_of(relation))
+    if not named or relation.facts.identifier is None:
+        return None, named
+    first = _first_parts(relation, groups)
+    return first, first is not None
+
+
+def _first_parts(relation: Relation, groups: Groups) -> int | None:
+    """In how many parts an individual's rows can be, whatever rows are added, as long as parts are
+    charged in the order of their keys; None where nobody can tell.
+
+    Proof
+    -----
+    Let a limit keep the rows of an individual's first n dates (or its first n rows by date), and be
+    preceded by steps alone that do the same with a row whatever other rows there are. Let the parts
+    that plans find rows of an individual in be k_1 < k_2 < ... < k_m, in the order in which they
+    are charged last. When k_m is read, rows with the dates k_1 to k_{m-1} are there, for they were
+    there before and none vanishes; k_m is kept only if it is among the first n, so m is at most n.
+    """
+    if len(groups.by) != 1 or relation.facts.unit.kind != "identifier":
+        return None
+    tree = groups.by[0].tree
+    dtype = domain(tree, relation.facts.columns).dtype
+    keys = groups.keys.to_series()
+    if not isinstance(tree, Column) or not (dtype.is_integer or dtype.name == "Date"):
+        return None
+    if keys.null_count() or any(isinstance(step, Part) for step, _ in relation.steps):
+        return None
+    try:
+        require_rowwise(relation)
+    except UnsupportedOperation:
+        return None
+    limits = first_limits(relation, tree.name)
+    of_dates = [x.n for x in limits if isinstance(x, GroupLimit) and x.by == {tree.name}]
+    of_rows = [x.n for x in limits if isinstance(x, RowLimit) and not x.by]
+    return min([*of_dates, *of_rows], default=None)
+
+
+def _order(row: tuple[Any, ...]) -> int:
+    """The number of a date or of a whole number, by which parts are charged in order."""
+    (value,) = row
+    return value.toordinal() if isinstance(value, date) else int(value)
 
 
 def _digest(relation: Relation, groups: Groups, most: int) -> str:

@@ -17,9 +17,12 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.core.budget import Budget
+from dpframe.ledger.place import open_ledger
 from tests.api.test_session import Source
 
 FRAME = pl.DataFrame(
@@ -271,6 +274,88 @@ def test_individuals_whose_days_are_limited_are_in_new_parts_each_time(tmp_path:
         (part,) = session.partition(days.limit_rows(1), "day", [FIRST]).values()
         part.dp_count().collect(epsilon="0.3")
         assert session.spent == dp.PureDP(spent)
+
+
+GROWING = pl.DataFrame(
+    {
+        "user": [1, 1, 2, 2, 2, 3],
+        "day": [FIRST, SECOND, FIRST, SECOND, THIRD, THIRD],
+    }
+)
+
+
+def first_days(path: Path | None, frame: pl.DataFrame, day: date, cost: str, n: int = 2) -> Any:
+    session = dp.Session(epsilon=10, ledger=path)
+    days = session.protect(frame, "user", name="visits").limit_groups(n, by="day", order_by="day")
+    (part,) = session.partition(days.limit_rows(1, by="day"), "day", [day]).values()
+    part.dp_count().collect(epsilon=cost)
+    return session
+
+
+def test_the_first_days_of_individuals_go_on_in_other_processes(tmp_path: Path) -> None:
+    path = tmp_path / "budget.db"
+    for day, cost, spent in (
+        (FIRST, "0.3", "0.3"),
+        (SECOND, "0.2", "0.5"),
+        (SECOND, "0.2", "0.7"),
+        (THIRD, "0.3", "0.7"),
+        (THIRD, "0.2", "0.9"),
+    ):
+        session = first_days(path, GROWING.filter(pl.col("day") <= day), day, cost)
+        assert session.spent == dp.PureDP(spent)
+    with pytest.raises(dp.LedgerError, match="a later part of the frame was charged already"):
+        first_days(path, GROWING, SECOND, "0.1")
+    assert session.spent == dp.PureDP("0.9")
+    other = first_days(path, GROWING, FIRST, "0.3", n=1)  # another limit is another division
+    assert other.spent == dp.PureDP("1.2")
+    open_ledger(path, None, dp.PureDP(10)).verify()
+
+
+@pytest.mark.parametrize(
+    "limited",
+    [
+        lambda f: f.limit_rows(2).limit_groups(2, by="day", order_by="day"),
+        lambda f: f.limit_groups(2, by="day"),
+        lambda f: f.limit_rows(2),
+        lambda f: f.limit_groups(2, by="day").limit_rows(2, by="day", order_by="day"),
+        lambda f: f.limit_groups(2, by=["day", "user"], order_by="day").limit_groups(2, by="day"),
+        lambda f: (
+            f.limit_groups(2, by="day", order_by="day")
+            .with_columns(day=pl.col("day").dt.offset_by("1d"))
+            .limit_groups(2, by="day")
+        ),
+    ],
+)
+def test_other_limits_begin_with_nothing_each_time(tmp_path: Path, limited: Any) -> None:
+    for spent in ("0.3", "0.6"):
+        session = dp.Session(epsilon=10, ledger=tmp_path / "budget.db")
+        days = limited(session.protect(GROWING, "user", name="visits"))
+        (part,) = session.partition(days, "day", [FIRST]).values()
+        part.agg(pl.col("user").dp_n_unique()).collect(epsilon="0.3")
+        assert session.spent == dp.PureDP(spent)
+
+
+@given(data=st.data())
+def test_growing_frames_differ_in_as_many_parts_as_are_paid_for(data: st.DataObject) -> None:
+    """Rows of one individual come in any order, late ones too; each night reads one part."""
+    n = data.draw(st.integers(1, 3))
+    nights = data.draw(st.lists(st.integers(0, 6), min_size=1, max_size=7).map(sorted))
+    days: list[int] = []
+    touched = set()
+    for night in nights:
+        days += data.draw(st.lists(st.integers(0, 6), max_size=3))
+        frame = pl.DataFrame(
+            {"user": [1] * len(days), "day": days}, schema_overrides={"day": pl.Int64}
+        )
+        session = dp.Session(epsilon=10**9)
+        first = session.protect(frame, "user", name="visits").limit_groups(
+            n, by="day", order_by="day"
+        )
+        (part,) = session.partition(first, "day", [night]).values()
+        asked = part.agg(pl.col("user").dp_n_unique().alias("n"))
+        if asked.collect(epsilon=10**8)["n"].item():
+            touched.add(night)
+    assert len(touched) <= n
 
 
 def test_a_second_frame_of_one_name_is_not_taken_for_the_first() -> None:

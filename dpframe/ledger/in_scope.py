@@ -1,0 +1,75 @@
+"""How one scope of a budget stands, and whether a plan fits there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpframe.core.budget import ApproxDP, Budget
+from dpframe.errors import LedgerError
+from dpframe.ledger.amounts import over_budget
+from dpframe.ledger.scopes import Scope, Totals, WindowScope, amounts_of
+from dpframe.ledger.windows import NAMES
+
+
+@dataclass(frozen=True, slots=True)
+class InScope:
+    """What a scope was charged, and what may still be.
+
+    Parameters
+    ----------
+    spent
+        All that was charged to it.
+    left
+        What may still be charged to it, if nothing else is meanwhile.
+    increase
+        What the whole budget would now be charged for a plan, if one was asked about.
+    """
+
+    spent: Budget
+    left: Budget
+    increase: Budget
+
+
+def in_scope(scope: Scope, totals: Totals, left: Budget, cost: Budget | None) -> InScope:
+    """How a scope stands while so much is left in the whole budget."""
+    amounts = amounts_of(scope, totals, totals.zero if cost is None else cost)
+    return InScope(scope.spent(totals), scope.room(totals, left), amounts[0])
+
+
+def required(
+    scope: Scope | None,
+    totals: Totals,
+    cost: Budget,
+    left: Budget,
+    budget: Budget,
+    within: ApproxDP | None,
+) -> tuple[Budget, ...]:
+    """What a plan of this cost adds, to the whole budget first; refused where it does not fit.
+
+    Raises
+    ------
+    BudgetExceeded
+        With what is left, in the scope if there is one.
+    LedgerError
+        When the scope may not be charged, or not any more.
+    """
+    if totals.windows is not None and not isinstance(scope, WindowScope):
+        raise LedgerError(
+            f"the budget is for each {NAMES[totals.windows.every]}, and the charge says for none",
+            remedy="use a session with another budget for what reads all of time",
+        )
+    if scope is not None and scope.is_past(totals):
+        raise LedgerError(
+            "a later part of the frame was charged already: where an individual's first parts are "
+            "kept, rows that are added could put it into one part more",
+            where=scope.place,
+            remedy="run parts in the order of their keys; a release that is kept can be had again "
+            'with reuse="same"',
+        )
+    amounts = amounts_of(scope, totals, cost)
+    if left.covers(amounts[0]):
+        return amounts
+    if scope is None:
+        raise over_budget(budget, budget - left, cost, within)
+    spent, room = scope.spent(totals), scope.room(totals, left)
+    raise over_budget(spent + room, spent, cost, within, of=scope.words + scope.fullest(totals))
