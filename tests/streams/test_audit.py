@@ -136,6 +136,6 @@ LATE: dict[str, tuple[list[tuple[int, int]], Any]] = {
 @pytest.mark.parametrize("case", LATE)
 def test_late_rows_prove_less(case: str) -> None:
     person, unit = LATE[case]
-    surely, likely = proved(person, {"epsilon": 1, "delta": "0.2"}, unit, EVERY_NIGHT)
+    surely, likely = proved(person, {"epsilon": 1, "delta": "0.02"}, unit, EVERY_NIGHT)
     assert surely <= 1.0
     assert likely > 0.05
