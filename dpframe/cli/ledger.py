@@ -5,15 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Iterable
+from datetime import date
 from functools import partial
 from typing import Any
 
 from dpframe.charge import budget_of, counted_in, resolve_composition
 from dpframe.cli import kept, whole
 from dpframe.cli.output import Announced, say
-from dpframe.core.budget import amount
+from dpframe.core.budget import Budget, amount
+from dpframe.core.exact import as_given
 from dpframe.core.units import Identifier, Rows
-from dpframe.core.windows import NAMES
+from dpframe.core.windows import NAMES, Windows, number_of
 from dpframe.errors import InvalidBudget
 from dpframe.ledger import budgets, report
 from dpframe.ledger.account import Account
@@ -142,6 +144,12 @@ def _add_readers(acts: Any) -> None:
         help="of epsilon, or of what the budget is added up in: rho, mu squared",
     )
     checked.add_argument("--delta", metavar="AMOUNT", help="the delta that must be left too")
+    checked.add_argument(
+        "--day",
+        metavar="DATE",
+        help="of a budget for each window of time: a day in the one that is meant; without it the "
+        "window with the least left is",
+    )
     _json(checked)
 
 
@@ -231,11 +239,33 @@ def _told(parsed: Parsed, account: Account) -> int:
     return 0
 
 
+def _left_on(account: Account, day: str) -> Budget:
+    """What is left in the window that a day is in."""
+    timeline = account.scopes.windows
+    if timeline is None:
+        raise InvalidBudget(
+            f"the budget {account.name!r} is for all time",
+            where=f"--day {day}",
+            remedy="leave --day out",
+        )
+    try:
+        number = number_of(timeline.every, date.fromisoformat(day))
+    except ValueError:
+        raise InvalidBudget(
+            f"{as_given(day)} is no day",
+            where="--day",
+            remedy="write for example --day 2026-11-22",
+        ) from None
+    if account.closed is not None:
+        return account.remaining
+    return account.budget - timeline.largest(Windows(timeline.every, number, number, False))
+
+
 def _check(parsed: Parsed) -> int:
     chain = store_at(parsed.ledger, create=False).read()
     require_here(chain.moved)  # nothing of it is left here
     account = chain.account(parsed.name)
-    left = account.remaining
+    left = account.remaining if parsed.day is None else _left_on(account, parsed.day)
     wanted = amount(parsed.at_least, "--at-least"), amount(parsed.delta or 0, "--delta")
     enough = left.main >= wanted[0] and left.slack >= wanted[1]
     if parsed.json:

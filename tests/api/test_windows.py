@@ -317,6 +317,10 @@ def test_ledgers_keep_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         assert words in shown
     assert main(["ledger", "show", "--ledger", place, "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out).values()
+    asked = ["ledger", "check", "--ledger", place, "--at-least", "0.5"]
+    assert main(asked) == main([*asked, "--day", "2026-10-31"]) == 3
+    assert main([*asked, "--day", "2026-12-01"]) == 0
+    assert main([*asked, "--day", "december"]) == 5
     assert found["per"] == "1mo"
     assert [w["words"] for w in found["windows"]] == ["2026-10", "2026-11"]
     store_at(place).verify()
@@ -362,6 +366,23 @@ def test_jobs_in_toml(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["run", str(job)]) == 0
     job.write_text(JOB.replace('identifier = "user", ', 'identifier = "user", by = "x", '))
     assert main(["run", str(job)]) == 5
+
+
+def test_approvals_of_any_day_are_for_the_windows_of_that_day(tmp_path: Path) -> None:
+    place = str(tmp_path / "budget.db")
+    frame = people(session(ledger=place, require_approval=True))
+
+    def of_day(day: date) -> dp.PrivateQuery:
+        wanted = dp.parameter("day", pl.Date, day)
+        return frame.filter(AT.dt.date() == wanted).agg(n=pl.col("user").dp_n_unique())
+
+    plan = tmp_path / "plan.json"
+    plan.write_text(of_day(date(2026, 10, 3)).plan(epsilon="0.2").to_json())
+    approve = ["approve", str(plan), "--by", "ann", "--ledger", place]
+    assert main([*approve, "--param", "day=2026-10-01..2026-12-31"]) == 0
+    of_day(date(2026, 11, 1)).collect(epsilon="0.2")
+    with pytest.raises(dp.PlanMismatch):
+        of_day(date(2027, 1, 1)).collect(epsilon="0.2")
 
 
 def test_approvals_name_the_windows(tmp_path: Path) -> None:
