@@ -353,7 +353,8 @@ class PrivateQuery(NoRawAccess):
         >>> import polars as pl, dpframe as dp
         >>> session = dp.Session(epsilon=1.0)
         >>> people = session.protect(pl.DataFrame({"age": [31, 64]}), unit=dp.Rows())
-        >>> found = people.filter(pl.col("age") >= 40).dp_count().audit(epsilon=1, runs=2_000)
+        >>> asked = people.filter(pl.col("age") >= 40).dp_count()
+        >>> found = asked.audit(epsilon=1, runs=2_000, confidence=0.9999)
         >>> found.claimed, 0.3 < found.proved <= 1, found.refuted
         (1.0, True, False)
         >>> session.spent

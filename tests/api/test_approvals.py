@@ -382,7 +382,7 @@ def test_one_place_runs_plans_and_asks_before_it() -> None:
     ]
     assert asks == [("payer.py", "_approved")]
     # public.py is of frames that are public, and what source.py opens payer.py runs
-    assert reads == {"payer.py", "public.py", "source.py"}
+    assert reads == {"payer.py", "public.py", "source.py", "stream.py", "streaming_session.py"}
 
 
 def test_nearest_of_none_is_none() -> None:

@@ -47,7 +47,7 @@ def check_weights(engine: Any, native: Any) -> None:
     schema = {"unit": pl.Int64, weighed.ROWS: pl.Int64}
     frame = engine.frame(native(pl.DataFrame(pairs, schema=schema, orient="row")))
     for norm in NORMS:
-        kept = [weighed.rows_weight(norm, "unit", ns), weighed.once_weight(norm, "unit", ns)]
+        kept = [weighed.rows_weight(norm, ["unit"], ns), weighed.once_weight(norm, ["unit"], ns)]
         named = [column.alias(name) for column, name in zip(kept, "kw", strict=True)]
         (found,) = engine.collect([frame.select(ns.col("unit").alias("unit"), *named)])
         owned: dict[int, list[int]] = {}

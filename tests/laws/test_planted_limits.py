@@ -169,6 +169,7 @@ def _position_hash(
     order: Mapping[str, Any],
     salt: int,
     ns: Any,
+    first: str | None = None,
 ) -> pl.LazyFrame:
     """Rows by a hash of their position."""
     rank = pl.col("index").hash(salt).rank("ordinal")
@@ -183,6 +184,7 @@ def _ties(
     order: Mapping[str, Any],
     salt: int,
     ns: Any,
+    first: str | None = None,
 ) -> pl.LazyFrame:
     """Equal rows in one place, so that all of them are kept."""
     values = [comparable(pl, n, dtype) for n, dtype in order.items()]
@@ -197,6 +199,7 @@ def _for_everybody(
     order: Mapping[str, Any],
     salt: int,
     ns: Any,
+    first: str | None = None,
 ) -> pl.LazyFrame:
     """The rows whose hashes come first among everybody's."""
     values = [comparable(pl, n, dtype) for n, dtype in order.items()]

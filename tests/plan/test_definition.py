@@ -84,6 +84,7 @@ def test_what_is_left_out_is_there_in_another_form() -> None:
     }
     assert hidden == {
         ("JoinPublic", "public"),
+        ("PerIndividual", "listed"),
         ("Binary", "other"),
         ("Concat", "other"),
         ("JoinPrivate", "other"),

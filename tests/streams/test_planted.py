@@ -167,14 +167,14 @@ def any_rows(patch: Patch) -> None:
 
 
 def hashes_before(patch: Patch) -> None:
-    def first(relation: Any, schedule: Any) -> list[RowLimit | GroupLimit]:
-        return [limit for limit in relation.facts.limits if limit.first == schedule.by]
+    def first(relation: Any, by: str) -> list[RowLimit | GroupLimit]:
+        return [limit for limit in relation.facts.limits if limit.first == by]
 
-    patch.setattr(nights, "_first_limits", first)
+    patch.setattr(nights, "first_limits", first)
 
 
 def hashes_alone(patch: Patch) -> None:
-    patch.setattr(nights, "_first_limits", lambda relation, schedule: relation.facts.limits)
+    patch.setattr(nights, "first_limits", lambda relation, by: relation.facts.limits)
 
 
 def any_step(patch: Patch) -> None:
