@@ -162,7 +162,7 @@ def build_suggestion_query(asked: Query, *, with_bounds: bool = True) -> Suggest
         else PerIndividual.within(by, tuple(clamped), keys)
     )
     numbers = (ROWS,) if asked.groups is None else (ROWS, GROUPS, FULLEST)
-    ends = dict.fromkeys(numbers, LIMITS)
+    ends: dict[str, tuple[int, ...]] = dict.fromkeys(numbers, LIMITS)
     if keys is not None:
         ends[GROUPS] = ends_up_to(keys.height)
     outputs = []

@@ -164,13 +164,14 @@ def _repeat(parsed: argparse.Namespace) -> Repeat:
         return ONCE_MORE
     if parsed.once:
         return Repeat("same", again=parsed.again)
-    if not parsed.run_id.strip() or len(parsed.run_id) > LONGEST or not parsed.run_id.isprintable():
+    name = str(parsed.run_id)
+    if not name.strip() or len(name) > LONGEST or not name.isprintable():
         raise UnsupportedOperation(
             f"the name of a run has from 1 to {LONGEST} characters that can be seen, on one line",
-            where=f"--run-id {parsed.run_id[:LONGEST]}",
+            where=f"--run-id {name[:LONGEST]}",
             remedy="write for example --run-id 2026-11-22",
         )
-    return Repeat(run=parsed.run_id, again=parsed.again)
+    return Repeat(run=name, again=parsed.again)
 
 
 def _written(job: Job, paths: Sequence[Path], repeat: Repeat) -> Releases:
