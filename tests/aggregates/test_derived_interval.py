@@ -214,7 +214,7 @@ FORMULAS: dict[str, tuple[Any, float]] = {
 @pytest.mark.parametrize("name", FORMULAS)
 def test_formulas_of_noisy_numbers_have_intervals_of_their_error(name: str) -> None:
     """Many groups with the same rows: released once, there are many results."""
-    groups, rows, formula = 400, 60, FORMULAS[name][0]
+    groups, rows, formula = 4000, 60, FORMULAS[name][0]
     frame = pl.DataFrame(
         {
             "g": np.repeat(np.arange(groups), rows),
@@ -228,9 +228,9 @@ def test_formulas_of_noisy_numbers_have_intervals_of_their_error(name: str) -> N
     exact = people.group_by("g", keys=range(groups)).agg(r=formula).collect(epsilon=10**5)["r"][0]
     errors = (released["r"] - exact).abs()
     held = released.select(((pl.col("r_low") <= exact) & (pl.col("r_high") >= exact)).mean()).item()
-    assert held >= 0.95 - 0.045
+    assert held >= 0.95 - 0.015
     half = (released["r_high"] - released["r_low"]).median()
     assert isinstance(half, float)
     error = errors.quantile(0.95)
     assert error is not None
-    assert half / 2 <= FORMULAS[name][1] * 1.25 * error
+    assert half / 2 <= FORMULAS[name][1] * 1.2 * error

@@ -202,7 +202,7 @@ MISTAKES: list[tuple[str, str, str]] = [
     ('path = "people.parquet"', 'path = "people.xlsx"', "cannot be protected"),
     ('path = "people.parquet"', "path = []", "path is text"),
     ("unit = {}", "", "[source] has no unit"),
-    ("unit = {}", "unit = 3", "unit is a column's name, {"),
+    ("unit = {}", "unit = 3", "unit is a column's name, {adjacency"),
     ("unit = {}", 'unit = "nobody"', "nobody"),
     ("unit = {}", 'unit = {adjacency = "near"}', "near"),
     ("unit = {}", "unit = {contributions = 0}", ""),
