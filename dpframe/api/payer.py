@@ -65,6 +65,8 @@ class Payer:
         Whether what it pays for is kept.
     names
         The frames that were given each name.
+    streamed
+        The frame that each stream was opened of first, by its token.
     unit
         Whom it protects; None while it protects nobody.
     whole
@@ -80,6 +82,7 @@ class Payer:
     needs_approval: bool = False
     keeps: bool = False
     names: dict[str, Source] = field(default_factory=dict, repr=False)
+    streamed: dict[str, int] = field(default_factory=dict, repr=False)
     unit: Unit | None = None
     whole: Payer | None = field(default=None, repr=False)
     parameters: tuple[Parameter, ...] = ()

@@ -13,6 +13,7 @@ from dpframe.api.spend import Spend
 from dpframe.api.stream import Stream, StreamAsked
 from dpframe.choose import Split
 from dpframe.core.exact import Number
+from dpframe.errors import UnsupportedOperation
 from dpframe.frames.schedule import Schedule
 from dpframe.ledger.parts import no_stream_of_part
 from dpframe.ledger.record import short_text
@@ -98,9 +99,11 @@ class StreamingSession(CollectingSession):
         spend = Spend(epsilon, delta, rho, accuracy, split)
         schedule = Schedule(by, every, start, periods)
         asked, payer = self._asked_stream(name, query, schedule, monotone, spend)
+        relation = asked.prepared.query.relation
+        if payer.streamed.setdefault(name, relation.token) != relation.token and not relation.named:
+            raise _of_any_frame(name)
         if payer.ledger.streams.find(name) is None:  # what fails would do so after the charge
-            token = asked.prepared.query.relation.token
-            rehearse(asked.prepared, schedule, asked.source.opened(token, "auto"))
+            rehearse(asked.prepared, schedule, asked.source.opened(relation.token, "auto"))
         return Stream(asked, payer, payer.open_stream(asked.prepared, asked.opening))
 
     def plan_stream(
@@ -132,8 +135,22 @@ class StreamingSession(CollectingSession):
         payer = self._payer.responsible_for(owner)
         if payer.whole is not None:
             raise no_stream_of_part()
+        if payer.ledger.identities and not asked.relation.named:
+            raise _of_any_frame(name)
         prepared = payer.prepare_stream(asked, schedule, spend)
         if monotone:
             require_rising(prepared.query)
         made = StreamAsked(short_text(name, "name"), prepared, schedule, bool(monotone), source)
         return made, payer
+
+
+def _of_any_frame(name: str) -> UnsupportedOperation:
+    """The refusal of a frame that nothing tells from others: the same individuals could be in two,
+    and each of them would move the sums of one stream.
+    """
+    return UnsupportedOperation(
+        "a stream is of one frame, also where it is opened again",
+        where=f"stream({name!r}, ...)",
+        remedy="name the frame, session.protect(..., name=...), and protect no other frame under "
+        "that name; it stands for one frame, which grows",
+    )

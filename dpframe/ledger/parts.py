@@ -160,8 +160,11 @@ class PartLedger:
     ) -> int:
         if stream is not None:
             raise no_stream_of_part()
-        if scope is not None:  # windows of a part would be charged what other windows have paid
-            raise NotImplementedError
+        if scope is not None:  # it would be charged what other windows have paid
+            raise UnsupportedOperation(
+                "a part of a frame is charged as a whole, not by windows or parts of its own",
+                remedy="divide the part: session.partition(part, ...)",
+            )
         return self._whole.charge(cost, fingerprint, unit, approval, self.scope, beginning)
 
     def in_scope(self, scope: Scope, cost: Budget | None = None) -> InScope:

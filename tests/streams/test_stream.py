@@ -54,11 +54,13 @@ def stream_of(session: dp.Session, source: Any, spend: dict[str, Any], **options
 
 
 @pytest.mark.parametrize("spend", SPENDS, ids=str)
-def test_exact_where_there_is_no_noise(spend: dict[str, Any], without_noise: None) -> None:
-    session = dp.Session(**spend)
+def test_exact_where_there_is_no_noise(
+    spend: dict[str, Any], without_noise: None, tmp_path: Path
+) -> None:
     seen: list[int] = []
     for night in range(12):
         seen += [night] * (night % 3 + 1)
+        session = dp.Session(**spend, ledger=tmp_path / "b.db")
         found = stream_of(session, rows(*seen, 99), spend).release(day(night))
         assert found.columns == ["key", "period", "n", "n_total", "s", "s_total"]
         assert found["key"].to_list() == ["a", "b", "c"]
@@ -129,13 +131,13 @@ def test_totals_that_may_fall_are_not_made_to_rise() -> None:
     assert session.spent == dp.ZCDP(0)
 
 
-def test_late_rows_come_in_gradually(without_noise: None) -> None:
+def test_late_rows_come_in_gradually(without_noise: None, tmp_path: Path) -> None:
     """A row that comes late counts at once by the coefficient of its age, and less is missing each
     night.
     """
-    session = dp.Session(rho=1)
 
     def opened(data: pl.DataFrame) -> dp.Stream:
+        session = dp.Session(rho=1, ledger=tmp_path / "b.db")
         query = session.protect(data, unit=dp.Rows(), name="v").agg(dp.count().alias("n"))
         return session.stream("s", query, by="day", start=START, periods=40, rho=1)
 
@@ -243,8 +245,6 @@ def test_another_definition_is_refused(tmp_path: Path) -> None:
     ]
     for other in others:
         session = dp.Session(rho=1, ledger=ledger)
-        if other == {"split": "equal"}:  # which changes nothing here but what is said of it
-            pass
         with pytest.raises(dp.LedgerError, match="another query, schedule or spend"):
             stream_of(session, rows(1), {"rho": "0.5"}, **other)
         assert session.spent == dp.ZCDP("0.5")
@@ -256,10 +256,11 @@ def test_another_definition_is_refused(tmp_path: Path) -> None:
 
 def test_a_stream_needs_its_whole_price(tmp_path: Path) -> None:
     session = dp.Session(rho=1, ledger=tmp_path / "b.db")
+    data = rows(1)
     with pytest.raises(dp.BudgetExceeded):
-        stream_of(session, rows(1), {"rho": 2})
+        stream_of(session, data, {"rho": 2})
     assert session.spent == dp.ZCDP(0)
-    stream_of(session, rows(1), {"rho": 1})
+    stream_of(session, data, {"rho": 1})
 
 
 def test_approval(tmp_path: Path) -> None:
@@ -267,9 +268,10 @@ def test_approval(tmp_path: Path) -> None:
 
     ledger = tmp_path / "b.db"
     session = dp.Session(rho=1, ledger=ledger, require_approval=True)
+    data = rows(1)
     with pytest.raises(dp.PlanMismatch):
-        stream_of(session, rows(1), {"rho": 1})
-    frame = session.protect(rows(1), unit=dp.Rows(), name="visits")
+        stream_of(session, data, {"rho": 1})
+    frame = session.protect(data, unit=dp.Rows(), name="visits")
     query = frame.group_by("key", keys=["a", "b", "c"]).agg(
         dp.count().alias("n"), pl.col("x").dp_sum((0, 16)).alias("s")
     )
@@ -277,7 +279,7 @@ def test_approval(tmp_path: Path) -> None:
     document = tmp_path / "plan.json"
     document.write_text(plan.to_json())
     assert main(["approve", str(document), "--by", "me", "--ledger", str(ledger)]) == 0
-    stream = stream_of(session, rows(1), {"rho": 1})
+    stream = stream_of(session, data, {"rho": 1})
     assert stream.plan.fingerprint == plan.fingerprint
     assert stream.release(day(0)).height == 3
 
@@ -379,3 +381,21 @@ def test_a_child_of_a_fork_draws_nothing_in_memory() -> None:
             os._exit(7)
         os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+@pytest.mark.parametrize("lasts", [False, True])
+@pytest.mark.parametrize("names", [(None, None), ("visits", "visits"), ("visits", None)])
+def test_a_stream_is_of_one_frame(names: Any, lasts: bool, tmp_path: Path) -> None:
+    """Rows of another frame would be other rows of the same individuals, in one stream."""
+    session = dp.Session(rho=1, ledger=tmp_path / "budget.db" if lasts else None)
+    frames = [session.protect(rows(1), unit=dp.Rows(), name=name) for name in names]
+    queries = [frame.dp_count() for frame in frames]
+    options: dict[str, Any] = {"by": "day", "start": START, "periods": 3, "rho": "0.1"}
+    opens = bool(names[0]) or not lasts
+    if opens:
+        session.stream("s", queries[0], **options)
+    with pytest.raises(dp.UnsupportedOperation, match="is of one frame"):
+        session.stream("s", queries[1], **options)
+    assert session.spent == dp.ZCDP("0.1" if opens else 0)
+    if opens:
+        assert session.stream("s", queries[0], **options).release(START).height == 1
