@@ -13,6 +13,7 @@ from typing import Self
 
 import polars as pl
 
+from dpframe.aggregates.placing import at_or_below, below
 from dpframe.aggregates.values import Value, show_value
 from dpframe.core.domain import Columns, Scalar
 from dpframe.core.dtypes import STRING, DType
@@ -27,8 +28,6 @@ from dpframe.rows.operation import Namespace
 
 _SHORT = 60
 """Up to this many characters of categories or candidates are listed in plans."""
-_FEW = 64
-"""Up to this many edges are compared one by one; more are searched."""
 
 
 class Cells(HasExprs):
@@ -164,7 +163,7 @@ class BinCells(Cells):
     def row(self, columns: Columns, ns: Namespace) -> pl.Expr:
         number = self.value.number(lower(self.value.tree, columns, ns), ns)
         edges = comparable_edges(self.edges, self.value)
-        code = _at_or_below(number, edges[:-1], ns) - 1
+        code = at_or_below(number, edges[:-1], ns) - 1
         inside = (number >= edges[0]) & (number <= edges[-1])
         rest = ns.lit(self.size - 1 if self.other else None, dtype=ns.Int64)
         cell: pl.Expr = ns.when(inside.fill_null(False)).then(code).otherwise(rest)
@@ -250,7 +249,7 @@ class PositionCells(Cells):
     def row(self, columns: Columns, ns: Namespace) -> pl.Expr:
         number = self.value.number(lower(self.value.tree, columns, ns), ns)
         edges = comparable_edges(self.candidates, self.value)
-        code = _at_or_below(number, edges, ns) + below(number, edges, ns)
+        code = at_or_below(number, edges, ns) + below(number, edges, ns)
         if self.value.is_whole:
             known = number.is_not_null()
         else:
@@ -281,27 +280,3 @@ def comparable_edges(numbers: tuple[Fraction, ...], value: Value) -> list[int] |
     if value.is_whole and all(n.denominator == 1 and -(2**63) <= n < 2**63 for n in numbers):
         return [int(n) for n in numbers]
     return [float(n) for n in numbers]
-
-
-def _at_or_below(number: pl.Expr, edges: list[int] | list[float], ns: Namespace) -> pl.Expr:
-    """How many edges are <= the number."""
-    if len(edges) <= _FEW:
-        return _total([number >= edge for edge in edges], ns)
-    found: pl.Expr = ns.lit(pl.Series(edges)).search_sorted(number, side="right").cast(ns.Int64)
-    return found
-
-
-def below(number: pl.Expr, edges: list[int] | list[float], ns: Namespace) -> pl.Expr:
-    """How many edges are < the number."""
-    if len(edges) <= _FEW:
-        return _total([number > edge for edge in edges], ns)
-    found: pl.Expr = ns.lit(pl.Series(edges)).search_sorted(number, side="left").cast(ns.Int64)
-    return found
-
-
-def _total(conditions: list[pl.Expr], ns: Namespace) -> pl.Expr:
-    """How many conditions hold, null counting as no."""
-    total: pl.Expr = ns.lit(0, dtype=ns.Int64)
-    for condition in conditions:
-        total = total + condition.fill_null(False).cast(ns.Int64)
-    return total

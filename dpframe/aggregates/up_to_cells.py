@@ -7,8 +7,9 @@ from typing import Self
 
 import polars as pl
 
-from dpframe.aggregates.cells import Cells, below, missing_words
+from dpframe.aggregates.cells import Cells, missing_words
 from dpframe.aggregates.edges import Edges, edge_words, is_counted
+from dpframe.aggregates.placing import below
 from dpframe.aggregates.values import Value
 from dpframe.core.domain import Columns
 from dpframe.core.engines import EVERYWHERE
