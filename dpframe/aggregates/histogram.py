@@ -24,6 +24,7 @@ from dpframe.aggregates.values import bounds_of, number_of, numeric_value, scala
 from dpframe.core.domain import Domain, Scalar
 from dpframe.core.dtypes import DType
 from dpframe.core.exact import as_given, nearest, show
+from dpframe.core.hashed import HashedTuple
 from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds, MissingKeys, UnsupportedOperation
 from dpframe.mechanisms import ADDITIVE, REPORTS
@@ -154,7 +155,7 @@ class Histogram(Aggregate):
         if numeric:
             value = numeric_value(request.tree, found, "histogram")
             edges = tuple(number_of(e, found.dtype, where) for e in bins)
-            return BinCells(value, _increasing(edges, where), other)
+            return BinCells(value, HashedTuple(_increasing(edges, where)), other)
         return CategoryCells(request.tree, listed_categories(list(bins), found, where), other)
 
     def _equal_bins(self, request: Request, found: Domain, bins: int) -> BinCells:
@@ -167,8 +168,15 @@ class Histogram(Aggregate):
                 remedy="write for example bins=10",
             )
         lo, hi = bounds_of(value, self.bounds, "histogram", distinct=True)
-        edges = tuple(lo + (hi - lo) * i / bins for i in range(bins + 1))
-        return BinCells(value, edges, self.other)
+        return BinCells(value, HashedTuple(_equally_far(lo, hi, bins)), self.other)
+
+
+def _equally_far(lo: Fraction, hi: Fraction, parts: int) -> list[Fraction]:
+    """The ends of so many equal parts."""
+    common = math.lcm(lo.denominator, hi.denominator)
+    first, last = int(lo * common), int(hi * common)
+    whole = first * parts
+    return [Fraction(whole + i * (last - first), common * parts) for i in range(parts + 1)]
 
 
 def _require_responses(request: Request, scope: QueryScope) -> None:

@@ -29,6 +29,7 @@ from dpframe.aggregates.values import (
 )
 from dpframe.core.dtypes import DType
 from dpframe.core.exact import Number, as_given, exact, show
+from dpframe.core.hashed import HashedTuple
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import Contribution, ExactSensitivity, additive_sensitivity
 from dpframe.errors import InvalidBounds
@@ -271,7 +272,7 @@ class Quantile(Aggregate):
         written = self.method
         value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), written)
         if self.candidates is not None:
-            return value, PositionCells(value, _listed(self.candidates, value)), None
+            return value, PositionCells(value, HashedTuple(_listed(self.candidates, value))), None
         lo, hi = bounds_of(value, self.bounds, written, distinct=True)
         if value.is_whole:  # values are clamped, and a result must fit Int64
             lo, hi = max(lo, Fraction(-(2**63))), min(hi, Fraction(2**63 - 1))

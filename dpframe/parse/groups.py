@@ -175,6 +175,8 @@ def _frame_of(keys: object, domains: Mapping[str, Domain], where: str) -> pl.Dat
                 where=where,
                 remedy=f"write keys=[{as_given(keys)}]",
             )
+        case range() if single is not None and _are_integers(keys, domains[single]):
+            return pl.Series(single, keys).to_frame()
         case Iterable():
             return _frame_of_list(list(keys), domains, where)
         case _:
@@ -183,6 +185,12 @@ def _frame_of(keys: object, domains: Mapping[str, Domain], where: str) -> pl.Dat
                 where=where,
                 remedy="write for example keys=['a', 'b']",
             )
+
+
+def _are_integers(keys: range, found: Domain) -> bool:
+    """Whether a range can be taken as a column of integers, without listing it."""
+    ends = (keys.start, keys.stop)
+    return bool(keys) and found.dtype.is_integer and all(-(2**62) < end < 2**62 for end in ends)
 
 
 def _values(name: str, values: object, where: str) -> list[Any]:

@@ -30,4 +30,13 @@ def distinct(rows: pl.DataFrame) -> pl.DataFrame:
     """Public rows, each once, in their order."""
     if rows.width == 1 and rows.dtypes[0] in GROUPED_AS_TEXT:
         return rows.filter(rows.to_series().cast(pl.String).is_first_distinct())
+    if rows.width == 1 and _rises(rows.to_series()):
+        return rows
     return rows.unique(maintain_order=True)
+
+
+def _rises(column: pl.Series) -> bool:
+    """Whether it is integers of which each is larger than the one before."""
+    if not column.dtype.is_integer() or column.null_count():
+        return False
+    return bool((column.slice(1) > column.head(-1)).all())

@@ -23,7 +23,7 @@ def listed(name: str, values: Sequence[Any], dtype: DType) -> pl.Series | None:
     """
     stored: Any = pl.String() if dtype.name == "Categorical" else to_polars(dtype)
     given = list(values)
-    if not dtype.is_boolean and any(isinstance(v, (bool, np.bool_)) for v in given):
+    if not dtype.is_boolean and not {bool, np.bool_}.isdisjoint(map(type, given)):
         return None
     try:
         if dtype.name == "Datetime" and dtype.zone is None:

@@ -35,7 +35,7 @@ def near(edges: Numbers) -> Numbers:
 def placed(edges: Numbers, numbers: Numbers, **options: Any) -> tuple[list[int], list[int]]:
     frame = pl.LazyFrame({"x": numbers})
     x = pl.col("x")
-    made = frame.select(a=at_or_below(x, edges, pl), b=below(x, edges, pl)).collect(**options)
+    made = frame.with_columns(a=at_or_below(x, edges, pl), b=below(x, edges, pl)).collect(**options)
     return made["a"].to_list(), made["b"].to_list()
 
 
