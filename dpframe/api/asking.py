@@ -12,6 +12,7 @@ from dpframe.api.arguments import flat
 from dpframe.api.expressions import DPExpr, output_of
 from dpframe.api.protected_rows import ProtectedRows
 from dpframe.api.query import PrivateQuery
+from dpframe.api.unlimited import asked_or_unlimited
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
@@ -37,7 +38,8 @@ def query_of(
                 remedy=_instead(rows.relation, expression),
             )
         specs.append(output_of(expression, alias))
-    return PrivateQuery(rows.ask(groups, specs), rows.source, rows.payer)
+    asked, unlimited = asked_or_unlimited(rows, groups, specs)
+    return PrivateQuery(asked, rows.source, rows.payer, unlimited)
 
 
 def _instead(relation: Relation, expression: Any) -> str:

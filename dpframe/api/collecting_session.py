@@ -7,6 +7,7 @@ from typing import overload
 
 import polars as pl
 
+from dpframe.api.named_spend import named_spend
 from dpframe.api.paying_session import PayingSession
 from dpframe.api.query import PrivateQuery
 from dpframe.api.release import Release, Releases
@@ -24,6 +25,7 @@ from dpframe.sealed import all_sealed
 class CollectingSession(PayingSession):
     """What a `Session` does with queries."""
 
+    @named_spend(1)
     def plan(
         self,
         query: PrivateQuery | Sequence[PrivateQuery],
@@ -98,6 +100,7 @@ class CollectingSession(PayingSession):
         engine: PolarsMode = "auto",
         reuse: Reuse = "never",
     ) -> list[pl.DataFrame]: ...
+    @named_spend(1)
     def collect(
         self,
         query: PrivateQuery | Sequence[PrivateQuery],
@@ -164,6 +167,7 @@ class CollectingSession(PayingSession):
         engine: PolarsMode = "auto",
         reuse: Reuse = "never",
     ) -> Releases: ...
+    @named_spend(1)
     def release(
         self,
         query: PrivateQuery | Sequence[PrivateQuery],

@@ -14,13 +14,17 @@ from dpframe.api.asking import query_of
 from dpframe.api.functions import count
 from dpframe.api.group_by import PrivateGroupBy, is_discovered
 from dpframe.api.joins import private_join, public_join
+from dpframe.api.named_spend import named_spend
 from dpframe.api.no_raw_access import FRAME_HINTS, RAW, NoRawAccess
 from dpframe.api.paying_session import PayingSession, payer_of
+from dpframe.api.protected_keys import refuse_protected_keys
 from dpframe.api.protected_rows import ProtectedRows
 from dpframe.api.query import PrivateQuery
 from dpframe.api.row_verbs import RowVerbs
 from dpframe.api.shortcuts import Shortcuts
 from dpframe.api.source import Source, Sources
+from dpframe.api.spend import Spend
+from dpframe.api.suggest import suggest_for_frame
 from dpframe.core.exact import Number
 from dpframe.errors import DPFrameError, MissingKeys, UnsupportedOperation
 from dpframe.frames.binary import Binary, Concat, chain_of
@@ -31,7 +35,6 @@ from dpframe.frames.limit_norm import LimitNorm, read_norm
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
-from dpframe.ledger.scopes import Level
 from dpframe.parse.grouping_sets import SetsAsked, nothing_else
 from dpframe.report.columns import frame_words
 from dpframe.report.notebook import frame_html
@@ -138,6 +141,47 @@ class PrivateFrame(NoRawAccess, RowVerbs, Shortcuts):
             When the frame's unit is `Rows`, or `n` is no such number.
         """
         return self._then(LimitNorm(read_norm(n)))
+
+    @named_spend(1)
+    def suggest_limits(
+        self,
+        by: Any = None,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        coverage: Number = 0.95,
+    ) -> pl.DataFrame:
+        """Limits that most individuals keep, found privately, before there is a query; it is a
+        release and costs its spend.
+
+        Limits that the frame has do not count. See `PrivateQuery.suggest_limits`, which also finds
+        bounds, and compares ways to limit.
+
+        Parameters
+        ----------
+        by
+            Columns or row-wise expressions that a later group-by uses; None for rows in all.
+        epsilon, delta, rho
+            The spend.
+        coverage
+            The share of individuals of which nothing should be dropped.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per limit: `limit` and `by` name it, `n` is the least that so large a share
+            keeps, `covered` that share, up to noise.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When the frame's unit is `Rows`.
+        InvalidBudget
+            When the spend is none, or in another measure than the session's.
+        """
+        spend = Spend(epsilon, delta, rho)
+        return suggest_for_frame(rows_of(self), flat([] if by is None else [by]), spend, coverage)
 
     # -- several frames ------------------------------------------------------------------------
 
@@ -268,6 +312,7 @@ class PrivateFrame(NoRawAccess, RowVerbs, Shortcuts):
         """
         given = flat(by)
         rows = rows_of(self)
+        refuse_protected_keys(keys, self._source, "group_by(..., keys=...)")
         sets = [item for item in given if isinstance(item, SetsAsked)]
         if sets:
             nothing_else(named_by, given[1:])
@@ -352,10 +397,3 @@ def rows_of(frame: PrivateFrame) -> ProtectedRows:
     """What is known of a frame's rows, where they are, and who pays."""
     payer = None if frame._session is None else payer_of(frame._session)
     return ProtectedRows(frame._relation, frame._source, payer)
-
-
-def divide(relation: Relation, by: Any, keys: Any) -> dict[Any, tuple[Relation, Level]]:
-    """Disjoint parts of a frame, by public key, and how ledgers tell them from others."""
-    given = flat([by])
-    require_rows(given, "partition")
-    return pipeline.divide(relation, given, keys)

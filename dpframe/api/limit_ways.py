@@ -25,6 +25,7 @@ from dpframe.core.tree import Column
 from dpframe.core.weights import PARTS, norm_in_parts, parts_in_each
 from dpframe.errors import InvalidBudget, UnboundedSensitivity, UnsupportedOperation
 from dpframe.frames.grouping_sets import SetGroups
+from dpframe.frames.groups import Groups
 from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.limit_norm import LimitNorm
 from dpframe.frames.limit_rows import LimitRows
@@ -40,7 +41,7 @@ __all__ = [
     "Way",
     "compared",
     "ends_up_to",
-    "listed_keys",
+    "keys_of",
     "read_spend",
     "unlimited_relation",
     "ways_of",
@@ -70,9 +71,8 @@ _SCHEMA: Final[dict[str, Any]] = {
 }
 
 
-def listed_keys(asked: Query) -> pl.DataFrame | None:
-    """The keys of a query whose groups are listed."""
-    groups = asked.groups
+def keys_of(groups: Groups | None) -> pl.DataFrame | None:
+    """The keys of groups that are listed."""
     if groups is None or isinstance(groups, SetGroups) or groups.discovered:
         return None
     return groups.keys
@@ -201,7 +201,7 @@ def ways_of(asked: Query, prepare: Callable[[Query], Prepared]) -> tuple[Ways, .
     InvalidBudget
         When that spend is none.
     """
-    keys, counted, why = listed_keys(asked), _individuals(asked), None
+    keys, counted, why = keys_of(asked.groups), _individuals(asked), None
     if asked.groups is None:
         return ()
     by = asked.groups.names

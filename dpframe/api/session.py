@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from dpframe.api.declared import declared
-from dpframe.api.frame import PrivateFrame, divide, rows_of
+from dpframe.api.divide import divide
+from dpframe.api.frame import PrivateFrame, rows_of
 from dpframe.api.payer import Payer, require_windows
 from dpframe.api.source import Source, protected_source
 from dpframe.api.streaming_session import StreamingSession
@@ -303,7 +304,7 @@ class Session(StreamingSession):
             )
         rows = rows_of(frame)
         payer = self._payer.responsible_for(rows.payer)
-        parts = divide(rows.relation, by, keys)
+        parts = divide(rows, by, keys)
         made = {}
         for key, (relation, level) in parts.items():
             session = _PartSession(payer.of_part(PartLedger(payer.ledger, level, len(parts))))

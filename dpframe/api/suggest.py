@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -12,6 +12,7 @@ import polars as pl
 
 from dpframe import pipeline
 from dpframe.aggregates.query import Query
+from dpframe.api.arguments import require_rows
 from dpframe.api.expressions import output_of
 from dpframe.api.functions import bounds, histogram
 from dpframe.api.limit_ways import (
@@ -19,18 +20,21 @@ from dpframe.api.limit_ways import (
     NoisyGroups,
     compared,
     ends_up_to,
-    listed_keys,
+    keys_of,
     read_spend,
     unlimited_relation,
     ways_of,
 )
 from dpframe.api.payer import Payer
+from dpframe.api.protected_rows import ProtectedRows
 from dpframe.api.source import Source, Sources
 from dpframe.api.spend import Spend
 from dpframe.core.exact import Number, as_given, exact
 from dpframe.core.units import Identifier
-from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.errors import InvalidBounds, InvalidBudget, UnsupportedOperation
+from dpframe.frames.groups import Groups
 from dpframe.frames.per_individual import FULLEST, GROUPS, ROWS, Extremes, PerIndividual
+from dpframe.frames.relation import Relation
 from dpframe.mechanisms import AdditiveMechanism
 from dpframe.rows.fold import domain
 
@@ -71,7 +75,7 @@ def suggest(
     sought = build_suggestion_query(asked, with_bounds=source.engine.name == "polars")
     ways = ways_of(asked, lambda query: payer.prepare(query, later))
     release = payer.release(sought.query, source, spend)
-    found = read_suggestion(release.frame, asked, sought, share)
+    found = read_suggestion(release.frame, asked.groups, sought, share)
     if asked.groups is None:
         return found
     counts = _histogram(release.frame, GROUPS)[: len(sought.ends[GROUPS])]
@@ -79,6 +83,24 @@ def suggest(
     assert isinstance(noise, AdditiveMechanism)
     groups = NoisyGroups(sought.ends[GROUPS], counts, noise.variance())
     return pl.concat([found, compared(ways, groups, asked.groups.size)], how="diagonal")
+
+
+def suggest_for_frame(
+    rows: ProtectedRows, by: Sequence[Any], spend: Spend, coverage: Number
+) -> pl.DataFrame:
+    """See `PrivateFrame.suggest_limits`."""
+    share = share_of(coverage)
+    if rows.payer is None:
+        raise InvalidBudget(
+            "the frame belongs to no session, so there is no budget to charge",
+            where="suggest_limits(...)",
+            remedy="protect it with session.protect(frame, unit=...)",
+        )
+    require_rows(by, "suggest_limits")
+    groups = pipeline.group(rows.relation, by, {}, None, discover=True) if by else None
+    sought = suggestion_of(rows.relation, groups, {})
+    release = rows.payer.release(sought.query, rows.source, spend)
+    return read_suggestion(release.frame, groups, sought, share)
 
 
 def _histogram(released: pl.DataFrame, number: str) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -89,10 +111,10 @@ def _histogram(released: pl.DataFrame, number: str) -> np.ndarray[Any, np.dtype[
 
 
 def read_suggestion(
-    released: pl.DataFrame, asked: Query, sought: SuggestionQuery, share: Fraction
+    released: pl.DataFrame, groups: Groups | None, sought: SuggestionQuery, share: Fraction
 ) -> pl.DataFrame:
     """Limits and bounds from noisy histograms: one row each, see `PrivateQuery.suggest_limits`."""
-    by = [] if asked.groups is None else list(asked.groups.names)
+    by = [] if groups is None else list(groups.names)
     limits = {ROWS: ("limit_rows", []), GROUPS: ("limit_groups", by), FULLEST: ("limit_rows", by)}
     rows: list[tuple[Any, ...]] = []
     for number in sought.numbers:
@@ -145,23 +167,29 @@ def build_suggestion_query(asked: Query, *, with_bounds: bool = True) -> Suggest
     """How many individuals have so many rows and groups, and between what their values lie if that
     is wanted, on the frame without its limits.
     """
-    facts = asked.relation.facts
+    return suggestion_of(asked.relation, asked.groups, _clamped(asked) if with_bounds else {})
+
+
+def suggestion_of(
+    asked: Relation, groups: Groups | None, clamped: Mapping[Extremes, str]
+) -> SuggestionQuery:
+    """The histograms for a frame in groups, and for numbers that are clamped there."""
+    facts = asked.facts
     if not isinstance(facts.unit, Identifier) or facts.identifier is None:
         raise UnsupportedOperation(
             "limits are of individuals, and unit=dp.Rows() does not say whose rows they are",
             where="suggest_limits(...)",
             remedy='protect the frame with unit="user_id"',
         )
-    relation = unlimited_relation(asked.relation)
-    by = () if asked.groups is None else asked.groups.by
-    clamped = _clamped(asked) if with_bounds else {}
-    keys = listed_keys(asked)
+    relation = unlimited_relation(asked)
+    by = () if groups is None else groups.by
+    keys = keys_of(groups)
     relation = relation.then(
         PerIndividual(by, tuple(clamped))
         if keys is None
         else PerIndividual.within(by, tuple(clamped), keys)
     )
-    numbers = (ROWS,) if asked.groups is None else (ROWS, GROUPS, FULLEST)
+    numbers = (ROWS,) if groups is None else (ROWS, GROUPS, FULLEST)
     ends: dict[str, tuple[int, ...]] = dict.fromkeys(numbers, LIMITS)
     if keys is not None:
         ends[GROUPS] = ends_up_to(keys.height)

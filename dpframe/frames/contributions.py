@@ -133,35 +133,56 @@ def touched(facts: FrameFacts, groups: Groups) -> int:
     return most if groups.discovered else min(most, groups.size)
 
 
-_PER_UNIT = 'or in a sum or count per="unit", which clamps totals and needs no limit of rows'
+_PER_UNIT = 'use per="unit" in sums and counts, which clamps totals and needs no limit of rows'
 
 
 def unlimited(
     facts: FrameFacts, groups: Groups | None, found: ContributionBounds
 ) -> UnboundedSensitivity:
-    """The refusal of an aggregate that one individual could change by any amount."""
+    """The refusal of an aggregate that one individual could change by any amount.
+
+    It says what needs no limit first, then how to find one, and then how to write one; groups that
+    are computed need a column, which limits can name.
+    """
     who = facts.identifier
     if groups is None:
         return UnboundedSensitivity(
             f"one individual ({who!r}) may have any number of rows",
-            remedy=f"add .limit_rows(10) before it, {_PER_UNIT}, or count individuals with "
-            f'pl.col("{who}").dp_n_unique()',
+            remedy=f'count individuals with pl.col("{who}").dp_n_unique(), or {_PER_UNIT}; or '
+            f"{_found('')}; or add .limit_rows(10) before it, where 10 is an example: rows that "
+            "exceed it are dropped",
         )
-    used = sorted({name for n in groups.by for name in column_names(n.tree)})
-    by = f"by=[{', '.join(repr(name) for name in used)}]"
-    plain = all(isinstance(n.tree, Column) for n in groups.by)
-    missing, remedies = [], []
+    names = [repr(n.name) if '"' in n.name else f'"{n.name}"' for n in groups.by]
+    by = f"by={names[0]}" if len(names) == 1 else f"by=[{', '.join(names)}]"
+    computed = [n.name for n in groups.by if n.tree != Column(n.name)]
+    missing, first, limits, examples = [], [], [], []
     if found.groups is None:
         missing.append("be in any number of groups")
-        remedies.append(f".limit_groups(5, {by})")
+        first.append("list the groups with keys=[...], which then need no limit")
+        limits.append(f".limit_groups(5, {by})")
+        examples.append("5")
     if found.per_group is None:
         missing.append("have any number of rows in each group")
-        remedies.append(f".limit_rows(3, {by})" if plain else ".limit_rows(10)")
+        first.append(_PER_UNIT)
+        limits.append(f".limit_rows(3, {by})")
+        examples.append("3")
+    made = f".with_columns({', '.join(f'{name}=...' for name in computed)})" if computed else ""
+    grouped = f", and group by {by.removeprefix('by=')}" if computed else ""
+    numbers = " and ".join(examples) + (" is an example" if len(examples) == 1 else " are examples")
     return UnboundedSensitivity(
         f"one individual ({who!r}) may {' and '.join(missing)}",
         where=groups.words(),
-        remedy=f"add {' and '.join(remedies)} before it"
-        + (f", {_PER_UNIT}" if found.per_group is None else ""),
+        remedy=f"{', and '.join(first)}; or {_found('by=..., ' if computed else f'{by}, ')}; or "
+        f"add {made}{''.join(limits)} before it{grouped}, where {numbers}: rows that exceed a "
+        "limit are dropped",
+    )
+
+
+def _found(by: str) -> str:
+    """How to find a limit for a small part of the budget."""
+    return (
+        f"find limits privately with query.suggest_limits(...) or frame.suggest_limits({by}"
+        "epsilon=0.1)"
     )
 
 

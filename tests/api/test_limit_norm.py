@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
+from dpframe.api.query import parts
 from dpframe.errors import DPFrameError, UnsupportedOperation
 
 SCHEMA: dict[str, Any] = {"who": pl.Int64, "g": pl.String, "x": pl.Float64, "n": pl.Int64}
@@ -31,9 +32,14 @@ def table() -> pl.DataFrame:
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 
+def _asked(made: Any) -> None:
+    if isinstance(made, dp.PrivateQuery):
+        parts(made)
+
+
 def refused(make: Any) -> str:
     with pytest.raises(DPFrameError) as error:
-        make()
+        _asked(make())
     return str(error.value)
 
 

@@ -269,11 +269,11 @@ def test_rows_of_individuals_without_limits_are_refused() -> None:
     individuals = pl.col("id").dp_n_unique().alias("n")
     for by in ("g", "id"):
         with pytest.raises(dp.UnboundedSensitivity):
-            frame.group_by(by).agg(dp.count())
+            query_of(frame.group_by(by).agg(dp.count()))
         with pytest.raises(dp.UnboundedSensitivity):
-            frame.group_by(by).agg(individuals, dp.count())
+            query_of(frame.group_by(by).agg(individuals, dp.count()))
     with pytest.raises(dp.UnboundedSensitivity):  # no limit speaks of what floats make
-        frame.group_by(g=pl.col("f").floor().cast(pl.Int64)).agg(individuals)
+        query_of(frame.group_by(g=pl.col("f").floor().cast(pl.Int64)).agg(individuals))
 
 
 # --------------------------------------------------------------------------------- costs

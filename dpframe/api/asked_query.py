@@ -1,0 +1,261 @@
+"""What a query is asked of, and what may be done with it beside running it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from dpframe.aggregates.query import Query
+from dpframe.api.named_spend import named_spend
+from dpframe.api.no_raw_access import NoRawAccess
+from dpframe.api.payer import Payer, prepare_for
+from dpframe.api.public import bind_public_frames
+from dpframe.api.source import Source, Sources
+from dpframe.api.spend import Spend
+from dpframe.api.suggest import suggest
+from dpframe.api.unlimited import Unlimited
+from dpframe.audit import Audit, audit
+from dpframe.choose import Split
+from dpframe.core.exact import Number, as_given
+from dpframe.errors import InvalidBudget, UnsupportedOperation
+from dpframe.sealed import all_sealed
+from dpframe.simulate import Simulation, simulate
+from dpframe.simulate.runs import MOST_RUNS
+
+
+@all_sealed
+class AskedQuery(NoRawAccess):
+    """A query, where its data are and who pays for it: suggestions, simulations and audits.
+
+    Parameters
+    ----------
+    query
+        What is asked; of a query that needs limits, what would be asked with some.
+    source
+        Where its data are.
+    payer
+        Who pays; None for a query that belongs to no session.
+    unlimited
+        What a query that needs limits is refused with, and how it is asked with them.
+    """
+
+    __slots__ = ("_asked", "_payer", "_source", "_unlimited")
+
+    def __init__(
+        self,
+        query: Query,
+        source: Source | Sources,
+        payer: Payer | None,
+        unlimited: Unlimited | None = None,
+    ) -> None:
+        self._asked = query
+        self._source = source
+        self._payer = payer
+        self._unlimited = unlimited
+
+    @property
+    def _query(self) -> Query:
+        """What is asked.
+
+        Raises
+        ------
+        UnboundedSensitivity
+            When an individual may have any number of rows or groups.
+        """
+        if self._unlimited is not None:
+            raise self._unlimited.refused()
+        return self._asked
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the query belongs to a session, which pays for it."""
+        return self._payer is not None
+
+    @named_spend()
+    def suggest_limits(
+        self,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        coverage: Number = 0.95,
+        for_spend: Mapping[str, Number] | None = None,
+    ) -> pl.DataFrame:
+        """Limits that most individuals keep, bounds of what the query clamps, and the limits under
+        which counts of individuals err least, found privately; it is a release and costs its spend.
+
+        A query that is refused for want of limits can be asked as well. The frame of the query is
+        taken without its limits; where groups are listed, with the rows
+        in these alone: write that as a filter before your limits, which would count others.
+        Histograms of how many rows and groups individuals have are released, and powers of two
+        between which the least and the largest values of nearly all individuals lie (`dp_bounds`),
+        or their totals for ``per="unit"``.
+
+        Parameters
+        ----------
+        epsilon, delta, rho
+            The spend.
+        coverage
+            The share of individuals of which nothing should be dropped.
+        for_spend
+            What the query itself will spend, such as ``{"epsilon": 1}``; left out, the same spend.
+
+        Returns
+        -------
+        polars.DataFrame
+            One row per limit: `limit` and `by` name it, `n` is the least of 1, 2, ..., 10, 12, 15,
+            20, 25, 30, ... that so large a share keeps, `covered` that share, up to noise. Then one
+            row per number that is clamped: `limit` is ``"bounds"``, `by` its first output, and
+            `bounds` the two ends, or null where all is lost in noise. Bounds are sought on Polars
+            only; on other engines give the range in which values could lie.
+
+            With groups, one row more for each way to limit individuals, by which the first output
+            that counts them errs least: `n`, or `norm` of ``"limit_norm"``; `bias`, the individuals
+            that a group loses on average, and `bias_error`, how far off that is, with 95%; `noise`,
+            the error of a group by noise, with 95%; `error`, the root of the squared bias plus the
+            variance of the noise, least where `best` is true; `note`, why a way is not compared.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When the frame's unit is `Rows`.
+        InvalidBudget
+            When a spend is none, or in another measure than the session's.
+        """
+        spend = Spend(epsilon, delta, rho)
+        return suggest(self._asked, self._source, self._bound(), spend, coverage, for_spend)
+
+    @named_spend(1)
+    def simulate(
+        self,
+        public_frame: object,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+        runs: int = 100,
+    ) -> Simulation:
+        """Run the same plan on public or synthetic data many times, and see how far off it is.
+
+        Nothing is charged or recorded, and no protected data is read: rows come from the argument
+        alone. It is aggregated once, with one choice of which rows and groups limits drop, and
+        noise is drawn again for each run.
+
+        The result is not private: it tells about the frame that is given as it is. So give data
+        that anybody may see, never the protected data or a copy of it. The protected object itself
+        is refused, and so are scans of a protected file, by whatever path; but a copy, such as the
+        same file read into memory again, cannot be told from public data.
+
+        Parameters
+        ----------
+        public_frame
+            A frame with the columns and types of the protected one; others are not used. For a
+            query over several private frames a mapping ``{frame name: public frame}``.
+        epsilon, delta, rho, accuracy, split
+            As for `plan`.
+        runs
+            How often noise is drawn, at least 2.
+
+        Returns
+        -------
+        Simulation
+            `results`, with a row for each run, output and group; `errors`, which sums them up: the
+            bias and root mean square of the total error against plain Polars, and what of it limits
+            and clamping make; and `plot()`.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When something private is given, or frames or types do not fit.
+        UnknownColumn
+            When the public frame lacks a column.
+        InvalidBudget
+            As for `plan`.
+        EngineError
+            When the engine fails.
+        """
+        if isinstance(runs, bool) or not isinstance(runs, int) or not 2 <= runs <= MOST_RUNS:
+            raise UnsupportedOperation(
+                f"a simulation has between 2 and {MOST_RUNS} runs, not {as_given(runs)}",
+                where="simulate(..., runs=...)",
+                remedy="write for example runs=100",
+            )
+        frames = bind_public_frames(public_frame, self._query.relation, self._source)
+        spend = Spend(epsilon, delta, rho, accuracy, split)
+        return simulate(prepare_for(self._payer, self._query, spend), frames, runs)
+
+    @named_spend()
+    def audit(
+        self,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        accuracy: Mapping[str, Number] | None = None,
+        split: Split = "least error",
+        runs: int = 10_000,
+        confidence: Number = 0.95,
+    ) -> Audit:
+        """Run the same plan on worst-case neighbours, and see which epsilon that proves: for a
+        reviewer who does not want to believe.
+
+        Two frames that differ in one individual are made for the plan: values that the query speaks
+        of, values beside them and extremes are tried, and those kept that move its exact tables
+        the most. The whole pipeline runs on both, again and again, and the event that tells them
+        apart best gives a lower bound on epsilon. Nothing is charged, no protected data is read.
+
+        Parameters
+        ----------
+        epsilon, delta, rho, accuracy, split
+            As for `plan`.
+        runs
+            How often the plan runs on each of the two frames; half of the runs choose the event,
+            the others count it.
+        confidence
+            With which the lower bound holds.
+
+        Returns
+        -------
+        Audit
+            `claimed` and `proved`, the two frames in words as `neighbours`, how far they move each
+            part as `reach`, and `plot()`.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When runs or confidence make no sense.
+        InvalidBudget
+            As for `plan`.
+        EngineError
+            When a made-up row makes the query fail, which must not be: report it.
+
+        Notes
+        -----
+        Counts of an event bound its probability on either frame (Clopper and Pearson 1934), and
+        P <= exp(epsilon) Q + delta bounds epsilon from below (Jagielski, Ullman and Oprea 2020).
+
+        Examples
+        --------
+        >>> import polars as pl, dpframe as dp
+        >>> session = dp.Session(epsilon=1.0)
+        >>> people = session.protect(pl.DataFrame({"age": [31, 64]}), unit=dp.Rows())
+        >>> asked = people.filter(pl.col("age") >= 40).dp_count()
+        >>> found = asked.audit(epsilon=1, runs=2_000, confidence=0.9999)
+        >>> found.claimed, 0.3 < found.proved <= 1, found.refuted
+        (1.0, True, False)
+        >>> session.spent
+        PureDP(epsilon=0)
+        """
+        spend = Spend(epsilon, delta, rho, accuracy, split)
+        return audit(prepare_for(self._payer, self._query, spend), runs, confidence)
+
+    def _bound(self) -> Payer:
+        if self._payer is None:
+            raise InvalidBudget(
+                "the query belongs to no session, so there is no budget to charge",
+                remedy="run it with session.collect(query, epsilon=...)",
+            )
+        return self._payer

@@ -1,0 +1,72 @@
+"""Queries that an individual could change by any amount, until their frame is limited."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dpframe.aggregates.query import Query
+from dpframe.aggregates.spec import OutputSpec
+from dpframe.api.protected_rows import ProtectedRows
+from dpframe.core.units import Identifier
+from dpframe.errors import DPFrameError, UnboundedSensitivity
+from dpframe.frames.groups import Groups
+from dpframe.frames.limit_rows import LimitRows
+from dpframe.frames.step import Step
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unlimited:
+    """What is refused for want of a limit, and nothing else.
+
+    Parameters
+    ----------
+    refusal
+        What it was refused with.
+    rows
+        Of what it is asked.
+    groups, specs
+        What is asked.
+    """
+
+    refusal: UnboundedSensitivity
+    rows: ProtectedRows
+    groups: Groups | None
+    specs: tuple[OutputSpec, ...]
+
+    def refused(self) -> UnboundedSensitivity:
+        """The refusal, anew: a traceback is that of one time."""
+        found = self.refusal
+        return UnboundedSensitivity(found.what, where=found.where, remedy=found.remedy)
+
+    def under(self, step: Step) -> Query:
+        """The query of the limited frame.
+
+        Raises
+        ------
+        DPFrameError
+            When it is refused under that limit too.
+        """
+        rows = replace(self.rows, relation=self.rows.relation.then(step))
+        return rows.ask(self.groups, self.specs)
+
+
+def asked_or_unlimited(
+    rows: ProtectedRows, groups: Groups | None, specs: list[OutputSpec]
+) -> tuple[Query, Unlimited | None]:
+    """A query; where it only lacks limits, what it is with one row of each individual.
+
+    Raises
+    ------
+    DPFrameError
+        When the rows cannot answer it at any cost, whatever the limits.
+    """
+    try:
+        return rows.ask(groups, specs), None
+    except UnboundedSensitivity as refusal:
+        if not isinstance(rows.relation.facts.unit, Identifier):
+            raise
+        unlimited = Unlimited(refusal, rows, groups, tuple(specs))
+    try:
+        return unlimited.under(LimitRows(1)), unlimited
+    except DPFrameError:
+        raise unlimited.refused() from None

@@ -1,0 +1,138 @@
+"""Queries that lack limits: refused when they are planned, and asked for limits before."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import dpframe as dp
+
+START = datetime(2026, 1, 5)
+
+
+def trips() -> pl.DataFrame:
+    """Forty people with one to four trips each, in two cities and three weeks."""
+    rows = [(u, n) for u in range(40) for n in range(1 + u % 4)]
+    return pl.DataFrame(
+        {
+            "user": [f"u{u}" for u, _ in rows],
+            "city": ["A" if (u + n) % 2 else "B" for u, n in rows],
+            "pickup": [START + timedelta(days=7 * (n % 3), hours=u) for u, n in rows],
+        }
+    )
+
+
+def session() -> dp.Session:
+    return dp.Session(epsilon=1000, delta=1e-6)
+
+
+def refusal(query: dp.PrivateQuery) -> str:
+    with pytest.raises(dp.UnboundedSensitivity) as caught:
+        query.plan(epsilon=1)
+    return str(caught.value)
+
+
+def test_the_limit_is_of_the_column_that_groups_are_made_of() -> None:
+    people = session().protect(trips(), unit="user")
+    week = pl.col("pickup").dt.truncate("1w")
+    said = refusal(people.group_by(week=week).agg(dp.count()))
+    advised = '.with_columns(week=...).limit_groups(5, by="week").limit_rows(3, by="week")'
+    assert advised in said
+    assert 'group by "week"' in said
+    assert "5 and 3 are examples" in said
+    limited = people.with_columns(week=week).limit_groups(5, by="week").limit_rows(3, by="week")
+    assert limited.group_by("week").agg(dp.count()).plan(epsilon=1, delta=1e-8).releases
+
+
+def test_what_needs_no_limit_comes_first() -> None:
+    people = session().protect(trips(), unit="user")
+    said = refusal(people.group_by("city").agg(dp.count()))
+    order = ["keys=[...]", 'per="unit"', "suggest_limits", ".limit_groups(5", "are examples"]
+    places = [said.index(words) for words in order]
+    assert places == sorted(places)
+    listed = refusal(people.group_by("city", keys=["A", "B"]).agg(dp.count()))
+    assert "limit_groups" not in listed
+    assert "3 is an example" in listed
+
+
+def test_nothing_runs_of_a_query_that_lacks_limits() -> None:
+    owner = session()
+    query = owner.protect(trips(), unit="user").dp_count()
+    for use in (
+        lambda: query.collect(epsilon=1),
+        lambda: query.release(epsilon=1),
+        lambda: query.explain(epsilon=1),
+        lambda: query.audit(epsilon=1),
+        lambda: query.simulate(trips(), epsilon=1),
+        lambda: owner.collect(query, epsilon=1),
+        lambda: owner.collect([query], epsilon=1),
+        lambda: owner.stream("s", query, by="pickup", every="1d", start=START, periods=3, rho=1),
+    ):
+        with pytest.raises(dp.DPFrameError):
+            use()
+    assert owner.spent.epsilon == 0
+    assert "dp.count()" in repr(query)
+    assert "dp.count()" in query._repr_html_()
+
+
+def test_limits_are_suggested_for_a_query_that_lacks_them() -> None:
+    people = session().protect(trips(), unit="user")
+    found = people.dp_count().suggest_limits(epsilon=100, coverage=0.99)
+    assert found.select("limit", "n").rows() == [("limit_rows", 4)]
+    grouped = people.group_by("city", keys=["A", "B"]).dp_count()
+    found = grouped.suggest_limits(epsilon=100, coverage=0.99)
+    assert found["n"].to_list()[:3] == [4, 2, 2]
+
+
+def test_limits_are_suggested_for_a_frame() -> None:
+    people = session().protect(trips(), unit="user")
+    rows = people.limit_rows(1).suggest_limits(epsilon=100, coverage=0.99)
+    assert rows.select("limit", "by", "n").rows() == [("limit_rows", [], 4)]
+    week = people.suggest_limits(
+        pl.col("pickup").dt.truncate("1w").alias("week"), epsilon=100, coverage=0.99
+    )
+    assert week.select("limit", "by", "n").rows() == [
+        ("limit_rows", [], 4),
+        ("limit_groups", ["week"], 3),
+        ("limit_rows", ["week"], 2),
+    ]
+
+
+def test_suggestions_are_charged() -> None:
+    owner = session()
+    owner.protect(trips(), unit="user").suggest_limits("city", epsilon=2)
+    assert owner.spent.epsilon == 2
+
+
+def test_a_frame_of_a_pure_session_needs_no_keys_for_suggestions() -> None:
+    people = dp.Session(epsilon=200).protect(trips(), unit="user")
+    found = people.suggest_limits("city", epsilon=200, coverage=0.99)
+    assert found["n"].to_list() == [4, 2, 2]
+
+
+def test_keys_of_the_protected_file_are_refused_as_such(tmp_path: Path) -> None:
+    path, public = tmp_path / "trips.parquet", tmp_path / "public.parquet"
+    trips().write_parquet(path)
+    trips().write_parquet(public)
+    owner = session()
+    people = owner.protect(pl.scan_parquet(path), unit="user")
+    cities = pl.scan_parquet(path).select("city").unique()
+    with pytest.raises(dp.MissingKeys, match="come from the protected data"):
+        people.group_by("city", keys=cities)
+    with pytest.raises(dp.MissingKeys, match="come from the protected data"):
+        owner.partition(people, "city", keys=cities)
+    with pytest.raises(dp.MissingKeys, match="collect the public frame first"):
+        people.group_by("city", keys=pl.scan_parquet(public).select("city").unique())
+
+
+def test_a_scan_of_the_protected_file_does_not_stand_in_for_it(tmp_path: Path) -> None:
+    path, linked = tmp_path / "trips.parquet", tmp_path / "linked.parquet"
+    trips().write_parquet(path)
+    linked.hardlink_to(path)
+    query = session().protect(pl.scan_parquet(path), unit="user").limit_rows(4).dp_count()
+    for other in (path, linked, tmp_path / "*.parquet", tmp_path):
+        with pytest.raises(dp.UnsupportedOperation, match="is private"):
+            query.simulate(pl.scan_parquet(other).filter(pl.col("city") == "A"), epsilon=1)
