@@ -138,7 +138,7 @@ def _outcome(name: str, expression: pl.Expr) -> Outcome:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            frame.select(expression.name.keep() if name == "pl.all" else expression)
+            frame.with_columns(expression.name.keep() if name == "pl.all" else expression)
         except dp.DPFrameError as refusal:
             reason = next((i for i, why in enumerate(NEVER) if why in refusal.what), None)
             return Outcome(name, None, _SEEN_BY.get(name, reason), refusal.remedy or "")

@@ -9,20 +9,21 @@ from fractions import Fraction
 import polars as pl
 
 from dpframe.aggregates.aggregate import Aggregate
+from dpframe.core.tree import Named
 
 PLACEHOLDER = "__dpframe_"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AggregateSpec:
-    """One dp aggregate as it was written: the Polars expression is not read yet.
+    """One dp aggregate as it was written: most often the Polars expression is not read yet.
 
     Parameters
     ----------
     aggregate
         Which one, with all that was said beside the column.
     expression
-        The Polars expression, None for a count of rows.
+        The Polars expression, or what it was read into; None for a count of rows.
     weight, mechanism
         As given.
     score
@@ -30,7 +31,7 @@ class AggregateSpec:
     """
 
     aggregate: Aggregate
-    expression: pl.Expr | None
+    expression: pl.Expr | Named | None
     weight: Fraction = Fraction(1)
     mechanism: str = "auto"
     score: AggregateSpec | pl.Expr | None = None
@@ -50,12 +51,16 @@ class OutputSpec:
         The whole as the analyst wrote it, with ``{placeholder}`` where an aggregate stands.
     alias
         The output's name, where one was given.
+    prefix, suffix
+        What is put before and after the name that it has.
     """
 
     aggregates: Mapping[str, AggregateSpec]
     post: pl.Expr | None
     words: str
     alias: str | None = None
+    prefix: str = ""
+    suffix: str = ""
 
 
 def written_arguments(aggregate: Aggregate) -> list[str]:

@@ -8,8 +8,10 @@ from typing import Any
 import polars as pl
 
 from dpframe import pipeline
+from dpframe.aggregates.spec import OutputSpec
 from dpframe.api.arguments import flat
 from dpframe.api.expressions import DPExpr, output_of
+from dpframe.api.plain import dp_expressions
 from dpframe.api.protected_rows import ProtectedRows
 from dpframe.api.query import PrivateQuery
 from dpframe.api.unlimited import asked_or_unlimited
@@ -29,17 +31,34 @@ def query_of(
     UnsupportedOperation
         For what is no dp expression; the message names the one to write.
     """
-    specs = []
+    specs: list[OutputSpec] = []
     for alias, expression in [*((None, e) for e in flat(exprs)), *named.items()]:
-        if not isinstance(expression, DPExpr):
+        found = _dp_expressions(rows.relation, expression)
+        if alias is not None and len(found) > 1:
             raise UnsupportedOperation(
-                "only dp expressions can be aggregated privately",
-                where=shown(expression) if isinstance(expression, pl.Expr) else str(expression),
-                remedy=_instead(rows.relation, expression),
+                f"{len(found)} columns cannot all be named {alias!r}",
+                where=shown(expression),
+                remedy="name the columns one by one",
             )
-        specs.append(output_of(expression, alias))
+        specs.extend(output_of(each, alias) for each in found)
     asked, unlimited = asked_or_unlimited(rows, groups, specs)
     return PrivateQuery(asked, rows.source, rows.payer, unlimited)
+
+
+def _dp_expressions(relation: Relation, expression: Any) -> list[DPExpr]:
+    """The dp expressions that one argument is."""
+    if isinstance(expression, DPExpr):
+        return [expression]
+    found: list[DPExpr] = []
+    if isinstance(expression, pl.Expr):
+        found = dp_expressions(expression, relation.facts.columns)
+    if not found:
+        raise UnsupportedOperation(
+            "only dp expressions can be aggregated privately",
+            where=shown(expression) if isinstance(expression, pl.Expr) else str(expression),
+            remedy=_instead(relation, expression),
+        )
+    return found
 
 
 def _instead(relation: Relation, expression: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, NoReturn, TypeAlias
 
@@ -11,9 +12,11 @@ import polars as pl
 
 from dpframe.aggregates.spec import AggregateSpec, OutputSpec, written_arguments
 from dpframe.core.exact import as_given
+from dpframe.core.tree import Named
 from dpframe.errors import UnsupportedOperation
 from dpframe.parse.size import shown
 from dpframe.rows.failures import FAILURES
+from dpframe.rows.fold import words
 from dpframe.sealed import all_sealed
 
 IntoColumn: TypeAlias = str | pl.Expr
@@ -108,8 +111,12 @@ class DPExpr(pl.Expr):
 
     def alias(self, name: str) -> DPExpr:
         """The same, its result named `name`."""
-        spec = self._spec
-        return DPExpr(OutputSpec(spec.aggregates, spec.post, spec.words, name))
+        return DPExpr(replace(self._spec, alias=name, prefix="", suffix=""))
+
+    @property
+    def name(self) -> ResultNames:  # type: ignore[override]
+        """Names made from those of the columns: ``.name.prefix(...)``, ``.name.suffix(...)``."""
+        return ResultNames(self)
 
     def _post(self, symbol: str, method: str, other: Any, mirrored: bool = False) -> DPExpr:
         mine = self._spec
@@ -122,7 +129,7 @@ class DPExpr(pl.Expr):
         merged: Mapping[str, AggregateSpec] = (
             {**aggregates, **mine.aggregates} if mirrored else {**mine.aggregates, **aggregates}
         )
-        return DPExpr(OutputSpec(merged, post, words, mine.alias))
+        return DPExpr(replace(mine, aggregates=merged, post=post, words=words))
 
     def __add__(self, other: Any) -> DPExpr:
         return self._post("+", "__add__", other)
@@ -169,7 +176,7 @@ class DPExpr(pl.Expr):
     def __neg__(self) -> DPExpr:
         spec = self._spec
         words = _require_short(f"-{_bracketed(spec)}")
-        return DPExpr(OutputSpec(spec.aggregates, -_post_of(spec), words, spec.alias))
+        return DPExpr(replace(spec, post=-_post_of(spec), words=words))
 
     def __pos__(self) -> DPExpr:
         return self
@@ -204,13 +211,53 @@ class DPExpr(pl.Expr):
                 remedy="pass numbers, as in Polars",
             ) from None
         words = _require_short(f"{_bracketed(spec)}.{method}({said})")
-        return DPExpr(OutputSpec(spec.aggregates, post, words, spec.alias))
+        return DPExpr(replace(spec, post=post, words=words))
+
+
+@all_sealed
+class ResultNames:
+    """How results are called, from the names of their columns."""
+
+    def __init__(self, expression: DPExpr) -> None:
+        self._expression = expression
+
+    def prefix(self, prefix: str) -> DPExpr:
+        """The same, with `prefix` before the name of its result."""
+        spec = self._expression._spec
+        return DPExpr(replace(spec, prefix=_text(prefix, "prefix") + spec.prefix))
+
+    def suffix(self, suffix: str) -> DPExpr:
+        """The same, with `suffix` after the name of its result."""
+        spec = self._expression._spec
+        return DPExpr(replace(spec, suffix=spec.suffix + _text(suffix, "suffix")))
+
+    def keep(self) -> DPExpr:
+        """The same under the name of its column."""
+        return DPExpr(replace(self._expression._spec, alias=None, prefix="", suffix=""))
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise UnsupportedOperation(
+            f"the name of a dp expression has no {name}",
+            where=self._expression._words(),
+            remedy="use .alias(name), .name.prefix(...) or .name.suffix(...)",
+        )
+
+
+def _text(given: object, what: str) -> str:
+    if isinstance(given, str):
+        return given
+    raise UnsupportedOperation(
+        f"a name cannot begin or end with {as_given(given)}",
+        where=f".name.{what}(...)",
+        remedy=f'write a text: .name.{what}("_")',
+    )
 
 
 def output_of(expression: DPExpr, alias: str | None = None) -> OutputSpec:
     """What a dp expression records, under another name where one is given."""
-    spec = expression._spec
-    return spec if alias is None else OutputSpec(spec.aggregates, spec.post, spec.words, alias)
+    return (expression if alias is None else expression.alias(alias))._spec
 
 
 def aggregate_of(expression: DPExpr, what: str) -> AggregateSpec:
@@ -291,7 +338,9 @@ def _spec_words(spec: AggregateSpec) -> str:
     method = spec.aggregate.method
     if spec.expression is None:
         return f"dp.{method}({said})"
-    return f"{_shown(spec.expression)}.dp_{method}({said})"
+    given = spec.expression
+    column = words(given.tree) if isinstance(given, Named) else _shown(given)
+    return f"{column}.dp_{method}({said})"
 
 
 def _shown(operand: pl.Expr | pl.Series) -> str:

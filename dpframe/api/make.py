@@ -15,6 +15,7 @@ from dpframe.aggregates.spec import PLACEHOLDER, AggregateSpec, OutputSpec
 from dpframe.aggregates.values import is_listed
 from dpframe.api.expressions import DPExpr
 from dpframe.core.exact import Number, as_given, exact
+from dpframe.core.tree import Named
 from dpframe.errors import InvalidBounds, InvalidBudget, UnsupportedOperation
 
 _COUNTER = itertools.count()
@@ -47,7 +48,7 @@ def make(
             where=column._words(),
             remedy="aggregate a row-wise expression",
         )
-    if column is not None and not isinstance(column, pl.Expr):
+    if column is not None and not isinstance(column, (pl.Expr, Named)):
         raise UnsupportedOperation(
             f"dp_{kind} takes a column name or a Polars expression, not {as_given(column)}",
             remedy='write for example pl.col("age")',

@@ -11,6 +11,7 @@ import polars as pl
 from dpframe import pipeline
 from dpframe.api.arguments import constant, equality, fills, flat, require_rows
 from dpframe.api.expressions import DPExpr
+from dpframe.api.plain import is_plain_aggregate
 from dpframe.core.dtypes import DType
 from dpframe.core.tree import Call, Column, Literal, Named
 from dpframe.errors import UnknownColumn, UnsupportedOperation
@@ -18,6 +19,7 @@ from dpframe.frames.filter import DropNulls, Filter
 from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
 from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
+from dpframe.parse.size import shown
 from dpframe.rows.cast import Cast
 from dpframe.rows.fill_null import FillNan, FillNull
 from dpframe.rows.polars_dtypes import from_polars
@@ -87,14 +89,14 @@ class RowVerbs(ABC):
         """
         unnamed = flat(exprs)
         given = [*unnamed, *named_exprs.values()]
-        dp = [isinstance(e, DPExpr) for e in given]
+        dp = [isinstance(e, DPExpr) or is_plain_aggregate(e) for e in given]
         if given and all(dp):
             return self.agg(*unnamed, **named_exprs)
         if any(dp):
-            mixed = next(e for e in given if isinstance(e, DPExpr))
+            mixed = next(e for e, is_dp in zip(given, dp, strict=True) if is_dp)
             raise UnsupportedOperation(
                 "row-wise and dp expressions cannot be selected together",
-                where=mixed._words(),
+                where=mixed._words() if isinstance(mixed, DPExpr) else shown(mixed),
                 remedy="compute columns with with_columns first, then aggregate",
             )
         return self._then(

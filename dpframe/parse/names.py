@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from dpframe.errors import UnsupportedOperation
+from dpframe.parse.aggregate_nodes import held
 from dpframe.parse.hints import refuse
 from dpframe.parse.parameters import SQL, marked
 from dpframe.rows.ipc import read_ipc
@@ -39,7 +40,7 @@ def output_name(node: Node) -> str:
                 node = body["input"][0] if body["input"] else None
             case _:
                 node = _first_operand(kind, body)
-    return "literal"
+    return "len" if node == "Len" else "literal"
 
 
 def _own_name(name: str) -> str:
@@ -56,6 +57,10 @@ def _first_operand(kind: str, body: Node) -> Node:
             return body["truthy"]
         case "Cast":
             return body["expr"]
+        case "Agg":
+            return held(body)[1]
+        case "Filter":
+            return body["input"]
         case _:
             return None
 
@@ -106,6 +111,10 @@ def _columns(node: Node) -> Iterator[str]:
         case "Function":
             for part in body["input"]:
                 yield from _columns(part)
+        case "Agg":
+            yield from _columns(held(body)[1])
+        case "Filter":
+            yield from _columns(body["input"])
 
 
 def _renamed(name: str, function: Node) -> str:

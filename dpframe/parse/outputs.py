@@ -16,7 +16,7 @@ from dpframe.aggregates.spec import AggregateSpec, OutputSpec, written_arguments
 from dpframe.core.domain import Columns, Domain
 from dpframe.core.dtypes import FLOAT64
 from dpframe.core.exact import nearest
-from dpframe.core.tree import Tree
+from dpframe.core.tree import Named, Tree
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.frames.grouping_sets import GROUPING, SetGroups
 from dpframe.parse.reader import read
@@ -94,7 +94,8 @@ def _expand(spec: OutputSpec, scope: QueryScope, schema: Mapping[str, Any]) -> l
     for i in range(width):
         chosen = {p: found[i] if len(found) == width else found[0] for p, found in requests.items()}
         said = {p: text for p, (_, text) in chosen.items()}
-        name = spec.alias if spec.alias is not None else next(iter(chosen.values()))[0].name
+        own = spec.alias if spec.alias is not None else next(iter(chosen.values()))[0].name
+        name = spec.prefix + own + spec.suffix
         bound = {p: rolled(bind(_named(r, name), scope), scope) for p, (r, _) in chosen.items()}
         outputs.append(Output(name, bound, spec.post, _fill(spec.words, said), post_tree))
     return outputs
@@ -139,9 +140,11 @@ def _requests(spec: AggregateSpec, schema: Mapping[str, Any]) -> list[tuple[Requ
                 remedy=f'write for example pl.col("age").dp_{method}(...)',
             )
         return [(_request(spec, name, None, score), f"dp.{method}({shown})")]
+    given = spec.expression
+    named = (given,) if isinstance(given, Named) else read(given, schema, what=f"dp_{method}")
     return [
         (_request(spec, n.name, n.tree, score), f"{words(n.tree)}.dp_{method}({shown})")
-        for n in read(spec.expression, schema, what=f"dp_{method}")
+        for n in named
     ]
 
 

@@ -12,7 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 
@@ -38,6 +38,7 @@ from dpframe.rows.given import Operand, operand
 from dpframe.rows.operation import OPERAND
 from dpframe.rows.registry import READERS
 
+T = TypeVar("T")
 _OTHER_OPERATORS = {"TruncDivide": "truncdiv"}
 _SEVERAL_OUTPUTS = ('"Selector"', '"SelectFields"')
 _MISSING_FLOATS = ('"Float":null', '"Float32":null', '"Float64":null')
@@ -67,24 +68,56 @@ def read(
         For bounds, breaks or replacements that contradict themselves.
     """
     parsed = _as_expression(expression, what)
-    try:
-        text = _serialise(parsed, what)
-    except TooLargeError:
-        raise too_large(what) from None
-    try:
-        node = _load(text, parsed)
-        several = any(sign in text for sign in _SEVERAL_OUTPUTS)
-        nodes = expand(node, schema) if several else [node]
-        outputs = tuple(Named(output_name(n), _Reader(schema).tree(n)) for n in nodes)
+
+    def found(nodes: Sequence[Any], several: bool) -> tuple[Named, ...]:
+        outputs = tuple(Named(output_name(n), tree_of(n, schema)) for n in nodes)
         if several and outputs:
             _check_distinct(outputs)
         return outputs
+
+    return read_nodes(parsed, schema, found, what=what)
+
+
+def read_nodes(
+    expression: pl.Expr,
+    schema: Mapping[str, pl.DataType],
+    found: Callable[[Sequence[Any], bool], T],
+    *,
+    what: str = "expression",
+) -> T:
+    """What `found` makes of an expression, given as Polars' nodes, one for each column that it
+    makes, and whether a selection of columns made them. What it refuses is refused with its place.
+
+    Raises
+    ------
+    UnsupportedOperation
+        For what Polars cannot write down or what is too large, and as `found` does.
+    """
+    try:
+        text = _serialise(expression, what)
+    except TooLargeError:
+        raise too_large(what) from None
+    try:
+        node = _load(text, expression)
+        several = any(sign in text for sign in _SEVERAL_OUTPUTS)
+        return found(expand(node, schema) if several else [node], several)
     except (TooLargeError, RecursionError):
         raise too_large(what) from None
     except DPFrameError as error:
-        raise error.at(_where(parsed, text, what)) from None
+        raise error.at(_where(expression, text, what)) from None
     except FAILURES as error:
-        raise unexpected("read", error).at(_where(parsed, text, what)) from None
+        raise unexpected("read", error).at(_where(expression, text, what)) from None
+
+
+def tree_of(node: Any, schema: Mapping[str, pl.DataType]) -> Tree:
+    """The tree of one node without selections.
+
+    Raises
+    ------
+    UnsupportedOperation, UnknownColumn, InvalidBounds
+        As `read`.
+    """
+    return _Reader(schema).tree(node)
 
 
 def _as_expression(value: Any, what: str) -> pl.Expr:

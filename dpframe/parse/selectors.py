@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from dpframe.errors import UnknownColumn, UnsupportedOperation
+from dpframe.parse.aggregate_nodes import held, holding
 from dpframe.parse.hints import function_key
 from dpframe.parse.names import output_name
 from dpframe.rows.suggest import did_you_mean
@@ -66,6 +67,11 @@ def expand(node: Node, schema: Schema) -> list[Node]:
             return _combine(kind, body, ("predicate", "truthy", "falsy"), schema)
         case "Function":
             return _expand_function(body, schema)
+        case "Filter":
+            return _combine(kind, body, ("input", "by"), schema)
+        case "Agg":
+            _, inner, _ = held(body)
+            return [{"Agg": holding(body, each)} for each in expand(inner, schema)]
         case _:
             return [node]
 
