@@ -28,7 +28,7 @@ from dpframe.parse.names import output_name
 from dpframe.parse.outputs import polars_schema
 from dpframe.parse.reader import tree_of
 from dpframe.rows.constants import constant
-from dpframe.rows.fold import domain, words
+from dpframe.rows.fold import domain, outer_words, words
 from dpframe.rows.logic import And
 from dpframe.rows.null_checks import IsNotNull, IsNull
 from dpframe.rows.when import When
@@ -210,10 +210,10 @@ class _Asked:
 
     def _line(self, kept: Kept, ending: str) -> str:
         """The expression as it should be written."""
-        filters = "".join(f".filter({as_polars(c)})" for c in kept.filters)
-        return f"{as_polars(kept.values)}{filters}.{ending}"
+        filters = "".join(f".filter({_as_polars(outer_words(c))})" for c in kept.filters)
+        return f"{_as_polars(words(kept.values))}{filters}.{ending}"
 
 
-def as_polars(tree: Tree) -> str:
+def _as_polars(text: str) -> str:
     """An expression as it is written with ``import polars as pl``."""
-    return _FUNCTIONS.sub(r"pl.\1(", words(tree))
+    return _FUNCTIONS.sub(r"pl.\1(", text)
