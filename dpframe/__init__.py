@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dpframe.api.registration import AGGREGATES, register
 
 if TYPE_CHECKING:
-    from dpframe import accounting
+    from dpframe import accounting, examples
     from dpframe.api.combine import Combination, combine
     from dpframe.api.estimate import Estimate
     from dpframe.api.expressions import DPExpr
@@ -111,6 +111,7 @@ __all__ = [
     "combine",
     "count",
     "cube",
+    "examples",
     "grouping_sets",
     "histogram",
     "keys",

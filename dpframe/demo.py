@@ -14,6 +14,7 @@ from pathlib import Path
 
 import polars as pl
 
+from dpframe import examples
 from dpframe.api import functions as dp
 from dpframe.api.frame import PrivateFrame
 from dpframe.api.query import PrivateQuery
@@ -94,10 +95,11 @@ QUESTIONS = (
 def run(data: Path | None = None) -> int:
     """Print all questions, their plans and their results; the result is the exit code."""
     session = Session(epsilon=1.0, name="adult")
-    people = session.protect(pl.scan_parquet(data or adult()), unit=Rows())
+    census = examples.adult() if data is None else pl.scan_parquet(data)
+    people = session.protect(census, unit=Rows())
     print("32,561 people of a public census extract, one row each, as if they were private.\n")
     print('session = dp.Session(epsilon=1.0, name="adult")')
-    print('people = session.protect(pl.scan_parquet("adult.parquet"), unit=dp.Rows())')
+    print("people = session.protect(dp.examples.adult(), unit=dp.Rows())")
     for number, question in enumerate(QUESTIONS, start=1):
         print(f"\n{_rule(f'{number}. {question.title}')}\n")
         print(shown(question))
@@ -111,14 +113,6 @@ def run(data: Path | None = None) -> int:
             print(textwrap.indent(f"BudgetExceeded: {error}", "  "))
         print(f"\nremaining: {session.remaining.words()}")
     return 0
-
-
-def adult() -> Path:
-    """The Adult data: beside this module when installed, else where the source tree keeps it."""
-    installed = Path(__file__).parent / "data" / "adult.parquet"
-    if installed.exists():
-        return installed
-    return Path(__file__).parents[1] / "examples" / "data" / "adult.parquet"
 
 
 def shown(question: Question) -> str:

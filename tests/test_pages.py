@@ -118,8 +118,9 @@ def _documented() -> Iterator[Any]:
 def test_the_reference_has_every_public_name() -> None:
     documented = {id(thing) for thing in _documented()}
     public = {name: getattr(dp, name) for name in dp.__all__}
-    public |= {f"accounting.{name}": getattr(dp.accounting, name) for name in dp.accounting.__all__}
-    del public["accounting"]
+    for module in ("accounting", "examples"):
+        named = public.pop(module)
+        public |= {f"{module}.{name}": getattr(named, name) for name in named.__all__}
     assert not [name for name, thing in public.items() if id(thing) not in documented]
 
 
