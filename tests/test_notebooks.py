@@ -65,9 +65,9 @@ def test_cells_are_those_of_the_source(source: Path) -> None:
 
 
 @EVERY
-def test_runs_and_shows_what_is_committed(source: Path) -> None:
+def test_runs_anywhere_and_shows_what_is_committed(source: Path, tmp_path: Path) -> None:
     namespace: dict[str, Any] = {"__name__": "__main__"}
-    with inside(source.parent):
+    with inside(tmp_path):
         for cell in committed(source)["cells"]:
             code = text_of(cell["source"])
             if cell["cell_type"] != "code" or ("altair" in code and not CHARTS):

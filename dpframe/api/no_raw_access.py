@@ -23,7 +23,7 @@ _SHOWS_ROWS = """
     write_ndjson drop_in_place gather equals estimated_size flags fold hash_rows style to_init_repr
 """
 _MIXES_ROWS = """
-    sort top_k bottom_k reverse shift rolling group_by_dynamic with_row_index with_row_count unique
+    sort top_k bottom_k reverse shift with_row_index with_row_count unique
     interpolate merge_sorted gather_every map_batches map_rows upsample set_sorted remove_duplicates
     is_duplicated is_unique is_sorted map_columns
 """
@@ -31,7 +31,12 @@ _RESHAPES = """
     join_asof join_where vstack hstack extend unpivot pivot melt
     to_dummies transpose unstack update insert_column replace_column
 """
+_BY_TIME = (
+    'truncate the time and group by it: .with_columns(week=pl.col("at").dt.truncate("1w")), then '
+    '.group_by("week"); rolling figures are computed from that result, which is public'
+)
 _OTHERWISE = {
+    **dict.fromkeys(("rolling", "group_by_dynamic"), _BY_TIME),
     "unique": "use .limit_rows(1) for one row of each individual, or .dp_n_unique(column) to count "
     "distinct values",
     "sql": "use filter, with_columns, group_by and agg",

@@ -87,8 +87,8 @@ def _groupable(named: Named, columns: Columns) -> Domain:
         raise UnsupportedOperation(
             f"rows cannot be grouped by values of type {found.dtype}",
             where=f"group_by({words(named.tree)})",
-            remedy="group by text, integers, dates or categories; bin numbers with .cut(...) "
-            "or cast them to integers",
+            remedy="group by text, integers, dates or categories; bin numbers with "
+            ".bin_intervals(...), on older Polars .cut(...), or cast them to integers",
         )
     return found
 

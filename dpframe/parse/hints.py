@@ -89,7 +89,8 @@ _REMEDIES = {
     "pl.fold": "use pl.sum_horizontal, pl.min_horizontal, pl.max_horizontal or pl.all_horizontal",
     "pl.reduce": "use pl.sum_horizontal, pl.min_horizontal, pl.max_horizontal or pl.all_horizontal",
     "name.map": "use .alias(), .name.prefix(), .name.suffix() or .name.to_lowercase()",
-    "qcut": "use .cut(breaks, labels=...) with public breaks",
+    "qcut": "use .bin_intervals(breaks, labels=...) with public breaks, on older Polars "
+    ".cut(breaks, labels=...)",
     "hash": "group by the column itself, or hash before the frame is protected",
     "str.split_regex": "split by a constant text, or use .str.extract(pattern)",
     "str.split_exact": "use .str.split(by).list.get(index)",

@@ -123,7 +123,7 @@ def read_bins(operands: Sequence[Operand], params: Any) -> Tree:
     if method != "Intervals" or "Breaks" not in body["spec"]:
         raise UnsupportedOperation(
             f"bin_{method.lower()} with bins that are derived from the data is not supported",
-            remedy="use bin_intervals or cut with a list of public breaks",
+            remedy="use bin_intervals, on older Polars cut, with a list of public breaks",
         )
     if params["include_intervals"]:
         raise _struct_result("bin_intervals with include_intervals=True")

@@ -9,7 +9,7 @@ import polars as pl
 
 import dpframe as dp
 
-census = pl.scan_parquet("../data/adult.parquet")
+census = dp.examples.adult()
 
 # %% [markdown]
 # ## 1. Protect
