@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn, TypeAlias
 
 import polars as pl
@@ -221,15 +221,26 @@ class Stream:
                 token = asked.prepared.query.relation.token
                 execution = asked.source.opened(token, engine)
                 drawn = draw(asked.prepared, asked.schedule, execution, opened.drawn, number)
+                drawn = replace(drawn, of=self._whose(opened))
                 content = book.contents.keep(opened.number, opened.drawn, drawn.to_bytes())
             made = Drawn.from_bytes(content)
-            if made is None or made.first != opened.drawn:
+            if made is None or made.first != opened.drawn or not self._is_own(made, opened):
                 raise LedgerError(
-                    f"what is kept of the stream {self.name!r} was changed before it was recorded",
-                    remedy="look at the folder beside the ledger; nothing was handed out of it",
+                    f"what is kept of the stream {self.name!r} was changed before it was recorded, "
+                    "or is of another stream",
+                    remedy="look at what lies beside the ledger, and move away what was left of "
+                    "another one; nothing was handed out of it",
                 )
             book.add(opened, Batch(made.first, made.last, digest_of(content)))
         return opened
+
+    def _whose(self, opened: OpenedStream) -> str:
+        """What is kept with rows, so that what another ledger left behind is not taken for it."""
+        origin = self._payer.ledger.identities[:1]
+        return digest_of(repr([*origin, opened.number, opened.definition]).encode())
+
+    def _is_own(self, made: Drawn, opened: OpenedStream) -> bool:
+        return made.of in (None, self._whose(opened))
 
     def _now(self) -> OpenedStream:
         found = self._payer.ledger.streams.find(self.name)

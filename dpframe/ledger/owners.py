@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from dpframe.errors import LedgerError
+from dpframe.ledger.brought import bring, bring_rest
 from dpframe.ledger.chain import Chain, rekeying
 from dpframe.ledger.head_file import Seen
 from dpframe.ledger.record import Draft, Head, Record, Seal, sealed, short_text
@@ -79,8 +80,9 @@ def move(source: Store, destination: Store, by: str) -> Head:
     The copy has all records, and one more with an identity of its own. The source ends with a
     record that names that identity and the place. It is written before the copy can be used, so at
     no time both can be spent. Before that the empty place is promised to the ledger: if this is
-    interrupted, calling it again goes on where it finds the promise, and nowhere else. What is kept
-    of results is copied last; calling it again brings what is missing.
+    interrupted, calling it again goes on where it finds the promise, and nowhere else. Kept results
+    and rows of streams are copied before the source is closed, and what came meanwhile after that;
+    calling it again brings what is missing.
 
     Parameters
     ----------
@@ -99,7 +101,8 @@ def move(source: Store, destination: Store, by: str) -> Head:
     Raises
     ------
     LedgerError
-        When the source does not verify or was moved before, or the destination is not empty.
+        When the source does not verify or was moved before, the destination is not empty, or rows
+        of other streams lie beside it.
     """
     who = short_text(by, "--by")
     if source.is_keyed != destination.is_keyed:
@@ -107,35 +110,19 @@ def move(source: Store, destination: Store, by: str) -> Head:
     source.verify()
     known = source.read()
     arrived = known.moved is not None and destination.promised_to(str(known.identity)) is None
-    if arrived and _brought(known, source, destination):  # after a move that was interrupted
+    if arrived and bring_rest(known, source, destination):  # after a move that was interrupted
         return destination.verify()
     with ExitStack() as opened:
         for store in sorted((source, destination), key=lambda store: store.turn.number):
             opened.enter_context(store.turn)  # in the order in which forks wait for them
-        _move(source, destination, _promised(source.read(), destination), who)
+        identity = _promised(source.read(), destination)
+        bring(source.read(), source, destination)
+        _move(source, destination, identity, who)
         moved = destination.read()
         chain = source.read()
         source.hand_over(Seen(moved.length, moved.tip, moved.identity))
-    _brought(chain, source, destination)
+    bring_rest(chain, source, destination)
     return destination.verify()
-
-
-def _brought(chain: Chain, source: Store, destination: Store) -> int:
-    """Copy what is kept of results to where a ledger was moved; how many were not there."""
-    copied = 0
-    if chain.moved is None or destination.where != chain.moved.why:
-        return 0
-    there = destination.read()
-    if there.identity != chain.moved.fingerprint:
-        return 0
-    for name in chain.accounts:
-        for number, attempt in chain.results.of(name).by_number.items():
-            count = len(attempt.begun.identity.outputs)
-            blobs = source.contents.read(number, count)
-            if blobs is not None and destination.contents.read(number, count) is None:
-                destination.contents.write(number, blobs)
-                copied += 1
-    return copied
 
 
 def _promised(chain: Chain, destination: Store) -> str:

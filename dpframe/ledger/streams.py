@@ -154,6 +154,10 @@ class Streams:
         """The stream of a budget by its name."""
         return self._found.get((budget, name))
 
+    def all(self) -> list[OpenedStream]:
+        """Those of all budgets, in the order in which they were opened."""
+        return list(self._found.values())
+
     def require(self, record: Record) -> None:
         """Refuse a record of a stream that no ledger writes, whoever sealed it; and what comes
         directly after one that opens a stream, and is not its charge.

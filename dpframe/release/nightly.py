@@ -59,10 +59,14 @@ class Drawn:
         The number of the first period.
     rows
         For each period, for each vector the noisy integers, group after group.
+    of
+        What tells the stream that they were drawn for from all others; None of what earlier
+        versions have kept.
     """
 
     first: int
     rows: tuple[tuple[tuple[int, ...], ...], ...]
+    of: str | None = None
 
     @property
     def last(self) -> int:
@@ -71,7 +75,8 @@ class Drawn:
 
     def to_bytes(self) -> bytes:
         """As it is kept."""
-        return json.dumps({"first": self.first, "rows": self.rows}, separators=(",", ":")).encode()
+        said = {"of": self.of, "first": self.first, "rows": self.rows}
+        return json.dumps(said, separators=(",", ":")).encode()
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Drawn | None:
@@ -79,8 +84,9 @@ class Drawn:
         try:
             said = json.loads(content)
             rows = tuple(tuple(tuple(map(int, one)) for one in each) for each in said["rows"])
-            return cls(int(said["first"]), rows)
-        except (ValueError, TypeError, KeyError, RecursionError):
+            of = said.get("of")
+            return cls(int(said["first"]), rows, None if of is None else str(of))
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None
 
 

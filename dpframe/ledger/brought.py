@@ -1,0 +1,83 @@
+"""What lies beside a ledger is taken along when it is moved: kept results, and rows of streams.
+
+It is copied twice, before the old place is closed and after that, what is there already left alone.
+So whoever uses the new place finds what was recorded by then, and a move that was interrupted is
+finished by calling it again. Only what has the digest that a record names is copied, apart from
+results that nobody recorded yet, which have a seal of their own.
+"""
+
+from __future__ import annotations
+
+from dpframe.errors import LedgerError
+from dpframe.ledger.chain import Chain
+from dpframe.ledger.kept import Attempt, content_digest
+from dpframe.ledger.store import Store
+from dpframe.ledger.streaming import digest_of
+from dpframe.ledger.streams import Batch, OpenedStream
+
+__all__ = ["bring", "bring_rest"]
+
+
+def bring(chain: Chain, source: Store, destination: Store) -> int:
+    """Copy what records of a ledger name, and is not there; how much that was.
+
+    Parameters
+    ----------
+    chain
+        The ledger at the source, as it is.
+    source, destination
+        Its places; the second is kept for it, or has it.
+
+    Raises
+    ------
+    LedgerError
+        When it cannot be copied, or rows of other streams lie there.
+    """
+    copied = 0
+    for name in chain.accounts:
+        for attempt in chain.results.of(name).by_number.values():
+            copied += _bring_result(attempt, source, destination)
+    for stream in chain.streams.all():
+        for batch in stream.batches:
+            copied += _bring_rows(stream, batch, source, destination)
+    return copied
+
+
+def bring_rest(chain: Chain, source: Store, destination: Store) -> int:
+    """The same to where a ledger was moved; nothing where that is somewhere else."""
+    if chain.moved is None or destination.where != chain.moved.why:
+        return 0
+    if destination.read().identity != chain.moved.fingerprint:
+        return 0
+    return bring(chain, source, destination)
+
+
+def _bring_result(attempt: Attempt, source: Store, destination: Store) -> int:
+    number, count = attempt.number, len(attempt.begun.identity.outputs)
+    there = destination.contents.read(number, count)
+    if there is not None and attempt.content in (None, content_digest(there)):
+        return 0
+    blobs = source.contents.read(number, count)
+    if blobs is None or attempt.content not in (None, content_digest(blobs)):
+        return 0
+    destination.contents.write(number, blobs)
+    return 1
+
+
+def _bring_rows(stream: OpenedStream, batch: Batch, source: Store, destination: Store) -> int:
+    rows = destination.rows_of_streams()
+    there = rows.read(stream.number, batch.first)
+    copied = 0
+    if there is None:
+        content = source.rows_of_streams().read(stream.number, batch.first)
+        if content is None or digest_of(content) != batch.digest:
+            return 0  # it was lost before
+        there, copied = rows.keep(stream.number, batch.first, content), 1
+    if digest_of(there) != batch.digest:
+        raise LedgerError(
+            f"rows of other streams lie beside {destination.where!r}, under the names of those of "
+            f"{stream.name!r}",
+            remedy="put them into a place of their own; what was moved so far is kept, and the "
+            "same command goes on",
+        )
+    return copied
