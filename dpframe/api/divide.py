@@ -6,6 +6,7 @@ from typing import Any
 
 from dpframe import pipeline
 from dpframe.api.arguments import flat, require_rows
+from dpframe.api.parameters import with_parameters
 from dpframe.api.protected_keys import refuse_protected_keys
 from dpframe.api.protected_rows import ProtectedRows
 from dpframe.frames.relation import Relation
@@ -23,4 +24,4 @@ def divide(rows: ProtectedRows, by: Any, keys: Any) -> dict[Any, tuple[Relation,
     given = flat([by])
     require_rows(given, "partition")
     refuse_protected_keys(keys, rows.source, "partition(..., keys=...)")
-    return pipeline.divide(rows.relation, given, keys)
+    return pipeline.divide(rows.relation, given, with_parameters(keys))

@@ -20,7 +20,7 @@ from dpframe.parse.parameters import mark
 from dpframe.rows.failures import FAILURES
 from dpframe.sealed import sealed
 
-__all__ = ["ParameterValue", "Parameters", "parameter"]
+__all__ = ["ParameterValue", "Parameters", "parameter", "with_parameters"]
 
 VARIABLE = "DPFRAME_PARAM_"
 """How the names of environment variables with values begin."""
@@ -171,12 +171,13 @@ def declaring(parameters: Parameters) -> Iterator[None]:
 class ParameterValue(pl.Expr):
     """A parameter of a job: an expression of its value, which plans show by its name.
 
-    `value` is the value itself, for where no expression can stand: keys, bounds, names of files.
-    It is public, as the whole plan is.
+    `value` is the value itself, for where no expression can stand: keys of groups, bounds, names of
+    files. It is public, as the whole plan is.
     """
 
     value: Any
     """The value, or the list of values."""
+    _parameter: Parameter
 
     def __str__(self) -> str:
         return str(self.value)
@@ -216,8 +217,8 @@ def parameter(name: str, dtype: IntoType, default: object = None) -> ParameterVa
     """A parameter of a job, which each run is given: ``dpframe run JOB --param day=2026-11-22``, or
     ``DPFRAME_PARAM_DAY`` in the environment.
 
-    Use it in expressions as a constant; its `value` is the Python value. Plans show name, type and
-    value, and an approval may cover a range of values.
+    Use it in expressions as a constant, or as a key of `Session.partition`; its `value` is the
+    Python value. Plans show name, type and value, and an approval may cover a range of values.
 
     Parameters
     ----------
@@ -262,7 +263,27 @@ def parameter(name: str, dtype: IntoType, default: object = None) -> ParameterVa
     made = ParameterValue._from_pyexpr(_literal(value, found).alias(mark(found))._pyexpr)
     assert isinstance(made, ParameterValue)
     made.value = value
+    made._parameter = found
     return made
+
+
+def as_parameter(value: object) -> object:
+    """A parameter itself where a value is one, and not an expression that is made of it; anything
+    else as it is.
+    """
+    found = value.__dict__.get("_parameter") if isinstance(value, ParameterValue) else None
+    return value if found is None else found
+
+
+def with_parameters(keys: object) -> object:
+    """Keys in which parameters stand for themselves."""
+    if isinstance(keys, ParameterValue):
+        return as_parameter(keys)
+    if isinstance(keys, dict):
+        return {name: with_parameters(values) for name, values in keys.items()}
+    if isinstance(keys, list | tuple):
+        return [as_parameter(key) for key in keys]
+    return keys
 
 
 def _literal(value: Any, found: Parameter) -> pl.Expr:

@@ -232,7 +232,9 @@ class Session(StreamingSession):
             A column, a row-wise expression, or a list of them.
         keys
             As for `group_by`: a list, Series, DataFrame or ``{column: values}`` (their product);
-            known categories where left out. Rows with other keys are in no part.
+            known categories where left out. Rows with other keys are in no part. A key in a list
+            may be a parameter, ``keys=[day]``, and a list a parameter that is one: then one
+            approval of a range of it covers the parts of all its values.
 
         Returns
         -------

@@ -41,7 +41,8 @@ class Part(Step):
     by
         The expressions that tell parts apart.
     key
-        One value for each of them, None for null.
+        One value for each of them, None for null; a constant where it is that of a parameter, or
+        one of the values of a parameter that is a list.
     computed
         Whether a column may have been computed. What Polars then takes for sorted may not be, and
         equality would be decided by looking in the wrong half (docs/decisions/0002).
@@ -50,8 +51,13 @@ class Part(Step):
     engines = EVERYWHERE
 
     by: tuple[Named, ...]
-    key: tuple[Scalar, ...]
+    key: tuple[Scalar | Literal, ...]
     computed: bool
+
+    @property
+    def values(self) -> tuple[Scalar, ...]:
+        """The key, whatever it comes from."""
+        return tuple(key.value if isinstance(key, Literal) else key for key in self.key)
 
     def map_exprs(self, change: Change) -> Self:
         return replace(self, by=map_named(self.by, change))
@@ -83,17 +89,21 @@ class Part(Step):
 
     def _pairs(self, before: FrameFacts) -> Iterator[tuple[Tree, DType, Scalar]]:
         """Each expression, the type in which it is compared, and its value."""
-        for named, value in zip(self.by, self.key, strict=True):
+        for named, value in zip(self.by, self.values, strict=True):
             yield named.tree, key_type(domain(named.tree, before.columns).dtype), value
 
     def words(self) -> str:
         return f"part({', '.join(self._words())})"
 
     def _words(self) -> Iterator[str]:
-        for named, value in zip(self.by, self.key, strict=True):
+        for named, key in zip(self.by, self.key, strict=True):
             by = outer_words(named.tree)
-            written = literal_words(Literal(value, STRING))  # words do not depend on the type
-            yield f"{by} is null" if value is None else f"{by} == {written}"
+            if isinstance(key, Literal) and key.parameter is not None and key.parameter.kind.many:
+                yield f"{by} is one of :{key.parameter.name}"
+                continue
+            # words do not depend on the type
+            written = literal_words(key if isinstance(key, Literal) else Literal(key, STRING))
+            yield f"{by} is null" if key is None else f"{by} == {written}"
 
     @property
     def stability(self) -> str:

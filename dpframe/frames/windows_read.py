@@ -164,7 +164,7 @@ class _Found:
 def _of_part(step: Part, before: FrameFacts) -> list[Tree]:
     """The conditions of a part."""
     found: list[Tree] = []
-    for named, value in zip(step.by, step.key, strict=True):
+    for named, value in zip(step.by, step.values, strict=True):
         dtype = domain(named.tree, before.columns).dtype
         listed = None if value is None else Literal(value, dtype)
         found.append(

@@ -23,6 +23,7 @@ from dpframe.frames.part import Part, key_type
 from dpframe.frames.relation import Relation
 from dpframe.ledger.scopes import Level
 from dpframe.mechanisms.salt import fresh_salt
+from dpframe.parse.bound_keys import plain_keys
 from dpframe.parse.groups import read_groups
 from dpframe.plan.definition import definition, steps_of
 from dpframe.rows.failures import FAILURES
@@ -47,8 +48,9 @@ def read_parts(
     Limits on an individual's groups choose the same groups for all parts: with a salt for each
     release an individual could be in other parts each time.
 
-    What may be given as `by` and `keys` is what group-by takes; a key that is given twice is one
-    key. Every key can be told from the others, in Python and in the engine, or all are refused.
+    What may be given as `by` and `keys` is what group-by takes, and parameters of jobs as keys; a
+    key that is given twice is one key. Every key can be told from the others, in Python and in the
+    engine, or all are refused.
 
     Raises
     ------
@@ -59,10 +61,12 @@ def read_parts(
     UnsupportedOperation
         When there are too many, or Python cannot hold them exactly.
     """
+    plain, bound = plain_keys(keys)
     try:
-        groups = read_groups(by, {}, keys, relation.facts.columns)
+        groups = read_groups(by, {}, plain, relation.facts.columns)
     except DPFrameError as error:
         raise _of_parts(error) from None
+    bound.require_all(groups)
     if groups.size > MOST_PARTS:
         raise UnsupportedOperation(
             f"there would be {groups.size} parts, more than {MOST_PARTS}",
@@ -82,7 +86,7 @@ def read_parts(
     try:
         made = {
             row[0] if len(row) == 1 else row: (
-                relation.then(Part(groups.by, row, computed)),
+                relation.then(Part(groups.by, bound.named(row, groups), computed)),
                 Level(name, most, _key(row), None if first is None else _order(row)),
             )
             for row in groups.keys.rows()

@@ -69,10 +69,10 @@ def _is_wrong(constant: Mapping[str, Any], known: Mapping[str, Parameter]) -> bo
     if constant[PARAMETER] != encode(parameter):
         return True
     held = parameter.held
-    if constant["type"] != _LISTED:
-        dtype = definition(parameter.kind.dtype)
-        return (constant["value"], constant["dtype"]) != (definition(held), dtype)
     every = held if isinstance(held, tuple) else (held,)
+    if constant["type"] != _LISTED:  # of a list one value, which is the key of a part
+        right = constant["value"] in [definition(value) for value in every]
+        return not right or constant["dtype"] != definition(parameter.kind.dtype)
     return _distinct(constant["values"]) != _distinct([definition(value) for value in every])
 
 

@@ -199,6 +199,15 @@ def with_parameters() -> dp.Plan:
     return chosen.filter(early < since).drop("tags").limit_rows(2).dp_count().plan(epsilon="0.5")
 
 
+def part_by_parameter() -> dp.Plan:
+    session = dp.Session(**APPROX)
+    day = dp.parameter("day", pl.Date, default=date(2026, 11, 22))
+    regions = dp.parameter("regions", pl.List(pl.String), default=REGIONS)
+    people = session.protect(secret(VISITS), unit=dp.Rows(), name="visits")
+    parts = session.partition(people, ["day", "region"], {"day": [day], "region": regions})
+    return parts[day.value, REGIONS[0]].dp_count().plan(epsilon="0.5")
+
+
 def stream() -> dp.Plan:
     session = dp.Session(rho=1)
     people = visits(session).limit_groups(7, by="day", order_by="day").limit_rows(1, by="day")
@@ -238,6 +247,7 @@ OWN: Mapping[str, Callable[[], dp.Plan]] = {
         several_queries,
         several_frames,
         with_parameters,
+        part_by_parameter,
         stream,
         stream_in_pure_epsilon,
         people_in_months,
