@@ -23,7 +23,7 @@ from dpframe.frames.part import Part, key_type
 from dpframe.frames.relation import Relation
 from dpframe.ledger.scopes import Level
 from dpframe.mechanisms.salt import fresh_salt
-from dpframe.parse.bound_keys import plain_keys
+from dpframe.parse.bound_keys import BoundKeys, plain_keys
 from dpframe.parse.groups import read_groups
 from dpframe.plan.definition import definition, steps_of
 from dpframe.rows.failures import FAILURES
@@ -61,18 +61,7 @@ def read_parts(
     UnsupportedOperation
         When there are too many, or Python cannot hold them exactly.
     """
-    plain, bound = plain_keys(keys)
-    try:
-        groups = read_groups(by, {}, plain, relation.facts.columns)
-    except DPFrameError as error:
-        raise _of_parts(error) from None
-    bound.require_all(groups)
-    if groups.size > MOST_PARTS:
-        raise UnsupportedOperation(
-            f"there would be {groups.size} parts, more than {MOST_PARTS}",
-            where=f"partition(frame, {_by(groups)}, ...)",
-            remedy="use group_by for many groups, or partition by something coarser",
-        )
+    groups, bound = _keys_of(relation, by, keys)
     # an individual may have rows with all keys, and then parts save nothing: a limit is needed
     most = touched(relation.facts, replace(groups, discovered=True))
     first, lasts = _lasting(relation, groups)
@@ -99,6 +88,23 @@ def read_parts(
     if not exact:
         raise _inexact(groups)
     return made
+
+
+def _keys_of(relation: Relation, by: Sequence[Any], keys: object) -> tuple[Groups, BoundKeys]:
+    """What divides a frame, with its keys, and which of these are values of parameters."""
+    plain, bound = plain_keys(keys)
+    try:
+        groups = read_groups(by, {}, plain, relation.facts.columns)
+    except DPFrameError as error:
+        raise _of_parts(error) from None
+    bound.require_all(groups)
+    if groups.size > MOST_PARTS:
+        raise UnsupportedOperation(
+            f"there would be {groups.size} parts, more than {MOST_PARTS}",
+            where=f"partition(frame, {_by(groups)}, ...)",
+            remedy="use group_by for many groups, or partition by something coarser",
+        )
+    return groups, bound
 
 
 def _lasting(relation: Relation, groups: Groups) -> tuple[int | None, bool]:
