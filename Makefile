@@ -95,7 +95,7 @@ bench-large: .venv/stamp-spark ## 200 million rows in 2 GB of memory, and each e
 	.venv/bin/python benchmarks/engines.py
 
 docs: .venv/stamp-docs ## the documentation, into site/
-	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict # not --quiet, for then no warning is counted
 
 docs-update: .venv/stamp-dev ## rewrite outputs, tables and pictures in the documentation
 	.venv/bin/python -m tests.documentation

@@ -28,7 +28,7 @@ from dpframe.aggregates.registry import AGGREGATES
 from dpframe.lower.engines.supported import TYPES
 from dpframe.rows.registry import OPERATIONS
 
-from . import polars_page, rules_page
+from . import from_polars, polars_page, rules_page
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "examples" / "data" / "adult.parquet"
@@ -159,6 +159,7 @@ def _cell(text: str) -> str:
 
 TABLES: Mapping[str, Callable[[], str | None]] = MappingProxyType(
     {
+        **from_polars.TABLES,
         "operations": _operations,
         "aggregates": _aggregates,
         "engines": _engines,

@@ -1,0 +1,310 @@
+"""The tables of `docs/coming-from-polars.md`: tasks as they are written in Polars and with dpframe,
+both run, with what comes out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import polars as pl
+
+PAGE = Path(__file__).parents[1] / "docs" / "coming-from-polars.md"
+SPEND = ".collect(epsilon=1)"
+_SETTING = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is wanted; how Polars and dpframe say it, the latter without what is spent; whether both
+    compute the same, but for noise.
+    """
+
+    wanted: str
+    polars: str
+    dpframe: str
+    same: bool = True
+
+    @property
+    def written(self) -> str:
+        """What dpframe runs."""
+        return self.dpframe if SPEND in self.dpframe else self.dpframe + SPEND
+
+
+_SEXES = 'keys=["Female", "Male"]'
+_WEEK = 'week=pl.col("day").dt.truncate("1w")'
+TASKS: Mapping[str, tuple[Task, ...]] = MappingProxyType(
+    {
+        "counts": (
+            Task("all rows", "adult.select(pl.len())", "people.dp_count()"),
+            Task(
+                "rows that meet a condition",
+                'adult.filter(pl.col("age") >= 40).select(pl.len())',
+                'people.filter(pl.col("age") >= 40).dp_count()',
+            ),
+            Task(
+                "values that are not null",
+                'adult.select(pl.col("occupation").count())',
+                'people.agg(pl.col("occupation").dp_count())',
+            ),
+            Task(
+                "`value_counts`",
+                'adult.group_by("sex").len().sort("sex")',
+                'people.dp_histogram("sex", ["Female", "Male"])',
+            ),
+            Task(
+                "distinct people",
+                'visits.select(pl.col("person").n_unique())',
+                'guests.agg(pl.col("person").dp_n_unique())',
+            ),
+            Task(
+                "the three commonest values",
+                'adult.group_by("education").len().sort("len", descending=True).head(3)'
+                '.select("education", rank=pl.int_range(1, 4))',
+                'people.dp_argmax("education", candidates=levels, k=3)',
+            ),
+        ),
+        "numbers": (
+            Task(
+                "sum",
+                'adult.select(pl.col("hours_per_week").sum())',
+                'people.agg(pl.col("hours_per_week").dp_sum((0, 100)))',
+            ),
+            Task(
+                "mean",
+                'adult.select(pl.col("age").mean())',
+                'people.agg(pl.col("age").dp_mean((17, 90)))',
+            ),
+            Task(
+                "standard deviation",
+                'adult.select(pl.col("age").std())',
+                'people.agg(pl.col("age").dp_std((17, 90)))',
+            ),
+            Task(
+                "sum of what a formula gives",
+                'adult.select((pl.col("hours_per_week") - 40).clip(0, 40).sum())',
+                'people.agg((pl.col("hours_per_week") - 40).clip(0, 40).dp_sum())',
+            ),
+            Task(
+                "mean of those that meet a condition, `filter` inside `agg`",
+                'adult.select(pl.col("age").filter(pl.col("sex") == "Female").mean())',
+                'people.agg(pl.when(pl.col("sex") == "Female").then(pl.col("age"))'
+                ".dp_mean((17, 90)))",
+            ),
+            Task(
+                "total paid, where people have many rows",
+                'visits.select(pl.col("paid").sum())',
+                'guests.agg(pl.col("paid").dp_sum((0, 250), per="unit"))',
+            ),
+        ),
+        "shares": (
+            Task(
+                "share of rows",
+                'adult.select((pl.col("income") == ">50K").mean())',
+                'people.agg((pl.col("income") == ">50K").dp_mean())',
+            ),
+            Task(
+                "share by group",
+                'adult.group_by("sex").agg((pl.col("income") == ">50K").mean()).sort("sex")',
+                f'people.group_by("sex", {_SEXES}).agg((pl.col("income") == ">50K").dp_mean())',
+            ),
+            Task(
+                "percent of all rows",
+                'adult.select(100 * (pl.col("sex") == "Male").sum() / pl.len())',
+                'people.agg((100 * (pl.col("sex") == "Male").cast(pl.Int64).dp_sum() '
+                '/ dp.count()).alias("sex"))',
+            ),
+            Task(
+                "percent of the total, by group",
+                'adult.group_by("sex").len().sort("sex")'
+                '.with_columns(percent=100 * pl.col("len") / pl.col("len").sum())',
+                f'people.group_by("sex", {_SEXES}).dp_count(){SPEND}'
+                '.with_columns(percent=100 * pl.col("len") / pl.col("len").sum())',
+            ),
+            Task(
+                "ratio of two sums",
+                'adult.select(ratio=pl.col("hours_per_week").sum() / pl.col("age").sum())',
+                'people.agg(ratio=pl.col("hours_per_week").dp_sum((0, 100)) '
+                '/ pl.col("age").dp_sum((17, 90)))',
+            ),
+        ),
+        "order": (
+            Task(
+                "median",
+                'adult.select(pl.col("age").median())',
+                'people.agg(pl.col("age").dp_median((17, 90)))',
+            ),
+            Task(
+                "quartiles",
+                'adult.select(pl.concat_list(pl.col("age").quantile(q).cast(pl.Int64) '
+                'for q in (0.25, 0.5, 0.75)).alias("age"))',
+                'people.agg(pl.col("age").dp_quantile([0.25, 0.5, 0.75], (17, 90)))',
+            ),
+            Task(
+                "maximum: a high quantile, for the largest value is one person's",
+                'adult.select(pl.col("age").max())',
+                'people.agg(pl.col("age").dp_quantile(0.999, (17, 90)))',
+                same=False,
+            ),
+            Task(
+                "minimum and maximum, to be used as bounds",
+                'adult.select(pl.concat_list(pl.col("hours_per_week").min(), '
+                'pl.col("hours_per_week").max()))',
+                'people.dp_bounds("hours_per_week")',
+                same=False,
+            ),
+            Task(
+                "histogram, `hist`",
+                'adult.group_by(lower=pl.col("age").clip(0, 89) // 30 * 30).len().sort("lower")',
+                f'people.dp_histogram("age", [0, 30, 60, 120]){SPEND}.select("lower", "count")',
+            ),
+            Task(
+                "running share, an empirical distribution function",
+                'adult.select(pl.lit(40).alias("age"), (pl.col("age") <= 40).sum().alias("count"), '
+                '(pl.col("age") <= 40).mean().alias("share"))',
+                f'people.dp_cdf("age", [40, 90]){SPEND}.head(1)',
+            ),
+        ),
+        "groups": (
+            Task(
+                "size and mean of each group",
+                'adult.group_by("sex").agg(pl.len(), pl.col("age").mean()).sort("sex")',
+                f'people.group_by("sex", {_SEXES}).agg(dp.count(), pl.col("age")'
+                ".dp_mean((17, 90)))",
+            ),
+            Task(
+                "groups made of a condition, `when`/`then`",
+                'adult.group_by(old=pl.when(pl.col("age") >= 60).then(1).otherwise(0)).len()'
+                '.sort("old")',
+                'people.group_by(old=pl.when(pl.col("age") >= 60).then(1).otherwise(0), '
+                "keys=[0, 1]).dp_count()",
+            ),
+            Task(
+                "pivot table",
+                'adult.group_by("race", "sex").len().filter(pl.col("race").is_in(races)).collect()'
+                '.pivot("sex", index="race", values="len", sort_columns=True).sort("race")',
+                'people.group_by("race", "sex", keys={"race": races, "sex": ["Female", "Male"]})'
+                f'.dp_count(){SPEND}.pivot("sex", index="race", values="len")',
+            ),
+            Task(
+                "subtotals and the total",
+                'pl.concat([adult.group_by("sex").len().sort("sex"), '
+                'adult.select(pl.lit(None).alias("sex"), pl.len())], how="vertical_relaxed")',
+                f'people.group_by(dp.rollup("sex"), {_SEXES}).agg(dp.count()){SPEND}'
+                '.drop("grouping")',
+            ),
+            Task(
+                "columns of a public table, `join`",
+                'adult.join(years.lazy(), on="education").select(pl.col("years").mean())',
+                'people.join(years, on="education").agg(pl.col("years").dp_mean((0, 20)))',
+            ),
+        ),
+        "time": (
+            Task(
+                '`group_by_dynamic("day", every="1w")`',
+                f'visits.group_by({_WEEK}).agg(pl.col("paid").sum()).sort("week").head(3)',
+                f'guests.with_columns({_WEEK}).group_by("week", keys=weeks).agg('
+                f'pl.col("paid").dp_sum((0, 100), per="unit")){SPEND}.head(3)',
+            ),
+            Task(
+                "rolling mean of four weeks",
+                f'visits.group_by({_WEEK}).agg(pl.col("paid").sum()).sort("week")'
+                '.select(pl.col("paid").rolling_mean(4)).slice(3, 2)',
+                f'guests.with_columns({_WEEK}).group_by("week", keys=weeks).agg('
+                f'pl.col("paid").dp_sum((0, 100), per="unit")){SPEND}'
+                '.select(pl.col("paid").rolling_mean(4)).slice(3, 2)',
+            ),
+            Task(
+                "by the month of a date",
+                'visits.group_by(pl.col("day").dt.month()).agg(pl.col("person").n_unique())'
+                '.sort("day")',
+                'guests.with_columns(month=pl.col("day").dt.month())'
+                '.group_by("month", keys=[1, 2, 3]).agg(pl.col("person").dp_n_unique())',
+            ),
+        ),
+        "describe": (
+            Task(
+                "`describe()` of a column",
+                'adult.select(n=pl.col("age").count(), nulls=pl.col("age").null_count(), '
+                'mean=pl.col("age").mean(), std=pl.col("age").std(), '
+                'median=pl.col("age").median())',
+                'people.agg(n=pl.col("age").dp_count(), '
+                'nulls=pl.col("age").is_null().cast(pl.Int64).dp_sum(), '
+                'mean=pl.col("age").dp_mean((17, 90)), std=pl.col("age").dp_std((17, 90)), '
+                'median=pl.col("age").dp_median((17, 90)))',
+            ),
+        ),
+    }
+)
+
+
+@cache
+def setting() -> Mapping[str, Any]:
+    """The frames that the first lines of the page make."""
+    names: dict[str, Any] = {}
+    first = _SETTING.search(PAGE.read_text(encoding="utf-8"))
+    assert first is not None
+    exec(first[1], names)
+    return MappingProxyType(names)
+
+
+def exact(task: Task) -> pl.DataFrame:
+    """What Polars says."""
+    found = eval(task.polars, dict(setting()))
+    return found.collect() if isinstance(found, pl.LazyFrame) else found
+
+
+def private(task: Task) -> pl.DataFrame:
+    """What dpframe says, from a budget of its own."""
+    found: pl.DataFrame = eval(task.written, dict(setting()))
+    return found
+
+
+def shown(frame: pl.DataFrame) -> str:
+    """A small result in a cell: rows apart by semicolons."""
+    return "; ".join(" ".join(map(_value, row)) for row in frame.rows())
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    if isinstance(value, float):
+        return f"{value:.3f}" if abs(value) < 1000 else f"{value:.1f}"
+    return "null" if value is None else str(value)
+
+
+def blotted(text: str) -> list[tuple[str, ...]]:
+    """The rows of a table, their last cells without numbers, which are noise."""
+    rows = []
+    for line in text.splitlines():
+        *said, results = line.rsplit(" | ", 1)
+        rows.append((*said, re.sub(r"-?\d+(\.\d+)?", "#", results)))
+    return rows
+
+
+def table(section: str) -> str | None:
+    """The table of a section; None where that of the page shows the same but for noise."""
+    rows = [
+        "| task | Polars | dpframe | Polars gives | dpframe gives |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for task in TASKS[section]:
+        cells = (task.wanted, f"`{task.polars}`", f"`{task.dpframe}`")
+        results = (shown(exact(task)), shown(private(task)))
+        rows.append(
+            "| " + " | ".join(cell.replace("|", "\\|") for cell in (*cells, *results)) + " |"
+        )
+    made = "\n".join(rows)
+    mark = f"<!-- table: from_polars_{section} -->\n"
+    kept = PAGE.read_text(encoding="utf-8").partition(mark)[2].partition("\n<!-- end -->")[0]
+    return None if blotted(kept) == blotted(made) else made
+
+
+TABLES: Mapping[str, Callable[[], str | None]] = MappingProxyType(
+    {f"from_polars_{section}": partial(table, section) for section in TASKS}
+)
