@@ -30,10 +30,14 @@ def numbered(
     if found is not None:
         kept = found >= 0
         return (result, found) if kept.all() else (result.filter(pl.Series(kept)), found[kept])
-    text = keys.with_columns(pl.col(*GROUPED_AS_TEXT).cast(pl.String))
-    listed = text.rename(dict(zip(text.columns, names, strict=True))).with_row_index("k")
-    joined = listed.join(result, on=list(names), how="inner", nulls_equal=True)
+    joined = listed_keys(keys, names).join(result, on=list(names), how="inner", nulls_equal=True)
     return joined, joined["k"].cast(pl.Int64).to_numpy()
+
+
+def listed_keys(keys: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """The public keys in the columns that rows have them in, and their numbers, `k`."""
+    text = keys.with_columns(pl.col(*GROUPED_AS_TEXT).cast(pl.String))
+    return text.rename(dict(zip(text.columns, names, strict=True))).with_row_index("k")
 
 
 def _among_whole_numbers(keys: pl.DataFrame, given: pl.Series) -> NDArray[np.int64] | None:

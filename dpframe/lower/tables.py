@@ -38,6 +38,7 @@ from dpframe.lower.pairs import (
     through_pairs,
     weighing_of,
 )
+from dpframe.lower.places import counts_of_places, is_placed, places_of_rows
 from dpframe.rows.broadcast import unordered
 from dpframe.rows.fold import domain, lower
 from dpframe.rows.grouped import grouped, grouped_type
@@ -66,12 +67,16 @@ class Lowered:
         What the value columns hold.
     kept
         The columns of its groups, where it is of one of several grouping sets alone.
+    by_rows
+        Whether its result has a row for each row instead, with its place among all cells of all
+        groups.
     """
 
     frame: pl.LazyFrame
     cells: Cells | None
     statistics: tuple[Statistic, ...]
     kept: tuple[int, ...] | None = None
+    by_rows: bool = False
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -137,14 +142,13 @@ def _lower(
         statistics = found.setdefault((table.cells, in_pairs), [])
         if table.statistic not in statistics:
             statistics.append(table.statistic)
-    return tuple(
-        Lowered(
-            _aggregate(frame, relation, groups, cells, statistics, limits, in_pairs, packing, ns),
-            cells,
-            tuple(statistics),
-        )
-        for (cells, in_pairs), statistics in found.items()
-    )
+    made = list[Lowered]()
+    for (cells, in_pairs), statistics in found.items():
+        by_rows = packing and not in_pairs and is_placed(cells, statistics, groups)
+        way = in_pairs, packing, by_rows
+        query = _aggregate(frame, relation, groups, cells, statistics, limits, way, ns)
+        made.append(Lowered(query, cells, tuple(statistics), by_rows=by_rows))
+    return tuple(made)
 
 
 def lower_rows(
@@ -194,10 +198,10 @@ def _aggregate(
     cells: Cells | None,
     statistics: Sequence[Statistic],
     limits: tuple[PairLimit | None, Weighing | None],
-    in_pairs: bool,
-    packing: bool,
+    way: tuple[bool, bool, bool],
     ns: Namespace,
 ) -> pl.LazyFrame:
+    in_pairs, packing, by_rows = way
     by = () if groups is None else groups.by
     frame, by, facts = bind_facts(frame, by, relation.facts, ns)
     frame, (cells, statistics), facts = bind_facts(
@@ -216,15 +220,21 @@ def _aggregate(
     frame = _selected(frame, rows, ns) if rows else frame
     if cells is not None:
         frame = frame.filter(ns.col(_CELL).is_not_null())
+        if by_rows:
+            return places_of_rows(frame, groups, keys[:-1], cells.size)
     columns_of_rows = [ns.col(f"r{counted.get(i, i)}") for i in range(len(statistics))]
     if packed and is_limited(relation):
         frame = once(frame)
     if in_pairs:
         by_pairs = keys, owner_names(facts)
         made = through_pairs(frame, by_pairs, statistics, columns_of_rows, limits, ns, packed)
-        frame, reduced = made
-    else:
-        reduced = [s.reduce(c, ns) for s, c in zip(statistics, columns_of_rows, strict=True)]
+        return _by(keys, *made)
+    reduced = [s.reduce(c, ns) for s, c in zip(statistics, columns_of_rows, strict=True)]
+    return _by(keys, frame, reduced)
+
+
+def _by(keys: Sequence[str], frame: pl.LazyFrame, reduced: Sequence[pl.Expr]) -> pl.LazyFrame:
+    """The value columns by some columns, or of all rows."""
     named = [expression.alias(f"v{i}") for i, expression in enumerate(reduced)]
     return frame.group_by(keys).agg(*named) if keys else frame.select(*named)
 
@@ -286,6 +296,9 @@ def count_cells(lowered: Lowered, result: pl.DataFrame, groups: Groups | None) -
     """The exact tables, by number of the public key; rows with other keys are dropped."""
     groups = groups_of(groups, lowered.kept)
     size = 1 if groups is None else groups.size
+    if lowered.by_rows:
+        assert lowered.cells is not None
+        return [counts_of_places(result.to_series(), lowered.cells.size, size)]
     if groups is None:
         group = np.zeros(result.height, dtype=np.int64)
     else:

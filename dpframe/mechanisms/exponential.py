@@ -29,6 +29,7 @@ from dpframe.samplers import (
     exponential_mechanism,
     exponential_mechanism_each,
     exponential_mechanism_runs,
+    flips,
     uniforms_below,
 )
 
@@ -187,6 +188,14 @@ class Exponential(ScaledSelection):
         bits = OS if source is None else source
         run = exponential_mechanism_runs(scores, sizes, self.scale, weights, bits)
         return run, uniforms_below(weights[run], bits)
+
+    def keeps_points(
+        self, gaps: NDArray[np.int64], source: BitSource | None = None
+    ) -> NDArray[np.bool_]:
+        """Whether points are kept whose scores are so much below what they were proposed by: each
+        with a probability of exp(-gap / scale), exactly.
+        """
+        return flips(gaps.astype(np.uint64), self.scale, OS if source is None else source)
 
     def select_top(
         self,

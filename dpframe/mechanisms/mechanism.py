@@ -315,6 +315,14 @@ class SelectionMechanism(Mechanism):
         """
         raise NotImplementedError(self.name)
 
+    def keeps_points(
+        self, gaps: NDArray[np.int64], source: BitSource | None = None
+    ) -> NDArray[np.bool_]:
+        """Whether points are kept whose scores are so much below what they were proposed by, of
+        mechanisms that choose among weighted candidates. `source` is for tests.
+        """
+        raise NotImplementedError(self.name)
+
 
 class ReportMechanism(Mechanism):
     """Rows that report on their own, each at random; what is released are debiased counts."""

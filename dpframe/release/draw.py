@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from dpframe.aggregates.bound import MeasurementKey, Noisy
+from dpframe.aggregates.cells import PointCells
 from dpframe.aggregates.joint_sums import JointSums, Rebuilt
 from dpframe.aggregates.level_sums import LevelSums
 from dpframe.aggregates.margins import Margin
@@ -22,6 +23,7 @@ from dpframe.aggregates.measurement import (
     Table,
 )
 from dpframe.aggregates.noise_law import noise_of
+from dpframe.aggregates.quantile import QuantileChoice
 from dpframe.aggregates.quantile_tree import QuantileTree
 from dpframe.aggregates.request import QueryScope
 from dpframe.errors import DPFrameError
@@ -35,6 +37,7 @@ from dpframe.mechanisms import (
     VectorMechanism,
     fair_coins,
 )
+from dpframe.release.many_points import MANY, choose_point
 from dpframe.release.recursive import choose_recursively
 
 _AT_ONCE = 1 << 20
@@ -155,7 +158,7 @@ def _drawn(
             return _with_noise(part.of(tables[0].dense(part.axis.size)), law)
         case QuantileTree(), RecursiveMechanism():
             groups = part.entries(scope)
-            spans = _spans(part, tables, groups)
+            spans = _spans(part, tables, 0, groups)
             found = [choose_recursively(part, law, tables[0], scope, span) for span in spans]
             return np.concatenate(found) if found else np.empty((0, part.chosen), np.int64)
         case QuantileTree(), _ if law.is_exact:
@@ -212,22 +215,43 @@ def _select(
     box: CandidateScores,
 ) -> Noisy:
     codes = np.empty((part.entries(scope), part.rounds), dtype=np.int64)
-    for first, end in _spans(part, tables, codes.shape[0]):
-        ballots = box.of(part, tables, first, end)
-        if isinstance(ballots, Runs):
-            run, point = law.select_points(ballots.scores, ballots.weights, ballots.sizes)
-            codes[first:end, 0] = ballots.starts[run] + point
-        elif part.rounds == 1:
-            codes[first:end, 0] = law.select_each(ballots)
-        else:
-            codes[first:end] = law.select_top_each(ballots, part.rounds)
+    many = _with_many_points(part, tables)
+    for group in many:
+        codes[group, 0] = _of_many(part, law, tables[0], group)
+    for low, high in pairwise([-1, *many, codes.shape[0]]):
+        for first, end in _spans(part, tables, low + 1, high):
+            ballots = box.of(part, tables, first, end)
+            if isinstance(ballots, Runs):
+                run, point = law.select_points(ballots.scores, ballots.weights, ballots.sizes)
+                codes[first:end, 0] = ballots.starts[run] + point
+            elif part.rounds == 1:
+                codes[first:end, 0] = law.select_each(ballots)
+            else:
+                codes[first:end] = law.select_top_each(ballots, part.rounds)
     return codes
+
+
+def _with_many_points(part: Selection, tables: list[CellCounts]) -> list[int]:
+    """The groups in which not every point with rows needs a score."""
+    if not isinstance(part, QuantileChoice) or not isinstance(part.cells, PointCells):
+        return []
+    entries = np.diff(tables[0].offsets(0, tables[0].size))
+    return [int(group) for group in np.flatnonzero(entries >= MANY)]
+
+
+def _of_many(part: Selection, law: SelectionMechanism, table: CellCounts, group: int) -> int:
+    """The code that is chosen in such a group."""
+    assert isinstance(part, QuantileChoice)
+    assert table.cells is not None
+    low, high = table.offsets(group, group + 1)
+    own = slice(int(low), int(high))
+    return choose_point(law, part.q, table.cells[own], table.values[own], part.candidates)
 
 
 def _best(part: Selection, tables: list[CellCounts], scope: QueryScope) -> Noisy:
     """The best candidates of scores that no individual can change."""
     codes = np.empty((part.entries(scope), part.rounds), dtype=np.int64)
-    for first, end in _spans(part, tables, codes.shape[0]):
+    for first, end in _spans(part, tables, 0, codes.shape[0]):
         ballots = part.ballots(tables, first, end)
         if isinstance(ballots, Runs):
             heads = np.cumsum(ballots.sizes) - ballots.sizes
@@ -240,12 +264,17 @@ def _best(part: Selection, tables: list[CellCounts], scope: QueryScope) -> Noisy
     return codes
 
 
-def _spans(part: Selection, tables: list[CellCounts], groups: int) -> Iterator[tuple[int, int]]:
-    """First group and end of pieces that are chosen in at the same time."""
+def _spans(
+    part: Selection, tables: list[CellCounts], low: int, high: int
+) -> Iterator[tuple[int, int]]:
+    """First group and end of pieces of some groups that are chosen in at the same time."""
+    if low == high:
+        return pairwise(list[int]())
     if part.weighted:  # two runs per entry of the table, and one more
-        load = 2 * tables[0].offsets(0, groups) + np.arange(groups + 1)
-        cuts = np.searchsorted(load, np.arange(_AT_ONCE, int(load[-1]), _AT_ONCE))
+        load = 2 * tables[0].offsets(low, high) + np.arange(high - low + 1)
+        load -= load[0]
+        cuts = low + np.searchsorted(load, np.arange(_AT_ONCE, int(load[-1]), _AT_ONCE))
     else:
         rows = max(1, _AT_ONCE // part.candidates)
-        cuts = np.arange(rows, groups, rows)
-    return pairwise(np.unique([0, *cuts.tolist(), groups]).tolist())
+        cuts = np.arange(low + rows, high, rows)
+    return pairwise(np.unique([low, *cuts.tolist(), high]).tolist())
