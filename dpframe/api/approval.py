@@ -46,11 +46,24 @@ def require_approved(plan: Plan, ledger: Ledger, name: str, needed: Requirement)
     why = needed.reasons(lapsed, ledgers, bound) if lapsed else f"; {_nearest(plan, counted)}"
     if not lapsed and (outside := _outside(plan, counted)):
         why = f": {outside}"
+    remedy = "have it reviewed: write it with plan.to_json(), then "
+    if not lapsed and (names := _approved_for(ledger, needed, fingerprint)):
+        those = " and ".join(map(repr, names))
+        why = f" for the budget {name!r}: it is approved for {those}"
+        remedy = f"open the session with name={names[0]!r}, or have it approved for this one: "
     raise PlanMismatch(
         f"the plan {fingerprint[:16]} is not approved{_unsigned(unsigned)}{why}",
-        remedy="have it reviewed: write it with plan.to_json(), then "
-        f"`dpframe approve PLAN.json --by WHO --ledger WHERE{_option(name)}`",
+        remedy=f"{remedy}`dpframe approve PLAN.json --by WHO --ledger WHERE{_option(name)}`",
     )
+
+
+def _approved_for(ledger: Ledger, needed: Requirement, fingerprint: str) -> list[str]:
+    """The names of other budgets for which this very plan, or a range with it, is approved."""
+    return [
+        name
+        for name, approvals in sorted(ledger.other_approvals.items())
+        if any(a.revoked is None for a in needed.same(valid(approvals, needed.key), fingerprint))
+    ]
 
 
 def nearest(plan: Plan, approvals: Sequence[Approval]) -> tuple[Approval, str] | None:

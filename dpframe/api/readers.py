@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from glob import glob
 from importlib.util import find_spec
@@ -22,6 +23,8 @@ _SCANS: Mapping[str, Callable[[Any], pl.LazyFrame]] = {
     ".feather": pl.scan_ipc,
 }
 _PATH = "session.protect(path, ...)"
+_NOT_FOUND = re.compile(r"\A[^:\n]*\(os error [23]\): (.+)\Z")
+_NONE_MATCHES = re.compile(r'expanded paths were empty \(path .*?inner: "((?:[^"\\]|\\.)*)"')
 
 
 def from_files(path: str | Path) -> pl.LazyFrame:
@@ -37,12 +40,29 @@ def from_files(path: str | Path) -> pl.LazyFrame:
         )
     place = os.path.expanduser(str(path))
     if "://" not in place and not glob(place, recursive=True):
-        raise UnsupportedOperation(
-            f"there is no file {location(path)!r}",
-            where=_PATH,
-            remedy="check the path, and the folder that it starts from",
-        )
+        raise no_file(path, _PATH)
     return scan(path)
+
+
+def no_file(path: object, where: str) -> UnsupportedOperation:
+    """The refusal of a path, or a pattern, at which there is nothing."""
+    return UnsupportedOperation(
+        f"there is no file {location(path)!r}",
+        where=where,
+        remedy="check the path, and the folder that it starts from",
+    )
+
+
+def missing_file(error: BaseException) -> str | None:
+    """The path that Polars did not find when it asked for the schema of a scan, which reads no
+    rows; None where it failed otherwise.
+    """
+    form = _NOT_FOUND if type(error) is FileNotFoundError else _NONE_MATCHES
+    found = form.search(str(error))
+    if found is None:
+        return None
+    path = re.sub(r"\\(.)", r"\1", found[1]) if form is _NONE_MATCHES else found[1]
+    return None if "://" in path or os.path.lexists(path) else path
 
 
 def from_delta(table: Any) -> pl.LazyFrame:

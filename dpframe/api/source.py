@@ -13,7 +13,7 @@ import polars as pl
 from dpframe.api.batches import from_arrow
 from dpframe.api.origins import origins_of
 from dpframe.api.probe import require_equal
-from dpframe.api.readers import from_delta, from_files
+from dpframe.api.readers import from_delta, from_files, missing_file, no_file
 from dpframe.api.text_scans import ALL_TEXT, remarks_of
 from dpframe.errors import DPFrameError, EngineError, UnsupportedOperation
 from dpframe.lower import Execution, require_threads
@@ -48,7 +48,9 @@ class Source:
             self.schema = data.collect_schema()
             return
         except FAILURES as error:
-            kind = type(error).__name__
+            kind, missing = type(error).__name__, missing_file(error)
+        if missing is not None:
+            raise no_file(missing, "session.protect(frame, ...)")
         raise EngineError(
             f"the schema of the frame cannot be read ({kind}); the message is withheld because it "
             "may quote private data",

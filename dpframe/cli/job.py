@@ -17,6 +17,7 @@ from dpframe.api.parameters import Parameters, declaring
 from dpframe.api.payer import Payer
 from dpframe.api.paying_session import payer_of
 from dpframe.api.query import PrivateQuery, parts
+from dpframe.api.readers import missing_file
 from dpframe.api.release import Releases
 from dpframe.api.reuse import ONCE_MORE, Repeat
 from dpframe.api.session import Session
@@ -31,6 +32,7 @@ from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.infer import Queries
 from dpframe.ledger.decimals import left_fields
 from dpframe.ledger.ranges import Allowed
+from dpframe.redaction import location
 from dpframe.report import Plan
 from dpframe.rows.failures import FAILURES
 
@@ -221,7 +223,8 @@ def _from_python(path: Path) -> dict[str, Any]:
     except SystemExit:
         raise _bad(path, "it ended by itself, with sys.exit") from None
     except FAILURES as error:
-        raise _bad(path, f"it failed with {type(error).__name__}{_line(error, path)}") from None
+        failed = f"it failed with {type(error).__name__}{_line(error, path)}"
+        raise _bad(path, f"{failed}{_not_found(error, path)}") from None
     finally:
         with suppress(ValueError):
             sys.path.remove(folder)
@@ -236,6 +239,16 @@ def _line(error: BaseException, path: Path) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     lines = [f.lineno for f in frames if f.filename == str(path)]
     return f" in line {lines[-1]}" if lines else ""
+
+
+def _not_found(error: BaseException, path: Path) -> str:
+    """The file that was not there, if the job itself has its name."""
+    if not isinstance(error, FileNotFoundError):
+        return ""
+    name = error.filename if isinstance(error.filename, str) else missing_file(error)
+    written = path.read_text(encoding="utf-8", errors="replace")
+    named = name is not None and Path(name).name and Path(name).name in written
+    return f": there is no file {location(name)!r}" if named else ""
 
 
 def _kind(value: object) -> str:

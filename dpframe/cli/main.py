@@ -3,7 +3,7 @@
 Exit codes, for jobs that run unattended: 0 done, 1 plans that `dpframe diff` finds to differ or a
 claim that `dpframe audit` refutes, 2 not a command, 3 over budget, 4 not approved, 5 bad input, 6
 engine or ledger failure, 7 the same run is under way; as for other programs 130 interrupted, 141
-nobody reads the output.
+nobody reads the output, 143 asked to end.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 
 from dpframe import demo
 from dpframe.cli import audit, ledger, plans, run
+from dpframe.cli.ending import Terminated, ending
 from dpframe.cli.input import BadInput, NotWritten, require_file
 from dpframe.cli.lines import Log
 from dpframe.cli.output import message
@@ -51,16 +52,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the result is the exit code."""
     parsed = _parser().parse_args(arguments)
     try:
-        result: int = parsed.run(parsed)
-        sys.stdout.flush()
+        with ending():
+            result: int = parsed.run(parsed)
+            sys.stdout.flush()
     except DPFrameError as error:
         opened = getattr(parsed, "announced", {})
         log = getattr(parsed, "logged", None)
         return _refused(error, opened, log, as_json=getattr(parsed, "json", False))
-    except KeyboardInterrupt:
-        words = "interrupted; what was charged stays charged"
-        _failed(getattr(parsed, "logged", None), "KeyboardInterrupt", words, words, 130)
-        return 130
+    except KeyboardInterrupt as stopped:
+        kind, said, code = "KeyboardInterrupt", "interrupted", 130
+        if isinstance(stopped, Terminated):
+            kind, said, code = "Terminated", "asked to end", 143
+        words = f"{said}; what was charged stays charged"
+        _failed(getattr(parsed, "logged", None), kind, words, words, code)
+        return code
     except BrokenPipeError:  # who reads the output has enough of it, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141

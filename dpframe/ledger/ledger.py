@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from dpframe.core.budget import ApproxDP, Budget
@@ -63,6 +63,11 @@ class Ledger(Protocol):
     @property
     def approvals(self) -> tuple[Approval, ...]:
         """The plans that were approved for this budget, in order."""
+        ...
+
+    @property
+    def other_approvals(self) -> Mapping[str, Sequence[Approval]]:
+        """Those for other budgets of the same ledger, by their names."""
         ...
 
     @property

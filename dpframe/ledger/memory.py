@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Lock
 
 from dpframe.core.budget import ApproxDP, Budget
 from dpframe.errors import LedgerError
-from dpframe.ledger.approvals import Requirement
+from dpframe.ledger.approvals import Approval, Requirement
 from dpframe.ledger.bound import Bound
 from dpframe.ledger.caller import this_caller
 from dpframe.ledger.entry import Entry, Settled
@@ -83,6 +84,11 @@ class MemoryLedger:
     def approvals(self) -> tuple[()]:
         """None: who could approve what this process does would have to be in it."""
         return ()
+
+    @property
+    def other_approvals(self) -> Mapping[str, Sequence[Approval]]:
+        """None, as there is no other budget."""
+        return {}
 
     @property
     def identities(self) -> tuple[()]:

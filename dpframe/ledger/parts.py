@@ -32,7 +32,7 @@ ledger refuses a part before one that was charged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dpframe.core.budget import ApproxDP, Budget
@@ -136,6 +136,10 @@ class PartLedger:
     @property
     def approvals(self) -> tuple[Approval, ...]:
         return self._whole.approvals
+
+    @property
+    def other_approvals(self) -> Mapping[str, Sequence[Approval]]:
+        return self._whole.other_approvals
 
     @property
     def identities(self) -> Sequence[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -124,6 +125,11 @@ class StoredLedger:
     @property
     def approvals(self) -> tuple[Approval, ...]:
         return tuple(self._store.read().approvals.get(self._name, ()))
+
+    @property
+    def other_approvals(self) -> Mapping[str, Sequence[Approval]]:
+        found = self._store.read().approvals
+        return {name: tuple(of_it) for name, of_it in found.items() if name != self._name}
 
     def require_unit(self, unit: str) -> None:
         _require_unit(self._account(), unit)

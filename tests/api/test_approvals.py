@@ -15,7 +15,7 @@ import pytest
 import dpframe as dp
 from dpframe.api import approval
 from dpframe.ledger.place import store_at
-from dpframe.ledger.reviewers import approve
+from dpframe.ledger.reviewers import approve, revoke
 from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey, new_pair
 from tests.plan.edits import with_digest, with_fingerprint, with_value
 
@@ -55,6 +55,39 @@ def approved(
     if name not in store_at(ledger).read().accounts:
         dp.Session(epsilon=1, ledger=ledger, name=name)
     approve(store_at(ledger), name, plan.fingerprint, plan.to_json(None), "Ann", key)
+
+
+def test_a_plan_that_is_approved_for_another_budget_says_for_which(ledger: Path) -> None:
+    """Who forgets the name of the budget approves for another one."""
+    mine = session_of(ledger, name="nightly")
+    query = people_of(mine).dp_count()
+    plan = query.plan(epsilon="0.1")
+    approved(ledger, plan, name="second")
+    approved(ledger, plan, name="default")
+    words = require_refused(mine, lambda: query.collect(epsilon="0.1"))
+    assert "for the budget 'nightly': it is approved for 'default' and 'second'\n" in words
+    assert "name='default'" in words
+    assert "--ledger WHERE --name nightly`" in words
+    other = people_of(mine).filter(pl.col("age") > 7).dp_count()
+    words = require_refused(mine, lambda: other.collect(epsilon="0.1"))
+    assert "has no approved plan to compare it with" in words
+
+
+def test_approvals_elsewhere_that_count_nothing_are_not_said(
+    ledger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = session_of(ledger, name="nightly")
+    query = people_of(mine).dp_count()
+    plan = query.plan(epsilon="0.1")
+    approved(ledger, plan, name="second")
+    revoke(store_at(ledger), "second", plan.fingerprint, "Ann", "a mistake")
+    words = require_refused(mine, lambda: query.collect(epsilon="0.1"))
+    assert "second" not in words
+    approved(ledger, plan, name="third")
+    monkeypatch.setenv(KEY_VARIABLE, PUBLIC)
+    signed_only = session_of(ledger, name="nightly")
+    query = people_of(signed_only).dp_count()
+    assert "third" not in require_refused(signed_only, lambda: query.collect(epsilon="0.1"))
 
 
 def require_refused(session: dp.Session, work: Callable[[], object]) -> str:

@@ -205,14 +205,20 @@ running = Execution.run_all
 
 def slow(*arguments):
     pathlib.Path("charged").touch()
-    time.sleep(30)
+    time.sleep(150)
     return running(*arguments)
 
 Execution.run_all = slow
 """
 
 
-def test_an_interrupt_leaves_the_ledger_consistent(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("sent", "code", "said"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "asked to end")],
+)
+def test_an_interrupt_leaves_the_ledger_consistent(
+    folder: Path, sent: signal.Signals, code: int, said: str
+) -> None:
     (folder / "job.py").write_text(SLOW)
     process = subprocess.Popen(
         [*COMMAND, "run", "job.py", "--output", "result.parquet"],
@@ -222,20 +228,65 @@ def test_an_interrupt_leaves_the_ledger_consistent(folder: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not (folder / "charged").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
+    assert [p.name for p in folder.glob(".*")]  # what the result is written to first
+    process.send_signal(sent)
     out, err = process.communicate(timeout=30)
-    assert process.returncode == 130
+    assert process.returncode == code
     assert out == ""
-    assert err.endswith("\ninterrupted; what was charged stays charged\n")
+    assert err.endswith(f"\n{said}; what was charged stays charged\n")
     ledger = opened(folder / "budget.db")
     ledger.verify()
     assert [e.status for e in ledger.entries] == ["failed"]
     assert ledger.spent == dp.PureDP("0.5")
     assert [p.name for p in folder.glob("*.parquet")] == ["people.parquet"]
-    assert not list(folder.glob(".*.parquet"))
+    assert not list(folder.glob(".*"))
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next(command: Run, folder: Path) -> None:
+    """Nobody holds it any more; another file that begins so is not ours."""
+    toml_job(folder)
+    left = folder / f".result.parquet.{'0a' * 16}.part"
+    other = folder / ".result.parquet.mine.part"
+    for path in (left, other):
+        path.write_bytes(b"half")
+    assert command("run", "job.toml", "--output", "result.parquet").code == 0
+    assert [p.name for p in folder.glob(".*")] == [other.name]
+
+
+SCANS = (
+    ('pl.scan_parquet("nowhere.parquet")', "nowhere.parquet"),
+    ('pl.scan_csv("no*.csv")', "no*.csv"),
+    ('pl.scan_ipc(["nowhere.ipc"]).filter(pl.col("age") > 7)', "nowhere.ipc"),
+    ('pl.read_parquet("nowhere.parquet")', "nowhere.parquet"),
+    ('pl.DataFrame({"age": [len(open("nowhere.txt").read())]})', "nowhere.txt"),
+    ('"nowhere.parquet"', "nowhere.parquet"),
+)
+
+
+@pytest.mark.parametrize(("frame", "missing"), SCANS)
+def test_a_missing_file_is_5_and_said(command: Run, folder: Path, frame: str, missing: str) -> None:
+    (folder / "job.py").write_text(
+        "import polars as pl\nimport dpframe as dp\n"
+        'session = dp.Session(epsilon=1, ledger="budget.db")\n'
+        f"query = session.protect({frame}, unit=dp.Rows()).dp_count()\n"
+        'spend = {"epsilon": 0.5}\n'
+    )
+    done = command("run", "job.py")
+    assert (done.code, done.out) == (5, "")
+    assert f"there is no file '{missing}'" in done.err
+    assert opened(folder / "budget.db").spent == dp.PureDP(0)
+
+
+def test_what_a_job_does_not_name_is_not_said(command: Run, folder: Path) -> None:
+    """The name of a file may be made of what a job has read."""
+    (folder / "job.py").write_text('open("".join(["sec", "ret"]))\n')
+    done = command("run", "job.py")
+    assert done.code == 5
+    assert "FileNotFoundError in line 1" in done.err
+    assert "secret" not in done.err
 
 
 def test_a_reader_that_stops_is_no_failure_of_ours(folder: Path) -> None:
