@@ -79,5 +79,7 @@ def _unbound(frame: Any, unit: Unit | str) -> PrivateFrame:
     who = as_unit(unit)
     source = protected_source(frame)
     table = {n: domain_of_dtype(t) for n, t in schema_from_polars(source.schema).items()}
-    relation = Relation.of("data", protected_facts(columns(table), who), source.remarks)
+    relation = Relation.of(
+        "data", protected_facts(columns(table), who), source.remarks, by_place=True
+    )
     return PrivateFrame(relation, source, None)

@@ -10,7 +10,7 @@ from dpframe.api.declared import declared
 from dpframe.api.divide import divide
 from dpframe.api.frame import PrivateFrame, rows_of
 from dpframe.api.payer import Payer, require_windows
-from dpframe.api.source import Source, protected_source
+from dpframe.api.source import protected_source
 from dpframe.api.streaming_session import StreamingSession
 from dpframe.charge import budget_of, resolve_composition
 from dpframe.core.budget import Budget
@@ -134,7 +134,6 @@ class Session(StreamingSession):
         counts_apart = within is not None
         keeps = bool(keep_releases)
         super().__init__(Payer(charged, type(opened), counts_apart, name, require_approval, keeps))
-        self._frames = 0
 
     # -- frames ---------------------------------------------------------------------------------
 
@@ -164,8 +163,10 @@ class Session(StreamingSession):
         unit
             Whom to protect.
         name
-            What plans call the frame. It also stands for the frame where `partition` goes on with
-            what its parts were charged before, so two frames have two names.
+            What plans call the frame. Frames without one are called by their place in each plan,
+            "data" and "data 2", or by the session's name if it has one. A name also stands for the
+            frame where `partition` goes on with what its parts were charged before, so two frames
+            have two names.
         bounds
             Declared bounds of columns, {column: (lo, hi)}. Used for tightness; aggregates clamp
             again.
@@ -211,15 +212,9 @@ class Session(StreamingSession):
         source = protected_source(frame, engine, schema)
         facts = protected_facts(declared(source, bounds or {}, categories or {}), who)
         payer.unit = who
-        label, named = self._label(name, source)
-        relation = Relation.of(label, facts, source.remarks, named=named)
+        label, named = name or payer.name or "data", payer.is_name(name, source)
+        relation = Relation.of(label, facts, source.remarks, named=named, by_place=not name)
         return PrivateFrame(relation, source, self)
-
-    def _label(self, name: str | None, source: Source) -> tuple[str, bool]:
-        """What a frame is called, and whether that stands for it in other processes too."""
-        self._frames += 1
-        number = "data" if self._frames == 1 else f"data {self._frames}"
-        return name or self._payer.name or number, self._payer.is_name(name, source)
 
     def partition(self, frame: PrivateFrame, by: Any, keys: Any = None) -> dict[Any, PrivateFrame]:
         """Divide a frame into disjoint parts, of which only the most expensive are paid for.
@@ -319,4 +314,3 @@ class _PartSession(Session):
 
     def __init__(self, payer: Payer) -> None:
         StreamingSession.__init__(self, payer)
-        self._frames = 0

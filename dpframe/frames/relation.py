@@ -32,6 +32,8 @@ class Relation:
         What reviewers should know of how its rows are read.
     named
         Whether its owner named it, so that the name stands for it in other processes too.
+    by_place
+        Whether nobody named it, so that plans call it by its place among their frames.
     """
 
     name: str
@@ -42,12 +44,19 @@ class Relation:
     token: int = field(default_factory=itertools.count().__next__, repr=False)
     remarks: tuple[str, ...] = ()
     named: bool = field(default=False, repr=False)
+    by_place: bool = field(default=False, repr=False)
 
     @classmethod
     def of(
-        cls, name: str, facts: FrameFacts, remarks: tuple[str, ...] = (), *, named: bool = False
+        cls,
+        name: str,
+        facts: FrameFacts,
+        remarks: tuple[str, ...] = (),
+        *,
+        named: bool = False,
+        by_place: bool = False,
     ) -> Relation:
-        return cls(name, facts, (), facts, remarks=remarks, named=named)
+        return cls(name, facts, (), facts, remarks=remarks, named=named, by_place=by_place)
 
     def then(self, step: Step) -> Relation:
         """The frame after one more step.

@@ -350,9 +350,62 @@ def test_frames_are_named_in_plans() -> None:
     first, second = (session.protect(FRAME, dp.Rows()) for _ in range(2))
     named = session.protect(FRAME, dp.Rows(), name="people")
     sources = [frame.dp_count().plan(epsilon=1).source for frame in (first, second, named)]
-    assert sources == ["data", "data 2", "people"]
-    census = dp.Session(epsilon=1, name="census").protect(FRAME, dp.Rows())
-    assert census.dp_count().plan(epsilon=1).source == "census"
+    assert sources == ["data", "data", "people"]
+    census = dp.Session(epsilon=1, name="census")
+    assert census.protect(FRAME, dp.Rows()).dp_count().plan(epsilon=1).source == "census"
+    both = census.protect(FRAME, dp.Rows()).concat(census.protect(FRAME, dp.Rows()))
+    plan = both.dp_count().plan(epsilon=1)
+    assert (plan.source, plan.others) == (
+        "census",
+        ("census 2: adding or removing one row of one individual",),
+    )
+
+
+def _of_two(session: dp.Session, *names: str | None) -> list[dp.PrivateFrame]:
+    return [session.protect(FRAME, dp.Rows(), name=name) for name in names]
+
+
+def test_protecting_again_changes_no_fingerprint() -> None:
+    """So approvals hold for who protects in a notebook, cell by cell."""
+    session = dp.Session(epsilon=1)
+    once, other = _of_two(session, None, None)
+    query = once.concat(other).agg(dp.count().alias("n"))
+    plan = query.plan(epsilon="0.1")
+    again, third = _of_two(session, None, None)
+    for one, two in ((again, third), (other, once), (third, other)):
+        same = one.concat(two).agg(dp.count().alias("n"))
+        assert same.plan(epsilon="0.1").fingerprint == plan.fingerprint
+    counts = [frame.dp_count() for frame in (once, other)]
+    several = session.plan(counts, epsilon="0.1").fingerprint
+    later = [frame.dp_count() for frame in (third, again)]
+    assert session.plan(later, epsilon="0.1").fingerprint == several
+
+
+def test_frames_without_a_name_are_told_apart_in_one_plan() -> None:
+    session = dp.Session(epsilon=1)
+    one, two = _of_two(session, None, None)
+    taken, _ = _of_two(session, "data", "data 3")
+    itself, both = (one.concat(frame).agg(dp.count().alias("n")) for frame in (one, two))
+    assert itself.plan(epsilon=1).fingerprint != both.plan(epsilon=1).fingerprint
+    assert both.plan(epsilon=1).steps[0].words == "concat(data 2)"
+    three = one.concat(taken).concat(two).filter(pl.col("age") > 7)
+    plan = three.dp_count().plan(epsilon=1)
+    assert plan.source == "data 2"
+    assert [words.partition(":")[0] for words in plan.others] == ["data", "data 3"]
+    nested = two.concat(one.concat(two))
+    assert nested.dp_count().plan(epsilon=1).steps[0].words == "concat(data 2.concat(data))"
+    plan = session.plan([one.dp_count(), two.dp_count(), one.dp_sum("age", (0, 9))], epsilon=1)
+    assert [block.source for block in plan.blocks] == ["data", "data 2"]
+    assert nested.dp_count().collect(epsilon=1, engine="auto").height == 1
+
+
+def test_a_name_that_stands_for_nothing_is_kept() -> None:
+    """A second frame of one name has that name in plans, and is not found again by it."""
+    session = dp.Session(epsilon=1)
+    other = session.protect(FRAME.head(2), dp.Rows(), name="people")
+    (mine,) = _of_two(session, "people")
+    assert mine.dp_count().plan(epsilon=1).source == "people"
+    assert other.dp_count().plan(epsilon=1).source == "people"
 
 
 def test_declared_bounds_and_categories_are_used_and_never_trusted() -> None:
