@@ -43,9 +43,9 @@ from dpframe.describe import (
 from dpframe.errors import DPFrameError, EngineError, LedgerError, UnsupportedOperation
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
-from dpframe.frames.places import named_by_place
 from dpframe.frames.relation import Relation
 from dpframe.infer import Place, PlannedMeasurement, Queries, measurements_of, merge
+from dpframe.infer.several import queries_by_place
 from dpframe.ledger.approvals import Requirement
 from dpframe.ledger.bound import StatedBudget
 from dpframe.ledger.ledger import Ledger
@@ -187,7 +187,7 @@ def plan(
         When the query cannot be answered within the measure.
     """
     require_threads()
-    (query,) = _named([query])
+    (query,) = queries_by_place([query])
     (prepared,) = Planning(spend, remaining, split, charged_in).least([query])
     if not compared or not is_forced([query], prepared.plan.split):
         return prepared
@@ -218,7 +218,7 @@ def plan_several(
         When a query cannot be answered within the measure.
     """
     require_threads()
-    queries = replace(queries, queries=_named(queries.queries))
+    queries = replace(queries, queries=queries_by_place(queries.queries))
     if len(queries.queries) == 1:  # which is planned as it is by itself
         (query,) = queries.queries
         alone = plan(query, spend, remaining, split, charged_in=charged_in, compared=compared)
@@ -236,12 +236,6 @@ def plan_several(
         return plan_several(free, spend, remaining, charged_in=charged_in, compared=False)
 
     return _compared(prepared, queries.queries, least)
-
-
-def _named(queries: Sequence[Query]) -> tuple[Query, ...]:
-    """The queries of one plan, with frames that nobody named called by their place in it."""
-    relations = named_by_place([query.relation for query in queries])
-    return tuple(replace(q, relation=named) for q, named in zip(queries, relations, strict=True))
 
 
 def _compared(made: Made, queries: Sequence[Query], least: Callable[[], Made]) -> Made:

@@ -9,6 +9,7 @@ is run, so privacy does not rest on that decision.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -17,12 +18,13 @@ from dpframe.aggregates.query import Output, Query
 from dpframe.frames.binary import frames_of
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
+from dpframe.frames.places import named_by_place
 from dpframe.frames.public import digest
 from dpframe.frames.relation import Relation
 from dpframe.plan.definition import Json, definition, steps_of
 from dpframe.plan.several import names_apart
 
-__all__ = ["Kind", "Place", "Queries", "merge", "rows_of"]
+__all__ = ["Kind", "Place", "Queries", "merge", "queries_by_place", "rows_of"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,6 +134,12 @@ class Kind:
         if one is None or two is None:
             return one is two
         return one.keys.schema == two.keys.schema and one.keys.equals(two.keys)
+
+
+def queries_by_place(queries: Sequence[Query]) -> tuple[Query, ...]:
+    """The queries of one plan, with frames that nobody named called by their place in it."""
+    relations = named_by_place([query.relation for query in queries])
+    return tuple(replace(q, relation=named) for q, named in zip(queries, relations, strict=True))
 
 
 def rows_of(relation: Relation) -> str:
