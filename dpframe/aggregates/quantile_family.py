@@ -9,6 +9,9 @@ there are. In ranks, the squares of errors are about
 *One inside the other* (Kaplan, Schnapp and Stemmer 2022): each level has its part of the cost, and
 about log2(n) levels hold all. Ends that are off move what lies between.
 
+*At once* (Gillenwater, Joseph and Kulesza 2021): one choice of all, at the whole cost, whose score
+adds up what is wrong everywhere; nothing is divided among levels or quantiles.
+
 *Read off* noisy counts of all candidates: q (1 - q) of the squared noise of all of them together,
 if rows were spread over them evenly.
 
@@ -29,12 +32,14 @@ import polars as pl
 from dpframe.accounting.zcdp import largest_rho
 from dpframe.aggregates.bound import BoundAggregate, MeasurementUse, Noisy
 from dpframe.aggregates.cells import PointCells, PositionCells
+from dpframe.aggregates.chosen_together import ChosenTogether
 from dpframe.aggregates.error_rules import MOST_CELLS
 from dpframe.aggregates.impact import choice_impact
 from dpframe.aggregates.measurement import Additive, Table
 from dpframe.aggregates.quantile import BoundQuantile, QuantileChoice
 from dpframe.aggregates.quantile_table import CountedQuantile
 from dpframe.aggregates.quantile_tree import QuantileTree, levels_for
+from dpframe.aggregates.quantiles_at_once import QuantilesAtOnce
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.statistics import RowCount
@@ -51,6 +56,12 @@ _WORTH = 1.1
 what is done."""
 _FLIPS = Fraction(1, 2)
 """Permute-and-flip errs no more than the exponential mechanism, and at least half as much."""
+_MOST_AT_ONCE, _MOST_GROUPS = 12, 64
+"""Of quantiles that are chosen at once, and of groups in which they are: it takes milliseconds
+each."""
+_SHARPEST, _WIDEST = 0.25, 2000.0
+"""Scales in rows, between which that is offered: sharper ones gain nothing and would need more
+places for rows that tie; how long it takes grows with the scale."""
 _MOST_EPSILON = Fraction(10**4)
 
 Family = tuple[PointCells | PositionCells, Fraction]
@@ -132,30 +143,37 @@ def _best_way(members: Sequence[BoundQuantile], scope: QueryScope, spend: Budget
         least, tree = min(trees, key=lambda found: found[0])
         tree = replace(tree, why=_why_tree(tree, _ratio(error, least)))
         repeats = tree.rounds if isinstance(spend, ZCDP) else tree.rounds**2
-        ways.append((least, lambda member: _in_tree(member, tree, repeats)))
+        ways.append((least, lambda member: _chosen(member, tree, repeats)))
     counts = Additive(Table(RowCount(), cells))
     inner = quantiles[0] > 0 and quantiles[-1] < 1  # the ends are below and above all rows
     if inner and cells.size <= MOST_CELLS and counts.entries(scope) <= _MOST_COUNTS:
         least = _counts(counts, quantiles, scope).at(spend)
         why = _why_counts(cells.size, _ratio(error, least))
         ways.append((least, lambda member: _from_counts(member, counts, why)))
+    once = _at_once(cells, quantiles, scope, spend)
+    if once is not None:
+        joint = replace(
+            once, why=_why_at_once(once, _ratio(error, _squares(once, scope).at(spend)))
+        )
+        found = _squares(once, scope).at(spend) * _WORTH  # they take longer to draw
+        ways.append((found, lambda member: _chosen(member, joint, 1)))
     if not ways:
         return None
     least, join = min(ways, key=lambda way: way[0])
     return join if least * _WORTH < error else None
 
 
-def _in_tree(member: BoundQuantile, tree: QuantileTree, repeats: int) -> JointQuantile:
-    impact = choice_impact(tree.candidates) * repeats * len(member.quantiles)
+def _chosen(member: BoundQuantile, part: ChosenTogether, repeats: int) -> JointQuantile:
+    impact = choice_impact(part.candidates) * repeats * len(member.quantiles)
     return JointQuantile(
         member.request,
-        (MeasurementUse(tree, "quantile", impact, is_shared=False),),
+        (MeasurementUse(part, "quantile", impact, is_shared=False),),
         member.value,
         member.cells,
         member.quantiles,
         member.bounds,
         member.q,
-        tuple(tree.quantiles.index(q) for q in member.quantiles),
+        tuple(part.quantiles.index(q) for q in member.quantiles),
     )
 
 
@@ -204,6 +222,32 @@ def _tree(tree: QuantileTree, scope: QueryScope) -> _Squares:
     return _Squares(2 * squares * pure, 2 * squares * rho)
 
 
+def _at_once(
+    cells: PointCells | PositionCells,
+    quantiles: tuple[Fraction, ...],
+    scope: QueryScope,
+    spend: Budget,
+) -> QuantilesAtOnce | None:
+    """All by one choice, where that can be drawn in good time; None elsewhere.
+
+    Between listed candidates many rows may lie, so that ranks may all be far from what they should
+    be; of points, some place of each has any rank.
+    """
+    groups = 1 if scope.entries is None else scope.entries
+    if not isinstance(cells, PointCells) or len(quantiles) > _MOST_AT_ONCE:
+        return None
+    part = QuantilesAtOnce(cells, quantiles)
+    if part.row > _MOST_PARTS or groups > _MOST_GROUPS:
+        return None
+    scale = math.sqrt(_squares(part, scope).at(spend) / part.expected())
+    return part if _SHARPEST <= scale <= _WIDEST else None
+
+
+def _squares(part: QuantilesAtOnce, scope: QueryScope) -> _Squares:
+    moved, squares = part.score_range(scope), part.expected() * float(part.step**2)
+    return _Squares(squares * float(moved.l1**2), squares * float(moved.l2_squared / 8))
+
+
 def _counts(counts: Additive, quantiles: Sequence[Fraction], scope: QueryScope) -> _Squares:
     moved, cells = counts.sensitivity(scope), counts.tables[0].cells
     assert cells is not None
@@ -219,6 +263,13 @@ def _why_tree(tree: QuantileTree, gain: str) -> str:
     return (
         f"a level costs once, as a row is on one side of each choice: {tree.rounds} levels have "
         f"about {gain} times less error than {tree.chosen} choices apart"
+    )
+
+
+def _why_at_once(part: QuantilesAtOnce, gain: str) -> str:
+    return (
+        f"one choice of all {part.chosen} pays once and has about {gain} times less error than "
+        "choices apart"
     )
 
 

@@ -9,13 +9,10 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TypeVar
 
-from dpframe.aggregates.bound import Noisy
 from dpframe.aggregates.cells import PointCells, PositionCells
-from dpframe.aggregates.measurement import CellCounts, Runs, Selection, Table
+from dpframe.aggregates.chosen_together import ChosenTogether, listed
 from dpframe.aggregates.quantile import QuantileChoice
 from dpframe.aggregates.request import QueryScope
-from dpframe.aggregates.statistics import RowCount
-from dpframe.core.exact import show
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import Contribution, ExactSensitivity, additive_sensitivity
 from dpframe.mechanisms import RecursiveTask
@@ -24,8 +21,6 @@ __all__ = ["QuantileNode", "QuantileTree", "levels_for"]
 
 Levels = tuple[tuple[int, ...], ...]
 _Amount = TypeVar("_Amount", Fraction, float)
-_FEW = 12
-"""So many quantiles are listed in plans."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +46,7 @@ class QuantileNode:
 
 
 @dataclass(frozen=True, slots=True)
-class QuantileTree(Selection):
+class QuantileTree(ChosenTogether):
     """Several quantiles, each chosen among the rows between those that were chosen before.
 
     The score of a choice is that of a `QuantileChoice` of these rows, in ranks, and its scale is in
@@ -76,10 +71,6 @@ class QuantileTree(Selection):
     why: str = ""
 
     @property
-    def tables(self) -> tuple[Table, ...]:
-        return (Table(RowCount(), self.cells),)
-
-    @property
     def nodes(self) -> tuple[QuantileNode, ...]:
         """The choice of each quantile."""
         return _nodes(self.quantiles, self.levels)
@@ -89,29 +80,12 @@ class QuantileTree(Selection):
         return QuantileChoice(self.cells, self.quantiles[self.levels[0][0]])
 
     @property
-    def apart(self) -> tuple[QuantileChoice, ...]:
-        """Each quantile by itself."""
-        return tuple(QuantileChoice(self.cells, q) for q in self.quantiles)
-
-    @property
     def step(self) -> Fraction:
         return Fraction(1, math.lcm(*(q.denominator for q in self.quantiles)))
 
     @property
-    def weighted(self) -> bool:
-        return True
-
-    @property
-    def candidates(self) -> int:
-        return self.first.candidates
-
-    @property
     def rounds(self) -> int:
         return len(self.levels)
-
-    @property
-    def chosen(self) -> int:
-        return len(self.quantiles)
 
     def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
         """That of the choice that a row moves most, in its own rows as in a group."""
@@ -195,25 +169,16 @@ class QuantileTree(Selection):
             why=self.why,
         )
 
-    def ballots(self, counted: Sequence[CellCounts], first: int, end: int) -> Noisy | Runs:
-        """Those of the first choice; all others depend on it."""
-        return self.first.ballots(counted, first, end)
-
     def words(self) -> str:
         count = len(self.quantiles)
-        levels = "; ".join(self._listed(level) for level in self.levels)
+        named = ([self.quantiles[number] for number in level] for level in self.levels)
+        levels = "; ".join(listed(level) for level in named)
         return (
             f"{count} quantiles of {self.cells.words()}, one inside the other, {levels}; "
             f"{self.cells.rest}; each among the rows between those before it, rows of one point in "
             "random order; score -max(q * rows - rows at or below, rows below - q * rows, 0) with "
             "the q that it is of these rows"
         )
-
-    def _listed(self, level: tuple[int, ...]) -> str:
-        found = [show(self.quantiles[number]) for number in level]
-        if len(found) > _FEW:
-            return f"{len(found)} from {found[0]} to {found[-1]}"
-        return ", ".join(found)
 
 
 @lru_cache(maxsize=256)

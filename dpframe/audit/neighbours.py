@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from dpframe import pipeline
+from dpframe.aggregates.chosen_together import ChosenTogether
 from dpframe.aggregates.measurement import Responses, Selection
 from dpframe.aggregates.quantile import QuantileChoice
-from dpframe.aggregates.quantile_tree import QuantileTree
 from dpframe.aggregates.query import Query
 from dpframe.audit.conditions import Conditions
 from dpframe.audit.people import Frames, People, Person
@@ -101,7 +101,7 @@ def worst_neighbours(prepared: pipeline.Prepared) -> list[Neighbours]:
     if is_noise_alone(prepared):
         return [_placed(prepared, people, pair, ()) for pair in best(_BEST)]
     others = [n for n in _OTHERS if n + 2 <= people.names()]
-    ranks = any(isinstance(use.part, (QuantileChoice, QuantileTree)) for use in prepared.parts)
+    ranks = any(isinstance(use.part, (QuantileChoice, ChosenTogether)) for use in prepared.parts)
     made = [
         _placed(prepared, people, pair, beside)
         for pair in best(_BEST)

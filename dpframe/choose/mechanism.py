@@ -15,6 +15,7 @@ from dpframe.mechanisms import (
     RECURSIVE,
     REPORTS,
     SELECTIONS,
+    TOGETHER,
     VECTORS,
     AdditiveMechanism,
     AdditiveTask,
@@ -26,6 +27,7 @@ from dpframe.mechanisms import (
     RecursiveTask,
     ResponseTask,
     SelectionTask,
+    TogetherTask,
 )
 
 _Kind = TypeVar("_Kind", bound=Mechanism)
@@ -46,6 +48,8 @@ def choose(task: MechanismTask, share: Budget) -> Choice:
             return _additive(task, share)
         case RecursiveTask():
             return RECURSIVE[0].fitted(task, share)
+        case TogetherTask():
+            return TOGETHER[0].fitted(task, share)
         case SelectionTask():
             return _selection(task, share)
         case ResponseTask():

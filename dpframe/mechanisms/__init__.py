@@ -7,6 +7,7 @@ from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpframe.mechanisms.discrete_laplace import DiscreteLaplace
 from dpframe.mechanisms.exponential import Exponential
 from dpframe.mechanisms.exposure import Exposure
+from dpframe.mechanisms.joint_exponential import JointExponential
 from dpframe.mechanisms.key_mechanism import KeyMechanism
 from dpframe.mechanisms.mechanism import (
     AdditiveMechanism,
@@ -33,8 +34,10 @@ from dpframe.mechanisms.tasks import (
     RecursiveTask,
     ResponseTask,
     SelectionTask,
+    TogetherTask,
     box_of,
 )
+from dpframe.mechanisms.together_mechanism import TogetherMechanism
 from dpframe.mechanisms.truncated_geometric import TruncatedGeometric
 from dpframe.mechanisms.weighed_threshold import WeighedThreshold
 
@@ -53,6 +56,8 @@ SELECTIONS: tuple[type[SelectionMechanism], ...] = (
 """Choices, of which the first that is preferred for a task is taken, or a rival that errs less."""
 RECURSIVE: tuple[type[RecursiveMechanism], ...] = (RecursiveExponential,)
 """Choices that follow one another."""
+TOGETHER: tuple[type[TogetherMechanism], ...] = (JointExponential,)
+"""Choices of several candidates at once."""
 REPORTS: tuple[type[ReportMechanism], ...] = (RandomizedResponse,)
 """Reports of rows."""
 KEYS: tuple[type[KeyMechanism], ...] = (WeighedThreshold, TruncatedGeometric, NoisyThreshold)
@@ -64,6 +69,7 @@ MECHANISMS: tuple[type[Mechanism], ...] = (
     *VECTORS,
     *SELECTIONS,
     *RECURSIVE,
+    *TOGETHER,
     *REPORTS,
     *KEYS,
 )
@@ -77,6 +83,7 @@ __all__ = [
     "REFINED",
     "REPORTS",
     "SELECTIONS",
+    "TOGETHER",
     "VECTORS",
     "AdditiveMechanism",
     "AdditiveTask",
@@ -91,6 +98,7 @@ __all__ = [
     "Exponential",
     "Exposure",
     "IndependentNoise",
+    "JointExponential",
     "KeyMechanism",
     "KeyTask",
     "Mechanism",
@@ -109,6 +117,8 @@ __all__ = [
     "RoundedLaplace",
     "SelectionMechanism",
     "SelectionTask",
+    "TogetherMechanism",
+    "TogetherTask",
     "TruncatedGeometric",
     "VectorMechanism",
     "WeighedThreshold",

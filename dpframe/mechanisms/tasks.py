@@ -18,6 +18,7 @@ __all__ = [
     "RecursiveTask",
     "ResponseTask",
     "SelectionTask",
+    "TogetherTask",
 ]
 
 
@@ -139,6 +140,22 @@ class RecursiveTask(SelectionTask):
 
     chosen: int = 1
     path: Fraction = Fraction(1)
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TogetherTask(SelectionTask):
+    """One private choice among tuples of candidates in order.
+
+    Parameters
+    ----------
+    chosen
+        How many candidates a tuple has.
+    why
+        Why they are chosen like that, for plans.
+    """
+
+    chosen: int = 1
     why: str = ""
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from dpframe.aggregates.bound import MeasurementKey, Noisy
 from dpframe.aggregates.cells import PointCells
+from dpframe.aggregates.chosen_together import ChosenTogether
 from dpframe.aggregates.joint_sums import JointSums, Rebuilt
 from dpframe.aggregates.level_sums import LevelSums
 from dpframe.aggregates.margins import Margin
@@ -25,6 +26,7 @@ from dpframe.aggregates.measurement import (
 from dpframe.aggregates.noise_law import noise_of
 from dpframe.aggregates.quantile import QuantileChoice
 from dpframe.aggregates.quantile_tree import QuantileTree
+from dpframe.aggregates.quantiles_at_once import QuantilesAtOnce
 from dpframe.aggregates.request import QueryScope
 from dpframe.errors import DPFrameError
 from dpframe.mechanisms import (
@@ -34,9 +36,11 @@ from dpframe.mechanisms import (
     RecursiveMechanism,
     ReportMechanism,
     SelectionMechanism,
+    TogetherMechanism,
     VectorMechanism,
     fair_coins,
 )
+from dpframe.release.at_once import choose_at_once
 from dpframe.release.many_points import MANY, choose_point
 from dpframe.release.recursive import choose_recursively
 
@@ -161,7 +165,9 @@ def _drawn(
             spans = _spans(part, tables, 0, groups)
             found = [choose_recursively(part, law, tables[0], scope, span) for span in spans]
             return np.concatenate(found) if found else np.empty((0, part.chosen), np.int64)
-        case QuantileTree(), _ if law.is_exact:
+        case QuantilesAtOnce(), TogetherMechanism():
+            return choose_at_once(part, law, tables[0], part.entries(scope))
+        case ChosenTogether(), _ if law.is_exact:
             return np.concatenate([_best(q, tables, scope) for q in part.apart], axis=1)
         case JointSums(), AdditiveMechanism() | VectorMechanism():
             return _together(part, law, tables)

@@ -8,6 +8,7 @@ from dpframe.samplers.envelope import (
     exponential_mechanism_runs,
 )
 from dpframe.samplers.grouped import permute_and_flip_each, report_noisy_max_each
+from dpframe.samplers.ordered import Line, Runs, ordered_exponential
 from dpframe.samplers.responses import randomized_responses
 from dpframe.samplers.row_places import PLACES, row_places
 from dpframe.samplers.selection import flips, permute_and_flip, report_noisy_max
@@ -18,7 +19,9 @@ __all__ = [
     "OS",
     "PLACES",
     "BitSource",
+    "Line",
     "OSBits",
+    "Runs",
     "discrete_box",
     "discrete_gaussian",
     "discrete_laplace",
@@ -26,6 +29,7 @@ __all__ = [
     "exponential_mechanism_each",
     "exponential_mechanism_runs",
     "flips",
+    "ordered_exponential",
     "permute_and_flip",
     "permute_and_flip_each",
     "randomized_responses",

@@ -42,7 +42,7 @@ from dpframe.samplers.cells import MAX_BITS, wrap
 from dpframe.samplers.exponential import bracket_exp, taylor_exp
 from dpframe.samplers.source import OS, BitSource
 from dpframe.samplers.table import LazyTable
-from dpframe.samplers.uniform import scaled_uniforms
+from dpframe.samplers.uniform import scaled_uniforms, uniform_integer
 
 __all__ = [
     "MAX_BOX_DIMENSIONS",
@@ -113,7 +113,7 @@ def discrete_box(
         for lane, radius in far.items():
             for j, width in enumerate(widths):
                 half = radius * width // fineness
-                block[lane, j] = wrap(_uniform(2 * half + 1, source) - half)
+                block[lane, j] = wrap(uniform_integer(2 * half + 1, source) - half)
     return out
 
 
@@ -141,19 +141,6 @@ def _half_widths(radii: Codes, width: int, fineness: int) -> Codes:
     """floor(R width / fineness), without leaving 64 bits."""
     bits = fineness.bit_length() - 1
     return (radii >> bits) * width + ((radii & (fineness - 1)) * width >> bits)
-
-
-def _uniform(end: int, source: BitSource) -> int:
-    """A uniform integer in [0, end), however large."""
-    used = (end - 1).bit_length()
-    words = -(-used // 64)
-    while True:
-        value = 0
-        for _ in range(words):
-            value = value << 64 | source.int64bits()
-        value >>= 64 * words - used
-        if value < end:
-            return value
 
 
 @lru_cache(maxsize=64)

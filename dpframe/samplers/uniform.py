@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from dpframe.samplers.source import OS, BitSource
 
-__all__ = ["scaled_uniforms", "uniform_below", "uniforms_below"]
+__all__ = ["scaled_uniforms", "uniform_below", "uniform_integer", "uniforms_below"]
 
 
 def uniform_below(n: int, source: BitSource = OS) -> int:
@@ -16,6 +16,19 @@ def uniform_below(n: int, source: BitSource = OS) -> int:
     while True:
         value = source.int64bits() >> unused
         if value < n:
+            return value
+
+
+def uniform_integer(end: int, source: BitSource = OS) -> int:
+    """A uniform integer in [0, end), however large."""
+    used = (end - 1).bit_length()
+    words = -(-used // 64)
+    while True:
+        value = 0
+        for _ in range(words):
+            value = value << 64 | source.int64bits()
+        value >>= 64 * words - used
+        if value < end:
             return value
 
 

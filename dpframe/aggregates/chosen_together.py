@@ -1,0 +1,64 @@
+"""What ways to choose several quantiles of one column together have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from dpframe.aggregates.bound import Noisy
+from dpframe.aggregates.cells import PointCells, PositionCells
+from dpframe.aggregates.measurement import CellCounts, Runs, Selection, Table
+from dpframe.aggregates.quantile import QuantileChoice
+from dpframe.aggregates.statistics import RowCount
+from dpframe.core.exact import show
+
+__all__ = ["ChosenTogether", "listed"]
+
+_FEW = 12
+"""So many quantiles are listed in plans."""
+
+
+class ChosenTogether(Selection):
+    """Several quantiles of one column, whose codes come in rising order."""
+
+    __slots__ = ()
+
+    cells: PointCells | PositionCells
+    quantiles: tuple[Fraction, ...]
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return (Table(RowCount(), self.cells),)
+
+    @property
+    def apart(self) -> tuple[QuantileChoice, ...]:
+        """Each quantile by itself."""
+        return tuple(QuantileChoice(self.cells, q) for q in self.quantiles)
+
+    @property
+    def first(self) -> QuantileChoice:
+        return QuantileChoice(self.cells, self.quantiles[0])
+
+    @property
+    def weighted(self) -> bool:
+        return True
+
+    @property
+    def candidates(self) -> int:
+        return self.first.candidates
+
+    @property
+    def chosen(self) -> int:
+        return len(self.quantiles)
+
+    def ballots(self, counted: Sequence[CellCounts], first: int, end: int) -> Noisy | Runs:
+        """Those of the first choice."""
+        return self.first.ballots(counted, first, end)
+
+
+def listed(quantiles: Sequence[Fraction]) -> str:
+    """Quantiles, for plans."""
+    found = [show(q) for q in quantiles]
+    if len(found) > _FEW:
+        return f"{len(found)} from {found[0]} to {found[-1]}"
+    return ", ".join(found)

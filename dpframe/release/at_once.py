@@ -1,0 +1,108 @@
+"""Quantiles that are chosen at once: where rows are among the places of their points.
+
+Each row of a point takes one of 2**24 places of it at random, in two steps of 16 and 8 coins. They
+are drawn where they matter only: rows of points whose ranks are within reach of some quantile take
+places, and all others where a tuple out of reach is proposed. Rows keep the places that they took.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.aggregates.measurement import CellCounts
+from dpframe.aggregates.quantiles_at_once import QuantilesAtOnce
+from dpframe.mechanisms import TogetherMechanism
+from dpframe.samplers import Runs
+
+__all__ = ["PlacedRows", "choose_at_once"]
+
+Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+
+class PlacedRows:
+    """The rows of one group among the places of all points.
+
+    Parameters
+    ----------
+    cells, rows
+        The points with rows, in rising order, and how many each has.
+    points
+        How many points there are.
+    law
+        What draws the places of rows.
+    """
+
+    __slots__ = ("_law", "_points", "_rows", "_sizes", "_starts", "candidates", "rows")
+
+    def __init__(
+        self, cells: Integers, rows: Integers, points: int, law: TogetherMechanism
+    ) -> None:
+        whole = math.prod(law.ties)
+        self._law, self.candidates, self.rows = law, points * whole, int(rows.sum())
+        self._starts, self._rows = cells * whole, rows
+        self._sizes = np.full(cells.size, whole)
+
+    def runs(self, windows: Sequence[tuple[int, int]]) -> Runs:
+        """The candidates between places with rows, where their ranks are in a window. What is on
+        either side of these has taken its places.
+        """
+        self._place(windows)
+        upto = np.append(0, np.cumsum(self._rows))
+        keys = self._starts + self._sizes  # the first candidate that a row is before
+        starts, ends = np.append(0, keys), np.append(keys - self._sizes + 1, self.candidates)
+        kept = _within(upto, upto, windows) & (ends > starts)
+        return Runs(starts[kept], (ends - starts)[kept], upto[kept])
+
+    def ranks(self, chosen: Sequence[int]) -> list[int]:
+        """How many rows are before each of some places, all of which rows have taken by then."""
+        self._place([(0, self.rows)])
+        upto = np.append(0, np.cumsum(self._rows))
+        found: list[int] = upto[np.searchsorted(self._starts, chosen, "left")].tolist()
+        return found
+
+    def _place(self, windows: Sequence[tuple[int, int]]) -> None:
+        """Let rows take their places where their ranks touch a window."""
+        size = math.prod(self._law.ties)
+        for level, ties in enumerate(self._law.ties):
+            upto = np.cumsum(self._rows)
+            wide = (self._sizes == size) & (size > 1)
+            size //= ties
+            wanted = np.flatnonzero(wide & _within(upto - self._rows, upto, windows))
+            if not wanted.size:
+                continue
+            point, place, rows = self._law.places(self._rows[wanted], level)
+            others = np.ones(self._rows.size, np.bool_)
+            others[wanted] = False
+            starts = np.append(self._starts[others], self._starts[wanted][point] + place * size)
+            order = np.argsort(starts, kind="stable")
+            self._rows = np.append(self._rows[others], rows)[order]
+            self._sizes = np.append(self._sizes[others], np.full(rows.size, size))[order]
+            self._starts = starts[order]
+
+
+def _within(low: Integers, high: Integers, windows: Sequence[tuple[int, int]]) -> Flags:
+    """Which of some ranges of ranks have one in a window."""
+    found = np.zeros(low.size, np.bool_)
+    for first, last in windows:
+        found |= (low <= last) & (high >= first)
+    return found
+
+
+def choose_at_once(
+    part: QuantilesAtOnce, law: TogetherMechanism, counted: CellCounts, groups: int
+) -> Integers:
+    """The codes of all quantiles in each group: a row each, nondecreasing."""
+    assert counted.cells is not None
+    offsets = counted.offsets(0, groups)
+    places, found = math.prod(law.ties), np.empty((groups, part.chosen), np.int64)
+    for group, (lo, hi) in enumerate(pairwise(offsets.tolist())):
+        line = PlacedRows(counted.cells[lo:hi], counted.values[lo:hi], part.candidates, law)
+        chosen = law.choose(line, part.shares, part.row)
+        found[group] = [place // places for place in chosen]
+    return found
