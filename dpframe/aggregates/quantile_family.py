@@ -56,7 +56,7 @@ _WORTH = 1.1
 what is done."""
 _FLIPS = Fraction(1, 2)
 """Permute-and-flip errs no more than the exponential mechanism, and at least half as much."""
-_MOST_AT_ONCE, _MOST_GROUPS = 12, 64
+MOST_AT_ONCE, _MOST_GROUPS = 12, 64
 """Of quantiles that are chosen at once, and of groups in which they are: it takes milliseconds
 each."""
 _SHARPEST, _WIDEST = 0.25, 2000.0
@@ -234,7 +234,7 @@ def _at_once(
     be; of points, some place of each has any rank.
     """
     groups = 1 if scope.entries is None else scope.entries
-    if not isinstance(cells, PointCells) or len(quantiles) > _MOST_AT_ONCE:
+    if not isinstance(cells, PointCells) or len(quantiles) > MOST_AT_ONCE:
         return None
     part = QuantilesAtOnce(cells, quantiles)
     if part.row > _MOST_PARTS or groups > _MOST_GROUPS:

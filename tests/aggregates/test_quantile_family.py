@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
+from dpframe.aggregates import quantile_family
 from dpframe.aggregates.cells import PointCells, PositionCells
 from dpframe.aggregates.quantile_table import codes_from_counts, nondecreasing
 from dpframe.aggregates.quantile_tree import QuantileTree, levels_for
@@ -39,7 +40,7 @@ def mechanisms(query: dp.PrivateQuery, **spend: Any) -> list[tuple[str, tuple[st
     return [(r.mechanism, r.users) for r in query.plan(**(spend or {"epsilon": 1})).releases]
 
 
-TOGETHER = "recursive_exponential"
+TOGETHER, AT_ONCE = "recursive_exponential", "joint_exponential"
 
 
 def test_quantiles_of_one_column_are_answered_together() -> None:
@@ -132,7 +133,8 @@ def test_with_much_budget_values_that_tie_are_right(q: list[float], values: list
         assert below - 12 <= share * ordered.size <= upto + 12
 
 
-def test_plans_are_written_and_read() -> None:
+def test_plans_are_written_and_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quantile_family, "MOST_AT_ONCE", 0)
     plan = people().agg(X.dp_quantile(DECILES, (0, 1000))).plan(epsilon=1)
     again = dp.Plan.from_json(plan.to_json())
     assert again.fingerprint == plan.fingerprint
@@ -152,8 +154,12 @@ def test_plans_are_written_and_read() -> None:
     ("place", "value"),
     [("repeats", 3), ("scale", "1/2"), ("chosen", 0), ("path", "1/2"), ("path", "x")],
 )
-def test_plans_that_were_edited_are_refused(place: str, value: Any) -> None:
+def test_plans_that_were_edited_are_refused(
+    place: str, value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from tests.plan.edits import with_digest
+
+    monkeypatch.setattr(quantile_family, "MOST_AT_ONCE", 0)
 
     document = json.loads(people().agg(X.dp_quantile(DECILES, (0, 1000))).plan(epsilon=1).to_json())
     (release,) = document["plan"]["releases"]
@@ -171,7 +177,7 @@ def test_a_plan_with_others_costs_no_more_than_it_may(spend: Any, split: Any) ->
     query = frame.agg(dp.count(), X.dp_quantile(DECILES, (0, 1000)).alias("d"), X.dp_sum((0, 100)))
     plan = query.plan(**spend, split=split)
     assert plan.requested.covers(plan.cost)
-    assert any(r.mechanism == TOGETHER for r in plan.releases)
+    assert any(r.mechanism in {TOGETHER, AT_ONCE} for r in plan.releases)
 
 
 def test_weights_of_outputs_that_share_a_draw_add_up() -> None:
@@ -219,7 +225,7 @@ def test_of_all_ways_the_one_with_the_least_error_is_taken(budget: Any) -> None:
         for most in (8, 40, 400, 4000)
     ]
     assert ways[0] == "discrete_laplace"
-    assert ways[-1] == TOGETHER
+    assert ways[-1] == AT_ONCE
     assert sorted(ways) == ways
 
 

@@ -78,7 +78,10 @@ def planned(
     query = (
         frame.agg(asked) if groups is None else frame.group_by("g", keys=range(groups)).agg(asked)
     )
-    with patch.object(quantile_family, "MOST_CELLS", 0):  # candidates are not counted
+    with (  # candidates are not counted, and not chosen at once
+        patch.object(quantile_family, "MOST_CELLS", 0),
+        patch.object(quantile_family, "MOST_AT_ONCE", 0),
+    ):
         prepared = pipeline.plan(parts(query)[0], spend, None)
     (use,) = prepared.parts
     (one,) = prepared.draws
