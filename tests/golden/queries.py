@@ -168,6 +168,16 @@ def quantiles_together(patients: dp.PrivateFrame) -> dp.PrivateQuery:
     )
 
 
+def quantiles_at_once(patients: dp.PrivateFrame) -> dp.PrivateQuery:
+    sixths = [f"{number}/6" for number in range(1, 6)]
+    bill = pl.col("bill")
+    return patients.agg(
+        dp.quantile("age", sixths, (0, 110)),
+        low=bill.dp_quantile("1/3", (0, 50_000)),  # type: ignore[attr-defined]
+        high=bill.dp_quantile("2/3", (0, 50_000)),  # type: ignore[attr-defined]
+    )
+
+
 def quantiles_counted(patients: dp.PrivateFrame) -> dp.PrivateQuery:
     quartiles = ["0.25", "0.5", "0.75"]
     return patients.agg(dp.quantile("visits", quartiles, candidates=[0, 1, 2, 5, 10]), dp.count())
@@ -317,6 +327,7 @@ QUERIES = (
     ),
     Golden("quantiles", quantiles, PURE, {"epsilon": "0.8"}),
     Golden("quantiles_together", quantiles_together, ZERO, {"rho": "0.05"}),
+    Golden("quantiles_at_once", quantiles_at_once, PURE, {"epsilon": "0.8"}),
     Golden("quantiles_counted", quantiles_counted, PURE, {"epsilon": "0.2"}),
     Golden("quantile_of_candidates", quantile_of_candidates, ZERO, {"rho": "0.02"}),
     Golden(
