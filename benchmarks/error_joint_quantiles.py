@@ -7,7 +7,8 @@ runs; a result is off by the distance of its quantile's rank from the ranks that
 (Gillenwater, Joseph and Kulesza 2021) draws m quantiles in proportion to exp(score / scale); the
 score is minus the sum over parts between neighbouring quantiles of how many rows they have too many
 or too few. Rows of a point are at random places of it. That is of floats here, to compare
-errors with those of plans that may not choose it; how plans draw it is in `dpframe/samplers/ordered.py`.
+errors with those of plans that may not choose it; how plans draw it is in
+`dpframe/samplers/ordered.py`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
-from dpframe.aggregates.cells import PointCells
+from dpframe.aggregates.cells import PointCells, PositionCells
 from dpframe.aggregates.chosen_together import ChosenTogether, listed
 from dpframe.aggregates.request import QueryScope
 from dpframe.core.score_range import ScoreRange
@@ -41,7 +41,7 @@ class QuantilesAtOnce(ChosenTogether):
         Why they are chosen together, for plans.
     """
 
-    cells: PointCells
+    cells: PointCells | PositionCells
     quantiles: tuple[Fraction, ...]
     why: str = ""
 

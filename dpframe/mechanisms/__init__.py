@@ -37,7 +37,7 @@ from dpframe.mechanisms.tasks import (
     TogetherTask,
     box_of,
 )
-from dpframe.mechanisms.together_mechanism import TogetherMechanism
+from dpframe.mechanisms.together_mechanism import Runs, TogetherMechanism
 from dpframe.mechanisms.truncated_geometric import TruncatedGeometric
 from dpframe.mechanisms.weighed_threshold import WeighedThreshold
 
@@ -115,6 +115,7 @@ __all__ = [
     "ReportNoisyMax",
     "ResponseTask",
     "RoundedLaplace",
+    "Runs",
     "SelectionMechanism",
     "SelectionTask",
     "TogetherMechanism",

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.mechanisms.mechanism import SelectionMechanism
-from dpframe.samplers import BitSource, Line
+from dpframe.samplers import BitSource, Line, Runs
 
-__all__ = ["TogetherMechanism"]
+__all__ = ["Runs", "TogetherMechanism"]
 
 Integers = NDArray[np.int64]
 

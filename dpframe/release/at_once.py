@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from dpframe.aggregates.measurement import CellCounts
 from dpframe.aggregates.quantiles_at_once import QuantilesAtOnce
-from dpframe.mechanisms import TogetherMechanism
-from dpframe.samplers import Runs
+from dpframe.mechanisms import Runs, TogetherMechanism
 
 __all__ = ["PlacedRows", "choose_at_once"]
 

@@ -308,7 +308,8 @@ PEOPLE = pl.DataFrame({"x": np.random.default_rng(3).integers(0, 1000, 600)})
 
 @pytest.mark.parametrize("spend", [{"epsilon": 1}, {"epsilon": "0.3", "delta": "1e-6"}])
 def test_plans_say_what_is_chosen_at_once_and_why(spend: Any) -> None:
-    session = dp.Session(**{"epsilon": 100} | ({"delta": "1e-5"} if "delta" in spend else {}))
+    budget: dict[str, Any] = {"epsilon": 100, "delta": "1e-5"}
+    session = dp.Session(**{name: budget[name] for name in spend})
     query = session.protect(PEOPLE, dp.Rows()).agg(
         X.dp_quantile(["0.4", "0.2", "0.6", "0.4"], bounds=(0, 999)).alias("list"),
         last=X.dp_quantile("0.8", bounds=(0, 999)),
