@@ -16,7 +16,7 @@ from dpframe.mechanisms.exponential import Exponential
 from dpframe.mechanisms.mechanism import Choice
 from dpframe.mechanisms.tasks import SelectionTask, TogetherTask
 from dpframe.mechanisms.together_mechanism import TogetherMechanism
-from dpframe.samplers import OS, BitSource, Line, ordered_exponential, row_places
+from dpframe.samplers import MOST_CHOSEN, OS, BitSource, Line, ordered_exponential, row_places
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -37,7 +37,7 @@ class JointExponential(Exponential, TogetherMechanism):
     |rows in it - rows there should be|; how far one row moves two of them apart is said where the
     range comes from, `dpframe.aggregates.quantiles_at_once`.
 
-    Rows of one point are put in random order by 24 fair coins each, so that some can be on either
+    Rows of one point are put in random order by 32 fair coins each, so that some can be on either
     side of a candidate; candidates are all places that rows may take. For neighbours let equal rows
     have equal coins, and let a row that changes keep its own: whatever the coins are, the frames
     with their coins are neighbours, so one pair of laws dominates both, and with it their mixtures,
@@ -54,12 +54,12 @@ class JointExponential(Exponential, TogetherMechanism):
 
     name: ClassVar[str] = "joint_exponential"
     label: ClassVar[str] = "joint exponential mechanism"
-    ties: ClassVar[tuple[int, ...]] = (1 << 16, 1 << 8)
+    ties: ClassVar[tuple[int, ...]] = (1 << 16, 1 << 16)
 
     def __post_init__(self) -> None:
         super(JointExponential, self).__post_init__()
-        if self.chosen < 1:
-            raise ValueError("at least one quantile is chosen")
+        if not 1 <= self.chosen <= MOST_CHOSEN:
+            raise ValueError(f"from 1 to {MOST_CHOSEN} quantiles are chosen at once")
 
     @classmethod
     def fitted(cls, task: SelectionTask, share: Budget) -> Choice:

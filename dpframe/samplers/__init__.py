@@ -8,7 +8,8 @@ from dpframe.samplers.envelope import (
     exponential_mechanism_runs,
 )
 from dpframe.samplers.grouped import permute_and_flip_each, report_noisy_max_each
-from dpframe.samplers.ordered import Line, Runs, ordered_exponential
+from dpframe.samplers.ordered import Line, ordered_exponential
+from dpframe.samplers.ordered_chain import MOST_CHOSEN, Runs
 from dpframe.samplers.responses import randomized_responses
 from dpframe.samplers.row_places import PLACES, row_places
 from dpframe.samplers.selection import flips, permute_and_flip, report_noisy_max
@@ -16,6 +17,7 @@ from dpframe.samplers.source import OS, BitSource, OSBits, uniform_words
 from dpframe.samplers.uniform import uniform_below, uniforms_below
 
 __all__ = [
+    "MOST_CHOSEN",
     "OS",
     "PLACES",
     "BitSource",

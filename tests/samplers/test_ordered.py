@@ -15,8 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpframe.samplers import Runs, ordered, ordered_exponential
-from dpframe.samplers.ordered import Chain, reach_of, windows_of
+from dpframe.samplers import Runs, ordered, ordered_chain, ordered_exponential
+from dpframe.samplers.exponential import bracket_exp
+from dpframe.samplers.ordered import windows_of
+from dpframe.samplers.ordered_chain import Chain
 from tests.samplers.seeded import Seeded
 
 
@@ -155,6 +157,8 @@ def proposals(chain: Chain) -> Iterator[tuple[list[tuple[int, int]], Fraction]]:
             run = first + place
             sizes, _ = chain.choices_of_size(number, run)
             for size, other in enumerate(sizes.tolist(), 1):
+                if not other:
+                    continue
                 odds = Fraction(weight * other, int(weights.sum()) * int(sizes.sum()))
                 left = number - size
                 before = float(chain._before[left][run])
@@ -164,37 +168,105 @@ def proposals(chain: Chain) -> Iterator[tuple[list[tuple[int, int]], Fraction]]:
     yield from follow(chain.chosen, chain.line.rows, None)
 
 
-@given(
-    st.lists(st.integers(1, 7), max_size=6),
-    st.sets(st.integers(0, 6), min_size=1, max_size=2),
-    st.fractions(min_value=Fraction(1, 8), max_value=1000, max_denominator=8),
-    st.integers(0, 40),
-)
-def test_nothing_is_proposed_less_often_than_it_is_accepted(
-    keys: list[int], shares: set[int], scale: Fraction, reach: int
-) -> None:
-    """f over the probability of a proposal is at most `total`, and hardly less; all tuples within
-    reach are proposed, and no others.
-    """
-    case = Case(Rows(tuple(sorted(keys)), 7), tuple(sorted(shares)), 6, scale)
-    chain = case.chain(reach)
-    if any(not any(lo <= r <= hi for r in chain.runs.ranks.tolist()) for lo, hi in chain.windows):
-        return  # then reach is doubled
-    proposed, tuples = Fraction(0), 0
+@dataclass(frozen=True)
+class Given:
+    """Runs of any length, and any number of rows between two of them and behind the last."""
+
+    lengths: tuple[int, ...]
+    jumps: tuple[int, ...]
+    behind: int
+
+    @property
+    def candidates(self) -> int:
+        return sum(self.lengths)
+
+    @property
+    def rows(self) -> int:
+        return sum(self.jumps) + self.behind
+
+    def runs(self, windows: Sequence[tuple[int, int]]) -> Runs:
+        ranks, starts = np.cumsum([0, *self.jumps]), np.cumsum([0, *self.lengths[:-1]])
+        kept = np.any([(ranks >= lo) & (ranks <= hi) for lo, hi in windows], axis=0)
+        lengths = np.array(self.lengths, np.int64)
+        return Runs(starts[kept], lengths[kept], ranks[kept])
+
+    def ranks(self, chosen: Sequence[int]) -> list[int]:
+        raise AssertionError
+
+
+LENGTHS = st.one_of(st.integers(1, 5), st.integers(1, 1 << 56), st.just(1 << 56))
+JUMPS = st.one_of(st.integers(1, 5), st.integers(1, 10**9))
+
+
+@st.composite
+def givens(draw: st.DrawFn) -> Case:
+    """Up to four runs and three candidates; sharp and wide scales, so that floats end."""
+    jumps = draw(st.lists(JUMPS, max_size=3))
+    lengths = draw(st.lists(LENGTHS, min_size=len(jumps) + 1, max_size=len(jumps) + 1))
+    shares = draw(st.sets(st.integers(0, 6), min_size=1, max_size=3))
+    power = draw(st.integers(-30, 40))
+    scale = Fraction(draw(st.integers(1, 9)), 7) * Fraction(2) ** power
+    line: Any = Given(tuple(lengths), tuple(jumps), draw(st.one_of(st.just(0), JUMPS)))
+    return Case(line, tuple(sorted(shares)), 6, scale)
+
+
+def assert_bounded(chain: Chain) -> None:
+    """f over the probability of a proposal is at most `total`: by an upper end of f."""
+    proposed, tuples, total = Fraction(0), 0, chain.total
     for found, odds in proposals(chain):
         count, cost = chain.weight(found)
-        share = float(count / odds / chain.total) * math.exp(-float(cost / scale))
-        assert share <= 1
-        if cost / scale < 300:
-            assert share > 1 - 2.0**-6
+        (_, above), bits = bracket_exp(cost / chain.scale, 4000), 4000
+        assert count * above <= (odds * total) * (1 << bits)
         proposed += odds
-        tuples += int(count * case.line.candidates**chain.chosen)
+        tuples += int(count * chain.line.candidates**chain.chosen)
     assert proposed == 1
-    ranks = case.line.ranks(range(7))
-    assert tuples == sum(
-        all(lo <= ranks[c] <= hi for c, (lo, hi) in zip(chosen, chain.windows, strict=True))
-        for chosen in combinations_with_replacement(range(7), chain.chosen)
-    )
+    # each tuple within reach once: the number of all, by whole runs
+    runs, counts = chain.runs, 0
+    for places in combinations_with_replacement(range(runs.ranks.size), chain.chosen):
+        ends = zip(places, chain.windows, strict=True)
+        if all(lo <= runs.ranks[place] <= hi for place, (lo, hi) in ends):
+            each = Counter(places)
+            counts += math.prod(
+                math.comb(int(runs.lengths[place]) + size - 1, size) for place, size in each.items()
+            )
+    assert tuples == counts
+
+
+@given(givens(), st.one_of(st.integers(0, 40), st.integers(0, 10**11)))
+def test_nothing_is_proposed_less_often_than_it_is_accepted(case: Case, reach: int) -> None:
+    """Exactly, whatever the rows and scales are; each tuple within reach is proposed once, and no
+    proposal ends nowhere.
+    """
+    chain = case.chain(reach)
+    if chain.has_tuples:
+        assert_bounded(chain)
+
+
+@given(givens())
+def test_most_proposals_are_accepted_where_floats_are_large_enough(case: Case) -> None:
+    """As often as the sum of f over all tuples is of `total`."""
+    chain = case.chain(10**12)
+    whole = Fraction(0)
+    for found, _ in proposals(chain):
+        count, cost = chain.weight(found)
+        whole += count * Fraction(bracket_exp(cost / case.scale, 1200)[0], 1 << 1200)
+    if whole > Fraction(1, 1 << 850):
+        assert whole > chain.total * Fraction(99, 100)
+
+
+def test_floats_that_are_too_small_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same with no spare, and sums that are too small by a hundredth."""
+    monkeypatch.setattr(ordered_chain, "_ENOUGH", 0.99)
+    with pytest.raises(AssertionError):
+        assert_bounded(CASES[0].chain(100))
+
+
+def test_a_tuple_without_room_for_others_is_never_proposed() -> None:
+    """Without rows there is one run, and both candidates are in it."""
+    chain = CASES[1].chain(100)
+    assert [size for size, _ in proposals(chain)] == [[(0, 2)]]
+    weights, _ = chain.choices_of_size(2, 0)
+    assert weights[0] == 0 < weights[1]
 
 
 @given(st.lists(st.integers(1, 50), max_size=30), st.integers(1, 3), st.integers(0, 60))
@@ -210,26 +282,50 @@ def test_tuples_out_of_reach_cost_more_than_twice_as_much(
             assert case.cost(chosen) > 2 * reach
 
 
-def test_far_and_wide_candidates_are_proposed_in_few_tries() -> None:
-    """Ten quantiles, long and short runs, and as many rows as there are places of a point."""
-    rng = np.random.default_rng(1)
-    keys = np.sort(rng.integers(1, 1 << 40, 3000)).tolist()
-    shares = tuple(range(1, 11))
+class Many(Rows):
+    """The same for many rows at different places."""
 
-    class Many(Rows):
-        def runs(self, windows: Sequence[tuple[int, int]]) -> Runs:
-            starts = np.append(0, self.keys)
-            lengths = np.diff(np.append(starts, self.candidates))
-            ranks = np.arange(starts.size)
-            kept = np.any([(ranks >= lo) & (ranks <= hi) for lo, hi in windows], axis=0)
-            kept &= lengths > 0
-            return Runs(starts[kept], lengths[kept], ranks[kept])
+    def runs(self, windows: Sequence[tuple[int, int]]) -> Runs:
+        starts = np.append(0, self.keys)
+        lengths = np.diff(np.append(starts, self.candidates))
+        ranks = np.arange(starts.size)
+        kept = np.any([(ranks >= lo) & (ranks <= hi) for lo, hi in windows], axis=0)
+        kept &= lengths > 0
+        return Runs(starts[kept], lengths[kept], ranks[kept])
 
-    for line in (Many(tuple(keys), 1 << 44), Many(tuple(range(1, 3001)), 1 << 44)):
-        case = Case(line, shares, 11, Fraction(40))
-        chain = case.chain(reach_of(case.scale, 11, 10, line.candidates))
-        source: Any = Seeded(3)
-        tries = [chain.draw(source) for _ in range(20)]
-        made = [found for found in tries if found is not None]
-        assert len(made) >= 18
-        assert all(found == sorted(found) for found in made)
+
+SPREAD = tuple(np.sort(np.random.default_rng(1).integers(1, 1 << 40, 3000)).tolist())
+
+
+@pytest.mark.parametrize("keys", [SPREAD, tuple(range(1, 3001)), SPREAD[:1], ()])
+@pytest.mark.parametrize(("chosen", "places"), [(10, 44), (12, 52), (20, 37)])
+def test_far_and_wide_candidates_are_proposed_in_few_tries(
+    keys: tuple[int, ...], chosen: int, places: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Long and short runs, and as many rows as there are places of a point."""
+    tried: list[bool] = []
+
+    def counting(chain: Chain, total: Fraction, source: Any) -> list[int] | None:
+        found = inside(chain, total, source)
+        tried.append(found is not None)
+        return found
+
+    inside = ordered._drawn_inside
+    monkeypatch.setattr(ordered, "_drawn_inside", counting)
+    line: Any = Many(tuple(key >> max(0, 44 - places) for key in keys), 1 << places)
+    if len({*line.keys}) < len(keys):
+        line = Many(tuple(range(5, 5 + len(keys))), 1 << places)
+    source: Any = Seeded(3)
+    for _ in range(3):
+        found = ordered_exponential(line, range(1, chosen + 1), chosen + 1, Fraction(40), source)
+        assert found == sorted(found)
+        assert 0 <= found[0] <= found[-1] < line.candidates
+    assert len(tried) <= 4
+
+
+def test_ranks_that_do_not_exist_lengthen_reach() -> None:
+    """All rows are at one place: no candidate has a rank near the middle."""
+    line: Any = Given((5, 5), (10**6,), 0)
+    source: Any = Seeded(3)
+    found = ordered_exponential(line, (1, 2), 3, Fraction(20_000), source)
+    assert found == sorted(found)
