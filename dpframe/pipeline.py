@@ -31,7 +31,6 @@ from dpframe.aggregates.weighed import with_weights
 from dpframe.choose import Split
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number
-from dpframe.core.parameters import Parameter
 from dpframe.core.tree import Named
 from dpframe.describe import (
     cost_of_forcing,
@@ -47,9 +46,7 @@ from dpframe.frames.relation import Relation
 from dpframe.infer import Place, PlannedMeasurement, Queries, measurements_of, merge
 from dpframe.infer.several import queries_by_place
 from dpframe.ledger.approvals import Requirement
-from dpframe.ledger.bound import StatedBudget
 from dpframe.ledger.ledger import Ledger
-from dpframe.ledger.parts import Share
 from dpframe.ledger.scopes import Level
 from dpframe.lower import Counted, Execution, TablesWanted, mark_used, require_threads
 from dpframe.parse.grouping_sets import SetsAsked, read_sets
@@ -58,7 +55,17 @@ from dpframe.parse.outputs import polars_schema, read_outputs
 from dpframe.parse.parts import read_parts
 from dpframe.parse.reader import read
 from dpframe.plan import confidence_of
-from dpframe.planning import Planning, Prepared, PreparedTogether, tables_of
+from dpframe.planning import (
+    Planning,
+    Prepared,
+    PreparedTogether,
+    given,
+    on_part,
+    planned_with_limit,
+    stating,
+    tables_of,
+    with_remaining,
+)
 from dpframe.progress import Progress, progress
 from dpframe.release import (
     Keep,
@@ -72,7 +79,7 @@ from dpframe.release import (
 )
 from dpframe.rows.failures import FAILURES
 
-__all__ = ["Prepared", "PreparedTogether"]
+__all__ = ["Prepared", "PreparedTogether", "given", "on_part", "stating", "with_remaining"]
 
 Made = TypeVar("Made", Prepared, PreparedTogether)
 
@@ -218,6 +225,8 @@ def plan_several(
         When a query cannot be answered within the measure.
     """
     require_threads()
+    if queries.search is not None:
+        return planned_with_limit(queries.search, spend, remaining, split, charged_in)
     queries = replace(queries, queries=queries_by_place(queries.queries))
     if len(queries.queries) == 1:  # which is planned as it is by itself
         (query,) = queries.queries
@@ -245,26 +254,6 @@ def _compared(made: Made, queries: Sequence[Query], least: Callable[[], Made]) -
     except DPFrameError:  # nothing but what was asked for is there
         return made
     return replace(made, plan=replace(made.plan, forced=forced))
-
-
-def on_part(prepared: Made, share: Share) -> Made:
-    """A plan that says that its frame is one of several parts, and what that costs the whole."""
-    return replace(prepared, plan=replace(prepared.plan, share=share))
-
-
-def stating(prepared: Made, budget: StatedBudget) -> Made:
-    """A plan that says which budget it is to be charged to."""
-    return replace(prepared, plan=replace(prepared.plan, budget=budget))
-
-
-def with_remaining(prepared: Made, remaining: Budget) -> Made:
-    """A plan that says what is left where it is to be charged."""
-    return replace(prepared, plan=replace(prepared.plan, remaining=remaining))
-
-
-def given(prepared: Made, parameters: tuple[Parameter, ...]) -> Made:
-    """A plan that says which parameters it has."""
-    return replace(prepared, plan=replace(prepared.plan, parameters=parameters))
 
 
 def run(
@@ -354,26 +343,41 @@ def _released(
     frames of its traceback hold exact tables.
     """
     try:
-        shown.stage("reading the data")
-        counted = _counted(prepared.parts, executions)
-        shown.stage("adding noise")
-        queries, noisy = list[Query](), list[dict[MeasurementKey, Noisy]]()
-        for part, found in zip(prepared.parts, counted, strict=True):
-            query = replace(part.query, groups=found.groups)
-            drawn = drawn_with_groups(part.draws, found.chosen)
-            for one in part.draws:
-                if not isinstance(one.measurement, KeySelection) and one.keys[0] not in drawn:
-                    drawn |= draw(one, found.tables, query.scope)
-            queries.append(query)
-            noisy.append(drawn)
-        return [
-            assemble(query, noisy[place.block], draws, confidence)
-            for place, (query, draws) in zip(prepared.places, prepared.asked(queries), strict=True)
-        ]
+        if prepared.limits is None:
+            return _results(prepared, executions, confidence, shown)
+        search = alone(prepared.parts[0])
+        (limits,) = _results(search, executions[:1], confidence, shown)
+        query = alone(prepared.under(limits).parts[1])
+        return [limits, *_results(query, executions[1:], confidence, shown)]
     except EngineError as error:
         return EngineError(error.what, where=error.where, remedy=error.remedy)
     except BaseException as error:
         return type(error)
+
+
+def _results(
+    prepared: PreparedTogether,
+    executions: Sequence[Execution],
+    confidence: Fraction | None,
+    shown: Progress,
+) -> list[pl.DataFrame]:
+    """Exact tables, noise, and what follows from both."""
+    shown.stage("reading the data")
+    counted = _counted(prepared.parts, executions)
+    shown.stage("adding noise")
+    queries, noisy = list[Query](), list[dict[MeasurementKey, Noisy]]()
+    for part, found in zip(prepared.parts, counted, strict=True):
+        query = replace(part.query, groups=found.groups)
+        drawn = drawn_with_groups(part.draws, found.chosen)
+        for one in part.draws:
+            if not isinstance(one.measurement, KeySelection) and one.keys[0] not in drawn:
+                drawn |= draw(one, found.tables, query.scope)
+        queries.append(query)
+        noisy.append(drawn)
+    return [
+        assemble(query, noisy[place.block], draws, confidence)
+        for place, (query, draws) in zip(prepared.places, prepared.asked(queries), strict=True)
+    ]
 
 
 def _counted(parts: Sequence[Prepared], executions: Sequence[Execution]) -> list[Counted]:

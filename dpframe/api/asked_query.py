@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from dpframe.aggregates.query import Query
+from dpframe.api.auto_limits import Limits, require_limits, search_of
 from dpframe.api.named_spend import named_spend
 from dpframe.api.no_raw_access import NoRawAccess
 from dpframe.api.payer import Payer, prepare_for
@@ -19,6 +20,7 @@ from dpframe.audit import Audit, audit
 from dpframe.choose import Split
 from dpframe.core.exact import Number, as_given
 from dpframe.errors import InvalidBudget, UnsupportedOperation
+from dpframe.infer import Queries
 from dpframe.sealed import all_sealed
 from dpframe.simulate import Simulation, simulate
 from dpframe.simulate.runs import MOST_RUNS
@@ -251,6 +253,13 @@ class AskedQuery(NoRawAccess):
         """
         spend = Spend(epsilon, delta, rho, accuracy, split)
         return audit(prepare_for(self._payer, self._query, spend), runs, confidence)
+
+    def _searched(self, limits: Limits, spend: Spend) -> Queries | None:
+        """The query with the search for the limit that it lacks; None where none is sought."""
+        require_limits(limits, spend)
+        if limits is None or self._unlimited is None:
+            return None
+        return Queries.searching(search_of(self._unlimited))
 
     def _bound(self) -> Payer:
         if self._payer is None:

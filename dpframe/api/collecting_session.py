@@ -7,12 +7,13 @@ from typing import overload
 
 import polars as pl
 
+from dpframe.api.auto_limits import Limits
 from dpframe.api.named_spend import named_spend
 from dpframe.api.paying_session import PayingSession
 from dpframe.api.query import PrivateQuery
 from dpframe.api.release import Release, Releases
 from dpframe.api.reuse import Repeat, Reuse
-from dpframe.api.several import asked_at_once, owned, refuse_weights
+from dpframe.api.several import asked_at_once, asked_with_limit, owned, refuse_weights
 from dpframe.api.spend import Spend
 from dpframe.choose import Split
 from dpframe.core.exact import Number
@@ -36,6 +37,7 @@ class CollectingSession(PayingSession):
         accuracy: Mapping[str, Number] | None = None,
         split: Split = "least error",
         weights: Sequence[Number] | None = None,
+        limits: Limits = None,
     ) -> Plan:
         """The plan of a query at a spend, or one plan of several queries that share the spend;
         touches no data and charges nothing.
@@ -54,6 +56,8 @@ class CollectingSession(PayingSession):
         weights
             The share of each query, relative to the others, which is divided among its outputs by
             their own `weight=`. Without it all outputs of all queries share as those of one do.
+        limits
+            ``"auto"``: as for `PrivateQuery.plan`, of one query.
 
         Raises
         ------
@@ -63,11 +67,16 @@ class CollectingSession(PayingSession):
             When the queries are not paid for by one budget, or a weight is not positive.
         """
         spend = Spend(epsilon, delta, rho, accuracy, split)
-        if isinstance(query, PrivateQuery):
+        searched = asked_with_limit(query, limits, spend, self._payer)
+        if searched is None and isinstance(query, PrivateQuery):
             refuse_weights(weights)
             asked, _, owner = owned(query)
             return self._payer.responsible_for(owner).prepare(asked, spend).plan
-        queries, _, payer = asked_at_once(query, weights, self._payer)
+        if isinstance(query, PrivateQuery):
+            assert searched is not None
+            queries, _, payer = searched
+        else:
+            queries, _, payer = asked_at_once(query, weights, self._payer)
         return payer.prepare_several(queries, spend).plan
 
     @overload
@@ -84,6 +93,7 @@ class CollectingSession(PayingSession):
         interval: Number | None = None,
         engine: PolarsMode = "auto",
         reuse: Reuse = "never",
+        limits: Limits = None,
     ) -> pl.DataFrame: ...
     @overload
     def collect(
@@ -99,6 +109,7 @@ class CollectingSession(PayingSession):
         interval: Number | None = None,
         engine: PolarsMode = "auto",
         reuse: Reuse = "never",
+        limits: Limits = None,
     ) -> list[pl.DataFrame]: ...
     @named_spend(1)
     def collect(
@@ -114,6 +125,7 @@ class CollectingSession(PayingSession):
         interval: Number | None = None,
         engine: PolarsMode = "auto",
         reuse: Reuse = "never",
+        limits: Limits = None,
     ) -> pl.DataFrame | list[pl.DataFrame]:
         """Charge, run and release a query, also one that was made without a session; or several
         queries in one charge, each of which has its frame in the list that is returned.
@@ -134,7 +146,8 @@ class CollectingSession(PayingSession):
         spend = Spend(epsilon, delta, rho, accuracy, split)
         if isinstance(query, PrivateQuery):
             refuse_weights(weights)
-            return self._release(query, spend, interval, engine, reuse).frame
+            return self._release(query, spend, interval, engine, reuse, limits).frame
+        asked_with_limit(query, limits, spend, self._payer)
         return self._release_several(query, weights, spend, interval, engine, reuse).frames
 
     @overload
@@ -151,6 +164,7 @@ class CollectingSession(PayingSession):
         interval: Number | None = None,
         engine: PolarsMode = "auto",
         reuse: Reuse = "never",
+        limits: Limits = None,
     ) -> Release: ...
     @overload
     def release(
@@ -166,6 +180,7 @@ class CollectingSession(PayingSession):
         interval: Number | None = None,
         engine: PolarsMode = "auto",
         reuse: Reuse = "never",
+        limits: Limits = None,
     ) -> Releases: ...
     @named_spend(1)
     def release(
@@ -181,6 +196,7 @@ class CollectingSession(PayingSession):
         interval: Number | None = None,
         engine: PolarsMode = "auto",
         reuse: Reuse = "never",
+        limits: Limits = None,
     ) -> Release | Releases:
         """As `collect`, with plan and cost beside the result; of several queries a sequence of
         releases, each of which says the cost of all.
@@ -193,7 +209,8 @@ class CollectingSession(PayingSession):
         spend = Spend(epsilon, delta, rho, accuracy, split)
         if isinstance(query, PrivateQuery):
             refuse_weights(weights)
-            return self._release(query, spend, interval, engine, reuse)
+            return self._release(query, spend, interval, engine, reuse, limits)
+        asked_with_limit(query, limits, spend, self._payer)
         return self._release_several(query, weights, spend, interval, engine, reuse)
 
     def _release(
@@ -203,7 +220,13 @@ class CollectingSession(PayingSession):
         interval: Number | None,
         engine: PolarsMode,
         reuse: Reuse,
+        limits: Limits,
     ) -> Release:
+        searched = asked_with_limit(query, limits, spend, self._payer)
+        if searched is not None:
+            queries, sources, payer = searched
+            how = spend, interval, engine, Repeat(reuse)
+            return payer.release_several(queries, sources, *how)[0]
         asked, source, owner = owned(query)
         payer = self._payer.responsible_for(owner)
         return payer.release(asked, source, spend, interval, engine, Repeat(reuse))

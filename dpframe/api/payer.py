@@ -258,9 +258,11 @@ class Payer:
 
         done = self._done(queries.queries, prepared.plan, interval, repeat, run)
         self.unit = queries.queries[0].relation.facts.unit
-        answers = [answers_of(*one) for one in prepared.answered()]
+        found, plan = prepared.under(done.frames[0]), done.plan_of(prepared.plan)
+        answers = [answers_of(*one) for one in found.answered()]
         plain = [plain_outputs(query) for query in queries.queries]
-        return Releases(done.frames, done.plan_of(prepared.plan), answers, plain, **done.about)
+        said = prepared.found(done.frames[0])
+        return Releases(done.frames, plan, answers, plain, **done.about).after(said)
 
     def _done(
         self,

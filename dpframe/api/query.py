@@ -8,6 +8,7 @@ import polars as pl
 
 from dpframe.aggregates.query import Query
 from dpframe.api.asked_query import AskedQuery
+from dpframe.api.auto_limits import Limits
 from dpframe.api.named_spend import named_spend
 from dpframe.api.payer import Payer
 from dpframe.api.release import Release
@@ -16,6 +17,7 @@ from dpframe.api.source import Source, Sources
 from dpframe.api.spend import Spend
 from dpframe.choose import Split
 from dpframe.core.exact import Number
+from dpframe.infer import Queries
 from dpframe.lower.engines.polars_engine import PolarsMode
 from dpframe.report import Format, Plan
 from dpframe.report.notebook import query_html
@@ -61,6 +63,7 @@ class PrivateQuery(AskedQuery):
         rho: Number | None = None,
         accuracy: Mapping[str, Number] | None = None,
         split: Split = "least error",
+        limits: Limits = None,
     ) -> Plan:
         """What `collect` with the same spend would do. Touches no data and charges nothing.
 
@@ -74,6 +77,10 @@ class PrivateQuery(AskedQuery):
         split
             How the cost is divided where no output has a weight: ``"least error"`` minimises the
             sum of squared relative errors, ``"equal"`` gives each output the same.
+        limits
+            ``"auto"``: where the query lacks a limit on individuals' rows or groups, find one when
+            it runs, by a twentieth of the spend. The plan says which may be found, and what the
+            query is under each; it is charged once, and checked before data is read.
 
         Raises
         ------
@@ -81,7 +88,7 @@ class PrivateQuery(AskedQuery):
             When the spend is empty, not positive, or in another measure, or no spend is accurate
             enough.
         """
-        return self._plan(Spend(epsilon, delta, rho, accuracy, split))
+        return self._plan(Spend(epsilon, delta, rho, accuracy, split), limits)
 
     @named_spend()
     def explain(
@@ -94,9 +101,10 @@ class PrivateQuery(AskedQuery):
         split: Split = "least error",
         format: Format = "text",
         size: int | None = None,
+        limits: Limits = None,
     ) -> str:
         """`plan(...).explain(format, size=size)`: see `Plan.explain`."""
-        plan = self._plan(Spend(epsilon, delta, rho, accuracy, split))
+        plan = self._plan(Spend(epsilon, delta, rho, accuracy, split), limits)
         return plan.explain(format, size=size)
 
     @named_spend()
@@ -111,6 +119,7 @@ class PrivateQuery(AskedQuery):
         interval: Number | None = None,
         engine: PolarsMode = "auto",
         reuse: Reuse = "never",
+        limits: Limits = None,
     ) -> pl.DataFrame:
         """Check the budget, charge it, compute, add noise.
 
@@ -140,6 +149,8 @@ class PrivateQuery(AskedQuery):
             the same order, interval, and frames of the same names in the same budget. Names must
             have been given, and stand for the data: a frame of other rows needs another name.
             Nothing is charged for what was charged before and is lost, or is being computed.
+        limits
+            As for `plan`; `Release.remark` says which limit was found.
 
         Raises
         ------
@@ -158,7 +169,7 @@ class PrivateQuery(AskedQuery):
             When nothing is kept that could be reused, or a frame has no name.
         """
         spend = Spend(epsilon, delta, rho, accuracy, split)
-        return self._release(spend, interval, engine, reuse).frame
+        return self._release(spend, limits, interval, engine, reuse).frame
 
     @named_spend()
     def release(
@@ -172,21 +183,31 @@ class PrivateQuery(AskedQuery):
         interval: Number | None = None,
         engine: PolarsMode = "auto",
         reuse: Reuse = "never",
+        limits: Limits = None,
     ) -> Release:
         """As `collect`, with the plan and the cost beside the frame, and `Release.write`."""
-        return self._release(Spend(epsilon, delta, rho, accuracy, split), interval, engine, reuse)
+        spend = Spend(epsilon, delta, rho, accuracy, split)
+        return self._release(spend, limits, interval, engine, reuse)
 
-    def _plan(self, spend: Spend) -> Plan:
-        return self._bound().prepare(self._query, spend).plan
+    def _plan(self, spend: Spend, limits: Limits) -> Plan:
+        payer, searched = self._bound(), self._searched(limits, spend)
+        if searched is not None:
+            return payer.prepare_several(searched, spend).plan
+        return payer.prepare(self._query, spend).plan
 
     def _release(
         self,
         spend: Spend,
-        interval: Number | None = None,
-        engine: PolarsMode = "auto",
-        reuse: Reuse = "never",
+        limits: Limits,
+        interval: Number | None,
+        engine: PolarsMode,
+        reuse: Reuse,
     ) -> Release:
         payer, repeat = self._bound(), Repeat(reuse)
+        searched = self._searched(limits, spend)
+        if searched is not None:
+            data = [self._source, self._source]
+            return payer.release_several(searched, data, spend, interval, engine, repeat)[0]
         return payer.release(self._query, self._source, spend, interval, engine, repeat)
 
     def __repr__(self) -> str:
@@ -200,3 +221,17 @@ class PrivateQuery(AskedQuery):
 def parts(query: PrivateQuery) -> tuple[Query, Source | Sources, Payer | None]:
     """What a session needs of a query: what it asks, of which data, and who pays for it."""
     return query._query, query._source, query._payer
+
+
+def searched(
+    query: PrivateQuery, limits: Limits, spend: Spend
+) -> tuple[Queries | None, Source | Sources, Payer | None]:
+    """What a session needs of a query and the search for the limit that it lacks; no query where
+    none is sought.
+    """
+    return query._searched(limits, spend), query._source, query._payer
+
+
+def owner_of(query: PrivateQuery) -> Payer | None:
+    """Who pays for a query; None where it belongs to no session."""
+    return query._payer

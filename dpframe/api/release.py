@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, overload
@@ -224,6 +225,17 @@ class Releases(Sequence[Release]):
     def frames(self) -> list[pl.DataFrame]:
         """The results alone."""
         return [release.frame for release in self._releases]
+
+    def after(self, found: str) -> Releases:
+        """The same without the search for a limit, which comes before a query that lacks one; where
+        words say that none was sought, as they are.
+        """
+        if not found:
+            return self
+        made = copy(self)
+        made.remark = "; ".join(filter(None, (found, self.remark)))
+        made._releases = tuple(replace(one, remark=made.remark) for one in self._releases[1:])
+        return made
 
     @overload
     def __getitem__(self, index: int) -> Release: ...

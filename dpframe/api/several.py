@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from dpframe.aggregates.query import Query
+from dpframe.api.auto_limits import Limits, require_limits
 from dpframe.api.payer import Payer
-from dpframe.api.query import PrivateQuery, parts
+from dpframe.api.query import PrivateQuery, parts, searched
 from dpframe.api.source import Source, Sources
+from dpframe.api.spend import Spend
 from dpframe.core.exact import Number, as_given, exact
 from dpframe.errors import InvalidBudget, UnsupportedOperation
 from dpframe.infer import Queries
@@ -60,6 +62,30 @@ def asked_at_once(
         )
     asked = Queries(tuple(query for query, _, _ in found), _shares(weights, len(found)))
     return asked, [source for _, source, _ in found], payers[0]
+
+
+def asked_with_limit(
+    query: object, limits: Limits, spend: Spend, payer: Payer
+) -> tuple[Queries, list[Source | Sources], Payer] | None:
+    """The same of one query and the search for the limit that it lacks; None where none is sought.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When a limit is sought for several queries at once.
+    """
+    require_limits(limits, spend)
+    if limits is None:
+        return None
+    if not isinstance(query, PrivateQuery):
+        raise UnsupportedOperation(
+            "a limit is found for one query, not for a list",
+            where='limits="auto"',
+            remedy="collect each query by itself, or write limits of the frame",
+        )
+    asked, source, owner = searched(query, limits, spend)
+    found = payer.responsible_for(owner)
+    return None if asked is None else (asked, [source, source], found)
 
 
 def refuse_weights(weights: object) -> None:

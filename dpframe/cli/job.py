@@ -16,12 +16,12 @@ from typing import Any
 from dpframe.api.parameters import Parameters, declaring
 from dpframe.api.payer import Payer
 from dpframe.api.paying_session import payer_of
-from dpframe.api.query import PrivateQuery, parts
+from dpframe.api.query import PrivateQuery, owner_of
 from dpframe.api.readers import missing_file
 from dpframe.api.release import Releases
 from dpframe.api.reuse import ONCE_MORE, Repeat
 from dpframe.api.session import Session
-from dpframe.api.several import asked_at_once, refuse_weights
+from dpframe.api.several import asked_at_once, asked_with_limit, refuse_weights
 from dpframe.api.source import Source, Sources
 from dpframe.api.spend import Spend
 from dpframe.audit import Audit, audit
@@ -182,26 +182,29 @@ def read_job(
         raise _bad(path, f"`query` is {_kind(query)}, not a private query")
     if not isinstance(spend, Mapping) or not spend:
         raise _bad(path, f"`spend` is {_kind(spend)}, not a dict with what may be spent")
-    allowed = ("epsilon", "delta", "rho", "accuracy", "split", "interval", "weights")
+    allowed = ("epsilon", "delta", "rho", "accuracy", "split", "interval", "weights", "limits")
     unknown = [name for name in spend if name not in allowed]
     if unknown:
         raise _bad(path, f"`spend` has {unknown[0]!r}, which is none of {', '.join(allowed)}")
     weights = spend.get("weights")
     if not is_list:
         refuse_weights(weights)
-    asked, sources, payer = asked_at_once(listed, weights, _payer(listed, session, path))
+    apart = ("interval", "weights", "limits")
+    costs = Spend(**{n: found for n, found in spend.items() if n not in apart})
+    owner, limits = _payer(listed, session, path), spend.get("limits")
+    limited = asked_with_limit(query, limits, costs, owner)
+    asked, sources, payer = limited or asked_at_once(listed, weights, owner)
     payer.parameters = parameters.declared
     if output is not None and not isinstance(output, str | os.PathLike):
         raise _bad(path, f"`output` is {_kind(output)}, not a path")
-    amounts = {n: value for n, value in spend.items() if n not in ("interval", "weights")}
     place = None if output is None else Path(output)
-    costs = Spend(**amounts), spend.get("interval")
-    return Job(asked, sources, is_list, payer, *costs, place, parameters.allowed)
+    interval = spend.get("interval")
+    return Job(asked, sources, is_list, payer, costs, interval, place, parameters.allowed)
 
 
 def _payer(queries: Sequence[object], session: object, path: Path) -> Payer:
     """Who pays for the queries, or for the whole of a frame that some are of a part of."""
-    owners = [parts(query)[2] for query in queries if isinstance(query, PrivateQuery)]
+    owners = [owner_of(query) for query in queries if isinstance(query, PrivateQuery)]
     owner = next((owner for owner in owners if owner is not None), None)
     if owner is None:
         if not isinstance(session, Session):

@@ -41,7 +41,7 @@
     of = "overtime"
     bounds = [0, 60]
 
-    [spend]                            # as collect(...)
+    [spend]                            # as collect(...), limits = "auto" too
     epsilon = "0.5"
 
 Several queries of the source are written as `[[query]]`, each with its outputs as

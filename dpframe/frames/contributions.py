@@ -181,8 +181,8 @@ def unlimited(
 def _found(by: str) -> str:
     """How to find a limit for a small part of the budget."""
     return (
-        f"find limits privately with query.suggest_limits(...) or frame.suggest_limits({by}"
-        "epsilon=0.1)"
+        'find limits privately with limits="auto" in collect, query.suggest_limits(...) or '
+        f"frame.suggest_limits({by}epsilon=0.1)"
     )
 
 

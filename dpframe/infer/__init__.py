@@ -2,11 +2,13 @@
 
 from dpframe.infer.effects import effects_of
 from dpframe.infer.joint import PlannedDraw, Way, ways_of
+from dpframe.infer.limit_search import LimitSearch
 from dpframe.infer.measurements import PlannedMeasurement, measurements_of
 from dpframe.infer.related import Related, brought_together, related_blocks
 from dpframe.infer.several import Place, Queries, merge
 
 __all__ = [
+    "LimitSearch",
     "Place",
     "PlannedDraw",
     "PlannedMeasurement",

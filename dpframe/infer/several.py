@@ -21,6 +21,7 @@ from dpframe.frames.groups import Groups
 from dpframe.frames.places import named_by_place
 from dpframe.frames.public import digest
 from dpframe.frames.relation import Relation
+from dpframe.infer.limit_search import LimitSearch
 from dpframe.plan.definition import Json, definition, steps_of
 from dpframe.plan.several import names_apart
 
@@ -37,10 +38,18 @@ class Queries:
         In the order of their results.
     weights
         What each may cost relative to the others; None where nobody said.
+    search
+        Where the first finds a limit for the second: how.
     """
 
     queries: tuple[Query, ...]
     weights: tuple[Fraction, ...] | None = None
+    search: LimitSearch | None = None
+
+    @classmethod
+    def searching(cls, search: LimitSearch) -> Queries:
+        """A query, and before it the search for its limit."""
+        return cls((search.search, search.queries[-1]), search=search)
 
 
 @dataclass(frozen=True, slots=True)

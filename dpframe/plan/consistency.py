@@ -27,10 +27,11 @@ from dpframe.mechanisms import (
     VectorMechanism,
 )
 from dpframe.plan.data import PlanData
+from dpframe.plan.document import fingerprint
 from dpframe.plan.joint_draw import JointDraw
 from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.parameters import contradicted
-from dpframe.plan.pieces import PlanOutput
+from dpframe.plan.pieces import FoundLimit, PlanOutput
 from dpframe.plan.several import blocks_of, names_apart, whole_fields
 from dpframe.plan.stated_costs import understated
 
@@ -57,10 +58,30 @@ def _contradictions(plan: PlanData) -> Iterator[str]:
         yield "windows"
     yield from _of_session(plan)
     yield from _of_queries(plan)
+    if plan.found is not None and not _is_found(plan, plan.found):
+        yield "found"
+        return
     for number, block in enumerate(blocks_of(plan)):
         where = f"blocks[{number}]." if plan.blocks else ""
         yield from (f"{where}{what}" for what in _of_block(block))
     yield from understated(plan)
+
+
+def _is_found(plan: PlanData, found: FoundLimit) -> bool:
+    """Whether a plan is of a search and of a query under the largest limit that it may find."""
+    numbers = [choice.n for choice in found.choices]
+    if len(plan.blocks) != 2 or [query.block for query in plan.queries] != [0, 1] or not numbers:
+        return False
+    shown, last = list(blocks_of(plan))[1], found.choices[-1]
+    alone = replace(shown, cost=last.cost, found=None, parameters=())
+    return (
+        numbers[0] >= 1
+        and numbers == sorted({*numbers})
+        and found.step in ("limit_rows", "limit_groups")
+        and 0 < found.share < 1
+        and all(type(choice.cost) is type(plan.cost) for choice in found.choices)
+        and fingerprint(alone) == last.fingerprint
+    )
 
 
 def _every(unit: Unit) -> Every | None:

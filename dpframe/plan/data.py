@@ -18,7 +18,7 @@ from dpframe.ledger.parts import Share
 from dpframe.plan.definition import Json
 from dpframe.plan.error import error_of
 from dpframe.plan.noisy_aggregate import NoisyAggregate, confidence_of
-from dpframe.plan.pieces import ForcedError, PlanBlock, PlanOutput, PlanQuery, PlanStep
+from dpframe.plan.pieces import ForcedError, FoundLimit, PlanBlock, PlanOutput, PlanQuery, PlanStep
 from dpframe.rows.suggest import did_you_mean
 
 
@@ -52,6 +52,7 @@ class PlanData:
     forced: tuple[ForcedError, ...] = ()
     parameters: tuple[Parameter, ...] = ()
     windows: Windows | None = None
+    found: FoundLimit | None = None
 
     @property
     def draws(self) -> tuple[NoisyAggregate, ...]:

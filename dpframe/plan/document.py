@@ -35,7 +35,15 @@ _PARAMETERS = "parameters"
 """A field that only plans with parameters write."""
 _WINDOWS = "windows"
 """A field that only plans write whose unit has windows."""
-_NO_OTHERS: Mapping[str, Any] = {"blocks": [], "queries": [], _PARAMETERS: [], _WINDOWS: None}
+_FOUND = "found"
+"""A field that only plans write in which a limit is found."""
+_NO_OTHERS: Mapping[str, Any] = {
+    "blocks": [],
+    "queries": [],
+    _PARAMETERS: [],
+    _WINDOWS: None,
+    _FOUND: None,
+}
 _FORCED = "forced"
 """The field of the session that only plans write in which something is forced."""
 _PARTS = {"schema_version", "fingerprint", "digest", "plan", "session"}
@@ -228,6 +236,8 @@ def _contents(plan: PlanData) -> dict[str, Any]:
         del contents[_PARAMETERS]
     if plan.windows is None:
         del contents[_WINDOWS]
+    if plan.found is None:
+        del contents[_FOUND]
     return without_own_draws(contents)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from dpframe.aggregates.rebuilt_error import OutputError
+from dpframe.core.budget import Budget
 from dpframe.core.units import Unit
 from dpframe.plan.definition import Json
 
@@ -106,6 +108,55 @@ class PlanQuery:
     block: int
     names: tuple[str, ...]
     outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LimitChoice:
+    """A limit that may be found when a query runs.
+
+    Parameters
+    ----------
+    n
+        The limit.
+    cost
+        Of the query under it.
+    error
+        Of its first output, with 95%, to three digits; None where that depends on the data.
+    fingerprint
+        Of the plan of the query under it, by itself.
+    """
+
+    n: int
+    cost: Budget
+    error: float | None
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoundLimit:
+    """A limit that is found when the query runs.
+
+    Parameters
+    ----------
+    step
+        The verb that limits: ``"limit_rows"`` or ``"limit_groups"``.
+    by
+        The columns that it is given.
+    share
+        The part of the spend by which it is found.
+    choices
+        The limits that may be found, in rising order; the plan shows the query under the last.
+    """
+
+    step: str
+    by: tuple[str, ...]
+    share: Fraction
+    choices: tuple[LimitChoice, ...]
+
+    def words(self, n: int | str) -> str:
+        """The limit as an analyst writes it."""
+        by = f", by=[{', '.join(repr(name) for name in self.by)}]" if self.by else ""
+        return f"{self.step}({n}{by})"
 
 
 @dataclass(frozen=True, slots=True)

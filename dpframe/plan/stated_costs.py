@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 
 from dpframe.core.budget import GDP, ZCDP, Budget
 from dpframe.core.exact import float_down, float_up
 from dpframe.plan.data import PlanData
 from dpframe.plan.noisy_aggregate import NoisyAggregate
+from dpframe.plan.pieces import FoundLimit
+from dpframe.plan.several import blocks_of
 
 _ROUNDING = Fraction(1, 10**9)
 """What floats may differ by between machines."""
@@ -28,8 +31,22 @@ def understated(plan: PlanData) -> Iterator[str]:
     for i, release in enumerate(plan.releases):
         if not _is_enough(release):
             yield f"releases[{i}].cost"
-    if not _is_enough_for_all(plan):
+    if plan.found is not None:
+        yield from _under_limits(plan, plan.found)
+    elif not _is_enough_for_all(plan):
         yield "cost"
+
+
+def _under_limits(plan: PlanData, found: FoundLimit) -> Iterator[str]:
+    """Of a query under a limit that is found first: the search, and the query under each limit, of
+    which the plan shows the last.
+    """
+    search, query = blocks_of(plan)
+    costs = [release.cost for release in search.draws]
+    if any(not _sums([*costs, choice.cost], plan.cost) for choice in found.choices):
+        yield "cost"
+    if not _is_enough_for_all(replace(query, cost=found.choices[-1].cost)):
+        yield "found.choices"
 
 
 def _is_enough(release: NoisyAggregate) -> bool:

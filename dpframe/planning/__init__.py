@@ -1,7 +1,20 @@
 """What one query, or several that share a cost, ask of mechanisms, and what is chosen."""
 
+from dpframe.planning.found_limits import planned_with_limit
 from dpframe.planning.gains import errors_of
 from dpframe.planning.planning import Planning
 from dpframe.planning.prepared import Prepared, PreparedTogether, tables_of
+from dpframe.planning.stated import given, on_part, stating, with_remaining
 
-__all__ = ["Planning", "Prepared", "PreparedTogether", "errors_of", "tables_of"]
+__all__ = [
+    "Planning",
+    "Prepared",
+    "PreparedTogether",
+    "errors_of",
+    "given",
+    "on_part",
+    "planned_with_limit",
+    "stating",
+    "tables_of",
+    "with_remaining",
+]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
+
+import polars as pl
 
 from dpframe.aggregates.bound import MeasurementKey
 from dpframe.aggregates.measurement import Measurement, Table
@@ -54,6 +57,37 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class LimitOptions:
+    """A query under each of the limits that may be found when it runs.
+
+    Parameters
+    ----------
+    limits
+        Them, in rising order.
+    options
+        The query under each, with its plan.
+    variance
+        Of the noise of each count of the histogram that they are found by.
+    """
+
+    limits: tuple[int, ...]
+    options: tuple[Prepared, ...]
+    variance: float
+
+    def number(self, found: pl.DataFrame) -> int:
+        """Which limit the noisy histogram gives: the least that all but one percent of individuals
+        keep, or all but as many as noise can make, a standard deviation.
+        """
+        counts = found["count"].to_list()
+        enough = max(0, sum(counts)) / 100
+        for place in range(len(self.limits) - 1):
+            above = counts[place + 1 :]
+            if sum(above) <= max(enough, math.sqrt(self.variance * len(above))):
+                return place
+        return len(self.limits) - 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class PreparedTogether:
     """One plan of several queries, and what is needed to run it.
 
@@ -65,11 +99,15 @@ class PreparedTogether:
         The queries that are run, each with the plan that it has where all share the cost.
     places
         Where the outputs of the queries that were asked are.
+    limits
+        Where the first query finds a limit for the second: that under each, of which it is one. The
+        second of `parts` is that under the largest.
     """
 
     plan: Plan
     parts: tuple[Prepared, ...]
     places: tuple[Place, ...]
+    limits: LimitOptions | None = None
 
     @property
     def queries(self) -> tuple[Query, ...]:
@@ -85,6 +123,19 @@ class PreparedTogether:
         every = [windows for windows in read if windows is not None]
         assert said == (reduce(Windows.hull, every) if every else None), "plans say what they read"
         return None if per is None or said is None else WindowScope(said)
+
+    def under(self, found: pl.DataFrame) -> PreparedTogether:
+        """The same with the query under the limit that a noisy histogram gives."""
+        if self.limits is None:
+            return self
+        option = self.limits.options[self.limits.number(found)]
+        return replace(self, parts=(self.parts[0], option))
+
+    def found(self, found: pl.DataFrame) -> str:
+        """What limit was found, in words; empty where none was sought."""
+        if self.limits is None or self.plan.found is None:
+            return ""
+        return f"{self.plan.found.words(self.limits.limits[self.limits.number(found)])} was found"
 
     def asked(self, run: Iterable[Query]) -> list[tuple[Query, tuple[Draw, ...]]]:
         """The queries that were asked, of those that were run, and what is drawn for each."""

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from dpframe.aggregates.rebuilt_error import RebuiltError
 from dpframe.plan import PlanData
+from dpframe.plan.pieces import FoundLimit
 from dpframe.plan.several import blocks_of
 from dpframe.report.group_size import warnings_at
 from dpframe.report.story import (
@@ -52,20 +54,28 @@ def chapters(plan: PlanData, size: int | None = None) -> tuple[Chapter, ...]:
         return (Chapter("", plan, story(plan, size)),)
     whole, blocks = spent_on(plan), list(blocks_of(plan))
     asked = Section("queries", tuple(_asked(plan)), numbered=True)
+    title = "several queries, one plan and one charge"
+    if plan.found is not None:
+        asked = Section("limit", (_limit(plan, plan.found),))
+        title = "a limit that is found first, one plan and one charge"
     return (
-        Chapter(
-            "several queries, one plan and one charge", plan, (asked, *parameter_sections(plan))
-        ),
+        Chapter(title, plan, (asked, *parameter_sections(plan))),
         *(
             Chapter(queries_of_block(plan, number), block, tuple(frame_sections(block, whole)))
             for number, block in enumerate(blocks)
         ),
-        Chapter("all queries", plan, tuple(cost_sections(plan, _warnings(plan, blocks, size)))),
+        Chapter(
+            "all queries" if plan.found is None else "both",
+            plan,
+            tuple(cost_sections(plan, _warnings(plan, blocks, size))),
+        ),
     )
 
 
 def queries_of_block(plan: PlanData, number: int) -> str:
     """Which queries are answered from a frame and its groups."""
+    if plan.found is not None:
+        return _SEARCHED[number]
     found = [str(n) for n, query in enumerate(plan.queries, start=1) if query.block == number]
     return f"quer{'y' if len(found) == 1 else 'ies'} {listed(found)}"
 
@@ -75,6 +85,32 @@ def listed(words: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
+def _limit(plan: PlanData, found: FoundLimit) -> Item:
+    """Which limits may be found, how, and why that is safe."""
+    last = found.choices[-1]
+    name = plan.outputs[plan.queries[1].outputs[0]].name
+    errors = [f"{c.error:g} under {c.n}" for c in found.choices if c.error is not None]
+    share = percent(found.share)
+    return Item(
+        f"{found.words('n')}, with n found when the query runs",
+        (
+            f"n is one of {', '.join(str(choice.n) for choice in found.choices)}: the least that "
+            f"all but 1% of individuals keep, by a noisy histogram that has {share} of the spend",
+            "noise is made for the limit that is found, and what the query costs under the most "
+            "expensive of them is charged, so the guarantee holds whichever is found",
+            *([f"95% error of `{name}`: {', '.join(errors)}"] if errors else []),
+            f"shown below under the largest, {found.words(last.n)}",
+        ),
+    )
+
+
+def percent(share: Fraction) -> str:
+    """A share as people write it."""
+    return f"{float(share * 100):g}%"
+
+
+_SEARCHED = ("the search for the limit", "the query")
+"""What blocks are called of which the first finds a limit for the second."""
 _RELATED = ", group_by(grouping_sets("
 """How groups begin that queries with groups of their own have in common."""
 

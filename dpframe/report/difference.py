@@ -40,11 +40,20 @@ def _differences(before: PlanData, after: PlanData) -> Iterator[str]:
         yield from _blocks(before, after)
     else:
         yield from _of_frame(before, after)
+    yield from _changed("limit that is found", *(_limit(p) for p in (before, after)))
     yield from _changed("reads", *(p.windows and p.windows.words() for p in (before, after)))
     yield from _amounts("the plan", before.cost, after.cost)
     yield from _changed("composition", before.composition, after.composition)
     yield from _changed("split", before.split, after.split)
     yield from _items("review carefully:", _untold(before, after), _untold(after, before))
+
+
+def _limit(plan: PlanData) -> str | None:
+    """The limit that is found when the query runs."""
+    if plan.found is None:
+        return None
+    numbers = ", ".join(str(choice.n) for choice in plan.found.choices)
+    return f"{plan.found.words('n')} with n of {numbers}"
 
 
 def _of_frame(before: PlanData, after: PlanData) -> Iterator[str]:

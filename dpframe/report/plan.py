@@ -86,6 +86,10 @@ class Plan(PlanData):
     windows
         Where an individual is a person in a calendar window: the windows whose rows the plan reads,
         and no others. A session whose budget is for each window charges it to these.
+    found
+        Where a limit is found when the query runs: which ones may be found, and what the query is
+        under each. The first of `queries` finds it, the second is the query; `composition` is that
+        of the second, and costs of both add up.
     """
 
     def explain(self, format: Format = "text", *, size: int | None = None) -> str:

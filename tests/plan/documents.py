@@ -190,6 +190,11 @@ def several_frames() -> dp.Plan:
     return session.plan([*counts, found], **HALF, weights=[1, 1, 2])
 
 
+def found_limit() -> dp.Plan:
+    by_region = visits().drop("tags").group_by("region", keys=REGIONS)
+    return by_region.agg(n=dp.count(), s=dp.sum("cost", (0, 10))).plan(**HALF, limits="auto")
+
+
 def with_parameters() -> dp.Plan:
     day = dp.parameter("day", pl.Date, default=date(2026, 11, 22))
     regions = dp.parameter("regions", pl.List(pl.String), default=REGIONS)
@@ -246,6 +251,7 @@ OWN: Mapping[str, Callable[[], dp.Plan]] = {
         arithmetic,
         several_queries,
         several_frames,
+        found_limit,
         with_parameters,
         part_by_parameter,
         stream,

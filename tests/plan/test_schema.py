@@ -28,7 +28,7 @@ VALIDATOR = Draft202012Validator(SCHEMA)
 each = pytest.mark.parametrize("name", ALL)
 OPTIONAL = {
     "release": ["draw", "joint"],
-    "plan": ["blocks", "queries", "parameters", "windows"],
+    "plan": ["blocks", "queries", "parameters", "windows", "found"],
     "Identifier": ["window", "time"],
     "stated_budget": ["per"],
     "spread": ["norm"],
@@ -89,6 +89,8 @@ NAMES = {
     "PlanBlock": "block",
     "PlanQuery": "query",
     "ForcedError": "forced_error",
+    "FoundLimit": "found_limit",
+    "LimitChoice": "limit_choice",
     "Parameter": "parameter",
     "Windows": "windows",
 }

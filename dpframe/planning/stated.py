@@ -1,0 +1,34 @@
+"""What a session says in plans of itself, and of what it was given."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeVar
+
+from dpframe.core.budget import Budget
+from dpframe.core.parameters import Parameter
+from dpframe.ledger.bound import StatedBudget
+from dpframe.ledger.parts import Share
+from dpframe.planning.prepared import Prepared, PreparedTogether
+
+Made = TypeVar("Made", Prepared, PreparedTogether)
+
+
+def on_part(prepared: Made, share: Share) -> Made:
+    """A plan that says that its frame is one of several parts, and what that costs the whole."""
+    return replace(prepared, plan=replace(prepared.plan, share=share))
+
+
+def stating(prepared: Made, budget: StatedBudget) -> Made:
+    """A plan that says which budget it is to be charged to."""
+    return replace(prepared, plan=replace(prepared.plan, budget=budget))
+
+
+def with_remaining(prepared: Made, remaining: Budget) -> Made:
+    """A plan that says what is left where it is to be charged."""
+    return replace(prepared, plan=replace(prepared.plan, remaining=remaining))
+
+
+def given(prepared: Made, parameters: tuple[Parameter, ...]) -> Made:
+    """A plan that says which parameters it has."""
+    return replace(prepared, plan=replace(prepared.plan, parameters=parameters))

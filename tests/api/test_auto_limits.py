@@ -1,0 +1,314 @@
+"""Limits that are found when a query runs: one plan, one charge, whichever limit is found."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpframe as dp
+from dpframe import pipeline
+from dpframe.api.auto_limits import LIMITS, search_of
+from dpframe.core.budget import Budget
+from dpframe.infer import Queries, measurements_of
+from dpframe.planning.prepared import LimitOptions, PreparedTogether
+from tests.laws.individuals import check_limits
+from tests.laws.neighbours import Pair
+
+SPENDS: dict[str, tuple[dict[str, Any], Budget]] = {
+    "pure": ({"epsilon": 50}, dp.PureDP(1)),
+    "approximate": ({"epsilon": 50, "delta": 1e-6}, dp.ApproxDP(1, "1e-8")),
+    "concentrated": ({"rho": 50, "delta": 1e-6}, dp.ZCDP(1, "1e-8")),
+}
+each = pytest.mark.parametrize("spend", SPENDS)
+
+
+def rows(many: dict[int, int]) -> pl.DataFrame:
+    """So many rows of each person, in turn in three cities."""
+    found = [(who, n) for who, rows in many.items() for n in range(rows)]
+    return pl.DataFrame(
+        {
+            "who": [who for who, _ in found],
+            "city": ["ABC"[(who + n) % 3] for who, n in found],
+            "x": [n % 5 for _, n in found],
+        },
+        schema={"who": pl.Int64, "city": pl.String, "x": pl.Int64},
+    )
+
+
+VISITS = rows({who: 1 + who % 4 for who in range(3000)})
+
+
+def people(spend: str = "pure", data: pl.DataFrame = VISITS) -> dp.PrivateFrame:
+    return dp.Session(**SPENDS[spend][0]).protect(data, unit="who")
+
+
+def by_city(frame: dp.PrivateFrame) -> dp.PrivateQuery:
+    x = pl.col("x")
+    grouped = frame.group_by("city", keys=["A", "B", "C"])
+    return grouped.agg(n=dp.count(), s=x.dp_sum((0, 4)), m=x.dp_mean((0, 4)))
+
+
+QUERIES = {
+    "rows": lambda f: f.dp_count(),
+    "groups": by_city,
+    "one per person": lambda f: f.limit_rows(1, by="city").group_by("city").agg(dp.count()),
+    "after a limit": lambda f: f.limit_rows(2, by="city").dp_sum("x", (0, 4)),
+    "median": lambda f: f.dp_median("x", (0, 4)),
+}
+
+
+def prepared_of(query: dp.PrivateQuery, spend: Budget) -> PreparedTogether:
+    search = search_of(query._unlimited)
+    return pipeline.plan_several(Queries.searching(search), spend, None)
+
+
+def asked(kind: str, spend: str) -> PreparedTogether:
+    if kind == "one per person" and spend == "pure":
+        pytest.skip("groups that nobody listed need a delta")
+    query = QUERIES[kind](people(spend))
+    if query._unlimited is None:
+        pytest.skip("no limit is needed there")
+    return prepared_of(query, SPENDS[spend][1])
+
+
+def total(parts: list[Budget]) -> Budget:
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole + part
+    return whole
+
+
+@each
+@pytest.mark.parametrize("kind", QUERIES)
+def test_whichever_is_found_the_charge_covers_it(kind: str, spend: str) -> None:
+    prepared = asked(kind, spend)
+    assert prepared.limits is not None
+    search = prepared.parts[0].plan
+    assert search.composition == "sum"
+    for option in prepared.limits.options:
+        assert prepared.plan.cost.covers(search.cost + option.plan.cost)
+        if option.plan.composition == "sum":
+            drawn = [release.cost for release in option.plan.draws]
+            assert option.plan.cost.covers(total(drawn))
+    assert SPENDS[spend][1].covers(prepared.plan.cost)
+    assert search.cost.main <= SPENDS[spend][1].main * Fraction(1, 20)
+
+
+@pytest.mark.parametrize("kind", ["rows", "groups", "after a limit"])
+def test_noise_is_made_for_the_limit(kind: str) -> None:
+    """In proportion to it, so that no limit tells more than another."""
+    limits = asked(kind, "pure").limits
+    assert limits is not None
+    for n, option in zip(limits.limits, limits.options, strict=True):
+        (step, _) = option.query.relation.steps[-1]
+        assert step.words() == f"limit_rows({n})"
+        for release in option.plan.draws:
+            epsilon = release.law.epsilon_cost(release.exposure)
+            assert epsilon is not None
+            assert epsilon <= release.cost.main
+
+
+few = st.dictionaries(st.integers(0, 3), st.integers(1, 12), max_size=4)
+
+
+@pytest.mark.parametrize("kind", ["rows", "groups", "after a limit"])
+@given(others=few, mine=st.integers(1, 30), salt=st.integers(0, 2**32))
+@settings(max_examples=6)
+def test_neighbours_move_the_search_and_each_query_within_what_is_declared(
+    kind: str, others: dict[int, int], mine: int, salt: int
+) -> None:
+    before, after = rows(others), rows({**others, 9: mine})
+    search = search_of(QUERIES[kind](people())._unlimited)
+    for query in (search.search, search.queries[1], search.queries[4]):
+        check_limits(query, Pair(before, after), salt)
+
+
+def test_the_histogram_counts_each_individual_once() -> None:
+    (use,) = measurements_of(search_of(people().dp_count()._unlimited).search)
+    assert use.sensitivity.l1 == 1
+
+
+def test_one_charge_and_the_limit_that_most_keep() -> None:
+    frame = people()
+    found = by_city(frame).release(epsilon=20, limits="auto", interval=0.95)
+    assert frame.session is not None
+    assert frame.session.history.height == 1
+    assert frame.session.spent == dp.PureDP(20)
+    assert found.cost == dp.PureDP(20)
+    assert found.remark == "limit_rows(5) was found"
+    truth = VISITS.group_by("city").len().sort("city")["len"]
+    assert ((found.frame["n"] - truth).abs() < 30).all()
+    assert found.frame.columns[:4] == ["city", "n", "n_low", "n_high"]
+
+
+@each
+def test_it_runs_in_every_measure(spend: str) -> None:
+    frame = people(spend)
+    given: Any = {
+        "pure": {"epsilon": 1},
+        "approximate": {"epsilon": 1, "delta": 1e-8},
+        "concentrated": {"rho": 1, "delta": 1e-8},
+    }[spend]
+    query = frame.group_by("city", keys=["A", "B"]).agg(n=dp.count())
+    plan = query.plan(**given, limits="auto")
+    found = query.release(**given, limits="auto")
+    assert found.frame.columns == ["city", "n"]
+    assert found.plan.fingerprint == plan.fingerprint
+    again = dp.Plan.from_json(plan.to_json())
+    assert again.fingerprint == plan.fingerprint
+    assert again.explain() == plan.explain()
+    assert query.collect(**given, limits="auto").height == 2
+
+
+def test_groups_that_nobody_listed_get_a_limit_on_groups() -> None:
+    frame = people("concentrated").limit_rows(1, by="city")
+    query = frame.group_by("city").agg(n=dp.count())
+    plan = query.plan(rho=1, delta=1e-8, limits="auto")
+    assert plan.found is not None
+    assert (plan.found.step, plan.found.by) == ("limit_groups", ("city",))
+    found = query.release(rho=20, delta=1e-7, limits="auto")
+    assert "limit_groups(3, by=['city']) was found" in found.remark
+    assert found.frame["city"].to_list() == ["A", "B", "C"]
+
+
+def test_a_query_that_lacks_nothing_is_planned_as_it_is() -> None:
+    query = people().limit_rows(3).dp_count()
+    assert query.plan(epsilon=1, limits="auto").fingerprint == query.plan(epsilon=1).fingerprint
+    rows_only = dp.Session(epsilon=1).protect(VISITS, dp.Rows()).dp_count()
+    assert rows_only.plan(epsilon=1, limits="auto").found is None
+
+
+def test_the_plan_says_who_how_and_what_share() -> None:
+    said = people().dp_count().explain(epsilon=1, limits="auto")
+    for words in (
+        "a limit that is found first",
+        "all but 1% of individuals keep",
+        "5% of the spend",
+        "95% error of `len`: 3 under 1, 6 under 2",
+        "shown below under the largest, limit_rows(1000)",
+        "whichever is found",
+        "cost: epsilon 1",
+    ):
+        assert words in said
+    assert people().dp_count().plan(epsilon=1, limits="auto").accuracy("len") > 1000
+
+
+def test_sessions_and_lists() -> None:
+    frame = people()
+    session, query = frame.session, frame.dp_count()
+    assert session is not None
+    plan = session.plan(query, epsilon=1, limits="auto")
+    assert plan.fingerprint == query.plan(epsilon=1, limits="auto").fingerprint
+    assert session.collect(query, epsilon=1, limits="auto").shape == (1, 1)
+    assert session.release(query, epsilon=1, limits="auto").remark
+    with pytest.raises(dp.UnsupportedOperation, match="one query"):
+        session.collect([query], epsilon=1, limits="auto")
+    with pytest.raises(dp.UnboundedSensitivity, match="limit_rows"):
+        session.collect(query, epsilon=1)
+
+
+@pytest.mark.parametrize("word", ["find", True, 5])
+def test_other_words_are_refused(word: Any) -> None:
+    with pytest.raises(dp.UnsupportedOperation, match='limits="auto"'):
+        people().dp_count().plan(epsilon=1, limits=word)
+
+
+def test_what_a_limit_cannot_be_found_for_is_refused() -> None:
+    query = people().dp_count()
+    with pytest.raises(dp.InvalidBudget, match="give a spend"):
+        query.plan(accuracy={"len": 5}, limits="auto")
+    summed = dp.Session(epsilon=1, delta=1e-6, composition="zcdp").protect(VISITS, unit="who")
+    with pytest.raises(dp.UnsupportedOperation, match="suggest_limits"):
+        summed.dp_count().plan(epsilon="0.1", delta=1e-8, limits="auto")
+
+
+def test_a_budget_that_is_too_small_is_not_touched() -> None:
+    frame = people()
+    with pytest.raises(dp.BudgetExceeded):
+        frame.dp_count().collect(epsilon=51, limits="auto")
+    assert frame.session is not None
+    assert frame.session.spent.is_zero
+
+
+def test_results_are_kept_and_handed_out_again(tmp_path: Path) -> None:
+    session = dp.Session(epsilon=10, ledger=tmp_path / "budget.db", keep_releases=True)
+    query = session.protect(VISITS, unit="who", name="visits").dp_count()
+    first = query.release(epsilon=2, limits="auto", reuse="same")
+    again = query.release(epsilon=2, limits="auto", reuse="same")
+    assert again.reused
+    assert first.frame.equals(again.frame)
+    assert session.spent == dp.PureDP(2)
+    assert again.remark.startswith(first.remark)
+
+
+def test_plans_with_another_cost_under_one_limit_are_refused() -> None:
+    import json
+
+    from dpframe.plan import document
+
+    plan = people().dp_count().plan(epsilon=1, limits="auto")
+    for edit in (
+        lambda f: f["choices"][3]["cost"].update(epsilon="1"),
+        lambda f: f["choices"][3].update(n=1),
+        lambda f: f["choices"][-1].update(fingerprint="0" * 64),
+        lambda f: f.update(share="2"),
+        lambda f: f.update(step="filter"),
+    ):
+        found = json.loads(plan.to_json())
+        edit(found["plan"]["found"])
+        found["fingerprint"] = document._fingerprint(found["plan"])
+        del found["digest"]
+        found["digest"] = document._digest(found)
+        with pytest.raises(dp.PlanMismatch):
+            dp.Plan.from_json(json.dumps(found))
+
+
+def test_differences_name_the_limits() -> None:
+    frame = people()
+    one = frame.dp_count().plan(epsilon=1, limits="auto")
+    other = frame.limit_rows(5).dp_count().plan(epsilon=1)
+    assert "limit that is found" in one.diff(other)
+
+
+@pytest.mark.parametrize(
+    ("counts", "n"),
+    [
+        ([0, 0, 0], 1),
+        ([100_000, 0, 0], 1),
+        ([50_000, 50_000, 0], 2),
+        ([99_500, 500, 0], 1),
+        ([50_000, 40_000, 10_000], 2),
+        ([-5, -3, -2], 1),
+    ],
+)
+def test_which_limit_a_histogram_gives(counts: list[int], n: int) -> None:
+    options = LimitOptions((1, 2), (), 4.0)
+    assert options.limits[options.number(pl.DataFrame({"count": counts}))] == n
+
+
+def test_a_job_in_toml_finds_limits(tmp_path: Path) -> None:
+    from dpframe.cli.job import read_job
+
+    VISITS.write_parquet(tmp_path / "visits.parquet")
+    job = tmp_path / "job.toml"
+    job.write_text(
+        '[session]\nepsilon = 3\n[source]\npath = "visits.parquet"\nunit = "who"\n'
+        '[query]\n[query.outputs]\nn = {aggregate = "count"}\n'
+        '[spend]\nepsilon = 2\nlimits = "auto"\n'
+    )
+    read = read_job(job)
+    assert read.plan().found is not None
+    (release,) = read.release()
+    assert release.frame.columns == ["n"]
+    assert "was found" in release.remark
+
+
+def test_limits_rise() -> None:
+    assert list(LIMITS) == sorted({*LIMITS})
+    assert min(LIMITS) == 1
