@@ -196,7 +196,7 @@ class Payer:
             self.unit = unit
             found = book.find(opening.name)
         assert found is not None
-        if found.definition != opening.definition:
+        if found.definition != opening.definition and not opening.asks_the_same(found):
             raise LedgerError(
                 f"the stream {opening.name!r} was opened with another query, schedule or spend",
                 where="session.stream(...)",

@@ -9,7 +9,7 @@ from dpframe.aggregates.query import Query
 from dpframe.charge import accuracy_within, slack_beside_accuracy, spend_in, spend_within
 from dpframe.choose import Split
 from dpframe.core.budget import Budget
-from dpframe.core.exact import Number
+from dpframe.core.exact import Number, exact
 from dpframe.errors import InvalidBudget
 from dpframe.infer import Queries
 from dpframe.minimum_spend import minimum_spend
@@ -43,6 +43,15 @@ class Spend:
                 where=f"split={self.split!r}",
                 remedy='use "least error" or "equal", or weight= on dp expressions',
             )
+
+    def fields(self) -> tuple[object, ...]:
+        """All of it, exactly, as JSON has it."""
+        amounts = [
+            None if a is None else str(exact(a)) for a in (self.epsilon, self.delta, self.rho)
+        ]
+        wanted = self.accuracy
+        by_name = None if wanted is None else [[n, str(exact(wanted[n]))] for n in sorted(wanted)]
+        return (*amounts, by_name, self.split)
 
     def within(
         self,

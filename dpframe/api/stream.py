@@ -11,6 +11,7 @@ import polars as pl
 
 from dpframe.api.payer import Payer
 from dpframe.api.source import Source, Sources
+from dpframe.api.spend import Spend
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number, as_given
 from dpframe.errors import LedgerError, UnsupportedOperation
@@ -19,7 +20,7 @@ from dpframe.ledger.streaming import digest_of
 from dpframe.ledger.streams import Batch, OpenedStream, StreamOpening
 from dpframe.lower.engines.polars_engine import PolarsMode
 from dpframe.plan import confidence_of
-from dpframe.planning import Prepared
+from dpframe.planning import Prepared, kept_of, resumed
 from dpframe.release import Drawn, RunningResults
 from dpframe.report import Plan
 from dpframe.sealed import all_sealed
@@ -40,12 +41,28 @@ class StreamAsked:
     schedule: Schedule
     monotone: bool
     source: Source | Sources
+    spend: Spend
 
     @property
     def opening(self) -> StreamOpening:
         """What the ledger is to keep of it."""
         definition = definition_of(self.prepared, self.schedule, self.monotone)
-        return StreamOpening(self.name, definition, self.schedule.periods)
+        kept = kept_of(self.prepared, self.schedule, self.monotone, self.spend.fields())
+        return StreamOpening(self.name, definition, self.schedule.periods, kept)
+
+    def as_opened(self, opened: OpenedStream) -> StreamAsked:
+        """The same as it was planned when it was opened, which another version may have done.
+
+        Raises
+        ------
+        LedgerError
+            When it cannot go on as it was.
+        """
+        definition = definition_of(self.prepared, self.schedule, self.monotone)
+        if opened.kept is None or opened.definition == definition:
+            return self
+        before = resumed(self.prepared, opened.kept, self.name, self.prepared.plan.cost)
+        return replace(self, prepared=before)
 
     @property
     def results(self) -> RunningResults:
@@ -65,7 +82,7 @@ class Stream:
     """
 
     def __init__(self, asked: StreamAsked, payer: Payer, opened: OpenedStream) -> None:
-        self._asked = asked
+        self._asked = asked.as_opened(opened)
         self._payer = payer
         self._opened = opened
 

@@ -140,7 +140,9 @@ class StreamingSession(CollectingSession):
         prepared = payer.prepare_stream(asked, schedule, spend)
         if monotone:
             require_rising(prepared.query)
-        made = StreamAsked(short_text(name, "name"), prepared, schedule, bool(monotone), source)
+        made = StreamAsked(
+            short_text(name, "name"), prepared, schedule, bool(monotone), source, spend
+        )
         return made, payer
 
 

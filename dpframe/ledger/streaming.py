@@ -71,9 +71,7 @@ class MemoryStreams:
             if opening.name in self._found:
                 raise opened_meanwhile(opening.name)
             number = len(self._found)
-            self._found[opening.name] = OpenedStream(
-                number, opening.name, opening.definition, opening.periods
-            )
+            self._found[opening.name] = opening.opened(number)
 
     def add(self, stream: OpenedStream, batch: Batch) -> None:
         with self._lock:

@@ -19,12 +19,13 @@ from typing import Any
 from dpframe.errors import LedgerError
 from dpframe.ledger.record import Draft, Record
 
-__all__ = ["STREAMED", "Batch", "OpenedStream", "StreamOpening", "Streams"]
+__all__ = ["STREAMED", "Batch", "OpenedStream", "StreamKept", "StreamOpening", "Streams"]
 
 STREAMED = frozenset({"stream", "drawn"})
 """Kinds of records of streams."""
 _DIGEST = re.compile("[0-9a-f]{64}")
 _MOST = 1 << 31
+_KEPT: dict[str, type] = {"asked": str, "details": str}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,22 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamKept:
+    """What a later version needs to go on with a stream that it would plan in another way.
+
+    Parameters
+    ----------
+    asked
+        The digest of all that was asked: the query, the schedule and the spend.
+    details
+        The plan that was charged, and what is drawn for it, as JSON.
+    """
+
+    asked: str
+    details: str
+
+
+@dataclass(frozen=True, slots=True)
 class OpenedStream:
     """A stream that was paid for.
 
@@ -58,6 +75,8 @@ class OpenedStream:
         The digest of all that tells it from others.
     periods
         How many there are.
+    kept
+        What later versions need; None where an earlier version opened it.
     batches
         What was drawn so far.
     """
@@ -66,6 +85,7 @@ class OpenedStream:
     name: str
     definition: str
     periods: int
+    kept: StreamKept | None = None
     batches: tuple[Batch, ...] = ()
 
     @property
@@ -93,13 +113,14 @@ class StreamOpening:
 
     Parameters
     ----------
-    name, definition, periods
+    name, definition, periods, kept
         As those of an `OpenedStream`.
     """
 
     name: str
     definition: str
     periods: int
+    kept: StreamKept | None = None
 
     def draft(self, budget: str, streams: Streams, fingerprint: str) -> Draft:
         """The record of it.
@@ -112,7 +133,21 @@ class StreamOpening:
         if streams.find(budget, self.name) is not None:
             raise opened_meanwhile(self.name)
         said = {"stream": self.name, "definition": self.definition, "periods": self.periods}
+        if self.kept is not None:
+            said |= {"asked": self.kept.asked, "details": self.kept.details}
         return Draft(budget, "stream", fingerprint=fingerprint, why=json.dumps(said))
+
+    def asks_the_same(self, opened: OpenedStream) -> bool:
+        """Whether a stream was opened with the same query, schedule and spend, whatever a version
+        makes of them.
+        """
+        if self.kept is None or opened.kept is None:
+            return False
+        return (self.kept.asked, self.periods) == (opened.kept.asked, opened.periods)
+
+    def opened(self, number: int) -> OpenedStream:
+        """The stream once it has its record."""
+        return OpenedStream(number, self.name, self.definition, self.periods, self.kept)
 
     @classmethod
     def read(cls, record: Record) -> StreamOpening:
@@ -123,11 +158,16 @@ class StreamOpening:
         ValueError, TypeError, KeyError
             When it makes no sense.
         """
-        said = _said(record, {"stream": str, "definition": str, "periods": int})
+        said = _said(record, {"stream": str, "definition": str, "periods": int}, _KEPT)
         right = bool(said["stream"]) and 0 < said["periods"] < _MOST
         if not right or not _DIGEST.fullmatch(said["definition"]):
             raise ValueError
-        return cls(said["stream"], said["definition"], said["periods"])
+        kept = None
+        if "asked" in said:
+            kept = StreamKept(said["asked"], said["details"])
+            if not _DIGEST.fullmatch(kept.asked):
+                raise ValueError
+        return cls(said["stream"], said["definition"], said["periods"], kept)
 
 
 class StreamIsOpen(LedgerError):
@@ -187,7 +227,7 @@ class Streams:
             made = StreamOpening.read(record)
             place = record.name, made.name
             self._names[record.seq] = place
-            self._found[place] = OpenedStream(record.seq, made.name, made.definition, made.periods)
+            self._found[place] = made.opened(record.seq)
         elif record.act == "drawn":
             self._found[self._names[record.refers or 0]] = self._after(record)
 
@@ -206,9 +246,16 @@ def drawn_draft(budget: str, stream: OpenedStream, batch: Batch) -> Draft:
     return Draft(budget, "drawn", stream.number, batch.digest, why=said)
 
 
-def _said(record: Record, kinds: dict[str, type]) -> dict[str, Any]:
+def _said(
+    record: Record, kinds: dict[str, type], more: dict[str, type] | None = None
+) -> dict[str, Any]:
+    """What a record says, with `more` of it or without."""
     said = json.loads(record.why or "")
-    if not isinstance(said, dict) or said.keys() != kinds.keys():
+    if not isinstance(said, dict):
+        raise ValueError
+    if more is not None and said.keys() & more.keys():
+        kinds = kinds | more
+    if said.keys() != kinds.keys():
         raise ValueError
     if any(type(said[name]) is not kind for name, kind in kinds.items()):
         raise TypeError

@@ -2,6 +2,7 @@
 
 from dpframe.planning.found_limits import planned_with_limit
 from dpframe.planning.gains import errors_of
+from dpframe.planning.kept_stream import kept_of, resumed
 from dpframe.planning.planning import Planning
 from dpframe.planning.prepared import Prepared, PreparedTogether, tables_of
 from dpframe.planning.stated import given, on_part, stating, with_remaining
@@ -12,8 +13,10 @@ __all__ = [
     "PreparedTogether",
     "errors_of",
     "given",
+    "kept_of",
     "on_part",
     "planned_with_limit",
+    "resumed",
     "stating",
     "tables_of",
     "with_remaining",
