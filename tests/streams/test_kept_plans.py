@@ -105,7 +105,7 @@ def test_what_is_drawn_has_the_noise_that_is_kept(
     """Not only what is said: a law that is asked for noise is the one that is kept."""
     place = tmp_path / "b.db"
     first = opened(place, SPENDS[0])
-    another_version(monkeypatch, 10**6)
+    another_version(monkeypatch, 7)
     again = opened(place, SPENDS[0])
     kind = type(law_of(first._asked.prepared.draws[0]))
     asked = []
