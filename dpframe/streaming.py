@@ -21,6 +21,7 @@ from dpframe.choose import Split
 from dpframe.core.budget import Budget
 from dpframe.core.units import Identifier
 from dpframe.errors import EngineError, UnsupportedOperation
+from dpframe.frames.nights import before_first_limits
 from dpframe.frames.schedule import Schedule
 from dpframe.lower import Execution, mark_used
 from dpframe.parse.periods import of_first_periods
@@ -36,6 +37,7 @@ _REASON = "noise of its own on each sum, by the norm of a column of coefficients
 
 def plan_stream(
     query: Query,
+    schedule: Schedule,
     spend: Budget,
     remaining: Budget | None,
     split: Split = "least error",
@@ -46,15 +48,17 @@ def plan_stream(
     prepared = pipeline.plan(query, spend, remaining, split, charged_in=charged_in)
     plan = prepared.plan
     releases = tuple(replace(release, reason=_REASON) for release in plan.releases)
-    warnings = (*plan.warnings, _promise(query))
+    warnings = (*plan.warnings, _promise(query, schedule))
     return replace(prepared, plan=replace(plan, releases=releases, warnings=warnings))
 
 
-def _promise(query: Query) -> str:
+def _promise(query: Query, schedule: Schedule) -> str:
     if isinstance(query.relation.facts.unit, Identifier):
+        words = [step.words() for step in before_first_limits(query.relation, schedule.by)]
+        steady = f"; nor may what {', '.join(words)} makes of them change" if words else ""
         return (
             "a stream: rows of one individual must neither vanish nor get another date from "
-            "night to night, a promise of the data owner; they may come late"
+            f"night to night{steady}, a promise of the data owner; they may come late"
         )
     return (
         "a stream: the rows of one individual are counted over all nights, and one that gets "

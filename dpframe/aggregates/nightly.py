@@ -43,7 +43,8 @@ class NightlySums(Measurement):
     With `dp.Rows` it is the sensitivity b of the query by periods and keys, for either adjacency,
     times the norm of a column: L2 = b |c|. It holds whichever nights a row is there, so rows may
     come late, as long as a row has one period. With an identifier limits must hold through all
-    nights; rows must neither vanish nor get another date then.
+    nights; rows must neither vanish nor get another date then, and what steps
+    before these limits make of a row must stay the same.
 
     Proof
     -----

@@ -166,7 +166,9 @@ class Payer:
         remaining = self.ledger.remaining
         budget = spend.within(by_period, self.measure, remaining, counted_apart=self.counts_apart)
         charged_in = self.measure if self.counts_apart else None
-        made = plan_stream(by_period, budget, remaining, spend.split, charged_in=charged_in)
+        made = plan_stream(
+            by_period, schedule, budget, remaining, spend.split, charged_in=charged_in
+        )
         return self._stating(made)
 
     def open_stream(self, prepared: pipeline.Prepared, opening: StreamOpening) -> OpenedStream:

@@ -272,7 +272,7 @@ class Session(StreamingSession):
         Rows may be added to the frame while its parts are in use. No row may get another key,
         because it would be in two parts; and a name stands for one frame, all of whose rows of one
         individual, at any time, are within its `contributions`. Nor may rows vanish where the
-        first dates are kept.
+        first dates are kept, or fail a filter before that limit which they have passed.
 
         Examples
         --------

@@ -13,7 +13,9 @@ more than its period's column has there.
 all of them have the same column.
 
 *The first n rows, or the first g dates* (``limit_rows(n, order_by="day")``,
-``limit_groups(g, by="day", order_by="day")``), as long as no row vanishes or gets another date.
+``limit_groups(g, by="day", order_by="day")``), as long as no row vanishes or gets another date. A
+row that does not pass a filter before the limit any more has vanished for it: so what steps before
+it look at must not change either.
 
 Guarantee
 ---------
@@ -65,9 +67,16 @@ from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.limits import GroupLimit, RowLimit
 from dpframe.frames.relation import Relation
 from dpframe.frames.schedule import EVERY, Schedule
+from dpframe.frames.step import Step
 from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
 
-__all__ = ["Through", "first_limits", "require_rowwise", "through_nights"]
+__all__ = [
+    "Through",
+    "before_first_limits",
+    "first_limits",
+    "require_rowwise",
+    "through_nights",
+]
 
 _ROWWISE = (Filter, DropNulls, WithColumns, Select, Rename, Drop, JoinPublic, Explode)
 _LIMITS = (LimitRows, LimitGroups)
@@ -184,6 +193,17 @@ def first_limits(relation: Relation, by: str) -> list[RowLimit | GroupLimit]:
                     found.append(now)
             steady = False
     return found
+
+
+def before_first_limits(relation: Relation, by: str) -> list[Step]:
+    """The row-wise steps before the last limit that keeps the first dates in a column: what they
+    make of a row must stay the same, for a row that they drop one night has vanished.
+    """
+    if not first_limits(relation, by):
+        return []
+    steps = [step for step, _ in relation.steps]
+    firsts = [n for n, step in enumerate(steps) if isinstance(step, _LIMITS) and step.order_by]
+    return [step for step in steps[: firsts[-1]] if not isinstance(step, _LIMITS)]
 
 
 def _unlimited(relation: Relation, schedule: Schedule) -> UnboundedSensitivity:
