@@ -203,7 +203,8 @@ def before_first_limits(relation: Relation, by: str) -> list[Step]:
         return []
     steps = [step for step, _ in relation.steps]
     firsts = [n for n, step in enumerate(steps) if isinstance(step, _LIMITS) and step.order_by]
-    return [step for step in steps[: firsts[-1]] if not isinstance(step, _LIMITS)]
+    last = max(firsts, default=0)
+    return [step for step in steps[:last] if not isinstance(step, _LIMITS)]
 
 
 def _unlimited(relation: Relation, schedule: Schedule) -> UnboundedSensitivity:
