@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import polars as pl
 
 from dpframe.aggregates.query import Query
 from dpframe.api.asked_query import AskedQuery
 from dpframe.api.auto_limits import Limits
+from dpframe.api.dropped import with_dropped, with_share
 from dpframe.api.named_spend import named_spend
 from dpframe.api.payer import Payer
 from dpframe.api.release import Release
@@ -17,6 +19,7 @@ from dpframe.api.source import Source, Sources
 from dpframe.api.spend import Spend
 from dpframe.choose import Split
 from dpframe.core.exact import Number
+from dpframe.errors import UnsupportedOperation
 from dpframe.infer import Queries
 from dpframe.lower.engines.polars_engine import PolarsMode
 from dpframe.report import Format, Plan
@@ -64,6 +67,7 @@ class PrivateQuery(AskedQuery):
         accuracy: Mapping[str, Number] | None = None,
         split: Split = "least error",
         limits: Limits = None,
+        report_dropped: bool = False,
     ) -> Plan:
         """What `collect` with the same spend would do. Touches no data and charges nothing.
 
@@ -81,6 +85,11 @@ class PrivateQuery(AskedQuery):
             ``"auto"``: where the query lacks a limit on individuals' rows or groups, find one when
             it runs, by a twentieth of the spend. The plan says which may be found, and what the
             query is under each; it is charged once, and checked before data is read.
+        report_dropped
+            Whether a tenth of the spend tells which share of the rows limits drop or bounds clamp,
+            in a column `dropped`: of each group where groups are listed, else of all rows. Totals
+            that are clamped for ``per="unit"`` do not count, nor do limits of frames that are
+            joined; of an individual up to ten times the rows that a limit keeps are seen.
 
         Raises
         ------
@@ -88,7 +97,7 @@ class PrivateQuery(AskedQuery):
             When the spend is empty, not positive, or in another measure, or no spend is accurate
             enough.
         """
-        return self._plan(Spend(epsilon, delta, rho, accuracy, split), limits)
+        return self._plan(Spend(epsilon, delta, rho, accuracy, split), limits, report_dropped)
 
     @named_spend()
     def explain(
@@ -102,9 +111,10 @@ class PrivateQuery(AskedQuery):
         format: Format = "text",
         size: int | None = None,
         limits: Limits = None,
+        report_dropped: bool = False,
     ) -> str:
         """`plan(...).explain(format, size=size)`: see `Plan.explain`."""
-        plan = self._plan(Spend(epsilon, delta, rho, accuracy, split), limits)
+        plan = self._plan(Spend(epsilon, delta, rho, accuracy, split), limits, report_dropped)
         return plan.explain(format, size=size)
 
     @named_spend()
@@ -120,6 +130,7 @@ class PrivateQuery(AskedQuery):
         engine: PolarsMode = "auto",
         reuse: Reuse = "never",
         limits: Limits = None,
+        report_dropped: bool = False,
     ) -> pl.DataFrame:
         """Check the budget, charge it, compute, add noise.
 
@@ -151,6 +162,8 @@ class PrivateQuery(AskedQuery):
             Nothing is charged for what was charged before and is lost, or is being computed.
         limits
             As for `plan`; `Release.remark` says which limit was found.
+        report_dropped
+            As for `plan`.
 
         Raises
         ------
@@ -169,7 +182,7 @@ class PrivateQuery(AskedQuery):
             When nothing is kept that could be reused, or a frame has no name.
         """
         spend = Spend(epsilon, delta, rho, accuracy, split)
-        return self._release(spend, limits, interval, engine, reuse).frame
+        return self._release(spend, limits, interval, engine, reuse, report_dropped).frame
 
     @named_spend()
     def release(
@@ -184,13 +197,17 @@ class PrivateQuery(AskedQuery):
         engine: PolarsMode = "auto",
         reuse: Reuse = "never",
         limits: Limits = None,
+        report_dropped: bool = False,
     ) -> Release:
         """As `collect`, with the plan and the cost beside the frame, and `Release.write`."""
         spend = Spend(epsilon, delta, rho, accuracy, split)
-        return self._release(spend, limits, interval, engine, reuse)
+        return self._release(spend, limits, interval, engine, reuse, report_dropped)
 
-    def _plan(self, spend: Spend, limits: Limits) -> Plan:
+    def _plan(self, spend: Spend, limits: Limits, report_dropped: bool) -> Plan:
         payer, searched = self._bound(), self._searched(limits, spend)
+        if report_dropped:
+            _refuse_both(searched)
+            return payer.prepare_several(with_dropped(self._query), spend).plan
         if searched is not None:
             return payer.prepare_several(searched, spend).plan
         return payer.prepare(self._query, spend).plan
@@ -202,9 +219,15 @@ class PrivateQuery(AskedQuery):
         interval: Number | None,
         engine: PolarsMode,
         reuse: Reuse,
+        report_dropped: bool,
     ) -> Release:
         payer, repeat = self._bound(), Repeat(reuse)
         searched = self._searched(limits, spend)
+        if report_dropped:
+            _refuse_both(searched)
+            data, queries = [self._source] * 3, with_dropped(self._query)
+            found = payer.release_several(queries, data, spend, interval, engine, repeat)
+            return replace(found[0], frame=with_share(found.frames))
         if searched is not None:
             data = [self._source, self._source]
             return payer.release_several(searched, data, spend, interval, engine, repeat)[0]
@@ -221,6 +244,16 @@ class PrivateQuery(AskedQuery):
 def parts(query: PrivateQuery) -> tuple[Query, Source | Sources, Payer | None]:
     """What a session needs of a query: what it asks, of which data, and who pays for it."""
     return query._query, query._source, query._payer
+
+
+def _refuse_both(searched: Queries | None) -> None:
+    """Refuse to tell what a limit drops that is not found yet."""
+    if searched is not None:
+        raise UnsupportedOperation(
+            "what a limit drops is told of a limit that is known",
+            where='limits="auto", report_dropped=True',
+            remedy="find the limit first, and write it: .limit_rows(n)",
+        )
 
 
 def searched(

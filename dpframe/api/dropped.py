@@ -1,0 +1,132 @@
+"""``report_dropped=True``: which share of the rows limits dropped, or bounds clamped values of.
+
+Two counts are asked beside the query, in one plan with it: of the rows that limits leave and bounds
+leave as they are, and of all rows before limits. They are measurements of their own, with noise and
+a cost of their own, whose sensitivities follow from the limits of the frames that they are of: for
+the rows before limits that is one of ten times as many rows. The share follows from both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Final
+
+import polars as pl
+
+from dpframe import pipeline
+from dpframe.aggregates.bound import Clamp
+from dpframe.aggregates.count import Count
+from dpframe.aggregates.query import Query
+from dpframe.api.expressions import output_of
+from dpframe.api.functions import count
+from dpframe.api.limit_ways import unlimited_relation
+from dpframe.api.make import make
+from dpframe.core.domain import Columns
+from dpframe.core.dtypes import FLOAT64, INT64
+from dpframe.core.tree import Literal, Named, Tree
+from dpframe.core.units import Identifier
+from dpframe.errors import UnsupportedOperation
+from dpframe.frames.contributions import spread_of
+from dpframe.frames.grouping_sets import SetGroups
+from dpframe.frames.groups import Groups
+from dpframe.frames.limit_rows import LimitRows
+from dpframe.infer import Queries
+from dpframe.rows.fold import domain
+from dpframe.rows.is_between import IsBetween
+from dpframe.rows.logic import And, Not
+from dpframe.rows.null_checks import IsNotNan
+from dpframe.rows.when import When
+
+__all__ = ["DROPPED", "with_dropped", "with_share"]
+
+DROPPED: Final = "dropped"
+_SHARES: Final = (Fraction(18), Fraction(1), Fraction(1))
+"""What the query and the two counts may cost, relative to each other."""
+_TIMES: Final = 10
+"""Of how many times the rows of a limit rows before limits are counted."""
+_UNLIMITED: Final = 100
+"""Of how many rows of an individual, where no limit says how many count."""
+
+
+def with_dropped(asked: Query) -> Queries:
+    """The query, and the two counts that the share of what was dropped follows from.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When a column of the result has the share's name.
+    """
+    groups = asked.groups
+    names = [o.name for o in asked.outputs] + ([] if groups is None else [*groups.names])
+    if DROPPED in names:
+        raise UnsupportedOperation(
+            f"the result has a column {DROPPED!r} already",
+            where="report_dropped=True",
+            remedy="call it something else with .alias(...)",
+        )
+    if groups is not None and not _is_listed(asked, groups):
+        groups = None
+    kept, before = asked.relation, unlimited_relation(asked.relation)
+    if isinstance(kept.facts.unit, Identifier):
+        spread = spread_of(kept.facts, asked.groups)
+        most = _TIMES * spread.tight[0] if spread.is_bounded else _UNLIMITED
+        if not spread.is_bounded or (groups is None and spread.rows is None):
+            kept = kept.then(LimitRows(most))  # where groups alone have limits
+        before = before.then(LimitRows(most))
+    untouched = _untouched([c for a in asked.aggregates for c in a.clamps], kept.facts.columns)
+    left = count() if untouched is None else make(Count(), Named("left", untouched))
+    return Queries(
+        (
+            asked,
+            pipeline.ask(kept, groups, [output_of(left, "rows as they are")]),
+            pipeline.ask(before, groups, [output_of(count(), "rows before limits")]),
+        ),
+        _SHARES,
+    )
+
+
+def _is_listed(asked: Query, groups: Groups) -> bool:
+    """Whether a result has a row for each of some listed groups."""
+    return not (groups.discovered or isinstance(groups, SetGroups) or asked.chooses_groups)
+
+
+def _untouched(clamps: Iterable[Clamp], columns: Columns) -> Tree | None:
+    """1 for a row of which no value is clamped, null for others; None where nothing is clamped."""
+    outside: list[Tree] = []
+    for clamp in dict.fromkeys(clamps):
+        found = domain(clamp.tree, columns)
+        if clamp.per_unit or not found.dtype.is_numeric:
+            continue
+        ends = [_constant(end, found.dtype.is_integer) for end in clamp.bounds]
+        beyond: Tree = Not().of(IsBetween("both").of(clamp.tree, *ends))
+        if found.nan:
+            beyond = And().of(beyond, IsNotNan().of(clamp.tree))
+        outside.append(beyond)
+    result: Tree | None = None
+    for beyond in outside:
+        inner = Literal(1, INT64) if result is None else result
+        result = When().of(beyond, Literal(None, INT64), inner)
+    return result
+
+
+def _constant(end: Fraction, whole: bool) -> Literal:
+    if whole and end.denominator == 1:
+        return Literal(int(end), INT64)
+    return Literal(float(end), FLOAT64)
+
+
+def with_share(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """The result with the share of what was dropped: of each group where it has a row for each
+    listed group, and of all rows otherwise.
+    """
+    result, left, before = frames
+    kept, every = left["rows as they are"], before["rows before limits"]
+    if kept.len() != result.height:
+        kept, every = (pl.Series([found.sum()]) for found in (kept, every))
+    numbers = pl.DataFrame({"kept": kept, "every": every})
+    share = (1 - pl.col("kept") / pl.col("every")).clip(0.0, 1.0)
+    found = numbers.select(pl.when(pl.col("every") >= 1).then(share)).to_series()
+    if found.len() != result.height:
+        found = pl.Series([found.item()] * result.height, dtype=pl.Float64)
+    return result.with_columns(found.alias(DROPPED))
