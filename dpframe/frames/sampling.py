@@ -91,7 +91,10 @@ def first_ranked(
     marked = frame.with_columns(row_hash(ns, values, order, salt).alias(hashed))
     before = [] if first is None else [ns.col(first).is_null(), values[first]]
     position = ns.col(hashed).cum_count()
-    position = position.over([values[n] for n in within], order_by=[*before, ns.col(hashed), *rest])
+    by = [*before, ns.col(hashed), *rest]
+    if ns is pl:  # older versions want different names
+        by = [value.alias(f"by{i}") for i, value in enumerate(by)]
+    position = position.over([values[n] for n in within], order_by=by)
     ranked = marked.with_columns(position.alias(rank))
     kept: pl.LazyFrame = ranked.filter(ns.col(rank) <= most).drop(hashed, rank)
     return kept

@@ -179,7 +179,11 @@ def _are_exact(groups: Groups, relation: Relation) -> bool:
     for named, column in zip(groups.by, groups.keys.iter_columns(), strict=True):
         dtype: Any = to_polars(key_type(domain(named.tree, relation.facts.columns).dtype))
         given = column.cast(dtype).drop_nulls()
-        written = [pl.lit(v, dtype=dtype).alias(str(i)) for i, v in enumerate(given.to_list())]
+        try:
+            values = given.to_list()
+        except FAILURES:  # a date that Python's calendar does not have
+            return False
+        written = [pl.lit(v, dtype=dtype).alias(str(i)) for i, v in enumerate(values)]
         for i, made in enumerate(pl.select(written).iter_columns()):
             if not made.equals(given[i : i + 1], check_dtypes=True):
                 return False

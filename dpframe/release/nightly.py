@@ -210,7 +210,7 @@ class RunningResults:
     def _columns(self, period: int) -> list[pl.Series]:
         assert self.query.groups is not None
         keys = self.query.groups.keys.gather_every(self.schedule.periods).drop(PERIOD)
-        date = pl.repeat(self.schedule.first(period), keys.height, dtype=pl.Date, eager=True)
+        date = pl.repeat(self.schedule.first(period), self._groups, dtype=pl.Date, eager=True)
         return [*keys.get_columns(), date.alias(PERIOD)]
 
     def _outputs(self) -> Iterator[tuple[str, NightlyAggregate, RunningSums, int]]:
