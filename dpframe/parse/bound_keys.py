@@ -66,8 +66,10 @@ class BoundKeys:
         """
         columns = dict(self.by_column)
         for named, column in zip(groups.by, groups.keys.iter_columns(), strict=True):
-            there = {_told(value) for value in column.unique().to_list()}
-            for parameter in columns.get(named.name, self.every):
+            given = columns.get(named.name, self.every)
+            # values of parameters are values that Python has, and other keys need not be
+            there = {_told(value) for value in column.unique().to_list()} if given else set[str]()
+            for parameter in given:
                 if not {_told(value) for value in _values(parameter)} <= there:
                     raise MissingKeys(
                         f"the parameter {parameter.name!r} is of type {parameter.type}, and keys "
