@@ -23,6 +23,25 @@ _FLAGS = ("nonnegative", "other", "shrink")
 _MOST_WEIGHT = Fraction(10**60)
 
 
+def require_rows_of(per: object, method: str) -> None:
+    """Refuse an aggregate of individuals' totals where there is one of rows only.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When it is not of rows.
+    """
+    if isinstance(per, str) and per == "row":
+        return
+    raise UnsupportedOperation(
+        f"dp_{method} is of rows: which value of an individual it would be of, its total, mean or "
+        "another, is not defined",
+        where=f"dp_{method}(per={as_given(per)})",
+        remedy="use .limit_rows(1) for one row of each individual; or a sum, mean, var or std "
+        'with per="unit", which are of totals',
+    )
+
+
 def make(
     aggregate: Aggregate,
     expression: Any,

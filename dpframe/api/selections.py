@@ -11,7 +11,7 @@ from dpframe.aggregates.argmax import Argmax
 from dpframe.aggregates.quantile import Median, Quantile
 from dpframe.api.arguments import listed
 from dpframe.api.expressions import DPExpr, IntoColumn, aggregate_of
-from dpframe.api.make import make
+from dpframe.api.make import make, require_rows_of
 from dpframe.core.exact import Number, as_given
 from dpframe.errors import InvalidBounds
 from dpframe.sealed import sealed
@@ -28,6 +28,7 @@ def quantile(
     bounds: Sequence[Any] | None = None,
     candidates: Iterable[Any] | None = None,
     *,
+    per: Literal["row"] = "row",
     weight: Number = 1.0,
     mechanism: Choice = "auto",
 ) -> DPExpr:
@@ -51,6 +52,8 @@ def quantile(
         where it can be inferred.
     candidates
         Public values to choose among instead.
+    per
+        ``"row"``, as all quantiles are.
     weight
         As for `count`.
     mechanism
@@ -66,6 +69,7 @@ def quantile(
     UnsupportedOperation
         When the values have no order.
     """
+    require_rows_of(per, "quantile")
     wanted = tuple(q) if isinstance(q, (list, tuple, pl.Series)) else q
     values = _values(bounds, candidates, "quantile")
     asked = Quantile(wanted, bounds, values)  # type: ignore[arg-type]  # checked where it is used
@@ -91,10 +95,12 @@ def median(
     bounds: Sequence[Any] | None = None,
     candidates: Iterable[Any] | None = None,
     *,
+    per: Literal["row"] = "row",
     weight: Number = 1.0,
     mechanism: Choice = "auto",
 ) -> DPExpr:
     """The 0.5-quantile: see `quantile`, whose parameters and errors it has."""
+    require_rows_of(per, "median")
     values = _values(bounds, candidates, "median")
     asked = Median(0.5, bounds, values)  # type: ignore[arg-type]  # checked where it is used
     return make(asked, column, weight=weight, mechanism=mechanism)

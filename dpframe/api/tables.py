@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from dpframe.aggregates.cdf import DistributionFunction
 from dpframe.aggregates.histogram import Histogram
 from dpframe.api.arguments import Counting, Noise, given_bounds, listed
 from dpframe.api.expressions import DPExpr, IntoColumn
-from dpframe.api.make import make
+from dpframe.api.make import make, require_rows_of
 from dpframe.core.exact import Number
 from dpframe.sealed import sealed
 
@@ -24,6 +24,7 @@ def histogram(
     bounds: Sequence[Any] | None = None,
     other: bool = False,
     nonnegative: bool = False,
+    per: Literal["row"] = "row",
     weight: Number = 1.0,
     mechanism: Counting = "auto",
 ) -> DPExpr:
@@ -44,6 +45,8 @@ def histogram(
         For a number of bins; may be left out where it can be inferred.
     other
         Whether one last row counts everything else: other values, null and NaN.
+    per
+        ``"row"``, as all histograms are.
     nonnegative, weight
         As for `count`.
     mechanism
@@ -59,6 +62,7 @@ def histogram(
     InvalidBounds
         When edges are not rising, or the number of bins is not an integer.
     """
+    require_rows_of(per, "histogram")
     whole = bins is None or isinstance(bins, (int, str))
     some = bins if whole else listed(bins, "dp_histogram")  # type: ignore[arg-type]
     asked = Histogram(some, given_bounds(bounds), other, nonnegative)
@@ -72,6 +76,7 @@ def cdf(
     *,
     bounds: Sequence[Any] | None = None,
     nonnegative: bool = False,
+    per: Literal["row"] = "row",
     weight: Number = 1.0,
     mechanism: Noise = "auto",
 ) -> DPExpr:
@@ -109,6 +114,7 @@ def cdf(
     UnsupportedOperation
         When the column holds no numbers.
     """
+    require_rows_of(per, "cdf")
     whole = bins is None or isinstance(bins, (int, str))
     some = bins if whole else listed(bins, "dp_cdf")  # type: ignore[arg-type]
     asked = DistributionFunction(some, given_bounds(bounds), nonnegative)

@@ -26,6 +26,7 @@ from dpframe.core.domain import Columns, Domain, domain_of_dtype
 from dpframe.core.exact import show
 from dpframe.core.tree import Tree, column_names
 from dpframe.core.units import Rows
+from dpframe.describe.ratios import ratio_warnings
 from dpframe.frames.binary import Binary, frames_of
 from dpframe.frames.contributions import decided_by
 from dpframe.frames.facts import FrameFacts
@@ -216,7 +217,8 @@ def other_units(query: Query) -> tuple[str, ...]:
 
 def warnings_for(query: Query, releases: Sequence[NoisyAggregate], cost: Budget) -> tuple[str, ...]:
     """What a reviewer should look at carefully."""
-    return (*_of_cost(cost), *_of_frames(query), *_of_values(query), *_of_groups(query, releases))
+    of_values = (*_of_values(query), *ratio_warnings(query))
+    return (*_of_cost(cost), *_of_frames(query), *of_values, *_of_groups(query, releases))
 
 
 def _of_cost(cost: Budget) -> Iterator[str]:
