@@ -8,7 +8,7 @@ PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python
 PIP_INSTALL = -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 
-.PHONY: help demo test test-oldest test-slow test-spark mutants bench bench-error bench-large docs docs-update docs-pictures notebooks screenshots check clean
+.PHONY: help demo test test-oldest test-slow test-spark test-versions package mutants bench bench-error bench-large docs docs-update docs-pictures notebooks screenshots check clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s $$'\t'
@@ -67,6 +67,16 @@ test-slow: .venv/stamp-dev ## statistics, and every law with many more examples
 
 test-spark: .venv/stamp-spark ## plans on Apache Spark, which needs Java: skipped without it
 	.venv/bin/python -m pytest -q -rs -m spark tests/engines
+
+.venv/stamp-packaging: .venv/stamp-created pyproject.toml
+	.venv/bin/python $(PIP_INSTALL) -e '.[package]'
+	touch $@ .venv/stamp-package
+
+package: .venv/stamp-packaging ## a wheel and a source archive into dist/, checked, and tried in an empty environment
+	.venv/bin/python -m tests.wheel
+
+test-versions: .venv/stamp-packaging ## the wheel on every Python that is supported; those that are missing are skipped
+	.venv/bin/python -m tests.wheel --versions
 
 .venv/stamp-mutants: .venv/stamp-dev
 	.venv/bin/python $(PIP_INSTALL) -e '.[mutants]'
