@@ -122,7 +122,11 @@ class Release:
         )
 
     def plot(self, *, most: int = 30) -> Any:
-        """The result as an Altair chart: bars with intervals, and histograms.
+        """The result as an Altair chart: bars with intervals, histograms, distribution functions.
+
+        Where a date or time is among the groups, all of them are shown, as a line over time with
+        its intervals as a band, and a second key as several lines. Two other keys are a table of
+        cells.
 
         Intervals are those of `interval=`, where the release was made with it; else those that the
         plan knows of counts, sums and histograms, which hold each with 95% confidence.

@@ -62,7 +62,7 @@ class Simulation:
     results: pl.DataFrame = field(repr=False)
     errors: pl.DataFrame = field(repr=False)
 
-    def plot(self, *, relative: bool = True, most: int = 30) -> Any:
+    def plot(self, *, relative: bool = True, most: int = 30, values: bool = False) -> Any:
         """The distribution of errors, as an Altair chart: for each output and group the median, the
         middle half and the middle 90% of runs, and what limits do to the exact result.
 
@@ -72,6 +72,9 @@ class Simulation:
             Whether errors are shares of the plain results; else they are in the output's units.
         most
             How many groups are shown of each output, the largest first.
+        values
+            Instead of errors, the plain result of each group (before) and where 90% of released
+            ones lie (after), in the output's units.
 
         Raises
         ------
@@ -79,7 +82,9 @@ class Simulation:
             When Altair is not installed, or no output is a number.
         """
         keys = [n for n in self.results.columns if n not in _RESULTS or n == "entry"]
-        return plot_simulation(self.results, keys, self.runs, relative=relative, most=most)
+        return plot_simulation(
+            self.results, keys, self.runs, relative=relative, most=most, values=values
+        )
 
     def __repr__(self) -> str:
         return f"<Simulation of {self.runs} runs on public data>\n{self.errors}"

@@ -1,4 +1,4 @@
-"""Released results: bars with intervals, and histograms."""
+"""Released results: lines over time, tables of two keys, distribution functions, bars, bins."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import polars as pl
 
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.plan import PlanData
+from dpframe.report.plots.shapes import MOST_LINES, cells, distribution, over_time
 from dpframe.report.plots.theme import (
     BAR,
     MARK,
@@ -28,6 +29,7 @@ _MOST_OUTPUTS = 12
 _MOST_FACETS = 12
 _SINGLE = ("count", "sum", "histogram", "cdf", "n_unique")
 """Results whose error is that of one noisy number, or of the worst one."""
+_IN_CELLS = "point at a cell for its interval"
 _TABLES = ({"histogram"}, {"cdf"})
 
 
@@ -46,12 +48,18 @@ class _Bars:
         What the bars are: the keys, the categories.
     value
         What is measured.
+    keys
+        What groups the rows, each key in a column ``key0``, ``key1``, ...
+    rises
+        Whether it is a distribution function.
     """
 
     name: str
     rows: pl.DataFrame
     labels: str
     value: str
+    keys: tuple[str, ...] = ()
+    rises: bool = False
 
 
 def plot_release(frame: pl.DataFrame, plan: PlanData, most: int) -> Any:
@@ -83,7 +91,7 @@ def plot_release(frame: pl.DataFrame, plan: PlanData, most: int) -> Any:
     given = any(f"{made.value}_low" in frame.columns for made in bars)
     which = "intervals as collected" if given else "95% intervals"
     if any(made.rows["low"].null_count() < made.rows.height for made in bars):
-        notes = [f"{plan.cost.words()}; lines are {which}", *notes]
+        notes = [f"{plan.cost.words()}; lines and bands are {which}", *notes]
     return finished(panels(charts), title, list(dict.fromkeys(notes)))
 
 
@@ -113,14 +121,15 @@ def _bars_of(name: str, frame: pl.DataFrame, plan: PlanData) -> _Bars | None:
     value = pl.col(name).dt.total_microseconds() / 1e6 if dtype == pl.Duration else pl.col(name)
     what = f"{name}, in seconds" if dtype == pl.Duration else name
     rows = _with_ends(frame, name, name, plan).select(
-        _label(keys), value.cast(pl.Float64).alias("value"), "low", "high"
+        _label(keys), value.cast(pl.Float64).alias("value"), "low", "high", *_columns(keys)
     )
-    return _Bars(name, rows, ", ".join(keys), what)
+    return _Bars(name, rows, ", ".join(keys), what, tuple(keys))
 
 
 def _histogram(name: str, table: pl.DataFrame, keys: list[str], plan: PlanData) -> _Bars:
-    if "share" in table.columns and table.schema[name].is_numeric():
-        table = _with_steps(table, name)
+    rises = "share" in table.columns and table.schema[name].is_numeric()
+    if rises:
+        table = table.with_columns(pl.col(name).cast(pl.Float64).alias("upper"))
     rows = _with_ends(table, name, "count", plan).select(
         pl.col(name).cast(pl.String).fill_null("other or null").alias("bar"),
         _label(keys),
@@ -129,19 +138,7 @@ def _histogram(name: str, table: pl.DataFrame, keys: list[str], plan: PlanData) 
         "low",
         "high",
     )
-    return _Bars(name, rows, ", ".join(keys), "count")
-
-
-def _with_steps(table: pl.DataFrame, name: str) -> pl.DataFrame:
-    """Bars of a distribution function: from the edge before to each edge, the first one as wide as
-    the second.
-    """
-    edges = table[name].unique(maintain_order=True).cast(pl.Float64).to_list()
-    first = edges[0] - (edges[1] - edges[0] if len(edges) > 1 else 1.0)
-    before = dict(zip(edges, [first, *edges], strict=False))
-    upper = pl.col(name).cast(pl.Float64)
-    lower = upper.replace_strict(before, return_dtype=pl.Float64)
-    return table.with_columns(lower.alias("lower"), upper.alias("upper"))
+    return _Bars(name, rows, ", ".join(keys), "count", rises=rises)
 
 
 def _is_axis(table: pl.DataFrame, column: str) -> bool:
@@ -171,6 +168,10 @@ def _kinds(name: str, plan: PlanData) -> set[str]:
     return {r.aggregate for r in plan.releases if name in r.users}
 
 
+def _columns(keys: list[str]) -> list[pl.Expr]:
+    return [pl.col(key).alias(f"key{i}") for i, key in enumerate(keys)]
+
+
 def _label(keys: list[str]) -> pl.Expr:
     if not keys:
         return pl.lit("all rows").alias("group")
@@ -180,6 +181,9 @@ def _label(keys: list[str]) -> pl.Expr:
 
 def _panel(bars: _Bars, most: int) -> tuple[Any, list[str]]:
     """The chart, and what it leaves out."""
+    ordered = _ordered(bars)
+    if ordered is not None:
+        return ordered
     if "bar" not in bars.rows.columns:
         cut = only_first(bars.rows.height, most, "groups", "the largest")
         largest = pl.col("value").abs().rank("ordinal", descending=True) <= most
@@ -195,6 +199,50 @@ def _panel(bars: _Bars, most: int) -> tuple[Any, list[str]]:
         charts.append(named(chart.properties(width=WIDTH // 2), group))
         cut = list(dict.fromkeys([*cut, *less]))
     return altair().concat(*charts, columns=2).resolve_scale(y="shared"), cut
+
+
+def _ordered(bars: _Bars) -> tuple[Any, list[str]] | None:
+    """What is no bar, for its groups have an order or are a table."""
+    if bars.rises:
+        return _rising(bars)
+    times = [i for i, key in enumerate(bars.keys) if bars.rows.schema[f"key{i}"].is_temporal()]
+    times = [i for i in times if bars.rows.schema[f"key{i}"] in (pl.Date, pl.Datetime)]
+    if "grouping" in bars.keys or len(bars.keys) > 2 or (len(bars.keys) < 2 and not times):
+        return None  # of several tables, of more keys than a picture has directions, or plain bars
+    others = [i for i in range(len(bars.keys)) if i not in times[:1]]
+    if not times:
+        texts = [pl.col(f"key{i}").cast(pl.String).fill_null("null") for i in others]
+        names = (text.alias(name) for text, name in zip(texts, ("first", "second"), strict=True))
+        return cells(bars.rows.with_columns(*names), bars.keys, bars.value), [_IN_CELLS]
+    rows, series = bars.rows.rename({f"key{times[0]}": "time"}), None
+    notes: list[str] = []
+    if others:
+        series = bars.keys[others[0]]
+        label = pl.col(f"key{others[0]}").cast(pl.String).fill_null("null").alias("series")
+        rows, notes = _first_series(rows.with_columns(label), series)
+    if rows["time"].null_count():
+        notes.append(f"groups without a {bars.keys[times[0]]} are not shown")
+    return over_time(_drawn(rows, "time"), bars.keys[times[0]], bars.value, series), notes
+
+
+def _rising(bars: _Bars) -> tuple[Any, list[str]]:
+    rows = bars.rows.drop_nulls("upper").rename({"upper": "edge", "group": "series"})
+    several = rows["series"].n_unique() > 1
+    rows, notes = _first_series(rows, "groups")
+    named_by = (bars.labels or "group") if several else None
+    return distribution(_drawn(rows, "edge"), bars.name, bars.value, named_by), notes
+
+
+def _drawn(rows: pl.DataFrame, along: str) -> pl.DataFrame:
+    needed = [along, "value", "low", "high", "series"]
+    return rows.select([name for name in needed if name in rows.columns])
+
+
+def _first_series(rows: pl.DataFrame, what: str) -> tuple[pl.DataFrame, list[str]]:
+    """As many lines as can be told apart, with the note that says so."""
+    found = rows["series"].unique(maintain_order=True)
+    kept = rows.filter(pl.col("series").is_in(found.head(MOST_LINES).to_list()))
+    return kept, only_first(len(found), MOST_LINES, f"lines ({what})")
 
 
 def _one_histogram(bars: _Bars, rows: pl.DataFrame, most: int) -> tuple[Any, list[str]]:

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from dpframe.errors import UnsupportedOperation
+from dpframe.report.plots.shapes import before_and_after
 from dpframe.report.plots.theme import (
     BAR,
     INK,
@@ -24,11 +25,21 @@ from dpframe.report.plots.theme import (
 )
 
 _MOST_OUTPUTS = 12
+_SPREAD = "90% of the runs (line), half (bar), the median (tick)"
+_LIMITS = "diamond: the result without noise, off by clamping and limits alone"
+_AFTER = "90% of the released results (line), their median (point)"
+_BEFORE = "orange: the plain result, before limits and noise"
 _SHARES = {"p05": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
 
 
 def plot_simulation(
-    results: pl.DataFrame, keys: Sequence[str], runs: int, *, relative: bool, most: int
+    results: pl.DataFrame,
+    keys: Sequence[str],
+    runs: int,
+    *,
+    relative: bool,
+    most: int,
+    values: bool = False,
 ) -> Any:
     """One panel per output, one row per group: where the errors of all runs lie.
 
@@ -40,22 +51,20 @@ def plot_simulation(
         The columns of it that name a group or an entry.
     runs
         How often noise was drawn.
-    relative, most
+    relative, most, values
         As for `Simulation.plot`.
     """
-    spread = _spread(results, keys, relative)
+    spread = _spread(results, keys, relative and not values)
     outputs = spread["output"].unique(maintain_order=True).to_list()
     if not outputs:
         raise UnsupportedOperation(
             "no output of the simulation has "
-            + ("a relative error" if relative else "errors that are numbers"),
+            + ("a relative error" if relative and not values else "errors that are numbers"),
             where="simulation.plot()",
             remedy="read simulation.errors" + (", or plot(relative=False)" if relative else ""),
         )
-    notes = [
-        f"of {runs:,} runs on public data: 90% of the runs (line), half (bar), the median (tick)",
-        "diamond: the result without noise, off by clamping and limits alone",
-    ]
+    notes = [_AFTER if values else _SPREAD, _BEFORE if values else _LIMITS]
+    notes[0] = f"of {runs:,} runs on public data: {notes[0]}"
     charts = []
     for output in outputs[:_MOST_OUTPUTS]:
         mine = spread.filter(pl.col("output") == output)
@@ -64,9 +73,17 @@ def plot_simulation(
         if cut:
             largest = pl.col("size").rank("ordinal", descending=True) <= most
             mine = mine.filter(largest)
-        charts.append(named(_panel(mine, relative), output))
+        made = _both(mine, output) if values else _panel(mine, relative)
+        charts.append(named(made, output))
     notes += only_first(len(outputs), _MOST_OUTPUTS, "outputs")
-    return finished(panels(charts), "Errors of a simulation", list(dict.fromkeys(notes)))
+    title = "Before and after noise" if values else "Errors of a simulation"
+    return finished(panels(charts), title, list(dict.fromkeys(notes)))
+
+
+def _both(spread: pl.DataFrame, output: str) -> Any:
+    """The plain results, and the released ones that are off by the errors."""
+    shares = [(pl.col(name) + pl.col("plain")).alias(name) for name in _SHARES]
+    return before_and_after(spread.with_columns(shares), output)
 
 
 def _spread(results: pl.DataFrame, keys: Sequence[str], relative: bool) -> pl.DataFrame:
@@ -78,6 +95,7 @@ def _spread(results: pl.DataFrame, keys: Sequence[str], relative: bool) -> pl.Da
     error = (pl.col("noisy") - plain) / unit
     by = ["output", *keys]
     found = results.group_by(by, maintain_order=True).agg(
+        plain.first().alias("plain"),
         plain.abs().first().alias("size"),
         ((pl.col("exact") - plain) / unit).first().alias("limits"),
         *(error.quantile(q, "linear").alias(name) for name, q in _SHARES.items()),
