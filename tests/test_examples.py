@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -16,6 +17,14 @@ from tests.documentation import ROOT
 
 FOLDER = ROOT / "examples"
 SCRIPTS = {path.stem: path for path in sorted(FOLDER.glob("*.py"))}
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Scripts run in an empty folder, and leave nothing there."""
+    monkeypatch.chdir(tmp_path)
+    yield
+    assert not list(tmp_path.iterdir())
 
 
 def loaded(name: str) -> ModuleType:
