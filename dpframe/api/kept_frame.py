@@ -11,7 +11,8 @@ from dpframe.ledger.kept import Attempt, content_digest
 
 def kept_frame(keeping: Keeping) -> pl.DataFrame:
     """One row per result of which a content was kept, in the order of charges."""
-    found = [a for a in [*keeping.attempts.by_number.values()] if a.content is not None]
+    every = [*keeping.attempts.by_number.values()]
+    found = [a for a in every if a.content is not None and a.pruned is None]
     columns = {name: [words(attempt)[name] for attempt in found] for name in _TEXTS}
     return pl.DataFrame(
         {
@@ -29,14 +30,17 @@ _TEXTS = ("frame", "cost", "query", "run", "periods", "parameters")
 
 
 def standing(keeping: Keeping, attempt: Attempt) -> str:
-    """What became of a result: ``kept``, ``under way``, ``lost``; ``missing`` or ``CHANGED`` what
-    was kept, ``unfinished`` what is there and was not handed out; and whether it was paid anew.
+    """What became of a result: ``kept``, ``under way``, ``lost``, ``pruned``; ``missing`` or
+    ``CHANGED`` what was kept, ``unfinished`` what is there and was not handed out; and whether it
+    was paid anew.
     """
     found = _found(keeping, attempt)
     return f"{found}, paid anew" if attempt.is_replaced else found
 
 
 def _found(keeping: Keeping, attempt: Attempt) -> str:
+    if attempt.pruned is not None:
+        return "pruned"
     try:
         blobs = keeping.contents.read(attempt.number, len(attempt.begun.identity.outputs))
     except LedgerError:

@@ -33,6 +33,7 @@ from dpframe.ledger.kept import (
     same_key,
 )
 from dpframe.plan import confidence_of
+from dpframe.plan.document import job_digest
 from dpframe.release import Keep
 from dpframe.report import Plan
 
@@ -71,10 +72,10 @@ class Repeat:
                 remedy='use "never" or "same"',
             )
 
-    def key(self, identity: Identity) -> Key | None:
+    def key(self, identity: Identity, job: str | None) -> Key | None:
         """By what it is to be begun once only."""
         if self.run is not None:
-            return run_key(self.run)
+            return run_key(self.run, job)
         return same_key(identity) if self.reuse == "same" else None
 
 
@@ -190,7 +191,8 @@ class Keeper:
         self._is_named = is_named(queries)
         self._words = words_of(queries)
         self._identity = identity_of(queries, plan, interval, repeat)
-        self._key = repeat.key(self._identity)
+        self._job = None if repeat.run is None else job_digest(plan)
+        self._key = repeat.key(self._identity, self._job)
         self._remark = ""
         self._content: Content | None = None
         self._number = 0
@@ -226,7 +228,8 @@ class Keeper:
         self._keeping.contents.prepare()
         token = uuid4().hex
         run_name = self._repeat.run
-        begun = Begun(self._identity, self._words, token, run_name, self._is_named)
+        about = run_name, self._is_named, None, self._job
+        begun = Begun(self._identity, self._words, token, *about)
         beginning = Beginning(begun, self._plan.cost, self._key, lost)
         with self._keeping.contents.present(token):
             frames = run(Keep(beginning, self._write))
@@ -255,8 +258,8 @@ class Keeper:
                 f"the run {self._repeat.run!r} was begun on {found.time:%Y-%m-%d %H:%M} UTC with "
                 f"another {' and '.join(apart)}: {found.begun.words}",
                 where="--run-id",
-                remedy="give each run a name of its own, such as one with the job and the day; "
-                "nothing was charged",
+                remedy="give each run of a job a name of its own, such as the day; nothing was "
+                "charged",
             )
 
     def _answer(self, found: Attempt) -> Done | Attempt:
@@ -296,6 +299,8 @@ def content_of(keeping: Keeping, attempt: Attempt) -> Content:
     NotKept
         When nothing is, or something else.
     """
+    if attempt.pruned is not None:
+        raise NotKept(f"it was pruned {attempt.pruned}")
     blobs = keeping.contents.read(attempt.number, len(attempt.begun.identity.outputs))
     if blobs is None and attempt.content is not None:
         raise NotKept("what was kept is missing")

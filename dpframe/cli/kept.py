@@ -1,10 +1,11 @@
-"""``dpframe ledger releases | restore``: results that a ledger keeps."""
+"""``dpframe ledger releases | restore | prune``: results that a ledger keeps."""
 
 from __future__ import annotations
 
 import argparse
 import json
 from contextlib import ExitStack
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from dpframe.cli.output import say
 from dpframe.errors import LedgerError, UnsupportedOperation
 from dpframe.ledger.kept import Attempt
 from dpframe.ledger.place import store_at
+from dpframe.ledger.pruning import prune
 from dpframe.ledger.store import Store
 from dpframe.ledger.stored_keeping import StoredKeeping
 
@@ -45,6 +47,23 @@ def add_commands(acts: Any) -> None:
         "--number", type=int, metavar="N", help="of the charge; the newest if left out"
     )
     restored.set_defaults(run=_restore)
+    pruned = _added(
+        acts,
+        "prune",
+        "delete what is kept of old results, on record",
+        " What they cost stays charged. Who asks for one again is told that it was pruned, and is "
+        "not charged for it unless that is asked for.",
+    )
+    pruned.add_argument("--before", type=_day, required=True, metavar="DATE", help="UTC")
+    pruned.add_argument(
+        "--keep-last", type=int, default=0, metavar="N", help="how many of each budget stay anyhow"
+    )
+    pruned.add_argument("--by", required=True, metavar="WHO")
+    pruned.set_defaults(run=_prune)
+
+
+def _day(text: str) -> date:
+    return date.fromisoformat(text)
 
 
 def _added(acts: Any, name: str, words: str, more: str) -> Any:
@@ -98,6 +117,24 @@ def _releases(parsed: Parsed) -> int:
             "what is lost stays charged; put it back from a backup if there is one, or pay anew: "
             "`dpframe run JOB --run-id RUN --again`"
         )
+    return 0
+
+
+def _prune(parsed: Parsed) -> int:
+    store = store_at(parsed.ledger, create=False)
+    found = prune(store, parsed.name, parsed.by, parsed.before, parsed.keep_last)
+    if parsed.json:
+        rows = [
+            {"name": one.name, "number": a.number, "fingerprint": a.begun.identity.fingerprint}
+            for one in found
+            for a in one.attempts
+        ]
+        print(json.dumps(rows, indent=2))
+        return 0
+    if not found:
+        say("nothing is kept that is so old")
+    for one in found:
+        say(f"{one.name}: pruned {len(one.attempts)} results; what they cost stays charged")
     return 0
 
 

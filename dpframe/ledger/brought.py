@@ -54,6 +54,8 @@ def bring_rest(chain: Chain, source: Store, destination: Store) -> int:
 
 def _bring_result(attempt: Attempt, source: Store, destination: Store) -> int:
     number, count = attempt.number, len(attempt.begun.identity.outputs)
+    if attempt.pruned is not None:
+        return 0
     there = destination.contents.read(number, count)
     if there is not None and attempt.content in (None, content_digest(there)):
         return 0

@@ -68,6 +68,16 @@ class Contents(Protocol):
         """
         ...
 
+    def remove(self, number: int, count: int) -> bool:
+        """Delete the content of a charge of so many files; whether anything was there.
+
+        Raises
+        ------
+        LedgerError
+            When it cannot be deleted.
+        """
+        ...
+
     @contextmanager
     def present(self, token: str) -> Iterator[None]:
         """Within this, others see that who computes under this name is alive."""
@@ -97,6 +107,10 @@ class MemoryContents:
         with self._lock:
             found = self._contents.get(number)
         return found if found is not None and len(found) == count else None
+
+    def remove(self, number: int, count: int) -> bool:
+        with self._lock:
+            return self._contents.pop(number, None) is not None
 
     @contextmanager
     def present(self, token: str) -> Iterator[None]:
@@ -156,6 +170,17 @@ class FolderContents:
                 return [self._place(number, part).read_bytes() for part in range(1, count + 1)]
             except FileNotFoundError:
                 return None
+
+    def remove(self, number: int, count: int) -> bool:
+        found = False
+        with self._explained("deleted from"):
+            for part in range(1, count + 1):
+                with suppress(FileNotFoundError):
+                    self._place(number, part).unlink()
+                    found = True
+            if found:
+                sync_folder(self.folder)
+        return found
 
     @contextmanager
     def present(self, token: str) -> Iterator[None]:

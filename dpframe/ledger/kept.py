@@ -5,7 +5,8 @@ and says what tells that result from others, in which run it was asked for, and 
 sees whether whoever began it still lives. ``kept`` stands directly before the ``released`` of that
 charge, with the digest of the content, which lies beside the ledger. So a charge without ``kept``
 is under way, or its result was lost on the way; and a process that dies after the content was
-written leaves all that is needed to finish without paying again.
+written leaves all that is needed to finish without paying again. ``pruned`` says that a content was
+given up, before it is deleted; its charge stays.
 
 Nothing here follows from private data: names, plans, parameters and digests of what was released.
 """
@@ -24,7 +25,7 @@ from dpframe.core.budget import Budget
 from dpframe.errors import LedgerError
 from dpframe.ledger.record import Draft, Record
 
-RESULTS = frozenset({"begun", "kept"})
+RESULTS = frozenset({"begun", "kept", "pruned"})
 """Kinds of records of results."""
 
 _DIGEST = re.compile("[0-9a-f]{64}")
@@ -107,6 +108,9 @@ class Begun:
         Whether all frames have names that somebody gave them.
     place
         On which part or windows of the budget its charge falls, in words.
+    job
+        Of a run: the digest of what tells its job from others; None where an earlier version began
+        it.
     """
 
     identity: Identity
@@ -115,6 +119,7 @@ class Begun:
     run: str | None = None
     is_named: bool = True
     place: str | None = None
+    job: str | None = None
 
     def draft(self, name: str, cost: Budget, after: int | None = None) -> Draft:
         """The record of it, for a budget; `after` is the charge of the attempt that was lost."""
@@ -125,6 +130,8 @@ class Begun:
             "named": self.is_named,
             "place": self.place,
         }
+        if self.job is not None:
+            said["job"] = self.job
         fingerprint = self.identity.fingerprint
         return Draft(name, "begun", after, fingerprint, amount=cost, why=json.dumps(said))
 
@@ -145,7 +152,10 @@ class Begun:
             "parameters": dict,
             "named": bool,
         }
+        job = said.pop("job", None)
         if not isinstance(said, dict) or said.keys() != kinds.keys():
+            raise ValueError
+        if job is not None and not (said["run"] and _DIGEST.fullmatch(job)):
             raise ValueError
         if not all(isinstance(said[name], kind) for name, kind in kinds.items()):
             raise TypeError
@@ -163,7 +173,7 @@ class Begun:
             tuple(sorted(said["parameters"].items())),
             said["period"],
         )
-        others = said["run"], said["named"], said["place"]
+        others = said["run"], said["named"], said["place"], job
         return cls(identity, said["query"], said["token"], *others)
 
 
@@ -185,6 +195,8 @@ class Attempt:
         The digest of what is kept; None where nothing is.
     is_replaced
         Whether it was paid anew, because its result was lost.
+    pruned
+        When its content was given up, and by whom, in words.
     """
 
     number: int
@@ -193,15 +205,16 @@ class Attempt:
     cost: Budget
     content: str | None = None
     is_replaced: bool = False
+    pruned: str | None = None
 
 
-Key = tuple[str, str]
-"""A run by its name, or a result by what tells it from others."""
+Key = tuple[str, ...]
+"""A run by its name and its job, or a result by what tells it from others."""
 
 
-def run_key(run: str) -> Key:
-    """By the name of a run."""
-    return "run", run
+def run_key(run: str, job: str | None = None) -> Key:
+    """By the name of a run of a job; those of earlier versions have no job, and are of all jobs."""
+    return ("run", run) if job is None else ("run", run, job)
 
 
 def same_key(identity: Identity) -> Key:
@@ -224,7 +237,7 @@ class Attempts:
         if after is not None:
             self.by_number[after] = replace(self.by_number[after], is_replaced=True)
         if begun.run is not None:
-            self._newest[run_key(begun.run)] = number
+            self._newest[run_key(begun.run, begun.job)] = number
         if begun.is_named:
             self._newest[same_key(begun.identity)] = number
 
@@ -232,9 +245,15 @@ class Attempts:
         """Remember that its content is there."""
         self.by_number[number] = replace(self.by_number[number], time=time, content=content)
 
+    def prune(self, number: int, words: str) -> None:
+        """Remember that its content was given up."""
+        self.by_number[number] = replace(self.by_number[number], pruned=words)
+
     def newest(self, key: Key | None) -> Attempt | None:
-        """The last one by a key."""
+        """The last one by a key; a run of a job is also one that has no job."""
         number = None if key is None else self._newest.get(key)
+        if number is None and key is not None and len(key) > 2:
+            number = self._newest.get(key[:2])
         return None if number is None else self.by_number[number]
 
     def require_newest(self, key: Key | None, number: int | None) -> None:
@@ -274,6 +293,9 @@ class Results:
             Begun.read(record)
             right = record.amount.measure == measure
             right = right and (record.refers is None or record.refers in known)
+        elif record.act == "pruned":
+            found = known[record.refers or 0]
+            right = found.content is not None and found.pruned is None and bool(record.who)
         else:
             found = known[record.refers or 0]
             right = found.content is None and bool(_DIGEST.fullmatch(record.why or ""))
@@ -301,7 +323,7 @@ class Results:
 
     def apply(self, record: Record) -> None:
         """Take a record in."""
-        self._last = record if record.act in RESULTS else None
+        self._last = record if record.act in RESULTS - {"pruned"} else None
         if record.act not in RESULTS:
             return
         attempts = self._budgets.setdefault(record.name, Attempts())
@@ -309,6 +331,8 @@ class Results:
         if record.act == "begun":
             begun = Begun.read(record)
             attempts.begin(record.seq + 1, time, begun, record.amount, record.refers)
+        elif record.act == "pruned":
+            attempts.prune(record.refers or 0, f"on {time:%Y-%m-%d} by {record.who}")
         else:
             attempts.keep(record.refers or 0, time, str(record.why))
 

@@ -21,7 +21,7 @@ from dpframe.plan.codec import Malformed, decode, encode
 from dpframe.plan.data import PlanData
 from dpframe.plan.draws import renumbered, with_draws, without_own_draws
 from dpframe.plan.earlier import completed, completed_session
-from dpframe.plan.parameters import template
+from dpframe.plan.parameters import template, without_values
 
 SCHEMA_VERSION = 1
 _WHERE = "Plan.from_json(...)"
@@ -70,6 +70,20 @@ def template_fingerprint(plan: PlanData, allowed: Mapping[str, str]) -> str:
         if name not in known:
             raise KeyError(name)
     return _fingerprint(template(_contents(plan), allowed))
+
+
+def job_digest(plan: PlanData) -> str:
+    """What tells a job from others: which frames it reads, by which steps and groups, and what its
+    outputs are called. Values of parameters, bounds, listed keys, spend and noise are no part of
+    it, so that one that was changed in these is the same job.
+    """
+    bare = without_values(plan)
+    said = [
+        [one.source, one.unit.kind, [step.definition for step in one.steps], one.grouped_by]
+        for one in bare.blocks or (bare,)
+    ]
+    names = [output.name for output in bare.outputs]
+    return _digest(["dpframe job 1", said, names, [list(query.names) for query in bare.queries]])
 
 
 def to_json(plan: PlanData, indent: int | None) -> str:

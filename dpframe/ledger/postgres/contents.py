@@ -65,6 +65,10 @@ class PostgresContents:
             found = tables.release(number)
         return found if len(found) == count else None
 
+    def remove(self, number: int, count: int) -> bool:
+        with self._transaction(True) as tables:
+            return tables.drop_release(number)
+
     @contextmanager
     def present(self, token: str) -> Iterator[None]:
         connection = self._connect()

@@ -233,6 +233,15 @@ class PostgresTables:
         wanted = b"SELECT content FROM ONLY dpframe_ledger.releases WHERE number = %s ORDER BY part"
         return [bytes(row[0]) for row in self._rows(wanted, (number,))]
 
+    def drop_release(self, number: int) -> bool:
+        """Delete the content of a charge; whether there was one."""
+        if not self.have_releases():
+            return False
+        done = self._connection.execute(
+            b"DELETE FROM ONLY dpframe_ledger.releases WHERE number = %s", (number,)
+        )
+        return done.rowcount > 0
+
     def is_locked(self, number: int) -> bool:
         """Whether somebody holds an advisory lock alone; who only looks shares it."""
         wanted = b"SELECT pg_catalog.pg_try_advisory_xact_lock_shared(%s)"

@@ -1,0 +1,108 @@
+"""Contents of kept results that owners give up: deleted on record, while their charges stay.
+
+What was spent stays spent, whether anybody still has the result or not. So a record says first that
+a content is given up; then it is deleted. Who asks for that result later is told so, and is never
+charged for it again without asking for that. A process that dies between the two leaves a content
+that nobody hands out any more, and that the next call deletes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+from dpframe.errors import LedgerError
+from dpframe.ledger.chain import Chain
+from dpframe.ledger.kept import Attempt
+from dpframe.ledger.record import Draft, short_text
+from dpframe.ledger.store import Store
+
+__all__ = ["Pruned", "prune"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """What was given up of one budget.
+
+    Parameters
+    ----------
+    name
+        Of the budget.
+    attempts
+        The results, in the order of their charges.
+    """
+
+    name: str
+    attempts: tuple[Attempt, ...]
+
+
+def prune(store: Store, name: str | None, by: str, before: date, last: int = 0) -> list[Pruned]:
+    """Give up the contents of results that were kept before a day, and delete them.
+
+    Parameters
+    ----------
+    store
+        The ledger.
+    name
+        Of the budget; None for all of them.
+    by
+        Who does it.
+    before
+        The day, UTC; what was kept on it stays.
+    last
+        How many of the newest results of each budget stay whenever they were kept.
+
+    Returns
+    -------
+    list[Pruned]
+        By budget, those of which something was given up.
+
+    Raises
+    ------
+    LedgerError
+        When the ledger does not verify, has no such budget, or a content cannot be deleted: the
+        same call goes on then.
+    """
+    who = short_text(by, "--by")
+    if last < 0:
+        raise LedgerError(
+            f"the newest {last} results cannot stay",
+            where=f"--keep-last {last}",
+            remedy="write 0 or more",
+        )
+    made: dict[str, tuple[Attempt, ...]] = {}
+
+    def pruning(chain: Chain) -> list[Draft] | None:
+        made.clear()
+        for budget in _names(chain, name):
+            if found := _due(chain.results.of(budget).by_number.values(), before, last):
+                made[budget] = found
+        drafts = [_draft(budget, one, who) for budget, found in made.items() for one in found]
+        return drafts or None
+
+    store.append(pruning)
+    chain = store.read()
+    for budget in _names(chain, name):
+        for attempt in chain.results.of(budget).by_number.values():
+            if attempt.pruned is not None:  # also by a call that was interrupted
+                store.contents.remove(attempt.number, len(attempt.begun.identity.outputs))
+    return [Pruned(budget, found) for budget, found in made.items()]
+
+
+def _names(chain: Chain, name: str | None) -> list[str]:
+    return list(chain.accounts) if name is None else [chain.account(name).name]
+
+
+def _due(attempts: Iterable[Attempt], before: date, last: int) -> tuple[Attempt, ...]:
+    kept = sorted(
+        (one for one in attempts if one.content is not None and one.pruned is None),
+        key=lambda one: one.number,
+    )
+    end = datetime(before.year, before.month, before.day, tzinfo=UTC)
+    old = kept[: max(0, len(kept) - last)]
+    return tuple(one for one in old if one.time < end)
+
+
+def _draft(budget: str, one: Attempt, who: str) -> Draft:
+    return Draft(budget, "pruned", one.number, one.begun.identity.fingerprint, who=who)
