@@ -16,7 +16,6 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.ledger.kept import run_key
 from dpframe.ledger.stored_keeping import StoredKeeping
 from tests.cli.commands import COMMAND, Done, Run, dpframe, environment, python_job, toml_job
 from tests.ledger.ledgers import Place, opened, store_at
@@ -269,7 +268,7 @@ def test_who_lives_is_told_from_who_died(job: Path, place: Place, run: Run) -> N
     ledger = opened(place)
     process = started(job, "--run-id", "monday", KILLED_WHEN="slow", SLOW="600")
     try:
-        until(lambda: StoredKeeping(store_at(place), "default").attempts.newest(run_key("monday")))
+        until(lambda: StoredKeeping(store_at(place), "default").attempts.by_number)
         for arguments in (("--run-id", "monday"), ("--run-id", "monday", "--again"), ("--once",)):
             refused = run("run", "job.py", *arguments, "--json")
             assert refused.code == 7
