@@ -15,7 +15,7 @@ from dpframe.aggregates.query import Query
 from dpframe.core.tree import Column
 from dpframe.lower import Execution, lower_query
 from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
-from dpframe.lower.tables import key_expression
+from dpframe.lower.tables import count_cells, key_expression
 from tests.laws.neighbours import run, tables_of
 
 ROWS = pl.DataFrame(
@@ -253,3 +253,13 @@ def test_columns_are_grouped_as_they_are_only_where_they_are_the_source_s(
     query = asked(["dp.count()"], 'f.group_by("g", keys=["a"])', steps)
     found = key_expression(Column("g"), query.relation, pl)
     assert found.meta.eq(pl.col("g")) == plain
+
+
+def test_sums_of_no_rows_that_an_engine_says_nothing_of_are_nought() -> None:
+    """SQL has null for the sum of no rows."""
+    query = asked(["dp.count()"])
+    (lowered,) = lower_query(query.relation, query.groups, tables_of(query), ROWS.lazy())
+    empty = pl.DataFrame({"v0": [None]}, schema={"v0": pl.Int64})
+    (found,) = count_cells(lowered, empty, query.groups)
+    assert found.values.tolist() in ([], [0])
+    assert found.dense(1).tolist() == [[0]]
