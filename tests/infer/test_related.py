@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 import dpframe as dp
-from dpframe.aggregates.related import RelatedAggregate, can_be_related
+from dpframe.aggregates.related import RelatedAggregate, _is_related, can_be_related
 from dpframe.infer import related_blocks
 from tests.laws.neighbours import query_of
 
@@ -41,7 +41,9 @@ def test_what_does_not_add_up_is_no_margin() -> None:
     assert can_be_related(table("a"))
     assert not can_be_related(table("a", m=pl.col("n").dp_median((0, 9))))
     shrunk = pl.col("n").dp_mean((0, 9), shrink=True)
-    assert not can_be_related(table("a", m=shrunk))
+    query = table("a", m=shrunk)
+    assert not can_be_related(query)
+    assert not any(_is_related(aggregate, query.scope) for aggregate in query.aggregates)
     assert not can_be_related(table("a", n=dp.count(mechanism="discrete_laplace")))
     weighed = PEOPLE.limit_norm(2).group_by("a", keys=["p", "q"]).agg(n=dp.count())
     assert not can_be_related(query_of(weighed))
