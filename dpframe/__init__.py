@@ -165,7 +165,9 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         found: Any = getattr(import_module(f"dpframe.{_HOMES[name]}"), name)
     elif name.startswith("_") or find_spec(f"dpframe.{name}") is None:
-        raise AttributeError(f"module 'dpframe' has no attribute {name!r}")
+        meant = name[0] != "_" and import_module("dpframe.api.intents").meant_by(name)
+        instead = f"; {meant}" if meant else ""
+        raise AttributeError(f"module 'dpframe' has no attribute {name!r}{instead}")
     else:
         found = import_module(f"dpframe.{name}")
     globals()[name] = found

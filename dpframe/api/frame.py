@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import suppress
 from typing import Any
 
 import polars as pl
@@ -11,22 +9,21 @@ import polars as pl
 from dpframe import pipeline
 from dpframe.api.arguments import column_name, flat, require_rows
 from dpframe.api.asking import query_of
-from dpframe.api.functions import count
-from dpframe.api.group_by import PrivateGroupBy, is_discovered
+from dpframe.api.group_by import PrivateGroupBy
 from dpframe.api.joins import private_join, public_join
 from dpframe.api.named_spend import named_spend
 from dpframe.api.no_raw_access import FRAME_HINTS, RAW, NoRawAccess
 from dpframe.api.paying_session import PayingSession, payer_of
+from dpframe.api.polars_verbs import PolarsVerbs
 from dpframe.api.protected_keys import refuse_protected_keys
 from dpframe.api.protected_rows import ProtectedRows
 from dpframe.api.query import PrivateQuery
 from dpframe.api.row_verbs import RowVerbs
-from dpframe.api.shortcuts import Shortcuts
 from dpframe.api.source import Source, Sources
 from dpframe.api.spend import Spend
 from dpframe.api.suggest import suggest_for_frame
 from dpframe.core.exact import Number
-from dpframe.errors import DPFrameError, MissingKeys, UnsupportedOperation
+from dpframe.errors import UnsupportedOperation
 from dpframe.frames.binary import Binary, Concat, chain_of
 from dpframe.frames.explode import Explode
 from dpframe.frames.join_public import How
@@ -42,7 +39,7 @@ from dpframe.sealed import all_sealed
 
 
 @all_sealed
-class PrivateFrame(NoRawAccess, RowVerbs, Shortcuts):
+class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
     """A frame of private rows. Nothing raw comes out of it.
 
     Row-wise verbs (`filter`, `with_columns`, `select`, `rename`, `drop`, `cast`, `fill_null`,
@@ -334,23 +331,6 @@ class PrivateFrame(NoRawAccess, RowVerbs, Shortcuts):
             When one individual could change a result by any amount.
         """
         return query_of(rows_of(self), None, exprs, named)
-
-    def dp_histogram(
-        self, column: Any, bins: int | Iterable[Any] | None = None, **options: Any
-    ) -> PrivateQuery:
-        """See `dpframe.histogram`. Categories that nobody listed are found privately where the
-        session has a delta: then it is the number of rows by the values of the column.
-        """
-        try:
-            return super().dp_histogram(column, bins, **options)
-        except MissingKeys:
-            groups: PrivateGroupBy | None = None
-            if bins is None and not {"bounds", "other"} & options.keys():
-                with suppress(DPFrameError):
-                    groups = self.group_by(column)
-            if groups is None or not is_discovered(groups):
-                raise
-        return groups.agg(count(**options).alias("count"))
 
     # -- what is public -------------------------------------------------------------------------
 

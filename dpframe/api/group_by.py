@@ -10,7 +10,7 @@ import polars as pl
 from dpframe.aggregates.argmax import Argmax
 from dpframe.api.asking import query_of
 from dpframe.api.expressions import DPExpr
-from dpframe.api.functions import argmax
+from dpframe.api.functions import argmax, count
 from dpframe.api.no_raw_access import GROUP_HINTS, NoRawAccess
 from dpframe.api.protected_rows import ProtectedRows
 from dpframe.api.query import PrivateQuery
@@ -45,6 +45,10 @@ class PrivateGroupBy(NoRawAccess, Shortcuts):
             When one individual could change a result by any amount.
         """
         return query_of(self._rows, self._groups, exprs, named)
+
+    def len(self, name: str = "len") -> PrivateQuery:
+        """The number of rows in each group, as in Polars: ``agg(dp.count())``."""
+        return self.agg(count().alias(name))
 
     def dp_argmax(
         self,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import ClassVar, NoReturn
 
+from dpframe.api.intents import INTENTS
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.suggest import did_you_mean
 from dpframe.sealed import all_sealed
@@ -15,7 +16,7 @@ MIXES = "a row of its result would depend on other rows; use row-wise expression
 RESHAPES = "join or reshape before session.protect(...)"
 _SHOWS_ROWS = """
     head tail limit slice first last fetch sample glimpse row rows item to_dict to_dicts to_pandas
-    to_arrow to_numpy to_torch to_jax iter_rows iter_slices iter_columns describe show write_csv
+    to_arrow to_numpy to_torch to_jax iter_rows iter_slices iter_columns show write_csv
     write_parquet write_json write_ipc write_database sink_parquet sink_csv sink_ipc collect
     collect_async lazy get_column get_columns to_series plot partition_by rows_by_key
     collect_batches execute inspect remote serialize sink_batches sink_delta sink_iceberg
@@ -28,7 +29,7 @@ _MIXES_ROWS = """
     is_duplicated is_unique is_sorted map_columns
 """
 _RESHAPES = """
-    join_asof join_where vstack hstack extend unpivot pivot melt
+    join_asof join_where hstack extend unpivot melt
     to_dummies transpose unstack update insert_column replace_column
 """
 _BY_TIME = (
@@ -40,7 +41,9 @@ _OTHERWISE = {
     "unique": "use .limit_rows(1) for one row of each individual, or .dp_n_unique(column) to count "
     "distinct values",
     "sql": "use filter, with_columns, group_by and agg",
-    **dict.fromkeys(("pipe", "pipe_with_schema"), "call the function with the frame"),
+    "pipe_with_schema": "call the function with the frame",
+    "rolling": "bin the time and group by it: .group_by_dynamic(column, every='1w').agg(...), "
+    "which is .group_by(pl.col(column).dt.truncate('1w')); then roll over the released result",
     "remove": "use .filter(...) with the opposite condition",
     "drop_nans": 'use .filter(pl.col("x").is_not_nan()) or .fill_nan(None)',
     "unnest": 'use .with_columns(pl.col("x").struct.field("name"))',
@@ -62,6 +65,7 @@ _OTHERWISE = {
         "use .schema and .columns, which are public",
     ),
 }
+_VERBS = "filter with_columns select group_by rename drop cast agg join"
 FRAME_HINTS: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(_SHOWS_ROWS.split(), RAW),
@@ -75,13 +79,32 @@ FRAME_HINTS: Mapping[str, str] = MappingProxyType(
             ("sum", "mean", "median", "min", "max", "std", "var", "quantile", "product", "corr"),
             "use a dp_* method, such as .dp_mean(column, bounds)",
         ),
-        **dict.fromkeys(("value_counts", "hist"), "use .dp_histogram(column, bins)"),
+        "hist": "use .dp_histogram(column, bins)",
         **_OTHERWISE,
+    }
+)
+COLLECT = "the result comes from .collect(epsilon=...), a Polars DataFrame"
+QUERY_HINTS: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            _VERBS.split(),
+            "write it before the aggregates, or use it on the released result of "
+            ".collect(epsilon=...)",
+        ),
+        **dict.fromkeys(
+            ("sort", "head", "limit", "tail", "slice", "top_k", "bottom_k", "first", "last"),
+            "use it on the released result: .collect(epsilon=...) gives a Polars DataFrame; to "
+            "choose the largest groups alone, which has less noise, use .dp_argmax(k=5)",
+        ),
+        **dict.fromkeys(
+            ("pivot", "unpivot", "to_pandas", "to_dicts", "item", "write_csv", "rolling", "plot"),
+            "use it on the released result: .collect(epsilon=...) gives a Polars DataFrame",
+        ),
     }
 )
 GROUP_HINTS: Mapping[str, str] = MappingProxyType(
     {
-        **dict.fromkeys(("len", "count"), "use .dp_count()"),
+        "count": "use .len() or .dp_count()",
         **dict.fromkeys(
             ("sum", "mean", "median", "n_unique", "quantile", "min", "max"),
             "use a dp_* method, such as .dp_mean(column, bounds)",
@@ -111,8 +134,10 @@ class NoRawAccess:
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("_"):
             raise AttributeError(name)
-        near = did_you_mean(name, [n for n in dir(type(self)) if not n.startswith("_")])
-        hint = near if near.startswith("did you mean") else self._otherwise
+        hint = INTENTS.get(name)
+        if hint is None:
+            near = did_you_mean(name, [n for n in dir(type(self)) if not n.startswith("_")])
+            hint = near if near.startswith("did you mean") else self._otherwise
         raise UnsupportedOperation(
             f"{self._noun} has no {name}",
             where=f"{self._written}.{name}",

@@ -12,7 +12,7 @@ from dpframe.api.expressions import DPExpr
 from dpframe.api.make import make
 from dpframe.core.domain import Columns
 from dpframe.core.tree import Literal
-from dpframe.errors import UnsupportedOperation
+from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.parse.aggregate_nodes import Node, aggregates
 from dpframe.parse.hints import function_key, function_name, node_name
 from dpframe.parse.names import output_name
@@ -35,13 +35,14 @@ _OPERATORS: Mapping[str, str] = MappingProxyType(
 _LATER = "release the parts, and compute the rest with the released numbers"
 
 
-def is_plain_aggregate(expression: object) -> bool:
+def is_plain_aggregate(expression: object, columns: Columns) -> bool:
     """Whether Polars would make one value of all rows."""
     if not isinstance(expression, pl.Expr) or isinstance(expression, DPExpr):
         return False
     try:
-        return read_nodes(expression, {}, lambda nodes, _: any(map(aggregates, nodes)))
-    except UnsupportedOperation:  # whoever reads it next says why
+        schema = polars_schema(columns)
+        return read_nodes(expression, schema, lambda nodes, _: any(map(aggregates, nodes)))
+    except DPFrameError:  # whoever reads it next says why
         return False
 
 

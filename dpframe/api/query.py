@@ -12,6 +12,7 @@ from dpframe.api.asked_query import AskedQuery
 from dpframe.api.auto_limits import Limits
 from dpframe.api.dropped import with_dropped, with_share
 from dpframe.api.named_spend import named_spend
+from dpframe.api.no_raw_access import COLLECT, QUERY_HINTS
 from dpframe.api.payer import Payer
 from dpframe.api.release import Release
 from dpframe.api.reuse import Repeat, Reuse
@@ -25,14 +26,6 @@ from dpframe.lower.engines.polars_engine import PolarsMode
 from dpframe.report import Format, Plan
 from dpframe.report.notebook import query_html
 from dpframe.sealed import all_sealed
-
-_COLLECT = "the result comes from .collect(epsilon=...), a Polars DataFrame"
-_HINTS = {
-    **dict.fromkeys(
-        ("filter", "with_columns", "select", "group_by", "rename", "drop", "cast", "agg", "join"),
-        "write it before the aggregates, or use it on the released result of .collect(epsilon=...)",
-    ),
-}
 
 
 @all_sealed
@@ -54,8 +47,8 @@ class PrivateQuery(AskedQuery):
     __slots__ = ()
     _noun = "a private query"
     _written = "query"
-    _hints = _HINTS
-    _otherwise = _COLLECT
+    _hints = QUERY_HINTS
+    _otherwise = COLLECT
 
     @named_spend()
     def plan(

@@ -89,7 +89,8 @@ class RowVerbs(ABC):
         """
         unnamed = flat(exprs)
         given = [*unnamed, *named_exprs.values()]
-        dp = [isinstance(e, DPExpr) or is_plain_aggregate(e) for e in given]
+        columns = self._relation.facts.columns
+        dp = [isinstance(e, DPExpr) or is_plain_aggregate(e, columns) for e in given]
         if given and all(dp):
             return self.agg(*unnamed, **named_exprs)
         if any(dp):

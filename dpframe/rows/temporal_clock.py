@@ -34,7 +34,9 @@ class ClockPart(PlainOperation):
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_type(args[0], ("Datetime", "Time"), f"dt.{self.method}")
         operand = inside(args[0], _limits(args[0].dtype))
-        return Domain(INT64, nullable=operand.nullable, interval=interval(0, self.most))
+        few = tuple(range(self.most + 1)) if self.most < 60 else None
+        known = interval(0, self.most)
+        return Domain(INT64, nullable=operand.nullable, interval=known, categories=few)
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         dtype = domains[0].dtype

@@ -49,7 +49,11 @@ class DatePart(PlainOperation):
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_type(args[0], ("Date", "Datetime"), f"dt.{self.method}")
         operand = inside(args[0], calendar(args[0].dtype))
-        return Domain(INT64, nullable=operand.nullable, interval=self._known(operand))
+        few = None
+        if isinstance(self.values, tuple) and self.values[1] - self.values[0] < 60:
+            few = tuple(range(self.values[0], self.values[1] + 1))
+        known = self._known(operand)
+        return Domain(INT64, nullable=operand.nullable, interval=known, categories=few)
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         dtype = domains[0].dtype

@@ -1,0 +1,100 @@
+"""What `describe` asks of each column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from dpframe.api.expressions import DPExpr
+from dpframe.api.functions import count, mean, n_unique, quantile, std
+from dpframe.core.domain import Domain
+from dpframe.errors import UnboundedSensitivity, UnknownColumn, UnsupportedOperation
+from dpframe.frames.facts import FrameFacts
+from dpframe.rows.suggest import did_you_mean
+
+_QUARTILES = (("25%", 0.25), ("50%", 0.5), ("75%", 0.75))
+_BOTH = "for the range in which you expect the values of each column"
+
+
+def description(
+    facts: FrameFacts,
+    columns: str | Sequence[str] | None,
+    bounds: Mapping[str, Sequence[Any]] | None,
+) -> list[DPExpr]:
+    """The dp expressions of a description.
+
+    Raises
+    ------
+    UnknownColumn
+        When the frame has no such column.
+    UnboundedSensitivity
+        When bounds are missing; the message has the line to write.
+    """
+    names = _names(facts, columns)
+    given = dict(bounds or {})
+    for name in given:
+        _known(name, names)
+    lacking = [n for n in names if _lacks_bounds(facts.columns[n]) and n not in given]
+    if lacking:
+        pairs = ", ".join(f'"{n}": {_example(facts.columns[n])}' for n in lacking)
+        raise UnboundedSensitivity(
+            f"the values of {', '.join(map(repr, lacking))} have no known bounds",
+            where="describe(...)",
+            remedy=f"write .describe({names!r}, bounds={{{pairs}}}), where these stand {_BOTH}: "
+            "what lies outside counts as its ends",
+        )
+    return [each for n in names for each in _of(n, facts.columns[n], given.get(n))]
+
+
+def _names(facts: FrameFacts, columns: str | Sequence[str] | None) -> list[str]:
+    if columns is None:
+        return [name for name in facts.columns if name != facts.identifier]
+    names = [columns] if isinstance(columns, str) else list(columns)
+    for name in names:
+        if not isinstance(name, str):
+            raise UnsupportedOperation(
+                "describe takes names of columns",
+                where="describe(...)",
+                remedy='write for example .describe(["age", "income"])',
+            )
+        _known(name, list(facts.columns))
+    return names
+
+
+def _known(name: str, names: Sequence[str]) -> None:
+    if name not in names:
+        raise UnknownColumn(
+            f"there is no column {name!r} to describe",
+            where="describe(...)",
+            remedy=did_you_mean(str(name), names),
+        )
+
+
+def _has_spread(found: Domain) -> bool:
+    return found.dtype.is_numeric or found.dtype.is_boolean
+
+
+def _lacks_bounds(found: Domain) -> bool:
+    return found.dtype.is_ordered and found.bounds is None
+
+
+def _example(found: Domain) -> str:
+    return "(low, high)" if found.dtype.is_temporal else "(0, 100)"
+
+
+def _of(name: str, found: Domain, bounds: Sequence[Any] | None) -> Iterator[DPExpr]:
+    column = pl.col(name)
+    yield count(column).alias(f"{name}_count")
+    yield count(pl.when(column.is_null()).then(1)).alias(f"{name}_null_count")
+    if not found.dtype.is_ordered:
+        if not found.dtype.is_nested:
+            yield n_unique(column).alias(f"{name}_n_unique")
+        return
+    yield mean(column, bounds).alias(f"{name}_mean")
+    if _has_spread(found):
+        yield std(column, bounds).alias(f"{name}_std")
+    if not found.dtype.is_boolean:
+        for said, q in _QUARTILES:
+            yield quantile(column, q, bounds).alias(f"{name}_{said}")

@@ -1,0 +1,79 @@
+"""What somebody means who writes a name of another library, or one that seems likely: what gives it
+here. Names that are near by their letters often mean something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+_MOST = (
+    "of values there is no private {}: use .dp_quantile(column, {}, bounds), and bounds as wide as "
+    "can be"
+)
+_AGGREGATES = {
+    "max maximum": _MOST.format("maximum", "0.99")
+    + "; for the most frequent value .dp_argmax(column)",
+    "min minimum": _MOST.format("minimum", "0.01"),
+    "avg average": "use .dp_mean(column, bounds)",
+    "len size rows n number": "use .dp_count()",
+    "total": "use .dp_sum(column, bounds)",
+    "nunique unique distinct count_distinct approx_n_unique": "use .dp_n_unique(column)",
+    "stddev stdev sd": "use .dp_std(column, bounds)",
+    "variance": "use .dp_var(column, bounds)",
+    "percentile percentiles quantiles quartiles": "use .dp_quantile(column, [0.25, 0.5, "
+    "0.75], bounds)",
+    "mode top top_k topk most_common": "use .dp_argmax(column, k=5), or k=1 for the most "
+    "frequent value",
+    "hist value_counts counts frequencies": "use .dp_histogram(column, bins), or "
+    ".value_counts(column)",
+    "describe summary": "use .describe(columns)",
+    "share proportion rate percent ratio": "use .dp_mean(condition), as the mean of a "
+    "Boolean is a share; or divide: "
+    "a.dp_sum(...) / b.dp_sum(...)",
+    "null_count nulls": "use .dp_count(pl.when(pl.col(...).is_null()).then(1))",
+}
+_VERBS = {
+    "assign mutate withColumn with_column transform": "use .with_columns(...)",
+    "where query": "use .filter(...)",
+    "groupby groupBy": "use .group_by(...)",
+    "aggregate summarise summarize": "use .agg(...)",
+    "astype": "use .cast({column: dtype})",
+    "dropna": "use .drop_nulls(...)",
+    "fillna": "use .fill_null(value)",
+    "merge": "use .join(...)",
+    "append union union_all vstack": "use .concat(other), with another private frame",
+    "sort_values sort_index order_by orderBy": "sort the released result, which is public",
+    "nlargest nsmallest": "group by the column, and use .dp_argmax(k=5), or sort the "
+    "released result",
+    "drop_duplicates distinct": "use .limit_rows(1) for one row of each individual, or "
+    ".dp_n_unique(column) to count "
+    "distinct values",
+    "nunique": "use .dp_n_unique(column)",
+    "apply applymap map": "write it with Polars expressions, in .with_columns(...)",
+    "size": "use .dp_count()",
+    "iloc loc iat at sample_n": "it would show private rows; aggregate with dp "
+    "expressions, such as .dp_count()",
+    "pivot pivot_table crosstab": "group by both columns, .group_by(a, b).agg(...), and "
+    "pivot the released result",
+    "resample": 'use .group_by_dynamic(column, every="1w")',
+    "info": "use .schema and .explain_unit(), which are public",
+}
+
+
+def _by_name() -> Mapping[str, str]:
+    found = {
+        f"dp_{name}": remedy for names, remedy in _AGGREGATES.items() for name in names.split()
+    }
+    found |= {name: remedy for names, remedy in _VERBS.items() for name in names.split()}
+    return MappingProxyType(found)
+
+
+INTENTS = _by_name()
+"""What to write instead, by the name that a frame, its groups or a query does not have."""
+
+
+def meant_by(name: str) -> str | None:
+    """What to write instead of a function of the module that there is not."""
+    remedy = INTENTS.get(f"dp_{name}")
+    return None if remedy is None else remedy.replace(".dp_", "dp.")

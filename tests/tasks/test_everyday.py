@@ -1,0 +1,98 @@
+"""Everyday tasks work as they are written at first, or as the first message says; never with a
+number that is wrong without a word.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from functools import cache
+from typing import Any
+
+import polars as pl
+import pytest
+
+import dpframe as dp
+from tests.tasks import data
+from tests.tasks.everyday import FIRST, MORE, Task
+
+SPEND = {"epsilon": 4, "delta": 1e-6}
+AT_ONCE = 20
+"""So many of the first tasks work as they are written at first."""
+
+
+@cache
+def tables() -> dict[str, pl.DataFrame]:
+    return {"trips": data.trips(), "visits": data.visits(), "orders": data.orders()}
+
+
+def plain() -> dict[str, Any]:
+    """The names in tasks, of plain Polars."""
+    frames = {name: frame.lazy() for name, frame in tables().items()}
+    return {**frames, "products": data.products().lazy(), "spend": {}, "pl": pl, "date": date}
+
+
+def private() -> dict[str, Any]:
+    """The names in tasks: protected frames, limited to as many rows as a person has."""
+    session = dp.Session(epsilon=1000, delta=1e-2)
+    units = {"trips": "passenger", "visits": "patient", "orders": "customer"}
+    frames = {
+        name: session.protect(frame, unit=units[name], name=name).limit_rows(16)
+        for name, frame in tables().items()
+    }
+    return {**plain(), **frames, "spend": SPEND, "dp": dp}
+
+
+def test_a_person_has_many_rows_and_none_is_lost_to_limits() -> None:
+    for name, who in (("trips", "passenger"), ("visits", "patient"), ("orders", "customer")):
+        most = tables()[name].group_by(who).len()["len"].max()
+        assert isinstance(most, int)
+        assert 4 <= most <= 16
+
+
+def run(code: str, names: dict[str, Any]) -> Any:
+    return eval(code, names)
+
+
+def works_at_once(task: Task) -> bool:
+    return not task.then
+
+
+@pytest.mark.parametrize("task", [*FIRST, *MORE], ids=lambda task: task.title)
+def test_task(task: Task) -> None:
+    code = task.first
+    if not works_at_once(task):
+        with pytest.raises(dp.DPFrameError) as refusal:
+            run(task.first, private())
+        assert task.says in str(refusal.value)
+        code = task.then
+    found = run(code, private())
+    expected = run(task.truth or code, plain())
+    compare(found, expected, task.within)
+
+
+def compare(found: pl.DataFrame, expected: pl.DataFrame, within: float) -> None:
+    """Every group is there, and every number near the truth."""
+    assert sorted(found.columns) == sorted(expected.columns)
+    found = found.select(expected.columns)  # a pivot has them in the order of the keys
+    numbers = [n for n, t in expected.schema.items() if t.is_numeric()]
+    keys = [n for n in expected.columns if n not in numbers]
+    if not keys and expected.height > 1:  # parts of dates, which are first
+        keys, numbers = expected.columns[:1], expected.columns[1:]
+    tables = [
+        table.with_columns(pl.col(keys).cast(pl.String)) if keys else table
+        for table in (found, expected)
+    ]
+    found, expected = (table.sort(keys) if keys else table for table in tables)
+    assert found.select(keys).equals(expected.select(keys))
+    for name in numbers:
+        for mine, theirs in zip(found[name], expected[name], strict=True):
+            if theirs is None:
+                assert mine is None
+            else:
+                assert abs(mine - theirs) <= within, (name, mine, theirs)
+
+
+def test_most_work_at_once() -> None:
+    assert len(FIRST) == 25
+    assert len(MORE) >= 25
+    assert sum(map(works_at_once, FIRST)) >= AT_ONCE
