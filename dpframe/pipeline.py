@@ -49,6 +49,7 @@ from dpframe.ledger.approvals import Requirement
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.scopes import Level
 from dpframe.lower import Counted, Execution, TablesWanted, mark_used, require_threads
+from dpframe.parse.few_keys import origin_in
 from dpframe.parse.grouping_sets import SetsAsked, read_sets
 from dpframe.parse.groups import MOST_GROUPS, read_groups
 from dpframe.parse.outputs import polars_schema, read_outputs
@@ -111,7 +112,7 @@ def group(
 ) -> Groups:
     """A group-by with public keys; with `discover` keys that nobody knows are to be chosen."""
     require_threads()
-    return read_groups(by, named, keys, relation.facts.columns, discover)
+    return read_groups(by, named, keys, relation.facts.columns, discover, origin_in(relation))
 
 
 def group_sets(relation: Relation, asked: SetsAsked, keys: object) -> SetGroups:

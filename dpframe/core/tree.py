@@ -84,6 +84,13 @@ class Operation(ABC):
     """Whether its result is null whenever one operand is."""
 
     @property
+    def few_values(self) -> range | None:
+        """The whole numbers that its result can only be, where they are few enough for groups that
+        nobody lists, whatever its operands are.
+        """
+        return None
+
+    @property
     @abstractmethod
     def constants(self) -> tuple[tuple[str, Constant], ...]:
         """Its constants and their names, in the order of these; plans keep them."""

@@ -16,6 +16,7 @@ from dpframe.errors import DPFrameError, MissingKeys, UnsupportedOperation
 from dpframe.frames.groups import Groups
 from dpframe.frames.public import held
 from dpframe.frames.with_columns import unique_names
+from dpframe.parse.few_keys import Origin, nothing_computed, with_few_values
 from dpframe.parse.key_sets import Keys
 from dpframe.parse.outputs import polars_schema
 from dpframe.parse.reader import read
@@ -33,6 +34,7 @@ def read_groups(
     keys: object,
     columns: Columns,
     discover: bool = False,
+    origin: Origin = nothing_computed,
 ) -> Groups:
     """A group-by with its keys, checked; with `discover` keys that are not known are to be chosen.
 
@@ -63,6 +65,7 @@ def read_groups(
     domains = {n.name: _groupable(n, columns) for n in named}
     where = f"group_by({', '.join(words(n.tree) for n in named)}, keys=...)"
     if keys is None:
+        domains = with_few_values(named, domains, origin)
         if discover and any(found.categories is None for found in domains.values()):
             none = pl.DataFrame(schema={name: _stored(found) for name, found in domains.items()})
             return Groups(tuple(named), none, "chosen privately when the query runs", True)

@@ -27,6 +27,8 @@ FIRST_DAY = -719_162
 """0001-01-01, in days since 1970-01-01."""
 LAST_DAY = 2_932_896
 """9999-12-31."""
+MOST_KEYS = 60
+"""Parts of times with a greater number among their values are no keys by themselves."""
 DAY = 86_400
 """Seconds of a day."""
 INT64_LIMITS = (-(2**63), 2**63 - 1)

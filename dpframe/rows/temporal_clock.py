@@ -12,7 +12,7 @@ from dpframe.core.engines import EVERYWHERE, POLARS
 from dpframe.core.interval import interval
 from dpframe.rows.operands import as_type
 from dpframe.rows.operation import Kind, Namespace, PlainOperation, on, operation
-from dpframe.rows.temporal import Limits, calendar, guarded, inside, require_type
+from dpframe.rows.temporal import MOST_KEYS, Limits, calendar, guarded, inside, require_type
 
 
 def _limits(dtype: DType) -> Limits | None:
@@ -34,9 +34,7 @@ class ClockPart(PlainOperation):
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_type(args[0], ("Datetime", "Time"), f"dt.{self.method}")
         operand = inside(args[0], _limits(args[0].dtype))
-        few = tuple(range(self.most + 1)) if self.most < 60 else None
-        known = interval(0, self.most)
-        return Domain(INT64, nullable=operand.nullable, interval=known, categories=few)
+        return Domain(INT64, nullable=operand.nullable, interval=interval(0, self.most))
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         dtype = domains[0].dtype
@@ -48,6 +46,10 @@ class ClockPart(PlainOperation):
 
     def words(self, args: Sequence[str]) -> str:
         return f"{args[0]}.dt.{self.method}()"
+
+    @property
+    def few_values(self) -> range | None:
+        return range(self.most + 1) if self.most <= MOST_KEYS else None
 
     @property
     def method(self) -> str:

@@ -18,6 +18,7 @@ from dpframe.rows.temporal import (
     DAY,
     FIRST_DAY,
     LAST_DAY,
+    MOST_KEYS,
     calendar,
     guarded,
     inside,
@@ -49,11 +50,7 @@ class DatePart(PlainOperation):
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_type(args[0], ("Date", "Datetime"), f"dt.{self.method}")
         operand = inside(args[0], calendar(args[0].dtype))
-        few = None
-        if isinstance(self.values, tuple) and self.values[1] - self.values[0] < 60:
-            few = tuple(range(self.values[0], self.values[1] + 1))
-        known = self._known(operand)
-        return Domain(INT64, nullable=operand.nullable, interval=known, categories=few)
+        return Domain(INT64, nullable=operand.nullable, interval=self._known(operand))
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         dtype = domains[0].dtype
@@ -69,6 +66,12 @@ class DatePart(PlainOperation):
     @property
     def method(self) -> str:
         return self.name.removeprefix("dt_")
+
+    @property
+    def few_values(self) -> range | None:
+        if not isinstance(self.values, tuple) or self.values[1] > MOST_KEYS:
+            return None
+        return range(self.values[0], self.values[1] + 1)
 
     def _known(self, operand: Domain) -> Interval:
         if isinstance(self.values, tuple):

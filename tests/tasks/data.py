@@ -33,7 +33,7 @@ def _person(seed: int, people: int) -> pl.Expr:
 
 def trips() -> pl.DataFrame:
     """Rides of passengers in 2025: when, where from, what they cost, how they were paid."""
-    zone = pl.min_horizontal(_draw(2, 8), _draw(3, 8))
+    zone = pl.min_horizontal(_draw(2, 8), _draw(3, 12))
     seconds = pl.duration(seconds=_draw(4, 364 * 86_400))
     fare = 5 + _draw(5, 900) / 20 + 10 * (zone == 0)
     paid = pl.when(_draw(6, 10) < 7).then(pl.lit("card")).otherwise(pl.lit("cash"))
