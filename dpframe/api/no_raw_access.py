@@ -32,12 +32,7 @@ _RESHAPES = """
     join_asof join_where hstack extend unpivot melt
     to_dummies transpose unstack update insert_column replace_column
 """
-_BY_TIME = (
-    'truncate the time and group by it: .with_columns(week=pl.col("at").dt.truncate("1w")), then '
-    '.group_by("week"); rolling figures are computed from that result, which is public'
-)
 _OTHERWISE = {
-    **dict.fromkeys(("rolling", "group_by_dynamic"), _BY_TIME),
     "unique": "use .limit_rows(1) for one row of each individual, or .dp_n_unique(column) to count "
     "distinct values",
     "sql": "use filter, with_columns, group_by and agg",
