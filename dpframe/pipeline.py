@@ -104,11 +104,7 @@ def read_rows(
 
 
 def group(
-    relation: Relation,
-    by: Sequence[Any],
-    named: Mapping[str, Any],
-    keys: object,
-    discover: bool = False,
+    relation: Relation, by: Sequence[Any], named: Mapping[str, Any], keys: object, discover: bool
 ) -> Groups:
     """A group-by with public keys; with `discover` keys that nobody knows are to be chosen."""
     require_threads()
