@@ -15,6 +15,7 @@ from dpframe.api.registration import AGGREGATES, register
 
 if TYPE_CHECKING:
     from dpframe import accounting, examples
+    from dpframe.api.column import col
     from dpframe.api.combine import Combination, combine
     from dpframe.api.estimate import Estimate
     from dpframe.api.expressions import DPExpr
@@ -108,6 +109,7 @@ __all__ = [
     "argmax",
     "bounds",
     "cdf",
+    "col",
     "combine",
     "count",
     "cube",
@@ -143,6 +145,7 @@ _HOMES = MappingProxyType(
         **dict.fromkeys(("NoisyAggregate", "PlanStep"), "plan"),
         **dict.fromkeys(("ParameterValue", "parameter"), "api.parameters"),
         "Audit": "audit",
+        "col": "api.column",
         "DPExpr": "api.expressions",
         "Estimate": "api.estimate",
         "Plan": "report",

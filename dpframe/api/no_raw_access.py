@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import ClassVar, NoReturn
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 from dpframe.api.intents import INTENTS
 from dpframe.errors import UnsupportedOperation
@@ -126,7 +126,8 @@ class NoRawAccess:
             f"{self._noun} {what}", where=self._written, remedy=self._otherwise
         )
 
-    def __getattr__(self, name: str) -> NoReturn:
+    def _lacks(self, name: str) -> NoReturn:
+        """Refuse what Polars has, or another library, and this has not."""
         if name.startswith("_"):
             raise AttributeError(name)
         hint = INTENTS.get(name)
@@ -142,15 +143,6 @@ class NoRawAccess:
     def __bool__(self) -> bool:
         return True
 
-    def __len__(self) -> int:
-        raise self._refused("has no public length")
-
-    def __iter__(self) -> NoReturn:
-        raise self._refused("cannot be iterated")
-
-    def __getitem__(self, item: object) -> NoReturn:
-        raise self._refused("cannot be indexed")
-
     def __array__(self, *args: object, **kwargs: object) -> NoReturn:
         raise self._refused("cannot become a NumPy array")
 
@@ -162,3 +154,15 @@ class NoRawAccess:
 
     def __reduce__(self) -> NoReturn:
         raise self._refused("cannot be pickled or copied out of its session")
+
+    if not TYPE_CHECKING:  # which would pass whatever is asked for
+        __getattr__ = _lacks
+
+        def __len__(self):
+            raise self._refused("has no public length")
+
+        def __iter__(self):
+            raise self._refused("cannot be iterated")
+
+        def __getitem__(self, item):
+            raise self._refused("cannot be indexed")

@@ -1,0 +1,123 @@
+"""What type checkers say of programs that use dpframe: right ones pass, wrong ones do not."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe.api.column import col
+from dpframe.api.registration import AGGREGATES
+from tests.api.exactly import exactly, protected
+
+ROOT = Path(dp.__file__).parents[1]
+HEAD = """import polars as pl
+import dpframe as dp
+
+session = dp.Session(epsilon=1.0, delta=1e-6)
+people = session.protect(pl.LazyFrame({"age": [31], "g": ["a"]}), unit=dp.Rows())
+"""
+
+RIGHT = {
+    "methods of a column": """
+query = people.agg(
+    dp.col("age").dp_sum((0, 99)).alias("total"),
+    dp.col("age").clip(0, 99).dp_mean(),
+    (dp.col("age") * 2 + 1).dp_quantile(0.5, (0, 200)).alias("q"),
+    (dp.col("age") > 40).dp_mean().alias("share"),
+    (dp.col("age").dp_sum((0, 99)) / dp.count()).alias("each"),
+)
+result: pl.DataFrame = query.collect(epsilon=0.5)
+reveal_type(dp.col("age").dp_sum)
+""",
+    "Polars' own aggregates": """
+grouped: dp.PrivateQuery = people.group_by("g", keys=["a"]).agg(
+    pl.len(), pl.col("age").clip(0, 99).mean(), (dp.col("age") > 40).sum().alias("n")
+)
+counts: dp.PrivateQuery = people.group_by_dynamic("at", every="1w").len()
+print(grouped.plan(epsilon=0.5).explain(), people.value_counts("g", keys=["a"]))
+""",
+    "functions and shortcuts": """
+adults: dp.PrivateFrame = people.filter(pl.col("age") >= 18).with_columns(old=pl.col("age") > 60)
+print(adults.dp_count().collect(epsilon=0.1), adults.dp_mean("age", (0, 99)))
+print(people.agg(dp.sum(pl.col("age").abs(), (0, 99)), n=dp.count()))
+n: int = people.pipe(lambda frame: len(frame.columns))
+""",
+}
+WRONG = {
+    "people.head()": "head",
+    'people.sort("age")': "sort",
+    "people[0]": "",
+    "for row in people: pass": "",
+    'people.group_by("g").first()': "first",
+    "people.dp_count().to_pandas()": "to_pandas",
+    'dp.col("age").dp_max()': "dp_max",
+    'people.dp_avg("age")': "dp_avg",
+    "people.agg(dp.count()).collect(epsilons=1)": "epsilons",
+}
+
+
+def checked(checker: str, folder: Path, program: str) -> tuple[bool, str]:
+    """Whether a checker passes a program, and what it says."""
+    script = folder / "program.py"
+    script.write_text(HEAD + program)
+    home = Path(sys.executable).parent
+    command = {
+        "pyright": [str(home / "pyright"), "--pythonpath", sys.executable, str(script)],
+        "mypy": [
+            *(sys.executable, "-m", "mypy", "--strict", "--config-file=", str(script)),
+            f"--cache-dir={folder.parent.parent / 'cache'}",
+        ],
+    }[checker]
+    if not shutil.which(command[0]):
+        pytest.skip(f"{checker} is not installed")
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=300)
+    return done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("checker", ["pyright", "mypy"])
+def test_right_programs_pass(checker: str, tmp_path: Path) -> None:
+    passed, said = checked(checker, tmp_path, "\n".join(RIGHT.values()))
+    assert passed, said
+    known = re.search(r'[Tt]ype (?:of "dp\.col.*" )?is "(.*)"', said)
+    assert known is not None
+    assert "bounds" in known[1], "editors know the arguments"
+
+
+@pytest.mark.parametrize("checker", ["pyright", "mypy"])
+def test_wrong_programs_do_not_pass(checker: str, tmp_path: Path) -> None:
+    """Each line of a program with all mistakes is told by itself."""
+    passed, said = checked(checker, tmp_path, "\n".join(WRONG))
+    assert not passed
+    first = HEAD.count("\n") + 1
+    for line, name in enumerate(WRONG.values(), first):
+        found = re.findall(rf"program\.py:{line}:.*error.*", said)
+        assert any(name in text for text in found), (line, name, said)
+
+
+def test_columns_are_polars_expressions() -> None:
+    assert isinstance(col("x"), pl.Expr)
+    assert col("x").meta.eq(pl.col("x"))
+    assert col("x", "y").meta.eq(pl.col("x", "y"))
+    hour = pl.col("at").dt.hour()
+    assert col(hour).meta.eq(hour)
+    with pytest.raises(dp.UnsupportedOperation, match=r"dp\.col"):
+        col(3)  # type: ignore[arg-type]
+    people = protected(pl.DataFrame({"x": [1, 2]}))
+    assert exactly(people.agg(dp.col("x").dp_sum((0, 9)))).item() == 3
+
+
+def test_types_name_every_aggregate() -> None:
+    said = (ROOT / "dpframe/api/column.py").read_text()
+    for name in AGGREGATES:
+        assert f"dp_{name} = functions.{name}\n" in said
+
+
+def test_the_package_says_that_it_is_typed() -> None:
+    assert (ROOT / "dpframe/py.typed").is_file()
