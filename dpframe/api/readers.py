@@ -24,6 +24,7 @@ _SCANS: Mapping[str, Callable[[Any], pl.LazyFrame]] = {
 }
 _PATH = "session.protect(path, ...)"
 _NOT_FOUND = re.compile(r"\A[^:\n]*\(os error [23]\): (.+)\Z")
+_SHORTENED = " (set POLARS_VERBOSE=1 to see full path)"
 _NONE_MATCHES = re.compile(r'expanded paths were empty \(path .*?inner: "((?:[^"\\]|\\.)*)"')
 
 
@@ -62,6 +63,7 @@ def missing_file(error: BaseException) -> str | None:
     if found is None:
         return None
     path = re.sub(r"\\(.)", r"\1", found[1]) if form is _NONE_MATCHES else found[1]
+    path = path.removesuffix(_SHORTENED)
     return None if "://" in path or os.path.lexists(path) else path
 
 
