@@ -23,7 +23,7 @@ _SCANS: Mapping[str, Callable[[Any], pl.LazyFrame]] = {
     ".feather": pl.scan_ipc,
 }
 _PATH = "session.protect(path, ...)"
-_NOT_FOUND = re.compile(r"\A[^:\n]*\(os error [23]\): (.+)\Z")
+_NOT_FOUND = re.compile(r"\A[^:\n]*\(os error [23]\): ([^\n]+)")
 _SHORTENED = " (set POLARS_VERBOSE=1 to see full path)"
 _NONE_MATCHES = re.compile(r'expanded paths were empty \(path .*?inner: "((?:[^"\\]|\\.)*)"')
 

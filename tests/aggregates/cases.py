@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -17,6 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 import dpframe as dp
+from dpframe.aggregates import quantile_family
 from dpframe.aggregates.bound import Noisy
 from dpframe.aggregates.query import Query
 from dpframe.mechanisms import AdditiveMechanism, DiscreteGaussian, DiscreteLaplace, NoNoise
@@ -62,10 +64,15 @@ def worst_like(count: int, error: float) -> Iterator[Data]:
             yield Data(count, -mean if spread == 1 / 3 else mean, spread)
 
 
-def each_alone() -> Any:
+@contextmanager
+def each_alone() -> Iterator[None]:
     """Plans that draw every part by itself, whose noises are independent."""
     real = planning.ways_of
-    return mock.patch.object(planning, "ways_of", lambda *asked: real(*asked)[:1])
+    with (
+        mock.patch.object(planning, "ways_of", lambda *asked: real(*asked)[:1]),
+        mock.patch.object(quantile_family, "MOST_AT_ONCE", 0),
+    ):
+        yield
 
 
 class Case:

@@ -30,6 +30,7 @@ from dpframe.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
     Exponential,
+    JointExponential,
     NoisyTable,
     NoNoise,
     PermuteAndFlip,
@@ -286,8 +287,13 @@ def test_the_planned_laws_are_those_drawn_from(
         drawn[self] += n
         return np.zeros((n, len(self.widths)), np.int64)
 
+    def choose(self: Any, line: object, shares: object, row: object) -> list[int]:
+        drawn[self] += self.chosen
+        return [0] * self.chosen
+
     for kind in (DiscreteLaplace, DiscreteGaussian, NoNoise):
         monkeypatch.setattr(kind, "draw", draw)
+    monkeypatch.setattr(JointExponential, "choose", choose)
     monkeypatch.setattr(DiscreteBox, "draw", draw_vectors)
     for chooser in (Exponential, PermuteAndFlip, ReportNoisyMax):
         monkeypatch.setattr(chooser, "select", select)

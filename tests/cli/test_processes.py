@@ -274,6 +274,8 @@ def test_a_missing_file_is_5_and_said(command: Run, folder: Path, frame: str, mi
         f"query = session.protect({frame}, unit=dp.Rows()).dp_count()\n"
         'spend = {"epsilon": 0.5}\n'
     )
+    if "*" in missing and pl.__version__.startswith("1.32"):
+        pytest.skip("this version of Polars does not say which pattern")
     done = command("run", "job.py")
     assert (done.code, done.out) == (5, "")
     assert f"there is no file '{missing}'" in done.err
