@@ -38,7 +38,7 @@ purchases.group_by("customer").len().select(
 session = dp.Session(epsilon=10, delta=1e-6, name="shops")
 customers = session.protect(purchases, unit="customer")
 try:
-    customers.agg(dp.sum("spent", (0, 50)))
+    customers.agg(dp.sum("spent", (0, 50))).plan(epsilon=1)
 except dp.UnboundedSensitivity as refusal:
     print(refusal)
 
