@@ -29,6 +29,7 @@ from dpframe.lower.engines.supported import TYPES
 from dpframe.rows.registry import OPERATIONS
 
 from . import from_polars, polars_page, rules_page
+from .tasks import everyday
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "examples" / "data" / "adult.parquet"
@@ -160,6 +161,7 @@ def _cell(text: str) -> str:
 TABLES: Mapping[str, Callable[[], str | None]] = MappingProxyType(
     {
         **from_polars.TABLES,
+        "everyday": lambda: everyday.table().rstrip(),
         "operations": _operations,
         "aggregates": _aggregates,
         "engines": _engines,

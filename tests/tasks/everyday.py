@@ -302,3 +302,13 @@ MORE = (
         8,
     ),
 )
+
+
+def table() -> str:
+    """Every task, what is written, and whether it works at once or as the first message says."""
+    rows = ["| task | written | works |", "| --- | --- | --- |"]
+    for task in (*FIRST, *MORE):
+        how = "after one message" if task.then else "at once"
+        code = (task.then or task.first).replace("**spend", "epsilon=4").replace("|", "\\|")
+        rows.append(f"| {task.title} | `{code}` | {how} |")
+    return "\n".join(rows) + "\n"
