@@ -102,6 +102,8 @@ def cdf(
         For a number of bins; may be left out where it can be inferred.
     nonnegative
         Whether counts are made to rise from 0: the nearest such numbers are released.
+    per
+        ``"row"``, as all distribution functions are.
     weight, mechanism
         As for `count`.
 
