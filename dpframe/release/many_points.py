@@ -7,9 +7,9 @@ often as if all had been proposed by their own scores (rejection under an envelo
 are taken together).
 
 Points are taken together whose scores lie within an eighth of how far they are below the best, so
-that hardly a proposal is not kept: where one is so far away that this matters, its weight is
-exp(-8) at most of what it is worth to be near. How long it takes depends on the rows, as it does
-where an engine counts them.
+that few proposals are not kept: this matters only where they are eight scales and more away, and
+there a point weighs exp(-8) of one at the rank at most. How long it takes depends on the rows, as
+it does where an engine counts them.
 """
 
 from __future__ import annotations
