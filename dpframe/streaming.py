@@ -48,8 +48,8 @@ def plan_stream(
     prepared = pipeline.plan(query, spend, remaining, split, charged_in=charged_in)
     plan = prepared.plan
     releases = tuple(replace(release, reason=_REASON) for release in plan.releases)
-    warnings = (*plan.warnings, _promise(query, schedule))
-    return replace(prepared, plan=replace(plan, releases=releases, warnings=warnings))
+    remarks = (*plan.remarks, _promise(query, schedule))
+    return replace(prepared, plan=replace(plan, releases=releases, remarks=remarks))
 
 
 def _promise(query: Query, schedule: Schedule) -> str:

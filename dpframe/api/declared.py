@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 from dpframe.aggregates.histogram import listed_categories
@@ -13,6 +14,7 @@ from dpframe.core.domain import Domain, columns, domain_of_dtype
 from dpframe.core.exact import as_given
 from dpframe.core.interval import Interval
 from dpframe.errors import InvalidBounds, UnknownColumn
+from dpframe.report.too_wide import typical_value
 from dpframe.rows.polars_dtypes import schema_from_polars
 from dpframe.rows.suggest import did_you_mean
 
@@ -56,6 +58,32 @@ def declared(
         listed = listed_categories(list(values), found, where)
         table[name] = replace(found, categories=tuple(v for v in listed if v is not None))
     return columns(table)
+
+
+def stated_typical(
+    given: Mapping[str, Any], table: Mapping[str, Domain]
+) -> tuple[tuple[str, Fraction], ...]:
+    """What a data owner says that values of columns are like.
+
+    Raises
+    ------
+    UnknownColumn
+        When there is no such column.
+    InvalidBounds
+        When a value is no number, or 0, or the column has no numbers.
+    """
+    found = []
+    for name, value in _declarations(given, "typical values", "3000"):
+        known = _column(table, name, "typical")
+        where = f"protect(..., typical={{{name!r}: {as_given(value)}}})"
+        if not known.dtype.is_numeric:
+            raise InvalidBounds(
+                f"a column of type {known.dtype} has no typical number",
+                where=where,
+                remedy="leave it out: only noise in numbers is compared with it",
+            )
+        found.append((name, typical_value(value, where)))
+    return tuple(sorted(found))
 
 
 def _declarations(given: object, what: str, example: str) -> Iterable[tuple[str, Any]]:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from dpframe.api.declared import declared
+from dpframe.api.declared import declared, stated_typical
 from dpframe.api.divide import divide
 from dpframe.api.frame import PrivateFrame, rows_of
 from dpframe.api.payer import Payer, require_windows
@@ -146,6 +146,7 @@ class Session(StreamingSession):
         bounds: Mapping[str, Sequence[Any]] | None = None,
         categories: Mapping[str, Sequence[Any]] | None = None,
         schema: Mapping[str, Any] | None = None,
+        typical: Mapping[str, Number] | None = None,
         engine: Literal["polars", "duckdb", "spark"] | None = None,
     ) -> PrivateFrame:
         """Put a frame under the session's protection: the trust boundary.
@@ -176,6 +177,10 @@ class Session(StreamingSession):
             Of the path of a text file the columns to read and their types, {column: dtype}. A value
             that is none of its type is null, and so is each value of a line that is no record.
             Without a schema all columns that the header line of a CSV file names are text.
+        typical
+            What a value of a numeric column is like, {column: value}, from what is public. Plans
+            show it, and say which bounds and limits make noise that is too large for it; neither
+            privacy nor fingerprints depend on it.
         engine
             What runs queries of files: ``"polars"``, which is the default, ``"duckdb"`` or
             ``"spark"``. Other frames are on an engine already.
@@ -194,12 +199,7 @@ class Session(StreamingSession):
                 where="session.protect(...)",
                 remedy="protect frames in the session that divided its frame",
             )
-        if not isinstance(name, str | None):
-            raise UnsupportedOperation(
-                f"the name of a frame is text, not a {type(name).__name__}",
-                where="session.protect(..., name=...)",
-                remedy='write for example name="people"',
-            )
+        _require_text(name)
         who = as_unit(unit)
         require_windows(who, payer.ledger.per)
         if payer.unit is not None and payer.unit.kind != who.kind:
@@ -213,7 +213,10 @@ class Session(StreamingSession):
         facts = protected_facts(declared(source, bounds or {}, categories or {}), who)
         payer.unit = who
         label, named = name or payer.name or "data", payer.is_name(name, source)
-        relation = Relation.of(label, facts, source.remarks, named=named, by_place=not name)
+        stated = stated_typical(typical or {}, facts.columns)
+        relation = Relation.of(
+            label, facts, source.remarks, named=named, by_place=not name, typical=stated
+        )
         return PrivateFrame(relation, source, self)
 
     def partition(self, frame: PrivateFrame, by: Any, keys: Any = None) -> dict[Any, PrivateFrame]:
@@ -307,6 +310,15 @@ class Session(StreamingSession):
             session = _PartSession(payer.of_part(PartLedger(payer.ledger, level, len(parts))))
             made[key] = PrivateFrame(relation, rows.source, session)
         return made
+
+
+def _require_text(name: object) -> None:
+    if not isinstance(name, str | None):
+        raise UnsupportedOperation(
+            f"the name of a frame is text, not a {type(name).__name__}",
+            where="session.protect(..., name=...)",
+            remedy='write for example name="people"',
+        )
 
 
 class _PartSession(Session):

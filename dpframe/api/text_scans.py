@@ -10,16 +10,12 @@ from typing import Any
 import polars as pl
 
 from dpframe.lower.engines.choice import native_engine
+from dpframe.plan.remarks import SCANNED
 from dpframe.rows.failures import FAILURES
 
 ALL_TEXT = (
     "all columns of the text file are text, as no schema is declared: "
     "session.protect(path, ..., schema={column: dtype})"
-)
-SCANNED = (
-    "its rows are scanned from a text file, where one record can make a query fail after it was "
-    "charged, change how others are read, or have changed a type that was inferred; "
-    "protect the path itself with a schema: session.protect(path, ..., schema={column: dtype})"
 )
 _WORDS = {
     "polars": re.compile(r"^\W*(?:csv|ndjson) *scan\b", re.IGNORECASE | re.MULTILINE),

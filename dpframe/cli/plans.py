@@ -56,6 +56,14 @@ def _add_explain(commands: Any) -> None:
         metavar="N",
         help="a public guess of the individuals in each group: warn of noise too large for so many",
     )
+    added.add_argument(
+        "--typical",
+        action="append",
+        default=[],
+        metavar="COLUMN=VALUE",
+        help="a public guess of what values of a column are like: warn of bounds and limits with "
+        "too much noise for it",
+    )
     added.add_argument("--output", type=Path, metavar="PLAN.json", help="write the plan there")
     add_pins(added)
     added.add_argument("--json", action="store_true", help="print the plan as JSON")
@@ -63,8 +71,12 @@ def _add_explain(commands: Any) -> None:
 
 
 def _explain(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> int:
-    if parsed.json and parsed.size is not None:
-        parser.error("--size is for people: --json prints the plan, which has no guesses in it")
+    if parsed.json and (parsed.size is not None or parsed.typical):
+        name = "--typical" if parsed.size is None else "--size"
+        parser.error(f"{name} is for people: --json prints the plan, which has no guesses in it")
+    typical = dict(text.rpartition("=")[::2] for text in parsed.typical)
+    if "" in typical:
+        parser.error("--typical: write COLUMN=VALUE")
     path: Path = parsed.plan
     plan = _planned(parsed, path)
     if parsed.output is not None:
@@ -72,7 +84,7 @@ def _explain(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> int
     if parsed.json:
         print(_document(plan))
         return 0
-    print(plan.explain(parsed.format, size=parsed.size))
+    print(plan.explain(parsed.format, size=parsed.size, typical=typical))
     if parsed.format in ("text", "markdown"):
         print(f"\nfingerprint {plan.fingerprint}")
     return 0

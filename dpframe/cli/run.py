@@ -234,6 +234,8 @@ def _inspect(parsed: argparse.Namespace) -> int:
             "released": found.released.isoformat(),
             "unchanged": found.unchanged,
             **({} if found.query is None else {"query": found.query}),
+            "risks": list(found.plan.risks),
+            "notes": list(found.plan.notes),
             "plan": json.loads(found.plan.to_json()),
         }
         print(json.dumps(record, indent=2))

@@ -10,6 +10,8 @@ EXACT: Final = "exact"
 """Marks, in the metadata of a field, whole numbers that are terms of an exact fraction: 64 bits may
 be too few for them.
 """
+WRITTEN: Final = "written"
+"""In the metadata of a field, what documents call it, where that is not its name."""
 
 
 def fields_of(value: object) -> tuple[dataclasses.Field[Any], ...] | None:
@@ -21,3 +23,8 @@ def fields_of(value: object) -> tuple[dataclasses.Field[Any], ...] | None:
 @cache
 def _fields(kind: type) -> tuple[dataclasses.Field[Any], ...] | None:
     return dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else None
+
+
+def written(field: dataclasses.Field[Any]) -> str:
+    """What documents call a field."""
+    return str(field.metadata.get(WRITTEN, field.name))

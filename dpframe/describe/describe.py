@@ -26,11 +26,13 @@ from dpframe.core.tree import Column, substitute
 from dpframe.describe.notes import (
     declared_words,
     error_rule,
+    identifying,
     learned_words,
     limit_words,
     notes_for,
     other_units,
-    warnings_for,
+    remarks_for,
+    typical_of,
 )
 from dpframe.frames.groups import Groups
 from dpframe.frames.public import digest
@@ -93,10 +95,12 @@ def described(
         cost=together.cost,
         composition=together.composition,
         split=split,
-        warnings=warnings_for(query, releases, allowed),
+        remarks=remarks_for(query, releases, allowed),
         requested=requested,
         remaining=remaining,
         windows=windows_read(query.relation, groups),
+        typical=typical_of(query),
+        identifying=identifying(query),
     )
 
 

@@ -1,5 +1,5 @@
 """What a plan says about itself: what limits decide, what was declared, how results come about,
-what to review carefully.
+and what is worth knowing.
 """
 
 from __future__ import annotations
@@ -34,8 +34,10 @@ from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.per_individual import PerIndividual
 from dpframe.mechanisms import AdditiveMechanism, KeyMechanism
-from dpframe.plan import NoisyAggregate
+from dpframe.plan import NoisyAggregate, PlanIdentifying, PlanTypical
 from dpframe.plan.error import error_of_run, errors_by_edge, errors_by_set
+from dpframe.plan.looks import looks_identifying
+from dpframe.plan.remarks import FAILS, NOBODY
 from dpframe.report.columns import domain_words, limits_words
 from dpframe.rows.fold import domain, words
 
@@ -215,20 +217,30 @@ def other_units(query: Query) -> tuple[str, ...]:
     return tuple(units.values())
 
 
-def warnings_for(query: Query, releases: Sequence[NoisyAggregate], cost: Budget) -> tuple[str, ...]:
-    """What a reviewer should look at carefully."""
+def typical_of(query: Query) -> tuple[PlanTypical, ...]:
+    """What was stated of the columns of its frames."""
+    stated = ((frame.name, *one) for frame in frames_of(query.relation) for one in frame.typical)
+    return tuple(dict.fromkeys(PlanTypical(*one) for one in stated))
+
+
+def identifying(query: Query) -> tuple[PlanIdentifying, ...]:
+    """The columns of frames whose rows are protected that are named as identifiers are."""
+    rows = [f for f in frames_of(query.relation) if isinstance(f.source.unit, Rows)]
+    found = ((f.name, name) for f in rows for name in f.source.columns if looks_identifying(name))
+    return tuple(dict.fromkeys(PlanIdentifying(*one) for one in found))
+
+
+def remarks_for(query: Query, releases: Sequence[NoisyAggregate], cost: Budget) -> tuple[str, ...]:
+    """What a reviewer should know."""
     of_values = (*_of_values(query), *ratio_warnings(query))
     return (*_of_cost(cost), *_of_frames(query), *of_values, *_of_groups(query, releases))
 
 
 def _of_cost(cost: Budget) -> Iterator[str]:
     if cost.currency == "epsilon" and cost.main > 10:
-        yield f"epsilon {show(cost.main)} is above 10: it protects nobody in practice"
+        yield f"epsilon {show(cost.main)} {NOBODY}"
     if cost.slack > Fraction(1, 10**5):
-        yield (
-            f"delta {show(cost.slack)} is above 1e-5: with that probability the guarantee may "
-            "fail altogether; it should be far below one over the number of individuals"
-        )
+        yield f"delta {show(cost.slack)} {FAILS}"
 
 
 def _of_frames(query: Query) -> Iterator[str]:

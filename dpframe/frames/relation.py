@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.step import Step
@@ -30,6 +31,8 @@ class Relation:
         Tells the protected frame from others.
     remarks
         What reviewers should know of how its rows are read.
+    typical
+        What its owner says values of columns are like; nothing but warnings follows from it.
     named
         Whether its owner named it, so that the name stands for it in other processes too.
     by_place
@@ -45,6 +48,7 @@ class Relation:
     remarks: tuple[str, ...] = ()
     named: bool = field(default=False, repr=False)
     by_place: bool = field(default=False, repr=False)
+    typical: tuple[tuple[str, Fraction], ...] = ()
 
     @classmethod
     def of(
@@ -55,8 +59,10 @@ class Relation:
         *,
         named: bool = False,
         by_place: bool = False,
+        typical: tuple[tuple[str, Fraction], ...] = (),
     ) -> Relation:
-        return cls(name, facts, (), facts, remarks=remarks, named=named, by_place=by_place)
+        made = cls(name, facts, (), facts, remarks=remarks, named=named)
+        return replace(made, by_place=by_place, typical=typical)
 
     def then(self, step: Step) -> Relation:
         """The frame after one more step.

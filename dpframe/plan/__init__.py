@@ -2,15 +2,25 @@
 
 from dpframe.plan.data import PlanData
 from dpframe.plan.noisy_aggregate import NoisyAggregate, confidence_of
-from dpframe.plan.pieces import ForcedError, PlanBlock, PlanOutput, PlanQuery, PlanStep
+from dpframe.plan.pieces import (
+    ForcedError,
+    PlanBlock,
+    PlanIdentifying,
+    PlanOutput,
+    PlanQuery,
+    PlanStep,
+    PlanTypical,
+)
 
 __all__ = [
     "ForcedError",
     "NoisyAggregate",
     "PlanBlock",
     "PlanData",
+    "PlanIdentifying",
     "PlanOutput",
     "PlanQuery",
     "PlanStep",
+    "PlanTypical",
     "confidence_of",
 ]

@@ -11,7 +11,7 @@ import dataclasses
 import re
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cache, partial
 from typing import Any, Literal, TypeAlias
@@ -27,7 +27,7 @@ from dpframe.aggregates.error_rules import (
 from dpframe.aggregates.rebuilt_error import RebuiltError
 from dpframe.aggregates.running_error import RunningError
 from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget, PureDP
-from dpframe.core.fields import EXACT, fields_of
+from dpframe.core.fields import EXACT, fields_of, written
 from dpframe.core.units import Identifier, Rows
 from dpframe.errors import DPFrameError
 from dpframe.ledger.bound import StatedBudget
@@ -92,7 +92,7 @@ def encode(value: Any) -> Any:
     fields = fields_of(value)
     if fields is None:
         return value
-    found = {field.name: encode(getattr(value, field.name)) for field in fields}
+    found = {written(field): encode(getattr(value, field.name)) for field in fields}
     for optional in UNWRITTEN.get(kind, ()):
         if found[optional] is None:
             del found[optional]
@@ -194,26 +194,34 @@ def _decode_fields(kind: Any, data: Any, where: str) -> Any:
         raise Malformed(where)
     values = {name: decoders[name](data[name], f"{where}.{name}") for name in data}
     try:
-        return kind(**values)
+        return kind(**as_fields(kind, values))
     except (ArithmeticError, ValueError, AssertionError, DPFrameError):  # a negative scale, say
         raise Malformed(where) from None
 
 
 def hints_of(kind: type) -> dict[str, Any]:
-    """The types of the fields of a dataclass; a definition is any JSON."""
+    """The types of the fields of a dataclass, by what documents call them; a definition is any
+    JSON.
+    """
     return _hints(kind)
+
+
+def as_fields(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by the names that fields have in Python, of those by what documents call them."""
+    names = {written(field): field.name for field in dataclasses.fields(kind)}
+    return {names[name]: value for name, value in values.items()}
 
 
 @cache
 def _hints(kind: Any) -> dict[str, Any]:
     found = typing.get_type_hints(kind, localns={"Json": Any})
-    return {field.name: found[field.name] for field in dataclasses.fields(kind)}
+    return {written(field): found[field.name] for field in dataclasses.fields(kind)}
 
 
 @cache
 def _decoders(kind: Any) -> dict[str, _Decoder]:
     """What reads each field of a dataclass."""
-    exact = {field.name for field in dataclasses.fields(kind) if field.metadata.get(EXACT)}
+    exact = {written(field) for field in dataclasses.fields(kind) if field.metadata.get(EXACT)}
     return {
         name: _decoder(hint, _LONGEST if name in exact else _LARGEST)
         for name, hint in _hints(kind).items()

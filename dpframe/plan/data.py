@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from dpframe.accounting.events import AnyEvent
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number, as_given
+from dpframe.core.fields import WRITTEN
 from dpframe.core.parameters import Parameter
 from dpframe.core.units import Unit
 from dpframe.core.windows import Windows
@@ -18,7 +19,16 @@ from dpframe.ledger.parts import Share
 from dpframe.plan.definition import Json
 from dpframe.plan.error import error_of
 from dpframe.plan.noisy_aggregate import NoisyAggregate, confidence_of
-from dpframe.plan.pieces import ForcedError, FoundLimit, PlanBlock, PlanOutput, PlanQuery, PlanStep
+from dpframe.plan.pieces import (
+    ForcedError,
+    FoundLimit,
+    PlanBlock,
+    PlanIdentifying,
+    PlanOutput,
+    PlanQuery,
+    PlanStep,
+    PlanTypical,
+)
 from dpframe.rows.suggest import did_you_mean
 
 
@@ -42,7 +52,7 @@ class PlanData:
     cost: Budget
     composition: str
     split: str
-    warnings: tuple[str, ...]
+    remarks: tuple[str, ...] = field(metadata={WRITTEN: "warnings"})
     requested: Budget
     remaining: Budget | None
     share: Share | None = None
@@ -53,6 +63,8 @@ class PlanData:
     parameters: tuple[Parameter, ...] = ()
     windows: Windows | None = None
     found: FoundLimit | None = None
+    typical: tuple[PlanTypical, ...] = ()
+    identifying: tuple[PlanIdentifying, ...] = ()
 
     @property
     def draws(self) -> tuple[NoisyAggregate, ...]:

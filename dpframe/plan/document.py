@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dpframe.core.fields import written
 from dpframe.errors import PlanMismatch, UnsupportedOperation
 from dpframe.ledger.decimals import decimals
 from dpframe.plan.codec import Malformed, decode, encode
@@ -27,7 +28,9 @@ SCHEMA_VERSION = 1
 _WHERE = "Plan.from_json(...)"
 _OF_SESSION = ("requested", "remaining", "share", "budget")
 """Fields of a plan that are about the session, not about the release."""
-_NOT_RELEASED = (*_OF_SESSION, "forced")
+_STATED = ("forced", "typical", "identifying")
+"""Fields beside those of the session that only plans write which have any."""
+_NOT_RELEASED = (*_OF_SESSION, *_STATED)
 """What no fingerprint covers."""
 _OF_SEVERAL = ("blocks", "queries")
 """Fields that only plans of several queries write."""
@@ -44,8 +47,6 @@ _NO_OTHERS: Mapping[str, Any] = {
     _WINDOWS: None,
     _FOUND: None,
 }
-_FORCED = "forced"
-"""The field of the session that only plans write in which something is forced."""
 _PARTS = {"schema_version", "fingerprint", "digest", "plan", "session"}
 _BESIDE = ("remaining_decimal", "cost_decimal")
 """What commands write beside a document: amounts of it in another form."""
@@ -100,8 +101,8 @@ def document_of(plan: PlanData) -> dict[str, Any]:
         "plan": contents,
         "session": {name: encode(getattr(plan, name)) for name in _OF_SESSION},
     }
-    if plan.forced:
-        document["session"][_FORCED] = encode(plan.forced)
+    stated = {name: encode(getattr(plan, name)) for name in _STATED}
+    document["session"] |= {name: found for name, found in stated.items() if found}
     return {**document, "digest": _digest(document)}
 
 
@@ -134,7 +135,8 @@ def from_json(text: object, hints: Mapping[str, Any]) -> tuple[dict[str, Any], s
         if stated != _digest(document):
             raise edited("its contents are not those that its digest was made of")
         document, whole = _completed(document, whole)
-        plan, session = with_draws(document["plan"]), {_FORCED: [], **document["session"]}
+        session = {**{name: [] for name in _STATED}, **document["session"]}
+        plan = with_draws(document["plan"])
         contents = {**_NO_OTHERS, **plan, **session}
         if contents.keys() != hints.keys():
             raise edited("it lacks fields, or has others")
@@ -242,8 +244,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _contents(plan: PlanData) -> dict[str, Any]:
-    names = (name for name in plan.__dataclass_fields__ if name not in _NOT_RELEASED)
-    contents = {name: encode(getattr(plan, name)) for name in names}
+    fields = (f for name, f in plan.__dataclass_fields__.items() if name not in _NOT_RELEASED)
+    contents = {written(field): encode(getattr(plan, field.name)) for field in fields}
     if not plan.blocks:  # documents of one query are what they were before there were others
         contents = {n: found for n, found in contents.items() if n not in _OF_SEVERAL}
     if not plan.parameters:

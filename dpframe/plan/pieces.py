@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from dpframe.aggregates.rebuilt_error import OutputError
 from dpframe.core.budget import Budget
+from dpframe.core.fields import WRITTEN
 from dpframe.core.units import Unit
 from dpframe.plan.definition import Json
 
@@ -69,7 +70,7 @@ class PlanBlock:
     Parameters
     ----------
     source, unit, others, declared, steps, grouping, groups, keys, keys_digest, grouped_by, \
-    best_group, warnings
+    best_group, remarks
         As in the plan of one query.
     releases, outputs
         How many of the plan's are its own.
@@ -86,9 +87,40 @@ class PlanBlock:
     keys_digest: str | None = field(repr=False)
     grouped_by: Json = field(repr=False)
     best_group: bool
-    warnings: tuple[str, ...]
+    remarks: tuple[str, ...] = field(metadata={WRITTEN: "warnings"})
     releases: int
     outputs: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlanTypical:
+    """What its owner says a value of a column is like; nothing but warnings follows from it.
+
+    Parameters
+    ----------
+    frame, column
+        Whose.
+    value
+        Not 0.
+    """
+
+    frame: str
+    column: str
+    value: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class PlanIdentifying:
+    """A column of a frame whose rows are protected that is named as identifiers are.
+
+    Parameters
+    ----------
+    frame, column
+        Their names.
+    """
+
+    frame: str
+    column: str
 
 
 @dataclass(frozen=True, slots=True)

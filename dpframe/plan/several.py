@@ -46,6 +46,8 @@ def together(plans: Sequence[P], queries: Sequence[PlanQuery]) -> P:
         blocks=blocks,
         queries=tuple(queries),
         windows=_all_windows([plan.windows for plan in plans]),
+        typical=tuple(dict.fromkeys(one for plan in plans for one in plan.typical)),
+        identifying=tuple(dict.fromkeys(one for plan in plans for one in plan.identifying)),
     )
 
 
@@ -57,7 +59,7 @@ def _all_windows(found: Sequence[Windows | None]) -> Windows | None:
 
 def whole_fields(blocks: Sequence[PlanBlock]) -> dict[str, Any]:
     """What a plan of several queries says where that of one speaks of its frame and groups."""
-    warnings = dict.fromkeys(warning for block in blocks for warning in block.warnings)
+    remarks = dict.fromkeys(remark for block in blocks for remark in block.remarks)
     return {
         "source": " and ".join(dict.fromkeys(block.source for block in blocks)),
         "unit": blocks[0].unit,
@@ -70,7 +72,7 @@ def whole_fields(blocks: Sequence[PlanBlock]) -> dict[str, Any]:
         "keys_digest": None,
         "grouped_by": None,
         "best_group": False,
-        "warnings": tuple(warnings),
+        "remarks": tuple(remarks),
     }
 
 

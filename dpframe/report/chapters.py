@@ -12,18 +12,22 @@ from dpframe.aggregates.rebuilt_error import RebuiltError
 from dpframe.plan import PlanData
 from dpframe.plan.pieces import FoundLimit
 from dpframe.plan.several import blocks_of
-from dpframe.report.group_size import warnings_at
+from dpframe.report.risks import notes_of, risks_of
 from dpframe.report.story import (
+    NOTES,
+    RISKS,
     Item,
     Section,
     cost_sections,
     frame_sections,
     parameter_sections,
+    said,
     spent_on,
     story,
 )
+from dpframe.report.too_wide import Typical
 
-__all__ = ["Chapter", "chapters", "listed", "queries_of_block"]
+__all__ = ["Chapter", "chapters", "listed", "notes_in", "queries_of_block", "risks_in"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,21 +49,24 @@ class Chapter:
     sections: tuple[Section, ...]
 
 
-def chapters(plan: PlanData, size: int | None = None) -> tuple[Chapter, ...]:
-    """All that there is to say of a plan, in the order in which a reviewer asks.
+def chapters(plan: PlanData, size: int | None = None, typical: Typical = ()) -> tuple[Chapter, ...]:
+    """All that there is to say of a plan, risks first and then in the order in which a reviewer
+    asks.
 
-    With a guess of the individuals in each group, its warnings are among the others.
+    With a guess of the individuals in each group, or of values, what follows is among the risks.
     """
+    risks, notes = tuple(risks_in(plan, size, typical)), tuple(notes_in(plan))
     if not plan.blocks:
-        return (Chapter("", plan, story(plan, size)),)
+        return (Chapter("", plan, story(plan, risks, notes)),)
     whole, blocks = spent_on(plan), list(blocks_of(plan))
     asked = Section("queries", tuple(_asked(plan)), numbered=True)
     title = "several queries, one plan and one charge"
     if plan.found is not None:
         asked = Section("limit", (_limit(plan, plan.found),))
         title = "a limit that is found first, one plan and one charge"
+    first = (*said(RISKS, risks), asked, *parameter_sections(plan))
     return (
-        Chapter(title, plan, (asked, *parameter_sections(plan))),
+        Chapter(title, plan, first),
         *(
             Chapter(queries_of_block(plan, number), block, tuple(frame_sections(block, whole)))
             for number, block in enumerate(blocks)
@@ -67,9 +74,19 @@ def chapters(plan: PlanData, size: int | None = None) -> tuple[Chapter, ...]:
         Chapter(
             "all queries" if plan.found is None else "both",
             plan,
-            tuple(cost_sections(plan, _warnings(plan, blocks, size))),
+            (*cost_sections(plan), *said(NOTES, notes)),
         ),
     )
+
+
+def risks_in(plan: PlanData, size: int | None = None, typical: Typical = ()) -> Iterator[str]:
+    """What to decide on, with the queries where it is not all of them."""
+    return _told(plan, [risks_of(block, typical, size) for block in blocks_of(plan)])
+
+
+def notes_in(plan: PlanData) -> Iterator[str]:
+    """What to know, with the queries where it is not all of them."""
+    return _told(plan, [notes_of(block) for block in blocks_of(plan)])
 
 
 def queries_of_block(plan: PlanData, number: int) -> str:
@@ -131,13 +148,13 @@ def _sets(block: PlanData) -> set[tuple[tuple[int, ...], ...]]:
     return {o.error.sets for o in block.outputs if isinstance(o.error, RebuiltError)}
 
 
-def _warnings(plan: PlanData, blocks: Sequence[PlanData], size: int | None) -> Iterator[str]:
-    """What to look at, with the queries where it is not all of them."""
+def _told(plan: PlanData, by_block: Sequence[Sequence[str]]) -> Iterator[str]:
     found: dict[str, list[int]] = {}
-    for number, block in enumerate(blocks):
-        sized = () if size is None else tuple(warnings_at(block, size))
-        for warning in dict.fromkeys((*block.warnings, *sized)):
-            found.setdefault(warning, []).append(number)
-    for warning, numbers in found.items():
-        where = " and ".join(queries_of_block(plan, number) for number in numbers)
-        yield warning if len(numbers) == len(blocks) else f"{where}: {warning}"
+    for number, sentences in enumerate(by_block):
+        for sentence in dict.fromkeys(sentences):
+            found.setdefault(sentence, []).append(number)
+    for sentence, numbers in found.items():
+        if len(numbers) < len(by_block):
+            where = " and ".join(queries_of_block(plan, number) for number in numbers)
+            sentence = f"{where}: {sentence}"
+        yield sentence

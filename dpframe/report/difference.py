@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from difflib import SequenceMatcher
-from fractions import Fraction
 
 from dpframe.core.budget import Budget
-from dpframe.core.exact import show
 from dpframe.core.visible import quoted
 from dpframe.plan.data import PlanData
 from dpframe.plan.definition import Json
@@ -17,7 +15,9 @@ from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.parameters import without_values
 from dpframe.plan.pieces import PlanStep
 from dpframe.plan.several import blocks_of
-from dpframe.report.chapters import queries_of_block
+from dpframe.report.amounts import amounts, told_apart
+from dpframe.report.chapters import notes_in, queries_of_block, risks_in
+from dpframe.report.strength import errors, guarantee
 
 _BEHIND = "in what its words leave out"
 
@@ -35,6 +35,8 @@ def _differences(before: PlanData, after: PlanData) -> Iterator[str]:
     for name in sorted({*old, *new}):
         yield from _changed("parameter", old.get(name, "none"), new.get(name, "none"))
     before, after = without_values(before), without_values(after)
+    yield from guarantee(before, after)
+    yield from errors(before, after)
     if before.blocks or after.blocks:
         yield from _queries(before, after)
         yield from _blocks(before, after)
@@ -42,10 +44,11 @@ def _differences(before: PlanData, after: PlanData) -> Iterator[str]:
         yield from _of_frame(before, after)
     yield from _changed("limit that is found", *(_limit(p) for p in (before, after)))
     yield from _changed("reads", *(p.windows and p.windows.words() for p in (before, after)))
-    yield from _amounts("the plan", before.cost, after.cost)
+    yield from amounts("the plan", before.cost, after.cost)
     yield from _changed("composition", before.composition, after.composition)
     yield from _changed("split", before.split, after.split)
-    yield from _items("review carefully:", _untold(before, after), _untold(after, before))
+    yield from _items("risk:", tuple(risks_in(before)), tuple(risks_in(after)))
+    yield from _items("note:", _untold(before, after), _untold(after, before))
 
 
 def _limit(plan: PlanData) -> str | None:
@@ -59,7 +62,8 @@ def _limit(plan: PlanData) -> str | None:
 def _of_frame(before: PlanData, after: PlanData) -> Iterator[str]:
     """What differs of a frame, its groups, and what is released of it."""
     yield from _changed("frame", before.source, after.source)
-    yield from _changed("protects", before.unit.words(), after.unit.words())
+    if before.unit.kind == after.unit.kind:  # else it was said first, and of all
+        yield from _changed("protects", before.unit.words(), after.unit.words())
     yield from _items("also protects", before.others, after.others)
     yield from _items("declared by the data owner:", before.declared, after.declared)
     yield from _steps(before.steps, after.steps)
@@ -123,9 +127,9 @@ def _block_words(plan: PlanData) -> str:
 
 
 def _untold(plan: PlanData, other: PlanData) -> list[str]:
-    """The warnings that do not follow from a step that is told to have changed."""
+    """The notes that do not follow from a step that is told to have changed."""
     told = _step_words(plan) - _step_words(other)
-    return [w for w in plan.warnings if not any(words in w for words in told)]
+    return [note for note in notes_in(plan) if not any(words in note for words in told)]
 
 
 def _step_words(plan: PlanData) -> set[str]:
@@ -282,6 +286,8 @@ def _releases(before: PlanData, after: PlanData, told: Collection[str]) -> Itera
     for key, release in others.items():
         known = key[0] in told
         if key in parts:
+            if before.unit == after.unit:  # norms of other units are no less and no more
+                yield from _norms(parts[key], release)
             yield from _release(parts[key], release, known)
         elif not known:
             yield f"{_named(release)} is released: {release.contents}"
@@ -310,7 +316,7 @@ def _costs(before: PlanData, after: PlanData) -> Iterator[str]:
     for names in one:
         apart = [(name,) for name in names if name in kept]
         for whose in [names] if names in other else apart:
-            yield from _amounts(_all(whose), _cost_of(before, whose), _cost_of(after, whose))
+            yield from amounts(_all(whose), _cost_of(before, whose), _cost_of(after, whose))
 
 
 def _all(names: Sequence[str]) -> str:
@@ -343,12 +349,15 @@ def _named(release: NoisyAggregate) -> str:
     return f"{quoted(release.name)} [{release.aggregate}]"
 
 
-def _release(before: NoisyAggregate, after: NoisyAggregate, known: bool) -> Iterator[str]:
-    name = _named(after)
+def _norms(before: NoisyAggregate, after: NoisyAggregate) -> Iterator[str]:
     for norm in ("l0", "l1", "l2", "linf"):
         one, other = getattr(before.sensitivity, norm), getattr(after.sensitivity, norm)
         if one != other:
-            yield f"{norm.capitalize()} sensitivity of {name} {_shown(one, other)}"
+            yield f"{norm.capitalize()} sensitivity of {_named(after)} {told_apart(one, other)}"
+
+
+def _release(before: NoisyAggregate, after: NoisyAggregate, known: bool) -> Iterator[str]:
+    name = _named(after)
     yield from _changed(f"mechanism of {name}", before.mechanism, after.mechanism)
     yield from _changed(f"mechanism asked for of {name}", before.asked, after.asked)
     yield from _changed(f"candidates of {name}", before.candidates, after.candidates)
@@ -359,27 +368,8 @@ def _release(before: NoisyAggregate, after: NoisyAggregate, known: bool) -> Iter
         after.mechanism,
     )
     if same and (before.law, before.step) != (after.law, after.step):
-        yield f"noise of {name}: scale {_shown(before.scale, after.scale)}"
+        told = before.scale != after.scale
+        scales = told_apart(before.scale, after.scale) if told else f"changed {_BEHIND}"
+        yield f"noise of {name}: {'scale ' if told else ''}{scales}"
     if not known:
         yield from _changed(f"contents of {name}", before.contents, after.contents)
-
-
-def _amounts(whose: str, before: Budget, after: Budget) -> Iterator[str]:
-    if before.measure != after.measure:
-        yield f"cost of {whose} {before.words()} -> {after.words()}"
-        return
-    pairs: tuple[tuple[str, Fraction, Fraction], ...] = (
-        (before.currency, before.main, after.main),
-        ("delta", before.slack, after.slack),
-    )
-    for what, one, other in pairs:
-        if one != other:
-            yield f"{what} of {whose} {_shown(one, other)}"
-
-
-def _shown(one: Fraction | float, other: Fraction | float) -> str:
-    """Two amounts with as many digits as tell them apart."""
-    digits = 6
-    while one != other and show(one, digits) == show(other, digits) and digits < 40:
-        digits += 4
-    return f"{show(one, digits)} -> {show(other, digits)}"

@@ -10,6 +10,7 @@ from dpframe.core.exact import as_given, show
 from dpframe.errors import InvalidBounds
 from dpframe.mechanisms import KeyMechanism, ReportMechanism
 from dpframe.plan import NoisyAggregate, PlanData
+from dpframe.report.numbers import separated, shown
 
 _TOO_MUCH = Fraction(1, 10)
 
@@ -33,14 +34,14 @@ def size_of(size: object) -> int:
 
 
 def warnings_at(plan: PlanData, size: int) -> Iterator[str]:
-    """What to review carefully if each group, or the whole without groups, has so many
+    """What to decide on if each group, or the whole without groups, has so many
     individuals.
     """
     individuals = size * (plan.groups or 1)
     if plan.cost.slack > Fraction(1, individuals):
         yield (
-            f"delta {show(plan.cost.slack)} is above one over {individuals} individuals: it allows "
-            "to publish one of them as they are"
+            f"delta {shown(plan.cost.slack)} is above one over {shown(individuals)} individuals: "
+            "it allows to publish one of them as they are"
         )
     for release in plan.releases:
         if release.mechanism != "none":
@@ -53,8 +54,8 @@ def _large_error(release: NoisyAggregate, size: int) -> Iterator[str]:
     if isinstance(law, KeyMechanism):
         if release.accuracy() > size:
             yield (
-                f"{what}: a group of {size} individuals may well be missing: only one of "
-                f"{show(release.accuracy())} appears with 95%"
+                f"{what}: a group of {shown(size)} individuals may well be missing: only one of "
+                f"{shown(release.accuracy())} appears with 95%"
             )
         return
     if isinstance(law, ReportMechanism):
@@ -63,12 +64,12 @@ def _large_error(release: NoisyAggregate, size: int) -> Iterator[str]:
         most, error = size * release.sensitivity.linf, release.accuracy()
     if error <= most * _TOO_MUCH:
         return
-    found = f"the noise may be {about(error)} (95%)"
+    found = f"the noise may be {separated(about(error))} (95%)"
     if release.candidates is not None:
-        found = f"the chosen score may be {about(error)} below the best (95%)"
+        found = f"the chosen score may be {separated(about(error))} below the best (95%)"
     yield (
-        f"{what}: {found}, more than a tenth of what {size} individuals amount to at most "
-        f"({show(most)})"
+        f"{what}: {found}, more than a tenth of what {shown(size)} individuals amount to at most "
+        f"({shown(most)})"
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from dpframe.core.budget import Budget
-from dpframe.core.exact import nearest, show
+from dpframe.core.exact import nearest
 from dpframe.plan import NoisyAggregate, PlanData
 from dpframe.report.chapters import Chapter
 from dpframe.report.labels import error, mechanism, outputs
@@ -27,16 +27,19 @@ from dpframe.report.markup import (
     table,
     title,
 )
-from dpframe.report.story import Item, Section, amounts, spent_on
+from dpframe.report.numbers import separated, shown
+from dpframe.report.story import RISKS, Item, Section, amounts, spent_on
 
 _HEADS = ("release", "L0", "L1", "L2", "Linf", "mechanism", "scale", "95% error", "cost", "")
+_NAMES = ("", "L0", "L1", "L2", "Linf", "mechanism", "scale", "95% error", "cost", "share")
+"""What cells are called where each has a line of its own."""
 _OVER = {1: ("sensitivity", 4)}
 _NUMBERS = (1, 2, 3, 4, 6, 7, 8)
 _PEOPLE = {"laplace": "Laplace", "gaussian": "Gaussian"}
 
 
 def html(plan: PlanData, chapters: Sequence[Chapter]) -> str:
-    """The plan as a fragment of a page, with what to review carefully first.
+    """The plan as a fragment of a page, with risks first.
 
     Parameters
     ----------
@@ -46,12 +49,12 @@ def html(plan: PlanData, chapters: Sequence[Chapter]) -> str:
     sections = [section for chapter in chapters for section in chapter.sections]
     remark = f"{amounts(plan.cost)} ({plan.cost.measure}); made from schemas, without data"
     pieces = [head("Plan for", plan.source, remark)]
-    pieces += [_warnings(section) for section in sections if section.title == "review carefully"]
+    pieces += [_risks(section) for section in sections if section.title == RISKS]
     whole = spent_on(plan)
     for chapter in chapters:
         pieces += [chapter_title(chapter.title)] if chapter.title else []
         for section in chapter.sections:
-            if section.title != "review carefully":
+            if section.title != RISKS:
                 pieces += [title(section.title), _section(chapter.plan, section, whole)]
     return fragment(*pieces)
 
@@ -66,13 +69,15 @@ def _section(plan: PlanData, section: Section, whole: Fraction) -> str:
             return _budget(plan, section)
         case "rows" if section.numbered:
             return numbered(_opens(item) for item in section.items)
+        case "notes":
+            return listed(quiet(item.head) for item in section.items)
         case "protects" | "rows" | "groups":
             return "".join(_paragraph(item) for item in section.items)
         case _:
-            return table(("output", "how it comes about"), _outputs(plan, section))
+            return table(("output", "how it comes about"), _outputs(plan, section), cards=True)
 
 
-def _warnings(section: Section) -> str:
+def _risks(section: Section) -> str:
     heads = listed(line(item.head) for item in section.items)
     return (
         f'<div class="dpf-warn" role="note"><strong>{escaped(section.title)}</strong>{heads}</div>'
@@ -97,19 +102,19 @@ def _releases(plan: PlanData, section: Section, whole: Fraction) -> str:
     rows = []
     for number, (release, item) in enumerate(zip(plan.releases, section.items, strict=True), 1):
         share = nearest(release.cost.main / whole) if whole else 0.0
-        rows.append(row(_cells(release, number, share), _NUMBERS))
+        rows.append(row(_cells(release, number, share), _NUMBERS, _NAMES))
         rows.append(f'<tr><td class="dpf-more" colspan="{len(_HEADS)}">{_details(item)}</td></tr>')
-    return table(_HEADS, rows, _NUMBERS, _OVER)
+    return table(_HEADS, rows, _NUMBERS, _OVER, cards=True)
 
 
 def _cells(release: NoisyAggregate, number: int, share: float) -> tuple[str, ...]:
     s = release.sensitivity
     return (
         f"{number}. {named(release.name)} {quiet(release.aggregate)}",
-        *(show(number, 4) for number in (s.l0, s.l1, s.l2, s.linf)),
+        *(shown(number, 4) for number in (s.l0, s.l1, s.l2, s.linf)),
         escaped(mechanism(release)).replace(" ", "&nbsp;"),
-        show(release.scale, 4) if release.scale else "",
-        escaped(error(release)),
+        shown(release.scale, 4) if release.scale else "",
+        escaped(separated(error(release))),
         _paid(release.cost),
         bar([("used", share)], f"{share:.0%} of the plan", small=True) + quiet(f"{share:.0%}"),
     )
@@ -117,8 +122,8 @@ def _cells(release: NoisyAggregate, number: int, share: float) -> tuple[str, ...
 
 def _paid(cost: Budget) -> str:
     """What a release costs, rounded; the details say more."""
-    slack = f"<br>delta {show(cost.slack, 4)}" if cost.slack else ""
-    return f"{cost.currency} {show(cost.main, 4)}{slack}"
+    slack = f"<br>delta {shown(cost.slack, 4)}" if cost.slack else ""
+    return f"{cost.currency} {shown(cost.main, 4)}{slack}"
 
 
 def _details(item: Item) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from dpframe.core.visible import visible
 from dpframe.report.stylesheet import STYLE
@@ -82,6 +82,8 @@ def table(
     rows: Iterable[str],
     numbers: Iterable[int] = (),
     over: Mapping[int, tuple[str, int]] | None = None,
+    *,
+    cards: bool = False,
 ) -> str:
     """A table of finished rows.
 
@@ -91,13 +93,16 @@ def table(
         What is in the columns, and which of them are of numbers.
     over
         Heads of several columns: {the first: (text, how many)}.
+    cards
+        Whether rows are shown one below the other on narrow screens, each cell with its name.
     """
     names, right = list(heads), set(numbers)
     top = f"<tr>{''.join(_head(name, i in right) for i, name in enumerate(names))}</tr>"
     if over:
         top = f"<tr>{_spanning(over, len(names))}</tr>{top}"
+    kind = "dpf-scroll dpf-cards" if cards else "dpf-scroll"
     return (
-        f'<div class="dpf-scroll"><table><thead>{top}</thead>'
+        f'<div class="{kind}"><table><thead>{top}</thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
 
@@ -116,13 +121,16 @@ def _spanning(over: Mapping[int, tuple[str, int]], columns: int) -> str:
     return made + f'<td colspan="{columns - at}"></td>'
 
 
-def row(cells: Iterable[str], numbers: Iterable[int] = ()) -> str:
-    """A row of finished cells, some of which are numbers."""
+def row(cells: Iterable[str], numbers: Iterable[int] = (), heads: Sequence[str] = ()) -> str:
+    """A row of finished cells, some of which are numbers; where rows may be cards, with the names
+    of their columns.
+    """
     right = set(numbers)
-    inside = "".join(
-        f'<td class="dpf-number">{cell}</td>' if i in right else f"<td>{cell}</td>"
-        for i, cell in enumerate(cells)
-    )
+    inside = ""
+    for i, cell in enumerate(cells):
+        kind = ' class="dpf-number"' if i in right else ""
+        name = f' data-name="{escaped(heads[i])}"' if heads and heads[i] and cell else ""
+        inside += f"<td{kind}{name}>{cell}</td>"
     return f'<tr class="dpf-line">{inside}</tr>'
 
 

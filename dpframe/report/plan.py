@@ -10,8 +10,9 @@ from typing import Any
 from dpframe.core.exact import Number
 from dpframe.core.visible import visible
 from dpframe.plan import PlanData, document
-from dpframe.plan.codec import hints_of
+from dpframe.plan.codec import as_fields, hints_of
 from dpframe.plan.consistency import contradiction
+from dpframe.report.chapters import notes_in, risks_in
 from dpframe.report.difference import differences
 from dpframe.report.plots import plot_plan
 from dpframe.report.render import Format, render
@@ -62,8 +63,8 @@ class Plan(PlanData):
         What was asked for; the cost is never more.
     remaining
         The session's budget before the plan, or None for a query without a session.
-    warnings
-        What a reviewer should look at carefully.
+    remarks
+        What was found worth saying when the plan was made: `notes`, and what of it is a risk.
     share
         Of a plan on one of several disjoint parts: what the session of the whole frame would be
         charged when the plan was made. `cost` and `remaining` are the part's.
@@ -90,9 +91,36 @@ class Plan(PlanData):
         Where a limit is found when the query runs: which ones may be found, and what the query is
         under each. The first of `queries` finds it, the second is the query; `composition` is that
         of the second, and costs of both add up.
+    typical
+        What the data owner says values of columns are like; risks are told by it, and nothing else.
+    identifying
+        Columns that are named as identifiers are, of frames whose rows are protected.
     """
 
-    def explain(self, format: Format = "text", *, size: int | None = None) -> str:
+    @property
+    def risks(self) -> tuple[str, ...]:
+        """What a reviewer must decide on; empty of a plan with nothing unusual. They follow from
+        the rest of the plan.
+        """
+        return tuple(risks_in(self))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reviewer should know of how the result comes about, and is as it mostly is."""
+        return tuple(notes_in(self))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Risks, and notes after them."""
+        return (*self.risks, *self.notes)
+
+    def explain(
+        self,
+        format: Format = "text",
+        *,
+        size: int | None = None,
+        typical: Mapping[str, Number] | None = None,
+    ) -> str:
         """The plan for a reviewer.
 
         Parameters
@@ -104,15 +132,19 @@ class Plan(PlanData):
             A public guess of how many individuals each group has; how many there are, where nothing
             is grouped. The plan then also warns of noise above a tenth of what so many can change,
             and of a delta above one over their number. Guess before you look at the data.
+        typical
+            Public guesses of what values of columns are like, such as ``{"pay": 3000}``, for risks
+            of bounds that are too wide; beside those that the data owner stated.
 
         Raises
         ------
         UnsupportedOperation
             For another format.
         InvalidBounds
-            For a guess that is not a positive integer.
+            For a guess of individuals that is not a positive integer, or of values that is no
+            number, or 0.
         """
-        return render(self, format, size)
+        return render(self, format, size, typical)
 
     def __repr__(self) -> str:
         number = "1 release" if len(self.releases) == 1 else f"{len(self.releases)} releases"
@@ -196,7 +228,7 @@ class Plan(PlanData):
     @classmethod
     def _read(cls, text: object) -> Plan:
         fields, whole = document.from_json(text, hints_of(PlanData))
-        plan = cls(**fields)
+        plan = cls(**as_fields(PlanData, fields))
         wrong = contradiction(plan)
         if wrong is None and document.canonical(document.document_of(plan)) != whole:
             wrong = "the fingerprint"
@@ -216,6 +248,8 @@ class Plan(PlanData):
         >>> people = session.protect(pl.DataFrame({"age": [31, 64]}), unit=dp.Rows())
         >>> query = people.filter(pl.col("age") >= 40).dp_count()
         >>> print(people.dp_count().plan(epsilon="0.1").diff(query.plan(epsilon="0.5")))
+        the guarantee gets weaker: epsilon 0.1 -> epsilon 0.5
+        95% error of `len` 30 -> 6
         filter on `age` added: filter(col("age") >= 40)
         epsilon of `len` 0.1 -> 0.5
         epsilon of the plan 0.1 -> 0.5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from dpframe.errors import UnsupportedOperation
@@ -12,26 +13,33 @@ from dpframe.report.html import html
 from dpframe.report.markdown import markdown
 from dpframe.report.mermaid import mermaid
 from dpframe.report.text import text
+from dpframe.report.too_wide import typical_of
 
 Format: TypeAlias = Literal["text", "markdown", "html", "mermaid"]
 
 
-def render(plan: PlanData, format: str, size: int | None = None) -> str:
+def render(
+    plan: PlanData,
+    format: str,
+    size: int | None = None,
+    typical: Mapping[str, object] | None = None,
+) -> str:
     """The plan in one of the formats.
 
     Parameters
     ----------
-    size
-        A guess of the individuals in each group, for warnings.
+    size, typical
+        Guesses of the individuals in each group, and of values of columns, for risks.
 
     Raises
     ------
     UnsupportedOperation
         For a format that does not exist.
     InvalidBounds
-        For a guess that is not a positive integer.
+        For a guess that is not a positive integer, or no number.
     """
-    found = chapters(plan, None if size is None else size_of(size))
+    number = None if size is None else size_of(size)
+    found = chapters(plan, number, typical_of(typical or {}))
     match format:
         case "text":
             return text(found)

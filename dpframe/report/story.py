@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Final
 
 from dpframe.aggregates.running_error import RunningError
 from dpframe.core.budget import Budget
-from dpframe.core.exact import show, sqrt_up
+from dpframe.core.exact import sqrt_up
 from dpframe.core.units import Identifier
 from dpframe.core.weights import PARTS
 from dpframe.core.windows import NAMES
@@ -16,7 +17,8 @@ from dpframe.ledger.parts import Share
 from dpframe.mechanisms import KeyMechanism, ReportMechanism, SelectionMechanism
 from dpframe.plan import NoisyAggregate, PlanData
 from dpframe.report.forced import forced_words
-from dpframe.report.group_size import about, warnings_at
+from dpframe.report.group_size import about
+from dpframe.report.numbers import bounds_separated, separated, shown
 from dpframe.report.windows import charged_words, windows_words
 
 _COMPOSED = {
@@ -30,6 +32,11 @@ _DIVIDED = {
     "equal": "equally among the outputs",
     "weights": "by the weights of the outputs",
 }
+
+
+RISKS: Final = "risks"
+NOTES: Final = "notes"
+"""Titles of what is unusual, which comes first, and of what is routine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +61,18 @@ class Section:
             yield f"{number}. " if self.numbered else "", item
 
 
-def story(plan: PlanData, size: int | None = None) -> tuple[Section, ...]:
-    """The sections of a plan of one query, in the order in which a reviewer asks.
-
-    With a guess of the individuals in each group, its warnings are among the others.
-    """
-    warnings = plan.warnings if size is None else (*plan.warnings, *warnings_at(plan, size))
+def story(plan: PlanData, risks: Iterable[str], notes: Iterable[str]) -> tuple[Section, ...]:
+    """The sections of a plan of one query, in the order in which a reviewer asks."""
     frame, *others = frame_sections(plan, spent_on(plan))
-    return (frame, *parameter_sections(plan), *others, *cost_sections(plan, warnings))
+    first = (*said(RISKS, risks), frame, *parameter_sections(plan))
+    return (*first, *others, *cost_sections(plan), *said(NOTES, notes))
+
+
+def said(title: str, sentences: Iterable[str]) -> Iterator[Section]:
+    """A section of sentences; none where there are none."""
+    items = tuple(Item(separated(sentence)) for sentence in sentences)
+    if items:
+        yield Section(title, items)
 
 
 def spent_on(plan: PlanData) -> Fraction:
@@ -74,7 +85,10 @@ def frame_sections(plan: PlanData, whole: Fraction) -> Iterator[Section]:
     yield Section("protects", (_protected(plan),))
     yield Section(
         "rows",
-        tuple(Item(step.words, (step.stability, *step.learned)) for step in plan.steps)
+        tuple(
+            Item(step.words, (step.stability, *map(bounds_separated, step.learned)))
+            for step in plan.steps
+        )
         or (Item("all rows, as protected"),),
         numbered=bool(plan.steps),
     )
@@ -91,18 +105,21 @@ def parameter_sections(plan: PlanData) -> Iterator[Section]:
         yield Section("parameters", tuple(shown))
 
 
-def cost_sections(plan: PlanData, warnings: Iterable[str]) -> Iterator[Section]:
-    """What the plan costs, and what to look at."""
+def cost_sections(plan: PlanData) -> Iterator[Section]:
+    """What the plan costs."""
     yield Section("budget", _budget(plan))
-    items = tuple(Item(warning) for warning in warnings)
-    if items:
-        yield Section("review carefully", items)
 
 
 def _protected(plan: PlanData) -> Item:
     """Whom the plan protects, in each of its frames."""
-    declared = tuple(f"declared by the data owner, not checked: {d}" for d in plan.declared)
-    details = (*plan.others, *declared, *windows_words(plan))
+    declared = [f"declared by the data owner, not checked: {d}" for d in plan.declared]
+    declared += [
+        f"stated by the data owner, for warnings alone: {one.column} is typically "
+        f"{shown(one.value)}"
+        for one in plan.typical
+        if one.frame == plan.source
+    ]
+    details = (*plan.others, *map(bounds_separated, declared), *windows_words(plan))
     return Item(f"{plan.source}: {plan.unit.words()}", details)
 
 
@@ -130,7 +147,7 @@ def _groups(plan: PlanData) -> Item:
 
 def _outputs(plan: PlanData) -> tuple[Item, ...]:
     return tuple(
-        Item(f"{output.name} = {output.words}", (output.note,) if output.note else ())
+        Item(f"{output.name} = {output.words}", (separated(output.note),) if output.note else ())
         for output in plan.outputs
     )
 
@@ -140,23 +157,23 @@ def _releases(plan: PlanData, whole: Fraction) -> tuple[Item, ...]:
 
 
 def _release(plan: PlanData, release: NoisyAggregate, whole: Fraction) -> Item:
-    head = f"{release.name} [{release.aggregate}]: {release.contents}"
+    head = f"{release.name} [{release.aggregate}]: {bounds_separated(release.contents)}"
     if len(release.users) > 1:
         head += f" (shared by {', '.join(release.users)})"
     if release.mechanism == "none":
         return Item(head, (f"released exactly, at no cost; {release.reason}",))
     if isinstance(release.law, KeyMechanism):
         law = f"{release.law.rule}: {release.reason}"
-        return Item(head, (_sensitivity(plan, release), law, _cost(release, whole)))
+        return Item(head, (_sensitivity(plan, release), separated(law), _cost(release, whole)))
     lines = [_sensitivity(plan, release), _noise(release), _error(release), _cost(release, whole)]
-    return Item(head, tuple(lines))
+    return Item(head, tuple(map(separated, lines)))
 
 
 def _sensitivity(plan: PlanData, release: NoisyAggregate) -> str:
     """The norms, and why they are what they are."""
     s = release.sensitivity
     total, groups, k = release.spread.tight
-    one = show(s.linf / max(k, 1))
+    one = shown(s.linf / max(k, 1))
     rows = "one row" if k == 1 else f"each of {k} rows"
     of = "groups" if release.joint is not None else "numbers"  # its own one, of a vector of several
     what = "it" if release.entries == 1 else f"one of {release.entries} {of}"
@@ -176,11 +193,11 @@ def _sensitivity(plan: PlanData, release: NoisyAggregate) -> str:
     elif plan.unit.adjacency == "add-remove" or release.entries == 1:
         why = f"{rows} moves {what} by at most {one}"
     else:
-        moved, turned = show(s.l1 / max(2 * k, 1)), f", or stays and moves it by at most {one}"
+        moved, turned = shown(s.l1 / max(2 * k, 1)), f", or stays and moves it by at most {one}"
         why = f"{rows} may leave {what} for another, and then moves each by at most {moved}"
         why += turned if one != moved else ""
     scores = " of the scores" if release.candidates is not None else ""
-    norms = f"L0 {s.l0}, L1 {show(s.l1)}, L2 {show(s.l2)}, Linf {show(s.linf)}"
+    norms = f"L0 {s.l0}, L1 {shown(s.l1)}, L2 {shown(s.l2)}, Linf {shown(s.linf)}"
     return f"sensitivity{scores} {norms}: {why}"
 
 
@@ -196,7 +213,7 @@ def _nightly_words(plan: PlanData, release: NoisyAggregate) -> str:
         within = f", {k} in each of {groups} periods and keys" if groups > 1 else ""
     return (
         f"through all nights one individual has at most {most}{within}; together they move a sum "
-        f"of a night by at most {show(release.sensitivity.linf)}, and those of later nights by as "
+        f"of a night by at most {shown(release.sensitivity.linf)}, and those of later nights by as "
         "much or less"
     )
 
@@ -210,8 +227,8 @@ def _weighed_words(release: NoisyAggregate, groups: int) -> str:
     inside = Fraction(release.spread.tight[2], PARTS)
     return (
         f"the rows of one individual weigh so little that their norm{over} is at most "
-        f"{show(most)}; one of full weight moves one number by at most "
-        f"{show(s.linf / float(inside))}, and weights are whole parts of 1/{PARTS}"
+        f"{shown(most)}; one of full weight moves one number by at most "
+        f"{shown(s.linf / float(inside))}, and weights are whole parts of 1/{PARTS}"
     )
 
 
@@ -249,15 +266,15 @@ def _apart(release: NoisyAggregate) -> str:
     rows = "" if many == 1 else f"all {many} together "
     once = max(release.repeats, 1 if chosen is None else chosen.at_once)
     groups = ", over all groups" if release.entries > once else ""
-    return f"and {rows}two scores apart by at most {show(reach)}{groups}"
+    return f"and {rows}two scores apart by at most {shown(reach)}{groups}"
 
 
 def _noise(release: NoisyAggregate) -> str:
-    law = f"{release.law.label}, {release.law.scale_label} {show(release.scale)}"
+    law = f"{release.law.label}, {release.law.scale_label} {shown(release.scale)}"
     details = release.law.details()
     law += f", {details}" if details else ""
     if release.scores is None and (release.joint is not None or not details):
-        law += f", in steps of {show(release.step)}"
+        law += f", in steps of {shown(release.step)}"
         law += ", to which each value is rounded (half a step at most)" if release.bias else ""
     elif release.repeats > 1 and not details:
         law += f" in each of {release.repeats} rounds, which share the cost equally"
@@ -296,7 +313,7 @@ def _budget(plan: PlanData) -> tuple[Item, ...]:
     together: tuple[str, ...] = ()
     if plan.composition != "sum":
         together = (
-            f"the releases cost rho {show(spent_on(plan))} in all, {_COMPOSED[plan.composition]}",
+            f"the releases cost rho {shown(spent_on(plan))} in all, {_COMPOSED[plan.composition]}",
         )
     if plan.cost.measure != plan.requested.measure:
         asked = f", for a spend of {amounts(plan.requested)}"

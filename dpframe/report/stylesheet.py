@@ -43,4 +43,20 @@ overflow:hidden;margin:.45em 0 .3em;max-width:36em}
 .dpframe .dpf-bar.dpf-small{display:inline-flex;width:4.5em;margin:0 .5em 0 0}
 .dpframe .dpf-used{background:#3f87c5}
 .dpframe .dpf-excess{background:#d2504a}
+@media (max-width:40em){
+.dpframe.dpframe .dpf-cards thead{position:absolute;width:1px;height:1px;overflow:hidden;
+clip-path:inset(50%)}
+.dpframe.dpframe .dpf-cards table,.dpframe.dpframe .dpf-cards tbody,
+.dpframe.dpframe .dpf-cards tr{display:block;width:auto}
+.dpframe.dpframe .dpf-cards td{display:block;padding:.1em 0;border:0}
+.dpframe.dpframe .dpf-cards tr.dpf-line>td:first-child{padding-top:.5em;
+border-top:1px solid rgba(128,128,128,.28)}
+.dpframe.dpframe .dpf-cards tr.dpf-line>td~td{border-top:0}
+.dpframe.dpframe .dpf-cards td.dpf-number{text-align:left;white-space:normal}
+.dpframe.dpframe .dpf-cards td[data-name]::before{content:attr(data-name);opacity:.72;
+display:inline-block;min-width:6.5em}
+.dpframe.dpframe .dpf-cards td[data-name] br{display:none}
+.dpframe.dpframe .dpf-cards td:empty{display:none}
+.dpframe.dpframe ul,.dpframe.dpframe ol{padding-left:1.2em}
+}
 """

@@ -115,7 +115,7 @@ def test_a_plan_says_what_it_satisfies_and_what_it_costs() -> None:
     assert by_rho.endswith(
         "  cost: rho 0.005 (zCDP)\n  session: rho 0.0172053 before; rho 0.0122053 after"
     )
-    assert "review carefully" in count(opened()).explain(epsilon=11)
+    assert "it protects nobody" in count(opened()).explain(epsilon=11)
 
 
 def test_fingerprints_tell_what_is_charged() -> None:

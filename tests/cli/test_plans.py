@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import dpframe as dp
@@ -197,3 +198,19 @@ def test_the_document_in_the_ledger_is_the_plan(run: Run, folder: Path) -> None:
     run("approve", "plan.json", "--by", "Ann", "--ledger", "budget.db")
     (approval,) = opened(folder / "budget.db").approvals
     assert json.loads(approval.document) == json.loads(plan.to_json())
+
+
+def test_a_guess_of_what_is_typical_is_for_people(run: Run, folder: Path) -> None:
+    frame = pl.LazyFrame(schema={"hours": pl.Float64})
+    people = dp.Session(epsilon=1).protect(frame, unit=dp.Rows(), name="people")
+    plan = people.agg(dp.sum("hours", (0, 80)).alias("s")).plan(epsilon="0.25")
+    (folder / "plan.json").write_text(plan.to_json())
+    shown = run("explain", "plan.json", "--typical", "hours=0.001")
+    assert (shown.code, shown.out.startswith("risks\n")) == (0, True)
+    assert "80,000 times the typical 0.001" in shown.out
+    assert "risks" not in run("explain", "plan.json").out
+    for wrong in ("hours", "=3"):
+        done = run("explain", "plan.json", "--typical", wrong)
+        assert (done.code, "write COLUMN=VALUE" in done.err) == (2, True)
+    assert run("explain", "plan.json", "--typical", "hours=much").code == 5
+    assert run("explain", "plan.json", "--json", "--typical", "hours=3").code == 2

@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 
 import dpframe as dp
 from dpframe.core.budget import Budget
+from dpframe.core.fields import written
 from dpframe.mechanisms import (
     MECHANISMS,
     NoisyThreshold,
@@ -32,7 +33,7 @@ OPTIONAL = {
     "Identifier": ["window", "time"],
     "stated_budget": ["per"],
     "spread": ["norm"],
-    "session": ["forced"],
+    "session": ["forced", "typical", "identifying"],
     "decimals": ["epsilon", "rho", "mu_squared"],
     "": ["remaining_decimal", "cost_decimal"],
 }
@@ -91,6 +92,8 @@ NAMES = {
     "ForcedError": "forced_error",
     "FoundLimit": "found_limit",
     "LimitChoice": "limit_choice",
+    "PlanTypical": "typical",
+    "PlanIdentifying": "identifying",
     "Parameter": "parameter",
     "Windows": "windows",
 }
@@ -125,10 +128,11 @@ PARTS = [part for part in parts_of(dp.Plan) if not issubclass(part, Budget)]
 def test_fields_are_those_of_the_code(part: type) -> None:
     named = part.__name__ in codec.KINDS
     properties = DEFINITIONS[part.__name__ if named else NAMES[part.__name__]]["properties"]
-    fields = [field.name for field in dataclasses.fields(part)]
+    fields = [written(field) for field in dataclasses.fields(part)]
     if part is dp.Plan:
         session = [*DEFINITIONS["session"]["properties"]]
-        assert session == ["requested", "remaining", "share", "budget", "forced"]
+        stated = ["forced", "typical", "identifying"]
+        assert session == ["requested", "remaining", "share", "budget", *stated]
         fields = [name for name in fields if name not in session]
     assert [*properties] == (["kind", *fields] if named else fields)
     if named:

@@ -16,7 +16,13 @@ Build = Callable[[Any], Any]
 
 
 def diff(one: Build, other: Build, **options: Any) -> list[str]:
-    return plan(one, **options).diff(plan(other, **options)).splitlines()
+    return rest(plan(one, **options).diff(plan(other, **options)))
+
+
+def rest(told: str) -> list[str]:
+    """What is told after whom the plans protect and how far off results are."""
+    first = ("the guarantee ", "95% error of ")
+    return [line for line in told.splitlines() if not line.startswith(first)]
 
 
 def test_the_example_of_a_reviewer() -> None:
@@ -39,9 +45,7 @@ def test_the_example_of_a_reviewer() -> None:
         "epsilon of the plan 0.1 -> 0.5",
     ):
         assert line in lines
-    assert not any(
-        line.startswith("review carefully") for line in lines
-    )  # they follow from the limit
+    assert not any(line.startswith("note") for line in lines)  # they follow from the limit
     back = other.diff(one).splitlines()
     for line in (
         'filter on `city` removed: filter(col("city") == "Bern")',
@@ -186,8 +190,8 @@ def test_units_frames_and_declarations() -> None:
     lines = one.diff(other).splitlines()
     for line in (
         "frame people -> q",
-        "protects adding or removing one row of one individual -> changing the values in one row "
-        "of one individual (the number of rows is public)",
+        "the guarantee changes: adding or removing one row of one individual -> "
+        "changing the values in one row of one individual (the number of rows is public)",
         "declared by the data owner: age is in [0, 9] (removed)",
         "declared by the data owner: age is in [0, 19] (added)",
     ):
@@ -234,7 +238,7 @@ def test_back_quotes_in_names_do_not_end_them() -> None:
     frame = pl.LazyFrame(schema={"a` 1 -> 2": pl.Int64})
     people = dp.Session(epsilon=1).protect(frame, dp.Rows())
     one, other = (people.dp_count("a` 1 -> 2").plan(epsilon=e) for e in ("0.1", "0.2"))
-    assert one.diff(other).splitlines()[0] == "epsilon of `a\\` 1 -> 2` 0.1 -> 0.2"
+    assert "epsilon of `a\\` 1 -> 2` 0.1 -> 0.2" in one.diff(other).splitlines()
 
 
 def test_rows_that_pay() -> None:
@@ -254,7 +258,7 @@ def test_what_is_drawn_together_costs_once() -> None:
 
     one, other = (plan(both, {"epsilon": e}) for e in ("0.1", "0.5"))
     assert len(one.draws) == 1
-    assert one.diff(other).splitlines() == [
+    assert rest(one.diff(other)) == [
         "epsilon of `n`, `pay` and `mean` together 0.1 -> 0.5",
         "epsilon of the plan 0.1 -> 0.5",
     ]

@@ -1,0 +1,25 @@
+"""Sentences that plans keep and that are more than routine."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["FAILS", "NOBODY", "SCANNED", "is_risk"]
+
+NOBODY: Final = "is above 10: it protects nobody in practice"
+FAILS: Final = (
+    "is above 1e-5: with that probability the guarantee may "
+    "fail altogether; it should be far below one over the number of individuals"
+)
+SCANNED: Final = (
+    "its rows are scanned from a text file, where one record can make a query fail after it was "
+    "charged, change how others are read, or have changed a type that was inferred; "
+    "protect the path itself with a schema: session.protect(path, ..., schema={column: dtype})"
+)
+
+
+def is_risk(sentence: str) -> bool:
+    """Whether a sentence that a plan keeps is a risk, which reviewers decide on; the others are
+    notes. Plans say first what each is about, so the end of a sentence tells.
+    """
+    return sentence.endswith((NOBODY, FAILS, SCANNED))

@@ -1,0 +1,32 @@
+"""Two amounts, so that they can be told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from dpframe.core.budget import Budget
+from dpframe.report.numbers import shown
+
+__all__ = ["amounts", "told_apart"]
+
+
+def amounts(whose: str, before: Budget, after: Budget) -> Iterator[str]:
+    """What a cost was and is, a line for each amount that changed."""
+    if before.measure != after.measure:
+        yield f"cost of {whose} {before.words()} -> {after.words()}"
+        return
+    pairs: tuple[tuple[str, Fraction, Fraction], ...] = (
+        (before.currency, before.main, after.main),
+        ("delta", before.slack, after.slack),
+    )
+    for what, one, other in pairs:
+        if one != other:
+            yield f"{what} of {whose} {told_apart(one, other)}"
+
+
+def told_apart(one: Fraction | float, other: Fraction | float, digits: int = 6) -> str:
+    """Two amounts with as many digits as tell them apart."""
+    while one != other and shown(one, digits) == shown(other, digits) and digits < 40:
+        digits += 4
+    return f"{shown(one, digits)} -> {shown(other, digits)}"

@@ -1,0 +1,29 @@
+"""Numbers as people read them: with a comma between thousands where there are many digits."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from dpframe.core.exact import show
+
+__all__ = ["bounds_separated", "separated", "shown"]
+
+_LONG = re.compile(r"(?<![\w.,'\"])(\d{5,})(?!\w)")
+"""Five digits or more before the point: years, and whatever belongs to a name, are left alone."""
+_ENDS = re.compile(r"\b(?:in|to) \[-?\d[^\[\]'\"]*, -?\d[^\[\]'\"]*\]")
+
+
+def shown(value: Fraction | int | float, digits: int = 6) -> str:
+    """A number rounded for people, as `show`."""
+    return separated(show(value, digits))
+
+
+def separated(text: str) -> str:
+    """A sentence with separators in its long numbers; not for code."""
+    return _LONG.sub(lambda found: f"{int(found[1]):,}", text)
+
+
+def bounds_separated(text: str) -> str:
+    """The same in bounds such as ``in [0, 100000]`` alone, where the rest may be code."""
+    return _ENDS.sub(lambda found: separated(found[0]), text)

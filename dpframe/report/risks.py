@@ -1,0 +1,139 @@
+"""What is unusual about a plan, and what is routine: risks are to be decided on, notes are to be
+known.
+
+Risks follow from the rest of the plan whenever it is shown, so that documents of earlier versions
+have them too. The thresholds are rules of thumb, written here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Final
+
+from dpframe.core.budget import Budget
+from dpframe.core.units import Identifier, Rows
+from dpframe.mechanisms import KeyMechanism
+from dpframe.plan import PlanData
+from dpframe.plan.remarks import FAILS, NOBODY, is_risk
+from dpframe.report.group_size import warnings_at
+from dpframe.report.numbers import shown
+from dpframe.report.singled_out import identifying_columns, single_people
+from dpframe.report.too_wide import Typical, too_wide
+
+__all__ = ["notes_of", "risks_of"]
+
+_LARGE: Final = {"epsilon": (Fraction(4), Fraction(7)), "rho": (Fraction(1, 4), Fraction(3, 4))}
+"""Amounts that are large for a row, or a person in a window, and for a whole person. A rho of 1/4
+and of 3/4 are epsilons of about 4 and 7 at a delta of 1e-6.
+"""
+_LARGE_MU: Final = (Fraction(9, 10), Fraction(3, 2))
+_ROWS: Final = 500
+"""More rows of one individual than these are unusual."""
+_FEW: Final = 6
+"""Groups of fewer individuals than these should not appear with an even chance."""
+
+
+def risks_of(plan: PlanData, typical: Typical = (), size: int | None = None) -> tuple[str, ...]:
+    """What a reviewer must decide on, of a plan of one query; `typical` is what else was stated,
+    and `size` a guess of the individuals in each group.
+    """
+    sized = () if size is None else warnings_at(plan, size)
+    return tuple(dict.fromkeys((*_risks(plan, typical, size), *sized)))
+
+
+def notes_of(plan: PlanData) -> tuple[str, ...]:
+    """What a reviewer should know, and is as it mostly is."""
+    return tuple(sentence for sentence in plan.remarks if not is_risk(sentence))
+
+
+def _risks(plan: PlanData, typical: Typical, size: int | None) -> Iterator[str]:
+    yield from _of_unit(plan)
+    for words in single_people(plan):
+        yield f"singles people out: the plan {words}, so a result may be about one person"
+    yield from _of_cost(plan)
+    yield from _of_limits(plan)
+    yield from too_wide(plan, typical, size)
+    yield from _of_thresholds(plan)
+    kept = (s for s in plan.remarks if is_risk(s) and not s.endswith((NOBODY, FAILS)))
+    yield from kept
+
+
+def _of_unit(plan: PlanData) -> Iterator[str]:
+    """Rows are protected where people may have several."""
+    if not isinstance(plan.unit, Rows) or plan.unit.contributions > 1:
+        return
+    known = [one.column for one in plan.identifying if _has(plan, one.frame)]
+    names = list(dict.fromkeys([*known, *identifying_columns(plan)]))
+    if names:
+        look = "looks as if it said" if len(names) == 1 else "look as if they said"
+        yield (
+            f"one row is protected, and {' and '.join(map(repr, names))} {look} whose a row is: "
+            "somebody with n rows is protected n times less; protect by that column "
+            f"(unit={names[0]!r}), or have the data owner declare the most rows of one person"
+        )
+
+
+def _has(plan: PlanData, frame: str) -> bool:
+    return frame == plan.source or any(other.startswith(f"{frame}: ") for other in plan.others)
+
+
+def _of_cost(plan: PlanData) -> Iterator[str]:
+    """The amount, by what an individual is, and delta."""
+    cost = max(plan.cost, plan.requested, key=lambda budget: budget.slack)
+    if cost.slack > Fraction(1, 10**5):
+        yield f"delta {shown(cost.slack)} {FAILS}"
+    spent = plan.cost
+    if spent.currency == "epsilon" and spent.main > 10:
+        yield f"epsilon {shown(spent.main)} {NOBODY}"
+        return
+    person = isinstance(plan.unit, Identifier) and plan.unit.window is None
+    of_part, of_whole = _LARGE.get(spent.currency, _LARGE_MU)
+    if spent.main <= (of_whole if person else of_part):
+        return
+    whom = "a person" if person else "one row"
+    more = ""
+    if not person:
+        whom = "a person in one window" if isinstance(plan.unit, Identifier) else "one row"
+        more = ", and a person who has several is protected less"
+    yield f"{spent.currency} {shown(spent.main)} is large for {whom}{_sure(spent)}{more}"
+
+
+def _sure(spent: Budget) -> str:
+    """What epsilon means to somebody who held presence and absence for equally likely."""
+    if spent.currency != "epsilon":
+        return ""
+    sure = 1 / (1 + math.exp(-float(spent.main)))
+    return f": somebody who guesses whether it is there may then be {sure:.2%} sure"
+
+
+def _of_limits(plan: PlanData) -> Iterator[str]:
+    """How many rows of one individual may count."""
+    if plan.found is not None:  # shown under the largest that may be found
+        return
+    found: dict[int, dict[str, float]] = {}
+    for release in plan.releases:
+        rows = release.spread.tight[0] if release.spread.is_bounded else 0
+        weighed = release.spread.norm is not None
+        if rows > _ROWS and not weighed and release.mechanism != "none":
+            found.setdefault(rows, {}).setdefault(release.name, release.scale)
+    for rows, names in found.items():
+        words = ", ".join(map(repr, names))
+        yield (
+            f"one individual may have {shown(rows)} rows in {words}, and the noise hides as many: "
+            f"with one row each it would be {shown(rows)} times less; lower limits drop few rows "
+            "where most people have few (frame.suggest_limits)"
+        )
+
+
+def _of_thresholds(plan: PlanData) -> Iterator[str]:
+    """Groups that nobody listed and that few people are in."""
+    for release in plan.releases:
+        if isinstance(release.law, KeyMechanism):
+            half = release.law.size_at(Fraction(1, 2))
+            if half < _FEW:
+                yield (
+                    f"groups of {half} individual{'s' if half != 1 else ''} appear with an even "
+                    "chance: their keys tell what so few people have; list the keys, or spend less"
+                )
