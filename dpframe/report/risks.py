@@ -85,9 +85,10 @@ def _of_cost(plan: PlanData) -> Iterator[str]:
     if cost.slack > Fraction(1, 10**5):
         yield f"delta {shown(cost.slack)} {FAILS}"
     spent = plan.cost
-    if spent.currency == "epsilon" and spent.main > 10:
-        yield f"epsilon {shown(spent.main)} {NOBODY}"
-        return
+    for amount in (spent, plan.requested):
+        if amount.currency == "epsilon" and amount.main > 10:
+            yield f"epsilon {shown(amount.main)} {NOBODY}"
+            return
     person = isinstance(plan.unit, Identifier) and plan.unit.window is None
     of_part, of_whole = _LARGE.get(spent.currency, _LARGE_MU)
     if spent.main <= (of_whole if person else of_part):

@@ -93,8 +93,8 @@ def lacks(document: Any) -> bool:
     return isinstance(document, list) and any(map(lacks, document))
 
 
-FORCED = {"session.forced"}
-"""What plans say since then, of what is forced."""
+ADDED = {"session.forced", "session.typical", "session.identifying"}
+"""What sessions say in plans since then: what is forced, typical, or named like an identifier."""
 
 
 @each_plan
@@ -235,13 +235,13 @@ def test_the_same_queries_have_the_same_plans(version: str, name: str) -> None:
     if version == BEFORE:
         scores = {"plan.releases.contents"} if name in OF_QUANTILES else set()
         other = scores | OF_WINNERS.get(name, set())
-        forced = {"digest", *FORCED} if "forced" in document["session"] else set()
+        forced = {"digest", *ADDED} & found
         assert found == (other | {"digest", "fingerprint"} if other else set()) | forced
         said = ("cost",) if name in OF_WINNERS else ("cost", "events", "accuracy")
         assert_same({key: make.said(plan)[key] for key in said}, {key: kept[key] for key in said})
         return
     known = {place for place in found if place in OTHER_NOW or (name, place) in OTHER_HERE}
-    digests = {"digest", "fingerprint", "session.budget", *FORCED}  # plans state their budget now
+    digests = {"digest", "fingerprint", "session.budget", *ADDED}  # plans state their budget now
     assert found - known <= digests
     assert ("fingerprint" in found) == bool(known)
     if (name, "plan.cost.rho") not in OTHER_HERE:
