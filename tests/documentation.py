@@ -144,7 +144,10 @@ def _engines() -> str:
     assert operations == {o.name for o in OPERATIONS if "duckdb" in o.engines}
     assert spark < duckdb
     rows = ["| on DuckDB and Spark | |", "| --- | --- |"]
-    rows.append(f"| operations | {_names(operations)} |")
+    share = f"{len(operations)} of {len(OPERATIONS)}, {len(operations) / len(OPERATIONS):.0%}"
+    refused = {o.name for o in OPERATIONS} - operations
+    rows.append(f"| operations ({share}) | {_names(operations)} |")
+    rows.append(f"| operations that are refused | {_names(refused)} |")
     more = _names(duckdb - spark)
     rows.append(f"| types | {_names(spark)}; on DuckDB {more} |")
     return "\n".join(rows)

@@ -11,6 +11,7 @@ import polars as pl
 
 from dpframe.core.domain import Domain, Scalar
 from dpframe.core.dtypes import STRING, DType
+from dpframe.core.engines import EVERYWHERE
 from dpframe.core.tree import Literal, Tree
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.given import Operand, Reader
@@ -30,6 +31,7 @@ class ConcatStr(ParametricOperation):
 
     name = "concat_str"
     reads = ("StringExpr.ConcatHorizontal",)
+    engines = EVERYWHERE
     summary = (
         "Texts, integers and Booleans joined by a constant separator; cut after 65536 characters."
     )

@@ -9,6 +9,7 @@ import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import INT64
+from dpframe.core.engines import EVERYWHERE
 from dpframe.core.interval import interval
 from dpframe.core.tree import Tree
 from dpframe.rows import checks
@@ -47,6 +48,7 @@ class _Searched(TextOperation, ParametricOperation):
 class Find(_Searched):
     name = "str_find"
     reads = ("StringExpr.Find",)
+    engines = EVERYWHERE
     summary = (
         "Where a constant text, or the first match of a constant regular expression, begins: the "
         "bytes before it, as Int64; null where there is none."
@@ -77,6 +79,7 @@ class Find(_Searched):
 class CountMatches(_Searched, TextToCount):
     name = "str_count_matches"
     reads = ("StringExpr.CountMatches",)
+    engines = EVERYWHERE
     summary = (
         "How often a constant text, or a constant regular expression, is found without overlap, as "
         "Int64."

@@ -33,6 +33,7 @@ class LenChars(TextToCount, PlainOperation):
 class LenBytes(TextToCount, PlainOperation):
     name = "str_len_bytes"
     reads = ("StringExpr.LenBytes",)
+    engines = EVERYWHERE
     summary = "Number of bytes in UTF-8, as Int64."
     examples = on("s sb", "str.len_bytes()")
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from dpframe.core.engines import EVERYWHERE
 from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds
 from dpframe.rows.broadcast import unordered
@@ -72,6 +73,7 @@ class _Pad(_Padded):
 class PadStart(_Pad):
     name = "str_pad_start"
     reads = ("StringExpr.PadStart",)
+    engines = EVERYWHERE
     summary = "The text filled up at its start to a constant length, at most 1024."
     examples = ('pl.col("s").str.pad_start(5, "0")', 'pl.col("sb").str.pad_start(3)')
 
@@ -80,6 +82,7 @@ class PadStart(_Pad):
 class PadEnd(_Pad):
     name = "str_pad_end"
     reads = ("StringExpr.PadEnd",)
+    engines = EVERYWHERE
     summary = "The text filled up at its end to a constant length, at most 1024."
     examples = ('pl.col("s").str.pad_end(5, "é")', 'pl.col("e").cast(pl.String).str.pad_end(2)')
 
@@ -90,6 +93,7 @@ class ZFill(_Padded):
 
     name = "str_zfill"
     reads = ("StringExpr.ZFill",)
+    engines = EVERYWHERE
     summary = "The text filled up with zeros after its sign to a constant length, at most 1024."
     examples = (
         'pl.col("s").str.zfill(5)',

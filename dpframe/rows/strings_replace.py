@@ -9,6 +9,7 @@ import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import STRING
+from dpframe.core.engines import EVERYWHERE
 from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows import checks
@@ -26,6 +27,7 @@ class Replace(TextToText, ParametricOperation):
 
     name = "str_replace"
     reads = ("StringExpr.Replace",)
+    engines = EVERYWHERE
     summary = (
         "The text with matches of a constant, or of a constant regular expression, replaced; cut "
         "before and after to 65536 characters."

@@ -83,6 +83,7 @@ class Head(_End):
 class Tail(_End):
     name = "str_tail"
     reads = ("StringExpr.Tail",)
+    engines = EVERYWHERE
     summary = "The last n characters; for a negative n all but the first ones."
     examples = ('pl.col("s").str.tail(2)', 'pl.col("s").str.tail(-1)')
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from dpframe.core.engines import EVERYWHERE
 from dpframe.core.tree import Tree
 from dpframe.rows.given import Operand, text, text_or_none
 from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
@@ -37,6 +38,7 @@ class _StripChars(TextToText, ParametricOperation):
 class StripChars(_StripChars):
     name = "str_strip_chars"
     reads = ("StringExpr.StripChars",)
+    engines = EVERYWHERE
     summary = "The text without white space, or a constant set of characters, at both ends."
     examples = ('pl.col("s").str.strip_chars()', 'pl.col("s").str.strip_chars("ab ")')
 
@@ -45,6 +47,7 @@ class StripChars(_StripChars):
 class StripCharsStart(_StripChars):
     name = "str_strip_chars_start"
     reads = ("StringExpr.StripCharsStart",)
+    engines = EVERYWHERE
     summary = "The text without white space, or a constant set of characters, at its start."
     examples = ('pl.col("s").str.strip_chars_start("a")',)
 
@@ -53,6 +56,7 @@ class StripCharsStart(_StripChars):
 class StripCharsEnd(_StripChars):
     name = "str_strip_chars_end"
     reads = ("StringExpr.StripCharsEnd",)
+    engines = EVERYWHERE
     summary = "The text without white space, or a constant set of characters, at its end."
     examples = ('pl.col("s").str.strip_chars_end()',)
 
@@ -61,6 +65,7 @@ class StripCharsEnd(_StripChars):
 class StripPrefix(TextToText, ParametricOperation):
     name = "str_strip_prefix"
     reads = ("StringExpr.StripPrefix",)
+    engines = EVERYWHERE
     summary = "The text without a constant prefix, where it has it."
     examples = ('pl.col("s").str.strip_prefix("a")',)
     prefix: str
@@ -81,6 +86,7 @@ class StripPrefix(TextToText, ParametricOperation):
 class StripSuffix(TextToText, ParametricOperation):
     name = "str_strip_suffix"
     reads = ("StringExpr.StripSuffix",)
+    engines = EVERYWHERE
     summary = "The text without a constant suffix, where it has it."
     examples = ('pl.col("s").str.strip_suffix("a")',)
     suffix: str

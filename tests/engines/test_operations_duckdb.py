@@ -18,6 +18,7 @@ from dpframe.lower.engines.duckdb_engine import DuckDBEngine
 from dpframe.lower.engines.supported import TYPES
 from dpframe.rows.operation import Kind
 from dpframe.rows.registry import OPERATIONS
+from tests.engines.many import TEXT_EXPRESSIONS, check_same, texts
 from tests.engines.operations import awkward, check, check_refused
 
 FRAME = awkward("duckdb")
@@ -43,6 +44,14 @@ def test_an_operation_is_the_same_or_refused(operation: Kind, relation: Any) -> 
 )
 def test_what_is_not_listed_is_refused_by_name(operation: Kind, relation: Any) -> None:
     check_refused(operation, dp.Session(epsilon=1).protect(relation, dp.Rows()), "DuckDB")
+
+
+@pytest.mark.slow
+def test_text_is_the_same_whatever_it_holds() -> None:
+    frame = texts()
+    with duckdb.connect() as connection:
+        relation = connection.from_arrow(frame.to_arrow())
+        check_same(DuckDBEngine(relation), relation, frame, TEXT_EXPRESSIONS)
 
 
 def classes(kind: type) -> set[type]:

@@ -9,6 +9,7 @@ import pytest
 import dpframe as dp
 from dpframe.rows.operation import Kind
 from dpframe.rows.registry import OPERATIONS
+from tests.engines.many import TEXT_EXPRESSIONS, check_same, texts
 from tests.engines.operations import awkward, check, check_refused
 from tests.engines.spark import frames, session
 
@@ -43,3 +44,16 @@ def test_an_operation_is_the_same_or_refused(
 )
 def test_what_is_not_listed_is_refused_by_name(operation: Kind, given: Any) -> None:
     check_refused(operation, dp.Session(epsilon=1).protect(given, dp.Rows()), "Spark")
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_text_is_the_same_whatever_it_holds(
+    ansi: str, session: Any, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    from dpframe.lower.engines.spark_engine import SparkEngine
+
+    session.conf.set("spark.sql.ansi.enabled", ansi)
+    frame = texts()
+    given = frames(session, tmp_path_factory.mktemp("texts"), {"texts": frame})["texts"]
+    for start in range(0, len(TEXT_EXPRESSIONS), 60):
+        check_same(SparkEngine(given), given, frame, TEXT_EXPRESSIONS[start : start + 60])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -47,6 +47,8 @@ class Dialect(ABC):
     """Where the engine's hashes lie."""
     has_microseconds: ClassVar[bool]
     """Whether fractions of seconds can be read whatever the session's time zone."""
+    octets: ClassVar[str]
+    """The function of SQL for the number of bytes of a text."""
     divides_wide: bool
     """Whether a wide number is divided exactly by one that divides it."""
     sums_wide: bool
@@ -74,6 +76,10 @@ class Dialect(ABC):
     @abstractmethod
     def with_hash(self, native: Any, name: str, parts: Sequence[str], salt: int) -> Any:
         """A frame with one more column: the engine's hash of others, and of the salt."""
+
+    @abstractmethod
+    def with_written(self, native: Any, columns: Mapping[str, str]) -> Any:
+        """A frame with more columns, each written in SQL."""
 
     @abstractmethod
     def with_position(

@@ -71,6 +71,7 @@ class DuckDBDialect(Dialect):
     types = COMMON_TYPES | frozenset(("UInt8", "UInt16", "UInt32", "UInt64"))
     hashes = interval(0, 2**64 - 1)
     has_microseconds = True
+    octets = "strlen"
     divides_wide = True
     sums_wide = True
 
@@ -104,6 +105,10 @@ class DuckDBDialect(Dialect):
     def with_hash(self, native: Any, name: str, parts: Sequence[str], salt: int) -> Any:
         values = ", ".join([*parts, f"{salt % 2**64}::UBIGINT"])
         return native.project(f"*, hash({values}) AS {name}")
+
+    def with_written(self, native: Any, columns: Mapping[str, str]) -> Any:
+        made = ", ".join(f"{sql} AS {name}" for name, sql in columns.items())
+        return native.project(f"*, {made}")
 
     def with_position(
         self, native: Any, name: str, within: Sequence[str], order: Sequence[str]

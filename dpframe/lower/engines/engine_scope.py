@@ -29,10 +29,11 @@ class Node:
 @dataclass(slots=True)
 class Stage:
     """Columns that are computed together: expressions, and what an engine makes of columns itself:
-    hashes, and positions within others.
+    hashes, positions within others, and what is written in SQL.
     """
 
     columns: dict[str, nw.Expr] = field(default_factory=dict)
+    written: dict[str, str] = field(default_factory=dict)
     hashes: dict[str, tuple[list[str], int]] = field(default_factory=dict)
     positions: dict[str, tuple[list[str], list[str]]] = field(default_factory=dict)
 
@@ -86,6 +87,19 @@ class EngineScope:
         name = self.dialect.fresh()
         self._stage(stage).positions[name] = names[: len(within)], names[len(within) :]
         return EngineExpr(nw.col(name), INT64, ROWS, stage + 1, name)
+
+    def written(
+        self,
+        sql: Callable[..., str],
+        parts: Sequence[EngineExpr],
+        dtype: DType,
+        known: Interval = EVERYTHING,
+    ) -> EngineExpr:
+        """What SQL gives that all engines understand alike, of the names of columns of values."""
+        names, stage = self._all_held(parts)
+        name = self.dialect.fresh()
+        self._stage(stage).written[name] = sql(*names)
+        return EngineExpr(nw.col(name), dtype, known, stage + 1, name)
 
     def number_within(self, within: Sequence[EngineExpr]) -> EngineExpr:
         """How many rows have the same values."""

@@ -73,9 +73,11 @@ class EngineFrame:
         for stage in scope.stages:
             if stage.columns:
                 frame = frame.with_columns(*(e.alias(n) for n, e in stage.columns.items()))
-            if self.dialect.is_blueprint or not (stage.hashes or stage.positions):
+            if self.dialect.is_blueprint or not (stage.hashes or stage.positions or stage.written):
                 continue
             native = frame.to_native()
+            if stage.written:
+                native = self.dialect.with_written(native, stage.written)
             for name, (parts, salt) in stage.hashes.items():
                 native = self.dialect.with_hash(native, name, parts, salt)
             for name, (within, order) in stage.positions.items():

@@ -16,6 +16,7 @@ from dpframe.lower.engines.engine_expr import EngineExpr
 from dpframe.lower.engines.engine_scope import EngineScope, Node
 from dpframe.lower.engines.expressions import ConstantList, Expression, Length, Row, When
 from dpframe.lower.engines.frames import Blueprint, EngineFrame, col, concatenated
+from dpframe.lower.engines.strings import joined
 from dpframe.rows.polars_dtypes import from_polars
 
 
@@ -64,6 +65,16 @@ class EngineNamespace:
     def coalesce(self, *values: Any) -> Expression:
         first, *others = (v if isinstance(v, Expression) else self.lit(v) for v in values)
         found: Expression = first.then(coalesced, *others)
+        return found
+
+    def concat_str(
+        self, texts: Sequence[Expression], *, separator: str, ignore_nulls: bool
+    ) -> Expression:
+        def make(scope: EngineScope, *made: EngineExpr) -> EngineExpr:
+            return joined(scope, separator, ignore_nulls, *made)
+
+        first, *others = texts
+        found: Expression = first.then(make, *others)
         return found
 
     def min_horizontal(self, *values: Expression) -> Expression:

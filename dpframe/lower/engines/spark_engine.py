@@ -107,6 +107,7 @@ class SparkDialect(Dialect):
     types = COMMON_TYPES
     hashes = interval(*INT64_LIMITS)
     has_microseconds = False
+    octets = "octet_length"
     divides_wide = False
     sums_wide = False
 
@@ -136,6 +137,9 @@ class SparkDialect(Dialect):
         return native.withColumn(
             name, _functions.xxhash64(*map(_functions.col, parts), _functions.lit(signed))
         )
+
+    def with_written(self, native: Any, columns: Mapping[str, str]) -> Any:
+        return native.selectExpr("*", *(f"{sql} AS {name}" for name, sql in columns.items()))
 
     def with_position(
         self, native: Any, name: str, within: Sequence[str], order: Sequence[str]
