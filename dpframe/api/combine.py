@@ -18,6 +18,7 @@ from dpframe.mechanisms.noise_sums import MOST_TERMS, reach_of_sum
 from dpframe.plan import confidence_of
 from dpframe.report import Plan
 from dpframe.rows.suggest import did_you_mean
+from dpframe.sealed import sealed
 
 __all__ = ["Combination", "combine"]
 
@@ -93,6 +94,7 @@ class Combination:
         return f"<Combination of {said}>\n{self.frame}"
 
 
+@sealed
 def combine(releases: Sequence[Release]) -> Combination:
     """Several releases of one query as one: each number is the mean of theirs, weighted by the
     inverse of the variance of its noise. It is post-processing and costs nothing.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -10,9 +10,10 @@ import polars as pl
 from dpframe.api.expressions import DPExpr
 from dpframe.api.functions import count, mean, n_unique, quantile, std
 from dpframe.core.domain import Domain
-from dpframe.errors import UnboundedSensitivity, UnknownColumn, UnsupportedOperation
+from dpframe.errors import InvalidBounds, UnboundedSensitivity, UnknownColumn, UnsupportedOperation
 from dpframe.frames.facts import FrameFacts
 from dpframe.rows.suggest import did_you_mean
+from dpframe.sealed import has_rows
 
 _QUARTILES = (("25%", 0.25), ("50%", 0.5), ("75%", 0.75))
 _BOTH = "for the range in which you expect the values of each column"
@@ -33,7 +34,7 @@ def description(
         When bounds are missing; the message has the line to write.
     """
     names = _names(facts, columns)
-    given = dict(bounds or {})
+    given = _ranges(bounds)
     for name in given:
         _known(name, names)
     lacking = [n for n in names if _lacks_bounds(facts.columns[n]) and n not in given]
@@ -51,16 +52,35 @@ def description(
 def _names(facts: FrameFacts, columns: str | Sequence[str] | None) -> list[str]:
     if columns is None:
         return [name for name in facts.columns if name != facts.identifier]
-    names = [columns] if isinstance(columns, str) else list(columns)
+    names = [columns] if isinstance(columns, str) else columns
+    if has_rows(names) or not isinstance(names, Iterable):
+        raise _no_names()
+    names = list(names)
     for name in names:
         if not isinstance(name, str):
-            raise UnsupportedOperation(
-                "describe takes names of columns",
-                where="describe(...)",
-                remedy='write for example .describe(["age", "income"])',
-            )
+            raise _no_names()
         _known(name, list(facts.columns))
     return names
+
+
+def _no_names() -> UnsupportedOperation:
+    return UnsupportedOperation(
+        "describe takes names of columns",
+        where="describe(...)",
+        remedy='write for example .describe(["age", "income"])',
+    )
+
+
+def _ranges(bounds: object) -> dict[str, Any]:
+    """Bounds by column, of which a frame is none."""
+    given = {} if bounds is None else bounds
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise InvalidBounds(
+            "the bounds of a description are pairs by name of column",
+            where="describe(..., bounds=...)",
+            remedy='write for example .describe(["age"], bounds={"age": (0, 100)})',
+        )
+    return dict(given)
 
 
 def _known(name: str, names: Sequence[str]) -> None:

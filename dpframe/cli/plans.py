@@ -24,7 +24,7 @@ from dpframe.ledger.place import DEFAULT_NAME, store_at
 from dpframe.ledger.ranges import ANY
 from dpframe.ledger.reviewers import Terms, approve, approver, revoke
 from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey, new_pair
-from dpframe.plan.document import fields_beside
+from dpframe.plan.document import RISKS, fields_beside
 from dpframe.report import Plan
 
 FORMATS = ("text", "markdown", "html", "mermaid")
@@ -91,10 +91,12 @@ def _explain(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> int
 
 
 def _document(plan: Plan) -> str:
-    """The document of a plan, with what remains as decimals, which is no part of what it says."""
+    """The document of a plan, with its risks and with amounts as decimals, which are no part of
+    what it says.
+    """
     text = plan.to_json()
     beside = fields_beside({"remaining": plan.remaining, "cost": plan.cost})
-    made = json.loads(text) | beside
+    made = {**json.loads(text), RISKS: list(plan.risks), **beside}
     return json.dumps(made, indent=2, ensure_ascii=text.isascii())
 
 

@@ -50,6 +50,10 @@ _NO_OTHERS: Mapping[str, Any] = {
 _PARTS = {"schema_version", "fingerprint", "digest", "plan", "session"}
 _BESIDE = ("remaining_decimal", "cost_decimal")
 """What commands write beside a document: amounts of it in another form."""
+RISKS = "risks"
+"""What commands write beside a document, too, and nobody reads there: it follows from the rest, by
+the rules of the version that shows it.
+"""
 
 
 def fingerprint(plan: PlanData) -> str:
@@ -130,6 +134,7 @@ def from_json(text: object, hints: Mapping[str, Any]) -> tuple[dict[str, Any], s
     try:
         document = _parsed(_content(text))
         beside = {name: document.pop(name) for name in _BESIDE if name in document}
+        document.pop(RISKS, None)
         whole = canonical(document)
         stated = document.pop("digest")
         if stated != _digest(document):
@@ -213,7 +218,9 @@ def _parsed(text: str | bytes) -> dict[str, Any]:
             remedy="read it with the dpframe that wrote it, or plan the query again",
         )
     inner = (found.get("plan"), found.get("session"))
-    if found.keys() - {*_BESIDE} != _PARTS or not all(isinstance(one, dict) for one in inner):
+    if found.keys() - {*_BESIDE, RISKS} != _PARTS or not all(
+        isinstance(one, dict) for one in inner
+    ):
         raise edited("it lacks fields, or has others")
     return found
 

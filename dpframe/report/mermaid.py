@@ -9,6 +9,7 @@ from dpframe.core.exact import show
 from dpframe.core.visible import shortened, visible
 from dpframe.plan import NoisyAggregate, PlanData
 from dpframe.plan.several import blocks_of
+from dpframe.report.chapters import risks_in
 from dpframe.report.labels import error, mechanism, outputs
 from dpframe.report.story import amounts
 
@@ -18,15 +19,18 @@ _MARKS = re.compile("([$°ﬂ¶])(?=[$°ß])")
 
 
 def mermaid(plan: PlanData) -> str:
-    """From private rows through releases to outputs; only releases cross the line.
+    """Risks, and the way from private rows through releases to outputs; only releases cross the
+    line.
 
-    Long operations are shortened: the diagram shows the way, the other formats say everything.
+    Long operations and risks are shortened: the diagram shows the way, the other formats say
+    everything.
     """
     return "\n".join(_lines(plan))
 
 
 def _lines(plan: PlanData) -> Iterator[str]:
     yield from ("---", f'title: "{amounts(plan.cost)} in all"', "---", "flowchart TD")
+    yield from _risks(plan)
     yield '  subgraph private["private rows, which never come out"]'
     blocks = list(blocks_of(plan))
     marks = [f"_{number}" if plan.blocks else "" for number in range(1, len(blocks) + 1)]
@@ -45,6 +49,15 @@ def _lines(plan: PlanData) -> Iterator[str]:
         for number, release in enumerate(plan.releases, start=1):
             if name in release.users:
                 yield f"  release{number} --> output{at}"
+
+
+def _risks(plan: PlanData) -> Iterator[str]:
+    """What is to be decided on, in a box of its own."""
+    risks = list(risks_in(plan))
+    if risks:
+        yield '  subgraph risks["risks, to be decided on"]'
+        yield from (f"    risk{at}>{_label(risk)}]" for at, risk in enumerate(risks, start=1))
+        yield "  end"
 
 
 def _private(plan: PlanData, mark: str) -> Iterator[str]:

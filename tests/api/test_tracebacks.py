@@ -94,6 +94,9 @@ CALLS = dict(_calls())
 QUICK = {name: call for name, call in CALLS.items() if "protect" in name or "Frame.dp_" in name}
 QUICK |= {
     "Identifier(raw)": dp.Identifier,
+    "combine": dp.combine,
+    "describe": lambda raw: private().describe(raw),
+    "describe bounds": lambda raw: private().describe(bounds=raw),
     "PrivateQuery.simulate": lambda raw: private().dp_count().simulate(raw, epsilon=1, runs=-1),
 }
 

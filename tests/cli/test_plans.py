@@ -214,3 +214,15 @@ def test_a_guess_of_what_is_typical_is_for_people(run: Run, folder: Path) -> Non
         assert (done.code, "write COLUMN=VALUE" in done.err) == (2, True)
     assert run("explain", "plan.json", "--typical", "hours=much").code == 5
     assert run("explain", "plan.json", "--json", "--typical", "hours=3").code == 2
+
+
+def test_json_states_risks_that_reading_finds_anew(run: Run, folder: Path) -> None:
+    frame = pl.LazyFrame(schema={"patient": pl.Int64})
+    plan = dp.Session(epsilon=1).protect(frame, dp.Rows(), name="visits").dp_count().plan(epsilon=1)
+    (folder / "plan.json").write_text(plan.to_json())
+    made = run("explain", "plan.json", "--json").json
+    assert made["risks"] == list(plan.risks)
+    assert "one row is protected, and 'patient'" in made["risks"][0]
+    read = dp.Plan.from_json(json.dumps(made | {"risks": []}))
+    assert read.fingerprint == plan.fingerprint
+    assert read.risks == plan.risks

@@ -35,7 +35,7 @@ OPTIONAL = {
     "spread": ["norm"],
     "session": ["forced", "typical", "identifying"],
     "decimals": ["epsilon", "rho", "mu_squared"],
-    "": ["remaining_decimal", "cost_decimal"],
+    "": ["risks", "remaining_decimal", "cost_decimal"],
 }
 """What is left out where it goes without saying."""
 

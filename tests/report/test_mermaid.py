@@ -8,17 +8,20 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.core.visible import visible
+from dpframe.core.visible import shortened, visible
 from tests.golden.queries import QUERIES, SECRET, Golden
 
 each = pytest.mark.parametrize("golden", QUERIES, ids=lambda golden: golden.name)
 LABEL = r'"(?:[A-Za-z0-9 .,:=+/\'()\[\]_]|#\d+;|<br/>)*"'
+RISK = rf">{LABEL}\]"
 NODE = rf"(?:\[\({LABEL}\)\]|\[{LABEL}\]|\{{\{{{LABEL}\}}\}}|\(\[{LABEL}\]\))"
 FORMS = (
     r"---",
     r'title: "[a-z0-9 .+-]+"',
     r"flowchart TD",
     r'  subgraph private\["private rows, which never come out"\]',
+    r'  subgraph risks\["risks, to be decided on"\]',
+    rf"    risk\d+{RISK}",
     r"  end",
     rf" +\w+{NODE}",
     r" +\w+ (?:-->|==>) \w+",
@@ -69,13 +72,18 @@ def test_every_line_has_one_of_few_forms(golden: Golden) -> None:
 def test_only_releases_leave_the_private_part(golden: Golden) -> None:
     plan = golden.plan()
     diagram = plan.explain("mermaid")
-    inside = set(nodes(diagram.split("\n  end\n")[0]))
-    outside = set(nodes(diagram)) - inside
+    risks = {f"risk{i + 1}" for i in range(len(plan.risks))}
+    inside = set(nodes(diagram.split("  subgraph private")[1].split("\n  end\n")[0]))
+    outside = set(nodes(diagram)) - inside - risks
     releases = {f"release{i + 1}" for i in range(len(plan.releases))}
     outputs = {f"output{i + 1}" for i in range(len(plan.outputs))}
     assert outside == releases | outputs
     assert len(inside) == 1 + len(plan.steps) + (plan.grouping is not None)
+    assert [nodes(diagram)[f"risk{i + 1}"] for i in range(len(plan.risks))] == [
+        shortened(visible(risk), 120) for risk in plan.risks
+    ]
     links = edges(diagram)
+    assert not risks & {name for link in links for name in link}
     assert {b for a, b in links if a in inside and b in outside} == releases
     assert {b for a, b in links if a in releases} == outputs
     assert all(a in inside or a in releases for a, _ in links)
