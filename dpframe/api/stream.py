@@ -267,10 +267,10 @@ class Stream:
 
     def _contents(self, opened: OpenedStream) -> Contents:
         """What was drawn; None for what is lost, or was changed since it was recorded."""
-        contents = self._payer.ledger.streams.contents
+        firsts = [batch.first for batch in opened.batches]
+        contents = self._payer.ledger.streams.contents.read_all(opened.number, firsts)
         found: Contents = []
-        for batch in opened.batches:
-            content = contents.read(opened.number, batch.first)
+        for batch, content in zip(opened.batches, contents, strict=True):
             if content is not None and digest_of(content) != batch.digest:
                 content = None
             found.append((batch, None if content is None else Drawn.from_bytes(content)))

@@ -9,7 +9,7 @@ ever written under any name. Contents are written to disk before they have a nam
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
@@ -46,6 +46,16 @@ class RowContents(Protocol):
         """
         ...
 
+    def read_all(self, stream: int, firsts: Sequence[int]) -> list[bytes | None]:
+        """What is kept from each of some periods on, read at once.
+
+        Raises
+        ------
+        LedgerError
+            When it cannot be read.
+        """
+        ...
+
     def keep(self, stream: int, first: int, content: bytes) -> bytes:
         """Keep a content, durably, unless there is one; what is kept then.
 
@@ -71,6 +81,9 @@ class MemoryRows:
         with self._lock:
             return self._kept.get((stream, first))
 
+    def read_all(self, stream: int, firsts: Sequence[int]) -> list[bytes | None]:
+        return [self.read(stream, first) for first in firsts]
+
     def keep(self, stream: int, first: int, content: bytes) -> bytes:
         with self._lock:
             return self._kept.setdefault((stream, first), content)
@@ -94,6 +107,9 @@ class FolderRows:
                 return self._place(stream, first).read_bytes()
             except FileNotFoundError:
                 return None
+
+    def read_all(self, stream: int, firsts: Sequence[int]) -> list[bytes | None]:
+        return [self.read(stream, first) for first in firsts]
 
     def keep(self, stream: int, first: int, content: bytes) -> bytes:
         place = self._place(stream, first)

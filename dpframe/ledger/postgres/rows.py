@@ -6,7 +6,7 @@ name is the only one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from dpframe.ledger.postgres.tables import PostgresTables
@@ -34,6 +34,13 @@ class PostgresRows:
     def read(self, stream: int, first: int) -> bytes | None:
         with self._transaction(False) as tables:
             return tables.row_of_stream(stream, first)
+
+    def read_all(self, stream: int, firsts: Sequence[int]) -> list[bytes | None]:
+        if not firsts:
+            return []
+        with self._transaction(False) as tables:
+            found = tables.rows_of_stream(stream, firsts)
+        return [found.get(first) for first in firsts]
 
     def keep(self, stream: int, first: int, content: bytes) -> bytes:
         with self._transaction(True) as tables:

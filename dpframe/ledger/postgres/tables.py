@@ -256,13 +256,21 @@ class PostgresTables:
         if not self._has_streams():
             self._connection.execute(STREAMS)
 
+    def rows_of_stream(self, stream: int, firsts: Sequence[int]) -> dict[int, bytes]:
+        """What is kept of a stream from some periods on."""
+        if not self._has_streams():
+            return {}
+        wanted = (
+            b"SELECT first, content FROM ONLY dpframe_ledger.streams "
+            b"WHERE stream = %s AND first = ANY(%s)"
+        )
+        return {
+            first: bytes(content) for first, content in self._rows(wanted, (stream, list(firsts)))
+        }
+
     def row_of_stream(self, stream: int, first: int) -> bytes | None:
         """What is kept of a stream from a period on."""
-        if not self._has_streams():
-            return None
-        wanted = b"SELECT content FROM ONLY dpframe_ledger.streams WHERE stream = %s AND first = %s"
-        found = self._rows(wanted, (stream, first))
-        return bytes(found[0][0]) if found else None
+        return self.rows_of_stream(stream, [first]).get(first)
 
     def put_row_of_stream(self, stream: int, first: int, content: bytes) -> None:
         """Keep it, where nothing is kept."""
