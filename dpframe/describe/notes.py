@@ -30,6 +30,7 @@ from dpframe.describe.ratios import ratio_warnings
 from dpframe.frames.binary import Binary, frames_of
 from dpframe.frames.contributions import decided_by
 from dpframe.frames.facts import FrameFacts
+from dpframe.frames.first_parts import steady_steps
 from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.per_individual import PerIndividual
@@ -266,6 +267,16 @@ def _of_frames(query: Query) -> Iterator[str]:
             "individuals with more, which biases results "
             "towards those with few; nothing tells how many rows are dropped"
         )
+    for frame in frames:
+        steps = steady_steps(frame)
+        if steps is not None:
+            words = ", ".join(step.words() for step in steps)
+            steady = f"; nor may what {words} makes of them change" if words else ""
+            yield (
+                f"parts of {frame.name}, of which one individual is in its first ones: its rows "
+                f"must neither vanish nor get another date{steady}, a promise of the data owner; "
+                "they may come late"
+            )
     if query.scope.norm is not None:
         yield (
             f"limit_norm({show(query.scope.norm)}) lets rows of individuals with more count less, "

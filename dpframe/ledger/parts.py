@@ -26,8 +26,8 @@ given another key, the parts that they differ in are still those of one individu
 there ever were: k or 2k. Where an individual's parts are chosen by a limit, rows that are added
 could change the choice; so such divisions have a digest of their own each time that they are made.
 But a limit that keeps the first g dates, or the first g rows by date, leaves an individual in g
-parts at most where parts are charged in the order of their dates (`dpframe.parse.parts`); the
-ledger refuses a part before one that was charged.
+parts at most where parts are charged in the order of their dates (`dpframe.frames.first_parts`);
+the ledger refuses a part before one that was charged.
 """
 
 from __future__ import annotations

@@ -16,9 +16,8 @@ from dpframe.core.tree import Column
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.frames.binary import frames_of
 from dpframe.frames.contributions import touched
+from dpframe.frames.first_parts import first_parts
 from dpframe.frames.groups import Groups
-from dpframe.frames.limits import GroupLimit, RowLimit
-from dpframe.frames.nights import first_limits, require_rowwise
 from dpframe.frames.part import Part, key_type
 from dpframe.frames.relation import Relation
 from dpframe.ledger.scopes import Level
@@ -114,39 +113,10 @@ def _lasting(relation: Relation, groups: Groups) -> tuple[int | None, bool]:
     named = relation.salt is None and all(frame.named for frame in frames_of(relation))
     if not named or relation.facts.identifier is None:
         return None, named
-    first = _first_parts(relation, groups)
+    if groups.keys.to_series().null_count():
+        return None, False
+    first = first_parts(relation, groups.by)
     return first, first is not None
-
-
-def _first_parts(relation: Relation, groups: Groups) -> int | None:
-    """In how many parts an individual's rows can be, whatever rows are added, as long as parts are
-    charged in the order of their keys; None where nobody can tell.
-
-    Proof
-    -----
-    Let a limit keep the rows of an individual's first n dates (or its first n rows by date), and be
-    preceded by steps alone that do the same with a row whatever other rows there are. Let the parts
-    that plans find rows of an individual in be k_1 < k_2 < ... < k_m, in the order in which they
-    are charged last. When k_m is read, rows with the dates k_1 to k_{m-1} are there, for they were
-    there before and none vanishes; k_m is kept only if it is among the first n, so m is at most n.
-    """
-    if len(groups.by) != 1 or relation.facts.unit.kind != "identifier":
-        return None
-    tree = groups.by[0].tree
-    dtype = domain(tree, relation.facts.columns).dtype
-    keys = groups.keys.to_series()
-    if not isinstance(tree, Column) or not (dtype.is_integer or dtype.name == "Date"):
-        return None
-    if keys.null_count() or any(isinstance(step, Part) for step, _ in relation.steps):
-        return None
-    try:
-        require_rowwise(relation)
-    except UnsupportedOperation:
-        return None
-    limits = first_limits(relation, tree.name)
-    of_dates = [x.n for x in limits if isinstance(x, GroupLimit) and x.by == {tree.name}]
-    of_rows = [x.n for x in limits if isinstance(x, RowLimit) and not x.by]
-    return min([*of_dates, *of_rows], default=None)
 
 
 def _order(row: tuple[Any, ...]) -> int:

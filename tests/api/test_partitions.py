@@ -335,6 +335,34 @@ def test_other_limits_begin_with_nothing_each_time(tmp_path: Path, limited: Any)
         assert session.spent == dp.PureDP(spent)
 
 
+def plan_of_first(frame: Any, keys: Any = (FIRST,)) -> dp.Plan:
+    session = dp.Session(epsilon=10)
+    days = frame(session.protect(GROWING, "user", name="visits"))
+    found = next(iter(session.partition(days, "day", keys).values()))
+    return found.dp_count().plan(epsilon=1)  # type: ignore[no-any-return]
+
+
+def test_plans_of_first_days_name_what_must_not_change() -> None:
+    def first(frame: Any) -> Any:
+        return frame.limit_groups(2, by="day", order_by="day").limit_rows(1, by="day")
+
+    def promises(frame: Any, keys: Any = (FIRST,)) -> list[str]:
+        return [x for x in plan_of_first(frame, keys).warnings if x.startswith("parts of visits")]
+
+    positive = pl.col("user") > 0
+    (alone,) = promises(first)
+    assert "a promise of the data owner" in alone
+    assert "makes of them" not in alone
+    (steady,) = promises(lambda f: first(f.filter(positive).with_columns(x=1)))
+    assert 'nor may what filter(col("user") > 0), with_columns(x=1) makes of them change' in steady
+    assert promises(lambda f: first(f).filter(positive)) == [alone]
+    assert not promises(lambda f: f.limit_groups(2, by="day").limit_rows(1, by="day"))
+    assert not promises(first, [None])  # a part that does not last
+    session = dp.Session(epsilon=1)
+    rows = first(session.protect(GROWING, "user", name="visits"))
+    assert not any("parts of" in x for x in rows.dp_count().plan(epsilon=1).warnings)
+
+
 @given(data=st.data())
 def test_growing_frames_differ_in_as_many_parts_as_are_paid_for(data: st.DataObject) -> None:
     """Rows of one individual come in any order, late ones too; each night reads one part."""

@@ -1,0 +1,64 @@
+"""Parts of a growing frame of which an individual's first ones are kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpframe.core.tree import Column, Named
+from dpframe.errors import UnsupportedOperation
+from dpframe.frames.limits import GroupLimit, RowLimit
+from dpframe.frames.nights import before_first_limits, first_limits, require_rowwise
+from dpframe.frames.part import Part
+from dpframe.frames.relation import Relation
+from dpframe.frames.step import Step
+from dpframe.rows.fold import domain
+
+__all__ = ["first_parts", "steady_steps"]
+
+
+def first_parts(relation: Relation, by: tuple[Named, ...]) -> int | None:
+    """In how many parts an individual's rows can be, whatever rows are added, as long as parts are
+    charged in the order of their keys; None where nobody can tell.
+
+    Proof
+    -----
+    Let a limit keep the rows of an individual's first n dates (or its first n rows by date), and be
+    preceded by steps alone that do the same with a row whatever other rows there are. Let the parts
+    that plans find rows of an individual in be k_1 < k_2 < ... < k_m, in the order in which they
+    are charged last. When k_m is read, rows with the dates k_1 to k_{m-1} are there, for they were
+    there before and none vanishes; k_m is kept only if it is among the first n, so m is at most n.
+    A row that does not pass a filter before the limit any more has vanished for it; so what steps
+    before it make of a row must not change.
+    """
+    if len(by) != 1 or relation.facts.unit.kind != "identifier":
+        return None
+    tree = by[0].tree
+    dtype = domain(tree, relation.facts.columns).dtype
+    if not isinstance(tree, Column) or not (dtype.is_integer or dtype.name == "Date"):
+        return None
+    if any(isinstance(step, Part) for step, _ in relation.steps):
+        return None
+    try:
+        require_rowwise(relation)
+    except UnsupportedOperation:
+        return None
+    limits = first_limits(relation, tree.name)
+    of_dates = [x.n for x in limits if isinstance(x, GroupLimit) and x.by == {tree.name}]
+    of_rows = [x.n for x in limits if isinstance(x, RowLimit) and not x.by]
+    return min([*of_dates, *of_rows], default=None)
+
+
+def steady_steps(relation: Relation) -> list[Step] | None:
+    """The steps before the limit by which a part is one of an individual's first ones, which have
+    to make the same of a row for as long as parts are charged; None where there is no such part.
+    (Parts that were made beside one for null do not last; of these more is asked than they need.)
+    """
+    for number, (step, before) in enumerate(relation.steps):
+        if isinstance(step, Part):
+            whole = replace(relation, steps=relation.steps[:number], facts=before)
+            if not relation.named or None in step.values or first_parts(whole, step.by) is None:
+                return None
+            (by,) = step.by
+            assert isinstance(by.tree, Column)
+            return before_first_limits(whole, by.tree.name)
+    return None
