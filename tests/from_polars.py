@@ -129,8 +129,8 @@ TASKS: Mapping[str, tuple[Task, ...]] = MappingProxyType(
             Task(
                 "ratio of two sums",
                 'adult.select(ratio=pl.col("hours_per_week").sum() / pl.col("age").sum())',
-                'people.agg(ratio=pl.col("hours_per_week").dp_sum((0, 100)) '
-                '/ pl.col("age").dp_sum((17, 90)))',
+                'people.agg(ratio=pl.col("hours_per_week").dp_ratio("age", (0, 100), '
+                "denominator_bounds=(0, 90)))",
             ),
         ),
         "order": (

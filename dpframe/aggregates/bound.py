@@ -216,6 +216,15 @@ class BoundAggregate(ABC):
         return self.request.tree
 
     @property
+    def plain_beside(self) -> Tree | None:
+        """What stands below the line of the plain result, where it is a ratio."""
+        return None
+
+    def plain_of_two(self, column: pl.Expr, beside: pl.Expr) -> tuple[pl.Expr, ...]:
+        """As `plain`, of two columns."""
+        return self.plain(column)
+
+    @property
     def is_of_totals(self) -> bool:
         """Whether the plain result is one of totals of individuals, not of rows."""
         return False

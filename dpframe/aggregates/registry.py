@@ -13,6 +13,7 @@ from dpframe.aggregates.count import Count, DistinctValues
 from dpframe.aggregates.histogram import Histogram
 from dpframe.aggregates.mean import Mean, StandardDeviation, Variance
 from dpframe.aggregates.quantile import Quantile
+from dpframe.aggregates.ratio import Ratio
 from dpframe.aggregates.request import QueryScope, Request
 from dpframe.aggregates.sum import Sum
 from dpframe.aggregates.weighed import require_adds_up
@@ -24,6 +25,7 @@ AGGREGATES: tuple[type[Aggregate], ...] = (
     Mean,
     Variance,
     StandardDeviation,
+    Ratio,
     Quantile,
     DistinctValues,
     Histogram,

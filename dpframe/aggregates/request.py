@@ -65,6 +65,8 @@ class Request:
         ``"auto"`` or a mechanism's name.
     score
         For a selection, the request that scores candidates, or None for the number of rows.
+    denominator
+        For a ratio, the expression below the line.
     """
 
     aggregate: Asked
@@ -73,6 +75,7 @@ class Request:
     weight: Fraction = Fraction(1)
     mechanism: str = "auto"
     score: Request | Tree | None = None
+    denominator: Tree | None = None
 
     @property
     def kind(self) -> str:

@@ -12,6 +12,7 @@ from dpframe.aggregates.aggregate import Aggregate
 from dpframe.core.tree import Named
 
 PLACEHOLDER = "__dpframe_"
+_PAIRS = ("bounds", "denominator_bounds")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,6 +29,8 @@ class AggregateSpec:
         As given.
     score
         For a selection: another aggregate, a row-wise expression, or None.
+    denominator
+        For a ratio: the row-wise expression below the line.
     """
 
     aggregate: Aggregate
@@ -35,6 +38,7 @@ class AggregateSpec:
     weight: Fraction = Fraction(1)
     mechanism: str = "auto"
     score: AggregateSpec | pl.Expr | None = None
+    denominator: pl.Expr | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +76,7 @@ def written_arguments(aggregate: Aggregate) -> list[str]:
         if isinstance(value, pl.DataFrame):
             shown.append(f"{name}=<{value.height} rows of {', '.join(value.columns)}>")
             continue
-        said = _short(value if name == "bounds" or not isinstance(value, tuple) else list(value))
+        said = _short(value if name in _PAIRS or not isinstance(value, tuple) else list(value))
         shown.append(said if name in aggregate.positional else f"{name}={said}")
     return shown
 

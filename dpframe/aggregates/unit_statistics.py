@@ -37,6 +37,8 @@ class UnitStatistic(Statistic):
 
     __slots__ = ()
     of_individuals: ClassVar[bool] = True
+    gathers_two: ClassVar[bool] = False
+    """Whether two numbers of an individual make its integer."""
 
     @property
     def counts_pairs(self) -> bool:
@@ -52,6 +54,14 @@ class UnitStatistic(Statistic):
     @abstractmethod
     def clamp_per_unit(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
         """The gathered integer within its bounds; null for an individual that adds nothing."""
+
+    def row_beside(self, columns: Columns, ns: Namespace) -> pl.Expr | None:
+        """The second column of each row, where two numbers are gathered; as the first one is."""
+        return None
+
+    def clamp_pair(self, column: pl.Expr, beside: pl.Expr, ns: Namespace) -> pl.Expr:
+        """The same as `clamp_per_unit` where two were gathered."""
+        return self.clamp_per_unit(column, ns)
 
     def spread(self, scope: QueryScope) -> ContributionBounds:
         return scope.unit_spread
@@ -185,10 +195,14 @@ class UnitTotal(UnitStatistic):
         return total
 
     def clamp_per_unit(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
+        return self.of.place(self.number(column, ns), ns)
+
+    def number(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
+        """A gathered total in the units of the value."""
         if self.of.value.is_whole:
-            return self.of.place(column, ns)
-        number = column.clip(-_LARGEST, _LARGEST).cast(ns.Float64) * float(self._row_step)
-        return self.of.place(number, ns)
+            return column
+        number: pl.Expr = column.clip(-_LARGEST, _LARGEST).cast(ns.Float64) * float(self._row_step)
+        return number
 
     def words(self) -> str:
         return f"over individuals, of their totals: {self.of.words()}"

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         dp_median = functions.median
         dp_n_unique = functions.n_unique
         dp_quantile = functions.quantile
+        dp_ratio = functions.ratio
         dp_std = functions.std
         dp_sum = functions.sum
         dp_var = functions.var

@@ -334,7 +334,8 @@ def _no_rows(where: str, what: str) -> UnsupportedOperation:
 
 
 def _spec_words(spec: AggregateSpec) -> str:
-    said = ", ".join(written_arguments(spec.aggregate))
+    below = [] if spec.denominator is None else [_shown(spec.denominator)]
+    said = ", ".join([*below, *written_arguments(spec.aggregate)])
     method = spec.aggregate.method
     if spec.expression is None:
         return f"dp.{method}({said})"

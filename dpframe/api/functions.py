@@ -15,6 +15,7 @@ import polars as pl
 from dpframe.aggregates.bounds_search import Bounds
 from dpframe.aggregates.count import Count, DistinctValues
 from dpframe.aggregates.mean import Mean, StandardDeviation, Variance
+from dpframe.aggregates.ratio import Ratio
 from dpframe.aggregates.sum import Sum
 from dpframe.api.arguments import Noise, given_bounds
 from dpframe.api.expressions import DPExpr, IntoColumn
@@ -36,6 +37,7 @@ __all__ = [
     "median",
     "n_unique",
     "quantile",
+    "ratio",
     "std",
     "sum",
     "var",
@@ -242,6 +244,71 @@ def std(
     """
     asked = StandardDeviation(given_bounds(bounds), _ddof(ddof), _per(per, "std"))
     return make(asked, column, weight=weight, mechanism=mechanism)
+
+
+@sealed
+def ratio(
+    column: IntoColumn,
+    denominator: IntoColumn,
+    bounds: Sequence[Any] | None = None,
+    *,
+    denominator_bounds: Sequence[Any] | None = None,
+    per: Per = "row",
+    weight: Number = 1.0,
+    mechanism: Noise = "auto",
+) -> DPExpr:
+    """The total of one column over that of another, which are clamped together.
+
+    A pair of numbers that exceeds the bounds of either is multiplied by the largest factor of at
+    most 1 that brings both within: it keeps its ratio and counts less. Two sums that are clamped
+    each by itself and divided are biased where one is clamped more. The totals are drawn at once;
+    the interval is that of Fieller (1954). Null where the lower total is within its own noise.
+
+    Parameters
+    ----------
+    column, denominator
+        Column names or expressions of numbers or Booleans; nulls and NaN count as 0.
+    bounds, denominator_bounds
+        Pairs (lo, hi) that hold 0, of either; may be left out where they can be inferred. What is
+        beyond a bound of 0 adds nothing, and neither does the number beside it.
+    per
+        ``"row"``, or ``"unit"`` for an individual's pair of totals in the group, as for `sum`.
+    weight, mechanism
+        As for `count`.
+
+    Raises
+    ------
+    UnboundedSensitivity, UnsupportedOperation
+        As for `sum`, and for dates, times and durations.
+    InvalidBounds
+        When bounds do not hold 0, are reversed, infinite or not numbers.
+
+    Examples
+    --------
+    >>> import dpframe as dp
+    >>> dp.ratio("paid by card", "paid", (0, 50), denominator_bounds=(0, 50), per="unit")
+    <dp expression: col("paid by card").dp_ratio(col("paid"), (0, 50), denominator_bounds=(0, 50), \
+per='unit')>
+    """
+    below = _below(denominator)
+    lower = given_bounds(denominator_bounds)
+    asked = Ratio(given_bounds(bounds), lower, _per(per, "ratio"))
+    return make(asked, column, weight=weight, mechanism=mechanism, denominator=below)
+
+
+def _below(denominator: IntoColumn) -> pl.Expr:
+    """What stands below a line, as a row-wise expression."""
+    if isinstance(denominator, str):
+        return pl.col(denominator)
+    if isinstance(denominator, pl.Expr) and not isinstance(denominator, DPExpr):
+        return denominator
+    raise UnsupportedOperation(
+        "a ratio is of two row-wise expressions, whose totals it divides, and this is none: "
+        f"{as_given(denominator)}",
+        where="dp_ratio(denominator=...)",
+        remedy='name a column, for example pl.col("a").dp_ratio("b", (0, 10), '
+        "denominator_bounds=(0, 10))",
+    )
 
 
 @sealed

@@ -19,6 +19,7 @@ from dpframe.core.tree import Named
 from dpframe.errors import InvalidBounds, InvalidBudget, UnsupportedOperation
 
 _COUNTER = itertools.count()
+_PAIRS = ("bounds", "denominator_bounds")
 _FLAGS = ("nonnegative", "other", "shrink")
 _MOST_WEIGHT = Fraction(10**60)
 
@@ -49,6 +50,7 @@ def make(
     weight: Number = 1,
     mechanism: str = "auto",
     score: AggregateSpec | pl.Expr | None = None,
+    denominator: pl.Expr | None = None,
 ) -> DPExpr:
     """A dp expression of one aggregate.
 
@@ -79,7 +81,8 @@ def make(
             where=f"dp_{kind}(mechanism={as_given(mechanism)})",
             remedy="use one of " + ", ".join(repr(m) for m in accepted),
         )
-    spec = AggregateSpec(_clean(aggregate), column, _weight(weight, kind), mechanism, score)
+    asked = _clean(aggregate), column, _weight(weight, kind), mechanism, score, denominator
+    spec = AggregateSpec(*asked)
     placeholder = f"{PLACEHOLDER}{next(_COUNTER)}"
     return DPExpr(OutputSpec({placeholder: spec}, None, "{" + placeholder + "}"))
 
@@ -89,7 +92,7 @@ def _clean(aggregate: Aggregate) -> Aggregate:
     said = aggregate.arguments()
     clean: dict[str, Any] = {}
     for name, value in said.items():
-        given = _as_pair(value) if name == "bounds" else value
+        given = _as_pair(value) if name in _PAIRS else value
         where = f"dp_{aggregate.kind}({name}=...)"
         _require_writable(given, where)
         clean[name] = _flag(given, where) if name in _FLAGS else given

@@ -17,7 +17,7 @@ import polars as pl
 __all__ = ["AGGREGATES", "FRAME_METHODS", "register"]
 
 AGGREGATES: Final = (
-    *("count", "sum", "mean", "var", "std", "median", "quantile"),
+    *("count", "sum", "mean", "var", "std", "ratio", "median", "quantile"),
     *("n_unique", "bounds", "histogram", "cdf", "argmax"),
 )
 """The functions that make a dp expression; expressions have each as a method ``dp_...``."""

@@ -74,6 +74,16 @@ class Shortcuts(ABC):
         """See `dpframe.std`."""
         return self.agg(functions.std(column, bounds, **_unspent(options)))
 
+    def dp_ratio(
+        self,
+        column: IntoColumn,
+        denominator: IntoColumn,
+        bounds: Sequence[Any] | None = None,
+        **options: Any,
+    ) -> PrivateQuery:
+        """See `dpframe.ratio`."""
+        return self.agg(functions.ratio(column, denominator, bounds, **_unspent(options)))
+
     def dp_median(
         self,
         column: IntoColumn,

@@ -128,7 +128,7 @@ def _items(value: Any, seen: set[int]) -> Iterator[Any]:
             inner = (value.tree,)
         case Request():
             yield value
-            inner = (value.tree, value.aggregate.arguments(), value.score)
+            inner = (value.tree, value.aggregate.arguments(), value.score, value.denominator)
         case _ if is_dataclass(value):
             yield value
             inner = (getattr(value, field.name) for field in fields(value))

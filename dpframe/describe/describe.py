@@ -15,6 +15,7 @@ from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import Additive, Measurement, Responses, Selection
 from dpframe.aggregates.nightly import NightlySums
+from dpframe.aggregates.pair_statistics import PairSum, UnitPairSum
 from dpframe.aggregates.query import Output, Query
 from dpframe.aggregates.request import UNKNOWN
 from dpframe.aggregates.rolled import RolledAggregate
@@ -174,8 +175,8 @@ def _noisy_aggregate(
     law, step = choice.law, part.step
     noise = law if joint is None else CombinedNoise.of(law, joint.factors, joint.divisor)
     statistic = part.table.statistic if isinstance(part, (Additive, Margin, NightlySums)) else None
-    statistic = statistic.of if isinstance(statistic, UnitTotal) else statistic
-    gridded = isinstance(statistic, (GridSum, SquareSum)) and not (
+    statistic = statistic.of if isinstance(statistic, (UnitTotal, UnitPairSum)) else statistic
+    gridded = isinstance(statistic, (GridSum, SquareSum, PairSum)) and not (
         isinstance(statistic, GridSum) and statistic.value.is_whole and statistic.grid.is_exact
     )
     return NoisyAggregate(

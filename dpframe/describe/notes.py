@@ -118,6 +118,8 @@ def _request_trees(request: Request) -> Iterator[Tree]:
         yield from _request_trees(request.score)
     elif request.score is not None:
         yield request.score
+    if request.denominator is not None:
+        yield request.denominator
 
 
 def notes_for(query: Query, releases: Sequence[NoisyAggregate]) -> tuple[str, ...]:

@@ -17,8 +17,8 @@ def ratio_warnings(query: Query) -> Iterator[str]:
         verb = "is a ratio" if len(biased) == 1 else "are ratios"
         yield (
             f"{' and '.join(biased)} {verb} of totals of individuals that are clamped each by "
-            "itself, which biases it where one of the two is clamped more than the other; choose "
-            "bounds that nearly nobody exceeds"
+            "itself, which biases it where one of the two is clamped more than the other; use "
+            "dp_ratio, which clamps both by one factor, or bounds that nearly nobody exceeds"
         )
 
 

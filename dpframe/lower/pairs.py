@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from dpframe.aggregates.measurement import Table
+from dpframe.aggregates.pair_statistics import PairSum
 from dpframe.aggregates.statistics import GridSum, RowCount, SquareSum, Statistic, ValueCount
 from dpframe.aggregates.unit_statistics import UnitStatistic
 from dpframe.core.tree import Column
@@ -36,6 +37,11 @@ from dpframe.rows.operation import Namespace
 
 UNIT, WINDOW = "unit", "window"
 """What the identifier is called in a frame of pairs, and the number of its window."""
+
+
+def beside_name(number: int) -> str:
+    """What the second column of a statistic that gathers two is called among those of rows."""
+    return f"r{number}b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +166,7 @@ def limit_on_pairs(
 def adds_up(table: Table) -> bool:
     """Whether its integer of a group is the sum of those of the pairs there."""
     return table.cells is None and isinstance(
-        table.statistic, (UnitStatistic, RowCount, ValueCount, GridSum, SquareSum)
+        table.statistic, (UnitStatistic, RowCount, ValueCount, GridSum, SquareSum, PairSum)
     )
 
 
@@ -199,7 +205,12 @@ def through_pairs(
             reduced.append(ns.len().cast(ns.Int64))
         elif isinstance(statistic, UnitStatistic):
             made.append(statistic.per_unit(rows, ns).alias(name))
-            settled.append(statistic.clamp_per_unit(ns.col(name), ns).alias(name))
+            clamped = statistic.clamp_per_unit(ns.col(name), ns)
+            if statistic.gathers_two:
+                second = statistic.per_unit(ns.col(beside_name(i)), ns)
+                made.append(second.alias(f"{name}b"))
+                clamped = statistic.clamp_pair(ns.col(name), ns.col(f"{name}b"), ns)
+            settled.append(clamped.alias(name))
             reduced.append(statistic.reduce(ns.col(name), ns))
         else:
             made.append(statistic.reduce(rows, ns).alias(name))

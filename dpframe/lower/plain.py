@@ -63,7 +63,8 @@ def run_plain(
     trees = [aggregate.plain_tree for aggregate in aggregates]
     whose = any(aggregate.is_of_totals for aggregate in aggregates)
     owners = owner_names(relation.facts)
-    rows = _rows(relation, groups, trees, source, whose)
+    below = [aggregate.plain_beside for aggregate in aggregates]
+    rows = _rows(relation, groups, trees, source, whose, below)
     if not isinstance(groups, SetGroups):
         return _reduced(
             rows, aggregates, names, owners, lambda found: _placed(found, groups, names)
@@ -115,7 +116,9 @@ def _reduced(
         if not chosen:
             continue
         columns = {i: f"r{i}" for i in chosen if trees[i] is not None}
-        values = _totals(rows, [*names, *owners], list(columns.values())) if of_totals else rows
+        below = [f"{c}b" for i, c in columns.items() if aggregates[i].plain_beside is not None]
+        summed = [*columns.values(), *below]
+        values = _totals(rows, [*names, *owners], summed) if of_totals else rows
         plain = [
             (i, j, expression)
             for i in chosen
@@ -137,6 +140,8 @@ def _collect(frames: Sequence[pl.LazyFrame]) -> list[pl.DataFrame]:
 
 
 def _expressions(aggregate: BoundAggregate, column: str | None) -> tuple[pl.Expr, ...]:
+    if column is not None and aggregate.plain_beside is not None:
+        return aggregate.plain_of_two(pl.col(column), pl.col(f"{column}b"))
     return aggregate.plain(None if column is None else pl.col(column))
 
 
@@ -146,16 +151,18 @@ def _rows(
     values: Sequence[Tree | None],
     source: Sources,
     whose: bool = False,
+    beside: Sequence[Tree | None] = (),
 ) -> pl.LazyFrame:
     """The frame after all steps: keys, whose row it is, and the values of aggregates."""
     by = () if groups is None else groups.by
     names = [] if groups is None else group_columns(groups)
-    trees = tuple(values)
+    trees, below = tuple(values), tuple(beside)
     frame = lower_rows(relation, source, pl, 0)
-    frame, (by, trees), facts = bind_facts(frame, (by, trees), relation.facts, pl)
+    frame, (by, trees, below), facts = bind_facts(frame, (by, trees, below), relation.facts, pl)
     relation = replace(relation, facts=facts)
     made = {name: key_expression(n.tree, relation, pl) for name, n in zip(names, by, strict=True)}
     made |= {f"r{i}": _number(t, relation) for i, t in enumerate(trees) if t is not None}
+    made |= {f"r{i}b": _number(t, relation) for i, t in enumerate(below) if t is not None}
     if whose:
         made |= whose_rows(relation, pl)
     if not made:  # rows alone are counted

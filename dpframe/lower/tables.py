@@ -33,6 +33,7 @@ from dpframe.lower.pairs import (
     PairLimit,
     Weighing,
     adds_up,
+    beside_name,
     limit_on_pairs,
     owner_names,
     through_pairs,
@@ -244,6 +245,11 @@ def _of_statistics(
 ) -> dict[str, pl.Expr]:
     """What statistics make of a row, but those that are counted by another one's column."""
     made = {f"r{i}": s.row(columns, ns) for i, s in enumerate(statistics) if i not in counted}
+    made |= {
+        beside_name(i): s.row_beside(columns, ns)
+        for i, s in enumerate(statistics)
+        if isinstance(s, UnitStatistic)
+    }
     return {name: column for name, column in made.items() if column is not None}
 
 

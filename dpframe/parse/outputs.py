@@ -130,7 +130,8 @@ def _requests(spec: AggregateSpec, schema: Mapping[str, Any]) -> list[tuple[Requ
     """One request per column that the aggregate's expression names, with its words."""
     method = spec.aggregate.method
     score, scored = _score(spec, schema)
-    shown = _arguments(spec, scored)
+    below = _denominator(spec, schema)
+    shown = _arguments(spec, scored, below)
     if spec.expression is None:
         name = spec.aggregate.name_without_column
         if name is None:
@@ -139,19 +140,37 @@ def _requests(spec: AggregateSpec, schema: Mapping[str, Any]) -> list[tuple[Requ
                 where=f"dp.{method}({shown})",
                 remedy=f'write for example pl.col("age").dp_{method}(...)',
             )
-        return [(_request(spec, name, None, score), f"dp.{method}({shown})")]
+        return [(_request(spec, name, None, score, below), f"dp.{method}({shown})")]
     given = spec.expression
     named = (given,) if isinstance(given, Named) else read(given, schema, what=f"dp_{method}")
     return [
-        (_request(spec, n.name, n.tree, score), f"{words(n.tree)}.dp_{method}({shown})")
+        (_request(spec, n.name, n.tree, score, below), f"{words(n.tree)}.dp_{method}({shown})")
         for n in named
     ]
 
 
 def _request(
-    spec: AggregateSpec, name: str, tree: Tree | None, score: Request | Tree | None
+    spec: AggregateSpec,
+    name: str,
+    tree: Tree | None,
+    score: Request | Tree | None,
+    below: Tree | None,
 ) -> Request:
-    return Request(spec.aggregate, name, tree, spec.weight, spec.mechanism, score)
+    return Request(spec.aggregate, name, tree, spec.weight, spec.mechanism, score, below)
+
+
+def _denominator(spec: AggregateSpec, schema: Mapping[str, Any]) -> Tree | None:
+    """The expression below the line of a ratio."""
+    if spec.denominator is None:
+        return None
+    named = read(spec.denominator, schema, what=f"dp_{spec.aggregate.method}(denominator=...)")
+    if len(named) != 1:
+        raise UnsupportedOperation(
+            f"a denominator is one expression, and this makes {len(named)}",
+            where=f"dp_{spec.aggregate.method}(denominator=...)",
+            remedy="name one column, or write one ratio for each",
+        )
+    return named[0].tree
 
 
 def _score(spec: AggregateSpec, schema: Mapping[str, Any]) -> tuple[Request | Tree | None, str]:
@@ -189,9 +208,11 @@ def _several_scores(count: int) -> UnsupportedOperation:
     )
 
 
-def _arguments(spec: AggregateSpec, score: str) -> str:
+def _arguments(spec: AggregateSpec, score: str, below: Tree | None) -> str:
     """The arguments of an aggregate as they were written, defaults left out."""
     shown = written_arguments(spec.aggregate)
+    if below is not None:
+        shown.insert(0, words(below))
     if score:
         shown.append(f"score={score}")
     if spec.mechanism != "auto":

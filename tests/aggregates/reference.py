@@ -19,6 +19,7 @@ import polars as pl
 from dpframe.aggregates.category_choice import CategoryChoice
 from dpframe.aggregates.cells import BinCells, CategoryCells, Cells, PointCells, PositionCells
 from dpframe.aggregates.measurement import CellCounts, Selection, Table
+from dpframe.aggregates.pair_statistics import PairSum
 from dpframe.aggregates.quantile import QuantileChoice
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.scored_choice import ScoredChoice
@@ -97,6 +98,29 @@ def square_places(value: Any, statistic: SquareSum) -> list[int | None]:
     else:
         clamped = min(max(exact - inner.centre, low), high)
     return places(clamped * clamped, statistic.grid)
+
+
+def is_pair_place(found: int, value: Any, beside: Any, statistic: PairSum) -> bool:
+    """Whether a pair is placed where the largest factor that brings both within their bounds puts
+    its first number; by floats, so next to that where it lies between two points.
+    """
+    mine, other = (_far(number(v) or Fraction(0)) for v in (value, beside))
+    factor = min(_shrunk(mine, statistic.grid), _shrunk(other, statistic.other_grid))
+    exact = mine * factor / statistic.grid.step
+    return abs(found - exact) <= Fraction(1, 2) + Fraction(1, 2**12)
+
+
+def _far(exact: Number) -> Fraction:
+    """A finite number: what is infinite counts as 2**400."""
+    if isinstance(exact, float):
+        return Fraction(2**400 if exact > 0 else -(2**400))
+    return min(max(exact, Fraction(-(2**400))), Fraction(2**400))
+
+
+def _shrunk(exact: Fraction, grid: Grid) -> Fraction:
+    """The largest factor that brings a number within bounds around 0."""
+    bound = (grid.hi if exact > 0 else grid.lo) * grid.step
+    return min(Fraction(1), bound / exact) if exact else Fraction(1)
 
 
 def cell_numbers(value: Any, cells: Cells) -> list[int | None]:
@@ -231,6 +255,12 @@ class Rows:
                 for v, q in zip(evaluate(value.tree, self.columns, self.frame), found, strict=True):
                     assert q in square_places(v, statistic), (statistic.words(), v, q)
                 return [q or 0 for q in found]
+            case PairSum(value, _, other, _):
+                found = self.lowered(statistic.row(self.columns, pl))
+                pairs = (evaluate(v.tree, self.columns, self.frame) for v in (value, other))
+                for a, b, q in zip(*pairs, found, strict=True):
+                    assert is_pair_place(q, a, b, statistic), (statistic.words(), a, b, q)
+                return found
             case ValueCount(tree):
                 return [int(not missing(v)) for v in evaluate(tree, self.columns, self.frame)]
             case DistinctCount(tree):

@@ -16,7 +16,7 @@ from dpframe.aggregates.registry import BY_KIND
 from dpframe.api.expressions import DPExpr, aggregate_of
 from dpframe.api.functions import BY_NAME
 
-ARGUMENTS = {"sum": ((0, 1),), "quantile": (0.5,), "histogram": ((0, 1, 2),)}
+ARGUMENTS = {"sum": ((0, 1),), "ratio": ("x",), "quantile": (0.5,), "histogram": ((0, 1, 2),)}
 
 
 def kind_of(name: str) -> str:

@@ -195,6 +195,18 @@ PLANS: dict[str, Plan] = {
     ),
     "change-one": Plan("f", COUNTS + ", " + SUMS, BY_E, "change-one"),
     "people": Plan("f", PEOPLE, "", "u"),
+    "ratios": Plan(
+        "f",
+        'a=pl.col("x").dp_ratio("y", (-20, 90), denominator_bounds=(0, 30)), '
+        'b=pl.col("i").dp_ratio(pl.col("n") * 2, (0, 7), denominator_bounds=(-5, 2**40))',
+        BY_E,
+    ),
+    "ratios of people": Plan(
+        'f.limit_groups(2, by="e")',
+        'a=pl.col("x").dp_ratio("y", (-20, 90), denominator_bounds=(0, 30), per="unit"), '
+        'b=pl.col("i").dp_ratio("n", (0, 7), denominator_bounds=(-5, 99), per="unit")',
+        BY_E, "u",
+    ),
     "people weighed": Plan("f.limit_norm(1.5)", PEOPLE, "", "u"),
     "people weighed by category": Plan('f.limit_norm("4/3")', PEOPLE, BY_E, "u"),
     "people weighed by text": Plan("f.limit_norm(0.3)", PEOPLE, BY_S, "u"),

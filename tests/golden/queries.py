@@ -303,6 +303,11 @@ def ratio(patients: dp.PrivateFrame) -> dp.PrivateQuery:
     return patients.agg(share.alias("percent_paid"), dp.count() - dp.count("paid"))
 
 
+def ratio_of_totals(patients: dp.PrivateFrame) -> dp.PrivateQuery:
+    paid = pl.col("paid").dp_ratio("bill", (0, 1000), denominator_bounds=(0, 1000))
+    return patients.group_by("region", keys=REGIONS).agg(paid.alias("share paid"))
+
+
 def look_twice(patients: dp.PrivateFrame) -> dp.PrivateQuery:
     return patients.group_by("region").agg(dp.sum("visits"), dp.sum("age"))
 
@@ -374,6 +379,7 @@ QUERIES = (
     Golden("binned", binned, ZERO, {"rho": "0.1"}),
     Golden("temporal", temporal, ZERO, {"rho": "0.1"}),
     Golden("ratio", ratio, PURE, {"epsilon": "0.6"}),
+    Golden("ratio_of_totals", ratio_of_totals, PURE, {"epsilon": "0.6"}),
     Golden(
         "look_twice",
         look_twice,

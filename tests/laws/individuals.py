@@ -135,6 +135,8 @@ UNIT_TEXTS = [
     'pl.col("y").dp_mean((0, 10), per="unit")',
     'pl.col("x").dp_var((-3, 7), per="unit")',
     'pl.col("y").dp_std((-2, 2), per="unit")',
+    'pl.col("x").dp_ratio("y", (-3, 7), denominator_bounds=(0, 2.5), per="unit")',
+    'pl.col("b").dp_ratio("x", (0, 3), denominator_bounds=(-5, 2**62), per="unit")',
 ]
 """Aggregates over individuals; with them `dp_n_unique` of the identifier."""
 TEXTS = [
@@ -149,6 +151,7 @@ TEXTS = [
     'pl.col("y").dp_sum((-1, 0.5))',
     'pl.col("x").dp_mean((-3, 7))',
     'pl.col("y").dp_var((-2, 3))',
+    'pl.col("y").dp_ratio("x", (-1, 0), denominator_bounds=(-3, 7))',
     'pl.col("e").dp_histogram()',
     'pl.col("g").dp_histogram(["a", "b", None], other=True)',
     'pl.col("g").dp_histogram(["a", "b", None])',

@@ -108,6 +108,7 @@ def expressions(draw: st.DrawFn) -> str:
     value, within = draw(
         st.sampled_from([(column, draw(bounds(distinct=True))), (moment, f"({_MOMENTS[moment]})")])
     )
+    around = f"({draw(st.sampled_from([0, -1, -2.5]))}, {draw(st.sampled_from([0.1, 7, 2**62]))})"
     wide, any_column = draw(bounds()), draw(st.sampled_from(sorted(set(SCHEMA) - _NESTED)))
     q = draw(st.sampled_from(["0.5", "0", "1", "0.25", "0.9", "[0.1, 0.999]"]))
     listed = draw(st.lists(st.sampled_from(_ENDS), min_size=1, max_size=6))
@@ -135,6 +136,8 @@ def expressions(draw: st.DrawFn) -> str:
                 f'pl.col("{column}").dp_mean({draw(bounds(distinct=True))})',
                 f'pl.col("{value}").dp_mean({within})',
                 f'pl.col("{column}").dp_var({within if value == column else "(-1, 1)"})',
+                f'pl.col("{column}").dp_ratio("f64", {around}, denominator_bounds=(-1, 1e30))',
+                f'pl.col("i64").dp_ratio("{column}", (0, 5), denominator_bounds={around})',
                 f'pl.col("{column}").dp_std({within if value == column else "(0, 9.5)"})',
                 f'pl.col("{value}").dp_quantile({q}, {within})',
                 f'pl.col("{value}").dp_median({within})',

@@ -75,7 +75,7 @@ EXTRA = (
 
 def test_every_aggregate_states_examples() -> None:
     assert set(BY_KIND) == {"count", "sum", "mean", "var", "std", "quantile", "n_unique",
-                            "histogram", "cdf", "argmax", "bounds"}  # fmt: skip
+                            "histogram", "cdf", "argmax", "bounds", "ratio"}  # fmt: skip
     for aggregate in AGGREGATES:
         assert aggregate.examples
         assert aggregate.summary

@@ -1,0 +1,232 @@
+"""Ratios of two totals, whose pairs of numbers are clamped together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar, Final
+
+import numpy as np
+import polars as pl
+
+from dpframe.aggregates.aggregate import Aggregate
+from dpframe.aggregates.bound import BoundAggregate, Clamp, MeasurementUse, Noisy
+from dpframe.aggregates.error_rules import ErrorRule, NoErrorBound
+from dpframe.aggregates.joint_noise import JointNoise
+from dpframe.aggregates.measurement import Additive, Table
+from dpframe.aggregates.pair_statistics import PairSum, UnitPairSum
+from dpframe.aggregates.per_unit import is_per_unit
+from dpframe.aggregates.ratio_interval import ratio_ends
+from dpframe.aggregates.request import GivenBounds, Per, QueryScope, Request
+from dpframe.aggregates.statistics import Statistic
+from dpframe.aggregates.values import Value, bounds_of, numeric_value
+from dpframe.core.exact import show
+from dpframe.core.grid import Grid, grid_for
+from dpframe.core.tree import Tree
+from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.mechanisms import AdditiveMechanism, Mechanism
+from dpframe.rows.fold import domain, words
+
+__all__ = ["BoundRatio", "Ratio"]
+
+_LEVEL: Final = Fraction(95, 100)
+"""A total below the line that noise alone stays above no oftener than 1 in 20 says nothing."""
+_OUT: Final = 2.0**-40
+"""By how much ends are moved outwards: more than floats lose."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundRatio(BoundAggregate):
+    """The quotient of two noisy totals.
+
+    Parameters
+    ----------
+    value, below
+        The numbers above and below the line.
+    bounds, below_bounds
+        What they are scaled down to.
+    per
+        Whether totals of individuals are.
+    reach
+        What 95% of the noise of the lower total is within, in its steps; 0 until it is known.
+    """
+
+    value: Value
+    below: Value
+    bounds: tuple[Fraction, Fraction]
+    below_bounds: tuple[Fraction, Fraction]
+    per: Per
+    reach: int = 0
+
+    @property
+    def is_of_totals(self) -> bool:
+        return self.per == "unit"
+
+    @property
+    def clamps(self) -> tuple[Clamp, ...]:
+        of_units = self.per == "unit"
+        return (
+            Clamp(self.value.tree, self.bounds, of_units),
+            Clamp(self.below.tree, self.below_bounds, of_units),
+        )
+
+    @property
+    def depends_on_noise(self) -> bool:
+        return True
+
+    def knowing(self, noise: Sequence[Mechanism]) -> BoundRatio:
+        if not noise:
+            return self
+        law = noise[1]
+        assert isinstance(law, AdditiveMechanism)
+        return replace(self, reach=law.quantile(_LEVEL))
+
+    @property
+    def note(self) -> str:
+        whose = "an individual's pair of totals" if self.per == "unit" else "a pair"
+        return (
+            f"quotient of the two noisy totals; {whose} beyond its bounds counts less, by one "
+            "factor for both numbers; null where the total below the line is within the 95% bound "
+            "of its noise"
+        )
+
+    @property
+    def error(self) -> ErrorRule:
+        return NoErrorBound(
+            f"the error of {self.name!r} depends on how large its total below the line is",
+            "ask for interval=0.95, or simulate it on public data",
+        )
+
+    def combine(self, values: Sequence[Noisy]) -> pl.Series:
+        above, below = self._totals(values)
+        known = np.abs(values[1].reshape(-1).astype(np.float64)) > self.reach
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = np.where(known, above / below, np.nan)
+        return pl.Series(self.name, found).fill_nan(None)
+
+    def _totals(
+        self, values: Sequence[Noisy]
+    ) -> list[np.ndarray[tuple[int], np.dtype[np.float64]]]:
+        return [
+            part.reshape(-1).astype(np.float64) * float(use.part.step)
+            for part, use in zip(values, self.uses, strict=True)
+        ]
+
+    def interval(
+        self, values: Sequence[Noisy], noise: JointNoise, level: Fraction
+    ) -> tuple[pl.Series, pl.Series]:
+        factors = ((1.0, 0.0), (0.0, 1.0))
+        above, below = self._totals(values)
+        low, high = ratio_ends(above, below, noise, factors, float(1 - level))
+        low, high = low - np.abs(low) * _OUT, high + np.abs(high) * _OUT
+        ends = (pl.Series(self.name, end).fill_nan(None) for end in (low, high))
+        return next(ends), next(ends)
+
+    @property
+    def plain_beside(self) -> Tree | None:
+        return self.below.tree
+
+    def plain_of_two(self, column: pl.Expr, beside: pl.Expr) -> tuple[pl.Expr, ...]:
+        quotient = column.sum().cast(pl.Float64) / beside.sum().cast(pl.Float64)
+        return (pl.when(beside.sum() != 0).then(quotient),)
+
+    def of_plain(self, numbers: Sequence[pl.Series]) -> pl.Series:
+        return pl.Series(self.name, numbers[0], dtype=pl.Float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ratio(Aggregate):
+    """The ratio of two totals. A row, or with ``per="unit"`` an individual in a group, whose
+    numbers (a, b) exceed the bounds of either is scaled down: both are multiplied by the largest
+    factor of at most 1 that brings both within their bounds.
+
+    Clamped each by itself, the two totals lose other shares where one number is clamped more often
+    than the other, and their ratio is that of neither all nor of some individuals. Scaled together,
+    each individual keeps its own ratio and counts less. The result is the ratio of weighted totals,
+    so what is left of bias is that those who are scaled down weigh less.
+
+    Guarantee
+    ---------
+    Two sums over the same rows or individuals with values within bounds that hold 0: each has the
+    sensitivity of a sum with these bounds, and both are drawn together where that errs less. The
+    quotient, null where the lower total is within the 95% bound of its noise, is post-processing,
+    and so is its interval {r : |a' - r b'| <= q(r)} with q(r) the quantile of the noise of
+    a' - r b' (Fieller 1954), which has no ends where the lower total may be 0.
+
+    Proof
+    -----
+    A pair is scaled by a factor that follows from that pair alone, so it is row-wise preprocessing;
+    for totals it follows from the rows of one individual. Each scaled number is then clamped to its
+    bounds and rounded to a grid by the lowered expression, as that of any sum.
+    """
+
+    bounds: GivenBounds = None
+    denominator_bounds: GivenBounds = None
+    per: Per = None
+
+    kind: ClassVar[str] = "ratio"
+    positional: ClassVar[tuple[str, ...]] = ("bounds",)
+    summary: ClassVar[str] = "ratio of two totals whose pairs of numbers are clamped together"
+    examples: ClassVar[tuple[str, ...]] = (
+        'pl.col("i64").dp_ratio("u8", (-5, 10))',
+        'pl.col("f64").dp_ratio(pl.col("i64"), (0, 1.5), denominator_bounds=(-3, 100))',
+        'pl.col("b").dp_ratio("f32", denominator_bounds=(0, 0.1))',
+    )
+
+    def bind(self, request: Request, scope: QueryScope) -> BoundRatio:
+        assert request.tree is not None
+        assert request.denominator is not None
+        above = _number(request.tree, scope)
+        below = _number(request.denominator, scope)
+        per_unit = is_per_unit(request, scope, self.per, self.bounds, above.domain.dtype)
+        if per_unit and self.denominator_bounds is None:
+            raise InvalidBounds(
+                "the total of an individual below the line has no known bounds",
+                where=f'{words(request.tree)}.dp_ratio(per="unit")',
+                remedy="give them, for example denominator_bounds=(0, 100)",
+            )
+        bounds = _around_zero(above, self.bounds, "bounds")
+        below_bounds = _around_zero(below, self.denominator_bounds, "denominator_bounds")
+        grid, below_grid = _grid(bounds, scope), _grid(below_bounds, scope)
+        uses = (
+            _use(PairSum(above, grid, below, below_grid), per_unit, "ratio.numerator"),
+            _use(PairSum(below, below_grid, above, grid), per_unit, "ratio.denominator"),
+        )
+        per: Per = "unit" if per_unit else None
+        return BoundRatio(request, uses, above, below, bounds, below_bounds, per)
+
+
+def _use(pair: PairSum, per_unit: bool, role: str) -> MeasurementUse:
+    statistic: Statistic = UnitPairSum(pair) if per_unit else pair
+    return MeasurementUse(Additive(Table(statistic)), role)
+
+
+def _grid(bounds: tuple[Fraction, Fraction], scope: QueryScope) -> Grid:
+    return grid_for(*bounds, centred=False, integers=False, bits=scope.resolution)
+
+
+def _number(tree: Tree, scope: QueryScope) -> Value:
+    value = numeric_value(tree, domain(tree, scope.facts.columns), "ratio")
+    if value.domain.dtype.is_temporal:
+        raise UnsupportedOperation(
+            f"a ratio of values of type {value.domain.dtype} has no unit",
+            where=words(tree),
+            remedy="convert them to numbers first, for example with .dt.total_seconds()",
+        )
+    return value
+
+
+def _around_zero(value: Value, given: GivenBounds, name: str) -> tuple[Fraction, Fraction]:
+    """Bounds that hold 0, towards which pairs are scaled."""
+    lo, hi = bounds_of(value, given, "ratio")
+    if given is None:
+        lo, hi = min(lo, Fraction(0)), max(hi, Fraction(0))
+    if not lo <= 0 <= hi or lo == hi:
+        raise InvalidBounds(
+            f"{name}=({show(lo)}, {show(hi)}) do not reach from 0 to another number, and pairs are "
+            "scaled down towards 0",
+            where=f"{words(value.tree)} in dp_ratio",
+            remedy=f"write {name}=(0, {show(hi)})" if hi > 0 else f"write {name}=(0, 100)",
+        )
+    return lo, hi
