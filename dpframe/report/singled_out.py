@@ -12,6 +12,8 @@ from dpframe.plan.looks import looks_identifying
 __all__ = ["identifying_columns", "single_people"]
 
 _EQUAL = frozenset(("eq", "ne", "eq_missing", "ne_missing"))
+_PICKING = frozenset(("inner", "semi", "anti"))
+"""Joins with public rows that keep some rows and not others."""
 _COMPARED = _EQUAL | {"lt", "le", "gt", "ge", "is_between"}
 
 
@@ -23,20 +25,30 @@ def identifying_columns(plan: PlanData) -> list[str]:
 
 def single_people(plan: PlanData) -> Iterator[str]:
     """What a plan does that picks people: comparisons of the identifier with constants, groups by
-    it, and comparisons of what looks like one with a single constant.
+    it, joins by it with public rows, and comparisons of what looks like one with a single constant.
     """
     names = _identifiers(plan)
     said: dict[str, None] = {}
     for part in _definitions(plan):
         for call in _calls(part):
             said |= dict.fromkeys(_picked(call, names))
-        if isinstance(part, dict) and part.get("step") == "Part":
-            said |= {f"divides the rows by {c!r}": None for c in _columns(part) if c in names}
+        if isinstance(part, dict):
+            said |= dict.fromkeys(_of_step(part, names))
     if plan.grouped_by is not None:
         said |= {
             f"has a group for each {c!r}": None for c in _columns(plan.grouped_by) if c in names
         }
     yield from said
+
+
+def _of_step(step: Mapping[str, Json], identifiers: set[str]) -> Iterator[str]:
+    """Parts by the identifier, and joins by it with public rows that keep or leave out people."""
+    if step.get("step") == "Part":
+        yield from (f"divides the rows by {c!r}" for c in _columns(dict(step)) if c in identifiers)
+    elif step.get("step") == "JoinPublic" and step.get("how") in _PICKING:
+        for name in _listed(step.get("left_on")):
+            if name in identifiers:
+                yield f"picks rows by public rows with values of {name!r}"
 
 
 def _identifiers(plan: PlanData) -> set[str]:

@@ -155,6 +155,21 @@ def test_selections_of_single_people(predicate: pl.Expr) -> None:
     assert only(chosen.dp_sum("cost", (0, 9)).plan(epsilon=1)).startswith("singles people")
 
 
+@pytest.mark.parametrize("how", ["inner", "semi", "anti", "left"])
+def test_public_rows_that_say_who_is_kept(how: Any) -> None:
+    listed = pl.DataFrame({"patient": [4711], "group": ["a"]})
+    people = visits().join(listed, on="patient", how=how).limit_rows(3)
+    risks = people.dp_count().plan(epsilon=1).risks
+    said = "singles people out: the plan picks rows by public rows with values of 'patient'"
+    assert [risk[: len(said)] for risk in risks] == ([] if how == "left" else [said])
+    named = visits().rename({"patient": "a"}).limit_rows(3)
+    again = named.join(listed, left_on="a", right_on="patient", how=how)
+    assert len(again.dp_count().plan(epsilon=1).risks) == (how != "left")
+    wards = pl.DataFrame({"ward": ["north"]})
+    other = visits().join(wards, on="ward", how="semi").limit_rows(3)
+    assert not other.dp_count().plan(epsilon=1).risks
+
+
 @pytest.mark.parametrize(
     "predicate",
     [
