@@ -7,6 +7,7 @@ expression gives the number, or null for a row that belongs to none.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Self
@@ -19,6 +20,7 @@ from dpframe.core.domain import Columns, Scalar
 from dpframe.core.dtypes import STRING, DType
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.exprs import Change, HasExprs
+from dpframe.core.rationals import are_whole, floats, wholes
 from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds
 from dpframe.rows.broadcast import unsigned_zero
@@ -154,7 +156,7 @@ class BinCells(Cells):
     engines = EVERYWHERE
 
     value: Value
-    edges: tuple[Fraction, ...]
+    edges: Sequence[Fraction]
     other: bool = False
 
     def map_exprs(self, change: Change) -> Self:
@@ -241,7 +243,7 @@ class PositionCells(Cells):
     engines = EVERYWHERE
 
     value: Value
-    candidates: tuple[Fraction, ...]
+    candidates: Sequence[Fraction]
 
     def map_exprs(self, change: Change) -> Self:
         return replace(self, value=self.value.map_exprs(change))
@@ -277,10 +279,12 @@ def missing_words(value: Value) -> str:
     return "null and NaN are skipped" if value.domain.dtype.is_float else "null is skipped"
 
 
-def comparable_edges(numbers: tuple[Fraction, ...], value: Value) -> list[int] | list[float]:
+def comparable_edges(numbers: Sequence[Fraction], value: Value) -> list[int] | list[float]:
     """Constants in the number's own type, so that comparisons are exact; but where some are no
     Int64, whole numbers are compared as floats, which are more than 1 apart beyond 2**53.
     """
-    if value.is_whole and all(n.denominator == 1 and -(2**63) <= n < 2**63 for n in numbers):
-        return [int(n) for n in numbers]
-    return [float(n) for n in numbers]
+    if value.is_whole and are_whole(numbers):
+        whole = wholes(numbers)
+        if min(whole) >= -(2**63) and max(whole) < 2**63:
+            return whole
+    return floats(numbers)

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache, partial
 from typing import Any, ClassVar
 
 import polars as pl
@@ -18,13 +19,13 @@ from dpframe.aggregates.count import sign_note, signed
 from dpframe.aggregates.measurement import Additive, Measurement, Responses, Table
 from dpframe.aggregates.ranges import BinRanges, Ranges
 from dpframe.aggregates.request import GivenBounds, QueryScope, Request
-from dpframe.aggregates.shapes import Counts, Shape
+from dpframe.aggregates.shapes import Counts, Later, Shape
 from dpframe.aggregates.statistics import RowCount
-from dpframe.aggregates.values import bounds_of, number_of, numeric_value, scalar_of
+from dpframe.aggregates.values import bounds_of, numbers_of, numeric_value, scalars_of
 from dpframe.core.domain import Domain, Scalar
 from dpframe.core.dtypes import DType
 from dpframe.core.exact import as_given, nearest, show
-from dpframe.core.hashed import HashedTuple
+from dpframe.core.rationals import Rationals, are_whole, floats
 from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds, MissingKeys, UnsupportedOperation
 from dpframe.mechanisms import ADDITIVE, REPORTS
@@ -41,21 +42,22 @@ class BoundHistogram(BoundAggregate):
     ----------
     cells
         The categories or bins.
-    listed
-        Them as public columns, with a row each.
+    dtype
+        The expression's type.
     nonnegative
         Whether negative counts become 0.
     """
 
     cells: CategoryCells | BinCells
-    listed: pl.DataFrame
+    dtype: DType
     nonnegative: bool
 
     monotone: ClassVar[bool] = True
 
     @property
     def shape(self) -> Shape:
-        return Counts(self.listed)
+        rows = Later(partial(_listed, self.name, self.cells, self.dtype), self.cells.size)
+        return Counts(rows, has_ends=isinstance(self.cells, BinCells))
 
     @property
     def is_nonnegative(self) -> bool:
@@ -125,9 +127,10 @@ class Histogram(Aggregate):
         if request.mechanism == "randomized_response":
             _require_responses(request, scope)
             part = Responses(Table(RowCount(), replace(cells, other=True)))
-        rows = _listed(request, cells, scope)
+        assert request.tree is not None
+        dtype = domain(request.tree, scope.facts.columns).dtype
         return BoundHistogram(
-            request, (MeasurementUse(part, "histogram"),), cells, rows, self.nonnegative
+            request, (MeasurementUse(part, "histogram"),), cells, dtype, self.nonnegative
         )
 
     def _cells(self, request: Request, scope: QueryScope) -> CategoryCells | BinCells:
@@ -154,8 +157,8 @@ class Histogram(Aggregate):
             )
         if numeric:
             value = numeric_value(request.tree, found, "histogram")
-            edges = tuple(number_of(e, found.dtype, where) for e in bins)
-            return BinCells(value, HashedTuple(_increasing(edges, where)), other)
+            edges = numbers_of(bins, found.dtype, where)
+            return BinCells(value, _increasing(edges, where), other)
         return CategoryCells(request.tree, listed_categories(list(bins), found, where), other)
 
     def _equal_bins(self, request: Request, found: Domain, bins: int) -> BinCells:
@@ -168,15 +171,15 @@ class Histogram(Aggregate):
                 remedy="write for example bins=10",
             )
         lo, hi = bounds_of(value, self.bounds, "histogram", distinct=True)
-        return BinCells(value, HashedTuple(_equally_far(lo, hi, bins)), self.other)
+        return BinCells(value, _equally_far(lo, hi, bins), self.other)
 
 
-def _equally_far(lo: Fraction, hi: Fraction, parts: int) -> list[Fraction]:
+def _equally_far(lo: Fraction, hi: Fraction, parts: int) -> Rationals:
     """The ends of so many equal parts."""
     common = math.lcm(lo.denominator, hi.denominator)
     first, last = int(lo * common), int(hi * common)
-    whole = first * parts
-    return [Fraction(whole + i * (last - first), common * parts) for i in range(parts + 1)]
+    step = last - first
+    return Rationals(range(first * parts, last * parts + step, step), common * parts)
 
 
 def _require_responses(request: Request, scope: QueryScope) -> None:
@@ -247,12 +250,23 @@ def listed_categories(values: list[Any], found: Domain, where: str) -> tuple[Sca
     return tuple(made.to_list())
 
 
-def _increasing(edges: tuple[Fraction, ...], where: str) -> tuple[Fraction, ...]:
-    if any(math.isinf(nearest(edge)) for edge in edges):
+def _extremes(numbers: Sequence[Fraction]) -> tuple[Fraction, ...]:
+    """The least and the greatest."""
+    if not numbers:
+        return ()
+    if isinstance(numbers, Rationals):
+        ends = min(numbers.numerators), max(numbers.numerators)
+        return tuple(Fraction(end, numbers.denominator) for end in ends)
+    return min(numbers), max(numbers)
+
+
+def _increasing(edges: Sequence[Fraction], where: str) -> Sequence[Fraction]:
+    if any(math.isinf(nearest(edge)) for edge in _extremes(edges)):
         raise InvalidBounds(
             "an edge is too large for Float64", where=where, remedy="write a smaller edge"
         )
-    if len(edges) < 2 or any(a >= b for a, b in itertools.pairwise(edges)):
+    ranks: Sequence[Any] = edges.numerators if isinstance(edges, Rationals) else edges
+    if len(edges) < 2 or any(a >= b for a, b in itertools.pairwise(ranks)):
         raise InvalidBounds(
             "edges must be at least two and strictly increasing",
             where=where,
@@ -261,13 +275,13 @@ def _increasing(edges: tuple[Fraction, ...], where: str) -> tuple[Fraction, ...]
     return edges
 
 
-def _listed(request: Request, cells: CategoryCells | BinCells, scope: QueryScope) -> pl.DataFrame:
-    """Categories or bins as public columns."""
+@lru_cache(maxsize=8)
+def _listed(name: str, cells: CategoryCells | BinCells, dtype: DType) -> pl.DataFrame:
+    """Categories or bins as public columns, with a row each."""
     if isinstance(cells, BinCells):
-        return _bins_frame(request.name, cells)
+        return _bins_frame(name, cells)
     listed = [*cells.categories, *([None] if cells.other else [])]
-    stored = stored_as(domain(cells.tree, scope.facts.columns).dtype)
-    return pl.DataFrame({request.name: pl.Series(request.name, listed, dtype=stored)})
+    return pl.DataFrame({name: pl.Series(name, listed, dtype=stored_as(dtype))})
 
 
 def stored_as(dtype: DType) -> Any:
@@ -277,13 +291,11 @@ def stored_as(dtype: DType) -> Any:
 
 def _bins_frame(name: str, cells: BinCells) -> pl.DataFrame:
     dtype = cells.value.domain.dtype
-    exact = not cells.value.is_whole or all(e.denominator == 1 for e in cells.edges)
-    edges = [scalar_of(e, dtype) if exact else float(e) for e in cells.edges]
-    last = len(edges) - 2
-    text: list[str | None] = [
-        f"[{_label(edges[i])}, {_label(edges[i + 1])}{']' if i == last else ')'}"
-        for i in range(last + 1)
-    ]
+    exact = not cells.value.is_whole or are_whole(cells.edges)
+    edges = scalars_of(cells.edges, dtype) if exact else floats(cells.edges)
+    labels = [_label(edge) for edge in edges]
+    text: list[str | None] = [f"[{lo}, {hi})" for lo, hi in itertools.pairwise(labels)]
+    text[-1] = f"[{labels[-2]}, {labels[-1]}]"
     lower: list[Any] = list(edges[:-1])
     upper: list[Any] = list(edges[1:])
     if cells.other:

@@ -23,13 +23,13 @@ from dpframe.aggregates.values import (
     Value,
     as_series,
     bounds_of,
-    number_of,
+    numbers_of,
     numeric_value,
     whole_series,
 )
 from dpframe.core.dtypes import DType
 from dpframe.core.exact import Number, as_given, exact, show
-from dpframe.core.hashed import HashedTuple
+from dpframe.core.rationals import Rationals, are_whole, floats, rationals
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import Contribution, ExactSensitivity, additive_sensitivity
 from dpframe.errors import InvalidBounds
@@ -272,7 +272,7 @@ class Quantile(Aggregate):
         written = self.method
         value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), written)
         if self.candidates is not None:
-            return value, PositionCells(value, HashedTuple(_listed(self.candidates, value))), None
+            return value, PositionCells(value, _listed(self.candidates, value)), None
         lo, hi = bounds_of(value, self.bounds, written, distinct=True)
         if value.is_whole:  # values are clamped, and a result must fit Int64
             lo, hi = max(lo, Fraction(-(2**63))), min(hi, Fraction(2**63 - 1))
@@ -327,10 +327,10 @@ def _chosen(
     """The values that codes stand for: cut to integers or units, or the nearest floats."""
     whole = dtype.is_integer or dtype.is_temporal
     if isinstance(cells, PositionCells):
-        if whole and all(c.denominator == 1 for c in cells.candidates):
+        if whole and are_whole(cells.candidates):
             return whole_series(name, [int(cells.candidates[code]) for code in codes], dtype)
-        floats = [float(c) for c in cells.candidates]
-        return pl.Series(name, [floats[code] for code in codes], dtype=pl.Float64)
+        known = floats(cells.candidates)
+        return pl.Series(name, [known[code] for code in codes], dtype=pl.Float64)
     below = math.lcm(cells.lo.denominator, cells.step.denominator)
     lo, step = int(cells.lo * below), int(cells.step * below)
     above = [lo + code * step for code in codes]
@@ -359,7 +359,7 @@ def _quantiles(given: Number | tuple[Number, ...], value: Value) -> tuple[Fracti
     return tuple(found)
 
 
-def _listed(candidates: object, value: Value) -> tuple[Fraction, ...]:
+def _listed(candidates: object, value: Value) -> Sequence[Fraction]:
     where = f"{words(value.tree)}.dp_quantile(candidates=...)"
     if isinstance(candidates, str) or not isinstance(candidates, Iterable):
         raise InvalidBounds(
@@ -367,9 +367,9 @@ def _listed(candidates: object, value: Value) -> tuple[Fraction, ...]:
             where=where,
             remedy="write candidates=[0, 10, 20]",
         )
-    numbers = sorted({number_of(c, value.domain.dtype, where) for c in candidates})
+    numbers = _rising(numbers_of(candidates, value.domain.dtype, where))
     most = 2**63 - 1 if value.is_whole else 2**100
-    if any(abs(number) > most for number in numbers):
+    if numbers and max(abs(numbers[0]), abs(numbers[-1])) > most:
         raise InvalidBounds(
             f"a candidate is larger than {'Int64 holds' if value.is_whole else '2**100'}",
             where=where,
@@ -379,4 +379,11 @@ def _listed(candidates: object, value: Value) -> tuple[Fraction, ...]:
         raise InvalidBounds(
             "the list of candidates is empty", where=where, remedy="write candidates=[0, 10, 20]"
         )
-    return tuple(numbers)
+    return numbers
+
+
+def _rising(numbers: Sequence[Fraction]) -> Sequence[Fraction]:
+    """Each number once, in order."""
+    if isinstance(numbers, Rationals):
+        return Rationals(sorted(set(numbers.numerators)), numbers.denominator)
+    return rationals(sorted(set(numbers)))

@@ -5,7 +5,7 @@ An output that is alone makes a frame of its own; beside others it becomes one c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -107,16 +107,37 @@ ONE = Shape()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Later:
+    """A frame that is made where it is looked at: plans of many bins have no use for their labels.
+
+    Parameters
+    ----------
+    make
+        Makes it.
+    height
+        How many rows it has.
+    """
+
+    make: Callable[[], pl.DataFrame]
+    height: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Table(Shape):
     """Several values per group: a row each in a table, or a list each beside other outputs.
 
     Parameters
     ----------
-    beside
-        The public columns, with a row for each value of a group.
+    public
+        The public columns, with a row for each value of a group; long ones may be made later.
     """
 
-    beside: pl.DataFrame
+    public: pl.DataFrame | Later
+
+    @property
+    def beside(self) -> pl.DataFrame:
+        """The public columns."""
+        return self.public.make() if isinstance(self.public, Later) else self.public
 
     @property
     def labels(self) -> tuple[str, ...] | None:
@@ -130,7 +151,7 @@ class _Table(Shape):
     @property
     def _height(self) -> int:
         """How many rows a group has in the table."""
-        return self.beside.height
+        return self.public.height
 
     @property
     def is_table(self) -> bool:
@@ -167,10 +188,18 @@ class _Table(Shape):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counts(_Table):
-    """A count for each category or bin; lists are of structs."""
+    """A count for each category or bin; lists are of structs.
+
+    Parameters
+    ----------
+    has_ends
+        Whether bins have their ends beside them.
+    """
+
+    has_ends: bool
 
     def names(self, output: str) -> list[str]:
-        edges = ("lower", "upper") if self.beside.width > 1 else ()
+        edges = ("lower", "upper") if self.has_ends else ()
         return [output, *edges, "count"]
 
     def _items(self, column: Column, groups: Groups | None) -> pl.Series:

@@ -6,7 +6,8 @@ or units since the epoch) and come back as temporal values.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence, Set
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -20,6 +21,7 @@ from dpframe.core.domain import Domain, Scalar
 from dpframe.core.dtypes import DType
 from dpframe.core.exact import as_given, exact, show
 from dpframe.core.exprs import Change
+from dpframe.core.rationals import Rationals, floats, of_floats, rationals, wholes
 from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds, UnboundedSensitivity, UnsupportedOperation
 from dpframe.rows.fold import words
@@ -203,6 +205,29 @@ def number_of(scalar: object, dtype: DType, where: str) -> Fraction:
         ) from None
 
 
+def numbers_of(scalars: Iterable[Any], dtype: DType, where: str) -> Sequence[Fraction]:
+    """Many constants that a user wrote, as `number_of` reads each.
+
+    Raises
+    ------
+    InvalidBounds
+        When one is NaN, infinite, or not a value of that type.
+    """
+    plain = isinstance(scalars, np.ndarray) and scalars.dtype in (np.int64, np.float64)
+    given = scalars.tolist() if plain else list(scalars)  # type: ignore[attr-defined]
+    return _plain_numbers(given, dtype) or rationals(number_of(s, dtype, where) for s in given)
+
+
+def _plain_numbers(given: list[Any], dtype: DType) -> Rationals | None:
+    """Plain integers or finite floats, read as a whole; None for others."""
+    kinds = set(map(type, given))
+    if dtype.is_temporal or len(kinds) != 1:
+        return None
+    if kinds == {int} and min(given) >= -(2**63) and max(given) < 2**64:
+        return Rationals(given, 1)
+    return of_floats(given) if kinds == {float} and all(map(math.isfinite, given)) else None
+
+
 def as_series(name: str, numbers: Any, dtype: DType) -> pl.Series:
     """Numbers (float64, NaN for none) as a column of the type that people expect.
 
@@ -236,6 +261,16 @@ def scalar_of(number: Fraction, dtype: DType) -> Scalar:
         value: Scalar = as_series("", [float(number)], dtype).item()
         return value
     return float(number)
+
+
+def scalars_of(numbers: Sequence[Fraction], dtype: DType) -> list[Any]:
+    """Many numbers as values of `dtype`."""
+    if dtype.is_integer:
+        return wholes(numbers)
+    if dtype.is_boolean:
+        return [bool(number) for number in numbers]
+    found = floats(numbers)
+    return as_series("", found, dtype).to_list() if dtype.is_temporal else found
 
 
 def show_value(number: Fraction, dtype: DType) -> str:

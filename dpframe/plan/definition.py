@@ -16,6 +16,7 @@ import polars as pl
 
 from dpframe.core.fields import fields_of
 from dpframe.core.parameters import Listed, Parameter
+from dpframe.core.rationals import Rationals, texts
 from dpframe.core.tree import Call
 from dpframe.frames.binary import Binary, frames_of
 from dpframe.frames.public import digest
@@ -65,6 +66,8 @@ def definition(value: object) -> Json:
             return {type(value).__name__: value.isoformat()}
         case dt.timedelta():
             return {"microseconds": str(value // dt.timedelta(microseconds=1))}
+        case Rationals():
+            return [{"fraction": text} for text in texts(value)]
         case tuple() | list():
             return [definition(item) for item in value]
         case Mapping():

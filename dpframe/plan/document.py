@@ -2,7 +2,8 @@
 
 ``plan`` is what decides about privacy and what a reviewer reads of it; the fingerprint is its
 digest. ``session`` is what a session had left when the plan was made, which another run changes.
-``digest`` is that of the whole document.
+``digest`` is that of the whole document. Both are made with all numbers listed, for which `regular`
+writes rules.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from dpframe.plan.data import PlanData
 from dpframe.plan.draws import renumbered, with_draws, without_own_draws
 from dpframe.plan.earlier import completed, completed_session
 from dpframe.plan.parameters import template, without_values
+from dpframe.plan.regular import by_rules, written_out
 
 SCHEMA_VERSION = 1
 _WHERE = "Plan.from_json(...)"
@@ -93,7 +95,7 @@ def job_digest(plan: PlanData) -> str:
 
 def to_json(plan: PlanData, indent: int | None) -> str:
     """The document of a plan."""
-    return _written(document_of(plan), indent)
+    return _written(by_rules(document_of(plan)), indent)
 
 
 def document_of(plan: PlanData) -> dict[str, Any]:
@@ -132,7 +134,7 @@ def from_json(text: object, hints: Mapping[str, Any]) -> tuple[dict[str, Any], s
         When it is not what was once written.
     """
     try:
-        document = _parsed(_content(text))
+        document = written_out(_parsed(_content(text)))
         beside = {name: document.pop(name) for name in _BESIDE if name in document}
         document.pop(RISKS, None)
         whole = canonical(document)

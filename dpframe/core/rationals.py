@@ -1,0 +1,171 @@
+"""Many exact numbers over one denominator: edges and candidates, hashed and compared as a whole.
+
+A hundred thousand fractions take a second to make and to look through one by one; integers over a
+denominator that all of them share take milliseconds, and are as exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Final, overload
+
+from dpframe.core.hashed import HashedTuple
+
+__all__ = [
+    "Rationals",
+    "are_whole",
+    "as_text",
+    "floats",
+    "of_floats",
+    "rationals",
+    "shared",
+    "texts",
+    "wholes",
+]
+
+_LONGEST: Final = 1 << 12
+"""Bits of a denominator that many numbers share."""
+
+
+class Rationals(Sequence[Fraction]):
+    """Numbers ``numerators[i] / denominator``.
+
+    Numbers that are the same are equal and hash alike, whatever they were made from: the
+    denominator is the least, and numerators that lie equally far apart are a range.
+
+    Parameters
+    ----------
+    numerators
+        Integers in their order.
+    denominator
+        Positive.
+    """
+
+    __slots__ = ("_hash", "denominator", "numerators")
+
+    numerators: Sequence[int]
+    denominator: int
+
+    def __init__(self, numerators: Sequence[int], denominator: int) -> None:
+        found = _as_range(numerators)
+        terms = tuple(numerators) if found is None else (found.start, found.step)
+        common = math.gcd(denominator, *terms)
+        self.denominator = denominator // common
+        if found is None:
+            self.numerators = terms if common == 1 else tuple(n // common for n in terms)
+        else:
+            start, step = found.start // common, found.step // common
+            self.numerators = range(start, start + len(found) * step, step)
+        self._hash: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.numerators)
+
+    @overload
+    def __getitem__(self, at: int) -> Fraction: ...
+    @overload
+    def __getitem__(self, at: slice) -> Rationals: ...
+    def __getitem__(self, at: int | slice) -> Fraction | Rationals:
+        if isinstance(at, slice):
+            return Rationals(self.numerators[at], self.denominator)
+        return Fraction(self.numerators[at], self.denominator)
+
+    def __iter__(self) -> Iterator[Fraction]:
+        return (Fraction(n, self.denominator) for n in self.numerators)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Rationals):
+            return NotImplemented
+        return self.denominator == other.denominator and self.numerators == other.numerators
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash((self.denominator, self.numerators))
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"Rationals({self.numerators!r}, {self.denominator})"
+
+
+def are_whole(numbers: Sequence[Fraction]) -> bool:
+    """Whether all of them are integers."""
+    if isinstance(numbers, Rationals):
+        return numbers.denominator == 1
+    return all(n.denominator == 1 for n in numbers)
+
+
+def wholes(numbers: Sequence[Fraction]) -> list[int]:
+    """Integers as such."""
+    if isinstance(numbers, Rationals):
+        return list(numbers.numerators)
+    return [int(n) for n in numbers]
+
+
+def floats(numbers: Sequence[Fraction]) -> list[float]:
+    """The nearest float to each: Python divides integers so.
+
+    Raises
+    ------
+    OverflowError
+        When one is larger than all floats.
+    """
+    if isinstance(numbers, Rationals):
+        return [n / numbers.denominator for n in numbers.numerators]
+    return [float(n) for n in numbers]
+
+
+def texts(numbers: Sequence[Fraction]) -> list[str]:
+    """Each in lowest terms, as `Fraction` writes it."""
+    if isinstance(numbers, Rationals):
+        return as_text(numbers.numerators, numbers.denominator)
+    return [str(n) for n in numbers]
+
+
+def as_text(numerators: Iterable[int], denominator: int) -> list[str]:
+    """Fractions in lowest terms, as `Fraction` writes them."""
+    if denominator == 1:
+        return [str(n) for n in numerators]
+    gcd, found = math.gcd, []
+    for n in numerators:
+        common = gcd(n, denominator)
+        below = denominator // common
+        found.append(f"{n // common}/{below}" if below > 1 else str(n // common))
+    return found
+
+
+def rationals(numbers: Iterable[Fraction]) -> Sequence[Fraction]:
+    """Exact numbers over one denominator, or where that would be long as they are."""
+    found = tuple(numbers)
+    pairs = [(n.numerator, n.denominator) for n in found]
+    return shared(pairs) or HashedTuple(found)
+
+
+def shared(pairs: Sequence[tuple[int, int]]) -> Rationals | None:
+    """Pairs of numerators and denominators over one denominator; None where it would be long."""
+    under = 1
+    for each in {below for _, below in pairs}:
+        under = math.lcm(under, each)
+        if under.bit_length() > _LONGEST:
+            return None
+    return Rationals([n * (under // below) for n, below in pairs], under)
+
+
+def of_floats(numbers: Iterable[float]) -> Rationals | None:
+    """Finite floats as the decimals that they print as; None where these share no short
+    denominator.
+    """
+    return shared([Decimal(repr(number)).as_integer_ratio() for number in numbers])
+
+
+def _as_range(numerators: Sequence[int]) -> range | None:
+    """Rising or falling numbers that lie equally far apart."""
+    if len(numerators) < 2 or numerators[0] == numerators[1]:
+        return None
+    if isinstance(numerators, range):
+        return numerators
+    start, step = numerators[0], numerators[1] - numerators[0]
+    found = range(start, start + len(numerators) * step, step)
+    return found if tuple(numerators) == tuple(found) else None

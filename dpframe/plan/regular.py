@@ -1,0 +1,127 @@
+"""Long lists of numbers that lie equally far apart, as documents write them: by a rule.
+
+A histogram of a hundred thousand bins has as many edges, which are eight megabytes of text. Digests
+and fingerprints are those of the document with its rules written out, so how a list is written
+changes neither.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from math import lcm
+from typing import Any, Final
+
+from dpframe.core.rationals import as_text
+from dpframe.plan.codec import Malformed
+
+__all__ = ["by_rules", "written_out"]
+
+_RULE: Final = "regular"
+_NUMBER: Final = "fraction"
+_FEW: Final = 64
+"""Up to so many numbers are listed."""
+_MOST: Final = 10**6 + 1
+"""No rule stands for more."""
+_MOST_IN_ALL: Final = 4 * _MOST
+"""Nor do those of a document together: a few bytes could else ask for any amount of memory."""
+_TEXT: Final = re.compile(r"-?[0-9]{1,400}(/[0-9]{1,400})?")
+
+
+class _Room:
+    """How many more numbers the rules of a document may stand for."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = _MOST_IN_ALL
+
+    def has(self, number: int) -> bool:
+        """Whether so many more are allowed; they are taken then."""
+        if number > self.left:
+            return False
+        self.left -= number
+        return True
+
+
+def by_rules(value: Any) -> Any:
+    """JSON in which rules stand for long lists of numbers, equally far apart."""
+    return _by_rules(value, _Room())
+
+
+def _by_rules(value: Any, room: _Room) -> Any:
+    if isinstance(value, dict):
+        return {name: _by_rules(inner, room) for name, inner in value.items()}
+    if not isinstance(value, list):
+        return value
+    return _rule(value, room) or [_by_rules(inner, room) for inner in value]
+
+
+def _rule(numbers: list[Any], room: _Room) -> dict[str, Any] | None:
+    """The rule that a list follows; None where it follows none."""
+    size = len(numbers)
+    ends = [numbers[i] for i in (0, 1, size // 2, size - 1)] if _FEW < size <= _MOST else []
+    found = [Fraction(text) for text in map(_text_of, ends) if text is not None]
+    if len(found) != 4:
+        return None
+    first, second, middle, last = found
+    step = second - first
+    if not step or (first + size // 2 * step, first + (size - 1) * step) != (middle, last):
+        return None
+    if _listed(first, step, size) != numbers or not room.has(size):
+        return None
+    return {_RULE: {"start": str(first), "step": str(step), "number": size}}
+
+
+def _text_of(number: Any) -> str | None:
+    """How a listed fraction is written; None where this is none."""
+    text = number.get(_NUMBER) if isinstance(number, dict) and len(number) == 1 else None
+    return text if isinstance(text, str) and _TEXT.fullmatch(text) else None
+
+
+def _listed(start: Fraction, step: Fraction, number: int) -> list[Any]:
+    """The numbers of a rule, as they are listed."""
+    under = lcm(start.denominator, step.denominator)
+    first, each = int(start * under), int(step * under)
+    return [{_NUMBER: text} for text in as_text(range(first, first + number * each, each), under)]
+
+
+def written_out(value: Any) -> Any:
+    """JSON with the numbers that rules stand for.
+
+    Raises
+    ------
+    Malformed
+        For what is no rule that `by_rules` writes.
+    """
+    return _written_out(value, _Room())
+
+
+def _written_out(value: Any, room: _Room) -> Any:
+    if isinstance(value, list):
+        return [_written_out(inner, room) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == {_RULE}:
+        return _read(value[_RULE], room)
+    return {name: _written_out(inner, room) for name, inner in value.items()}
+
+
+def _read(rule: Any, room: _Room) -> list[Any]:
+    if not isinstance(rule, dict) or rule.keys() != {"start", "step", "number"}:
+        raise Malformed(_RULE)
+    number, start, step = rule["number"], _fraction(rule["start"]), _fraction(rule["step"])
+    if type(number) is not int or not _FEW < number <= _MOST or not step or not room.has(number):
+        raise Malformed(_RULE)
+    return _listed(start, step, number)
+
+
+def _fraction(text: Any) -> Fraction:
+    """A fraction in lowest terms."""
+    try:
+        found = Fraction(text) if isinstance(text, str) and _TEXT.fullmatch(text) else None
+    except ZeroDivisionError:
+        found = None
+    if found is None or str(found) != text:
+        raise Malformed(_RULE)
+    return found
