@@ -189,10 +189,13 @@ def test_what_is_written_by_rules_is_written_out_again(
 )
 def test_a_hundred_thousand_bins_are_planned_and_printed_soon(expression: pl.Expr) -> None:
     frame = people()
-    frame.agg(dp.col("x").dp_histogram(10, bounds=(0, 1))).plan(epsilon=1)
-    started = time.process_time()
-    plan = frame.agg(expression).plan(epsilon=1)
-    planned = time.process_time()
-    assert len(plan.explain()) < 2000
-    assert planned - started < 0.6  # 0.1 on a machine of its own
-    assert time.process_time() - planned < 0.1
+    planning, printing = [], []
+    for _ in range(3):  # the first loads what plans need
+        started = time.process_time()
+        plan = frame.agg(expression).plan(epsilon=1)
+        planned = time.process_time()
+        assert len(plan.explain()) < 2000
+        planning.append(planned - started)
+        printing.append(time.process_time() - planned)
+    assert min(planning) < 0.4  # 0.1 on a machine of its own, and 0.5 where all are fractions
+    assert min(printing) < 0.1
