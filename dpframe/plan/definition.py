@@ -7,7 +7,7 @@ the process, on the machine or on the version of Polars.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -79,6 +79,20 @@ def definition(value: object) -> Json:
                 "columns": [*value.columns],
             }
     raise TypeError(f"plans have no {type(value).__name__}")
+
+
+def objects_in(found: Json) -> Iterator[dict[str, Json]]:
+    """All objects of a definition from the outermost in, but fractions, of which there may be a
+    hundred thousand.
+    """
+    if isinstance(found, dict):
+        yield found
+        for item in found.values():
+            yield from objects_in(item)
+    elif isinstance(found, list):
+        for item in found:
+            if item.__class__ is not dict or "fraction" not in item:
+                yield from objects_in(item)
 
 
 def _call(call: Call) -> Json:

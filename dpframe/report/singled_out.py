@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from dpframe.core.units import Identifier
 from dpframe.plan import PlanData
-from dpframe.plan.definition import Json
+from dpframe.plan.definition import Json, objects_in
 from dpframe.plan.looks import looks_identifying
 
 __all__ = ["identifying_columns", "single_people"]
@@ -80,25 +80,13 @@ def _definitions(plan: PlanData) -> Iterator[Json]:
 
 
 def _calls(found: Json) -> Iterator[Mapping[str, Json]]:
-    if isinstance(found, list):
-        for item in found:
-            yield from _calls(item)
-    elif isinstance(found, dict):
-        if found.get("type") == "Call":
-            yield found
-        for item in found.values():
-            yield from _calls(item)
+    return (part for part in objects_in(found) if part.get("type") == "Call")
 
 
 def _columns(found: Json) -> Iterator[str]:
-    if isinstance(found, list):
-        for item in found:
-            yield from _columns(item)
-    elif isinstance(found, dict):
-        if found.get("type") == "Column" and isinstance(found.get("name"), str):
-            yield str(found["name"])
-        for item in found.values():
-            yield from _columns(item)
+    for part in objects_in(found):
+        if part.get("type") == "Column" and isinstance(part.get("name"), str):
+            yield str(part["name"])
 
 
 def _column(found: Json) -> str | None:

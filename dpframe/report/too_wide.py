@@ -15,7 +15,7 @@ from dpframe.core.exact import as_given, exact
 from dpframe.errors import DPFrameError, InvalidBounds
 from dpframe.mechanisms import AdditiveMechanism
 from dpframe.plan import NoisyAggregate, PlanData, PlanOutput, PlanTypical
-from dpframe.plan.definition import Json
+from dpframe.plan.definition import Json, objects_in
 from dpframe.report.group_size import about
 from dpframe.report.numbers import separated, shown
 
@@ -158,14 +158,14 @@ def _noise(bounds: _Bounds) -> str:
 def _bounds(plan: PlanData, output: PlanOutput) -> Iterator[_Bounds]:
     """Of each column that an output clamps, counts in cells or chooses from."""
     noise = _noise_of([plan.releases[number] for number in output.releases])
-    for part in _dicts(output.definition):
+    for part in objects_in(output.definition):
         value = part.get("value")
         tree = value.get("tree") if isinstance(value, dict) else None
         if not isinstance(tree, dict) or tree.get("type") != "Column":
             continue
         ends = _ends(part)
         if ends:
-            timed = any(one.get("name") in _TIMED for one in _dicts(value))
+            timed = any(one.get("name") in _TIMED for one in objects_in(value))
             is_sum = part.get("type") in ("GridSum", "SquareSum")
             name, reach = str(tree.get("name")), max(map(abs, ends))
             yield _Bounds(output.name, name, reach, is_sum, timed, noise)
@@ -174,7 +174,7 @@ def _bounds(plan: PlanData, output: PlanOutput) -> Iterator[_Bounds]:
 
 def _known(value: Json) -> Iterator[Fraction]:
     """How far the values of a column reach by what was declared or follows from steps."""
-    for one in _dicts(value):
+    for one in objects_in(value):
         if one.get("type") == "Interval":
             lo, hi = _number(one.get("lo")), _number(one.get("hi"))
             if lo is not None and hi is not None:
@@ -191,8 +191,8 @@ def _noise_of(used: Sequence[NoisyAggregate]) -> float | None:
 
 def _ends(part: Mapping[str, Json]) -> list[Fraction]:
     edges = part.get("edges")
-    if isinstance(edges, list):
-        return [end for edge in edges if (end := _number(edge)) is not None]
+    if isinstance(edges, list):  # which rise
+        return [end for edge in (*edges[:1], *edges[-1:]) if (end := _number(edge)) is not None]
     grid = part.get("inner") or part.get("grid")
     if isinstance(grid, dict):
         step, centre = _number(grid.get("step")), _number(grid.get("centre"))
@@ -213,13 +213,3 @@ def _number(found: Json) -> Fraction | None:
         if isinstance(text, str) and _WRITTEN.fullmatch(text):
             return Fraction(text)
     return None
-
-
-def _dicts(found: Json) -> Iterator[dict[str, Json]]:
-    if isinstance(found, list):
-        for item in found:
-            yield from _dicts(item)
-    elif isinstance(found, dict):
-        yield found
-        for item in found.values():
-            yield from _dicts(item)
