@@ -68,6 +68,16 @@ class Contents(Protocol):
         """
         ...
 
+    def prepare_removal(self) -> None:
+        """Find out whether one can delete there, before it is recorded that contents are given up.
+
+        Raises
+        ------
+        LedgerError
+            When one cannot.
+        """
+        ...
+
     def remove(self, number: int, count: int) -> bool:
         """Delete the content of a charge of so many files; whether anything was there.
 
@@ -107,6 +117,9 @@ class MemoryContents:
         with self._lock:
             found = self._contents.get(number)
         return found if found is not None and len(found) == count else None
+
+    def prepare_removal(self) -> None:
+        """Nothing to find out."""
 
     def remove(self, number: int, count: int) -> bool:
         with self._lock:
@@ -170,6 +183,11 @@ class FolderContents:
                 return [self._place(number, part).read_bytes() for part in range(1, count + 1)]
             except FileNotFoundError:
                 return None
+
+    def prepare_removal(self) -> None:
+        with self._explained("deleted from"):
+            if self.folder.is_dir() and not os.access(self.folder, os.W_OK | os.X_OK):
+                raise PermissionError(None, "it may not be written")
 
     def remove(self, number: int, count: int) -> bool:
         found = False

@@ -61,8 +61,8 @@ def prune(store: Store, name: str | None, by: str, before: date, last: int = 0) 
     Raises
     ------
     LedgerError
-        When the ledger does not verify, has no such budget, or a content cannot be deleted: the
-        same call goes on then.
+        When the ledger does not verify, has no such budget, or contents may not be deleted; then
+        nothing is given up. Or a content cannot be deleted: the same call goes on then.
     """
     who = short_text(by, "--by")
     if last < 0:
@@ -81,6 +81,7 @@ def prune(store: Store, name: str | None, by: str, before: date, last: int = 0) 
         drafts = [_draft(budget, one, who) for budget, found in made.items() for one in found]
         return drafts or None
 
+    store.contents.prepare_removal()
     store.append(pruning)
     chain = store.read()
     for budget in _names(chain, name):

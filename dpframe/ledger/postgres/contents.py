@@ -45,7 +45,7 @@ class PostgresContents:
     def prepare(self) -> None:
         with self._transaction(False) as tables:
             if tables.have_releases():
-                if not tables.take_releases():
+                if not tables.may("releases", "SELECT", "INSERT"):
                     raise LedgerError(
                         f"results cannot be kept in {self._where!r}: this role may not",
                         remedy="grant it SELECT and INSERT on dpframe_ledger.releases; nothing was "
@@ -64,6 +64,15 @@ class PostgresContents:
         with self._transaction(False) as tables:
             found = tables.release(number)
         return found if len(found) == count else None
+
+    def prepare_removal(self) -> None:
+        with self._transaction(False) as tables:
+            if tables.have_releases() and not tables.may("releases", "SELECT", "DELETE"):
+                raise LedgerError(
+                    f"results cannot be deleted from {self._where!r}: this role may not",
+                    remedy="grant it SELECT and DELETE on dpframe_ledger.releases; nothing was "
+                    "given up",
+                )
 
     def remove(self, number: int, count: int) -> bool:
         with self._transaction(True) as tables:

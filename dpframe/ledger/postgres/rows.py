@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
+from dpframe.errors import LedgerError
 from dpframe.ledger.postgres.tables import PostgresTables
 
 Transaction = Callable[[bool], AbstractContextManager[PostgresTables]]
@@ -20,16 +21,28 @@ class PostgresRows:
 
     Parameters
     ----------
+    where
+        The place, for people.
     transaction
         Begins a transaction of the store.
     """
 
-    def __init__(self, transaction: Transaction) -> None:
+    def __init__(self, where: str, transaction: Transaction) -> None:
+        self._where = where
         self._transaction = transaction
 
     def prepare(self) -> None:
-        with self._transaction(True) as tables:
-            tables.make_streams()
+        with self._transaction(False) as tables:
+            there = tables.have_streams()
+            if there and not tables.may("streams", "SELECT", "INSERT"):
+                raise LedgerError(
+                    f"the rows of streams cannot be kept in {self._where!r}: this role may not",
+                    remedy="grant it SELECT and INSERT on dpframe_ledger.streams; nothing was "
+                    "charged",
+                )
+        if not there:
+            with self._transaction(True) as tables:
+                tables.make_streams()
 
     def read(self, stream: int, first: int) -> bytes | None:
         with self._transaction(False) as tables:

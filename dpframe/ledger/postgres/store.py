@@ -110,7 +110,7 @@ class PostgresStore(Store):
         return PostgresContents(self.where, self._tables_within, self._connect_beside)
 
     def rows_of_streams(self) -> PostgresRows:
-        return PostgresRows(self._tables_within)
+        return PostgresRows(self.where, self._tables_within)
 
     @contextmanager
     def _tables_within(self, writing: bool) -> Iterator[PostgresTables]:

@@ -209,10 +209,11 @@ class PostgresTables:
         known = b"SELECT pg_catalog.to_regclass('dpframe_ledger.releases') IS NOT NULL"
         return self._rows(known) == [(True,)]
 
-    def take_releases(self) -> bool:
-        """Whether this role may read and add to the table of contents, which is there."""
-        rights = b"SELECT pg_catalog.has_table_privilege('dpframe_ledger.releases', %s)"
-        return all(self._rows(rights, (right,)) == [(True,)] for right in ("SELECT", "INSERT"))
+    def may(self, table: str, *rights: str) -> bool:
+        """Whether this role has some rights on a table that is there."""
+        known = b"SELECT pg_catalog.has_table_privilege(%s, %s)"
+        name = f"dpframe_ledger.{table}"
+        return all(self._rows(known, (name, right)) == [(True,)] for right in rights)
 
     def make_releases(self) -> None:
         """Make the table of contents, if it is not there."""
@@ -247,18 +248,19 @@ class PostgresTables:
         wanted = b"SELECT pg_catalog.pg_try_advisory_xact_lock_shared(%s)"
         return self._rows(wanted, (number,)) != [(True,)]
 
-    def _has_streams(self) -> bool:
+    def have_streams(self) -> bool:
+        """Whether there is a table of rows."""
         known = b"SELECT pg_catalog.to_regclass('dpframe_ledger.streams') IS NOT NULL"
         return self._rows(known) == [(True,)]
 
     def make_streams(self) -> None:
         """Make the table of rows, if it is not there."""
-        if not self._has_streams():
+        if not self.have_streams():
             self._connection.execute(STREAMS)
 
     def rows_of_stream(self, stream: int, firsts: Sequence[int]) -> dict[int, bytes]:
         """What is kept of a stream from some periods on."""
-        if not self._has_streams():
+        if not self.have_streams():
             return {}
         wanted = (
             b"SELECT first, content FROM ONLY dpframe_ledger.streams "
