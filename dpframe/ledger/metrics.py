@@ -16,7 +16,9 @@ from dpframe.ledger.account import Account
 from dpframe.ledger.decimals import decimals
 from dpframe.ledger.entry import Status
 from dpframe.ledger.report import chosen
+from dpframe.ledger.scopes import WindowScope
 from dpframe.ledger.store import Store
+from dpframe.ledger.windows import Windows, number_of
 
 STATUSES: tuple[Status, ...] = ("charged", "released", "failed")
 """How charges are; one that is only charged is open: its query runs, or its process died."""
@@ -99,6 +101,33 @@ def _remaining(account: Account, now: datetime) -> Iterator[Sample]:
     return _amounts(account.remaining)
 
 
+def _window_spent(account: Account, now: datetime) -> Iterator[Sample]:
+    window = _window(account, now)
+    if window is not None:
+        yield from _in_window(window, window.spent(account.scopes), up=True)
+
+
+def _window_remaining(account: Account, now: datetime) -> Iterator[Sample]:
+    window = _window(account, now)
+    if window is not None:
+        closed = account.closed is not None
+        left = account.remaining if closed else window.room(account.scopes, account.remaining)
+        yield from _in_window(window, left)
+
+
+def _window(account: Account, now: datetime) -> WindowScope | None:
+    """The current window, by the date in UTC, of a budget that is for each of them."""
+    if account.per is None:
+        return None
+    number = number_of(account.per, now.astimezone(UTC).date())
+    return WindowScope(Windows(account.per, number, number, without=False))
+
+
+def _in_window(window: WindowScope, amount: Budget, *, up: bool = False) -> Iterator[Sample]:
+    for labels, value in _amounts(amount, up=up):
+        yield {"window": window.place, **labels}, value
+
+
 def _closed(account: Account, now: datetime) -> Iterator[Sample]:
     yield {}, int(account.closed is not None)
 
@@ -127,9 +156,19 @@ def _none(account: Account, now: datetime) -> Iterator[Sample]:
 
 
 FAMILIES: Sequence[Family] = (
-    Family("dpframe_budget", "What may be spent in all, by amount.", _budget),
-    Family("dpframe_spent", "What was spent, rounded up.", _spent),
+    Family("dpframe_budget", "What may be spent in all or in each window, by amount.", _budget),
+    Family("dpframe_spent", "What was spent, in the fullest window, rounded up.", _spent),
     Family("dpframe_remaining", "What may still be spent, rounded down.", _remaining),
+    Family(
+        "dpframe_window_spent",
+        "What was spent in the current window, rounded up; of budgets for each window.",
+        _window_spent,
+    ),
+    Family(
+        "dpframe_window_remaining",
+        "What may still be spent in the current window, rounded down.",
+        _window_remaining,
+    ),
     Family("dpframe_budget_closed", "Whether the budget was ended: 1 or 0.", _closed),
     Family("dpframe_charges", "Charges by how they ended; charged: they have not.", _charges),
     Family(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from fractions import Fraction
 
 import pytest
@@ -13,7 +13,10 @@ import dpframe as dp
 from dpframe.ledger.budgets import close
 from dpframe.ledger.decimals import decimal, decimals, exact_fields, left_fields
 from dpframe.ledger.metrics import metrics
+from dpframe.ledger.scopes import WindowScope
+from dpframe.ledger.stored import StoredLedger
 from dpframe.ledger.watching import happened, watched
+from dpframe.ledger.windows import Windows, number_of
 from tests.ledger.ledgers import TENTH, UNIT, Place, filled, opened, store_at
 from tests.ledger.openmetrics import Family, read
 
@@ -49,6 +52,36 @@ def test_what_is_exposed(place: Place) -> None:
     assert len(release.samples) == 1  # the second budget has none
     assert 0 < later.timestamp() - of(release, name="default") < 3700
     assert of(found["dpframe_ledger_records"]) == 9
+
+
+def monthly(place: Place) -> StoredLedger:
+    return StoredLedger(store_at(place), "default", dp.PureDP(1), per="1mo")
+
+
+def test_the_current_window_has_what_is_left_of_it(place: Place) -> None:
+    december = datetime(2026, 12, 31, 23, 30, tzinfo=UTC)
+    number = number_of("1mo", december.date())
+    for at, cost in ((number - 1, "0.7"), (number, "0.25")):
+        scope = WindowScope(Windows("1mo", at, at, without=False))
+        monthly(place).charge(dp.PureDP(cost), "f" * 64, UNIT, scope=scope)
+    found = exposed(place, now=december)
+    labels = {"name": "default", "window": "2026-12", "amount": "epsilon"}
+    assert of(found["dpframe_window_remaining"], **labels) == 0.75
+    assert of(found["dpframe_window_spent"], **labels) == 0.25
+    assert of(found["dpframe_remaining"], name="default", amount="epsilon") == 0.3
+    eastern = december.astimezone(timezone(timedelta(hours=9)))  # where it is next year
+    assert exposed(place, now=eastern)["dpframe_window_spent"] == found["dpframe_window_spent"]
+    renewed = exposed(place, now=december + timedelta(hours=1))["dpframe_window_remaining"]
+    assert of(renewed, **labels | {"window": "2027-01"}) == 1
+    assert len(renewed.samples) == 2
+    close(store_at(place), "default", "Ann", "the end")
+    closed = exposed(place, now=december + timedelta(hours=1))["dpframe_window_remaining"]
+    assert of(closed, **labels | {"window": "2027-01"}) == 0
+
+
+def test_budgets_for_all_time_have_no_window(place: Place) -> None:
+    filled(place)
+    assert not exposed(place)["dpframe_window_remaining"].samples
 
 
 def test_one_budget_and_one_that_is_not_there(place: Place) -> None:
