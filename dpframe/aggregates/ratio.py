@@ -24,7 +24,7 @@ from dpframe.aggregates.values import Value, bounds_of, numeric_value
 from dpframe.core.exact import show
 from dpframe.core.grid import Grid, grid_for
 from dpframe.core.tree import Tree
-from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.errors import InvalidBounds, UnboundedSensitivity, UnsupportedOperation
 from dpframe.mechanisms import AdditiveMechanism, Mechanism
 from dpframe.rows.fold import domain, words
 
@@ -219,6 +219,14 @@ def _number(tree: Tree, scope: QueryScope) -> Value:
 
 def _around_zero(value: Value, given: GivenBounds, name: str) -> tuple[Fraction, Fraction]:
     """Bounds that hold 0, towards which pairs are scaled."""
+    if given is None and value.domain.bounds is None:
+        raise UnboundedSensitivity(
+            f"the values of {words(value.tree)} have no known bounds, so one individual could "
+            "change the ratio by any amount",
+            where=f"{words(value.tree)} in dp_ratio",
+            remedy=f"give {name}=(0, 100), say, clip the expression, or declare them with "
+            "session.protect(..., bounds={...})",
+        )
     lo, hi = bounds_of(value, given, "ratio")
     if given is None:
         lo, hi = min(lo, Fraction(0)), max(hi, Fraction(0))

@@ -90,8 +90,12 @@ def test_both_totals_are_one_draw() -> None:
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], type[dp.DPFrameError], str]] = {
-    "no bounds": (lambda: dp.ratio("a", "b"), UnboundedSensitivity, "bounds"),
-    "not below": (lambda: dp.ratio("a", "b", (0, 1)), UnboundedSensitivity, "values of"),
+    "no bounds": (lambda: dp.ratio("a", "b"), UnboundedSensitivity, "give bounds=(0, 100)"),
+    "not below": (
+        lambda: dp.ratio("a", "b", (0, 1)),
+        UnboundedSensitivity,
+        "give denominator_bounds=(0, 100)",
+    ),
     "away from 0": (lambda: dp.ratio("a", "b", (2, 5)), InvalidBounds, "write bounds=(0, 5)"),
     "empty": (
         lambda: dp.ratio("a", "b", (0, 1), denominator_bounds=(0, 0)),
