@@ -12,26 +12,32 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.errors import UnsupportedOperation
+from dpframe.errors import DPFrameError, EngineError, UnsupportedOperation
 from dpframe.lower.text import TEXT_KINDS
 from dpframe.redaction import location
+from dpframe.rows.failures import FAILURES
 
-_SCANS: Mapping[str, Callable[[Any], pl.LazyFrame]] = {
+_SCANS: Mapping[str, Callable[..., pl.LazyFrame]] = {
     ".parquet": pl.scan_parquet,
     ".ipc": pl.scan_ipc,
     ".arrow": pl.scan_ipc,
     ".feather": pl.scan_ipc,
 }
+_STORES = ("s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss", "adl")
 _PATH = "session.protect(path, ...)"
 _NOT_FOUND = re.compile(r"\A[^:\n]*\(os error [23]\): ([^\n]+)")
 _SHORTENED = " (set POLARS_VERBOSE=1 to see full path)"
 _NONE_MATCHES = re.compile(r'expanded paths were empty \(path .*?inner: "((?:[^"\\]|\\.)*)"')
 
 
-def from_files(path: str | Path) -> pl.LazyFrame:
-    """A file, all files that a pattern such as ``visits/*.parquet`` matches, or a Delta table."""
-    if (Path(path) / "_delta_log").is_dir():
-        return from_delta(str(path))
+def from_files(path: str | Path, storage_options: object = None) -> pl.LazyFrame:
+    """A file, all files that a pattern such as ``visits/*.parquet`` matches, or a Delta table.
+
+    Options of an object store are in the frame that is made, and nowhere else.
+    """
+    options = _checked(storage_options)
+    if (Path(path) / "_delta_log").is_dir() or _is_remote_folder(str(path)):
+        return _of_store(lambda: from_delta(str(path), options), path)
     scan = _SCANS.get(Path(path).suffix)
     if scan is None:
         raise UnsupportedOperation(
@@ -42,7 +48,49 @@ def from_files(path: str | Path) -> pl.LazyFrame:
     place = os.path.expanduser(str(path))
     if "://" not in place and not glob(place, recursive=True):
         raise no_file(path, _PATH)
-    return scan(path)
+    if options is None:
+        return scan(path)
+    return _of_store(lambda: scan(path, storage_options=options), path)
+
+
+def _checked(options: object) -> dict[str, str] | None:
+    """Options of an object store, of which messages say nothing: they may be credentials."""
+    if options is None:
+        return None
+    if isinstance(options, Mapping):
+        found = dict(options)
+        if all(isinstance(text, str) for pair in found.items() for text in pair):
+            return found
+    raise UnsupportedOperation(
+        "storage options are a dict of texts",
+        where="session.protect(path, ..., storage_options=...)",
+        remedy='write for example {"aws_region": "eu-west-1"}, with all values as text',
+    )
+
+
+def _is_remote_folder(path: str) -> bool:
+    """Whether an address in an object store is that of a folder, which is a Delta table then."""
+    scheme, separator, rest = path.partition("://")
+    name = rest.rstrip("/").rpartition("/")[2]
+    is_file = "." in name.removesuffix(".delta") or any(mark in rest for mark in "*?[#")
+    return bool(separator) and scheme.lower() in _STORES and not is_file
+
+
+def _of_store(scan: Callable[[], pl.LazyFrame], path: str | Path) -> pl.LazyFrame:
+    """What is scanned; why it cannot be is withheld, for it may quote options or an address."""
+    try:
+        return scan()
+    except DPFrameError:
+        raise
+    except FAILURES as error:
+        kind = type(error).__name__
+    raise EngineError(
+        f"{location(path)!r} cannot be read ({kind}); the message is withheld because it may quote "
+        "credentials",
+        where=_PATH,
+        remedy="check the address and storage_options=; a folder is read as a Delta table, and "
+        "Parquet files by a pattern such as 's3://bucket/folder/*.parquet'",
+    )
 
 
 def no_file(path: object, where: str) -> UnsupportedOperation:
@@ -67,7 +115,7 @@ def missing_file(error: BaseException) -> str | None:
     return None if "://" in path or os.path.lexists(path) else path
 
 
-def from_delta(table: Any) -> pl.LazyFrame:
+def from_delta(table: Any, options: dict[str, str] | None = None) -> pl.LazyFrame:
     """A Delta table, or the one in a folder."""
     if find_spec("deltalake") is None:
         raise UnsupportedOperation(
@@ -75,4 +123,4 @@ def from_delta(table: Any) -> pl.LazyFrame:
             where=_PATH,
             remedy='pip install "dpframe[delta]"',
         )
-    return pl.scan_delta(table)
+    return pl.scan_delta(table, storage_options=options)

@@ -148,6 +148,7 @@ class Session(StreamingSession):
         schema: Mapping[str, Any] | None = None,
         typical: Mapping[str, Number] | None = None,
         engine: Literal["polars", "duckdb", "spark"] | None = None,
+        storage_options: Mapping[str, str] | None = None,
     ) -> PrivateFrame:
         """Put a frame under the session's protection: the trust boundary.
 
@@ -184,6 +185,11 @@ class Session(StreamingSession):
         engine
             What runs queries of files: ``"polars"``, which is the default, ``"duckdb"`` or
             ``"spark"``. Other frames are on an engine already.
+        storage_options
+            Of a path in an object store, such as ``"s3://bucket/visits/*.parquet"`` or the folder
+            of a Delta table: what `polars.scan_parquet` and `polars.scan_delta` take, for example
+            ``{"aws_access_key_id": ..., "aws_secret_access_key": ...}``. They are in no plan,
+            fingerprint, ledger, log, message or representation.
 
         Raises
         ------
@@ -209,7 +215,7 @@ class Session(StreamingSession):
                 where=f"unit={as_given(unit)}",
                 remedy="open another session for another kind of unit",
             )
-        source = protected_source(frame, engine, schema)
+        source = protected_source(frame, engine, schema, storage_options)
         facts = protected_facts(declared(source, bounds or {}, categories or {}), who)
         payer.unit = who
         label, named = name or payer.name or "data", payer.is_name(name, source)

@@ -171,7 +171,12 @@ def _asked(own: Engine, engine: object) -> Engine:
     )
 
 
-def protected_source(frame: object, engine: str | None = None, schema: object = None) -> Source:
+def protected_source(
+    frame: object,
+    engine: str | None = None,
+    schema: object = None,
+    storage_options: object = None,
+) -> Source:
     """A source from any of the accepted kinds of frame; only its schema is read, or for text files
     given.
 
@@ -183,12 +188,9 @@ def protected_source(frame: object, engine: str | None = None, schema: object = 
         In a process that was forked from one that had used Polars.
     """
     require_threads()
-    if engine is not None and engine not in ENGINES:
-        raise UnsupportedOperation(
-            f"there is no engine {engine!r}",
-            where="session.protect(frame, engine=...)",
-            remedy=f"use one of {', '.join(map(repr, ENGINES))}",
-        )
+    _require_engine(engine)
+    if storage_options is not None:
+        _require_store(frame, engine)
     if isinstance(frame, (str, Path)) and text_kind(frame) is not None:
         return _text_source(frame, engine, schema)
     if schema is not None:
@@ -205,7 +207,7 @@ def protected_source(frame: object, engine: str | None = None, schema: object = 
         case pl.DataFrame():
             return Source(frame.lazy(), given=frame)
         case str() | Path():
-            return Source(from_files(frame), given=frame)
+            return Source(from_files(frame, storage_options), given=frame)
         case _ if type(frame).__module__.split(".")[0] == "pyarrow":
             return Source(from_arrow(frame), given=frame)
         case _ if type(frame).__module__.split(".")[0] == "deltalake":
@@ -217,6 +219,32 @@ def protected_source(frame: object, engine: str | None = None, schema: object = 
                 remedy="pass a Polars DataFrame or LazyFrame, a path, a DuckDB relation, a Spark "
                 "DataFrame, a Delta table, or a pyarrow Table, batch reader or dataset",
             )
+
+
+def _require_engine(engine: str | None) -> None:
+    if engine is not None and engine not in ENGINES:
+        raise UnsupportedOperation(
+            f"there is no engine {engine!r}",
+            where="session.protect(frame, engine=...)",
+            remedy=f"use one of {', '.join(map(repr, ENGINES))}",
+        )
+
+
+def _require_store(frame: object, engine: str | None) -> None:
+    """Refuse options of an object store for what Polars does not read from one."""
+    if engine in ("duckdb", "spark"):
+        what, remedy = f"files on {engine}", "give its connection or session the credentials"
+    elif not isinstance(frame, (str, Path)):
+        what, remedy = f"a {_kind_of(frame)}", "give them where the frame is made"
+    elif text_kind(frame) is not None:
+        what, remedy = "text files", "write them as Parquet first"
+    else:
+        return
+    raise UnsupportedOperation(
+        f"storage options are for paths of Parquet, IPC and Delta, not for {what}",
+        where="session.protect(..., storage_options=...)",
+        remedy=remedy,
+    )
 
 
 def _text_source(path: str | Path, engine: str | None, schema: object) -> Source:
