@@ -21,6 +21,7 @@ from dpframe.aggregates.margins import Margin, MarginWithTotal
 from dpframe.aggregates.nightly import NightlySums
 from dpframe.aggregates.own_sets import AdditiveOfSet, SelectionOfSet
 from dpframe.aggregates.registry import AGGREGATES
+from dpframe.aggregates.run_margins import RunMargin, RunMarginWithTotal
 from dpframe.api.session import Session
 from dpframe.core.sensitivity import (
     additive_sensitivity,
@@ -109,6 +110,8 @@ def aggregates() -> str:
     parts.append(_entry("Grouping sets with a total beside a table", MarginWithTotal))
     parts.append(_entry("Grouping sets of tables of their own", AdditiveOfSet))
     parts.append(_entry("Choices by grouping sets", SelectionOfSet))
+    parts.append(_entry("Distribution functions by grouping sets", RunMargin))
+    parts.append(_entry("Those with a total beside a table", RunMarginWithTotal))
     parts.append(_entry("Levels of a distribution function", LevelSums))
     parts.append(_entry("Levels with a total beside them", LevelSumsWithTotal))
     parts.append(_entry("Several outputs of one draw", JointSums))

@@ -20,7 +20,7 @@ from dpframe.aggregates.isotonic import nondecreasing
 from dpframe.aggregates.joint_noise import Independent, JointNoise
 from dpframe.aggregates.level_sums import LevelSums, LevelSumsWithTotal
 from dpframe.aggregates.measurement import Table
-from dpframe.aggregates.ranges import CumulativeRanges, Ranges
+from dpframe.aggregates.ranges import CumulativeRanges
 from dpframe.aggregates.request import GivenBounds, QueryScope, Request
 from dpframe.aggregates.shapes import Cumulative, Shape
 from dpframe.aggregates.statistics import RowCount
@@ -105,7 +105,7 @@ class BoundDistribution(BoundAggregate):
         return DistributionError(axis.size, axis.branching, levels, weights, edges)
 
     @property
-    def ranges(self) -> Ranges:
+    def ranges(self) -> CumulativeRanges:
         return CumulativeRanges(self.cells.value, self.cells.edges, self.error)
 
     def edge_words(self, number: int) -> str:

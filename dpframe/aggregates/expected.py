@@ -11,6 +11,7 @@ from dpframe.aggregates.margin_strategy import table_wanted
 from dpframe.aggregates.related import RelatedAggregate
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.rolled import RolledAggregate
+from dpframe.aggregates.rolled_distribution import RolledDistribution
 from dpframe.aggregates.totalled_cells import TotalledCells
 from dpframe.aggregates.totalled_levels import TotalledLevels
 from dpframe.mechanisms import AdditiveMechanism
@@ -36,7 +37,7 @@ def expected_squared_error(aggregate: BoundAggregate, scope: QueryScope, laws: L
     if isinstance(aggregate, TotalledCells):
         (use,) = aggregate.inner.uses
         return _relative(use, scope) * aggregate.expected_error(laws)
-    if isinstance(aggregate, BoundDistribution):
+    if isinstance(aggregate, (BoundDistribution, RolledDistribution)):
         return aggregate.expected_error(laws)
     if isinstance(aggregate, TotalledLevels):
         found = aggregate.expected_error(laws)

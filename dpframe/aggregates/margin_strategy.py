@@ -13,7 +13,8 @@ from dpframe.aggregates.bound import MeasurementUse, Noisy
 from dpframe.aggregates.margins import Margin, MarginWithTotal, by_words
 from dpframe.aggregates.measurement import Additive, Measurement
 from dpframe.aggregates.request import QueryScope
-from dpframe.aggregates.set_axes import SetAxes
+from dpframe.aggregates.run_margins import RunMargin, RunMarginWithTotal
+from dpframe.aggregates.set_axes import SetAxes, columns_of
 from dpframe.aggregates.statistics import GridSum, RowCount, SquareSum, ValueCount
 from dpframe.core.exact import dyadic_down
 from dpframe.workloads import (
@@ -31,7 +32,6 @@ from dpframe.workloads import (
 __all__ = [
     "adds_up",
     "best_margins",
-    "columns_of",
     "margin_uses",
     "margin_weights",
     "margin_words",
@@ -82,7 +82,7 @@ def best_margins(
     unit = _norm(axes.margin(table, axes.everything), scope, degree)
     norms: dict[Part, Fraction] = {}
     for one in _parts(workload):
-        norm = _norm(axes.margin(table, columns_of(one)), scope, degree)
+        norm = _norm(axes.measured(table, one), scope, degree)
         norms[one] = norm / (unit or 1) or Fraction(1)
     plain = _tables(workload, degree, tuple(norms.items()))
     if not has_total or not _has_free_total(axes.margin(table, axes.everything), scope):
@@ -102,7 +102,10 @@ def _has_free_total(margin: Margin, scope: QueryScope) -> bool:
 
 def with_total(margin: Margin) -> MarginWithTotal:
     """The margin with its total beside it."""
-    return MarginWithTotal(margin.table, margin.sizes, margin.kept, margin.by)
+    about = margin.table, margin.sizes, margin.kept, margin.by
+    if isinstance(margin, RunMargin):
+        return RunMarginWithTotal(*about, margin.branching, margin.level)
+    return MarginWithTotal(*about)
 
 
 def _norm(margin: Margin, scope: QueryScope, degree: Degree) -> Fraction:
@@ -160,12 +163,10 @@ def margin_uses(
     made = list[MeasurementUse]()
     for part, share in zip(strategy.parts, strategy.shares, strict=True):
         impact = objective * share ** (strategy.degree + 1)
-        margin = axes.margin(table, columns_of(part))
+        margin = axes.measured(table, part)
         made.append(MeasurementUse(margin, use.role, impact, share, is_shared))
     if strategy.total_of is not None:  # the last number of the first vector, which pays for it
-        made[0] = replace(
-            made[0], part=with_total(axes.margin(table, columns_of(strategy.parts[0])))
-        )
+        made[0] = replace(made[0], part=with_total(axes.measured(table, strategy.parts[0])))
         made[-1] = replace(made[0], impact=Fraction(0))
     yield from made
 
@@ -175,11 +176,6 @@ def values_of(strategy: Strategy, values: Sequence[Noisy]) -> list[Noisy]:
     if strategy.total_of is None:
         return [*values]
     return [values[0][:-1], *values[1:-1], values[-1][-1:]]
-
-
-def columns_of(part: Part) -> Kept:
-    """The columns that a part is a table of."""
-    return tuple(i for i, level in enumerate(part.levels) if level > 0 or part.shape[i] > 1)
 
 
 def margin_weights(strategy: Strategy) -> tuple[Fraction, ...]:
@@ -195,12 +191,29 @@ def margin_words(strategy: Strategy, axes: SetAxes) -> str:
     parts, shares = strategy.parts, strategy.shares
     if strategy.total_of is not None:
         parts, shares = parts[:-1], shares[:-1]
-    total = sum(shares, Fraction(0))
-    shown = [
-        f"{by_words(tuple(axes.names[i] for i in columns_of(part)))} "
-        f"({float(100 * share / total):.0f}% of the {'rho' if strategy.degree == 1 else 'epsilon'})"
-        for part, share in zip(parts, shares, strict=True)
-    ]
+    kind, total = "rho" if strategy.degree == 1 else "epsilon", sum(shares, Fraction(0))
+    found: dict[str, Fraction] = {}
+    for part, share in zip(parts, shares, strict=True):
+        what = _part_words(part, axes, parts)
+        found[what] = found.get(what, Fraction(0)) + share / total
+    shown = [f"{what} ({float(100 * share):.0f}% of the {kind})" for what, share in found.items()]
     if strategy.total_of is not None:
         shown[0] += " with its total, which costs nothing, as no row that changes moves it further"
-    return f"{len(shown)} noisy table{'s' * (len(shown) > 1)}: {', '.join(shown)}"
+    return f"{len(parts)} noisy table{'s' * (len(parts) > 1)}: {', '.join(shown)}"
+
+
+def _part_words(part: Part, axes: SetAxes, parts: Sequence[Part]) -> str:
+    """By which columns a noisy table is, in a plan, with the runs of all that are by the same."""
+    if not part.factors[-1].axis.is_ordered:
+        return by_words(tuple(axes.names[i] for i in columns_of(part)))
+    columns = part.levels[:-1]
+    names = tuple(axes.names[i] for i in columns_of(part) if i < len(columns))
+    return f"{by_words(names)} in {_run_words([p for p in parts if p.levels[:-1] == columns])}"
+
+
+def _run_words(parts: Sequence[Part]) -> str:
+    """How many steps are summed up, in tables of the same columns."""
+    last = [part.factors[-1] for part in parts]
+    widths = [str(w) for w in sorted(min(f.axis.width(f.level), f.axis.size) for f in last)]
+    listed = " and ".join(filter(None, (", ".join(widths[:-1]), widths[-1])))
+    return f"runs of {listed} step{'s' * (widths != ['1'])}"

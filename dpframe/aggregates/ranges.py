@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, TypeAlias
 
 import numpy as np
 
 from dpframe.aggregates.distribution_error import DistributionError
+from dpframe.aggregates.distribution_sets_error import DistributionSetsError
 from dpframe.aggregates.edges import Comparable, Edges, comparable, edge_words
 from dpframe.aggregates.values import Value, number_of
 from dpframe.aggregates.weighted_noise import WeightedNoise, excess_of
 from dpframe.core.exact import as_given, nearest
 from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.frames.grouping_sets import SetGroups
 from dpframe.mechanisms import (
     AdditiveMechanism,
     CombinedNoise,
@@ -23,7 +25,7 @@ from dpframe.mechanisms import (
     Mechanism,
 )
 
-__all__ = ["BinRanges", "CumulativeRanges", "Ranges"]
+__all__ = ["BinRanges", "CumulativeRanges", "Ranges", "RangesBySets"]
 
 Laws: TypeAlias = "Sequence[Mechanism]"
 _MOST_ADDED: Final = 24
@@ -39,6 +41,10 @@ class Ranges(ABC):
     @abstractmethod
     def words(self) -> str:
         """Which rows are between two edges."""
+
+    def of_set(self, kept: tuple[int, ...]) -> Ranges:
+        """What it says of groups of one of several grouping sets."""
+        return self
 
     @abstractmethod
     def place(self, edge: object, where: str) -> int:
@@ -83,7 +89,7 @@ class Ranges(ABC):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CumulativeRanges(Ranges):
+class _UpToEdges(Ranges):
     """Of a distribution function: rows above the lower edge, up to the upper one.
 
     Parameters
@@ -92,13 +98,10 @@ class CumulativeRanges(Ranges):
         The number.
     edges
         The upper edges.
-    rule
-        How numbers err.
     """
 
     value_of: Value
     edges: Edges
-    rule: DistributionError
 
     @property
     def words(self) -> str:
@@ -113,9 +116,49 @@ class CumulativeRanges(Ranges):
     def value(self, counts: Sequence[int], start: int, stop: int) -> int:
         return counts[stop - 1] - (counts[start - 1] if start else 0)
 
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CumulativeRanges(_UpToEdges):
+    """Of a distribution function.
+
+    Parameters
+    ----------
+    rule
+        How numbers err.
+    """
+
+    rule: DistributionError
+
     def error(self, laws: Laws, start: int, stop: int, level: Fraction) -> int:
         noises = [law for law in laws if isinstance(law, AdditiveMechanism)]
         return self.rule.range_noise(noises, start, stop).quantile(level)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RangesBySets(_UpToEdges):
+    """Of distribution functions by grouping sets.
+
+    Parameters
+    ----------
+    rule
+        How numbers err.
+    groups
+        The grouping sets.
+    kept
+        The columns of the set that a group is of; the first set unless given.
+    """
+
+    rule: DistributionSetsError
+    groups: SetGroups
+    kept: tuple[int, ...] | None = None
+
+    def of_set(self, kept: tuple[int, ...]) -> RangesBySets:
+        return replace(self, kept=kept)
+
+    def error(self, laws: Laws, start: int, stop: int, level: Fraction) -> int:
+        noises = [law for law in laws if isinstance(law, AdditiveMechanism)]
+        kept = self.groups.sets[0] if self.kept is None else self.kept
+        return self.rule.range_noise(noises, kept, start, stop).quantile(level)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from dpframe.aggregates.distribution_error import DistributionError, RunError
+from dpframe.aggregates.distribution_sets_error import DistributionSetsError
 from dpframe.aggregates.error_rules import ErrorRule, MeanError, PartError, VarianceError
 from dpframe.aggregates.joint_noise import Independent
 from dpframe.aggregates.running_error import RunningError
@@ -107,7 +108,9 @@ class RebuiltError:
         return Independent(tuple(found))
 
 
-OutputError: TypeAlias = ErrorRule | RebuiltError | DistributionError | RunError | RunningError
+OutputError: TypeAlias = (
+    ErrorRule | RebuiltError | DistributionError | DistributionSetsError | RunError | RunningError
+)
 
 
 @lru_cache(maxsize=4096)

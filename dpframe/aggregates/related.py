@@ -25,7 +25,6 @@ from dpframe.aggregates.joint_noise import Independent, JointNoise
 from dpframe.aggregates.margin_strategy import (
     adds_up,
     best_margins,
-    columns_of,
     margin_uses,
     margin_weights,
     margin_words,
@@ -37,7 +36,7 @@ from dpframe.aggregates.query import Output, Query
 from dpframe.aggregates.rebuilt_error import RebuiltError
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.rolled import RolledAggregate
-from dpframe.aggregates.set_axes import SetAxes
+from dpframe.aggregates.set_axes import SetAxes, columns_of
 from dpframe.aggregates.shapes import ONE
 from dpframe.frames.common_sets import CommonSets, SetsOfQuery
 from dpframe.frames.grouping_sets import SetGroups

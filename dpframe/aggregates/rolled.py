@@ -17,6 +17,7 @@ from dpframe.aggregates.bound import (
     MeasurementUse,
     Noisy,
 )
+from dpframe.aggregates.cdf import BoundDistribution
 from dpframe.aggregates.error_rules import (
     MeanError,
     NoErrorBound,
@@ -27,7 +28,6 @@ from dpframe.aggregates.histogram import BoundHistogram
 from dpframe.aggregates.joint_noise import Independent, JointNoise
 from dpframe.aggregates.margin_strategy import (
     best_margins,
-    columns_of,
     margin_uses,
     margin_weights,
     margin_words,
@@ -39,7 +39,8 @@ from dpframe.aggregates.measurement import Additive, Table
 from dpframe.aggregates.own_sets import in_own_sets
 from dpframe.aggregates.rebuilt_error import OutputError, RebuiltError
 from dpframe.aggregates.request import QueryScope
-from dpframe.aggregates.set_axes import SetAxes
+from dpframe.aggregates.rolled_distribution import rolled_distribution
+from dpframe.aggregates.set_axes import SetAxes, columns_of
 from dpframe.aggregates.shapes import Shape
 from dpframe.aggregates.statistics import GridSum, RowCount, SquareSum, ValueCount
 from dpframe.aggregates.unit_statistics import UnitCount, UnitRows, UnitTotal
@@ -290,6 +291,8 @@ def rolled(inner: BoundAggregate, scope: QueryScope) -> BoundAggregate:
     groups = scope.groups
     if not isinstance(groups, SetGroups):
         return inner
+    if isinstance(inner, BoundDistribution):
+        return rolled_distribution(inner, scope)
     tables = [_additive(inner, use) for use in inner.uses]
     if None in tables or _is_several_times(inner, scope):
         return _by_own_sets(inner, scope)
@@ -362,8 +365,9 @@ def _by_own_sets(inner: BoundAggregate, scope: QueryScope) -> BoundAggregate:
         f"{inner.request.kind} does not follow from results of smaller groups, so it cannot be "
         "released by grouping sets",
         where=inner.request.name,
-        remedy="use counts, sums, means, variances, histograms, quantiles and numbers of distinct "
-        f"values here, and ask for this in a query of its own for each set: {_APART}",
+        remedy="use counts, sums, means, variances, histograms, distribution functions, quantiles "
+        "and numbers of distinct values here, and ask for this in a query of its own for each set: "
+        f"{_APART}",
     )
 
 

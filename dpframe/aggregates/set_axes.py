@@ -1,4 +1,6 @@
-"""The axes of tables by grouping sets: the columns of the sets, and cells of a histogram."""
+"""The axes of tables by grouping sets: the columns of the sets, and cells of a histogram or of a
+distribution function.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,12 @@ from dataclasses import dataclass
 from dpframe.aggregates.cells import BinCells, Cells
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import Table
+from dpframe.aggregates.run_margins import RunMargin
+from dpframe.aggregates.up_to_cells import UpToCells
 from dpframe.frames.grouping_sets import SetGroups
+from dpframe.workloads import Part
 
-__all__ = ["SetAxes"]
+__all__ = ["SetAxes", "columns_of"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,6 +49,8 @@ class SetAxes:
         names = tuple(self.groups.names)
         if self.cells is None:
             return names
+        if isinstance(self.cells, UpToCells):
+            return (*names, "step")
         return (*names, "bin" if isinstance(self.cells, BinCells) else "category")
 
     @property
@@ -68,3 +75,16 @@ class SetAxes:
     def margin(self, table: Table, kept: tuple[int, ...]) -> Margin:
         """The sums of a table over all axes but those."""
         return Margin(table, self.sizes, kept, tuple(self.names[i] for i in kept))
+
+    def measured(self, table: Table, part: Part) -> Margin:
+        """The sums of a table that a part of a strategy is, of runs of cells where it has such."""
+        margin, last = self.margin(table, columns_of(part)), part.factors[-1]
+        if not last.axis.is_ordered or last.level in (0, last.axis.height):
+            return margin
+        about = margin.table, margin.sizes, margin.kept, margin.by
+        return RunMargin(*about, last.axis.branching, last.level)
+
+
+def columns_of(part: Part) -> tuple[int, ...]:
+    """The axes that a part is a table of, by their numbers."""
+    return tuple(i for i, level in enumerate(part.levels) if level > 0 or part.shape[i] > 1)

@@ -9,6 +9,7 @@ from dpframe.aggregates.quantile_family import answer_together
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.related import RelatedAggregate
 from dpframe.aggregates.rolled import RolledAggregate
+from dpframe.aggregates.rolled_distribution import RolledDistribution
 from dpframe.aggregates.totalled_cells import TotalledCells
 from dpframe.aggregates.totalled_levels import TotalledLevels
 from dpframe.core.budget import ApproxDP, Budget, PureDP
@@ -18,6 +19,7 @@ __all__ = ["ways_to_measure"]
 
 _MEASURED = (
     RolledAggregate,
+    RolledDistribution,
     BoundDistribution,
     RelatedAggregate,
     TotalledCells,

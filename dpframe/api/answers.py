@@ -10,12 +10,13 @@ from typing import Any, Final
 import polars as pl
 
 from dpframe.aggregates.bound import MeasurementKey
+from dpframe.aggregates.margins import by_words
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.ranges import Ranges
 from dpframe.api.estimate import Estimate
 from dpframe.core.exact import as_given
 from dpframe.errors import InvalidBounds, UnknownColumn, UnsupportedOperation
-from dpframe.frames.grouping_sets import SetGroups
+from dpframe.frames.grouping_sets import GROUPING, SetGroups
 from dpframe.mechanisms import Mechanism
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.suggest import did_you_mean
@@ -23,6 +24,7 @@ from dpframe.rows.suggest import did_you_mean
 __all__ = ["Answers", "answers_of", "plain_outputs"]
 
 _LEVEL: Final = Fraction(95, 100)
+_MOST_SETS: Final = 8
 _HOW: Final = "write for example release.between(18, 65)"
 
 
@@ -42,6 +44,8 @@ class Answers:
         The columns of groups.
     is_alone
         Whether the frame has a row for each count; else it has a list for each group.
+    sets
+        The grouping sets, where there are several.
     """
 
     name: str
@@ -49,6 +53,7 @@ class Answers:
     laws: tuple[Mechanism, ...]
     keys: tuple[str, ...]
     is_alone: bool
+    sets: SetGroups | None = None
 
     def between(
         self, frame: pl.DataFrame, low: object, high: object, where: Mapping[str, Any]
@@ -62,7 +67,12 @@ class Answers:
             )
         counts = self._counts(frame, where, said)
         value = self.ranges.value(counts, start, stop)
-        return Estimate(value, float(self.ranges.error(self.laws, start, stop, _LEVEL)))
+        ranges = self.ranges if self.sets is None else self.ranges.of_set(self._set(where))
+        return Estimate(value, float(ranges.error(self.laws, start, stop, _LEVEL)))
+
+    def _set(self, where: Mapping[str, Any]) -> tuple[int, ...]:
+        """The grouping set of a group, by the numbers of the columns that it names."""
+        return tuple(number for number, name in enumerate(self.keys) if name in where)
 
     def _counts(self, frame: pl.DataFrame, where: Mapping[str, Any], said: str) -> Sequence[int]:
         """What was released of a group, in order."""
@@ -73,15 +83,18 @@ class Answers:
                     where=said,
                     remedy=did_you_mean(name, self.keys),
                 )
-        missing = [name for name in self.keys if name not in where]
-        if missing:
+        found, missing = frame, [name for name in self.keys if name not in where]
+        if self.sets is not None:
+            if self._set(where) not in self.sets.sets:
+                raise self._no_set(self.sets, said)
+            found = found.filter(pl.col(GROUPING) == self.sets.grouping(self._set(where)))
+        elif missing:
             raise UnsupportedOperation(
                 f"the release has groups by {', '.join(map(repr, self.keys))}, and an estimate is "
                 "of one of them",
                 where=said,
                 remedy=f"name it: release.between(..., {missing[0]}=...)",
             )
-        found = frame
         for name, key in where.items():
             found = found.filter(_is_key(frame, name, key, said))
         if not found.height:
@@ -93,6 +106,18 @@ class Answers:
         counts = found["count"] if self.is_alone else found[self.name][0].struct.field("count")
         listed: list[int] = counts.to_list()
         return listed
+
+    def _no_set(self, sets: SetGroups, said: str) -> UnsupportedOperation:
+        """A group of a set that was not asked for."""
+        named = [by_words(tuple(self.keys[i] for i in kept)) for kept in sets.sets[:_MOST_SETS]]
+        more = " and others" if len(sets.sets) > _MOST_SETS else ""
+        example = ", ".join(f"{self.keys[i]}=..." for i in sets.sets[0])
+        return UnsupportedOperation(
+            f"the release has groups {', '.join(named)}{more}, and an estimate is of one of them",
+            where=said,
+            remedy="name the columns of one set"
+            + (f": release.between(..., {example})" if example else ""),
+        )
 
 
 def _is_key(frame: pl.DataFrame, name: str, key: Any, said: str) -> pl.Expr:
@@ -140,5 +165,6 @@ def answers_of(query: Query, laws: Mapping[MeasurementKey, Mechanism]) -> dict[s
         if output.only is not None and ranges is not None:
             own = tuple(laws[key] for key in output.only.keys)
             alone = len(query.outputs) == 1
-            found[output.name] = Answers(output.name, ranges, own, keys, alone)
+            sets = query.groups if isinstance(query.groups, SetGroups) else None
+            found[output.name] = Answers(output.name, ranges, own, keys, alone, sets)
     return found

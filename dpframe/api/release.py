@@ -80,7 +80,8 @@ class Release:
         output
             Which output, where there are several with edges.
         where
-            The group, where there are several: ``release.between(18, 65, country="DE")``.
+            The group, where there are several: ``release.between(18, 65, country="DE")``. By
+            grouping sets the columns of one set.
 
         Returns
         -------

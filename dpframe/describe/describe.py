@@ -19,6 +19,7 @@ from dpframe.aggregates.pair_statistics import PairSum, UnitPairSum
 from dpframe.aggregates.query import Output, Query
 from dpframe.aggregates.request import UNKNOWN
 from dpframe.aggregates.rolled import RolledAggregate
+from dpframe.aggregates.rolled_distribution import RolledDistribution
 from dpframe.aggregates.statistics import GridSum, SquareSum
 from dpframe.aggregates.unit_statistics import UnitTotal
 from dpframe.choose import ChosenWay
@@ -243,7 +244,7 @@ def _output(output: Output, note: str, numbers: Mapping[MeasurementKey, int]) ->
         contents.append(substitute(output.post_tree, places))
     releases = tuple(used)
     if isinstance(
-        output.only, (RolledAggregate, BoundDistribution)
+        output.only, (RolledAggregate, RolledDistribution, BoundDistribution)
     ):  # a vector may be a table, and its total as well
         releases = tuple(numbers[key] for key in output.only.keys)
     return PlanOutput(

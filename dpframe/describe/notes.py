@@ -19,6 +19,7 @@ from dpframe.aggregates.rebuilt_error import OutputError
 from dpframe.aggregates.related import RelatedAggregate
 from dpframe.aggregates.request import Request
 from dpframe.aggregates.rolled import RolledAggregate
+from dpframe.aggregates.rolled_distribution import RolledDistribution
 from dpframe.aggregates.totalled_cells import TotalledCells
 from dpframe.aggregates.totalled_levels import TotalledLevels
 from dpframe.core.budget import Budget
@@ -36,7 +37,7 @@ from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.per_individual import PerIndividual
 from dpframe.mechanisms import AdditiveMechanism, KeyMechanism
 from dpframe.plan import NoisyAggregate, PlanIdentifying, PlanTypical
-from dpframe.plan.error import error_of_run, errors_by_edge, errors_by_set
+from dpframe.plan.error import error_of_run, errors_by_edge, errors_by_set, errors_of_sets
 from dpframe.plan.looks import looks_identifying
 from dpframe.plan.remarks import FAILS, NOBODY
 from dpframe.report.columns import domain_words, limits_words
@@ -142,6 +143,8 @@ def _note(output: Output, query: Query, releases: Sequence[NoisyAggregate]) -> s
         return output.only.note + _by_edge(
             output.only, output.only.error, _in_order(output.only, used)
         )
+    if isinstance(output.only, RolledDistribution):
+        return output.only.note + _by_set_and_edge(output.only, _in_order(output.only, used))
     return output.only.note + (_by_set(output.only, used) if _is_rolled_number(output.only) else "")
 
 
@@ -185,6 +188,20 @@ def _of_levels(aggregate: TotalledLevels, used: Sequence[NoisyAggregate]) -> str
         return _by_edge(aggregate.inner, aggregate.edges, used)
     error = error_of_run(aggregate.rule, used, _LEVEL)
     return f"; 95% of results are within {show(error)}"
+
+
+def _by_set_and_edge(aggregate: RolledDistribution, used: Sequence[NoisyAggregate]) -> str:
+    """The error of the edge that errs most in the groups of each set."""
+    rule, names = aggregate.error, aggregate.axes.names
+    shown = []
+    for kept, errors in errors_of_sets(replace(rule, sets=rule.sets[:_SETS]), used, _LEVEL):
+        worst = int(errors.argmax())
+        where = f"up to {aggregate.edge_words(worst)} (the worst)"
+        shown.append(
+            f"{show(int(errors[worst]))} {where} {by_words(tuple(names[i] for i in kept))}"
+        )
+    more = f" and {len(rule.sets) - _SETS} more sets" if len(rule.sets) > _SETS else ""
+    return f"; 95% of numbers are within {', '.join(shown)}{more}"
 
 
 def _by_edge(

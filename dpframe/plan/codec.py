@@ -17,6 +17,7 @@ from functools import cache, partial
 from typing import Any, Literal, TypeAlias
 
 from dpframe.aggregates.distribution_error import DistributionError, RunError
+from dpframe.aggregates.distribution_sets_error import DistributionSetsError
 from dpframe.aggregates.error_rules import (
     MeanError,
     NoErrorBound,
@@ -46,6 +47,7 @@ KINDS: dict[str, type] = {
         NoErrorBound,
         RebuiltError,
         DistributionError,
+        DistributionSetsError,
         RunError,
         RunningError,
     )

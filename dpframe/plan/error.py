@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.aggregates.distribution_error import DistributionError, RunError
+from dpframe.aggregates.distribution_sets_error import DistributionSetsError
 from dpframe.aggregates.error_rules import (
     MeanError,
     NoErrorBound,
@@ -25,7 +26,14 @@ from dpframe.errors import PlanMismatch
 from dpframe.mechanisms import AdditiveMechanism, ReportMechanism
 from dpframe.plan.noisy_aggregate import NoisyAggregate, needs_count
 
-__all__ = ["error_of", "error_of_run", "errors_by_edge", "errors_by_set", "noise_of"]
+__all__ = [
+    "error_of",
+    "error_of_run",
+    "errors_by_edge",
+    "errors_by_set",
+    "errors_of_sets",
+    "noise_of",
+]
 
 
 def error_of(
@@ -71,6 +79,9 @@ def error_of(
             return max(error for _, error in by_set)
         case DistributionError():
             return float(errors_by_edge(rule, used, level, simultaneous).max())
+        case DistributionSetsError():
+            of_sets = errors_of_sets(rule, used, level, simultaneous)
+            return float(max(errors.max() for _, errors in of_sets))
         case RunError():
             return float(error_of_run(rule, used, level, simultaneous))
         case RunningError():
@@ -137,6 +148,23 @@ def errors_by_edge(
     laws, groups = _levels(rule, used)
     together = max(1, groups * rule.shown) if simultaneous else 1
     return rule.reaches(laws, 1 - (1 - level) / together)[: rule.shown]  # union bound
+
+
+def errors_of_sets(
+    rule: DistributionSetsError,
+    used: Sequence[NoisyAggregate],
+    level: Fraction,
+    simultaneous: bool = False,
+) -> list[tuple[tuple[int, ...], NDArray[np.int64]]]:
+    """The columns of each grouping set, and a bound on the error of the number of rows up to each
+    edge.
+    """
+    laws = [release.law for release in used if isinstance(release.law, AdditiveMechanism)]
+    if len(laws) != rule.parts or len(used) != rule.parts:
+        raise _no_such_parts()
+    together = max(1, rule.groups * rule.shown) if simultaneous else 1
+    level = 1 - (1 - level) / together  # union bound
+    return [(kept, rule.reaches(laws, kept, level)[: rule.shown]) for kept in rule.sets]
 
 
 def error_of_run(

@@ -5,6 +5,7 @@ follow from what is measured. It knows nothing of queries, nor how noise is draw
 from dpframe.workloads.axes import Axis
 from dpframe.workloads.factors import Factor
 from dpframe.workloads.measured_levels import MeasuredLevels
+from dpframe.workloads.measured_tables import MeasuredTables
 from dpframe.workloads.needs import Kind
 from dpframe.workloads.nonnegative import (
     MANY_CELLS,
@@ -26,6 +27,7 @@ from dpframe.workloads.strategy import (
     residuals,
     tables,
     tables_with_total,
+    trees,
 )
 from dpframe.workloads.variances import range_norms, variances_of
 from dpframe.workloads.whole import WholeTables, rounding_variance
@@ -41,6 +43,7 @@ __all__ = [
     "Kind",
     "Levels",
     "MeasuredLevels",
+    "MeasuredTables",
     "Moved",
     "Norm",
     "Part",
@@ -63,6 +66,7 @@ __all__ = [
     "squared",
     "tables",
     "tables_with_total",
+    "trees",
     "variances_of",
     "whole_deviation",
 ]

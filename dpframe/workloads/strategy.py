@@ -39,6 +39,7 @@ __all__ = [
     "residuals",
     "tables",
     "tables_with_total",
+    "trees",
 ]
 
 Norm: TypeAlias = Callable[[Part], Fraction]
@@ -268,7 +269,7 @@ def best_tables_with_total(workload: Workload, degree: Degree, norm: Norm) -> St
     """`tables_with_total` for the trees whose error is least."""
     found = (
         tables_with_total(one, degree, norm, tables(one, degree, norm))
-        for one in _trees(workload, degree)
+        for one in trees(workload, degree)
     )
     made = [strategy for strategy in found if strategy is not None]
     return min(made, key=lambda strategy: strategy.objective(), default=None)
@@ -289,11 +290,11 @@ def best_tables(workload: Workload, degree: Degree, norm: Norm | None = None) ->
     """`tables` for the trees whose error is least: binary ones where a rho is shared, which are the
     best then at any size or next to it, and those of some numbers of children where an epsilon is.
     """
-    found = [tables(one, degree, norm) for one in _trees(workload, degree)]
+    found = [tables(one, degree, norm) for one in trees(workload, degree)]
     return min(found, key=lambda strategy: strategy.objective()) if len(found) > 1 else found[0]
 
 
-def _trees(workload: Workload, degree: Degree) -> Iterator[Workload]:
+def trees(workload: Workload, degree: Degree) -> Iterator[Workload]:
     """The trees that are tried."""
     longest = max((axis.size for axis in workload.axes if axis.is_ordered), default=0)
     few = longest <= 2 or degree == 1

@@ -277,6 +277,13 @@ def cubed(people: dp.PrivateFrame) -> dp.PrivateQuery:
     )
 
 
+def ages_by_sets(people: dp.PrivateFrame) -> dp.PrivateQuery:
+    """Distribution functions by several sets of columns."""
+    keys = {"region": REGIONS, "sex": ["female", "male"]}
+    groups = people.group_by(dp.cube("region", "sex"), keys=keys)
+    return groups.dp_cdf("age", bins=range(10, 111, 10))
+
+
 def binned(people: dp.PrivateFrame) -> dp.PrivateQuery:
     """Histograms by several sets of columns."""
     keys = {"region": REGIONS, "sex": ["female", "male"]}
@@ -377,6 +384,7 @@ QUERIES = (
     Golden("rolled_up", rolled_up, PURE, {"epsilon": 1}),
     Golden("cubed", cubed, ZERO, {"rho": "0.1"}),
     Golden("binned", binned, ZERO, {"rho": "0.1"}),
+    Golden("ages_by_sets", ages_by_sets, PURE, {"epsilon": "0.5"}),
     Golden("temporal", temporal, ZERO, {"rho": "0.1"}),
     Golden("ratio", ratio, PURE, {"epsilon": "0.6"}),
     Golden("ratio_of_totals", ratio_of_totals, PURE, {"epsilon": "0.6"}),

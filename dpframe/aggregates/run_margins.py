@@ -1,0 +1,88 @@
+"""Margins of runs of cells: levels of distribution functions, by fewer columns."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpframe.aggregates.level_sums import run_words
+from dpframe.aggregates.margins import Margin, MarginWithTotal, by_words
+from dpframe.aggregates.measurement import Integers
+from dpframe.aggregates.request import QueryScope
+from dpframe.core.sensitivity import ExactSensitivity, additive_sensitivity
+from dpframe.workloads import Axis, Factor
+
+__all__ = ["RunMargin", "RunMarginWithTotal"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunMargin(Margin):
+    """The sums of an exact table over runs of neighbouring cells, by some of the columns of
+    grouping sets.
+
+    Guarantee
+    ---------
+    The sensitivities of a margin of a histogram whose bins are the runs.
+
+    Proof
+    -----
+    A row is in one cell of a finest group at most, and a cell is in one run. So the sums of runs by
+    some columns are sums over disjoint sets of rows, and what limits an individual's rows there is
+    what limits them in a margin by these columns. Integers that overflow wrap, and noise is added
+    modulo 2**64, so distances stay what they were.
+
+    Parameters
+    ----------
+    branching
+        How many children a node of the tree of cells has.
+    level
+        The level of the runs.
+    """
+
+    branching: int
+    level: int
+
+    def __post_init__(self) -> None:
+        assert self.kept[-1:] == (len(self.sizes) - 1,), "runs are of cells, which it keeps"
+
+    @property
+    def axis(self) -> Axis:
+        """The tree."""
+        return Axis.ordered(self.sizes[-1], self.branching)
+
+    def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
+        contribution = self.table.statistic.contribution(scope.facts)
+        nodes = self.axis.nodes(self.level)
+        return additive_sensitivity(contribution, self.spread(scope), self._groups, nodes)
+
+    @property
+    def _groups(self) -> int:
+        return math.prod(self.sizes[i] for i in self._columns) * self.axis.nodes(self.level)
+
+    def of(self, finest: Integers) -> Integers:
+        tables = finest.reshape(-1, math.prod(self.sizes))
+        margin = super(RunMargin, self).of(finest).reshape(-1, self.sizes[-1])
+        runs = Factor(self.axis, self.level).of(margin, 1)
+        return np.ascontiguousarray(runs.reshape(len(tables), -1)).reshape(-1, 1)
+
+    def words(self) -> str:
+        runs = run_words(self.axis, self.level)
+        return f"{self.table.words()}; {runs}, {by_words(self.by[:-1])}"
+
+
+@dataclass(frozen=True, slots=True)
+class RunMarginWithTotal(MarginWithTotal, RunMargin):
+    """A margin of runs with the sum of all its entries after them, where rows change.
+
+    Guarantee
+    ---------
+    The sensitivities of the margin of runs: L1 = 2 k, L2 = sqrt(2) k, Linf = k for k rows.
+
+    Proof
+    -----
+    That of a margin with its total: a row that changes leaves one run for another, and the total as
+    it is; or it leaves all runs, or comes into one, and moves one run and the total by 1
+    (`sensitivity_with_total`).
+    """
