@@ -44,7 +44,9 @@ class DistributionSetsError:
     branching
         How many children a node of the tree of cells has.
     measured
-        For each noisy table its columns, and the level of its runs of cells.
+        For each noisy table its columns.
+    levels
+        For each the level of its runs of cells; the cells themselves are the last.
     weights
         What a sum of each counts: the finest cells that it stands for over the variance of its
         noise, in proportion.
@@ -56,7 +58,8 @@ class DistributionSetsError:
     sets: tuple[Columns, ...]
     cells: int
     branching: int
-    measured: tuple[tuple[Columns, int], ...]
+    measured: tuple[Columns, ...]
+    levels: tuple[int, ...]
     weights: tuple[Fraction, ...]
     shown: int
 
@@ -75,7 +78,8 @@ class DistributionSetsError:
     def tables(self) -> MeasuredTables:
         """What is measured."""
         axis = Axis.ordered(self.cells, self.branching)
-        return MeasuredTables(self.sizes, axis, self.measured, tuple(map(float, self.weights)))
+        tables = tuple(zip(self.measured, self.levels, strict=True))
+        return MeasuredTables(self.sizes, axis, tables, tuple(map(float, self.weights)))
 
     @property
     def parts(self) -> int:

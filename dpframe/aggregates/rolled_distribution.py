@@ -112,13 +112,12 @@ class RolledDistribution(BoundAggregate):
         for part, weight in zip(strategy.parts, margin_weights(strategy), strict=True):
             weights.append(weight * part.energy(part.levels))
         last, edges = len(self.axes.sizes) - 1, self.inner.cells.edges.size
-        measured = tuple(
-            (tuple(i for i in range(last) if part.shape[i] > 1), part.levels[last])
-            for part in strategy.parts
+        columns = tuple(
+            tuple(i for i in range(last) if part.shape[i] > 1) for part in strategy.parts
         )
+        measured = columns, tuple(part.levels[last] for part in strategy.parts), tuple(weights)
         sizes = self.axes.groups.sizes
-        about = axis.size, axis.branching, measured, tuple(weights), edges
-        return DistributionSetsError(sizes, self.sets, *about)
+        return DistributionSetsError(sizes, self.sets, axis.size, axis.branching, *measured, edges)
 
     @property
     def ranges(self) -> RangesBySets:

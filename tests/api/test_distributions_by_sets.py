@@ -150,14 +150,16 @@ def test_rules_of_errors_that_cannot_be_are_refused() -> None:
         {"cells": 100},
         {"shown": 0},
         {"branching": 1},
-        {"measured": (((0, 1), 0),), "weights": (Fraction(1),)},
-        {"measured": (((0,), 1),), "weights": (Fraction(1),)},
-        {"measured": ()},
+        {"measured": ((0, 1),), "levels": (0,), "weights": (Fraction(1),)},
+        {"measured": ((0,),), "levels": rule.levels[-1:], "weights": (Fraction(1),)},
+        {"measured": (), "levels": (), "weights": ()},
+        {"levels": (9,) * len(rule.levels)},
+        {"levels": ()},
         {"weights": ()},
         {"weights": (Fraction(-1),) * len(rule.weights)},
     ]
     for edit in edits:
-        with pytest.raises(ValueError, match=r"edges|tree|grouping set|noisy table"):
+        with pytest.raises(ValueError, match=r"edges|tree|grouping set|noisy table|zip"):
             replace(rule, **edit)
     document = json.loads(plan.to_json())
     document["plan"]["outputs"][0]["error"]["sizes"] = [0, 2]

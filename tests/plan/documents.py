@@ -260,7 +260,13 @@ OWN: Mapping[str, Callable[[], dp.Plan]] = {
     )
 }
 ALL: Mapping[str, Callable[[], dp.Plan]] = {**OWN, **{q.name: q.plan for q in QUERIES}}
-KEPT = (*(name for name in OWN if name != "together"), "keys_frame", "long_chain", "temporal")
+KEPT = (
+    *(name for name in OWN if name != "together"),
+    "keys_frame",
+    "long_chain",
+    "temporal",
+    "ages_by_sets",
+)
 
 
 @functools.cache
