@@ -18,6 +18,7 @@ from dpframe.aggregates.error_rules import (
     RankError,
     VarianceError,
 )
+from dpframe.aggregates.guess import Guess
 from dpframe.aggregates.joint_noise import JointNoise
 from dpframe.aggregates.noise_law import noise_law
 from dpframe.aggregates.rebuilt_error import OutputError, RebuiltError
@@ -68,12 +69,7 @@ def error_of(
             groups = used[0].entries // rule.cells if simultaneous else 1
             return rule.quantile(used[0].law, 1 - (1 - level) / max(1, groups))
         case MeanError() | VarianceError():
-            groups = max(release.entries for release in used) if simultaneous else 1
-            biases = [release.bias for release in used]
-            if len(used) != rule.parts:
-                raise _no_such_parts()
-            level = 1 - (1 - level) / max(1, groups)  # union bound
-            return rule.quantile(noise_of(used), level, biases, rule.guessed(guess, count))
+            return _of_moments(rule, used, level, simultaneous, rule.guessed(guess, count))
         case RebuiltError():
             by_set = errors_by_set(rule, used, level, simultaneous, count, guess)
             return max(error for _, error in by_set)
@@ -94,6 +90,22 @@ def error_of(
             raise needs_count(used[0].name)
         return used[0].law.error(level, count, used[0].entries if simultaneous else 1)
     return rule.bound([release.accuracy(level, simultaneous) for release in used])
+
+
+def _of_moments(
+    rule: MeanError | VarianceError,
+    used: Sequence[NoisyAggregate],
+    level: Fraction,
+    simultaneous: bool,
+    guess: Guess,
+) -> float:
+    """Of a mean or a variance."""
+    groups = max(release.entries for release in used) if simultaneous else 1
+    biases = [release.bias for release in used]
+    if len(used) != rule.parts:
+        raise _no_such_parts()
+    level = 1 - (1 - level) / max(1, groups)  # union bound
+    return rule.quantile(noise_of(used), level, biases, guess)
 
 
 def _of_totals(
