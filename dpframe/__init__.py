@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         UnitDropped,
         UnknownColumn,
         UnsupportedOperation,
+        WeighedResults,
     )
     from dpframe.parse.key_sets import Keys, keys
     from dpframe.plan import NoisyAggregate, PlanStep
@@ -106,6 +107,7 @@ __all__ = [
     "UnitDropped",
     "UnknownColumn",
     "UnsupportedOperation",
+    "WeighedResults",
     "accounting",
     "argmax",
     "bounds",
@@ -133,7 +135,7 @@ __all__ = [
 _ERRORS = (
     *("BudgetExceeded", "DPFrameError", "EngineError", "InvalidBounds", "InvalidBudget"),
     *("LedgerError", "MissingKeys", "PlanMismatch", "UnboundedSensitivity", "UnitDropped"),
-    *("UnknownColumn", "UnsupportedOperation"),
+    *("UnknownColumn", "UnsupportedOperation", "WeighedResults"),
 )
 _HOMES = MappingProxyType(
     {

@@ -14,6 +14,8 @@
     ├── LedgerError            the ledger cannot be opened, does not verify or names another budget
     ├── PlanMismatch           a plan that is not the one that was approved
     └── EngineError            an engine failed; its own text is withheld because it may hold data
+    UserWarning
+    └── WeighedResults         a query runs whose numbers are too small, for want of a limit
 
 A message has up to three parts: what is wrong, the expression it was found in, and what to write
 instead. No part is ever derived from private data, and addresses in it have lost what gives access
@@ -39,6 +41,7 @@ __all__ = [
     "UnitDropped",
     "UnknownColumn",
     "UnsupportedOperation",
+    "WeighedResults",
 ]
 
 
@@ -129,3 +132,9 @@ class PlanMismatch(DPFrameError):
 
 class EngineError(DPFrameError):
     """An engine failed while it ran a plan; its message is withheld, for it may quote data."""
+
+
+class WeighedResults(UserWarning):
+    """Python's warning, when a query runs, of numbers in which individuals are weighed although
+    nobody wrote so: they are too small where people are in several groups.
+    """

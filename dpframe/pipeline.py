@@ -138,10 +138,11 @@ def ask(
     asked = list(specs)
     outputs = read_outputs(asked, QueryScope(relation.facts, groups))
     weighed = with_weights(relation, groups, outputs)
+    by_default = weighed.facts.norm is not None and relation.facts.norm is None
     if weighed is not relation:
         relation = weighed
         outputs = read_outputs(asked, QueryScope(relation.facts, groups))
-    query = Query(relation, groups, outputs)
+    query = Query(relation, groups, outputs, by_default)
     parts = measurements_of(query)  # refusals come when the query is built
     for use in parts:
         _require_room(use, query)

@@ -53,11 +53,19 @@ class Query:
 
     Its groups may be replaced by others with keys of the same columns, as those that were found:
     nothing but the choice of the best groups, whose keys are listed, rests on which they are.
+
+    Parameters
+    ----------
+    relation, groups, outputs
+        What is asked.
+    is_weighed
+        Whether individuals are weighed although nobody wrote so, for want of a limit.
     """
 
     relation: Relation
     groups: Groups | None
     outputs: tuple[Output, ...]
+    is_weighed: bool = False
 
     @property
     def scope(self) -> QueryScope:

@@ -39,7 +39,8 @@ class AskedQuery(NoRawAccess):
     payer
         Who pays; None for a query that belongs to no session.
     unlimited
-        What a query that needs limits is refused with, and how it is asked with them.
+        What a query that needs limits is refused with, and how it is asked with them; the same of
+        one whose individuals are weighed for want of a limit, and which is not refused.
     """
 
     __slots__ = ("_asked", "_payer", "_source", "_unlimited")
@@ -65,7 +66,7 @@ class AskedQuery(NoRawAccess):
         UnboundedSensitivity
             When an individual may have any number of rows or groups.
         """
-        if self._unlimited is not None:
+        if self._unlimited is not None and self._unlimited.is_refused:
             raise self._unlimited.refused()
         return self._asked
 

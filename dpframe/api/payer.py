@@ -18,6 +18,7 @@ from dpframe.api.release import Release, Releases
 from dpframe.api.reuse import ONCE_MORE, Done, Keeper, Repeat, Run, unkept
 from dpframe.api.source import Source, Sources, opened_together
 from dpframe.api.spend import Spend
+from dpframe.api.weighed_results import warn_of_weights
 from dpframe.core.budget import ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.exact import Number
 from dpframe.core.parameters import Parameter
@@ -225,6 +226,7 @@ class Payer:
             As for `PrivateQuery.collect`.
         """
         prepared = self.prepare(query, spend)
+        warn_of_weights([query])
 
         def run(keep: Keep | None) -> list[pl.DataFrame]:
             execution = source.opened(query.relation.token, engine)
@@ -249,6 +251,7 @@ class Payer:
     ) -> Releases:
         """As `release`, of several queries in one charge; `sources` are their data."""
         prepared = self.prepare_several(queries, spend)
+        warn_of_weights(queries.queries)
         tokens = [query.relation.token for query in prepared.queries]
         blocks = [place.block for place in prepared.places]
         data = [sources[blocks.index(block)] for block in range(len(tokens))]

@@ -26,12 +26,15 @@ class Unlimited:
         Of what it is asked.
     groups, specs
         What is asked.
+    is_refused
+        Whether it is; else individuals are weighed, for want of a limit.
     """
 
     refusal: UnboundedSensitivity
     rows: ProtectedRows
     groups: Groups | None
     specs: tuple[OutputSpec, ...]
+    is_refused: bool = True
 
     def refused(self) -> UnboundedSensitivity:
         """The refusal, anew: a traceback is that of one time."""
@@ -53,7 +56,8 @@ class Unlimited:
 def asked_or_unlimited(
     rows: ProtectedRows, groups: Groups | None, specs: list[OutputSpec]
 ) -> tuple[Query, Unlimited | None]:
-    """A query; where it only lacks limits, what it is with one row of each individual.
+    """A query; where it only lacks limits, what it is with one row of each individual, or with
+    individuals that are weighed.
 
     Raises
     ------
@@ -61,12 +65,24 @@ def asked_or_unlimited(
         When the rows cannot answer it at any cost, whatever the limits.
     """
     try:
-        return rows.ask(groups, specs), None
+        asked = rows.ask(groups, specs)
     except UnboundedSensitivity as refusal:
         if not isinstance(rows.relation.facts.unit, Identifier):
             raise
         unlimited = Unlimited(refusal, rows, groups, tuple(specs))
+    else:
+        return asked, _weighed(rows, groups, specs) if asked.is_weighed else None
     try:
         return unlimited.under(LimitRows(1)), unlimited
     except DPFrameError:
         raise unlimited.refused() from None
+
+
+def _weighed(rows: ProtectedRows, groups: Groups | None, specs: list[OutputSpec]) -> Unlimited:
+    """What a query lacks that weighs individuals."""
+    unit = rows.relation.facts.unit
+    assert isinstance(unit, Identifier)
+    refusal = UnboundedSensitivity(
+        f"one individual ({unit.column!r}) may be in any number of groups"
+    )
+    return Unlimited(refusal, rows, groups, tuple(specs), is_refused=False)

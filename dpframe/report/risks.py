@@ -31,6 +31,8 @@ and of 3/4 are epsilons of about 4 and 7 at a delta of 1e-6.
 _LARGE_MU: Final = (Fraction(9, 10), Fraction(3, 2))
 _ROWS: Final = 500
 """More rows of one individual than these are unusual."""
+_ONE: Final = (1, {"fraction": "1"})
+"""How definitions write a norm of 1."""
 _FEW: Final = 6
 """Groups of fewer individuals than these should not appear with an even chance."""
 
@@ -54,6 +56,7 @@ def _risks(plan: PlanData, typical: Typical, size: int | None) -> Iterator[str]:
         yield f"singles people out: the plan {words}, so a result may be about one person"
     yield from _of_cost(plan)
     yield from _of_limits(plan)
+    yield from _of_weights(plan)
     yield from too_wide(plan, typical, size)
     yield from _of_thresholds(plan)
     kept = (s for s in plan.remarks if is_risk(s) and not s.endswith((NOBODY, FAILS)))
@@ -125,6 +128,20 @@ def _of_limits(plan: PlanData) -> Iterator[str]:
             f"one individual may have {shown(rows)} rows in {words}, and the noise hides as many: "
             f"with one row each it would be {shown(rows)} times less; lower limits drop few rows "
             "where most people have few (frame.suggest_limits)"
+        )
+
+
+def _of_weights(plan: PlanData) -> Iterator[str]:
+    """Individuals are weighed where nobody limits their groups, so that numbers are too small."""
+    norms = (s.definition for s in plan.steps if isinstance(s.definition, dict))
+    if plan.groups is None and any(
+        step.get("step") == "LimitNorm" and step.get("n") in _ONE for step in norms
+    ):
+        yield (
+            "individuals are weighed, by limit_norm(1): one in t groups counts 1 / sqrt(t) in "
+            "each, so numbers are too small where people are in several, by more than the stated "
+            'errors; limit_groups(n, by=...) or limits="auto" counts them whole, and so does a '
+            "second query by the keys that this one finds"
         )
 
 

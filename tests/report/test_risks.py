@@ -257,10 +257,21 @@ def test_a_reviewer_may_guess_what_is_typical() -> None:
 
 
 def test_groups_of_few_people_at_a_large_epsilon() -> None:
-    query = visits().group_by("day").agg(dp.n_unique("patient").alias("n"))
-    few = query.plan(epsilon=7, delta="1e-5")
+    query = visits().limit_groups(1, by="day").group_by("day")
+    people = query.agg(dp.n_unique("patient").alias("n"))
+    few = people.plan(epsilon=7, delta="1e-5")
     assert "individuals appear with an even chance" in only(few)
-    assert not query.plan(epsilon=1, delta="1e-6").risks
+    assert not people.plan(epsilon=1, delta="1e-6").risks
+
+
+def test_numbers_of_individuals_that_are_weighed_for_want_of_a_limit() -> None:
+    query = visits().group_by("day").agg(dp.n_unique("patient").alias("n"))
+    said = only(query.plan(epsilon=1, delta="1e-6"))
+    assert "numbers are too small where people are in several" in said
+    found = query.plan(epsilon=1, delta="1e-6", limits="auto")
+    assert not any("numbers are too small" in risk for risk in found.risks)
+    written = visits().limit_norm(2).group_by("day").agg(dp.n_unique("patient").alias("n"))
+    assert not written.plan(epsilon=1, delta="1e-6").risks
 
 
 def test_files_that_are_scanned_are_a_risk(tmp_path: Any) -> None:

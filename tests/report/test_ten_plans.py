@@ -14,7 +14,11 @@ BAD = {
     4: ["the bounds of 'cost' reach 100,000,000, 111,111 times the typical 900"],
     5: ["singles people out: the plan compares 'patient' with a constant"],
     7: ["one individual may have 5000 rows in 'n'"],
-    9: ["epsilon 8 is large for a person", "individuals appear with an even chance"],
+    9: [
+        "epsilon 8 is large for a person",
+        "individuals appear with an even chance",
+        "numbers are too small where people are in several",
+    ],
 }
 
 

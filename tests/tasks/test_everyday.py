@@ -96,3 +96,58 @@ def test_most_work_at_once() -> None:
     assert len(FIRST) == 25
     assert len(MORE) >= 25
     assert sum(map(works_at_once, FIRST)) >= AT_ONCE
+
+
+BARE = ("How many rows", "Trips and passengers", "Mean by month", "Year over year")
+"""Tasks that frames without limits refuse."""
+WEIGHED = ("Distinct customers by quarter", "Distinct customers by product")
+
+
+def unlimited() -> dict[str, Any]:
+    """The names in tasks: protected frames, without a word of how many rows people have."""
+    session = dp.Session(epsilon=1000, delta=1e-2)
+    units = {"trips": "passenger", "visits": "patient", "orders": "customer"}
+    frames = {
+        name: session.protect(frame, unit=units[name], name=name)
+        for name, frame in tables().items()
+    }
+    return {**plain(), **frames, "spend": SPEND, "dp": dp}
+
+
+TASKS = {task.title: task.first for task in (*FIRST, *MORE)}
+TASKS["Distinct customers by product"] = (
+    'orders.group_by("product").agg(pl.col("customer").n_unique()).collect(**spend)'
+)
+
+
+@pytest.mark.parametrize("title", BARE)
+def test_frames_without_limits_name_what_finds_them(title: str) -> None:
+    with pytest.raises(dp.UnboundedSensitivity) as refusal:
+        run(TASKS[title], unlimited())
+    assert refusal.value.remedy is not None
+    assert 'limits="auto"' in refusal.value.remedy
+    assert "example: rows that exceed" in refusal.value.remedy.replace("examples", "example")
+
+
+@pytest.mark.parametrize("title", WEIGHED)
+def test_numbers_that_are_too_small_are_not_so_without_a_word(title: str) -> None:
+    with pytest.warns(dp.WeighedResults, match=r"'customer' adds up weights.*limits=\"auto\""):
+        found = run(TASKS[title], unlimited())
+    exact = run(TASKS[title], plain())
+    assert found["customer"].sum() < 0.7 * exact["customer"].sum()
+    plan = run(TASKS[title].replace("collect", "plan"), unlimited())
+    assert any("numbers are too small" in risk for risk in plan.risks)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("title", [*BARE, *WEIGHED])
+def test_what_they_say_is_near_the_truth(title: str) -> None:
+    found = run(TASKS[title], {**unlimited(), "spend": {**SPEND, "limits": "auto"}})
+    exact = run(TASKS[title], plain())
+    assert found.shape == exact.shape
+    keys = [name for name in exact.columns if not exact[name].dtype.is_numeric()]
+    keys = keys or [name for name in ("pickup", "at") if name in exact.columns]
+    both = found.sort(keys), exact.sort(keys)
+    for name in set(exact.columns) - {*keys, "growth"}:
+        for one, other in zip(*(frame[name].to_list() for frame in both), strict=True):
+            assert one == pytest.approx(other, rel=0.15), (name, one, other)
