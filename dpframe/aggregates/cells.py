@@ -15,6 +15,7 @@ from typing import Self
 import polars as pl
 
 from dpframe.aggregates.placing import at_or_below, below
+from dpframe.aggregates.total_value import TotalValue
 from dpframe.aggregates.values import Value, show_value
 from dpframe.core.domain import Columns, Scalar
 from dpframe.core.dtypes import STRING, DType
@@ -41,6 +42,11 @@ class Cells(HasExprs):
     @abstractmethod
     def size(self) -> int:
         """How many cells there are."""
+
+    @property
+    def of_individuals(self) -> bool:
+        """Whether individuals are in cells, by their totals, and not rows."""
+        return False
 
     @property
     def one_value(self) -> Tree | None:
@@ -139,8 +145,33 @@ class CategoryCells(Cells):
         return "one more for all else" if self.other else "rows with other values are dropped"
 
 
+class NumberCells(Cells):
+    """Cells of numbers: of rows, or of the totals of individuals."""
+
+    __slots__ = ()
+
+    value: Value
+
+    @property
+    def of_individuals(self) -> bool:
+        return isinstance(self.value, TotalValue)
+
+    def row(self, columns: Columns, ns: Namespace) -> pl.Expr:
+        return self.place(self.value.number(lower(self.value.tree, columns, ns), ns), ns)
+
+    @abstractmethod
+    def place(self, number: pl.Expr, ns: Namespace) -> pl.Expr:
+        """The number of the cell of an Int64 or Float64, null for none."""
+
+    @property
+    def totals(self) -> TotalValue:
+        """What is gathered of individuals, where these are in cells."""
+        assert isinstance(self.value, TotalValue)
+        return self.value
+
+
 @dataclass(frozen=True, slots=True)
-class BinCells(Cells):
+class BinCells(NumberCells):
     """Bins between edges: left-closed and right-open, the last one closed.
 
     Parameters
@@ -166,8 +197,7 @@ class BinCells(Cells):
     def size(self) -> int:
         return len(self.edges) - 1 + self.other
 
-    def row(self, columns: Columns, ns: Namespace) -> pl.Expr:
-        number = self.value.number(lower(self.value.tree, columns, ns), ns)
+    def place(self, number: pl.Expr, ns: Namespace) -> pl.Expr:
         edges = comparable_edges(self.edges, self.value)
         code = at_or_below(number, edges[:-1], ns) - 1
         inside = (number >= edges[0]) & (number <= edges[-1])
@@ -178,7 +208,7 @@ class BinCells(Cells):
     def words(self) -> str:
         dtype = self.value.domain.dtype
         lo, hi = show_value(self.edges[0], dtype), show_value(self.edges[-1], dtype)
-        return f"{len(self.edges) - 1} bins of {words(self.value.tree)} from {lo} to {hi}"
+        return f"{len(self.edges) - 1} bins of {self.value.words} from {lo} to {hi}"
 
     @property
     def rest(self) -> str:
@@ -187,7 +217,7 @@ class BinCells(Cells):
 
 
 @dataclass(frozen=True, slots=True)
-class PointCells(Cells):
+class PointCells(NumberCells):
     """Evenly spaced points; each value is clamped and goes to the nearest one.
 
     Parameters
@@ -212,9 +242,8 @@ class PointCells(Cells):
     def size(self) -> int:
         return self.points
 
-    def row(self, columns: Columns, ns: Namespace) -> pl.Expr:
-        number = self.value.number(lower(self.value.tree, columns, ns), ns).cast(ns.Float64)
-        scaled, scale = number - float(self.lo), 1 / self.step
+    def place(self, number: pl.Expr, ns: Namespace) -> pl.Expr:
+        scaled, scale = number.cast(ns.Float64) - float(self.lo), 1 / self.step
         if scale > 2**1000:  # too large for a float: in two factors
             scaled, scale = scaled * 2.0**512, scale / 2**512
         scaled = scaled * float(scale)
@@ -226,7 +255,7 @@ class PointCells(Cells):
         lo = show_value(self.lo, dtype)
         hi = show_value(self.lo + (self.points - 1) * self.step, dtype)
         kind = "whole numbers" if self.step == 1 and dtype.is_integer else "points"
-        return f"{words(self.value.tree)} among {self.points} {kind} in [{lo}, {hi}]"
+        return f"{self.value.words} among {self.points} {kind} in [{lo}, {hi}]"
 
     @property
     def rest(self) -> str:
@@ -234,7 +263,7 @@ class PointCells(Cells):
 
 
 @dataclass(frozen=True, slots=True)
-class PositionCells(Cells):
+class PositionCells(NumberCells):
     """Where a value stands among sorted candidates.
 
     Cell 2i + 1 means equal to candidate i, cell 2i between candidates i - 1 and i.
@@ -252,8 +281,7 @@ class PositionCells(Cells):
     def size(self) -> int:
         return 2 * len(self.candidates) + 1
 
-    def row(self, columns: Columns, ns: Namespace) -> pl.Expr:
-        number = self.value.number(lower(self.value.tree, columns, ns), ns)
+    def place(self, number: pl.Expr, ns: Namespace) -> pl.Expr:
         edges = comparable_edges(self.candidates, self.value)
         code = at_or_below(number, edges, ns) + below(number, edges, ns)
         if self.value.is_whole:
@@ -267,7 +295,7 @@ class PositionCells(Cells):
         dtype = self.value.domain.dtype
         listed = ", ".join(show_value(c, dtype) for c in self.candidates[: _SHORT // 2])
         shown = f" ({listed})" if len(listed) <= _SHORT else ""
-        return f"{words(self.value.tree)} among {len(self.candidates)} candidates{shown}"
+        return f"{self.value.words} among {len(self.candidates)} candidates{shown}"
 
     @property
     def rest(self) -> str:

@@ -7,9 +7,10 @@ from fractions import Fraction
 
 from dpframe.aggregates.bound import Noisy
 from dpframe.aggregates.cells import PointCells, PositionCells
-from dpframe.aggregates.measurement import CellCounts, Runs, Selection, Table
+from dpframe.aggregates.measurement import CellCounts, Runs, Selection, Table, counted
 from dpframe.aggregates.quantile import QuantileChoice
-from dpframe.aggregates.statistics import RowCount
+from dpframe.aggregates.request import QueryScope
+from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.exact import show
 
 __all__ = ["ChosenTogether", "listed"]
@@ -28,7 +29,10 @@ class ChosenTogether(Selection):
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        return (Table(RowCount(), self.cells),)
+        return (counted(self.cells),)
+
+    def spread(self, scope: QueryScope) -> ContributionBounds:
+        return self.tables[0].statistic.spread(scope)
 
     @property
     def apart(self) -> tuple[QuantileChoice, ...]:

@@ -16,11 +16,13 @@ from dpframe.aggregates.aggregate import Aggregate, names_of
 from dpframe.aggregates.bound import BoundAggregate, MeasurementUse, Noisy
 from dpframe.aggregates.cells import BinCells, CategoryCells, comparable_edges
 from dpframe.aggregates.count import sign_note, signed
-from dpframe.aggregates.measurement import Additive, Measurement, Responses, Table
+from dpframe.aggregates.measurement import Additive, Measurement, Responses, Table, counted
+from dpframe.aggregates.per_unit import is_per_unit
 from dpframe.aggregates.ranges import BinRanges, Ranges
-from dpframe.aggregates.request import GivenBounds, QueryScope, Request
+from dpframe.aggregates.request import GivenBounds, Per, QueryScope, Request
 from dpframe.aggregates.shapes import Counts, Later, Shape
 from dpframe.aggregates.statistics import RowCount
+from dpframe.aggregates.total_value import total_value
 from dpframe.aggregates.values import bounds_of, numbers_of, numeric_value, scalars_of
 from dpframe.core.domain import Domain, Scalar
 from dpframe.core.dtypes import DType
@@ -90,7 +92,9 @@ class Histogram(Aggregate):
     Guarantee
     ---------
     A row lies in at most one bin of one group. Add-remove: L1 = L2 = Linf = k for k rows per
-    individual. Change-one: L1 = 2k, L2 = sqrt(2) k, Linf = k.
+    individual. Change-one: L1 = 2k, L2 = sqrt(2) k, Linf = k. With ``per="unit"`` an individual
+    lies in at most one bin of each of its groups, by its total there: L1 = g, L2 = sqrt(g), Linf =
+    1 for g groups.
 
     `mechanism="randomized_response"` is the local model, to compare with: every row reports its
     category or any one at random, at epsilon / k each (Warner 1965), and the counts are debiased.
@@ -101,13 +105,15 @@ class Histogram(Aggregate):
     -----
     Bins are public and no value lies in two of them, so bins times groups are disjoint sets of
     rows, and each noisy number is a count of one of them: the rule for sums with b = 1. A row that
-    changes leaves one bin and enters another.
+    changes leaves one bin and enters another. A total follows from the rows of one individual in
+    one group alone, so an individual adds 1 to one bin of each of its groups, and to no other.
     """
 
     bins: Any = None
     bounds: GivenBounds = None
     other: bool = False
     nonnegative: bool = False
+    per: Per = None
 
     kind: ClassVar[str] = "histogram"
     positional: ClassVar[tuple[str, ...]] = ("bins",)
@@ -122,10 +128,10 @@ class Histogram(Aggregate):
     )
 
     def bind(self, request: Request, scope: QueryScope) -> BoundHistogram:
-        cells = self._cells(request, scope)
-        part: Measurement = Additive(Table(RowCount(), cells))
+        cells = self._of_totals(request, scope, self._cells(request, scope))
+        part: Measurement = Additive(counted(cells))
         if request.mechanism == "randomized_response":
-            _require_responses(request, scope)
+            _require_responses(request, scope, cells)
             part = Responses(Table(RowCount(), replace(cells, other=True)))
         assert request.tree is not None
         dtype = domain(request.tree, scope.facts.columns).dtype
@@ -161,6 +167,26 @@ class Histogram(Aggregate):
             return BinCells(value, _increasing(edges, where), other)
         return CategoryCells(request.tree, listed_categories(list(bins), found, where), other)
 
+    def _of_totals(
+        self, request: Request, scope: QueryScope, cells: CategoryCells | BinCells
+    ) -> CategoryCells | BinCells:
+        """Bins of the totals of individuals, where these were asked for."""
+        if self.per is None:
+            return cells
+        if isinstance(cells, CategoryCells):
+            raise UnsupportedOperation(
+                "individuals are counted by their totals, and categories have none",
+                where=f'{words(cells.tree)}.dp_histogram(per="unit")',
+                remedy="count the individuals with each value: group_by it, and ask for n_unique "
+                "of the identifier; or give edges, as bins=[0, 10, 20]",
+            )
+        number = self.bins is None or isinstance(self.bins, int)
+        given = self.bounds if number else cells.edges
+        if not is_per_unit(request, scope, self.per, given, cells.value.domain.dtype):
+            return cells
+        ends = cells.edges[0], cells.edges[-1]
+        return replace(cells, value=total_value(cells.value, ends))
+
     def _equal_bins(self, request: Request, found: Domain, bins: int) -> BinCells:
         assert request.tree is not None
         value = numeric_value(request.tree, found, "histogram")
@@ -182,7 +208,9 @@ def _equally_far(lo: Fraction, hi: Fraction, parts: int) -> Rationals:
     return Rationals(range(first * parts, last * parts + step, step), common * parts)
 
 
-def _require_responses(request: Request, scope: QueryScope) -> None:
+def _require_responses(
+    request: Request, scope: QueryScope, cells: CategoryCells | BinCells
+) -> None:
     """Refuse randomised response where the number of reports would tell something.
 
     Raises
@@ -190,7 +218,10 @@ def _require_responses(request: Request, scope: QueryScope) -> None:
     UnsupportedOperation
         Under add-remove adjacency, in groups, and after rows were dropped.
     """
-    if scope.facts.unit.adjacency != "change-one":
+    if cells.of_individuals:
+        why = "it is rows that report"
+        remedy = 'use per="row"'
+    elif scope.facts.unit.adjacency != "change-one":
         why = "the number of responses tells whether a row is there, which add-remove protects"
         remedy = 'protect the frame with unit=dp.Rows(adjacency="change-one")'
     elif scope.groups is not None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpframe.aggregates.cells import Cells
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.statistics import RowCount, Statistic
+from dpframe.aggregates.unit_statistics import UnitCount
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import ExactSensitivity, additive_sensitivity
@@ -329,6 +330,11 @@ class Selection(Measurement):
             self.candidates,
             found.is_shared(self.spread(scope).touched),
         )
+
+
+def counted(cells: Cells) -> Table:
+    """How many rows, or individuals, are in each cell."""
+    return Table(UnitCount() if cells.of_individuals else RowCount(), cells)
 
 
 COUNT = Additive(Table(RowCount()))

@@ -13,6 +13,9 @@ from dpframe.rows.fold import words
 __all__ = ["is_per_unit", "require_rows_scored", "total_of"]
 
 
+_BEFORE = {"quantile": "0.5, ", "histogram": "10, bounds="}
+
+
 def is_per_unit(
     request: Request, scope: QueryScope, per: Per, bounds: GivenBounds, dtype: DType | None = None
 ) -> bool:
@@ -28,7 +31,8 @@ def is_per_unit(
     if per != "unit":
         return False
     what = "" if request.tree is None else f"{words(request.tree)}."
-    where = f'{what}dp_{request.kind}(per="unit")'
+    method = request.aggregate.method
+    where = f'{what}dp_{method}(per="unit")'
     if not isinstance(scope.facts.unit, Identifier):
         if scope.spread.rows == 1:
             return False
@@ -48,7 +52,8 @@ def is_per_unit(
         raise UnboundedSensitivity(
             "the total of an individual has no known bounds",
             where=where,
-            remedy=f'give them, for example {what}dp_{request.kind}((0, 100), per="unit")'
+            remedy=f"give them, for example {what}dp_{method}({_BEFORE.get(method, '')}(0, 100), "
+            'per="unit")'
             if request.kind != "count"
             else 'give them: dp.count(per="unit", bounds=(0, 10))',
         )

@@ -15,10 +15,11 @@ from dpframe.aggregates.aggregate import Aggregate, names_of
 from dpframe.aggregates.bound import BoundAggregate, Clamp, MeasurementUse, Noisy
 from dpframe.aggregates.cells import PointCells, PositionCells
 from dpframe.aggregates.impact import choice_impact
-from dpframe.aggregates.measurement import CellCounts, Runs, Selection, Table
-from dpframe.aggregates.request import GivenBounds, QueryScope, Request
+from dpframe.aggregates.measurement import CellCounts, Runs, Selection, Table, counted
+from dpframe.aggregates.per_unit import is_per_unit
+from dpframe.aggregates.request import GivenBounds, Per, QueryScope, Request
 from dpframe.aggregates.shapes import ONE, Listed, Shape
-from dpframe.aggregates.statistics import RowCount
+from dpframe.aggregates.total_value import TotalValue, total_value
 from dpframe.aggregates.values import (
     Value,
     as_series,
@@ -27,6 +28,7 @@ from dpframe.aggregates.values import (
     numeric_value,
     whole_series,
 )
+from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.dtypes import DType
 from dpframe.core.exact import Number, as_given, exact, show
 from dpframe.core.rationals import Rationals, are_whole, floats, rationals
@@ -56,7 +58,10 @@ class QuantileChoice(Selection):
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        return (Table(RowCount(), self.cells),)
+        return (counted(self.cells),)
+
+    def spread(self, scope: QueryScope) -> ContributionBounds:
+        return self.tables[0].statistic.spread(scope)
 
     @property
     def step(self) -> Fraction:
@@ -79,7 +84,8 @@ class QuantileChoice(Selection):
         """
         a, b = self.q.numerator, self.q.denominator
         row = Contribution(Fraction(-a), Fraction(b - a))
-        return additive_sensitivity(row, scope.spread, scope.entries).repeated(self.candidates)
+        each = additive_sensitivity(row, self.spread(scope), scope.entries)
+        return each.repeated(self.candidates)
 
     def score_range(self, scope: QueryScope) -> ScoreRange:
         """Scores of different candidates may move in opposite directions: twice the sensitivity for
@@ -89,7 +95,7 @@ class QuantileChoice(Selection):
         groups gives 2m, or m, in each of two, together at least as much since m >= 1/2, and apart
         no more.
         """
-        spread = scope.spread
+        spread = self.spread(scope)
         rows, _, k = spread.tight
         b = self.q.denominator
         ways = 1 if self.q in (0, 1) else 2
@@ -179,7 +185,11 @@ class BoundQuantile(BoundAggregate):
     def clamps(self) -> tuple[Clamp, ...]:
         if self.bounds is None:
             return ()
-        return (Clamp(self.value.tree, self.bounds, biases=False),)
+        return (Clamp(self.value.tree, self.bounds, self.is_of_totals, biases=False),)
+
+    @property
+    def is_of_totals(self) -> bool:
+        return isinstance(self.value, TotalValue)
 
     @property
     def note(self) -> str:
@@ -219,9 +229,9 @@ class Quantile(Aggregate):
 
     Guarantee
     ---------
-    The score's sensitivity is k max(q, 1 - q) under add-remove and k under change-one adjacency.
-    The exponential mechanism (McSherry & Talwar 2007) chooses over bounds, and permute-and-flip
-    (McKenna & Sheldon 2020) over listed candidates where the measure is not zCDP. Of several
+    The score's sensitivity is k max(q, 1 - q) under add-remove and k under change-one adjacency;
+    of totals k is 1. The exponential mechanism (McSherry & Talwar 2007) chooses over bounds,
+    permute-and-flip (McKenna & Sheldon 2020) over listed candidates if not in zCDP. Of several
     quantiles with the same candidates each pays its own share, or they are chosen one inside the
     other, where a level of such choices costs once, or they are read off noisy counts of all
     candidates: whichever has the least expected error in ranks. They come in their order.
@@ -239,11 +249,13 @@ class Quantile(Aggregate):
     the other are `recursive_exponential`; counts are a histogram. To put quantiles in order, or to
     make counts rise and to read ranks off them, is post-processing.
     Points with equal scores are drawn as a run, which gives each the probability that it has alone.
+    With ``per="unit"`` an individual is one value, its total, in each of at most g groups.
     """
 
     q: Number | tuple[Number, ...]
     bounds: GivenBounds = None
     candidates: tuple[Any, ...] | None = None
+    per: Per = None
 
     kind: ClassVar[str] = "quantile"
     positional: ClassVar[tuple[str, ...]] = ("q", "bounds")
@@ -271,9 +283,14 @@ class Quantile(Aggregate):
         assert request.tree is not None
         written = self.method
         value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), written)
+        given = self.bounds if self.candidates is None else self.candidates
+        per_unit = is_per_unit(request, scope, self.per, given, value.domain.dtype)
         if self.candidates is not None:
-            return value, PositionCells(value, _listed(self.candidates, value)), None
+            numbers = _listed(self.candidates, value)
+            value = total_value(value, (numbers[0], numbers[-1])) if per_unit else value
+            return value, PositionCells(value, numbers), None
         lo, hi = bounds_of(value, self.bounds, written, distinct=True)
+        value = total_value(value, (lo, hi)) if per_unit else value
         if value.is_whole:  # values are clamped, and a result must fit Int64
             lo, hi = max(lo, Fraction(-(2**63))), min(hi, Fraction(2**63 - 1))
             if lo >= hi:
@@ -308,7 +325,7 @@ class Median(Quantile):
         return "median"
 
     def arguments(self) -> dict[str, Any]:
-        return {"bounds": self.bounds, "candidates": self.candidates}
+        return {"bounds": self.bounds, "candidates": self.candidates, "per": self.per}
 
 
 def _best_scored(column: pl.Expr, q: Fraction) -> pl.Expr:

@@ -35,14 +35,13 @@ from dpframe.aggregates.cells import PointCells, PositionCells
 from dpframe.aggregates.chosen_together import ChosenTogether
 from dpframe.aggregates.error_rules import MOST_CELLS
 from dpframe.aggregates.impact import choice_impact
-from dpframe.aggregates.measurement import Additive, Table
+from dpframe.aggregates.measurement import Additive, counted
 from dpframe.aggregates.quantile import BoundQuantile, QuantileChoice
 from dpframe.aggregates.quantile_table import CountedQuantile
 from dpframe.aggregates.quantile_tree import QuantileTree, levels_for
 from dpframe.aggregates.quantiles_at_once import QuantilesAtOnce
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.request import QueryScope
-from dpframe.aggregates.statistics import RowCount
 from dpframe.core.budget import ZCDP, Budget
 
 __all__ = ["answer_together"]
@@ -144,7 +143,7 @@ def _best_way(members: Sequence[BoundQuantile], scope: QueryScope, spend: Budget
         tree = replace(tree, why=_why_tree(tree, _ratio(error, least)))
         repeats = tree.rounds if isinstance(spend, ZCDP) else tree.rounds**2
         ways.append((least, lambda member: _chosen(member, tree, repeats)))
-    counts = Additive(Table(RowCount(), cells))
+    counts = Additive(counted(cells))
     inner = quantiles[0] > 0 and quantiles[-1] < 1  # the ends are below and above all rows
     if inner and cells.size <= MOST_CELLS and counts.entries(scope) <= _MOST_COUNTS:
         least = _counts(counts, quantiles, scope).at(spend)

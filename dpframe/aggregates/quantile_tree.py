@@ -93,7 +93,7 @@ class QuantileTree(ChosenTogether):
         row = Contribution(-q / self.step, (1 - q) / self.step)
         most = max(len(level) for level in self.levels)
         entries = scope.entries if most == 1 else (scope.entries or 1) * most
-        return additive_sensitivity(row, scope.spread, entries).repeated(self.candidates)
+        return additive_sensitivity(row, self.spread(scope), entries).repeated(self.candidates)
 
     def spans(self, scope: QueryScope) -> tuple[Fraction, ...]:
         """The scale of each choice, relative to the others.
@@ -104,7 +104,7 @@ class QuantileTree(ChosenTogether):
         there is one choice only, all rows stay: what a `QuantileChoice` says is enough.
         """
         found = [node.widest for node in self.nodes]
-        if scope.spread.changes:
+        if self.spread(scope).changes:
             root = self.levels[0][0]
             alone = scope.entries is None
             within = Fraction(1 if self.nodes[root].q in (0, 1) else 2)
@@ -132,7 +132,7 @@ class QuantileTree(ChosenTogether):
         A row that changes and leaves one choice for another uses half of each one's span.
         """
         each = max(self.spans(scope)) / self.step
-        spread = scope.spread
+        spread = self.spread(scope)
         rows, _, k = spread.tight
         if spread.changes:
             return ScoreRange.of_one(rows * each)

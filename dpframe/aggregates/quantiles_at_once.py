@@ -71,7 +71,7 @@ class QuantilesAtOnce(ChosenTogether):
         d = min(self.parts)
         row = Contribution(-d / self.step, (1 - d) / self.step)
         tuples = math.comb(self.candidates + self.chosen - 1, self.chosen)
-        return additive_sensitivity(row, scope.spread, scope.entries).repeated(tuples)
+        return additive_sensitivity(row, self.spread(scope), scope.entries).repeated(tuples)
 
     def score_range(self, scope: QueryScope) -> ScoreRange:
         """Twice the sensitivity for each row, as scores of tuples may move in opposite directions.
@@ -80,7 +80,7 @@ class QuantilesAtOnce(ChosenTogether):
         of two, together at least as much, since d is at most 1 / 3. The changes of several rows
         add up, and so do their norms at most.
         """
-        spread = scope.spread
+        spread = self.spread(scope)
         rows, _, k = spread.tight
         each = 2 * (1 - min(self.parts)) / self.step
         if not spread.changes:

@@ -325,9 +325,9 @@ def _additive(inner: BoundAggregate, use: MeasurementUse) -> Table | None:
     """What a part sums up; None where it does not add up over groups."""
     part = use.part
     if isinstance(part, Additive) and isinstance(part.table.statistic, _ADDITIVE):
-        whole = part.table.cells is None
+        cells = part.table.cells
         # other results from cells are searched for in one table, by how much noise it has
-        if whole or isinstance(inner, BoundHistogram):
+        if cells is None or (isinstance(inner, BoundHistogram) and not cells.of_individuals):
             return part.table
     return None
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 import numpy as np
 import polars as pl
@@ -174,7 +174,7 @@ def with_totals(query: Query) -> Query:
     if scope.norm is not None or scope.parts != 1 or discovered or query.chooses_groups:
         return query
     counts = [a for a in query.aggregates if _is_count(a, scope)]
-    shown = [a for a in query.aggregates if isinstance(a, BoundHistogram) and _is_additive(a)]
+    shown = [a for a in query.aggregates if _is_of_rows(a)]
     if not counts or not shown:
         return query
     least = min(shown, key=lambda histogram: histogram.cells.size)
@@ -211,6 +211,13 @@ def _is_count(aggregate: BoundAggregate, scope: QueryScope) -> bool:
         return False
     (use,) = aggregate.uses
     return use.part == COUNT and not use.part.sensitivity(scope).is_zero
+
+
+def _is_of_rows(aggregate: BoundAggregate) -> TypeGuard[BoundHistogram]:
+    """Whether it is a histogram of rows with noise on each number."""
+    if not isinstance(aggregate, BoundHistogram) or not _is_additive(aggregate):
+        return False
+    return not aggregate.cells.of_individuals
 
 
 def _is_additive(aggregate: BoundAggregate) -> bool:

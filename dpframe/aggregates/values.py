@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, TypeGuard
+from typing import Any, Self, TypeGuard
 
 import numpy as np
 import polars as pl
@@ -60,7 +60,12 @@ class Value:
         d = self.domain.dtype
         return d.is_integer or d.is_boolean or d.is_temporal
 
-    def map_exprs(self, change: Change) -> Value:
+    @property
+    def words(self) -> str:
+        """What it is, in a plan."""
+        return words(self.tree)
+
+    def map_exprs(self, change: Change) -> Self:
         """What another expression holds, as the same kind of number."""
         return replace(self, tree=change(self.tree))
 

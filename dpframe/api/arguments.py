@@ -15,6 +15,7 @@ from dpframe.rows.failures import FAILURES
 from dpframe.sealed import has_rows
 
 Noise: TypeAlias = Literal["auto", "discrete_laplace", "discrete_gaussian"]
+Per: TypeAlias = Literal["row", "unit"]
 Counting: TypeAlias = Literal[
     "auto", "discrete_laplace", "discrete_gaussian", "randomized_response"
 ]
@@ -124,3 +125,20 @@ def listed(values: Iterable[Any], what: str) -> tuple[Any, ...]:
             remedy="pass a list",
         )
     return tuple(values)
+
+
+def as_per(per: str, kind: str) -> Literal["unit"] | None:
+    """What aggregates are over, as they hold it.
+
+    Raises
+    ------
+    UnsupportedOperation
+        For neither rows nor individuals.
+    """
+    if per not in ("row", "unit"):
+        raise UnsupportedOperation(
+            f"per={per!r} is neither 'row' nor 'unit'",
+            where=f"dp_{kind}(per=...)",
+            remedy="use per='row'",
+        )
+    return "unit" if per == "unit" else None

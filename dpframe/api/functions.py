@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import polars as pl
 
@@ -17,7 +17,7 @@ from dpframe.aggregates.count import Count, DistinctValues
 from dpframe.aggregates.mean import Mean, StandardDeviation, Variance
 from dpframe.aggregates.ratio import Ratio
 from dpframe.aggregates.sum import Sum
-from dpframe.api.arguments import Noise, given_bounds
+from dpframe.api.arguments import Noise, Per, as_per, given_bounds
 from dpframe.api.expressions import DPExpr, IntoColumn
 from dpframe.api.make import make
 from dpframe.api.registration import AGGREGATES
@@ -42,18 +42,6 @@ __all__ = [
     "sum",
     "var",
 ]
-
-Per: TypeAlias = Literal["row", "unit"]
-
-
-def _per(per: str, kind: str) -> Literal["unit"] | None:
-    if per not in ("row", "unit"):
-        raise UnsupportedOperation(
-            f"per={per!r} is neither 'row' nor 'unit'",
-            where=f"dp_{kind}(per=...)",
-            remedy="use per='row'",
-        )
-    return "unit" if per == "unit" else None
 
 
 @sealed
@@ -98,7 +86,7 @@ def count(
     >>> dp.count().alias("n")
     <dp expression: dp.count()>
     """
-    asked = Count(nonnegative, _per(per, "count"), given_bounds(bounds))
+    asked = Count(nonnegative, as_per(per, "count"), given_bounds(bounds))
     return make(asked, column, weight=weight, mechanism=mechanism)
 
 
@@ -135,7 +123,7 @@ def sum(
     UnsupportedOperation
         When the column has no sum.
     """
-    asked = Sum(given_bounds(bounds), _per(per, "sum"), nonnegative)
+    asked = Sum(given_bounds(bounds), as_per(per, "sum"), nonnegative)
     return make(asked, column, weight=weight, mechanism=mechanism)
 
 
@@ -179,7 +167,7 @@ def mean(
     InvalidBounds
         When bounds are reversed, equal, infinite or not numbers.
     """
-    asked = Mean(given_bounds(bounds), _per(per, "mean"), shrink)
+    asked = Mean(given_bounds(bounds), as_per(per, "mean"), shrink)
     return make(asked, column, weight=weight, mechanism=mechanism)
 
 
@@ -216,7 +204,7 @@ def var(
     UnboundedSensitivity, UnsupportedOperation, InvalidBounds
         As for `mean`; `InvalidBounds` also for a `ddof` that is not an integer of at least 0.
     """
-    asked = Variance(given_bounds(bounds), _ddof(ddof), _per(per, "var"))
+    asked = Variance(given_bounds(bounds), _ddof(ddof), as_per(per, "var"))
     return make(asked, column, weight=weight, mechanism=mechanism)
 
 
@@ -242,7 +230,7 @@ def std(
     UnboundedSensitivity, UnsupportedOperation, InvalidBounds
         As for `var`.
     """
-    asked = StandardDeviation(given_bounds(bounds), _ddof(ddof), _per(per, "std"))
+    asked = StandardDeviation(given_bounds(bounds), _ddof(ddof), as_per(per, "std"))
     return make(asked, column, weight=weight, mechanism=mechanism)
 
 
@@ -292,7 +280,7 @@ per='unit')>
     """
     below = _below(denominator)
     lower = given_bounds(denominator_bounds)
-    asked = Ratio(given_bounds(bounds), lower, _per(per, "ratio"))
+    asked = Ratio(given_bounds(bounds), lower, as_per(per, "ratio"))
     return make(asked, column, weight=weight, mechanism=mechanism, denominator=below)
 
 

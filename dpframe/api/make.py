@@ -35,11 +35,10 @@ def require_rows_of(per: object, method: str) -> None:
     if isinstance(per, str) and per == "row":
         return
     raise UnsupportedOperation(
-        f"dp_{method} is of rows: which value of an individual it would be of, its total, mean or "
-        "another, is not defined",
+        f"dp_{method} is of rows, not of individuals",
         where=f"dp_{method}(per={as_given(per)})",
-        remedy="use .limit_rows(1) for one row of each individual; or a sum, mean, var or std "
-        'with per="unit", which are of totals',
+        remedy="use .limit_rows(1) for one row of each individual; or dp_histogram or dp_quantile "
+        'with per="unit", which are of their totals',
     )
 
 

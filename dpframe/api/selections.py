@@ -9,9 +9,9 @@ import polars as pl
 
 from dpframe.aggregates.argmax import Argmax
 from dpframe.aggregates.quantile import Median, Quantile
-from dpframe.api.arguments import listed
+from dpframe.api.arguments import Per, as_per, listed
 from dpframe.api.expressions import DPExpr, IntoColumn, aggregate_of
-from dpframe.api.make import make, require_rows_of
+from dpframe.api.make import make
 from dpframe.core.exact import Number, as_given
 from dpframe.errors import InvalidBounds
 from dpframe.sealed import sealed
@@ -28,7 +28,7 @@ def quantile(
     bounds: Sequence[Any] | None = None,
     candidates: Iterable[Any] | None = None,
     *,
-    per: Literal["row"] = "row",
+    per: Per = "row",
     weight: Number = 1.0,
     mechanism: Choice = "auto",
 ) -> DPExpr:
@@ -53,7 +53,8 @@ def quantile(
     candidates
         Public values to choose among instead.
     per
-        ``"row"``, as all quantiles are.
+        ``"row"``; ``"unit"`` is over individuals, of their totals in the group: each is one value
+        there, so rows need no limit.
     weight
         As for `count`.
     mechanism
@@ -69,10 +70,9 @@ def quantile(
     UnsupportedOperation
         When the values have no order.
     """
-    require_rows_of(per, "quantile")
     wanted = tuple(q) if isinstance(q, (list, tuple, pl.Series)) else q
     values = _values(bounds, candidates, "quantile")
-    asked = Quantile(wanted, bounds, values)  # type: ignore[arg-type]  # checked where it is used
+    asked = Quantile(wanted, bounds, values, as_per(per, "quantile"))  # type: ignore[arg-type]  # checked where it is used
     return make(asked, column, weight=weight, mechanism=mechanism)
 
 
@@ -95,14 +95,13 @@ def median(
     bounds: Sequence[Any] | None = None,
     candidates: Iterable[Any] | None = None,
     *,
-    per: Literal["row"] = "row",
+    per: Per = "row",
     weight: Number = 1.0,
     mechanism: Choice = "auto",
 ) -> DPExpr:
     """The 0.5-quantile: see `quantile`, whose parameters and errors it has."""
-    require_rows_of(per, "median")
     values = _values(bounds, candidates, "median")
-    asked = Median(0.5, bounds, values)  # type: ignore[arg-type]  # checked where it is used
+    asked = Median(0.5, bounds, values, as_per(per, "median"))  # type: ignore[arg-type]  # checked where it is used
     return make(asked, column, weight=weight, mechanism=mechanism)
 
 

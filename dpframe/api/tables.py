@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from dpframe.aggregates.cdf import DistributionFunction
 from dpframe.aggregates.histogram import Histogram
-from dpframe.api.arguments import Counting, Noise, given_bounds, listed
+from dpframe.api.arguments import Counting, Noise, Per, as_per, given_bounds, listed
 from dpframe.api.expressions import DPExpr, IntoColumn
 from dpframe.api.make import make, require_rows_of
 from dpframe.core.exact import Number
@@ -24,7 +24,7 @@ def histogram(
     bounds: Sequence[Any] | None = None,
     other: bool = False,
     nonnegative: bool = False,
-    per: Literal["row"] = "row",
+    per: Per = "row",
     weight: Number = 1.0,
     mechanism: Counting = "auto",
 ) -> DPExpr:
@@ -46,7 +46,8 @@ def histogram(
     other
         Whether one last row counts everything else: other values, null and NaN.
     per
-        ``"row"``, as all histograms are.
+        ``"row"``; ``"unit"`` counts individuals by their totals in the group, in bins: each is in
+        one, so rows need no limit.
     nonnegative, weight
         As for `count`.
     mechanism
@@ -62,10 +63,9 @@ def histogram(
     InvalidBounds
         When edges are not rising, or the number of bins is not an integer.
     """
-    require_rows_of(per, "histogram")
     whole = bins is None or isinstance(bins, (int, str))
     some = bins if whole else listed(bins, "dp_histogram")  # type: ignore[arg-type]
-    asked = Histogram(some, given_bounds(bounds), other, nonnegative)
+    asked = Histogram(some, given_bounds(bounds), other, nonnegative, as_per(per, "histogram"))
     return make(asked, column, weight=weight, mechanism=mechanism)
 
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 import polars as pl
 
-from dpframe.aggregates.cells import Cells
+from dpframe.aggregates.cells import Cells, NumberCells
 from dpframe.aggregates.measurement import CellCounts, Table
 from dpframe.aggregates.statistics import GridSum, Statistic, ValueCount
 from dpframe.aggregates.unit_statistics import UnitStatistic
@@ -50,7 +50,7 @@ Frames: TypeAlias = "Mapping[int, pl.LazyFrame]"
 Sources: TypeAlias = "pl.LazyFrame | Frames"
 """The same, or the only frame that a query has."""
 
-_CELL = "cell"
+_CELL, _TOTAL = "cell", "total"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -211,6 +211,8 @@ def _aggregate(
     relation, columns = replace(relation, facts=facts), facts.columns
     keys = [] if groups is None else group_columns(groups)
     rows = {key: key_expression(n.tree, relation, ns) for key, n in zip(keys, by, strict=True)}
+    if isinstance(cells, NumberCells) and cells.of_individuals:
+        return _of_totals(frame, (rows, whose_rows(relation, ns)), cells, columns, ns)
     if cells is not None:
         rows[_CELL] = unordered(ns, cells.row(columns, ns))
         keys.append(_CELL)
@@ -232,6 +234,29 @@ def _aggregate(
         return _by(keys, *made)
     reduced = [s.reduce(c, ns) for s, c in zip(statistics, columns_of_rows, strict=True)]
     return _by(keys, frame, reduced)
+
+
+def _of_totals(
+    frame: pl.LazyFrame,
+    by: tuple[Mapping[str, pl.Expr], Mapping[str, pl.Expr]],
+    cells: NumberCells,
+    columns: Columns,
+    ns: Namespace,
+) -> pl.LazyFrame:
+    """How many individuals have a total in each cell, by group.
+
+    Parameters
+    ----------
+    by
+        What makes groups, and what tells individuals apart.
+    """
+    keys, whose = by
+    made = {**keys, **whose, _TOTAL: cells.totals.row(columns, ns)}
+    pairs = _selected(frame, made, ns).group_by([*keys, *whose])
+    totals = pairs.agg(cells.totals.per_unit(ns.col(_TOTAL), ns).alias(_TOTAL))
+    cell = cells.place(cells.totals.total(ns.col(_TOTAL), ns), ns)
+    placed = totals.with_columns(cell.alias(_CELL)).filter(ns.col(_CELL).is_not_null())
+    return _by([*keys, _CELL], placed, [ns.len().cast(ns.Int64)])
 
 
 def _by(keys: Sequence[str], frame: pl.LazyFrame, reduced: Sequence[pl.Expr]) -> pl.LazyFrame:

@@ -156,7 +156,7 @@ def test_intervals_hold_the_exact_ratio(
         exact = sum(f * c for f, c in zip(factors, card, strict=True)) / sum(
             f * p for f, p in zip(factors, paid, strict=True)
         )
-        budget = {"rho": 10**6} if "rho" in spend else {"epsilon": 10**6}
+        budget: dict[str, Any] = {"rho": 10**6} if "rho" in spend else {"epsilon": 10**6}
         frame: Any = dp.Session(**budget).protect(rows, unit)
         per: Any = "row" if unit != "who" else "unit"
         ratio = dp.ratio("card", "paid", (0, 3), denominator_bounds=(0, 7), per=per)

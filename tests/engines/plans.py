@@ -207,6 +207,15 @@ PLANS: dict[str, Plan] = {
         'b=pl.col("i").dp_ratio("n", (0, 7), denominator_bounds=(-5, 99), per="unit")',
         BY_E, "u",
     ),
+    "totals of people": Plan(
+        'f.limit_groups(2, by="e")',
+        'a=pl.col("x").dp_histogram([-10, 0, 0.5, 2.5, 90], other=True, per="unit"), '
+        'b=pl.col("i").dp_histogram([0, 1, 7, 2**62], per="unit"), '
+        'c=pl.col("x").dp_median((-100, 100), per="unit"), '
+        'd=pl.col("n").dp_quantile([0.1, 0.5], (0, 100), per="unit"), '
+        'e=pl.col("y").dp_quantile(0.5, candidates=[0.5, 1.5, 20], per="unit"), t=pl.col("x").dp_sum((-20, 90), per="unit")',
+        BY_E, "u",
+    ),
     "people weighed": Plan("f.limit_norm(1.5)", PEOPLE, "", "u"),
     "people weighed by category": Plan('f.limit_norm("4/3")', PEOPLE, BY_E, "u"),
     "people weighed by text": Plan("f.limit_norm(0.3)", PEOPLE, BY_S, "u"),

@@ -135,6 +135,11 @@ UNIT_TEXTS = [
     'pl.col("y").dp_mean((0, 10), per="unit")',
     'pl.col("x").dp_var((-3, 7), per="unit")',
     'pl.col("y").dp_std((-2, 2), per="unit")',
+    'pl.col("x").dp_histogram([-5, 0, 5, 100], per="unit")',
+    'pl.col("y").dp_histogram(3, bounds=(-1, 2), other=True, per="unit")',
+    'pl.col("x").dp_quantile([0.1, 0.5, 0.9], (-10, 10), per="unit")',
+    'pl.col("b").dp_median((0, 4), per="unit")',
+    'pl.col("y").dp_quantile(0.9, candidates=[-1, 0, 1.5, 9], per="unit")',
     'pl.col("x").dp_ratio("y", (-3, 7), denominator_bounds=(0, 2.5), per="unit")',
     'pl.col("b").dp_ratio("x", (0, 3), denominator_bounds=(-5, 2**62), per="unit")',
 ]

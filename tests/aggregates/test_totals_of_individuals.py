@@ -1,0 +1,104 @@
+"""Histograms and quantiles of the totals of individuals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe.errors import DPFrameError
+
+LOTS: dict[str, Any] = {"epsilon": 10**6}
+ROWS = pl.DataFrame(
+    [
+        *({"id": who, "g": "a", "x": x, "y": x / 4} for who, x in ((1, 3), (1, 4), (2, 9), (3, 0))),
+        *({"id": who, "g": "b", "x": x, "y": x / 4} for who, x in ((1, 5), (1, 5), (2, -2))),
+        {"id": 4, "g": "a", "x": None, "y": None},  # who has no value there
+        {"id": None, "g": "a", "x": 7, "y": 1.75},
+    ]
+)
+
+
+def people(unit: Any = "id") -> Any:
+    return dp.Session(epsilon=10**9).protect(ROWS, unit)
+
+
+def by_g(expression: pl.Expr) -> dict[str, Any]:
+    query = people().group_by("g", keys=["a", "b"]).agg(r=expression)
+    found = query.collect(**LOTS)
+    return {g: found.filter(pl.col("g") == g)["r"].to_list() for g in ("a", "b")}
+
+
+def test_individuals_are_counted_by_their_totals() -> None:
+    counts = people().agg(pl.col("x").dp_histogram([0, 5, 10, 20], per="unit")).collect(**LOTS)
+    assert counts["count"].to_list() == [1, 1, 1]  # 0, 7 and 17; nothing of who has no value
+    other = people().agg(
+        pl.col("x").dp_histogram(2, bounds=(0, 10), other=True, per="unit")
+    ).collect(**LOTS)  # fmt: skip
+    assert other["count"].to_list() == [1, 1, 2]  # 17, and who has none
+    query = people().group_by("g", keys=["a", "b"])
+    found = query.agg(r=pl.col("y").dp_histogram([0.0, 1.0, 2.0, 3.0], per="unit"))
+    assert found.collect(**LOTS)["count"].to_list() == [1, 1, 1, 0, 0, 1]
+
+
+def test_quantiles_are_of_totals() -> None:
+    assert by_g(pl.col("x").dp_median((0, 20), per="unit"))["a"] == [7]
+    listed = pl.col("x").dp_quantile([0.2, 0.9], (-50, 50), per="unit")
+    assert by_g(listed) == {"a": [[0, 9]], "b": [[-2, 10]]}
+    among = pl.col("y").dp_quantile(0.5, candidates=[0.5, 1.75, 2.25], per="unit")
+    assert by_g(among)["a"] == [1.75]
+
+
+def test_nobody_needs_a_limit_of_rows() -> None:
+    asked = pl.col("x").dp_histogram([0, 5, 10], per="unit")
+    (release,) = people().agg(asked).plan(epsilon=1).releases
+    assert (release.sensitivity.l1, release.sensitivity.linf) == (1.0, 1.0)
+    grouped = people().group_by("g", keys=["a", "b"]).agg(r=asked)
+    assert grouped.plan(epsilon=1).releases[0].sensitivity.l1 == 2.0
+    found = dp.Session(epsilon=1, delta=1e-6).protect(ROWS, "id").group_by("g")
+    with pytest.raises(DPFrameError, match="may be in any number of groups"):
+        found.agg(r=asked).plan(epsilon=1, delta=1e-6)
+
+
+def test_by_grouping_sets_each_is_a_table_of_its_own() -> None:
+    rolled = people().group_by(dp.rollup("g"), keys={"g": ["a", "b"]})
+    found = rolled.agg(pl.col("x").dp_histogram([0, 5, 10, 20], per="unit")).collect(**LOTS)
+    assert found["count"].to_list() == [1, 2, 0, 0, 0, 1, 1, 1, 1]
+
+
+REFUSED: dict[str, tuple[Callable[[], pl.Expr], Any, str]] = {
+    "categories": (
+        lambda: pl.col("g").dp_histogram(["a", "b"], per="unit"), "id", "n_unique",
+    ),
+    "no bounds": (
+        lambda: pl.col("x").clip(0, 3).dp_histogram(5, per="unit"), "id",
+        'dp_histogram(10, bounds=(0, 100), per="unit")',
+    ),
+    "no bounds of a quantile": (
+        lambda: pl.col("x").clip(0, 3).dp_quantile(0.5, per="unit"), "id",
+        'dp_quantile(0.5, (0, 100), per="unit")',
+    ),
+    "no identifier": (
+        lambda: pl.col("x").dp_median((0, 3), per="unit"), dp.Rows(contributions=2), "whose rows",
+    ),
+    "not of rows": (lambda: pl.col("x").dp_cdf([1], per="unit"), "id", "dp_histogram"),
+    "neither": (lambda: pl.col("x").dp_median((0, 3), per="person"), "id", "per='row'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals(name: str) -> None:
+    made, unit, says = REFUSED[name]
+    with pytest.raises(DPFrameError) as refusal:
+        people(unit).agg(r=made()).plan(epsilon=1)
+    assert says in str(refusal.value)
+
+
+def test_where_each_individual_has_one_row_its_total_is_that_row() -> None:
+    rows = dp.Session(epsilon=10**9).protect(ROWS.drop("id"), dp.Rows())
+    asked = [rows.agg(r=pl.col("x").dp_median((0, 20), per=per)) for per in ("row", "unit")]
+    first, second = (query.plan(epsilon=1).releases[0] for query in asked)
+    assert first.contents == second.contents
