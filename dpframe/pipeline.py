@@ -113,7 +113,7 @@ def group(
 
 def group_sets(relation: Relation, asked: SetsAsked, keys: object) -> SetGroups:
     """A group-by of several sets of columns."""
-    return read_sets(asked, keys, relation.facts.columns)
+    return read_sets(asked, keys, relation.facts.columns, origin_in(relation))
 
 
 def divide(

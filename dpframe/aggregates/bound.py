@@ -23,8 +23,10 @@ from dpframe.aggregates.ranges import Ranges
 from dpframe.aggregates.rebuilt_error import OutputError
 from dpframe.aggregates.request import Request
 from dpframe.aggregates.shapes import ONE, Shape
+from dpframe.core.domain import Columns
 from dpframe.core.tree import Tree
 from dpframe.mechanisms import AdditiveMechanism, Mechanism
+from dpframe.rows.fold import domain
 
 Noisy = NDArray[np.int64]
 MeasurementKey = tuple[Measurement, str]
@@ -82,6 +84,11 @@ class Clamp:
     bounds: tuple[Fraction, Fraction]
     per_unit: bool = False
     biases: bool = True
+
+
+def is_told(clamp: Clamp, columns: Columns) -> bool:
+    """Whether rows whose values it clamps can be counted one by one: of numbers in rows."""
+    return not clamp.per_unit and domain(clamp.tree, columns).dtype.is_numeric
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -66,6 +66,8 @@ class Query:
     groups: Groups | None
     outputs: tuple[Output, ...]
     is_weighed: bool = False
+    tells_dropped: bool = False
+    """Whether its result has the share of the rows that its limits drop and its bounds clamp."""
 
     @property
     def scope(self) -> QueryScope:

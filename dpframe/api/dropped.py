@@ -9,13 +9,14 @@ the rows before limits that is one of ten times as many rows. The share follows 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
 import polars as pl
 
 from dpframe import pipeline
-from dpframe.aggregates.bound import Clamp
+from dpframe.aggregates.bound import Clamp, is_told
 from dpframe.aggregates.count import Count
 from dpframe.aggregates.query import Query
 from dpframe.api.expressions import output_of
@@ -76,10 +77,11 @@ def with_dropped(asked: Query) -> Queries:
         before = before.then(LimitRows(most))
     untouched = _untouched([c for a in asked.aggregates for c in a.clamps], kept.facts.columns)
     left = count() if untouched is None else make(Count(), Named("left", untouched))
+    as_they_are = pipeline.ask(kept, groups, [output_of(left, "rows as they are")])
     return Queries(
         (
-            asked,
-            pipeline.ask(kept, groups, [output_of(left, "rows as they are")]),
+            replace(asked, tells_dropped=True),
+            replace(as_they_are, tells_dropped=True),
             pipeline.ask(before, groups, [output_of(count(), "rows before limits")]),
         ),
         _SHARES,
@@ -96,7 +98,7 @@ def _untouched(clamps: Iterable[Clamp], columns: Columns) -> Tree | None:
     outside: list[Tree] = []
     for clamp in dict.fromkeys(clamps):
         found = domain(clamp.tree, columns)
-        if clamp.per_unit or not found.dtype.is_numeric:
+        if not is_told(clamp, columns):
             continue
         ends = [_constant(end, found.dtype.is_integer) for end in clamp.bounds]
         beyond: Tree = Not().of(IsBetween("both").of(clamp.tree, *ends))

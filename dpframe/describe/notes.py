@@ -9,7 +9,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Final, TypeGuard
 
-from dpframe.aggregates.bound import BoundAggregate, Clamp
+from dpframe.aggregates.bound import BoundAggregate, Clamp, is_told
 from dpframe.aggregates.cdf import BoundDistribution
 from dpframe.aggregates.distribution_error import DistributionError
 from dpframe.aggregates.error_rules import NoErrorBound, PartError
@@ -31,10 +31,10 @@ from dpframe.describe.ratios import ratio_warnings
 from dpframe.frames.binary import Binary, frames_of
 from dpframe.frames.contributions import decided_by
 from dpframe.frames.facts import FrameFacts
-from dpframe.frames.first_parts import steady_steps
 from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.per_individual import PerIndividual
+from dpframe.frames.step import Step
 from dpframe.mechanisms import AdditiveMechanism, KeyMechanism
 from dpframe.plan import NoisyAggregate, PlanIdentifying, PlanTypical
 from dpframe.plan.error import error_of_run, errors_by_edge, errors_by_set, errors_of_sets
@@ -45,6 +45,7 @@ from dpframe.rows.fold import domain, words
 
 _LEVEL: Final = Fraction(95, 100)
 _SETS: Final = 8
+_TOLD: Final = "dropped tells the noisy share of rows that are dropped or clamped"
 _IDLE = "decides nothing here: what holds without it is as tight"
 
 
@@ -278,24 +279,12 @@ def _of_frames(query: Query) -> Iterator[str]:
                 f"that one individual owns at most {unit.contributions} rows{of} is a promise of "
                 "the data owner; rows beyond it are not protected"
             )
+    own = {id(step) for step, _ in query.relation.steps} if query.tells_dropped else set()
     limits = [s for f in frames for s, _ in f.steps if isinstance(s, (LimitRows, LimitGroups))]
-    dropping = dict.fromkeys(step.words() for step in limits)
-    if dropping:
-        yield (
-            f"{' and '.join(dropping)} {'drop' if len(dropping) > 1 else 'drops'} rows of "
-            "individuals with more, which biases results "
-            "towards those with few; nothing tells how many rows are dropped"
-        )
-    for frame in frames:
-        steps = steady_steps(frame)
-        if steps is not None:
-            words = ", ".join(step.words() for step in steps)
-            steady = f"; nor may what {words} makes of them change" if words else ""
-            yield (
-                f"parts of {frame.name}, of which one individual is in its first ones: its rows "
-                f"must neither vanish nor get another date{steady}, a promise of the data owner; "
-                "they may come late"
-            )
+    yield from _of_limits(
+        [s for s in limits if id(s) not in own], "nothing tells how many rows are dropped"
+    )
+    yield from _of_limits([s for s in limits if id(s) in own], _TOLD)
     if query.scope.norm is not None:
         yield (
             f"limit_norm({show(query.scope.norm)}) lets rows of individuals with more count less, "
@@ -304,16 +293,28 @@ def _of_frames(query: Query) -> Iterator[str]:
         )
 
 
+def _of_limits(limits: Sequence[Step], told: str) -> Iterator[str]:
+    dropping = dict.fromkeys(step.words() for step in limits)
+    if dropping:
+        yield (
+            f"{' and '.join(dropping)} {'drop' if len(dropping) > 1 else 'drops'} rows of "
+            f"individuals with more, which biases results towards those with few; {told}"
+        )
+
+
 def _of_values(query: Query) -> Iterator[str]:
     columns = query.relation.facts.columns
     clamps = [clamp for aggregate in query.aggregates for clamp in aggregate.clamps]
-    clamped = dict.fromkeys(what for clamp in clamps for what in _clamped(clamp, columns))
-    if clamped:
-        verb = "is" if len(clamped) == 1 else "are"
-        yield (
-            f"{' and '.join(clamped)} {verb} clamped to bounds, which biases results where values "
-            "lie outside; nothing tells how many do"
-        )
+    told = [query.tells_dropped and is_told(clamp, columns) for clamp in clamps]
+    for is_known, words_for_it in ((False, "nothing tells how many do"), (True, _TOLD)):
+        some = [clamp for clamp, known in zip(clamps, told, strict=True) if known is is_known]
+        clamped = dict.fromkeys(what for clamp in some for what in _clamped(clamp, columns))
+        if clamped:
+            verb = "is" if len(clamped) == 1 else "are"
+            yield (
+                f"{' and '.join(clamped)} {verb} clamped to bounds, which biases results where "
+                f"values lie outside; {words_for_it}"
+            )
 
 
 def _of_groups(query: Query, releases: Sequence[NoisyAggregate]) -> Iterator[str]:

@@ -225,14 +225,12 @@ def _aggregate(
         frame = frame.filter(ns.col(_CELL).is_not_null())
         if by_rows:
             return places_of_rows(frame, groups, keys[:-1], cells.size)
-    columns_of_rows = [ns.col(f"r{counted.get(i, i)}") for i in range(len(statistics))]
-    if packed and is_limited(relation):
-        frame = once(frame)
+    made = [ns.col(f"r{counted.get(i, i)}") for i in range(len(statistics))]
+    frame = once(frame) if packed and is_limited(relation) else frame
     if in_pairs:
         by_pairs = keys, owner_names(facts)
-        made = through_pairs(frame, by_pairs, statistics, columns_of_rows, limits, ns, packed)
-        return _by(keys, *made)
-    reduced = [s.reduce(c, ns) for s, c in zip(statistics, columns_of_rows, strict=True)]
+        return _by(keys, *through_pairs(frame, by_pairs, statistics, made, limits, ns, packed))
+    reduced = [s.reduce(c, ns) for s, c in zip(statistics, made, strict=True)]
     return _by(keys, frame, reduced)
 
 

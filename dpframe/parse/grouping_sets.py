@@ -13,6 +13,7 @@ import polars as pl
 from dpframe.core.domain import Columns
 from dpframe.errors import MissingKeys, UnsupportedOperation
 from dpframe.frames.grouping_sets import GROUPING, SetGroups
+from dpframe.parse.few_keys import Origin, nothing_computed
 from dpframe.parse.groups import read_groups
 from dpframe.rows.fold import outer_words
 
@@ -41,7 +42,9 @@ class SetsAsked:
     sets: tuple[tuple[int, ...], ...] | None = None
 
 
-def read_sets(asked: SetsAsked, keys: object, columns: Columns) -> SetGroups:
+def read_sets(
+    asked: SetsAsked, keys: object, columns: Columns, origin: Origin = nothing_computed
+) -> SetGroups:
     """Groups by several sets of columns.
 
     Raises
@@ -52,7 +55,7 @@ def read_sets(asked: SetsAsked, keys: object, columns: Columns) -> SetGroups:
         When a set is written twice, a column is written several times or has the name of the
         column that tells sets apart, or there are too many sets.
     """
-    groups = read_groups(asked.columns, {}, keys, columns)
+    groups = read_groups(asked.columns, {}, keys, columns, origin=origin)
     names, where = groups.names, f"group_by({asked.form}(...))"
     if GROUPING in names:
         raise UnsupportedOperation(

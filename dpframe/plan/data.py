@@ -13,7 +13,7 @@ from dpframe.core.fields import WRITTEN
 from dpframe.core.parameters import Parameter
 from dpframe.core.units import Unit
 from dpframe.core.windows import Windows
-from dpframe.errors import UnknownColumn
+from dpframe.errors import UnknownColumn, UnsupportedOperation
 from dpframe.ledger.bound import StatedBudget
 from dpframe.ledger.parts import Share
 from dpframe.plan.definition import Json
@@ -135,8 +135,21 @@ class PlanData:
             For arithmetic of several aggregates, whose error depends on the data.
         """
         output, level = self._output(column, query), confidence_of(confidence)
+        self._require_known_limit(output)
         used = [self.releases[number] for number in output.releases]
         return error_of(output.error, used, level, simultaneous, count, guess)
+
+    def _require_known_limit(self, output: PlanOutput) -> None:
+        """Refuse the error of an output whose noise depends on a limit that is not found yet."""
+        if self.found is None or output not in [self.outputs[n] for n in self.queries[1].outputs]:
+            return
+        raise UnsupportedOperation(
+            f"the error of {output.name!r} depends on the limit that is found when the query runs",
+            where=f"accuracy({output.name!r})",
+            remedy="plan the query under a limit of its own, such as "
+            f"{self.found.words(self.found.choices[0].n)}; plan.found.choices and explain have the "
+            "errors under each that may be found",
+        )
 
     def _output(self, column: str, query: int | None) -> PlanOutput:
         """The output of a name, as one query calls it if one is given."""

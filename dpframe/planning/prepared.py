@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import Final
 
 import polars as pl
 
@@ -56,6 +57,10 @@ class Prepared:
         return {key: law for draw in self.draws for key, law in draw.noises().items()}
 
 
+BLIND: Final = 10
+"""The least limit that is found where noise hides who has more."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class LimitOptions:
     """A query under each of the limits that may be found when it runs.
@@ -76,15 +81,28 @@ class LimitOptions:
 
     def number(self, found: pl.DataFrame) -> int:
         """Which limit the noisy histogram gives: the least that all but one percent of individuals
-        keep, or all but as many as noise can make, a standard deviation.
+        keep, or all but as many as noise can make, a standard deviation. Where noise can make more
+        than a tenth of all, it hides who has more, and no limit below `BLIND` is taken.
         """
         counts = found["count"].to_list()
-        enough = max(0, sum(counts)) / 100
-        for place in range(len(self.limits) - 1):
-            above = counts[place + 1 :]
-            if sum(above) <= max(enough, math.sqrt(self.variance * len(above))):
+        whole = max(0, sum(counts))
+        for place, n in enumerate(self.limits[:-1]):
+            above, noise = self._above(counts, place)
+            if above <= max(whole / 100, noise) and (noise <= whole / 10 or n >= BLIND):
                 return place
         return len(self.limits) - 1
+
+    def hidden(self, found: pl.DataFrame) -> int:
+        """About how many individuals may have more than the limit that the histogram gives: those
+        that are seen and two standard deviations of noise.
+        """
+        above, noise = self._above(found["count"].to_list(), self.number(found))
+        return math.ceil(max(0.0, above) + 2 * noise)
+
+    def _above(self, counts: Sequence[int], place: int) -> tuple[int, float]:
+        """The noisy number of individuals with more than a limit, and its standard deviation."""
+        above = counts[place + 1 :]
+        return sum(above), math.sqrt(self.variance * len(above))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,7 +153,9 @@ class PreparedTogether:
         """What limit was found, in words; empty where none was sought."""
         if self.limits is None or self.plan.found is None:
             return ""
-        return f"{self.plan.found.words(self.limits.limits[self.limits.number(found)])} was found"
+        step = self.plan.found.words(self.limits.limits[self.limits.number(found)])
+        hidden = self.limits.hidden(found)
+        return f"{step} was found; up to about {hidden} individuals may have more, and lose rows"
 
     def asked(self, run: Iterable[Query]) -> list[tuple[Query, tuple[Draw, ...]]]:
         """The queries that were asked, of those that were run, and what is drawn for each."""

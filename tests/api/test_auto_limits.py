@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -141,7 +142,7 @@ def test_one_charge_and_the_limit_that_most_keep() -> None:
     assert frame.session.history.height == 1
     assert frame.session.spent == dp.PureDP(20)
     assert found.cost == dp.PureDP(20)
-    assert found.remark == "limit_rows(5) was found"
+    assert found.remark.startswith("limit_rows(5) was found; up to about ")
     truth = VISITS.group_by("city").len().sort("city")["len"]
     assert ((found.frame["n"] - truth).abs() < 30).all()
     assert found.frame.columns[:4] == ["city", "n", "n_low", "n_high"]
@@ -196,7 +197,13 @@ def test_the_plan_says_who_how_and_what_share() -> None:
         "cost: epsilon 1",
     ):
         assert words in said
-    assert people().dp_count().plan(epsilon=1, limits="auto").accuracy("len") > 1000
+
+
+def test_no_error_is_said_before_the_limit_is_found() -> None:
+    plan = people().dp_count().plan(epsilon=1, limits="auto")
+    with pytest.raises(dp.UnsupportedOperation, match=r"limit_rows\(1\).*errors under each"):
+        plan.accuracy("len")
+    assert plan.accuracy("individuals by rows") > 0
 
 
 def test_sessions_and_lists() -> None:
@@ -279,17 +286,28 @@ def test_differences_name_the_limits() -> None:
 @pytest.mark.parametrize(
     ("counts", "n"),
     [
-        ([0, 0, 0], 1),
+        ([0, 0, 0], 2),
         ([100_000, 0, 0], 1),
         ([50_000, 50_000, 0], 2),
         ([99_500, 500, 0], 1),
         ([50_000, 40_000, 10_000], 2),
-        ([-5, -3, -2], 1),
+        ([-5, -3, -2], 2),  # nobody is seen
+        ([30, 0, 0], 1),
+        ([20, 0, 0], 2),  # of whom noise can make more than a tenth
     ],
 )
 def test_which_limit_a_histogram_gives(counts: list[int], n: int) -> None:
-    options = LimitOptions((1, 2), (), 4.0)
+    options = LimitOptions((1, 2), (), 4.0)  # of two counts 2.8
     assert options.limits[options.number(pl.DataFrame({"count": counts}))] == n
+
+
+def test_where_noise_hides_who_has_more_no_low_limit_is_taken() -> None:
+    options = LimitOptions(LIMITS, (), 800.0)
+    nobody = pl.DataFrame({"count": [20, *[0] * len(LIMITS)]})
+    assert LIMITS[options.number(nobody)] == 10
+    assert options.hidden(nobody) == math.ceil(2 * math.sqrt(800 * 9))
+    many = pl.DataFrame({"count": [20_000, *[0] * len(LIMITS)]})
+    assert LIMITS[options.number(many)] == 1
 
 
 def test_a_job_in_toml_finds_limits(tmp_path: Path) -> None:

@@ -165,6 +165,23 @@ def test_known_keys_need_no_listing() -> None:
     assert result["adult"].to_list() == [False, True, None]
 
 
+def test_keys_of_few_values_need_no_listing_where_columns_are_computed() -> None:
+    schema = {"d": pl.Date, "x": pl.Int64, "e": pl.Enum(["a", "b"])}
+    frame: Any = dp.Session(epsilon=1).protect(pl.LazyFrame(schema=schema), dp.Rows())
+    word = pl.when(pl.col("x") > 1).then(pl.lit("p")).otherwise(pl.lit("q"))
+    named = frame.with_columns(m=pl.col("d").dt.month(), big=pl.col("x") > 1, w=word)
+    month = pl.col("d").dt.month()
+    for made, groups in (
+        (frame.group_by(dp.cube(month, "e")), 12 * 2 + 12 + 2 + 1),
+        (named.filter(pl.col("x") > 0).group_by(dp.rollup("m", "e")), 12 * 2 + 12 + 1),
+        (named.group_by(dp.grouping_sets([("big", "w"), ("m",)])), 2 * 2 + 12),
+    ):
+        found = made.agg(dp.count())._query.groups
+        assert sum(map(found.entries, found.sets)) == groups
+    with pytest.raises(dp.MissingKeys, match="'x'"):
+        named.group_by(dp.rollup("m", "x")).agg(dp.count())
+
+
 def test_all_keys_in_any_order_are_a_product() -> None:
     keys = pl.DataFrame({"country": ["A", "B", "B", "A"], "sex": ["m", "f", "m", "f"]})
     people = protected()

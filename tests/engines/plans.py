@@ -213,7 +213,8 @@ PLANS: dict[str, Plan] = {
         'b=pl.col("i").dp_histogram([0, 1, 7, 2**62], per="unit"), '
         'c=pl.col("x").dp_median((-100, 100), per="unit"), '
         'd=pl.col("n").dp_quantile([0.1, 0.5], (0, 100), per="unit"), '
-        'e=pl.col("y").dp_quantile(0.5, candidates=[0.5, 1.5, 20], per="unit"), t=pl.col("x").dp_sum((-20, 90), per="unit")',
+        'q=pl.col("y").dp_quantile(0.5, candidates=[0.5, 1.5, 20], per="unit"), '
+        't=pl.col("x").dp_sum((-20, 90), per="unit")',
         BY_E, "u",
     ),
     "people weighed": Plan("f.limit_norm(1.5)", PEOPLE, "", "u"),
