@@ -181,7 +181,7 @@ class Histogram(Aggregate):
                 "of the identifier; or give edges, as bins=[0, 10, 20]",
             )
         number = self.bins is None or isinstance(self.bins, int)
-        given = self.bounds if number else cells.edges
+        given = self.bounds if number else tuple(cells.edges)
         if not is_per_unit(request, scope, self.per, given, cells.value.domain.dtype):
             return cells
         ends = cells.edges[0], cells.edges[-1]

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from dpframe.aggregates.aggregate import Aggregate, names_of
+from dpframe.aggregates.asked_quantiles import asked_quantiles
 from dpframe.aggregates.bound import BoundAggregate, Clamp, MeasurementUse, Noisy
 from dpframe.aggregates.cells import PointCells, PositionCells
 from dpframe.aggregates.impact import choice_impact
@@ -30,7 +31,7 @@ from dpframe.aggregates.values import (
 )
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.dtypes import DType
-from dpframe.core.exact import Number, as_given, exact, show
+from dpframe.core.exact import Number, show
 from dpframe.core.rationals import Rationals, are_whole, floats, rationals
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import Contribution, ExactSensitivity, additive_sensitivity
@@ -269,7 +270,7 @@ class Quantile(Aggregate):
 
     def bind(self, request: Request, scope: QueryScope) -> BoundQuantile:
         value, cells, bounds = self._cells(request, scope)
-        quantiles = _quantiles(self.q, value)
+        quantiles = asked_quantiles(self.q, value)
         parts = [QuantileChoice(cells, q) for q in quantiles]
         uses = tuple(
             MeasurementUse(part, "quantile", choice_impact(part.candidates)) for part in parts
@@ -354,26 +355,6 @@ def _chosen(
     if whole:
         return whole_series(name, [n // below if n >= 0 else -(-n // below) for n in above], dtype)
     return pl.Series(name, [n / below for n in above], dtype=pl.Float64)
-
-
-def _quantiles(given: Number | tuple[Number, ...], value: Value) -> tuple[Fraction, ...]:
-    where = f"{words(value.tree)}.dp_quantile({as_given(given)})"
-    found = []
-    for q in given if isinstance(given, tuple) else (given,):
-        try:
-            number = exact(q)
-        except (TypeError, ValueError, ZeroDivisionError):
-            number = Fraction(-1)
-        if not 0 <= number <= 1 or number.denominator > 10**6:
-            raise InvalidBounds(
-                f"a quantile must lie between 0 and 1 with at most six decimals, not {as_given(q)}",
-                where=where,
-                remedy="write for example 0.5 for the median",
-            )
-        found.append(number)
-    if not found:
-        raise InvalidBounds("no quantile is given", where=where, remedy="write for example 0.5")
-    return tuple(found)
 
 
 def _listed(candidates: object, value: Value) -> Sequence[Fraction]:
