@@ -33,7 +33,10 @@ def private_join(
             "rows of different individuals would meet: private frames join on their "
             "identifiers only",
             where=f"join(..., left_on={list(left)}, right_on={list(right)})",
-            remedy="leave on= out",
+            remedy="leave on= out, and each row meets all of the same individual; where rows "
+            f"belong together by {' and '.join(map(repr, left))}, as items by their order, join "
+            'the tables before protect, with validate="m:1", so that each row brings its '
+            "identifier along",
         )
     return JoinPrivate(other, chain_of(other), how, suffix)
 

@@ -251,7 +251,8 @@ class JoinPrivate(Binary):
             raise UnsupportedOperation(
                 "private frames join on the identifier of individuals, and unit=dp.Rows() has none",
                 where=self.words(),
-                remedy='protect both frames with unit="user_id", or use concat',
+                remedy='protect both frames with unit="user_id", or use concat; where one table '
+                "alone says whose rows these are, join it to the other before protect",
             )
         assert other.identifier is not None
         mine, theirs = before.columns[before.identifier], other.columns[other.identifier]

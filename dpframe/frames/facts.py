@@ -125,10 +125,15 @@ def protected_facts(table: Columns, unit: Unit) -> FrameFacts:
         return FrameFacts(table, unit)
     where = f"unit={unit.column!r}"
     if unit.column not in table:
+        near = did_you_mean(unit.column, table)
         raise UnknownColumn(
             f"the frame has no column {unit.column!r}",
             where=where,
-            remedy=did_you_mean(unit.column, table),
+            remedy=near
+            if near.startswith("did")
+            else f"{near}; where another table says whose "
+            f"rows these are, bring {unit.column!r} along before protect: frame.join(other, "
+            'on=..., validate="m:1")',
         )
     dtype = table[unit.column].dtype
     if dtype.is_float or dtype.is_nested or not dtype.is_known:
