@@ -149,6 +149,8 @@ class Session(StreamingSession):
         typical: Mapping[str, Number] | None = None,
         engine: Literal["polars", "duckdb", "spark"] | None = None,
         storage_options: Mapping[str, str] | None = None,
+        memory: str | int | None = None,
+        spill: bool = True,
     ) -> PrivateFrame:
         """Put a frame under the session's protection: the trust boundary.
 
@@ -190,6 +192,16 @@ class Session(StreamingSession):
             of a Delta table: what `polars.scan_parquet` and `polars.scan_delta` take, for example
             ``{"aws_access_key_id": ..., "aws_secret_access_key": ...}``. They are in no plan,
             fingerprint, ledger, log, message or representation.
+        memory
+            About how much memory queries of individuals may take on Polars: ``"2GB"``, a number of
+            bytes, or ``"auto"`` for three quarters of what there is. Where that is not enough by
+            the sizes of files, which are taken as public, people are divided into buckets and
+            counted a bucket at a time. Results are the same.
+        spill
+            Whether rows may be divided by temporary files for that, in the folder of ``TMPDIR``.
+            They have no names, so nobody else can open them and none is left even after a kill.
+            Without them each bucket is a scan of its own, and the frame must yield the same rows
+            each time.
 
         Raises
         ------
@@ -215,7 +227,7 @@ class Session(StreamingSession):
                 where=f"unit={as_given(unit)}",
                 remedy="open another session for another kind of unit",
             )
-        source = protected_source(frame, engine, schema, storage_options)
+        source = protected_source(frame, engine, schema, storage_options).within(memory, spill)
         facts = protected_facts(declared(source, bounds or {}, categories or {}), who)
         payer.unit = who
         label, named = name or payer.name or "data", payer.is_name(name, source)

@@ -15,11 +15,13 @@ from dpframe.api.origins import origins_of
 from dpframe.api.probe import require_equal
 from dpframe.api.readers import from_delta, from_files, missing_file, no_file
 from dpframe.api.text_scans import ALL_TEXT, remarks_of
+from dpframe.core.exact import as_given
 from dpframe.errors import DPFrameError, EngineError, UnsupportedOperation
 from dpframe.lower import Execution, require_threads
 from dpframe.lower.engines.choice import ENGINES, native_engine, of_one, placed
 from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
+from dpframe.lower.engines.room import bytes_of, room_for
 from dpframe.lower.text import text_files, text_kind
 from dpframe.rows.failures import FAILURES
 
@@ -69,6 +71,36 @@ class Source:
     def schemas(self, token: int) -> dict[int, pl.Schema]:
         """Its schema."""
         return {token: self.schema}
+
+    def within(self, memory: object, spill: object) -> Source:
+        """The same, whose queries take about so much memory.
+
+        Raises
+        ------
+        InvalidBounds
+            For what is no amount of memory.
+        UnsupportedOperation
+            On another engine than Polars, which has a limit of its own.
+        """
+        if not isinstance(spill, bool):
+            raise UnsupportedOperation(
+                f"{as_given(spill)} is neither True nor False",
+                where="session.protect(..., spill=...)",
+                remedy="write spill=False where no temporary files may be written",
+            )
+        if memory is None:
+            return self
+        size = bytes_of(memory)
+        if not isinstance(self.engine, PolarsEngine):
+            raise UnsupportedOperation(
+                f"{self.engine.label} keeps within a limit of its own",
+                where=f"session.protect(..., memory={as_given(memory)})",
+                remedy="leave memory= out, and state the limit to the engine, such as "
+                "SET memory_limit = '2GB' on DuckDB",
+            )
+        room = room_for(size, _sizes(self._given, self._data), spill)
+        engine = self.engine if room is None else PolarsEngine(room=room)
+        return Source(self._data, engine, self.schema, self._given, self.remarks)
 
     def holds(self, frame: object) -> bool:
         """Whether it is what was protected, or has rows from the same place; also a file that
@@ -162,8 +194,8 @@ def _asked(own: Engine, engine: object) -> Engine:
     """The engine of a frame, run as `collect(engine=...)` asks."""
     if engine == "auto" or engine == own.name:
         return own
-    if own.name == "polars":
-        return PolarsEngine(engine)
+    if isinstance(own, PolarsEngine):
+        return PolarsEngine(engine, own.room)
     raise UnsupportedOperation(
         f"the frame is one of {own.label}, and runs there",
         where=f"engine={engine!r}",
@@ -268,6 +300,18 @@ def _kind_of(frame: object) -> str:
     package = type(frame).__module__.split(".")[0]
     name = type(frame).__name__
     return name if package in ("builtins", "dpframe", "polars") else f"{package} {name}"
+
+
+def _sizes(given: object, data: object) -> list[object]:
+    """The files that rows come from, or how many bytes they take in memory; empty where nobody
+    knows.
+    """
+    if isinstance(given, pl.DataFrame):
+        return [int(given.estimated_size())]
+    origins = origins_of(given) | origins_of(data)
+    if origins.unknown or origins.memory:
+        return []
+    return [place for place in origins.files if isinstance(place, str) and os.path.isfile(place)]
 
 
 def _is_among(file: str, pattern: str) -> bool:

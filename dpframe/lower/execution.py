@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import accumulate
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -16,13 +17,15 @@ from dpframe.aggregates.measurement import CellCounts, Table
 from dpframe.errors import DPFrameError, EngineError, UnsupportedOperation
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
+from dpframe.lower.buckets import in_buckets, people_of
 from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.log import log_failure
-from dpframe.lower.engines.polars_engine import POLARS
+from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
 from dpframe.lower.engines.supported import require_supported
 from dpframe.lower.tables import Lowered, count_cells, group_columns, lower_query
 from dpframe.mechanisms.salt import fresh_salt
 from dpframe.rows.failures import FAILURES
+from dpframe.rows.operation import Namespace
 
 Numbers: TypeAlias = "NDArray[np.int64]"
 Tables: TypeAlias = "tuple[Lowered, ...]"
@@ -148,6 +151,12 @@ class Execution:
             results = engine.collect([query.frame for query in lowered], rehearsed=True)
             for query, result in zip(lowered, results, strict=True):
                 count_cells(query, result, groups)
+            people = people_of([relation])
+            if isinstance(engine, PolarsEngine) and engine.room and people is not None:
+                few = PolarsEngine(room=replace(engine.room, buckets=2))
+                wanted = [TablesWanted(relation, groups, tables)]
+                lower = partial(_lowered, wanted, ns=engine.ns, fresh=0)
+                in_buckets(few, lower, empty, people, 0)
         except DPFrameError:
             raise
         except FAILURES as error:
@@ -207,17 +216,11 @@ class Execution:
         def work() -> list[tuple[Tables, list[pl.DataFrame]]]:
             frames: Any = {token: self.engine.frame(data) for token, data in self.data.items()}
             fresh = fresh_salt()
-            lowered = [
-                lower_query(
-                    one.relation,
-                    one.groups,
-                    one.tables,
-                    frames,
-                    self.engine.ns,
-                    fresh if one.relation.salt is None else one.relation.salt,
-                )
-                for one in wanted
-            ]
+            people = people_of([one.relation for one in wanted])
+            if isinstance(self.engine, PolarsEngine) and self.engine.room and people is not None:
+                lower = partial(_lowered, wanted, ns=self.engine.ns, fresh=fresh)
+                return in_buckets(self.engine, lower, frames, people, fresh)
+            lowered = _lowered(wanted, frames, self.engine.ns, fresh)
             results = self.engine.collect([query.frame for found in lowered for query in found])
             ends = list(accumulate(map(len, lowered)))
             return [
@@ -226,6 +229,23 @@ class Execution:
             ]
 
         return withhold_failure(work)
+
+
+def _lowered(
+    wanted: Sequence[TablesWanted], frames: Any, ns: Namespace, fresh: int
+) -> list[Tables]:
+    """The exact queries of all tables that are wanted of some frames."""
+    return [
+        lower_query(
+            one.relation,
+            one.groups,
+            one.tables,
+            frames,
+            ns,
+            fresh if one.relation.salt is None else one.relation.salt,
+        )
+        for one in wanted
+    ]
 
 
 def _counted_of(wanted: TablesWanted, lowered: Tables, results: list[pl.DataFrame]) -> Counted:

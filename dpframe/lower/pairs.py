@@ -165,9 +165,13 @@ def limit_on_pairs(
 
 def adds_up(table: Table) -> bool:
     """Whether its integer of a group is the sum of those of the pairs there."""
-    return table.cells is None and isinstance(
-        table.statistic, (UnitStatistic, RowCount, ValueCount, GridSum, SquareSum, PairSum)
-    )
+    return table.cells is None and adds_up_over_people(table.statistic)
+
+
+def adds_up_over_people(statistic: Statistic) -> bool:
+    """Whether its integer is the sum of those that it is for disjoint sets of people."""
+    sums = UnitStatistic, RowCount, ValueCount, GridSum, SquareSum, PairSum
+    return isinstance(statistic, sums)
 
 
 def through_pairs(

@@ -9,7 +9,7 @@ import polars as pl
 
 from dpframe.errors import UnsupportedOperation
 from dpframe.lower.engines.engine import Engine
-from dpframe.lower.engines.polars_engine import POLARS
+from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
 from dpframe.lower.text import TextFiles
 from dpframe.redaction import location
 
@@ -105,7 +105,13 @@ def of_one(engines: list[Engine]) -> Engine:
                 f"the frames are on different engines or connections ({where})",
                 remedy="protect both from one connection, or both as Polars frames",
             )
-    return first
+    return max(engines, key=_buckets)
+
+
+def _buckets(engine: Engine) -> int:
+    """How many buckets its queries are divided into."""
+    room = engine.room if isinstance(engine, PolarsEngine) else None
+    return 1 if room is None else room.buckets
 
 
 __all__ = ["ENGINES", "POLARS", "native_engine", "of_one", "placed"]

@@ -12,6 +12,7 @@ import polars as pl
 from dpframe.errors import UnsupportedOperation
 from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.forked import mark_used, require_threads
+from dpframe.lower.engines.room import Room
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.operation import Namespace
 
@@ -45,6 +46,8 @@ class PolarsEngine(Engine):
     ----------
     mode
         One of Polars' engines, or a function that runs a LazyFrame and returns its DataFrame.
+    room
+        How queries of individuals are divided for want of memory; None for not at all.
 
     Raises
     ------
@@ -55,7 +58,8 @@ class PolarsEngine(Engine):
     name = "polars"
     label = "Polars"
 
-    def __init__(self, mode: Any = "auto") -> None:
+    def __init__(self, mode: Any = "auto", room: Room | None = None) -> None:
+        self.room = room
         self._mode: PolarsMode
         if callable(mode):
             self._mode = mode  # pyright: ignore[reportAttributeAccessIssue]
@@ -68,6 +72,11 @@ class PolarsEngine(Engine):
                 remedy=f"use one of {', '.join(map(repr, _MODES))}, or a function that takes a "
                 "LazyFrame and returns a DataFrame",
             )
+
+    @property
+    def is_function(self) -> bool:
+        """Whether a function runs queries, which may be elsewhere."""
+        return callable(self._mode)
 
     @property
     def ns(self) -> Namespace:

@@ -1,0 +1,194 @@
+"""Exact tables in little memory: of some people at a time.
+
+People are divided into buckets by a salted hash of their identifier, so that all rows of a person
+are in one bucket. The tables of each bucket are computed like those of the whole and added up.
+
+Guarantee
+---------
+The exact tables are those of all people at once, bit by bit, whatever the number of buckets.
+
+Proof
+-----
+Rows without an identifier are nobody's and dropped either way. What a query keeps of a person, and
+how it weighs them, depends on that person's rows, public values and the salt of the release alone
+(`dpframe.frames.sampling`), which is the same for all buckets; frames that are joined are joined by
+the identifier, and the hash is of its value in a form that all frames have. So the rows after all
+steps are those of the buckets together, each in one of them, and so are the pairs of person and
+group. Statistics that are sums over rows or over pairs are therefore sums over buckets, of integers
+modulo 2**64. Others, such as the number of different values of a column, are computed of all people
+at once.
+
+How many buckets there are follows from what was stated and from the sizes of files. No table shows
+it. How long a query takes, and how large temporary files are, depends on rows as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import polars as pl
+from polars.io.plugins import register_io_source
+
+from dpframe.aggregates.statistics import DistinctIndividuals, Statistic
+from dpframe.core.dtypes import DType
+from dpframe.frames.binary import frames_of
+from dpframe.frames.relation import Relation
+from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
+from dpframe.lower.pairs import adds_up_over_people
+from dpframe.lower.spill import Spill, can_spill
+from dpframe.lower.tables import Lowered
+from dpframe.rows.grouped import grouped
+
+__all__ = ["in_buckets", "people_of"]
+
+Frames = Mapping[int, pl.LazyFrame]
+Lower = Callable[[Frames], Sequence[tuple[Lowered, ...]]]
+Results = list[tuple[tuple[Lowered, ...], list[pl.DataFrame]]]
+_VALUE: Final = r"^v\d+$"
+"""The columns of an exact result that hold integers; the others tell which group they are of."""
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """How the people of a frame are told apart.
+
+    Parameters
+    ----------
+    identifier, dtype
+        The column, and its type.
+    """
+
+    identifier: str
+    dtype: DType
+
+    def bucket(self, salt: int, buckets: int) -> pl.Expr:
+        """The number of the bucket of a row's owner: one for equal values of whatever types."""
+        key = grouped(pl, pl.col(self.identifier), self.dtype)
+        if self.dtype.is_integer and self.dtype.name != "Int128":
+            key = key.cast(pl.Int64, strict=False)
+        return key.hash(salt) % buckets
+
+
+def people_of(relations: Sequence[Relation]) -> dict[int, People] | None:
+    """Whose rows some frames have, by the token of each; None where some have no identifier."""
+    found = dict[int, People]()
+    for relation in (frame for one in relations for frame in frames_of(one)):
+        who = relation.source.identifier
+        if who is None:
+            return None
+        found[relation.token] = People(who, relation.source.columns[who].dtype)
+    return found
+
+
+def in_buckets(
+    engine: PolarsEngine, lower: Lower, frames: Frames, people: Mapping[int, People], salt: int
+) -> Results:
+    """The results of lowered queries, as `engine.collect` gives them of all people at once."""
+    assert engine.room is not None
+    whole = lower(frames)
+    queries = [query for found in whole for query in found]
+    chosen = [i for i, query in enumerate(queries) if _adds_up(query)]
+    totals: dict[int, pl.DataFrame] = {}
+    if chosen:
+        with _divided(engine, lower, frames, people, salt) as buckets:
+            for part in buckets:
+                made = [query for found in lower(part) for query in found]
+                found = engine.collect([made[i].frame for i in chosen])
+                for i, result in zip(chosen, found, strict=True):
+                    queries[i] = made[i]
+                    totals[i] = _added(totals.get(i), result)
+    rest = [i for i in range(len(queries)) if i not in totals]
+    if rest:
+        results = engine.collect([queries[i].frame for i in rest])
+        totals |= dict(zip(rest, results, strict=True))
+    return _as_asked(whole, queries, totals)
+
+
+def _as_asked(
+    whole: Sequence[tuple[Lowered, ...]],
+    queries: Sequence[Lowered],
+    results: Mapping[int, pl.DataFrame],
+) -> Results:
+    """Queries and their results by what they were asked for."""
+    made: Results = []
+    start = 0
+    for asked in whole:
+        places = range(start, start + len(asked))
+        made.append((tuple(queries[i] for i in places), [results[i] for i in places]))
+        start += len(asked)
+    return made
+
+
+def _adds_up(query: Lowered) -> bool:
+    """Whether its integers are sums over people."""
+    return all(_is_sum(statistic) for statistic in query.statistics)
+
+
+def _is_sum(statistic: Statistic) -> bool:
+    return isinstance(statistic, DistinctIndividuals) or adds_up_over_people(statistic)
+
+
+def _added(total: pl.DataFrame | None, more: pl.DataFrame) -> pl.DataFrame:
+    """The integers of two disjoint sets of people together."""
+    if total is None:
+        return more
+    both = pl.concat([total, more])
+    values = pl.col(_VALUE).sum()
+    by = [name for name in both.columns if not name.startswith("v")]
+    return both.group_by(by).agg(values) if by else both.select(values)
+
+
+@contextmanager
+def _divided(
+    engine: PolarsEngine, lower: Lower, frames: Frames, people: Mapping[int, People], salt: int
+) -> Iterator[Iterator[dict[int, pl.LazyFrame]]]:
+    """The frames with the rows of each bucket, one after another."""
+    room = engine.room
+    assert room is not None
+    count = room.buckets
+    own = {token: people[token].bucket(salt, count) for token in frames if token in people}
+    if not room.spills or not can_spill() or engine.is_function:
+        yield (
+            {**frames, **{t: frames[t].filter(bucket == k) for t, bucket in own.items()}}
+            for k in range(count)
+        )
+        return
+    needed = _columns_read(lower, frames, people)
+    with ExitStack() as stack:
+        spills = {}
+        for token, bucket in own.items():
+            frame, who = frames[token], people[token].identifier
+            spill = stack.enter_context(Spill(frame.collect_schema(), count))
+            spill.write(frame.filter(pl.col(who).is_not_null()), bucket, needed[token])
+            spills[token] = spill
+        yield ({**frames, **{t: s.bucket(k) for t, s in spills.items()}} for k in range(count))
+
+
+def _columns_read(
+    lower: Lower, frames: Frames, people: Mapping[int, People]
+) -> dict[int, list[str]]:
+    """The columns that queries ask of each frame, told by what Polars asks of frames without rows
+    in their place.
+    """
+    seen = {token: {people[token].identifier} for token in frames if token in people}
+    schemas = {token: frame.collect_schema() for token, frame in frames.items()}
+    empty = {token: _watched(schemas[token], seen.setdefault(token, set())) for token in frames}
+    POLARS.collect([query.frame for found in lower(empty) for query in found], rehearsed=True)
+    return {t: [n for n in schemas[t] if n in names] for t, names in seen.items()}
+
+
+def _watched(schema: pl.Schema, seen: set[str]) -> pl.LazyFrame:
+    """A frame without rows that notes which of its columns are read."""
+
+    def read(
+        columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, size: int | None
+    ) -> Iterator[pl.DataFrame]:
+        wanted: list[str] = columns or list(schema)
+        seen.update(wanted)
+        found: Any = pl.DataFrame(schema=schema).select(wanted)
+        yield found if predicate is None else found.filter(predicate)
+
+    return register_io_source(read, schema=schema)

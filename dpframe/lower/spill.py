@@ -1,0 +1,131 @@
+"""Rows that are put aside in temporary files, divided into buckets.
+
+The files have no names from before the first row is written (`O_TMPFILE` on Linux, elsewhere a name
+that is taken away at once; Windows removes them with their last handle). So nobody else can open
+them, and nothing is left of them however the process ends: by an error, a kill, or a power cut.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import IO, Any, Final, Self
+
+import polars as pl
+from polars.io.plugins import register_io_source
+
+__all__ = ["Spill", "can_spill"]
+
+_AT_ONCE: Final = 1 << 18
+"""Rows that are held at a time."""
+_BUCKET: Final = "bucket"
+
+
+def can_spill() -> bool:
+    """Whether this Polars hands out rows piece by piece; before 1.34 it does not."""
+    return hasattr(pl.LazyFrame, "collect_batches")
+
+
+@dataclass(slots=True, eq=False)
+class _Pieces:
+    """One bucket: where its pieces are in its file."""
+
+    file: IO[bytes]
+    places: list[tuple[int, int]] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Write a piece."""
+        start = self.file.tell()
+        rows.write_ipc_stream(self.file, compression="lz4")
+        self.places.append((start, self.file.tell() - start))
+
+    def read(self, place: tuple[int, int]) -> pl.DataFrame:
+        """Read a piece, whatever thread asks."""
+        start, size = place
+        with self.lock:
+            self.file.seek(start)
+            content = self.file.read(size)
+        return pl.read_ipc_stream(io.BytesIO(content))
+
+
+class Spill:
+    """The rows of one frame in temporary files, one for each bucket. As a context it closes them,
+    and with that they are gone.
+
+    Parameters
+    ----------
+    schema
+        All columns of the frame, of which files may have some.
+    buckets
+        How many files there are.
+    """
+
+    __slots__ = ("_files", "_open", "schema")
+
+    def __init__(self, schema: pl.Schema, buckets: int) -> None:
+        self.schema = schema
+        self._open = ExitStack()
+        self._files = [_Pieces(self._opened()) for _ in range(buckets)]
+
+    def _opened(self) -> IO[bytes]:
+        found: Any = tempfile.TemporaryFile(prefix="dpframe-")  # noqa: SIM115
+        self._open.enter_context(found)
+        return found  # type: ignore[no-any-return]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def write(self, frame: pl.LazyFrame, bucket: pl.Expr, columns: Sequence[str]) -> None:
+        """Divide the rows of a frame: `bucket` is the number of each one's file. Of its columns
+        some are kept. One scan, and little memory however many rows there are.
+        """
+        name = _BUCKET
+        while name in columns:
+            name += "_"
+        marked = frame.select(*columns, bucket.cast(pl.UInt16).alias(name))
+        rows = _AT_ONCE if len(columns) < 20 else _AT_ONCE // 4
+        for part in marked.collect_batches(chunk_size=rows, maintain_order=False):
+            for (number,), piece in part.partition_by(name, as_dict=True).items():
+                self._files[number].add(piece.drop(name))
+        for pieces in self._files:
+            pieces.file.flush()
+            os.fstat(pieces.file.fileno())
+
+    def bucket(self, number: int) -> pl.LazyFrame:
+        """The rows of one bucket, read from its file as they are asked for."""
+        pieces, schema = self._files[number], self.schema
+
+        def read(
+            columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, size: int | None
+        ) -> Iterator[pl.DataFrame]:
+            wanted, left = columns or list(schema), rows
+            for part in _gathered(pieces):
+                found = part.select(wanted) if left is None else part.select(wanted).head(left)
+                left = None if left is None else left - found.height
+                yield found if predicate is None else found.filter(predicate)
+                if left == 0:
+                    return
+
+        return register_io_source(read, schema=schema)
+
+
+def _gathered(pieces: _Pieces) -> Iterator[pl.DataFrame]:
+    """Pieces, put together where they are small."""
+    waiting, rows = list[pl.DataFrame](), 0
+    for place in pieces.places:
+        waiting.append(pieces.read(place))
+        rows += waiting[-1].height
+        if rows >= _AT_ONCE:
+            yield pl.concat(waiting)
+            waiting, rows = [], 0
+    if waiting:
+        yield pl.concat(waiting)
