@@ -9,6 +9,7 @@ import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.errors import EngineError, InvalidBounds, UnsupportedOperation
+from dpframe.api.source import Source
 from dpframe.frames.binary import frames_of
 from dpframe.lower import Execution, buckets, spill
 from dpframe.lower.engines import room
@@ -204,7 +206,7 @@ def test_files_are_closed_after_an_error(tmp_path: Path, monkeypatch: pytest.Mon
         yield from ()
 
     session = dp.Session(epsilon=1)
-    monkeypatch.setattr(room, "_SMALLEST", 1)
+    monkeypatch.setattr(room, "_SMALLEST", 1000)
     people = session.protect(_file(tmp_path), "who", memory=1000)
     monkeypatch.setattr(buckets, "Spill", Watched)
     asked = people.limit_groups(1, by="g").group_by("g", keys=["a"]).agg(dp.n_unique("who"))
@@ -249,10 +251,22 @@ def test_the_number_of_buckets_follows_from_sizes_alone(tmp_path: Path) -> None:
 
 
 def test_engines_with_limits_of_their_own_are_left_to_them() -> None:
-    duckdb = pytest.importorskip("duckdb")
-    relation = duckdb.sql("SELECT 1 AS u, 2 AS x")
-    with pytest.raises(UnsupportedOperation, match="limit of its own"):
-        dp.Session(epsilon=1).protect(relation, "u", memory="1GB")
+    elsewhere: Any = SimpleNamespace(label="DuckDB", name="duckdb")
+    source = Source(None, elsewhere, pl.Schema({"u": pl.Int64}))
+    assert source.within(None, spill=True) is source
+    with pytest.raises(UnsupportedOperation, match="DuckDB keeps within a limit of its own"):
+        source.within("1GB", spill=True)
+
+
+def test_whether_rows_are_spilled_is_said_by_true_or_false() -> None:
+    with pytest.raises(UnsupportedOperation, match="neither True nor False"):
+        dp.Session(epsilon=1).protect(FRAMES["f"], "u", memory="1GB", spill="no")  # type: ignore[arg-type]
+
+
+def test_few_buckets_are_scans_of_their_own() -> None:
+    assert not Room(3).divides_once
+    assert Room(4).divides_once
+    assert not Room(4, spills=False).divides_once
 
 
 def test_rows_without_individuals_are_counted_at_once() -> None:
@@ -264,7 +278,7 @@ def test_rows_without_individuals_are_counted_at_once() -> None:
 def test_results_do_not_tell_buckets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = _file(tmp_path)
     plans = []
-    monkeypatch.setattr(room, "_SMALLEST", 100)
+    monkeypatch.setattr(room, "_SMALLEST", 1000)
     for options in ({}, {"memory": "1KB"}, {"memory": "1KB", "spill": False}):
         people = dp.Session(epsilon=10**9).protect(path, "who", **options)  # type: ignore[arg-type]
         asked = (

@@ -30,6 +30,7 @@ _GROWTH: Final = 9
 """Bytes that pairs of person and group take in a group-by for each byte of a compressed file: six
 and a half were measured, and buckets are not all of one size.
 """
+_FEW: Final = 3
 _UNKNOWN: Final = 32
 _MOST: Final = 512
 _CGROUPS: Final = (
@@ -52,6 +53,11 @@ class Room:
 
     buckets: int
     spills: bool = True
+
+    @property
+    def divides_once(self) -> bool:
+        """Whether rows are put aside by bucket: a few scans take less than to write all rows."""
+        return self.spills and self.buckets > _FEW
 
 
 def bytes_of(memory: object) -> int:
