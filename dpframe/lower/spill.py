@@ -27,7 +27,7 @@ _BUCKET: Final = "bucket"
 
 
 def can_spill() -> bool:
-    """Whether this Polars hands out rows piece by piece; before 1.34 it does not."""
+    """Whether this Polars hands out rows piece by piece; 1.32 does not."""
     return hasattr(pl.LazyFrame, "collect_batches")
 
 

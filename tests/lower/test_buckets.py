@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,8 +20,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.errors import EngineError, InvalidBounds, UnsupportedOperation
 from dpframe.api.source import Source
+from dpframe.errors import EngineError, InvalidBounds, UnsupportedOperation
 from dpframe.frames.binary import frames_of
 from dpframe.lower import Execution, buckets, spill
 from dpframe.lower.engines import room
@@ -196,8 +197,8 @@ def test_files_are_closed_after_an_error(tmp_path: Path, monkeypatch: pytest.Mon
     class Watched(Spill):
         __slots__ = ()
 
-        def write(self, *args: Any) -> None:
-            super().write(*args)
+        def write(self, frame: pl.LazyFrame, bucket: pl.Expr, columns: Sequence[str]) -> None:
+            super().write(frame, bucket, columns)
             made.append(self)
 
     def fail(pieces: Any) -> Any:
