@@ -221,12 +221,7 @@ class Session(StreamingSession):
         who = as_unit(unit)
         require_windows(who, payer.ledger.per)
         if payer.unit is not None and payer.unit.kind != who.kind:
-            raise UnsupportedOperation(
-                f"the session protects {payer.unit.kind}, and this frame would be protected as "
-                f"{who.kind}: their costs do not add up",
-                where=f"unit={as_given(unit)}",
-                remedy="open another session for another kind of unit",
-            )
+            raise _other_kind(payer.unit, who, unit)
         source = protected_source(frame, engine, schema, storage_options).within(memory, spill)
         facts = protected_facts(declared(source, bounds or {}, categories or {}), who)
         payer.unit = who
@@ -328,6 +323,15 @@ class Session(StreamingSession):
             session = _PartSession(payer.of_part(PartLedger(payer.ledger, level, len(parts))))
             made[key] = PrivateFrame(relation, rows.source, session)
         return made
+
+
+def _other_kind(known: Unit, who: Unit, given: object) -> UnsupportedOperation:
+    return UnsupportedOperation(
+        f"the session protects {known.kind}, and this frame would be protected as {who.kind}: "
+        "their costs do not add up",
+        where=f"unit={as_given(given)}",
+        remedy="open another session for another kind of unit",
+    )
 
 
 def _require_text(name: object) -> None:
