@@ -54,8 +54,8 @@ TASKS: Mapping[str, tuple[Task, ...]] = MappingProxyType(
             ),
             Task(
                 "`value_counts`",
-                'adult.group_by("sex").len().sort("sex")',
-                'people.dp_histogram("sex", ["Female", "Male"])',
+                'adult.select(pl.col("sex").value_counts(sort=True)).unnest("sex").sort("sex")',
+                f'people.value_counts("sex", {_SEXES})',
             ),
             Task(
                 "distinct people",
@@ -93,8 +93,7 @@ TASKS: Mapping[str, tuple[Task, ...]] = MappingProxyType(
             Task(
                 "mean of those that meet a condition, `filter` inside `agg`",
                 'adult.select(pl.col("age").filter(pl.col("sex") == "Female").mean())',
-                'people.agg(pl.when(pl.col("sex") == "Female").then(pl.col("age"))'
-                ".dp_mean((17, 90)))",
+                'people.agg(pl.col("age").filter(pl.col("sex") == "Female").clip(17, 90).mean())',
             ),
             Task(
                 "total paid, where people have many rows",
@@ -207,8 +206,9 @@ TASKS: Mapping[str, tuple[Task, ...]] = MappingProxyType(
         "time": (
             Task(
                 '`group_by_dynamic("day", every="1w")`',
-                f'visits.group_by({_WEEK}).agg(pl.col("paid").sum()).sort("week").head(3)',
-                f'guests.with_columns({_WEEK}).group_by("week", keys=weeks).agg('
+                'visits.sort("day").group_by_dynamic("day", every="1w")'
+                '.agg(pl.col("paid").sum()).head(3)',
+                'guests.group_by_dynamic("day", every="1w", keys=weeks).agg('
                 f'pl.col("paid").dp_sum((0, 100), per="unit")){SPEND}.head(3)',
             ),
             Task(
@@ -223,20 +223,18 @@ TASKS: Mapping[str, tuple[Task, ...]] = MappingProxyType(
                 "by the month of a date",
                 'visits.group_by(pl.col("day").dt.month()).agg(pl.col("person").n_unique())'
                 '.sort("day")',
-                'guests.with_columns(month=pl.col("day").dt.month())'
-                '.group_by("month", keys=[1, 2, 3]).agg(pl.col("person").dp_n_unique())',
+                'guests.group_by(pl.col("day").dt.month()).agg(pl.col("person").dp_n_unique())'
+                f"{SPEND}.head(3)",
             ),
         ),
         "describe": (
             Task(
                 "`describe()` of a column",
-                'adult.select(n=pl.col("age").count(), nulls=pl.col("age").null_count(), '
-                'mean=pl.col("age").mean(), std=pl.col("age").std(), '
-                'median=pl.col("age").median())',
-                'people.agg(n=pl.col("age").dp_count(), '
-                'nulls=pl.col("age").is_null().cast(pl.Int64).dp_sum(), '
-                'mean=pl.col("age").dp_mean((17, 90)), std=pl.col("age").dp_std((17, 90)), '
-                'median=pl.col("age").dp_median((17, 90)))',
+                'adult.select(**{"age_count": pl.col("age").count(), '
+                '"age_null_count": pl.col("age").null_count(), "age_mean": pl.col("age").mean(), '
+                '"age_std": pl.col("age").std()}, '
+                '**{f"age_{q}%": pl.col("age").quantile(q / 100) for q in (25, 50, 75)})',
+                'people.describe("age", bounds={"age": (17, 90)})',
             ),
         ),
     }
