@@ -1,7 +1,8 @@
 """What a long run is doing, on one line of a terminal or notebook; silent everywhere else.
 
-Only the stage and the seconds are shown. How many rows were read is private where rows are added or
-removed, and what a run shows by default must not depend on that.
+Only the stage and the seconds are shown, and which part of how many is being read, where the number
+of parts is public. How many rows were read is private where rows are added or removed, and so is
+the share of all rows that an engine reports; what a run shows must not depend on that.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Self, TextIO
 
@@ -86,11 +88,28 @@ class Progress:
         self._width = len(line)
 
 
+_CURRENT: ContextVar[Progress | None] = ContextVar("dpframe progress", default=None)
+"""The line of the run that is under way here."""
+
+
 @contextmanager
 def progress() -> Iterator[Progress]:
     """The line of a run on standard error, if somebody is likely to look at it."""
     with Progress(_stream()) as line:
-        yield line
+        before = _CURRENT.set(line)
+        try:
+            yield line
+        finally:
+            _CURRENT.reset(before)
+
+
+def part(words: str, number: int, of: int) -> None:
+    """Say which of so many parts of its work the run that is under way here has come to, if there
+    is one. How many there are must follow from what is public.
+    """
+    line = _CURRENT.get()
+    if line is not None:
+        line.stage(f"{words}, part {number} of {of}")
 
 
 def _stream() -> TextIO | None:

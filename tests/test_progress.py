@@ -14,8 +14,10 @@ import threading
 import time
 from pathlib import Path
 
+import polars as pl
 import pytest
 
+import dpframe as dp
 from dpframe import progress
 
 RUN = """
@@ -214,3 +216,33 @@ def test_an_interrupt_erases_the_line_and_keeps_the_charge() -> None:
     assert "KeyboardInterrupt" in printed or "EngineError" in printed
     assert "spent 0.5" in printed
     assert "threads []" in printed
+
+
+def test_parts_are_those_of_the_run_that_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.delenv(progress.VARIABLE, raising=False)
+    monkeypatch.setattr(progress, "_FIRST", 0.0)
+    progress.part("nothing", 1, 2)
+    with progress.progress() as line:
+        progress.part("reading the data", 2, 5)
+        assert line._stage == "reading the data, part 2 of 5"
+        with progress.progress() as inner:
+            progress.part("inside", 1, 1)
+            assert inner._stage == "inside, part 1 of 1"
+        progress.part("reading the data", 3, 5)
+        assert line._stage == "reading the data, part 3 of 5"
+    progress.part("nothing", 2, 2)
+    assert line._stage == "reading the data, part 3 of 5"
+
+
+def test_buckets_of_people_are_shown_as_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = list[str]()
+    monkeypatch.setattr(progress.Progress, "stage", lambda _, words: said.append(words))
+    frame = pl.LazyFrame({"who": [1, 2, 3], "x": [1, 2, 3]})
+    people = dp.Session(epsilon=1).protect(frame.filter(True), "who", memory="1GB", spill=False)
+    people.agg(dp.n_unique("who")).collect(epsilon=0.5)
+    parts = [words for words in said if "part" in words]
+    assert parts == [f"reading the data, part {k} of 32" for k in range(1, 33)]
+    assert said[0] == "charging the budget"
+    assert said[-1] == "adding noise"

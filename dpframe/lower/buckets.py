@@ -40,6 +40,7 @@ from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
 from dpframe.lower.pairs import adds_up_over_people
 from dpframe.lower.spill import Spill, can_spill
 from dpframe.lower.tables import Lowered
+from dpframe.progress import part
 from dpframe.rows.grouped import grouped
 
 __all__ = ["in_buckets", "people_of"]
@@ -94,8 +95,9 @@ def in_buckets(
     totals: dict[int, pl.DataFrame] = {}
     if chosen:
         with _divided(engine, lower, frames, people, salt) as buckets:
-            for part in buckets:
-                made = [query for found in lower(part) for query in found]
+            for number, rows in enumerate(buckets, start=1):
+                part("reading the data", number, engine.room.buckets)
+                made = [query for found in lower(rows) for query in found]
                 found = engine.collect([made[i].frame for i in chosen])
                 for i, result in zip(chosen, found, strict=True):
                     queries[i] = made[i]
