@@ -49,6 +49,32 @@ print(adults.dp_count().collect(epsilon=0.1), adults.dp_mean("age", (0, 99)))
 print(people.agg(dp.sum(pl.col("age").abs(), (0, 99)), n=dp.count()))
 n: int = people.pipe(lambda frame: len(frame.columns))
 """,
+    "individuals": """
+guests = dp.Session(rho=1).protect(pl.LazyFrame({"who": [1], "x": [2], "y": [3]}), unit="who")
+each: dp.PrivateQuery = guests.limit_groups(2, by="x").group_by("x", keys=[1, 2]).agg(
+    dp.col("y").dp_ratio("x", (0, 9), denominator_bounds=(0, 9), per="unit").alias("r"),
+    dp.col("y").dp_median((0, 50), per="unit"),
+    dp.n_unique("who").alias("people"),
+)
+bins = guests.agg(dp.histogram("y", [0, 5, 10], per="unit"))
+both = guests.limit_rows(2).join(guests.limit_rows(1), suffix="_again")
+print(each.collect(rho=0.1, limits="auto"), bins.collect(rho=0.1), both.columns)
+""",
+    "plans and releases": """
+asked = people.dp_count()
+plan: dp.Plan = asked.plan(epsilon=0.1)
+error: float = plan.accuracy("len")
+risks: tuple[str, ...] = plan.risks
+release: dp.Release = asked.release(epsilon=0.1)
+first, second = session.collect([asked, people.dp_mean("age", (0, 99))], epsilon=0.2)
+print(first.height + second.height, plan.fingerprint, release.frame.columns, error, risks)
+""",
+    "several sets of columns": """
+sets = people.group_by(dp.rollup("g"), keys={"g": ["a"]}).agg(n=dp.count())
+table: pl.DataFrame = sets.collect(epsilon=0.1)
+described: dp.PrivateQuery = people.describe("age", bounds={"age": (0, 99)})
+print(table.pivot("g", values="n"), described.explain(epsilon=0.1))
+""",
 }
 WRONG = {
     "people.head()": "head",
@@ -60,6 +86,10 @@ WRONG = {
     'dp.col("age").dp_max()': "dp_max",
     'people.dp_avg("age")': "dp_avg",
     "people.agg(dp.count()).collect(epsilons=1)": "epsilons",
+    'dp.ratio("age")': "denominator",
+    'dp.col("age").dp_median((0, 9), per="person")': "per",
+    "people.limit_rows(by=3)": "",
+    'people.dp_count().plan(epsilon=1).accuracy(5, "len")': "",
 }
 
 
