@@ -152,7 +152,7 @@ def _divided(
     assert room is not None
     count = room.buckets
     own = {token: people[token].bucket(salt, count) for token in frames if token in people}
-    if not room.divides_once or not can_spill() or engine.is_function:
+    if not room.spills or not can_spill() or engine.is_function:
         yield (
             {**frames, **{t: frames[t].filter(bucket == k) for t, bucket in own.items()}}
             for k in range(count)

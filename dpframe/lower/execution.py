@@ -153,7 +153,7 @@ class Execution:
                 count_cells(query, result, groups)
             people = people_of([relation])
             if isinstance(engine, PolarsEngine) and engine.room and people is not None:
-                few = PolarsEngine(room=replace(engine.room, buckets=min(4, engine.room.buckets)))
+                few = PolarsEngine(room=replace(engine.room, buckets=2))
                 wanted = [TablesWanted(relation, groups, tables)]
                 lower = partial(_lowered, wanted, ns=engine.ns, fresh=0)
                 in_buckets(few, lower, empty, people, 0)

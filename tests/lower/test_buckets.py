@@ -207,7 +207,7 @@ def test_files_are_closed_after_an_error(tmp_path: Path, monkeypatch: pytest.Mon
         yield from ()
 
     session = dp.Session(epsilon=1)
-    monkeypatch.setattr(room, "_SMALLEST", 1000)
+    monkeypatch.setattr(room, "_SMALLEST", 500)
     people = session.protect(_file(tmp_path), "who", memory=1000)
     monkeypatch.setattr(buckets, "Spill", Watched)
     asked = people.limit_groups(1, by="g").group_by("g", keys=["a"]).agg(dp.n_unique("who"))
@@ -245,7 +245,7 @@ def test_the_number_of_buckets_follows_from_sizes_alone(tmp_path: Path) -> None:
     file = tmp_path / "rows"
     file.write_bytes(b"x" * 1000)
     assert room_for(2 * 10**9, [file], spills=True) is None
-    assert room_for(2 * 10**9, [10**9], spills=True) == Room(6, spills=True)
+    assert room_for(2 * 10**9, [10**9], spills=True) == Room(6, spills=False)
     assert room_for(2 * 10**9, [], spills=False) == Room(32, spills=False)
     assert room_for(2 * 10**9, [tmp_path / "gone"], spills=True) == Room(32)
     assert room_for(1, [10**15], spills=True) == Room(512)
@@ -265,9 +265,10 @@ def test_whether_rows_are_spilled_is_said_by_true_or_false() -> None:
 
 
 def test_few_buckets_are_scans_of_their_own() -> None:
-    assert not Room(3).divides_once
-    assert Room(4).divides_once
-    assert not Room(4, spills=False).divides_once
+    sizes = {8: 1_300_000_000, 9: 1_400_000_000}
+    for number, size in sizes.items():
+        assert room_for(2 * 10**9, [size], spills=True) == Room(number, spills=number > 8)
+        assert room_for(2 * 10**9, [size], spills=False) == Room(number, spills=False)
 
 
 def test_rows_without_individuals_are_counted_at_once() -> None:
@@ -279,7 +280,7 @@ def test_rows_without_individuals_are_counted_at_once() -> None:
 def test_results_do_not_tell_buckets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = _file(tmp_path)
     plans = []
-    monkeypatch.setattr(room, "_SMALLEST", 1000)
+    monkeypatch.setattr(room, "_SMALLEST", 500)
     for options in ({}, {"memory": "1KB"}, {"memory": "1KB", "spill": False}):
         people = dp.Session(epsilon=10**9).protect(path, "who", **options)  # type: ignore[arg-type]
         asked = (

@@ -30,7 +30,8 @@ _GROWTH: Final = 9
 """Bytes that pairs of person and group take in a group-by for each byte of a compressed file: six
 and a half were measured, and buckets are not all of one size.
 """
-_FEW: Final = 3
+_FEW: Final = 8
+"""Up to so many scans took less than to write all rows and to read them again."""
 _UNKNOWN: Final = 32
 _MOST: Final = 512
 _CGROUPS: Final = (
@@ -53,11 +54,6 @@ class Room:
 
     buckets: int
     spills: bool = True
-
-    @property
-    def divides_once(self) -> bool:
-        """Whether rows are put aside by bucket: a few scans take less than to write all rows."""
-        return self.spills and self.buckets > _FEW
 
 
 def bytes_of(memory: object) -> int:
@@ -114,7 +110,7 @@ def room_for(memory: int, files: Iterable[object], spills: bool) -> Room | None:
     if not sizes or None in sizes:
         return Room(_UNKNOWN, spills)
     buckets = -(-sum(size or 0 for size in sizes) * _GROWTH // free)
-    return None if buckets <= 1 else Room(min(buckets, _MOST), spills)
+    return None if buckets <= 1 else Room(min(buckets, _MOST), spills and buckets > _FEW)
 
 
 def _size(file: object) -> int | None:
