@@ -16,7 +16,7 @@ import polars as pl
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpframe.aggregates.joint_sums import JointSums
+from dpframe.aggregates.joint_sums import JointSums, Rebuilt
 from dpframe.aggregates.level_sums import LevelSums
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import (
@@ -35,7 +35,7 @@ from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.core.units import Rows
 from dpframe.infer import measurements_of as measured
 from dpframe.infer import ways_of
-from dpframe.infer.joint import Way
+from dpframe.infer.joint import PlannedDraw, Way
 from dpframe.infer.measurements import PlannedMeasurement
 from dpframe.lower import Execution, Sources, lower_query
 from dpframe.lower.engines.polars_engine import OPTIMIZATIONS
@@ -230,9 +230,7 @@ def moved(part: Measurement, before: Counted, after: Counted, scope: QueryScope)
         pairs = zip(vector(part, before), vector(part, after), strict=True)
         changes = [(b - a, 1) for a, b in pairs]
     elif isinstance(part, JointSums):
-        changes = [
-            (change, 1) for vector in joint_changes(part, before, after) for change in vector
-        ]
+        changes = _each(joint_changes(part, before, after))
     else:
         assert isinstance(part, Selection)
         changes = []
@@ -240,6 +238,14 @@ def moved(part: Measurement, before: Counted, after: Counted, scope: QueryScope)
             found = score_changes(a, b, part.candidates)
             changes += found
             ranges.append(max(c for c, _ in found) - min(c for c, _ in found))
+    return _sizes(changes, ranges)
+
+
+def _each(changes: list[list[int]]) -> list[tuple[int, int]]:
+    return [(change, 1) for vector in changes for change in vector]
+
+
+def _sizes(changes: Sequence[tuple[int, int]], ranges: Sequence[int] = ()) -> Moved:
     return Moved(
         l0=sum(n for c, n in changes if c),
         l1=sum(abs(c) * n for c, n in changes),
@@ -251,18 +257,22 @@ def moved(part: Measurement, before: Counted, after: Counted, scope: QueryScope)
 
 def joint_changes(part: JointSums, before: Counted, after: Counted) -> list[list[int]]:
     """How far the vector of each group moves."""
-    one, other = (part.vector([counted[t] for t in part.tables]) for counted in (before, after))
-    found: list[list[int]] = (other - one).tolist()
+    found: list[list[int]] = (joint_vector(part, after) - joint_vector(part, before)).tolist()
     return found
 
 
+def joint_vector(part: JointSums, counted: Counted) -> NDArray[np.int64]:
+    """The vector of each group."""
+    return part.vector([counted[table] for table in part.tables])
+
+
 def outside_box(
-    part: JointSums, box: Box, before: Counted, after: Counted, shrink: Fraction = Fraction(1)
+    part: JointSums, box: Box, changes: Sequence[Sequence[int]], shrink: Fraction = Fraction(1)
 ) -> str | None:
     """What moved by more boxes than are declared (times `shrink`), over all groups."""
     moves = sum(
         max(-(-abs(change) // width) for change, width in zip(vector, box.widths, strict=True))
-        for vector in joint_changes(part, before, after)
+        for vector in changes
     )
     if moves > box.rows * shrink:
         return f"{part.words()}: moved by {moves} boxes, declared {box.rows}"
@@ -312,32 +322,44 @@ def check_sensitivities(query: Query, pair: Pair) -> tuple[Counted, Counted]:
     return before, after
 
 
+@lru_cache(maxsize=32)
+def joint_draws(query: Query) -> tuple[PlannedDraw, ...]:
+    """What each way draws for several parts at once, equal draws once."""
+    ways = [way for by in ("least error", "equal") for way in planned_ways(query, by)]
+    return tuple(dict.fromkeys(d for way in ways for d in way.draws if d.rebuilt is not None))
+
+
 def check_joint_draws(query: Query, before: Counted, after: Counted) -> None:
     """Vectors of several parts move no further than they declare, and parts follow from them."""
     parts, scope = measurements_of(query), query.scope
-    for way in (w for by in ("least error", "equal") for w in planned_ways(query, by)):
-        for draw in way.draws:
-            if draw.rebuilt is None:
-                continue
-            part = draw.measurement
-            assert isinstance(part, JointSums)
-            assert draw.sensitivity == part.sensitivity(scope)
-            counted = before, after
-            problem = violation(part, moved(part, *counted, scope), scope)
-            task = part.task("", draw.sensitivity, draw.mechanism, scope)
-            if task.box is not None:
-                problem = problem or outside_box(part, task.box, *counted)
-            assert problem is None, problem
-            for number, rebuilt in zip(draw.parts, draw.rebuilt, strict=True):
-                single = parts[number].part
-                assert isinstance(single, Additive)
-                for tables in counted:
-                    whole, half = rebuilt.of(part.vector([tables[t] for t in part.tables]))
-                    expected = vector(single, tables)
-                    if scope.parts == 1:
-                        assert whole.tolist() == expected
-                        assert not half.any()
-                    else:  # weighed sums are rounded to the nearest integer, halves by a coin
-                        rest = whole * scope.parts - expected
-                        assert (2 * abs(rest) <= scope.parts).all()
-                        assert (half == (2 * rest == -scope.parts)).all()
+    for draw in joint_draws(query):
+        part = draw.measurement
+        assert isinstance(part, JointSums)
+        assert draw.rebuilt is not None
+        assert draw.sensitivity == part.sensitivity(scope)
+        vectors = [joint_vector(part, counted) for counted in (before, after)]
+        changes: list[list[int]] = (vectors[1] - vectors[0]).tolist()
+        problem = violation(part, _sizes(_each(changes)), scope)
+        task = part.task("", draw.sensitivity, draw.mechanism, scope)
+        if task.box is not None:
+            problem = problem or outside_box(part, task.box, changes)
+        assert problem is None, problem
+        for number, rebuilt in zip(draw.parts, draw.rebuilt, strict=True):
+            single = parts[number].part
+            assert isinstance(single, Additive)
+            for found, counted in zip(vectors, (before, after), strict=True):
+                check_rebuilt(rebuilt, found, vector(single, counted), scope.parts)
+
+
+def check_rebuilt(
+    rebuilt: Rebuilt, vectors: NDArray[np.int64], expected: list[int], parts: int
+) -> None:
+    """A part is rebuilt from vectors without noise as it is by itself."""
+    whole, half = rebuilt.of(vectors)
+    if parts == 1:
+        assert whole.tolist() == expected
+        assert not half.any()
+    else:  # weighed sums are rounded to the nearest integer, halves by a coin
+        rest = whole * parts - expected
+        assert (2 * abs(rest) <= parts).all()
+        assert (half == (2 * rest == -parts)).all()

@@ -27,6 +27,7 @@ from tests.laws.neighbours import (
     UNITS,
     check_sensitivities,
     exact_tables,
+    joint_changes,
     neighbours,
     outside_box,
 )
@@ -127,7 +128,11 @@ def test_boxes_are_attained(unit: Rows, grouping: str) -> None:
     assert box is not None
     short = replace(box, rows=box.rows - 1)
     assert any(
-        outside_box(part, short, *(exact_tables(asked, f) for f in (pair.before, pair.after)))
+        outside_box(
+            part,
+            short,
+            joint_changes(part, *(exact_tables(asked, f) for f in (pair.before, pair.after))),
+        )
         for pair in pairs(names_of(asked), unit)
     )
 
