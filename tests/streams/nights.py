@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pytest
 from hypothesis import strategies as st
 
 import dpframe as dp
@@ -18,6 +19,7 @@ from dpframe.api.spend import Spend
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.frames.schedule import Schedule
 from dpframe.lower import Execution
+from dpframe.lower import execution as lower_execution
 from dpframe.parse.periods import of_first_periods
 from dpframe.planning import Prepared
 from dpframe.release import part_of
@@ -25,6 +27,7 @@ from dpframe.release import part_of
 START = dt.date(2027, 1, 1)
 SCHEMA = {"who": pl.Int64, "day": pl.Date, "key": pl.String, "x": pl.Int64}
 KEYS = ["a", "b"]
+SALTS = [night * 0x9E3779B97F4A7C15 % 2**64 for night in range(1, 101)]
 
 
 def day(number: int) -> dt.date:
@@ -59,14 +62,17 @@ def vectors(
     prepared: Prepared, schedule: Schedule, rows: Sequence[Row], reads: Sequence[int]
 ) -> list[list[int]]:
     """For each vector all that is drawn through all nights, without noise; the row of night t is
-    made of the frame of night reads[t].
+    made of the frame of night reads[t]. Which rows limits keep depends on a salt for each night,
+    the same whatever the rows are: the limits of others are not what moves.
     """
     found: list[list[int]] = [[] for _ in prepared.draws]
     for t, read in enumerate(reads):
         query = of_first_periods(prepared.query, schedule, t + 1)
         frame = frame_of(rows, read)
         execution = Execution.of_public({query.relation.token: frame.lazy()})
-        tables = execution.run(query.relation, query.groups, prepared.tables)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(lower_execution, "fresh_salt", lambda night=t: SALTS[night])
+            tables = execution.run(query.relation, query.groups, prepared.tables)
         for number, one in enumerate(prepared.draws):
             part = part_of(one)
             exact = tables[part.table].dense(1).reshape(-1, t + 1)

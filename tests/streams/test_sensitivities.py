@@ -11,13 +11,14 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.frames.schedule import Schedule
 from dpframe.release import part_of
 from dpframe.workloads import PeriodTree, SquareRoot, best_tree, squared
+from tests.laws.amounts import amounts
 from tests.streams.nights import (
     KEYS,
     SCHEMA,
@@ -77,10 +78,14 @@ def check(prepared: Any, before: list[Row], after: list[Row], reads: list[int]) 
 @pytest.mark.parametrize("contributions", [1, 2])
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("spend", SPENDS, ids=str)
-def test_rows_that_come_and_go(spend: dict[str, Any], grouped: bool, contributions: int) -> None:
+@amounts("examples", 8, 200)
+def test_rows_that_come_and_go(
+    spend: dict[str, Any], grouped: bool, contributions: int, examples: int
+) -> None:
     unit = dp.Rows(contributions=contributions)
     prepared = prepared_of(asked(private(spend, unit), grouped), SCHEDULE, **spend)
 
+    @settings(max_examples=examples)
     @given(some_rows(1, 3), some_rows(ME, contributions, growing=False), reads_of(PERIODS))
     def law(others: list[Row], mine: list[Row], reads: list[int]) -> None:
         check(prepared, others, [*others, *mine], reads)
@@ -91,12 +96,16 @@ def test_rows_that_come_and_go(spend: dict[str, Any], grouped: bool, contributio
 @pytest.mark.parametrize("contributions", [1, 2])
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("spend", SPENDS, ids=str)
-def test_rows_that_change(spend: dict[str, Any], grouped: bool, contributions: int) -> None:
+@amounts("examples", 8, 200)
+def test_rows_that_change(
+    spend: dict[str, Any], grouped: bool, contributions: int, examples: int
+) -> None:
     unit = dp.Rows("change-one", contributions=contributions)
     prepared = prepared_of(asked(private(spend, unit), grouped), SCHEDULE, **spend)
     k = contributions
     mine = st.lists(a_row(ME, growing=True), min_size=k, max_size=k)
 
+    @settings(max_examples=examples)
     @given(some_rows(1, 2), mine, mine, reads_of(PERIODS))
     def law(others: list[Row], one: list[Row], other: list[Row], reads: list[int]) -> None:
         other = [dataclasses.replace(b, nights=a.nights) for a, b in zip(one, other, strict=True)]
@@ -141,7 +150,10 @@ LIMITS: dict[str, Any] = {
 @pytest.mark.parametrize("limit", LIMITS)
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("spend", SPENDS[:2], ids=str)
-def test_individuals_whose_rows_come_late(spend: dict[str, Any], grouped: bool, limit: str) -> None:
+@amounts("examples", 8, 200)
+def test_individuals_whose_rows_come_late(
+    spend: dict[str, Any], grouped: bool, limit: str, examples: int
+) -> None:
     narrowed, per = LIMITS[limit]
     query = asked(narrowed(private(spend, "who")), grouped, per)
     if "each key" in limit and not grouped:  # which says nothing of a date
@@ -150,6 +162,7 @@ def test_individuals_whose_rows_come_late(spend: dict[str, Any], grouped: bool, 
         return
     prepared = prepared_of(query, SCHEDULE, **spend)
 
+    @settings(max_examples=examples)
     @given(some_rows(1, 3), some_rows(ME, 7), reads_of(PERIODS))
     def law(others: list[Row], mine: list[Row], reads: list[int]) -> None:
         check(prepared, others, [*others, *mine], reads)
