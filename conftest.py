@@ -2,6 +2,7 @@
 and that linear algebra has one thread in each worker, as those of several wait for each other.
 """
 
+import gc
 import os
 from importlib.util import find_spec
 
@@ -12,3 +13,9 @@ _NEEDS = {
     "duckdb": "dpframe/lower/engines/duckdb_engine.py",
 }
 collect_ignore = [module for package, module in _NEEDS.items() if find_spec(package) is None]
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was imported and collected out of each search for garbage."""
+    gc.collect()
+    gc.freeze()
