@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpframe import accounting as a
@@ -16,6 +16,7 @@ from dpframe.accounting.basic import needing_delta
 from dpframe.accounting.comparison import ACCOUNTANTS
 from dpframe.accounting.events import AnyEvent
 from dpframe.errors import UnsupportedOperation
+from tests.laws.amounts import examples
 
 scales = st.fractions(Fraction(1, 2), Fraction(200), max_denominator=7)
 epsilons = st.fractions(Fraction(1, 100), Fraction(3), max_denominator=100)
@@ -46,7 +47,7 @@ def counted(kind: type[Accountant], listed: list[AnyEvent]) -> Accountant | None
 
 
 @EACH
-@settings(max_examples=10)
+@examples(4, 40)
 @given(listed=lists, delta=st.floats(1e-12, 0.1), factor=st.floats(1.1, 100.0))
 def test_a_larger_delta_never_costs_more(
     kind: type[Accountant], listed: list[AnyEvent], delta: float, factor: float
@@ -57,7 +58,7 @@ def test_a_larger_delta_never_costs_more(
 
 
 @EACH
-@settings(max_examples=10)
+@examples(4, 40)
 @given(listed=lists, delta=st.floats(1e-12, 0.1))
 def test_fewer_events_never_cost_more(
     kind: type[Accountant], listed: list[AnyEvent], delta: float
@@ -68,7 +69,7 @@ def test_fewer_events_never_cost_more(
 
 
 @EACH
-@settings(max_examples=10)
+@examples(4, 40)
 @given(listed=lists, delta=st.floats(1e-12, 0.1))
 def test_epsilon_and_delta_agree(
     kind: type[Accountant], listed: list[AnyEvent], delta: float
@@ -85,7 +86,7 @@ def test_epsilon_and_delta_agree(
         assert accountant.delta(epsilon * 1.1) <= accountant.delta(epsilon) * (1 + 1e-4)
 
 
-@settings(max_examples=10)
+@examples(4, 40)
 @given(listed=lists, seed=st.randoms(use_true_random=False))
 def test_the_order_of_events_does_not_matter(listed: list[AnyEvent], seed: object) -> None:
     shuffled = list(listed)
@@ -95,7 +96,7 @@ def test_the_order_of_events_does_not_matter(listed: list[AnyEvent], seed: objec
         assert one.epsilon == pytest.approx(other.epsilon, rel=1e-6)
 
 
-@settings(max_examples=12)
+@examples(5, 40)
 @given(listed=lists, delta=st.floats(1e-10, 1e-3))
 def test_what_knows_more_claims_less(listed: list[AnyEvent], delta: float) -> None:
     found = {bound.method: bound.epsilon for bound in a.bounds(listed, delta)}

@@ -38,6 +38,7 @@ from dpframe.mechanisms import (
     ReportNoisyMax,
 )
 from dpframe.plan import NoisyAggregate
+from tests.laws.amounts import amounts
 from tests.laws.frames import nasty_frame
 from tests.laws.neighbours import UNITS
 from tests.laws.queries import names_of, query
@@ -225,9 +226,15 @@ def check_total(plan: dp.Plan, share: Budget) -> None:
 
 @pytest.mark.parametrize("share", SPENDS, ids=str)
 @pytest.mark.parametrize(("text", "mechanism"), texts())
-def test_noise_costs_what_is_charged(text: str, mechanism: str, share: Budget) -> None:
-    for unit in UNITS:
-        for grouping in GROUPINGS:
+@amounts("groupings", 1, len(GROUPINGS))
+def test_noise_costs_what_is_charged(
+    text: str, mechanism: str, share: Budget, groupings: int
+) -> None:
+    """In every unit by so many groupings, others for another example."""
+    first = texts().index((text, mechanism))
+    for number, unit in enumerate(UNITS):
+        for place in range(groupings):
+            grouping = GROUPINGS[(first + number + place) % len(GROUPINGS)]
             try:
                 asked = query([with_mechanism(text, mechanism)], unit, grouping)
                 plan = pipeline.plan(asked, share, None).plan

@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpframe.errors import UnsupportedOperation
@@ -22,6 +22,7 @@ from dpframe.lower.engines.engine_scope import GroupScope
 from dpframe.lower.engines.frames import EngineFrame, concatenated
 from dpframe.lower.engines.namespace import EngineNamespace
 from dpframe.lower.engines.temporal import part
+from tests.laws.amounts import examples
 
 FLOATS = st.floats(width=64) | st.sampled_from(
     [0.0, -0.0, math.inf, -math.inf, math.nan, 2.0**52, -(2.0**53) - 2, 1e308, 5e-324, 0.5, -1.5]
@@ -132,7 +133,7 @@ def plainly(name: str, n: int, c: int) -> int | None:
             return wrapped(WHOLE_STEPS[name](n, c))
 
 
-@settings(max_examples=30)
+@examples(15, 120)
 @given(
     st.lists(WHOLE | st.none(), max_size=8),
     st.lists(

@@ -7,7 +7,7 @@ from typing import Any
 import duckdb
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
@@ -17,6 +17,7 @@ from dpframe.lower.engines.duckdb_engine import DuckDBEngine
 from dpframe.lower.tables import lower_query
 from tests.engines.spark import session
 from tests.engines.weights import check_weights
+from tests.laws.amounts import examples
 from tests.laws.neighbours import tables_of
 
 __all__ = ["session"]
@@ -48,7 +49,7 @@ def test_weights_are_the_largest_on_spark(ansi: str, session: Any) -> None:
     check_weights(SparkEngine(session.range(1)), SparkDialect(session).native_frame)
 
 
-@settings(max_examples=30)
+@examples(15, 120)
 @given(
     st.lists(
         st.tuples(

@@ -40,7 +40,9 @@ def test_fingerprints_are_as_kept() -> None:
     )
 
 
-@pytest.mark.parametrize("seed", ["0", "1", "4711"])
+@pytest.mark.parametrize(
+    "seed", ["0", *(pytest.param(s, marks=pytest.mark.slow) for s in ("1", "4711"))]
+)
 def test_plans_and_fingerprints_are_the_same_in_every_process(seed: str) -> None:
     code = (
         "from tests.golden.queries import QUERIES, fingerprints\n"

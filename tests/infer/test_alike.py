@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
@@ -18,6 +18,7 @@ from dpframe.frames.common_sets import ListedKeys, Margins, _are_all, _have_rest
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.infer import Queries, merge
 from dpframe.infer.several import Kind
+from tests.laws.amounts import examples
 
 ROWS = pl.DataFrame(
     {"a": [1], "b": ["x"], "c": [True], "e": ["p"], "x": [1.0]},
@@ -65,7 +66,7 @@ def is_margin(mine: ListedKeys, fine: ListedKeys, columns: Columns) -> bool:
     )
 
 
-@settings(max_examples=60)
+@examples(30, 240)
 @given(st.lists(TABLES, min_size=2, max_size=6))
 def test_margins_are_those_that_keys_say(tables: list[Any]) -> None:
     people = frame()
@@ -79,7 +80,7 @@ def test_margins_are_those_that_keys_say(tables: list[Any]) -> None:
         assert margins.is_margin(mine, fine) == is_margin(mine, fine, columns)
 
 
-@settings(max_examples=60)
+@examples(30, 240)
 @given(st.lists(TABLES, min_size=2, max_size=8))
 def test_queries_are_merged_where_all_is_the_same(tables: list[Any]) -> None:
     people = frame()

@@ -28,6 +28,7 @@ from dpframe.frames.facts import FrameFacts
 from dpframe.frames.relation import Relation
 from dpframe.rows.fold import domain
 from tests.aggregates.reference import check_reference
+from tests.laws.amounts import examples
 from tests.laws.frames import frames, nasty_frame
 from tests.laws.layouts import stored
 from tests.laws.neighbours import (
@@ -122,7 +123,7 @@ def check_random_query(
     check_sensitivities(asked, data.draw(neighbours(unit, names_of(asked))))
 
 
-@settings(max_examples=50)
+@examples(25, 200)
 @given(units, expressions(), groupings, some_steps, st.data())
 def test_neighbours_of_random_queries(
     unit: Rows, dp_text: str, grouping: str, steps: list[str], data: st.DataObject
@@ -361,7 +362,7 @@ def test_large_numbers_beside_fractions_equal_the_reference(text: str) -> None:
     check_reference(asked, frame.select(names_of(asked)))
 
 
-@settings(max_examples=50)
+@examples(25, 200)
 @given(expressions(), groupings, some_steps, st.data())
 def test_random_queries_equal_the_reference(
     dp_text: str, grouping: str, steps: list[str], data: st.DataObject

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from dpframe.core.tree import Tree
 from dpframe.rows.fold import words
+from tests.laws.amounts import examples
 from tests.laws.checking import check_engines, check_row_wise, expression
 from tests.laws.frames import frames, nasty_frame, tight_columns, wide_columns
 from tests.laws.trees import fits, trees
@@ -26,13 +27,13 @@ def check(frame: pl.DataFrame, nested: list[Tree], tight: bool) -> None:
     check_row_wise(frame, expressions, whole, singles=2)
 
 
-@settings(max_examples=50)
+@examples(25, 200)
 @given(nested=SEVERAL, tight=st.booleans())
 def test_on_extremes(nested: list[Tree], tight: bool) -> None:
     check(NASTY, nested, tight)
 
 
-@settings(max_examples=30)
+@examples(15, 120)
 @given(frame=frames(), nested=SEVERAL, tight=st.booleans())
 def test_on_random_frames(frame: pl.DataFrame, nested: list[Tree], tight: bool) -> None:
     check(frame, nested, tight)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -114,7 +114,7 @@ def exact_tables_of(asked: Any, known: Any, data: Any, salt: int) -> Any:
     return counted
 
 
-@examples(20, 150)
+@examples(12, 150)
 @given(**people)  # type: ignore[arg-type]
 def test_an_individual_changes_few_groups_by_one(
     text: str, steps: list[str], by: str, drawn: Any, salt: int
@@ -144,7 +144,7 @@ def test_an_individual_changes_few_groups_by_one(
             check_numbers(asked, frames, limited, drawn, other, salt)
 
 
-@examples(40, 250)
+@examples(20, 250)
 @given(st.sampled_from(several.UNLIMITED), st.sampled_from(sorted(BY)), several.of_rows())
 def test_rows_change_few_groups_by_one(text: str, by: str, drawn: Any) -> None:
     units, one, other = drawn
@@ -180,7 +180,7 @@ def test_as_many_groups_change_as_are_paid_for(adjacency: Any, k: int) -> None:
 COLUMNS = ("v0", "g0", "number", "unit", "count", "len", "cell", "r0", "__g0", "k", "*", "^a$")
 
 
-@settings(max_examples=40)
+@examples(20, 160)
 @given(
     st.lists(st.tuples(st.sampled_from(["b", "a", "Z", "", None]), st.sampled_from([2, 1, None]))),
     st.randoms(use_true_random=False),
@@ -480,7 +480,7 @@ def test_individuals_are_in_the_same_parts_at_every_release(groups: int) -> None
     assert session.spent == dp.PureDP(Fraction(groups, 10))
 
 
-@examples(25, 200)
+@examples(12, 200)
 @given(
     st.sampled_from([*several.LIMITED, *several.JOINS, *several.CONCATS]),
     st.lists(st.sampled_from(several.THEN), max_size=2),

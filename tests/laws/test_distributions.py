@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpframe.aggregates.cdf import BoundDistribution
@@ -16,6 +16,7 @@ from dpframe.aggregates.ways import ways_to_measure
 from dpframe.core.budget import ApproxDP, PureDP
 from dpframe.core.sensitivity import NO_SENSITIVITY
 from dpframe.infer import measurements_of
+from tests.laws.amounts import examples
 from tests.laws.individuals import (
     GROUPINGS,
     KEYS,
@@ -57,7 +58,7 @@ def measured(asked: Query) -> list[Query]:
     neighbours(),
     st.integers(0, 2**64 - 1),
 )
-@settings(max_examples=60)
+@examples(30, 240)
 def test_nobody_moves_levels_further_than_they_declare(
     text: str, grouping: str, steps: list[str], limits: list[str], pair: Pair, salt: int
 ) -> None:

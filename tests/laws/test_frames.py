@@ -42,6 +42,7 @@ from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
 from dpframe.lower.engines.polars_engine import OPTIMIZATIONS
 from dpframe.rows.polars_dtypes import to_polars
 from tests.calls import call
+from tests.laws.amounts import examples
 from tests.laws.checking import contradiction, tree_of
 from tests.laws.frames import (
     POOLS,
@@ -249,7 +250,7 @@ def test_what_is_compared_as_floats_is_known_as_floats_know_it(text: str, tight:
     assert check_filter(text, NASTY, tight)
 
 
-@settings(max_examples=300)
+@examples(150, 1200)
 @given(conditions(), st.booleans())
 def test_what_a_condition_implies_holds_for_extremes(text: str, tight: bool) -> None:
     assume(check_filter(text, NASTY, tight))
@@ -275,7 +276,7 @@ def check_random_tree(predicate: Tree, frame: pl.DataFrame, tight: bool) -> None
     check_facts(Filter((predicate,)), columns, lowered(Filter((predicate,)), columns, frame))
 
 
-@settings(max_examples=60)
+@examples(30, 240)
 @given(trees("Boolean", depth=3), st.booleans())
 def test_nested_conditions_are_safe_too(predicate: Tree, tight: bool) -> None:
     check_random_tree(predicate, NASTY, tight)
@@ -324,7 +325,7 @@ def check_random_step(data: st.DataObject, tight: bool) -> None:
     check(data.draw(steps(columns)), columns, frame)
 
 
-@settings(max_examples=60)
+@examples(30, 240)
 @given(st.data(), st.booleans())
 def test_a_step_is_the_steps_of_its_rows(data: st.DataObject, tight: bool) -> None:
     check_random_step(data, tight)
@@ -367,7 +368,7 @@ def _at_most(unit: Rows, one: Sequence[str], other: Sequence[str]) -> None:
         assert max(lost.total(), gained.total()) <= k
 
 
-@settings(max_examples=40)
+@examples(20, 160)
 @given(st.data())
 def test_neighbours_stay_neighbours(data: st.DataObject) -> None:
     check_chain(data)

@@ -87,7 +87,7 @@ def has_free_total(asked: Query) -> bool:
     return any(isinstance(use.part, kinds) for use in measurements_of(asked))
 
 
-@examples(40, 1500)
+@examples(20, 1500)
 @given(
     st.sampled_from([*((text, "f") for text in FUNCTIONS), *itertools.product(ROW_TEXTS, OF_ROWS)]),
     st.lists(st.sampled_from(STEPS), max_size=2),
@@ -106,7 +106,7 @@ def test_rows_that_change_move_no_table_with_its_total_further_than_declared(
         check_sensitivities(way, pair)
 
 
-@examples(20, 500)
+@examples(12, 500)
 @given(
     st.sampled_from([*((t, "f") for t in FUNCTIONS), *itertools.product(ROW_TEXTS, OF_ROWS)]),
     st.data(),

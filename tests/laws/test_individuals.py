@@ -71,7 +71,7 @@ def check_random(
     return asked
 
 
-@settings(max_examples=100)
+@examples(50, 400)
 @given(st.sampled_from(TEXTS), groupings, chains, neighbours(), salts)
 def test_an_individual_moves_no_more_than_declared(
     text: str, grouping: str, steps: list[str], pair: Pair, salt: int
@@ -79,7 +79,7 @@ def test_an_individual_moves_no_more_than_declared(
     check_random(text, grouping, steps, pair, salt)
 
 
-@examples(40, 400)
+@examples(20, 400)
 @given(
     st.sampled_from(["dp.count()", *UNIT_TEXTS]),
     groupings,
@@ -101,7 +101,7 @@ def test_limits_steps_and_limits_again(
     check_random(text, grouping, [*before, *between, *after], pair, salt)
 
 
-@examples(30, 200)
+@examples(15, 200)
 @given(st.sampled_from(BEST), grouped, chains, neighbours(), salts)
 def test_the_best_group_moves_no_more_than_declared(
     text: str, grouping: str, steps: list[str], pair: Pair, salt: int
@@ -122,7 +122,7 @@ def test_an_individual_never_moves_more_than_declared(
 # ---------------------------------------------------------------- the same answer in any form
 
 
-@examples(25, 200)
+@examples(12, 200)
 @given(st.sampled_from(TEXTS), groupings, chains, neighbours(), salts, st.data())
 def test_form_and_engine_do_not_matter(
     text: str, grouping: str, steps: list[str], pair: Pair, salt: int, data: st.DataObject

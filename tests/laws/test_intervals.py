@@ -22,6 +22,7 @@ from dpframe.errors import DPFrameError
 from dpframe.infer import measurements_of
 from dpframe.lower.engines.polars_engine import OPTIMIZATIONS
 from dpframe.rows.polars_dtypes import to_polars
+from tests.laws.amounts import examples
 from tests.laws.checking import contradiction
 from tests.laws.frames import frames, nasty_frame, number, values
 from tests.laws.layouts import stored
@@ -133,7 +134,7 @@ def test_each_verb_on_extremes(verb: str) -> None:
     check([verb], NASTY)
 
 
-@settings(max_examples=30)
+@examples(15, 120)
 @given(st.lists(st.sampled_from(VERBS), min_size=2, max_size=5))
 def test_chains_of_verbs_on_extremes(chain: list[str]) -> None:
     check(chain, NASTY)

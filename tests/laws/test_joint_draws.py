@@ -23,6 +23,7 @@ from dpframe.errors import DPFrameError
 from dpframe.infer import measurements_of, ways_of
 from dpframe.mechanisms import Box
 from tests.laws import individuals
+from tests.laws.amounts import amounts, examples
 from tests.laws.neighbours import (
     UNITS,
     check_sensitivities,
@@ -87,9 +88,10 @@ def test_vectors_of_several_outputs(
 )
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 @pytest.mark.parametrize("texts", SETS, ids=len)
-def test_extremes(texts: tuple[str, ...], unit: Rows, grouping: str) -> None:
+@amounts("turns", 12, 40)
+def test_extremes(texts: tuple[str, ...], unit: Rows, grouping: str, turns: int) -> None:
     asked = query(texts, unit, grouping)
-    for pair in pairs(names_of(asked), unit, turns=40):
+    for pair in pairs(names_of(asked), unit, turns):
         check_sensitivities(asked, pair)
 
 
@@ -99,7 +101,7 @@ def test_extremes(texts: tuple[str, ...], unit: Rows, grouping: str) -> None:
     st.lists(st.sampled_from(individuals.LIMITS), max_size=2),
     individuals.neighbours(),
 )
-@settings(max_examples=60)
+@examples(30, 240)
 def test_vectors_of_individuals(
     texts: list[str], grouping: str, limits: list[str], pair: individuals.Pair
 ) -> None:

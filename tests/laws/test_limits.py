@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
@@ -21,6 +21,7 @@ from dpframe.lower import execution
 from dpframe.lower.engines.polars_engine import OPTIMIZATIONS
 from dpframe.lower.tables import lower_rows
 from dpframe.rows.polars_dtypes import from_polars
+from tests.laws.amounts import examples
 from tests.laws.individuals import LIMITS, NAMES, POOLS, STEPS, frame_of, stepped
 from tests.laws.layouts import stored
 from tests.laws.neighbours import Engine
@@ -112,7 +113,7 @@ def tables(draw: st.DrawFn) -> pl.DataFrame:
     return frame_of(rows + again)
 
 
-@settings(max_examples=60)
+@examples(30, 240)
 @given(st.sampled_from(CHOSEN), tables(), st.integers(0, 2**64 - 1))
 def test_a_limit_keeps_what_hashes_say(text: str, frame: pl.DataFrame, salt: int) -> None:
     expected, n, by = reference(text)
@@ -121,7 +122,7 @@ def test_a_limit_keeps_what_hashes_say(text: str, frame: pl.DataFrame, salt: int
     assert kept.schema == frame.schema
 
 
-@settings(max_examples=60)
+@examples(30, 240)
 @given(st.sampled_from(CHOSEN), tables(), st.integers(0, 2**64 - 1))
 def test_a_limit_keeps_as_many_as_it_may(text: str, frame: pl.DataFrame, salt: int) -> None:
     """Never more than n, and fewer only where there are fewer."""
@@ -168,9 +169,12 @@ def test_equal_rows_count_each() -> None:
 
 
 def test_another_salt_keeps_other_rows() -> None:
-    """Each of ten rows has its turn, about as often as others."""
-    frame = frame_of([{"id": 1, "x": x} for x in range(10)])
-    counts = Counter(limited(["f.limit_rows(1)"], frame, salt)["x"][0] for salt in range(600))
+    """Each of ten rows has its turn, about as often as others, and for each of ten people."""
+    frame = frame_of([{"id": who, "x": x} for who in range(10) for x in range(10)])
+    kept = pl.concat([limited(["f.limit_rows(1)"], frame, salt) for salt in range(60)])
+    assert kept["id"].value_counts()["count"].to_list() == [60] * 10
+    assert kept.group_by("id").agg(pl.col("x").n_unique())["x"].min() > 8
+    counts = Counter(kept["x"].to_list())
     assert sorted(counts) == list(range(10))
     assert min(counts.values()) > 30
     assert max(counts.values()) < 100
@@ -212,7 +216,7 @@ def _identifier(steps: Sequence[str], frame: pl.DataFrame) -> int:
     return list(facts.columns).index(facts.identifier)
 
 
-@settings(max_examples=60)
+@examples(30, 240)
 @given(
     st.lists(st.sampled_from(CHOSEN), min_size=1, max_size=3),
     st.sampled_from([None, *(s for s in STEPS if "Enum" not in s)]),
@@ -415,7 +419,7 @@ def _loud(frame: pl.DataFrame) -> Any:
     return dp.Session(epsilon=10**10).protect(frame, "id")
 
 
-@settings(max_examples=60)
+@examples(30, 240)
 @given(tables(), st.integers(1, 4), st.integers(0, 2**64 - 1))
 def test_the_first_rows_are_kept(frame: pl.DataFrame, n: int, salt: int) -> None:
     """Of each individual those with the least values, nulls last, whatever the hashes are."""
@@ -424,7 +428,7 @@ def test_the_first_rows_are_kept(frame: pl.DataFrame, n: int, salt: int) -> None
         assert sorted(groups_of(kept)[key], key=last_if_null) == sorted(mine, key=last_if_null)[:n]
 
 
-@settings(max_examples=60)
+@examples(30, 240)
 @given(tables(), st.integers(1, 4), st.integers(0, 2**64 - 1))
 def test_the_first_groups_are_kept(frame: pl.DataFrame, n: int, salt: int) -> None:
     kept = limited([f'f.limit_groups({n}, by="x", order_by="x")'], frame, salt)

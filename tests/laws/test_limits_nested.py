@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
@@ -18,6 +18,7 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.frames.sampling import comparable
 from dpframe.rows.polars_dtypes import from_polars
 from tests.api.exactly import exactly, protected
+from tests.laws.amounts import examples
 from tests.laws.neighbours import Engine
 from tests.laws.test_limits import limited
 
@@ -69,7 +70,7 @@ def told(frame: pl.DataFrame) -> Counter[str]:
     return Counter(repr(row).replace("-0.0", "0.0") for row in frame.rows())
 
 
-@settings(max_examples=40)
+@examples(20, 160)
 @given(
     st.lists(st.tuples(st.integers(1, 3), ROWS), min_size=1, max_size=12),
     st.sampled_from(LIMITS),

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpframe.aggregates.measurement import Table
@@ -21,6 +21,7 @@ from dpframe.aggregates.statistics import RowCount
 from dpframe.aggregates.unit_statistics import UnitCount
 from dpframe.core.weights import PARTS, norm_in_parts
 from dpframe.lower import weighed
+from tests.laws.amounts import examples
 from tests.laws.individuals import (
     GROUPINGS,
     KEYS,
@@ -62,7 +63,7 @@ def asked_of(text: str, grouping: str, steps: list[str]) -> Query | None:
     return None if found is None or found.scope.norm is None else found
 
 
-@settings(max_examples=80)
+@examples(40, 320)
 @given(
     st.sampled_from(ADDITIVE),
     st.sampled_from(GROUPINGS),
@@ -86,7 +87,7 @@ def test_nobody_moves_what_is_weighed_further_than_it_declares(
         check_limits(asked, pair, salt)
 
 
-@settings(max_examples=40)
+@examples(20, 160)
 @given(
     st.lists(st.sampled_from(ADDITIVE), min_size=2, max_size=4, unique=True),
     st.sampled_from([BY_G, BY_TWO, "f"]),
@@ -119,7 +120,7 @@ def tables_of(frame: pl.DataFrame, norm: Fraction, keys: Iterable[Any]) -> list[
     return [{key: table[key] for key in listed} for table in (rows, people)]
 
 
-@settings(max_examples=60)
+@examples(30, 240)
 @given(neighbours(most=30), st.sampled_from([1, 2, 1.5, 0.3, 7.25, 300]), st.booleans())
 def test_tables_are_what_integers_say(pair: Pair, norm: float, streaming: bool) -> None:
     asked = query(

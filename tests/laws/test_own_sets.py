@@ -38,7 +38,7 @@ TEXTS = [
 ]
 
 
-@examples(30, 1500)
+@examples(15, 1500)
 @given(
     st.sampled_from(TEXTS),
     st.sampled_from(SETS),
@@ -64,7 +64,7 @@ ROW_TEXTS = [
 ]
 
 
-@examples(30, 1500)
+@examples(15, 1500)
 @given(
     st.sampled_from(ROW_TEXTS),
     st.sampled_from(OF_ROWS),
@@ -88,7 +88,7 @@ def test_rows_move_no_set_further_than_declared(
     check_sensitivities(asked, data.draw(neighbours(unit, names_of(asked))))
 
 
-@examples(20, 600)
+@examples(12, 600)
 @given(st.sampled_from(ROW_TEXTS), st.sampled_from(OF_ROWS), st.data())
 def test_each_set_is_what_a_query_by_its_columns_releases(
     text: str, grouping: str, data: st.DataObject

@@ -88,7 +88,7 @@ CASE = {
 }
 
 
-@examples(60, 600)
+@examples(30, 600)
 @given(**CASE)
 def test_all_ways_keep_the_same(
     frame: Any, most: int, within: Any, salt: int, bits: int, engine: Any
@@ -100,7 +100,7 @@ def test_all_ways_keep_the_same(
             assert kept(way, frame, most, within, salt, **how) == reference
 
 
-@examples(50, 300)
+@examples(25, 300)
 @given(**CASE)
 def test_nobody_moves_the_rows_of_others(
     frame: Any, most: int, within: Any, salt: int, bits: int, engine: Any

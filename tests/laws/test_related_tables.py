@@ -22,6 +22,7 @@ from dpframe.core.budget import ZCDP, PureDP
 from dpframe.infer import brought_together, measurements_of, merge, related_blocks
 from dpframe.infer.several import Place, Queries
 from dpframe.release import assemble, without_noise
+from tests.laws.amounts import examples
 from tests.laws.neighbours import exact_tables, query_of
 
 SCHEMA = {"who": pl.Int64, "a": pl.String, "b": pl.Int64, "e": pl.Enum(["x", "y"]), "n": pl.Int64}
@@ -136,7 +137,7 @@ def test_individuals_move_margins_by_no_more_than_is_declared(
 
 
 @given(queries, st.lists(row, max_size=12), st.booleans())
-@settings(max_examples=40)
+@examples(20, 160)
 def test_results_without_noise_are_those_of_each_query(
     asked: Any, rows: list[Any], listed: bool
 ) -> None:

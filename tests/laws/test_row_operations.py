@@ -71,7 +71,7 @@ def test_extremes(operation: Kind, tight: bool) -> None:
 
 
 @EVERY
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(data=st.data(), tight=st.booleans())
 def test_random_frames(operation: Kind, data: st.DataObject, tight: bool) -> None:
     frame = data.draw(frames(min_rows=1, names=used([operation])))

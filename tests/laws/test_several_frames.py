@@ -287,7 +287,7 @@ def test_all_chains_make_sense() -> None:
         Frames().frame("p", [step])
 
 
-@examples(80, 400)
+@examples(40, 400)
 @given(chains, then, tables(), salts, engines)
 def test_what_is_known_holds(
     text: str, steps: list[str], drawn: Tables, salt: int, engine: Engine
@@ -357,7 +357,7 @@ def python_explode(given: list[Row], name: str, most: int) -> list[Row]:
     ]
 
 
-@settings(max_examples=40)
+@examples(20, 160)
 @given(tables(), st.sampled_from(["inner", "left", "semi", "anti"]), st.data())
 def test_public_joins_equal_plain_python(drawn: Tables, how: str, data: st.DataObject) -> None:
     on = data.draw(
@@ -376,7 +376,7 @@ def test_public_joins_equal_plain_python(drawn: Tables, how: str, data: st.DataO
     assert joined._relation.facts.copies == (1 if how in ("semi", "anti") else most)
 
 
-@settings(max_examples=40)
+@examples(20, 160)
 @given(tables(), st.sampled_from(["inner", "left"]))
 def test_private_joins_equal_plain_python(drawn: Tables, how: str) -> None:
     frames = Frames()
@@ -389,7 +389,7 @@ def test_private_joins_equal_plain_python(drawn: Tables, how: str) -> None:
     assert counter(found) == Counter(repr(tuple(row.values())) for row in expected)
 
 
-@settings(max_examples=40)
+@examples(20, 160)
 @given(tables(), st.integers(1, 7))
 def test_explode_and_concat_equal_plain_python(drawn: Tables, most: int) -> None:
     frames = Frames({name: Rows() for name in SCHEMAS})
@@ -458,7 +458,7 @@ def check_people(
     assert counter(rest) == counter(whole.filter(pl.col(who) != 1))
 
 
-@settings(max_examples=100)
+@examples(50, 400)
 @given(**people)  # type: ignore[arg-type]
 def test_an_individual_of_several_frames_moves_no_more_than_declared(**drawn: Any) -> None:
     check_people(**drawn)
@@ -486,7 +486,7 @@ def of_rows(draw: st.DrawFn) -> tuple[dict[str, Rows], Tables, Tables]:
     return units, one, other
 
 
-@examples(60, 600)
+@examples(30, 600)
 @given(
     st.sampled_from(UNLIMITED),
     st.lists(st.sampled_from([s for s in THEN if "limit" not in s]), max_size=2),

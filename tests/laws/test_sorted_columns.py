@@ -16,6 +16,7 @@ from dpframe.core.tree import Column, walk
 from dpframe.lower.engines.polars_engine import OPTIMIZATIONS
 from dpframe.rows.fold import lower
 from dpframe.rows.registry import OPERATIONS
+from tests.laws.amounts import amounts
 from tests.laws.checking import Engine, same, tree_of, values
 from tests.laws.frames import SCHEMA, nasty_frame, wide_columns
 
@@ -65,10 +66,11 @@ def marked(frame: pl.DataFrame, name: str, descending: bool, nulls_last: bool) -
 
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])
 @pytest.mark.parametrize("name", SORTED)
-def test_a_mark_changes_nothing(name: str, engine: Engine) -> None:
+@amounts("times", 2, 5)
+def test_a_mark_changes_nothing(name: str, engine: Engine, times: int) -> None:
     made = examples(name)
     rng = random.Random(name)
-    for height in [*(2, 3, 4, 5) * 5, 12, 40, NASTY.height]:
+    for height in [*(2, 3, 4, 5) * times, 12, 40, NASTY.height]:
         rows = some_rows(rng, name, height)
         for descending in (False, True):
             frame = marked(rows, name, descending, rng.random() < 0.5)

@@ -22,6 +22,7 @@ from dpframe.errors import DPFrameError
 from dpframe.infer import measurements_of
 from dpframe.release import assemble, without_noise
 from tests.laws import individuals
+from tests.laws.amounts import examples
 from tests.laws.neighbours import UNITS, check_sensitivities, exact_tables, neighbours
 from tests.laws.queries import GROUPINGS, STEPS, names_of, query
 
@@ -73,7 +74,7 @@ def test_neighbours_move_cells_and_totals_within_what_is_declared(
     st.lists(st.sampled_from(individuals.LIMITS), max_size=2),
     individuals.neighbours(),
 )
-@settings(max_examples=30)
+@examples(15, 120)
 def test_individuals_move_cells_and_totals_within_what_is_declared(
     others: list[str], grouping: str, limits: list[str], pair: individuals.Pair
 ) -> None:

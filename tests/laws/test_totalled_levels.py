@@ -23,6 +23,7 @@ from dpframe.errors import DPFrameError
 from dpframe.infer import measurements_of
 from dpframe.release import assemble, without_noise
 from tests.laws import individuals
+from tests.laws.amounts import examples
 from tests.laws.frames import nasty_frame, wide_columns
 from tests.laws.neighbours import UNITS, check_sensitivities, exact_tables, neighbours
 from tests.laws.queries import GROUPINGS, STEPS, names_of, query
@@ -81,7 +82,7 @@ def test_neighbours_move_levels_within_what_is_declared(
     st.lists(st.sampled_from(individuals.LIMITS), max_size=2),
     individuals.neighbours(),
 )
-@settings(max_examples=30)
+@examples(15, 120)
 def test_individuals_move_levels_within_what_is_declared(
     function: str, grouping: str, limits: list[str], pair: individuals.Pair
 ) -> None:
@@ -94,7 +95,7 @@ def test_individuals_move_levels_within_what_is_declared(
 
 
 @given(texts(), st.sampled_from(GROUPINGS), st.data())
-@settings(max_examples=40)
+@examples(20, 160)
 def test_results_without_noise_are_those_by_themselves(
     asked: list[str], grouping: str, data: st.DataObject
 ) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import dpframe as dp
@@ -92,7 +92,7 @@ def check(text: str, grouping: str, steps: Sequence[str], drawn: WindowedPair, s
     check_limits(asked, drawn.pair, salt)
 
 
-@examples(80, 2_000)
+@examples(40, 2_000)
 @given(st.sampled_from(TEXTS), groupings, chains, windowed_neighbours(), salts)
 def test_a_person_in_a_window_moves_no_more_than_an_individual(
     text: str, grouping: str, steps: list[str], drawn: WindowedPair, salt: int
@@ -100,7 +100,7 @@ def test_a_person_in_a_window_moves_no_more_than_an_individual(
     check(text, grouping, steps, drawn, salt)
 
 
-@examples(40, 500)
+@examples(20, 500)
 @given(
     st.sampled_from(["dp.count()", *UNIT_TEXTS]),
     groupings,
@@ -125,7 +125,7 @@ def test_limits_steps_and_limits_again(
 SCORES = [text for text in TEXTS if 'score=pl.col("id").dp_n_unique()' in text]
 
 
-@examples(60, 500)
+@examples(30, 500)
 @given(
     st.sampled_from(SCORES),
     st.sampled_from(GROUPINGS[:6]),
@@ -139,7 +139,7 @@ def test_nor_where_candidates_are_scored_by_individuals(
     check(text, grouping, [limit], drawn, salt)
 
 
-@examples(25, 300)
+@examples(12, 300)
 @given(st.sampled_from(BEST), st.sampled_from(GROUPINGS[1:]), chains, windowed_neighbours(), salts)
 def test_nor_for_the_best_group(
     text: str, grouping: str, steps: list[str], drawn: WindowedPair, salt: int
@@ -147,7 +147,7 @@ def test_nor_for_the_best_group(
     check(text, grouping, steps, drawn, salt)
 
 
-@examples(30, 300)
+@examples(15, 300)
 @given(
     st.sampled_from(["dp.count()", 'pl.col("id").dp_n_unique()', 'pl.col("x").dp_sum((-3, 7))']),
     st.sampled_from(GROUPINGS),
@@ -162,7 +162,7 @@ def test_nor_where_individuals_are_weighed(
     check(text, grouping, [norm, *limits], drawn, salt)
 
 
-@examples(40, 400)
+@examples(20, 400)
 @given(st.lists(st.sampled_from(LIMITS), min_size=1, max_size=3), windowed_neighbours(), salts)
 def test_other_individuals_keep_their_rows(
     limits: list[str], drawn: WindowedPair, salt: int
@@ -183,7 +183,7 @@ def test_other_individuals_keep_their_rows(
     assert left[0] == left[1]
 
 
-@examples(30, 300)
+@examples(15, 300)
 @given(windowed_neighbours(), st.sampled_from(["limit_rows(2)", 'limit_groups(2, by="g")']), salts)
 def test_limits_hold_of_each_person_in_each_window(
     drawn: WindowedPair, limit: str, salt: int
@@ -208,7 +208,7 @@ def _contents(frame: pl.DataFrame, every: Every, *, by_groups: bool) -> dict[Any
     return {who: len(set(groups) if by_groups else groups) for who, groups in found.items()}
 
 
-@examples(30, 300)
+@examples(15, 300)
 @given(windowed_neighbours(), st.sampled_from(GROUPINGS[:8]))
 def test_individuals_are_people_in_windows(drawn: WindowedPair, grouping: str) -> None:
     """The number of individuals is that of pairs of person and window, by plain Python."""
@@ -253,7 +253,7 @@ def test_every_time_has_a_window(dtype: Any, every: Every) -> None:
     assert numbers_of == sorted(numbers_of)
 
 
-@examples(25, 250)
+@examples(12, 250)
 @given(st.sampled_from(TEXTS), groupings, chains, windowed_neighbours(), salts, st.data())
 def test_form_and_engine_do_not_matter(
     text: str, grouping: str, steps: list[str], drawn: WindowedPair, salt: int, data: st.DataObject
@@ -298,7 +298,7 @@ def test_times_stay_what_they_are(text: str) -> None:
         stepped([text], protected(pl.Datetime("us"), "1mo"))
 
 
-@settings(max_examples=30)
+@examples(15, 120)
 @given(windowed_neighbours())
 def test_a_law_that_knew_no_windows_would_fail(drawn: WindowedPair) -> None:
     """The neighbours here differ in one window alone: all other rows of the person are shared."""
@@ -399,7 +399,7 @@ def test_days_that_are_listed(days: list[int | None], groups: int) -> None:
     assert found.groups == groups
 
 
-@examples(40, 400)
+@examples(20, 400)
 @given(
     st.sampled_from(["dp.count()", 'pl.col("id").dp_n_unique()', 'pl.col("x").dp_sum((-3, 7))']),
     st.sampled_from(

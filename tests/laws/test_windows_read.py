@@ -196,7 +196,7 @@ def rows_of(frame: Any, data: pl.DataFrame, windows: Windows | None, salt: int) 
     return sorted(map(repr, found.rows()))
 
 
-@examples(120, 4_000)
+@examples(60, 4_000)
 @given(asked(), st.integers(0, 2**64 - 1))
 def test_no_row_that_is_left_is_of_another_window(
     found: tuple[Any, Any, WindowedPair], salt: int
@@ -233,7 +233,7 @@ def is_among(windows: Windows, number: int) -> bool:
     )
 
 
-@examples(100, 2_000)
+@examples(50, 2_000)
 @given(asked(), st.integers(0, 2**64 - 1))
 def test_rows_of_other_windows_never_change_the_exact_tables(
     found: tuple[Any, Any, WindowedPair], salt: int
@@ -252,7 +252,7 @@ def test_rows_of_other_windows_never_change_the_exact_tables(
         )
 
 
-@examples(60, 1_000)
+@examples(30, 1_000)
 @given(asked(), st.integers(0, 2**64 - 1))
 def test_keys_leave_rows_of_no_other_window(
     found: tuple[Any, Any, WindowedPair], salt: int

@@ -29,6 +29,7 @@ from dpframe.lower.tables import lower_query, lower_rows
 from dpframe.rows.fold import domain, lower
 from dpframe.rows.registry import OPERATIONS
 from tests.calls import call
+from tests.laws.amounts import examples
 from tests.laws.checking import same, tree_of
 from tests.laws.frames import nasty_frame, tight_columns, values, wide_columns
 from tests.laws.neighbours import query_of, tables_of
@@ -185,7 +186,7 @@ def check_values(nests: list[Tree], tight: bool) -> None:
         assert same(*(values(found[name]) for found in results)), accepted[int(name)]
 
 
-@settings(max_examples=40)
+@examples(20, 160)
 @given(st.lists(trees(depth=5), min_size=1, max_size=4), st.booleans())
 def test_bound_operands_give_the_same_values(nests: list[Tree], tight: bool) -> None:
     check_values(nests, tight)

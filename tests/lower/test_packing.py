@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
@@ -14,6 +14,7 @@ from dpframe.frames.limit_groups import LimitGroups
 from dpframe.lower import lower_query
 from dpframe.lower.engines.polars_engine import PolarsEngine
 from dpframe.lower.packing import group_packed
+from tests.laws.amounts import examples
 from tests.laws.neighbours import tables_of
 
 INTEGERS = [pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64]
@@ -44,7 +45,7 @@ def sizes(frame: pl.DataFrame, names: list[str]) -> dict[Any, tuple[int, int]]:
     return found
 
 
-@settings(max_examples=100)
+@examples(50, 400)
 @given(frames(), st.sampled_from(["in-memory", "streaming"]))
 def test_groups_are_those_of_the_numbers(frame: pl.DataFrame, way: Any) -> None:
     names = frame.columns[1:]
@@ -119,7 +120,7 @@ def test_only_numbers_are_packed() -> None:
     assert not packs("f", FRAME.with_columns(pl.col("id").cast(pl.Int128)))
 
 
-@settings(max_examples=40)
+@examples(20, 160)
 @given(frames(), st.integers(0, 2**64 - 1), st.integers(1, 3))
 def test_packing_changes_no_table(frame: pl.DataFrame, salt: int, most: int) -> None:
     names = frame.columns[2:]

@@ -31,6 +31,7 @@ from dpframe.rows.failures import BUG, FAILURES
 from dpframe.rows.fold import words
 from dpframe.rows.polars_dtypes import schema_from_polars
 from dpframe.rows.registry import OPERATIONS
+from tests.laws.amounts import examples
 from tests.laws.checking import tree_of
 from tests.laws.frames import FLOATS, SCHEMA, nasty_frame, wide_columns
 
@@ -198,7 +199,7 @@ def nested(draw: st.DrawFn, depth: int = 3) -> Tree:
     return substitute(tree, replacements)
 
 
-@settings(max_examples=60)
+@examples(30, 240)
 @given(st.lists(nested(), min_size=1, max_size=6))
 def test_constants_in_random_nestings(trees: list[Tree]) -> None:
     check(trees)

@@ -89,7 +89,7 @@ def test_every_kept_document_has_its_plan() -> None:
     assert {path.stem for path in DOCUMENTS.glob("*.json")} == {*KEPT}
 
 
-@pytest.mark.parametrize("seed", ["0", "17"])
+@pytest.mark.parametrize("seed", [pytest.param("0", marks=pytest.mark.slow), "17"])
 def test_documents_are_the_same_in_every_process(seed: str) -> None:
     code = (
         "import json, sys, dpframe as dp\n"

@@ -19,6 +19,7 @@ from dpframe.aggregates.quantile import QuantileChoice
 from dpframe.mechanisms import Exponential
 from dpframe.release import draw, many_points
 from dpframe.release.many_points import _proposals, _Rows, choose_point
+from tests.laws.amounts import amounts
 from tests.laws.neighbours import measurements_of, query_of
 
 Integers = NDArray[np.int64]
@@ -85,11 +86,12 @@ def test_scores_are_those_of_the_choice(given: Any) -> None:
     assert scores.tolist() == all_scores(*given)
 
 
+@amounts("times", 2_000, 6_000)
 @pytest.mark.parametrize("growth", [9 / 8, 100])
 @pytest.mark.parametrize("near", [1, 3, 100])
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(4), Fraction(40)])
 def test_points_come_as_often_as_their_scores_say(
-    near: int, scale: Fraction, growth: float, monkeypatch: pytest.MonkeyPatch
+    near: int, scale: Fraction, growth: float, times: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A chi-squared test far out."""
     monkeypatch.setattr(many_points, "NEAR", near)
@@ -100,7 +102,6 @@ def test_points_come_as_often_as_their_scores_say(
     q = Fraction(3, 10)
     weights = np.exp(np.array(all_scores(q, cells, many)) / float(scale))
     law = Exponential(scale)
-    times = 6000
     found = [choose_point(law, q, cells, many, POINTS) for _ in range(times)]
     seen = np.bincount(found, minlength=POINTS)
     expected = times * weights / weights.sum()
@@ -116,7 +117,7 @@ def test_a_proposal_that_is_always_kept_is_seen(monkeypatch: pytest.MonkeyPatch)
     """The same test with the coin left out, which makes far points likelier."""
     monkeypatch.setattr(Exponential, "keeps_points", lambda _, gaps, source=None: gaps >= 0)
     with pytest.raises(AssertionError):
-        test_points_come_as_often_as_their_scores_say(1, Fraction(4), 100, monkeypatch)
+        test_points_come_as_often_as_their_scores_say(1, Fraction(4), 100, 2_000, monkeypatch)
 
 
 @pytest.mark.parametrize("scale", [1, 1000, 100_000, 10**7])

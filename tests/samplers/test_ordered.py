@@ -19,6 +19,7 @@ from dpframe.samplers import Runs, ordered, ordered_chain, ordered_exponential
 from dpframe.samplers.exponential import bracket_exp
 from dpframe.samplers.ordered import windows_of
 from dpframe.samplers.ordered_chain import Chain
+from tests.laws.amounts import amounts
 from tests.samplers.seeded import Seeded
 
 
@@ -105,20 +106,22 @@ def assert_has_law(case: Case, seen: Counter[tuple[int, ...]]) -> None:
     assert far < len(common) + 6 * math.sqrt(2 * len(common)) + 20, (far, len(common))
 
 
+@amounts("times", 300, 1_000)
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_draws_have_the_law_of_the_definition(case: Case) -> None:
+def test_draws_have_the_law_of_the_definition(case: Case, times: int) -> None:
     source: Any = Seeded(7)
     drawn = (
         ordered_exponential(case.line, case.shares, case.step, case.scale, source)
-        for _ in range(1000)
+        for _ in range(times)
     )
     assert_has_law(case, Counter(map(tuple, drawn)))
 
 
+@amounts("times", 300, 1_000)
 @pytest.mark.parametrize("reach", [4, 9])
 @pytest.mark.parametrize("case", [CASES[0], CASES[3]], ids=str)
 def test_what_is_out_of_reach_is_drawn_as_often_as_it_should(
-    case: Case, reach: int, monkeypatch: pytest.MonkeyPatch
+    case: Case, reach: int, times: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However short the reach is."""
     monkeypatch.setattr(ordered, "reach_of", lambda *_: reach)
@@ -126,17 +129,17 @@ def test_what_is_out_of_reach_is_drawn_as_often_as_it_should(
     source: Any = Seeded(8)
     drawn = (
         ordered_exponential(case.line, case.shares, case.step, case.scale, source)
-        for _ in range(1000)
+        for _ in range(times)
     )
     assert_has_law(case, Counter(map(tuple, drawn)))
 
 
 @pytest.mark.parametrize("factor", [2, Fraction(1, 2)])
 def test_another_scale_is_seen(factor: Any) -> None:
-    case, source = CASES[0], Seeded(7)
+    case, source, times = CASES[0], Seeded(7), 1_000
     drawn = (
         ordered_exponential(case.line, case.shares, case.step, case.scale * factor, source)  # type: ignore[arg-type]
-        for _ in range(1000)
+        for _ in range(times)
     )
     with pytest.raises(AssertionError):
         assert_has_law(case, Counter(map(tuple, drawn)))
