@@ -19,3 +19,8 @@ def pytest_collection_finish() -> None:
     """Leave what was imported and collected out of each search for garbage."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """Let what is frozen go as always when the process ends."""
+    gc.unfreeze()
