@@ -14,7 +14,7 @@ from dpframe.aggregates.measurement import Responses, Selection
 from dpframe.aggregates.quantile import QuantileChoice
 from dpframe.aggregates.query import Query
 from dpframe.audit.conditions import Conditions
-from dpframe.audit.people import Frames, People, Person
+from dpframe.audit.people import Frames, People, Person, together
 from dpframe.audit.reach import Counted, Reach, reach_of
 from dpframe.audit.stated import is_noise_alone, stated_loss
 from dpframe.core.budget import GDP
@@ -27,6 +27,8 @@ _CLIMBS, _MOST_CLIMBS = 160, 640
 _SHOWN = 5
 _BEST = 3
 """So many pairs are kept, of which the noise decides."""
+_ELSEWHERE = 4
+"""So many kinds of rows in another window are tried with each of these."""
 _OTHERS = (0, 1, 3, 12, 30, 90)
 """How many other people there are."""
 _OF_REACH = 1e-3
@@ -66,11 +68,14 @@ class _Pair:
 
     person: Person
     instead: Person | None
+    elsewhere: Person | None = None
+    """What the individual has in another window of time, in both frames."""
 
 
 def worst_neighbours(prepared: pipeline.Prepared) -> list[Neighbours]:
     """Pairs of frames on which a plan's parts move as far as could be found, the farthest first,
-    each beside several numbers of other people.
+    each beside several numbers of other people. Where an individual is a person in a window of
+    time, some of them have rows in another window too, in both frames.
 
     Values are tried that the query itself speaks of, and others beside them; then the best are
     changed a little again and again. It is the same search each time.
@@ -98,17 +103,34 @@ def worst_neighbours(prepared: pipeline.Prepared) -> list[Neighbours]:
             break
         few = best(_BEST + 2)
         tried(_neighbour_of(people, few[step % len(few)], step))
+    chosen = _with_elsewhere(prepared, people, best(_BEST))
     if is_noise_alone(prepared):
-        return [_placed(prepared, people, pair, ()) for pair in best(_BEST)]
+        made = [_placed(prepared, people, pair, ()) for pair in chosen]
+        return sorted(made, key=lambda n: n.moved, reverse=True)
     others = [n for n in _OTHERS if n + 2 <= people.names()]
     ranks = any(isinstance(use.part, (QuantileChoice, ChosenTogether)) for use in prepared.parts)
     made = [
         _placed(prepared, people, pair, beside)
-        for pair in best(_BEST)
+        for pair in chosen
         for number in others
         for beside in _besides(people, pair, number, three=ranks)
     ]
     return sorted(made, key=lambda n: n.moved, reverse=True)
+
+
+def _with_elsewhere(
+    prepared: pipeline.Prepared, people: People, pairs: Sequence[_Pair]
+) -> list[_Pair]:
+    """The same, and where there are windows each once more with rows in another one: of some that
+    are tried those which move most.
+    """
+    found = list(pairs)
+    for pair in pairs:
+        tried = [people.elsewhere(pair.person) for _ in range(_ELSEWHERE)]
+        made = [replace(pair, elsewhere=rows) for rows in tried if rows is not None]
+        if made:
+            found.append(max(made, key=lambda one: _placed(prepared, people, one, ()).moved))
+    return found
 
 
 def _is_worst(prepared: pipeline.Prepared, moved: float) -> bool:
@@ -167,8 +189,8 @@ def _placed(
 ) -> Neighbours:
     """Both frames, the individual first, and what the parts are on each."""
     nobody = Person(dict.fromkeys(pair.person.rows, ()))
-    one = people.frames([pair.person, *beside])
-    other = people.frames([pair.instead or nobody, *beside])
+    one = people.frames([together(pair.person, pair.elsewhere), *beside])
+    other = people.frames([together(pair.instead or nobody, pair.elsewhere), *beside])
     query = _with_groups(prepared.query, one, other)
     tables = prepared.tables
     relation = replace(query.relation, salt=_SALT)
@@ -211,6 +233,9 @@ def _words(people: People, pair: _Pair, beside: Sequence[Person]) -> str:
     lines += [f"  {line}" for line in people.words(pair.person).splitlines()]
     if pair.instead is not None:
         lines += [f"  {line}" for line in people.words(pair.instead).splitlines()]
+    if pair.elsewhere is not None:
+        lines.append("It has in another window, in both frames:")
+        lines += [f"  {line}" for line in people.words(pair.elsewhere).splitlines()]
     if not beside:
         return "\n".join([*lines, "Nobody else is there."])
     lines.append(f"{len(beside)} others, in both frames, such as:")

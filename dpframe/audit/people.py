@@ -146,6 +146,29 @@ class People:
         )
         return self._in_one_window(Person({**person.rows, token: made}))
 
+    def elsewhere(self, person: Person) -> Person | None:
+        """Rows that the same individual has in another calendar window, where individuals are told
+        apart by windows; None where they are not, or values have no other.
+        """
+        for token, frame in self._frames.items():
+            time = frame.relation.source.time
+            if time is None or not person.rows[token]:
+                continue
+            place = list(frame.dtypes).index(time)
+            times = [*frame.near[time], *frame.far[time], None]
+            (own,) = frame.windows([person.rows[token][0][place]])
+            others = [
+                value
+                for value, number in zip(times, frame.windows(times), strict=True)
+                if number != own
+            ]
+            if others:
+                chosen, anybody = self._picks.of(others), self.anybody()
+                rows = anybody.rows[token] or person.rows[token]
+                moved = tuple((*row[:place], chosen, *row[place + 1 :]) for row in rows)
+                return self._in_one_window(Person({token: moved, **_without(anybody, token)}))
+        return None
+
     def _in_one_window(self, person: Person) -> Person:
         """The same rows in the window of the first of them, where individuals are told apart by
         windows; rows of a frame that has no such time are left out.
@@ -206,6 +229,17 @@ class People:
             return frame.far[name][-1]  # one that is not null, for steps that drop nulls
         near = frame.near[name]
         return self._picks.of(near if near and self._picks.below(4) else frame.far[name])
+
+
+def together(person: Person, other: Person | None) -> Person:
+    """The rows of both, as those of one individual."""
+    if other is None:
+        return person
+    return Person({token: (*rows, *other.rows[token]) for token, rows in person.rows.items()})
+
+
+def _without(person: Person, token: int) -> dict[int, tuple[Row, ...]]:
+    return {other: rows for other, rows in person.rows.items() if other != token}
 
 
 def _frame(relation: Relation, found: Constants) -> _Frame:

@@ -10,7 +10,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.api.query import parts
-from dpframe.audit.people import People
+from dpframe.audit.people import People, Person, together
 from dpframe.core.windows import number_of
 from dpframe.frames import individuals
 from tests.laws.neighbours import exact_tables
@@ -52,6 +52,41 @@ def test_nothing_is_refuted_and_nearly_all_is_proved() -> None:
     assert 0.6 < found.proved <= found.claimed
     several = grouped().audit(epsilon=1, runs=2000, confidence=0.99999)
     assert several.proved <= several.claimed
+
+
+def test_rows_in_another_window_are_of_the_same_person_in_both_frames() -> None:
+    asked = parts(grouped())[0]
+    people, place = People(asked), list(SCHEMA).index("at")
+
+    def windows(person: Person) -> set[int | None]:
+        (rows,) = person.rows.values()
+        return {None if r[place] is None else number_of("1mo", r[place]) for r in rows}
+
+    for _ in range(10):
+        person = people.anybody()
+        other = people.elsewhere(person)
+        assert other is not None
+        both = together(person, other)
+        assert windows(both) == windows(person) | windows(other)
+        assert len(windows(both)) == 2
+        (frame,) = people.frames([both]).values()
+        assert frame.collect()["u"].n_unique() == 1
+    nobody = dp.Session(epsilon=1).protect(pl.LazyFrame(schema=SCHEMA), "u").limit_rows(1)
+    everywhere = People(parts(nobody.dp_count())[0])
+    assert everywhere.elsewhere(everywhere.anybody()) is None
+
+
+def test_an_audit_refutes_a_limit_that_knows_no_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a person with rows in two months one row is kept: which it is rests on both months, so a
+    value may be replaced by another, which is twice what is claimed.
+    """
+    asked = visits().limit_rows(1).dp_sum("x", (-9, 9))
+    sound = asked.audit(epsilon=1, runs=1000, confidence=0.99999)
+    assert sound.proved <= sound.claimed
+    monkeypatch.setattr(individuals, "window_of", lambda *_: None)
+    refuted = asked.audit(epsilon=1, runs=4000, confidence=0.99999)
+    assert refuted.proved > refuted.claimed
+    assert "in another window" in refuted.neighbours
 
 
 def test_a_limit_that_knew_no_windows_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
