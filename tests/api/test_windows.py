@@ -289,14 +289,10 @@ def test_no_month_spends_more_than_its_budget(asked: list[tuple[int, int, str]])
 # ------------------------------------------------------------------------------- in ledgers
 
 
-def test_ledgers_keep_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    place = str(tmp_path / "budget.db")
-    assert (
-        main(
-            ["ledger", "create", "--ledger", place, "--epsilon", "1", "--per", "1mo", "--by", "ann"]
-        )
-        == 0
-    )
+def test_ledgers_keep_it(place: Path | str, capsys: pytest.CaptureFixture[str]) -> None:
+    place = str(place)
+    create = ["ledger", "create", "--ledger", place, "--epsilon", "1", "--per", "1mo"]
+    assert main([*create, "--by", "ann"]) == 0
     for number in (10, 11):
         month(people(session(ledger=place, must_exist=True)), 2026, number).collect(epsilon="0.8")
     again = session(ledger=place)
@@ -324,6 +320,39 @@ def test_ledgers_keep_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert found["per"] == "1mo"
     assert [w["words"] for w in found["windows"]] == ["2026-10", "2026-11"]
     store_at(place).verify()
+
+
+def test_two_sessions_of_a_ledger_spend_one_budget_of_a_month(place: Path | str) -> None:
+    first, second = (people(session(ledger=str(place))) for _ in range(2))
+    month(first, 2026, 10).collect(epsilon="0.75")
+    with pytest.raises(dp.BudgetExceeded, match=r"0\.25 remains of epsilon 1 for 2026-10"):
+        month(second, 2026, 10).collect(epsilon="0.5")
+    month(second, 2026, 11).collect(epsilon=1)
+    month(second, 2026, 10).collect(epsilon="0.25")
+    assert first.session.remaining_in(date(2026, 10, 1)).is_zero
+    assert first.session.remaining_in(date(2026, 11, 1)).is_zero
+    assert second.session.history["windows"].to_list() == ["2026-10", "2026-11", "2026-10"]
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+def test_engines_read_the_windows_that_are_charged(engine: str) -> None:
+    of = session(epsilon=ENOUGH)
+    data: Any = FRAME
+    if engine == "duckdb":
+        data = pytest.importorskip("duckdb").from_arrow(FRAME.to_arrow())
+    orders = of.protect(data, unit=MONTHLY, name="orders")
+    for number, persons, paid in ((10, 2, 55), (11, 2, 15), (12, 1, 12)):
+        inside = (AT.dt.year() == 2026) & (AT.dt.month() == number)
+        asked = (
+            orders.filter(inside)
+            .limit_rows(2)
+            .agg(n=pl.col("user").dp_n_unique(), paid=pl.col("paid").dp_sum((0, 99)))
+        )
+        cost = asked.plan(epsilon=ENOUGH).cost
+        assert of.remaining_in(date(2026, number, 1)) == dp.PureDP(ENOUGH)
+        assert asked.collect(epsilon=ENOUGH).rows() == [(persons, paid)]
+        assert of.remaining_in(date(2026, number, 1)) == dp.PureDP(ENOUGH) - cost
+        assert of.spent == cost
 
 
 def test_the_command_refuses_rows_with_windows(

@@ -50,6 +50,10 @@ def test_nothing_is_refuted_and_nearly_all_is_proved() -> None:
     one = visits().filter(days).limit_rows(2).dp_count()
     found = one.audit(epsilon=1, runs=6000, confidence=0.99999)
     assert 0.6 < found.proved <= found.claimed
+
+
+@pytest.mark.slow
+def test_nothing_is_refuted_of_several_numbers_in_groups() -> None:
     several = grouped().audit(epsilon=1, runs=2000, confidence=0.99999)
     assert several.proved <= several.claimed
 
