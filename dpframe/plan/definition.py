@@ -91,7 +91,7 @@ def objects_in(found: Json) -> Iterator[dict[str, Json]]:
             yield from objects_in(item)
     elif isinstance(found, list):
         for item in found:
-            if item.__class__ is not dict or "fraction" not in item:
+            if not (isinstance(item, dict) and "fraction" in item):
                 yield from objects_in(item)
 
 
