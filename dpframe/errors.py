@@ -61,8 +61,8 @@ class DPFrameError(Exception):
     def __init__(self, what: str, *, where: str | None = None, remedy: str | None = None) -> None:
         self.what = redacted(what)
         self.where = None if where is None else redacted(where)
-        self.remedy = remedy
-        super().__init__(self.what, self.where, remedy)
+        self.remedy = None if remedy is None else redacted(remedy)
+        super().__init__(self.what, self.where, self.remedy)
 
     def __str__(self) -> str:
         lines = [self.what]

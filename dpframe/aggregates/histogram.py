@@ -44,6 +44,8 @@ class BoundHistogram(BoundAggregate):
     ----------
     cells
         The categories or bins.
+    column
+        What the categories or bins are called, whatever the output is called among others.
     dtype
         The expression's type.
     nonnegative
@@ -51,6 +53,7 @@ class BoundHistogram(BoundAggregate):
     """
 
     cells: CategoryCells | BinCells
+    column: str
     dtype: DType
     nonnegative: bool
 
@@ -58,7 +61,7 @@ class BoundHistogram(BoundAggregate):
 
     @property
     def shape(self) -> Shape:
-        rows = Later(partial(_listed, self.name, self.cells, self.dtype), self.cells.size)
+        rows = Later(partial(_listed, self.column, self.cells, self.dtype), self.cells.size)
         return Counts(rows, has_ends=isinstance(self.cells, BinCells))
 
     @property
@@ -136,7 +139,12 @@ class Histogram(Aggregate):
         assert request.tree is not None
         dtype = domain(request.tree, scope.facts.columns).dtype
         return BoundHistogram(
-            request, (MeasurementUse(part, "histogram"),), cells, dtype, self.nonnegative
+            request,
+            (MeasurementUse(part, "histogram"),),
+            cells,
+            request.name,
+            dtype,
+            self.nonnegative,
         )
 
     def _cells(self, request: Request, scope: QueryScope) -> CategoryCells | BinCells:

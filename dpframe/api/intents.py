@@ -28,9 +28,9 @@ _AGGREGATES = {
     "hist value_counts counts frequencies": "use .dp_histogram(column, bins), or "
     ".value_counts(column)",
     "describe summary": "use .describe(columns)",
-    "share proportion rate percent ratio": "use .dp_mean(condition), as the mean of a "
-    "Boolean is a share; or divide: "
-    "a.dp_sum(...) / b.dp_sum(...)",
+    "share proportion rate percent": "use .dp_mean(condition), as the mean of a "
+    "Boolean is a share; or .dp_ratio(column, denominator, bounds, denominator_bounds=bounds) of "
+    "two totals",
     "null_count nulls": "use .dp_count(pl.when(pl.col(...).is_null()).then(1))",
 }
 _VERBS = {

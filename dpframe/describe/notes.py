@@ -4,7 +4,7 @@ and what is worth knowing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Final, TypeGuard
@@ -31,9 +31,11 @@ from dpframe.describe.ratios import ratio_warnings
 from dpframe.frames.binary import Binary, frames_of
 from dpframe.frames.contributions import decided_by
 from dpframe.frames.facts import FrameFacts
+from dpframe.frames.first_parts import steady_steps
 from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.per_individual import PerIndividual
+from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
 from dpframe.mechanisms import AdditiveMechanism, KeyMechanism
 from dpframe.plan import NoisyAggregate, PlanIdentifying, PlanTypical
@@ -285,12 +287,27 @@ def _of_frames(query: Query) -> Iterator[str]:
         [s for s in limits if id(s) not in own], "nothing tells how many rows are dropped"
     )
     yield from _of_limits([s for s in limits if id(s) in own], _TOLD)
+    yield from _of_first_parts(frames)
     if query.scope.norm is not None:
         yield (
             f"limit_norm({show(query.scope.norm)}) lets rows of individuals with more count less, "
             "which biases results towards those with few and sums and counts towards 0; nothing "
             "tells by how much"
         )
+
+
+def _of_first_parts(frames: Iterable[Relation]) -> Iterator[str]:
+    """What must stay as it is for individuals to be in their first parts alone."""
+    for frame in frames:
+        steps = steady_steps(frame)
+        if steps is not None:
+            words = ", ".join(step.words() for step in steps)
+            steady = f"; nor may what {words} makes of them change" if words else ""
+            yield (
+                f"parts of {frame.name}, of which one individual is in its first ones: its rows "
+                f"must neither vanish nor get another date{steady}, a promise of the data owner; "
+                "they may come late"
+            )
 
 
 def _of_limits(limits: Sequence[Step], told: str) -> Iterator[str]:

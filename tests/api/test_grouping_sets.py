@@ -543,17 +543,10 @@ def test_simulations_of_individuals_compare_with_all_of_their_rows() -> None:
 # -- refusals -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "output",
-    [
-        pl.col("age").dp_cdf([17, 30, 90]),
-        dp.bounds("age"),
-    ],
-)
-def test_what_does_not_add_up_is_refused(output: Any) -> None:
+def test_what_does_not_add_up_is_refused() -> None:
     groups = protected().group_by(dp.cube("country"), keys={"country": ["A"]})
     with pytest.raises(dp.UnsupportedOperation, match="grouping sets") as refused:
-        groups.agg(output)
+        groups.agg(dp.bounds("age"))
     assert "session.collect([" in str(refused.value)
 
 

@@ -42,7 +42,7 @@ def test_a_plan_holds_what_a_program_needs() -> None:
     assert plan.remaining == dp.PureDP(1)
     assert plan.groups == 2
     assert [output.name for output in plan.outputs] == ["n", "age"]
-    (warning,) = plan.warnings
+    (warning,) = plan.notes
     assert 'col("age") is clamped to bounds' in warning
     n, total, count = plan.releases
     assert (n.name, n.aggregate, n.mechanism, n.scale) == ("n", "count", "discrete_box", 2.0)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import dpframe.aggregates.margins
 from dpframe.aggregates.margins import Margin
-from dpframe.aggregates.own_sets import AdditiveOfSet
+from dpframe.aggregates.own_sets import AdditiveOfSet, SelectionOfSet
 from dpframe.aggregates.query import Query
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.sensitivity import ExactSensitivity, additive_sensitivity
@@ -72,7 +72,7 @@ def margins(asked: Query) -> Iterator[Margin]:
     found: dict[Margin, None] = {}
     for use in measurements_of(asked):
         part = use.part
-        if isinstance(part, AdditiveOfSet):  # which has laws of its own
+        if isinstance(part, AdditiveOfSet | SelectionOfSet):  # which has laws of its own
             continue
         assert isinstance(part, Margin)
         axes = range(len(part.sizes))
