@@ -253,7 +253,9 @@ def _of_totals(
     pairs = _selected(frame, made, ns).group_by([*keys, *whose])
     totals = pairs.agg(cells.totals.per_unit(ns.col(_TOTAL), ns).alias(_TOTAL))
     cell = cells.place(cells.totals.total(ns.col(_TOTAL), ns), ns)
-    placed = totals.with_columns(cell.alias(_CELL)).filter(ns.col(_CELL).is_not_null())
+    placed = totals.with_columns(cell.alias(_CELL))
+    # those in none are dropped by whoever counts cells: an engine would write a filter here out in
+    # terms of rows, with each column that it uses in place of its name, thousands of times
     return _by([*keys, _CELL], placed, [ns.len().cast(ns.Int64)])
 
 
@@ -322,12 +324,16 @@ def key_expression(tree: Tree, relation: Relation, ns: Namespace) -> pl.Expr:
 
 
 def count_cells(lowered: Lowered, result: pl.DataFrame, groups: Groups | None) -> list[CellCounts]:
-    """The exact tables, by number of the public key; rows with other keys are dropped."""
+    """The exact tables, by number of the public key; what has other keys, or is in no cell, is
+    dropped.
+    """
     groups = groups_of(groups, lowered.kept)
     size = 1 if groups is None else groups.size
     if lowered.by_rows:
         assert lowered.cells is not None
         return [counts_of_places(result.to_series(), lowered.cells.size, size)]
+    if lowered.cells is not None:
+        result = result.filter(pl.col(_CELL).is_not_null())
     if groups is None:
         group = np.zeros(result.height, dtype=np.int64)
     else:
