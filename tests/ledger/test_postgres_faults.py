@@ -49,7 +49,7 @@ def eventually(holds: Callable[[], bool]) -> None:
 
 
 def test_a_locked_ledger_is_refused_after_a_while(url: str) -> None:
-    ledger = opened(url, timeout=0.1)
+    ledger = opened(url, timeout=0.4)
     with psycopg.connect(url) as holder:
         holder.execute("LOCK TABLE dpframe_ledger.head IN EXCLUSIVE MODE")
         with pytest.raises(dp.LedgerError, match="locked by another process"):
@@ -59,13 +59,13 @@ def test_a_locked_ledger_is_refused_after_a_while(url: str) -> None:
         with pytest.raises(dp.LedgerError, match="locked by another process"):
             _ = ledger.verify()
         with pytest.raises(dp.LedgerError, match="locked by another process"):
-            opened(url, timeout=0.1)
+            opened(url, timeout=0.4)
     ledger.charge(TENTH, "f")
     assert opened(url).spent == dp.PureDP("0.4")
 
 
 def test_who_stops_in_the_middle_does_not_keep_the_lock(url: str) -> None:
-    stopped = opened(url, timeout=0.1)  # idle for 0.4 seconds at most
+    stopped = opened(url, timeout=0.4)  # idle for 1.6 seconds at most
 
     def elsewhere() -> int:
         opened(url, timeout=5).charge(TENTH, "other")
@@ -134,7 +134,7 @@ def refused(ledger: Any) -> bool:
 
 def test_a_commit_that_a_standby_does_not_confirm_is_a_failure(server: Server, url: str) -> None:
     """The server says it with a warning only. The charge counts."""
-    ledger = opened(url, timeout=0.1)
+    ledger = opened(url, timeout=0.4)
     with setting(server, "synchronous_standby_names", "nobody"):
         eventually(lambda: refused(ledger))
     spent = opened(url).spent
