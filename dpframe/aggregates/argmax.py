@@ -136,6 +136,10 @@ class Argmax(Aggregate):
             return self.candidates.columns[0]
         return "len" if self.best_group else None
 
+    @property
+    def counts_missing(self) -> bool:
+        return True
+
     def arguments(self) -> dict[str, Any]:
         return {"candidates": self.candidates, "k": self.k, "bounds": self.bounds}
 

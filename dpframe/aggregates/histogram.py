@@ -130,6 +130,11 @@ class Histogram(Aggregate):
         'pl.col("i64").dp_histogram(4, bounds=(0, 100))',
     )
 
+    @property
+    def counts_missing(self) -> bool:
+        listed = isinstance(self.bins, (list, tuple)) and None not in self.bins
+        return self.other or not (listed or isinstance(self.bins, int))
+
     def bind(self, request: Request, scope: QueryScope) -> BoundHistogram:
         cells = self._of_totals(request, scope, self._cells(request, scope))
         part: Measurement = Additive(counted(cells))

@@ -42,6 +42,11 @@ class Asked(ABC):
         """What its output is called where it has no column; None where it needs one."""
         return None
 
+    @property
+    def counts_missing(self) -> bool:
+        """Whether a row without a value counts for something all the same."""
+        return False
+
     def arguments(self) -> dict[str, Any]:
         """What is said, by name, in the order in which plans show it."""
         return {field.name: getattr(self, field.name) for field in fields(self)}

@@ -40,6 +40,14 @@ class AggregateSpec:
     score: AggregateSpec | pl.Expr | None = None
     denominator: pl.Expr | None = None
 
+    @property
+    def counts_missing(self) -> bool:
+        """Whether a row without a value counts for something all the same, so that a null is not
+        the same as a row that was left out.
+        """
+        beside = self.score is not None or self.denominator is not None
+        return beside or self.aggregate.counts_missing
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OutputSpec:

@@ -24,7 +24,7 @@ _SHOWS_ROWS = """
     write_ndjson drop_in_place gather equals estimated_size flags fold hash_rows style to_init_repr
 """
 _MIXES_ROWS = """
-    sort top_k bottom_k reverse shift with_row_index with_row_count unique
+    sort reverse shift with_row_index with_row_count unique
     interpolate merge_sorted gather_every map_batches map_rows upsample set_sorted remove_duplicates
     is_duplicated is_unique is_sorted map_columns
 """
@@ -60,6 +60,20 @@ _OTHERWISE = {
         "use .schema and .columns, which are public",
     ),
 }
+_LARGEST = (
+    "to choose the largest groups alone, use .group_by(column).dp_argmax(k=5); or release all, "
+    ".group_by(column).len(), and take the largest of the result"
+)
+_AGGREGATES = {
+    **{
+        name: f"use .dp_{name}(column, bounds), or in .agg() pl.col(column).clip(a, b).{name}()"
+        for name in ("sum", "mean", "median", "std", "var")
+    },
+    "quantile": "use .dp_quantile(column, q, bounds)",
+    "min": "of values there is no private minimum: use .dp_quantile(column, 0.01, bounds)",
+    "max": "of values there is no private maximum: use .dp_quantile(column, 0.99, bounds)",
+    "n_unique": "use .dp_n_unique(column)",
+}
 _VERBS = "filter with_columns select group_by rename drop cast agg join"
 FRAME_HINTS: Mapping[str, str] = MappingProxyType(
     {
@@ -67,13 +81,13 @@ FRAME_HINTS: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(_MIXES_ROWS.split(), MIXES),
         **dict.fromkeys(_RESHAPES.split(), RESHAPES),
         **dict.fromkeys(
-            ("len", "height", "shape", "count", "n_unique", "is_empty", "null_count", "n_chunks"),
+            ("len", "height", "shape", "count", "is_empty", "n_chunks"),
             "use .dp_count() or .dp_n_unique(column)",
         ),
-        **dict.fromkeys(
-            ("sum", "mean", "median", "min", "max", "std", "var", "quantile", "product", "corr"),
-            "use a dp_* method, such as .dp_mean(column, bounds)",
-        ),
+        **dict.fromkeys(("product", "corr"), "use a dp_* method, such as .dp_mean(column, bounds)"),
+        **_AGGREGATES,
+        **dict.fromkeys(("top_k", "bottom_k"), _LARGEST),
+        "null_count": "use .select(pl.col(column).null_count())",
         "hist": "use .dp_histogram(column, bins)",
         **_OTHERWISE,
     }
@@ -100,10 +114,7 @@ QUERY_HINTS: Mapping[str, str] = MappingProxyType(
 GROUP_HINTS: Mapping[str, str] = MappingProxyType(
     {
         "count": "use .len() or .dp_count()",
-        **dict.fromkeys(
-            ("sum", "mean", "median", "n_unique", "quantile", "min", "max"),
-            "use a dp_* method, such as .dp_mean(column, bounds)",
-        ),
+        **_AGGREGATES,
         **dict.fromkeys(("head", "tail", "first", "last", "all", "map_groups"), RAW),
         "having": "filter the released result, which is public",
     }

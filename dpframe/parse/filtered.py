@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import polars as pl
@@ -20,7 +21,9 @@ from dpframe.parse.parameters import SQL, marked
 from dpframe.parse.reader import tree_of
 from dpframe.rows.constants import constant
 from dpframe.rows.fill_null import FillNull
+from dpframe.rows.logic import And
 from dpframe.rows.null_checks import IsNotNan, IsNotNull
+from dpframe.rows.when import When
 
 _NULLS, _NANS = "DropNulls", "DropNans"
 
@@ -61,11 +64,32 @@ class Kept:
         """Whether there is no NaN among the values."""
         return self.values in self.nans
 
+    @property
+    def or_null(self) -> Tree:
+        """The values, and null in rows that are left out."""
+        if not self.conditions:
+            return self.values
+        both = reduce(lambda a, b: And().of(a, b), self.conditions)
+        return When().of(both, self.values, constant(None))
+
     def without_missing(self) -> Kept:
         """The same for an aggregate that skips nulls and NaN by itself."""
         nulls = tuple(tree for tree in self.nulls if tree != self.values)
         nans = tuple(tree for tree in self.nans if tree != self.values)
         return replace(self, nulls=nulls, nans=nans)
+
+
+def tree_or_null(node: Node, schema: Mapping[str, pl.DataType]) -> Tree:
+    """The tree of an expression for an aggregate that skips nulls: null in rows that it leaves out.
+
+    Raises
+    ------
+    UnsupportedOperation, UnknownColumn, InvalidBounds
+        As `kept_rows` and `dpframe.parse.reader.tree_of`.
+    """
+    if not leaves_out(node):
+        return tree_of(node, schema)
+    return kept_rows(node, schema).without_missing().or_null
 
 
 def kept_rows(node: Node, schema: Mapping[str, pl.DataType]) -> Kept:

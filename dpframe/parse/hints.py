@@ -79,7 +79,8 @@ _REMEDIES = {
     "drop_nans": "use .fill_nan(None); dp aggregates skip nulls by themselves",
     "explode": "explode the frame: .explode(columns, max_length=...)",
     "sample": "sample before the frame is protected",
-    "head, tail or slice": "limit rows per individual with .limit_rows(n)",
+    "head, tail or slice": "take them from the released result, which is public; rows of each "
+    "individual are limited by .limit_rows(n) of the frame",
     "sort": "sort the released result, which is public",
     "sort_by": "sort the released result, which is public",
     "rank": "use .dp_quantile(q, bounds), or rank the released result",

@@ -19,6 +19,7 @@ from dpframe.core.exact import nearest
 from dpframe.core.tree import Named, Tree
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.frames.grouping_sets import GROUPING, SetGroups
+from dpframe.parse.filtered import tree_or_null
 from dpframe.parse.reader import read
 from dpframe.parse.size import TooLargeError, serialised, too_large
 from dpframe.rows.fold import domain, words
@@ -142,7 +143,12 @@ def _requests(spec: AggregateSpec, schema: Mapping[str, Any]) -> list[tuple[Requ
             )
         return [(_request(spec, name, None, score, below), f"dp.{method}({shown})")]
     given = spec.expression
-    named = (given,) if isinstance(given, Named) else read(given, schema, what=f"dp_{method}")
+    each = None if spec.counts_missing else tree_or_null
+    named = (
+        (given,)
+        if isinstance(given, Named)
+        else read(given, schema, what=f"dp_{method}", each=each)
+    )
     return [
         (_request(spec, n.name, n.tree, score, below), f"{words(n.tree)}.dp_{method}({shown})")
         for n in named

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Any
 
 from dpframe.aggregates.aggregate import Aggregate
@@ -29,12 +28,9 @@ from dpframe.parse.outputs import polars_schema
 from dpframe.parse.reader import tree_of
 from dpframe.rows.constants import constant
 from dpframe.rows.fold import domain, outer_words, words
-from dpframe.rows.logic import And
 from dpframe.rows.null_checks import IsNotNull, IsNull
-from dpframe.rows.when import When
 
 _ONE = constant(1)
-_MISSING = constant(None)
 _INTERPOLATIONS = ("Nearest", "Linear")
 _FUNCTIONS = re.compile(r"(?<![\w.\"'])(col|when|lit|coalesce|struct|\w+_horizontal)\(")
 
@@ -178,6 +174,13 @@ class _Asked:
         return self._made(DistinctValues(), kept.without_missing())
 
     def _kept(self) -> Kept:
+        if self._inner == "Len" or "Agg" in self._inner:
+            raise UnsupportedOperation(
+                f"{self._method} of an aggregate, which is one number in each group already",
+                remedy="release the aggregate, and compute the rest with the released numbers, "
+                "such as shares of a total: "
+                '.collect(...).with_columns(share=pl.col("len") / pl.col("len").sum())',
+            )
         kept = kept_rows(self._inner, self._schema)
         if not column_names(kept.values):
             raise UnsupportedOperation(
@@ -188,11 +191,7 @@ class _Asked:
         return kept
 
     def _made(self, aggregate: Aggregate, kept: Kept) -> PlainAggregate:
-        values: Tree = kept.values
-        if kept.conditions:
-            both = reduce(lambda a, b: And().of(a, b), kept.conditions)
-            values = When().of(both, values, _MISSING)
-        return PlainAggregate(aggregate, Named(self._name, values), self._name)
+        return PlainAggregate(aggregate, Named(self._name, kept.or_null), self._name)
 
     def _unbounded(self, kept: Kept, found: Domain, kind: str, written: str) -> DPFrameError:
         low, high = ("low", "high") if found.dtype.is_temporal else ("0", "100")

@@ -12,7 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import polars as pl
 
@@ -39,13 +39,18 @@ from dpframe.rows.operation import OPERAND
 from dpframe.rows.registry import READERS
 
 T = TypeVar("T")
+Each: TypeAlias = "Callable[[Any, Mapping[str, pl.DataType]], Tree]"
 _OTHER_OPERATORS = {"TruncDivide": "truncdiv"}
 _SEVERAL_OUTPUTS = ('"Selector"', '"SelectFields"')
 _MISSING_FLOATS = ('"Float":null', '"Float32":null', '"Float64":null')
 
 
 def read(
-    expression: Any, schema: Mapping[str, pl.DataType], *, what: str = "expression"
+    expression: Any,
+    schema: Mapping[str, pl.DataType],
+    *,
+    what: str = "expression",
+    each: Each | None = None,
 ) -> tuple[Named, ...]:
     """The trees of an expression, one for each column that it makes.
 
@@ -57,6 +62,8 @@ def read(
         Names and types of the frame's columns.
     what
         What the expression is used for, for messages: ``"filter"``, ``"group key"``.
+    each
+        What reads one column's node; `tree_of` where it is left out.
 
     Raises
     ------
@@ -68,9 +75,10 @@ def read(
         For bounds, breaks or replacements that contradict themselves.
     """
     parsed = _as_expression(expression, what)
+    reading = each or tree_of
 
     def found(nodes: Sequence[Any], several: bool) -> tuple[Named, ...]:
-        outputs = tuple(Named(output_name(n), tree_of(n, schema)) for n in nodes)
+        outputs = tuple(Named(output_name(n), reading(n, schema)) for n in nodes)
         if several and outputs:
             _check_distinct(outputs)
         return outputs

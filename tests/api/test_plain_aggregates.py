@@ -124,6 +124,9 @@ PAIRS = [
     (N.clip(0, 9).sum(), N.clip(0, 9).dp_sum()),
     (X.clip(0, 9).mean(), X.clip(0, 9).dp_mean()),
     (X.clip(0, 9).filter(B).mean(), pl.when(B).then(X.clip(0, 9)).dp_mean()),
+    (X.clip(0, 9).filter(B).mean(), X.clip(0, 9).filter(B).dp_mean()),
+    (X.filter(B).clip(0, 9).sum(), X.filter(B).clip(0, 9).dp_sum()),
+    (N.filter(B).drop_nulls().count(), N.filter(B).dp_count()),
     (X.clip(0, 9).std(ddof=0), X.clip(0, 9).dp_std(ddof=0)),
     (X.clip(0, 9).median(), X.clip(0, 9).dp_median()),
     (X.clip(0, 9).quantile(0.25), X.clip(0, 9).dp_quantile(0.25)),
@@ -194,6 +197,9 @@ REFUSED = [
     (X.filter(N).len(), "!= 0"),
     ((X - X.mean()).clip(0, 1).sum(), "dp_mean"),
     (X.clip(0, X.max()).sum(), "dp_quantile"),
+    (pl.len() / pl.len().sum(), 'pl.col("len") / pl.col("len").sum()'),
+    (X.clip(0, 1).sum().sum(), "released numbers"),
+    (X.filter(B).dp_histogram([0, 1], other=True), "filter the frame"),
 ]
 
 
