@@ -11,10 +11,14 @@ with what was published is lost half-way. It is the test in tests/schedule, with
 from __future__ import annotations
 
 import argparse
+import json
+import shutil
 import statistics
 import sys
 import tempfile
 import time
+from collections import Counter
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -22,31 +26,44 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests import postgres
 from tests.ledger.ledgers import Place
 from tests.schedule.test_year import charged, errors, lived, require_published
+from tests.schedule.year import Year
 
 
 def main(nights: int, on_server: bool) -> None:
-    """Print the figures."""
-    with tempfile.TemporaryDirectory() as folder:
-        programs = postgres.binaries()
-        if not on_server:
-            measure(Path(folder), Path(folder, "budget.db"), nights)
-        elif programs is not None:
-            server = postgres.Server(programs)
-            try:
-                measure(Path(folder), server.empty(), nights)
-            finally:
-                postgres.forget_connections()
-                server.remove()
+    """Print the figures, and keep what there is where something does not hold."""
+    folder = Path(tempfile.mkdtemp(prefix="dpframe-year-"))
+    programs = postgres.binaries()
+    if not on_server:
+        measure(folder, folder / "budget.db", nights)
+    elif programs is not None:
+        server = postgres.Server(programs)
+        try:
+            measure(folder, server.empty(), nights)
+        finally:
+            postgres.forget_connections()
+            server.remove()
+    shutil.rmtree(folder)
 
 
 def measure(folder: Path, place: Place, nights: int) -> None:
     """Live it, and say what came of it."""
     began = time.monotonic()
-    year = lived(folder, place, nights)
-    print(f"{nights} nights in {time.monotonic() - began:.0f} s: {dict(year.kinds)}")
-    require_published(year)
+    year = lived(folder, place, nights, partial(print, flush=True))
+    print(f"{nights} nights in {time.monotonic() - began:.0f} s: {dict(year.kinds)}", flush=True)
+    try:
+        require_published(year)
+        report(year)
+    except AssertionError:
+        (folder / "shown.json").write_text(json.dumps(year.shown(), indent=2))
+        print(f"something does not hold; all that there is was kept in {folder}", flush=True)
+        raise
+
+
+def report(year: Year) -> None:
+    """The figures of a year in which all is as it should be."""
     shown = year.shown()
     print(f"{sum(charged(year).values())} charges of days, {sum(year.lost.values())} of them lost")
+    print("statuses", dict(Counter(charge["status"] for charge in shown["charges"])))
     print(f"spent {shown['spent']}, {year.late} rows late")
     for what, numbers in (("first", year.seconds[:20]), ("last", year.seconds[-20:])):
         day, total = (statistics.median(each) for each in zip(*numbers, strict=True))
