@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         LedgerError,
         MissingKeys,
         PlanMismatch,
+        TooEarly,
         UnboundedSensitivity,
         UnitDropped,
         UnknownColumn,
@@ -103,6 +104,7 @@ __all__ = [
     "Session",
     "Simulation",
     "Stream",
+    "TooEarly",
     "UnboundedSensitivity",
     "UnitDropped",
     "UnknownColumn",
@@ -134,8 +136,8 @@ __all__ = [
 
 _ERRORS = (
     *("BudgetExceeded", "DPFrameError", "EngineError", "InvalidBounds", "InvalidBudget"),
-    *("LedgerError", "MissingKeys", "PlanMismatch", "UnboundedSensitivity", "UnitDropped"),
-    *("UnknownColumn", "UnsupportedOperation", "WeighedResults"),
+    *("LedgerError", "MissingKeys", "PlanMismatch", "TooEarly", "UnboundedSensitivity"),
+    *("UnitDropped", "UnknownColumn", "UnsupportedOperation", "WeighedResults"),
 )
 _HOMES = MappingProxyType(
     {

@@ -13,6 +13,7 @@
     ├── UnitDropped            the column that says who is protected was dropped or redefined
     ├── LedgerError            the ledger cannot be opened, does not verify or names another budget
     ├── PlanMismatch           a plan that is not the one that was approved
+    ├── TooEarly               a period that ended too short a time ago
     └── EngineError            an engine failed; its own text is withheld because it may hold data
     UserWarning
     └── WeighedResults         a query runs whose numbers are too small, for want of a limit
@@ -24,6 +25,7 @@ to them.
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from dpframe.redaction import redacted
@@ -37,6 +39,7 @@ __all__ = [
     "LedgerError",
     "MissingKeys",
     "PlanMismatch",
+    "TooEarly",
     "UnboundedSensitivity",
     "UnitDropped",
     "UnknownColumn",
@@ -128,6 +131,22 @@ class LedgerError(DPFrameError):
 
 class PlanMismatch(DPFrameError):
     """The plan is not the one that was approved."""
+
+
+class TooEarly(DPFrameError):
+    """A period that ended too short a time ago: its `delay` has not passed.
+
+    Parameters
+    ----------
+    due
+        From when on it may be asked for, in UTC.
+    """
+
+    def __init__(
+        self, what: str, *, due: datetime, where: str | None = None, remedy: str | None = None
+    ) -> None:
+        super().__init__(what, where=where, remedy=remedy)
+        self.due = due
 
 
 class EngineError(DPFrameError):

@@ -12,9 +12,10 @@ import polars as pl
 from dpframe.api.payer import Payer
 from dpframe.api.source import Source, Sources
 from dpframe.api.spend import Spend
+from dpframe.core import clock
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number, as_given
-from dpframe.errors import LedgerError, UnsupportedOperation
+from dpframe.errors import LedgerError, TooEarly, UnsupportedOperation
 from dpframe.frames.schedule import Schedule
 from dpframe.ledger.streaming import digest_of
 from dpframe.ledger.streams import Batch, OpenedStream, StreamOpening
@@ -63,6 +64,11 @@ class StreamAsked:
             return self
         before = resumed(self.prepared, opened.kept, self.name, self.prepared.plan.cost)
         return replace(self, prepared=before)
+
+    def due(self, number: int) -> dt.datetime | None:
+        """From when on a period may be released, in UTC; None for at any time."""
+        columns = self.prepared.query.relation.facts.columns
+        return self.schedule.due(number, columns[self.schedule.by].dtype.zone)
 
     @property
     def results(self) -> RunningResults:
@@ -118,13 +124,30 @@ class Stream:
             }
         )
 
+    def due(self, period: dt.date) -> dt.datetime | None:
+        """From when on a period may be released, in UTC: when it is over and its `delay` has
+        passed; None without a delay, when it may be released at any time.
+
+        Parameters
+        ----------
+        period
+            A date in it.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When the stream has no such period.
+        """
+        return self._asked.due(self._asked.schedule.number(period))
+
     def release(self, period: dt.date, *, engine: PolarsMode = "auto") -> pl.DataFrame:
         """What each group had in a period, and its running total up to it.
 
         What is due and was not drawn yet, also of earlier periods that were left out, is drawn from
         one read of the data, and kept. What was drawn is handed out as it was; nothing is charged
         in either case. Release a period when it is over, or some days later: rows that come later
-        count in totals from the next period on that is drawn.
+        count in totals from the next period on that is drawn. A stream with a `delay` draws none
+        that is not due; what was drawn is handed out whatever the time is.
 
         Parameters
         ----------
@@ -143,6 +166,9 @@ class Stream:
         ------
         UnsupportedOperation
             When the stream has no such period.
+        TooEarly
+            When its `delay` has not passed; `due` of the error says from when on it may be
+            released. Nothing was read or drawn then.
         EngineError
             When the engine fails; nothing was drawn then.
         LedgerError
@@ -235,6 +261,7 @@ class Stream:
         while (opened := self._now()).drawn <= number:
             content = book.contents.read(opened.number, opened.drawn)
             if content is None:  # nobody has drawn it, or nobody has kept it
+                self._require_due(number)
                 token = asked.prepared.query.relation.token
                 execution = asked.source.opened(token, engine)
                 drawn = draw(asked.prepared, asked.schedule, execution, opened.drawn, number)
@@ -250,6 +277,20 @@ class Stream:
                 )
             book.add(opened, Batch(made.first, made.last, digest_of(content)))
         return opened
+
+    def _require_due(self, number: int) -> None:
+        """Refuse to draw a period before its time; earlier ones are due before it."""
+        due = self._asked.due(number)
+        if due is None or due <= clock.now():
+            return
+        first = self._asked.schedule.first(number)
+        raise TooEarly(
+            f"the period of {first} may be released from {due:%Y-%m-%d %H:%M:%S} UTC on: the "
+            "stream waits for rows that come late",
+            due=due,
+            where=f"stream {self.name!r}, delay={_delay(self._asked.schedule)!r}",
+            remedy="ask again then; nothing was drawn or charged",
+        )
 
     def _whose(self, opened: OpenedStream) -> str:
         """What is kept with rows, so that what another ledger left behind is not taken for it."""
@@ -286,6 +327,10 @@ class Stream:
             where="stream",
             remedy="open it by its name in the other process: session.stream(...)",
         )
+
+
+def _delay(schedule: Schedule) -> str:
+    return "" if schedule.delay is None else schedule.delay.words()
 
 
 def _first(number: int, length: object) -> int:

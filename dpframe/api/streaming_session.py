@@ -14,6 +14,7 @@ from dpframe.api.stream import Stream, StreamAsked
 from dpframe.choose import Split
 from dpframe.core.exact import Number
 from dpframe.errors import UnsupportedOperation
+from dpframe.frames.delays import Delay
 from dpframe.frames.schedule import Schedule
 from dpframe.ledger.parts import no_stream_of_part
 from dpframe.ledger.record import short_text
@@ -35,6 +36,7 @@ class StreamingSession(CollectingSession):
         every: str = "1d",
         start: dt.date,
         periods: int,
+        delay: str | dt.timedelta | None = None,
         monotone: bool = False,
         epsilon: Number | None = None,
         delta: Number | None = None,
@@ -62,6 +64,12 @@ class StreamingSession(CollectingSession):
             ``"1y"``.
         start, periods
             The first day of the first period, and how many there are.
+        delay
+            How long after its end a period may be released at the earliest, so that rows that come
+            late count in it: a duration as Polars writes it (``"2d"``, ``"36h"``, ``"1mo"``) or a
+            timedelta. Periods end at midnight in the time zone of the column, or in UTC where it
+            has none; the clock is that of the machine. It changes nothing about cost or guarantee.
+            None to release periods at any time.
         monotone
             Whether totals never fall: each is the larger of what it would be and the one before. It
             is post-processing, which biases totals upwards by little.
@@ -97,7 +105,7 @@ class StreamingSession(CollectingSession):
         ZCDP(rho=0.1)
         """
         spend = Spend(epsilon, delta, rho, accuracy, split)
-        schedule = Schedule(by, every, start, periods)
+        schedule = _schedule(by, every, start, periods, delay)
         asked, payer = self._asked_stream(name, query, schedule, monotone, spend)
         relation = asked.prepared.query.relation
         if payer.streamed.setdefault(name, relation.token) != relation.token and not relation.named:
@@ -114,6 +122,7 @@ class StreamingSession(CollectingSession):
         every: str = "1d",
         start: dt.date,
         periods: int,
+        delay: str | dt.timedelta | None = None,
         monotone: bool = False,
         epsilon: Number | None = None,
         delta: Number | None = None,
@@ -125,7 +134,7 @@ class StreamingSession(CollectingSession):
         parameters and errors.
         """
         spend = Spend(epsilon, delta, rho, accuracy, split)
-        schedule = Schedule(by, every, start, periods)
+        schedule = _schedule(by, every, start, periods, delay)
         return self._asked_stream("plan", query, schedule, monotone, spend)[0].prepared.plan
 
     def _asked_stream(
@@ -144,6 +153,12 @@ class StreamingSession(CollectingSession):
             short_text(name, "name"), prepared, schedule, bool(monotone), source, spend
         )
         return made, payer
+
+
+def _schedule(
+    by: str, every: str, start: dt.date, periods: int, delay: str | dt.timedelta | None
+) -> Schedule:
+    return Schedule(by, every, start, periods, None if delay is None else Delay.of(delay))
 
 
 def _of_any_frame(name: str) -> UnsupportedOperation:

@@ -8,6 +8,7 @@ from typing import Final
 
 from dpframe.core.exact import as_given
 from dpframe.errors import UnsupportedOperation
+from dpframe.frames.delays import Delay
 from dpframe.workloads import MOST_PERIODS
 
 __all__ = ["EVERY", "PERIOD", "Schedule"]
@@ -33,6 +34,8 @@ class Schedule:
         The first day of the first.
     periods
         How many there are.
+    delay
+        How long after its end each may be released; None for at any time.
 
     Raises
     ------
@@ -44,6 +47,7 @@ class Schedule:
     every: str
     start: dt.date
     periods: int
+    delay: Delay | None = None
 
     def __post_init__(self) -> None:
         where = f"every={as_given(self.every)}"
@@ -89,6 +93,14 @@ class Schedule:
                 "the last of the periods would be after the year 9999",
                 where="periods=...",
                 remedy="use fewer periods",
+            ) from None
+        try:
+            self.due(self.periods - 1, None)
+        except (OverflowError, ValueError):
+            raise UnsupportedOperation(
+                "the last of the periods could not be released before the year 9999 ends",
+                where="delay=...",
+                remedy='use fewer periods or a shorter delay, such as delay="2d"',
             ) from None
 
     def _begin(self, day: dt.date) -> dt.date:
@@ -140,9 +152,29 @@ class Schedule:
             )
         return found
 
+    def due(self, number: int, zone: str | None) -> dt.datetime | None:
+        """From when on a period may be released, in UTC; None for at any time.
+
+        Parameters
+        ----------
+        number
+            Of the period, from 0.
+        zone
+            The time zone of the column, which says when a day ends; without one it is UTC.
+
+        Raises
+        ------
+        OverflowError
+            When that is after the year 9999.
+        """
+        return None if self.delay is None else self.delay.due(self.first(number + 1), zone)
+
     def _example(self) -> str:
         return f"({self.start.year}, {self.start.month}, {self.start.day})"
 
     def words(self) -> str:
         """The periods, in a plan."""
-        return f"{self.periods} periods of {self.every} by {self.by!r}, the first from {self.start}"
+        said = f"{self.periods} periods of {self.every} by {self.by!r}, the first from {self.start}"
+        if self.delay is not None:
+            said += f", none released before {self.delay.words()} have passed since its end"
+        return said

@@ -52,6 +52,14 @@ def kept_of(
 
 def _asked(plan: Plan, schedule: Schedule, monotone: bool, spend: tuple[Any, ...]) -> str:
     """The digest of what is asked, which no choice of noise is part of."""
+    periods: list[Any] = [
+        schedule.by,
+        schedule.every,
+        schedule.start.isoformat(),
+        schedule.periods,
+    ]
+    if schedule.delay is not None:  # openings without one are what they were before there was any
+        periods.append(schedule.delay.words())
     said: list[Any] = [
         "dpframe stream 1",
         plan.source,
@@ -61,7 +69,7 @@ def _asked(plan: Plan, schedule: Schedule, monotone: bool, spend: tuple[Any, ...
         plan.grouped_by,
         plan.keys_digest,
         [[output.name, output.definition] for output in plan.outputs],
-        [schedule.by, schedule.every, schedule.start.isoformat(), schedule.periods],
+        periods,
         monotone,
         spend,
     ]

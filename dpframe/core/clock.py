@@ -1,0 +1,12 @@
+"""What time it is: the clock of the machine, for what must not happen before a time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+__all__ = ["now"]
+
+
+def now() -> datetime:
+    """The time, in UTC."""
+    return datetime.now(UTC)

@@ -1,0 +1,156 @@
+"""How long after its end a period may be released, so that rows that come late are there by then.
+
+Whoever waits is told more that is right, and no more about anybody: what a release costs, and whom
+it protects, rest on nothing here.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from dataclasses import dataclass
+from typing import Final
+
+import polars as pl
+
+from dpframe.core.exact import as_given
+from dpframe.errors import UnsupportedOperation
+from dpframe.rows.checks import duration
+
+__all__ = ["Delay"]
+
+_PART: Final = re.compile(r"([0-9]+)(ns|us|ms|mo|[smhdwqy])")
+_CALENDAR: Final = {"y": ("mo", 12), "q": ("mo", 3), "mo": ("mo", 1), "w": ("d", 7), "d": ("d", 1)}
+_NANOSECONDS: Final = {
+    "ns": 1,
+    "us": 10**3,
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "h": 3600 * 10**9,
+}
+_UNITS: Final = (("h", 3600 * 10**6), ("m", 60 * 10**6), ("s", 10**6), ("us", 1))
+_WHERE: Final = "delay=..."
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """How long after its end a period may be released: months, then days by the clocks of a place,
+    then time as it passes.
+
+    Parameters
+    ----------
+    months, days
+        By the calendar: midnight stays midnight when clocks are put forward or back.
+    microseconds
+        As they pass.
+    """
+
+    months: int
+    days: int
+    microseconds: int
+
+    @classmethod
+    def of(cls, given: object) -> Delay:
+        """A delay as it was written: a duration as Polars writes it, or a timedelta.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When it is neither, or negative.
+        """
+        if isinstance(given, dt.timedelta):
+            rest = given - dt.timedelta(days=given.days)
+            found = cls(0, given.days, rest // dt.timedelta(microseconds=1))
+            negative = given < dt.timedelta(0)
+        elif isinstance(given, str):
+            found, negative = cls._read(given), given.startswith("-")
+        else:
+            raise UnsupportedOperation(
+                f"a delay is a duration, not {as_given(given)}",
+                where=_WHERE,
+                remedy='write for example delay="2d" or delay="36h"',
+            )
+        if negative:
+            raise UnsupportedOperation(
+                f"the delay {as_given(given)} is negative: a period is released when it is over",
+                where=_WHERE,
+                remedy='write for example delay="2d"; or leave it out, and release when you like',
+            )
+        return found
+
+    @classmethod
+    def _read(cls, text: str) -> Delay:
+        calendar, passing = {"mo": 0, "d": 0}, 0
+        for count, unit in _PART.findall(_duration(text)):
+            if unit in _CALENDAR:
+                kind, times = _CALENDAR[unit]
+                calendar[kind] += int(count) * times
+            else:
+                passing += int(count) * _NANOSECONDS[unit]
+        return cls(calendar["mo"], calendar["d"], -(-passing // 1000))
+
+    def words(self) -> str:
+        """The delay as Polars writes durations, in one way for all that mean the same."""
+        parts = [(self.months, "mo"), (self.days, "d")]
+        rest = self.microseconds
+        for unit, size in _UNITS:
+            parts.append((rest // size, unit))
+            rest %= size
+        return "".join(f"{count}{unit}" for count, unit in parts if count) or "0d"
+
+    def due(self, end: dt.date, zone: str | None) -> dt.datetime:
+        """When the time has come, in UTC, for what ends with the beginning of a day.
+
+        Parameters
+        ----------
+        end
+            The first day that is not part of it any more.
+        zone
+            Whose midnight that is; None for UTC. One that clocks show twice is the second, and of
+            one that they pass over the moment at which they do counts.
+
+        Raises
+        ------
+        OverflowError
+            When that is after the year 9999.
+        """
+        day = _moved(end, f"{self.months}mo{self.days}d")
+        midnight = dt.datetime(day.year, day.month, day.day)
+        return _moment(midnight, zone) + dt.timedelta(microseconds=self.microseconds)
+
+
+def _duration(text: str) -> str:
+    try:
+        return duration(text)
+    except UnsupportedOperation as error:
+        raise error.at(_WHERE) from None
+
+
+def _moved(day: dt.date, by: str) -> dt.date:
+    """A date so many months and days later; of a month that is shorter its last day."""
+    years = day.year
+    found: dt.date | None = None
+    try:
+        found = pl.Series([day], dtype=pl.Date).dt.offset_by(by).to_list()[0]
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # years that neither has; a panic of Polars is no Exception
+        found = None
+    if found is None or found.year < years:
+        raise OverflowError
+    return found
+
+
+def _moment(midnight: dt.datetime, zone: str | None) -> dt.datetime:
+    """When clocks in a zone show midnight, in UTC, by the rules that Polars has for the zone."""
+    if zone in (None, "UTC"):
+        return midnight.replace(tzinfo=dt.UTC)
+    wall = pl.Series([midnight], dtype=pl.Datetime("us"))
+    shown = wall.dt.replace_time_zone(zone, ambiguous="latest", non_existent="null")
+    found: dt.datetime | None = shown.dt.convert_time_zone("UTC").to_list()[0]
+    if found is not None:
+        return found
+    before = (wall - dt.timedelta(days=1)).dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
+    offset: dt.timedelta = (before.dt.base_utc_offset() + before.dt.dst_offset()).to_list()[0]
+    return midnight.replace(tzinfo=dt.UTC) - offset  # which is when they pass it over
