@@ -49,6 +49,7 @@ STEPS = {
     "Explode": "`explode`",
     "JoinPublic": "`join` with a public frame",
     "JoinPrivate": "`join` with a private frame",
+    "JoinPrivateKeys": "`join` with a private frame on the identifier and other columns",
     "Concat": "`concat`",
     "PerIndividual": "`suggest_limits`",
     "Part": "`session.partition`",

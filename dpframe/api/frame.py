@@ -201,7 +201,7 @@ class PrivateFrame(NoRawAccess, RowVerbs, PolarsVerbs):
             private frame of the same session that protects the same individuals.
         on, left_on, right_on
             Names of key columns, as in Polars; a null matches nothing. Private frames join on
-            their identifiers.
+            their identifiers, which may stand among other keys.
         how
             ``"inner"``, ``"left"``, and with public frames ``"semi"`` or ``"anti"``. Another join
             would tell which keys are in the private frame.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from dpframe.errors import UnsupportedOperation
-from dpframe.frames.binary import JoinPrivate, chain_of
+from dpframe.frames.binary import chain_of
+from dpframe.frames.join_private import JoinPrivate, JoinPrivateKeys
 from dpframe.frames.join_public import How, JoinPublic
 from dpframe.frames.relation import Relation
 
@@ -28,17 +29,28 @@ def private_join(
     mine, theirs = relation.facts.identifier, other.facts.identifier
     if how not in ("inner", "left"):
         raise _no_such_join(how, "inner or left")
-    if mine is not None and (left or right) and (left, right) != ((mine,), (theirs,)):
+    keys = tuple(zip(left, right, strict=False))
+    who = None if mine is None or theirs is None else (mine, theirs)
+    if who is not None and len(left) == len(right) and who in keys:
+        keys = tuple(key for key in keys if key != who)
+    elif who is not None and (left or right):
         raise UnsupportedOperation(
             "rows of different individuals would meet: private frames join on their "
             "identifiers only",
             where=f"join(..., left_on={list(left)}, right_on={list(right)})",
-            remedy="leave on= out, and each row meets all of the same individual; where rows "
-            f"belong together by {' and '.join(map(repr, left))}, as items by their order, join "
-            'the tables before protect, with validate="m:1", so that each row brings its '
-            "identifier along",
+            remedy=f"write {_with_identifier(who, left, right)}, and rows of the same individual "
+            "meet where these are equal too; or leave on= out, and each row meets all of the same "
+            "individual",
         )
+    if keys:
+        return JoinPrivateKeys(other, chain_of(other), how, suffix, keys)
     return JoinPrivate(other, chain_of(other), how, suffix)
+
+
+def _with_identifier(who: tuple[str, str], left: tuple[str, ...], right: tuple[str, ...]) -> str:
+    """The keys as they should be written."""
+    here, there = [who[0], *left], [who[1], *right]
+    return f"on={here}" if here == there else f"left_on={here}, right_on={there}"
 
 
 def public_join(

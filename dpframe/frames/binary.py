@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Literal, Self
+from typing import Self
 
 import polars as pl
 
@@ -13,14 +13,11 @@ from dpframe.core.domain import Domain, columns, domain_of_dtype
 from dpframe.core.dtypes import STRING
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.exprs import Change
-from dpframe.core.units import Identifier, Rows
-from dpframe.core.windows import NAMES
+from dpframe.core.units import Rows
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.contributions import spread_of
 from dpframe.frames.facts import FrameFacts
-from dpframe.frames.individuals import Owners
-from dpframe.frames.joins import added_names, joined, require_same_types
-from dpframe.frames.limits import GroupLimit, Limit, RowLimit, renamed
+from dpframe.frames.limits import Limit, RowLimit, is_present
 from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
 from dpframe.rows.operation import Namespace
@@ -103,7 +100,7 @@ class Concat(Binary):
 
     def facts(self, before: FrameFacts) -> FrameFacts:
         other = self.other.facts
-        _require_unweighed(other, self.words())
+        require_unweighed(other, self.words())
         if list(before.columns) != list(other.columns):
             raise UnsupportedOperation(
                 f"the frames have different columns: {', '.join(before.columns)} and "
@@ -158,7 +155,7 @@ class Concat(Binary):
         return "an individual has the rows of both frames, whose limits add up"
 
 
-def _require_unweighed(other: FrameFacts, where: str) -> None:
+def require_unweighed(other: FrameFacts, where: str) -> None:
     """Refuse weights of one frame alone: rows weigh where they are added up, all of an individual's
     the same.
     """
@@ -203,7 +200,7 @@ def _added(mine: tuple[Limit, ...], theirs: tuple[Limit, ...]) -> tuple[Limit, .
     found: list[Limit] = []
     for limit in mine:
         for other in theirs:
-            if type(limit) is type(other) and limit.by == other.by and _is_present(limit):
+            if type(limit) is type(other) and limit.by == other.by and is_present(limit):
                 found.append(replace(limit, n=limit.n + other.n))
     return tuple(found)
 
@@ -212,98 +209,3 @@ def _rows_of_both(before: FrameFacts, other: FrameFacts) -> tuple[Limit, ...]:
     """The rows in all, whatever limits bound them in either frame."""
     one, many = spread_of(before, None).rows, spread_of(other, None).rows
     return () if one is None or many is None else (RowLimit(one + many),)
-
-
-def _is_present(limit: Limit) -> bool:
-    """Whether all columns that it speaks of are there: dropped ones were others in either frame."""
-    return all(isinstance(term, str) for term in limit.by)
-
-
-@dataclass(frozen=True, slots=True)
-class JoinPrivate(Binary):
-    """The rows of both frames that are of the same individual, side by side. Where an individual is
-    a person in a calendar window, rows of one person meet within each window.
-
-    Guarantee
-    ---------
-    Rows meet only rows of the same individual, so frames that differ in one individual give joins
-    that differ in that individual only. With at most n rows in one frame and m in the other it has
-    at most n m.
-
-    Proof
-    -----
-    A joined row is of one individual, because the identifiers are equal, and the numbers of their
-    windows where there are windows, and depends on two rows of that individual. It keeps the time
-    of the first one, and so its window. Each of n rows meets each of m at most once; a left join
-    keeps a row that meets none, so each becomes max(1, m) at most. Groups of columns from one frame
-    are that frame's, so a limit on their number still holds.
-    """
-
-    engines = EVERYWHERE
-
-    how: Literal["inner", "left"]
-    suffix: str
-
-    def facts(self, before: FrameFacts) -> FrameFacts:
-        other = self.other.facts
-        _require_unweighed(other, self.words())
-        if not isinstance(before.unit, Identifier) or before.identifier is None:
-            raise UnsupportedOperation(
-                "private frames join on the identifier of individuals, and unit=dp.Rows() has none",
-                where=self.words(),
-                remedy='protect both frames with unit="user_id", or use concat; where one table '
-                "alone says whose rows these are, join it to the other before protect",
-            )
-        assert other.identifier is not None
-        mine, theirs = before.columns[before.identifier], other.columns[other.identifier]
-        require_same_types([mine], [theirs.dtype], [before.identifier], self.words())
-        names = self._names(before)
-        table = dict(before.columns)
-        for old, new in names.items():
-            found = other.columns[old]
-            table[new] = found.with_null() if self.how == "left" else found
-        one, many = spread_of(before, None).rows, spread_of(other, None).rows
-        factor = None if many is None else max(1, many)
-        theirs_too = _times(renamed(other.limits, names), one)
-        return replace(
-            before,
-            columns=columns(table),
-            complete=False,
-            limits=(*_times(before.limits, factor), *filter(_is_present, theirs_too)),
-        )
-
-    def _names(self, before: FrameFacts) -> dict[str, str]:
-        other = self.other.facts
-        others = [name for name in other.columns if name != other.identifier]
-        return added_names(before.columns, others, self.suffix, self.words())
-
-    def combine(
-        self, left: pl.LazyFrame, right: pl.LazyFrame, before: FrameFacts, ns: Namespace
-    ) -> pl.LazyFrame:
-        names = self._names(before)
-        taken = {*self.other.facts.columns, *names.values()}
-        mine = Owners.of(left, before, ns, self.words(), taken)
-        theirs = Owners.of(right, self.other.facts, ns, self.words(), taken)
-        keys = list(zip(mine.types, theirs.types, strict=True))
-        types = {name: found.dtype for name, found in before.columns.items()} | mine.types
-        return mine.without(joined(mine.frame, theirs.frame, keys, types, names, self.how, ns))
-
-    def words(self) -> str:
-        every = self.other.facts.every
-        within = "" if every is None else f" within each calendar {NAMES[every]}"
-        return f"join({chain_words(self.other)}, on the identifier{within}, how={self.how!r})"
-
-    @property
-    def stability(self) -> str:
-        return "rows meet rows of the same individual only, whose numbers multiply"
-
-
-def _times(limits: tuple[Limit, ...], times: int | None) -> tuple[Limit, ...]:
-    """Limits after each row met at most so many; on rows none where there is no bound."""
-    kept: list[Limit] = []
-    for limit in limits:
-        if isinstance(limit, GroupLimit):
-            kept.append(limit)
-        elif times is not None:
-            kept.append(RowLimit(limit.n * times, limit.by))
-    return tuple(kept)

@@ -77,3 +77,8 @@ def copied(limits: Sequence[Limit], times: int) -> tuple[Limit, ...]:
         replace(limit, n=limit.n * times) if isinstance(limit, RowLimit) else limit
         for limit in limits
     )
+
+
+def is_present(limit: Limit) -> bool:
+    """Whether all columns that it speaks of are there: dropped ones were others in either frame."""
+    return all(isinstance(term, str) for term in limit.by)

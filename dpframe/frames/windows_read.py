@@ -22,10 +22,11 @@ from dpframe.core.dtypes import DType
 from dpframe.core.interval import EVERYTHING
 from dpframe.core.tree import Call, Column, Literal, Named, Tree, column_names, substitute
 from dpframe.core.windows import AFTER, BEFORE, Every, Windows
-from dpframe.frames.binary import Concat, JoinPrivate
+from dpframe.frames.binary import Concat
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.filter import DropNulls, Filter
 from dpframe.frames.groups import Groups
+from dpframe.frames.join_private import JoinPrivate
 from dpframe.frames.join_public import JoinPublic
 from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.limit_norm import LimitNorm

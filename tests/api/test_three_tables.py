@@ -25,9 +25,31 @@ def test_private_frames_do_not_join_by_what_is_no_identifier() -> None:
     items = session.protect(lines, unit="customer", name="items")
     with pytest.raises(dp.UnsupportedOperation) as refusal:
         items.join(orders, on="order")
-    said = str(refusal.value)
-    assert "belong together by 'order', as items by their order" in said
-    assert "before protect" in said
+    assert "write on=['customer', 'order'], and rows of the same individual meet" in str(
+        refusal.value
+    )
+
+
+def test_private_frames_join_on_the_identifier_and_keys() -> None:
+    session = dp.Session(epsilon=10**6)
+    orders = session.protect(ORDERS.with_columns(w=pl.Series([1, 2, 4])), "customer", name="orders")
+    items = session.protect(ITEMS.join(ORDERS, on="order"), "customer", name="items")
+    both = items.limit_rows(3, by="order").join(orders.limit_rows(2), on=["order", "customer"])
+    query = both.agg(dp.count(), dp.sum("w", (0, 5)))
+    assert (
+        "join(orders.limit_rows(2), on the identifier and 'order', how='inner')"
+        in query.explain(epsilon=1)
+    )
+    assert query.plan(epsilon=1).releases[0].sensitivity.l1 == 6  # 2 orders of 3 items each
+    assert query.collect(epsilon=10**5).row(0) == (4, 1 + 1 + 2 + 4)
+    once = orders.limit_rows(1, by="order")
+    met = items.limit_rows(7).join(once, on=["order", "customer"], how="left")
+    assert met.dp_count().plan(epsilon=1).releases[0].sensitivity.l1 == 7
+    with pytest.raises(dp.UnknownColumn, match="'line'"):
+        items.join(orders, on=["customer", "line"])
+    wide = session.protect(ORDERS.with_columns(pl.col("order").cast(pl.Int8)), "customer")
+    with pytest.raises(dp.UnsupportedOperation, match="has type"):
+        items.join(wide, on=["customer", "order"])
 
 
 def test_rows_of_nobody_do_not_join() -> None:

@@ -265,6 +265,11 @@ PLANS: dict[str, Plan] = {
     "semi and anti joins": Plan(
         'f.join(PUBLIC, on="s", how="anti").join(CALENDAR, on="d", how="semi")', COUNTS
     ),
+    "private rows with keys beside the identifier": Plan(
+        'f.select("u", "i", "s", "x").limit_rows(3)'
+        '.join(g.select("u", "s", "y").limit_rows(1, by="s"), on=["s", "u"], how="left")',
+        'n=dp.count(), y=pl.col("y").dp_sum((0, 5)), k=dp.n_unique("u")', "", "u",
+    ),
     "public dates": Plan('f.join(CALENDAR, on="d")', 'w=pl.col("w").dp_sum((0, 30))'),
     "private join": Plan(
         'f.select("u", "i", "x").limit_rows(2).join(g.select("u", "y", "e").limit_rows(1), on="u")',

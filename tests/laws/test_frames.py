@@ -25,10 +25,11 @@ from dpframe.core.domain import Columns
 from dpframe.core.tree import Column, Named, Tree, column_names
 from dpframe.core.units import Rows
 from dpframe.errors import DPFrameError
-from dpframe.frames.binary import Binary, Concat, JoinPrivate
+from dpframe.frames.binary import Binary, Concat
 from dpframe.frames.explode import Explode
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.filter import DropNulls, Filter
+from dpframe.frames.join_private import JoinPrivate, JoinPrivateKeys
 from dpframe.frames.join_public import JoinPublic
 from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.limit_norm import LimitNorm
@@ -593,8 +594,10 @@ def test_every_step_has_words_and_a_reason() -> None:
         JoinPublic.of(pl.DataFrame({"i64": [7]}), ("i64",), ("i64",), "semi", "_right"),
         Concat(other, ""),
         JoinPrivate(other, "", "inner", "_right"),
+        JoinPrivateKeys(other, "", "inner", "_right", (("i64", "i64"),)),
     ]
-    known = {k.__name__ for k in [*Step.__subclasses__(), *Binary.__subclasses__()]} - {"Binary"}
+    kinds = [*Step.__subclasses__(), *Binary.__subclasses__(), JoinPrivateKeys]
+    known = {kind.__name__ for kind in kinds} - {"Binary"}
     assert {type(s).__name__ for s in steps_of_all_kinds} == known
     for step in steps_of_all_kinds:
         assert "i64" in step.words() or isinstance(step, LimitNorm)  # which is of no column

@@ -96,6 +96,10 @@ PRIVATE = [
     "p.join(p)",
     'p.join(p.filter(pl.col("h") == 0), how="left")',
     'r.drop("l", "a").join(q)',
+    'p.join(q, left_on=["id", "g"], right_on=["who", "g"], suffix="2")',
+    'p.join(q, left_on=["g", "id", "h"], right_on=["g", "who", "h"], how="left")',
+    'q.join(p, left_on=["who", "g"], right_on=["id", "c"], suffix="_p")',
+    'p.join(p, on=["id", "h"], how="left")',
 ]
 LIMITED = [  # the same with limits on either side
     'p.limit_rows(2).join(q.limit_rows(3), suffix="2")',
@@ -115,6 +119,15 @@ LIMITED = [  # the same with limits on either side
     'p.limit_groups(1, by="g").drop("g").concat(p.limit_groups(1, by="h").drop("g"))',
     'r.drop("l", "a").limit_rows(3).concat(r.drop("l", "a").limit_rows(1))',
     'p.limit_rows(2).limit_rows(1, by="h").join(L, on="g").explode("t", max_length=3)',
+    'p.limit_rows(2).join(q.limit_rows(1, by="g"), left_on=["id", "g"], right_on=["who", "g"])',
+    'p.limit_rows(2, by="g").join(q.limit_rows(3), left_on=["id", "g"], right_on=["who", "g"])',
+    'p.limit_rows(1, by="h").join(q.limit_groups(1, by="g").limit_rows(2, by=["g", "b"])'
+    '.limit_rows(4), left_on=["id", "h"], right_on=["who", "h"], suffix="2")',
+    'p.limit_rows(3).join(q.limit_groups(1, by="g").limit_rows(1, by="g"), left_on=["id", "h"], '
+    'right_on=["who", "h"], how="left", suffix="2")',
+    'p.limit_groups(2, by="g").join(q.limit_rows(1, by=["g", "h"]), left_on=["id", "g", "h"], '
+    'right_on=["who", "g", "h"], how="left")',
+    'p.join(q.limit_groups(1, by="g").limit_rows(2), left_on=["id", "c"], right_on=["who", "g"])',
     'p.limit_rows(1, by="g").drop("g").join(q.limit_rows(2).limit_groups(1, by="b").drop("b"))',
     'r.limit_groups(2, by="g").explode("l", max_length=2)',
 ]

@@ -88,6 +88,7 @@ def test_what_is_left_out_is_there_in_another_form() -> None:
         ("Binary", "other"),
         ("Concat", "other"),
         ("JoinPrivate", "other"),
+        ("JoinPrivateKeys", "other"),
     }
 
 
