@@ -40,9 +40,11 @@ from dpframe.describe import (
     unforced,
 )
 from dpframe.errors import DPFrameError, EngineError, LedgerError, UnsupportedOperation
+from dpframe.frames.delays import Waits
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
+from dpframe.frames.waiting import require_due
 from dpframe.infer import Place, PlannedMeasurement, Queries, measurements_of, merge
 from dpframe.infer.several import queries_by_place
 from dpframe.ledger.approvals import Requirement
@@ -117,11 +119,11 @@ def group_sets(relation: Relation, asked: SetsAsked, keys: object) -> SetGroups:
 
 
 def divide(
-    relation: Relation, by: Sequence[Any], keys: object
+    relation: Relation, by: Sequence[Any], keys: object, waits: Waits | None
 ) -> dict[Any, tuple[Relation, Level]]:
     """Disjoint parts of a frame, by public key, and how ledgers tell them from others."""
     require_threads()
-    return read_parts(relation, by, keys)
+    return read_parts(relation, by, keys, waits)
 
 
 def ask(
@@ -292,13 +294,13 @@ def run_several(
     approval: Requirement | None = None,
     keep: Keep | None = None,
 ) -> list[pl.DataFrame]:
-    """The same of several queries, which are one charge: their results in order; with `keep` they
-    are kept before they are handed out.
+    """The same of several queries, which are one charge: results in order, with `keep` kept first.
 
     `executions` are where each of `prepared.parts` runs; those that run at one place are one
     request to its engine.
     """
     require_threads()
+    require_due(query.relation for query in prepared.queries)
     mark_used()
     parts, plan = prepared.parts, prepared.plan
     for execution, part in zip(executions, parts, strict=True):

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import dpframe as dp
+from tests.clocks import Set, setter
 from tests.postgres import Server, binaries
 
 FAST = "/dev/shm"
@@ -71,6 +72,12 @@ def server() -> Iterator[Server]:
     started = Server(programs)
     yield started
     started.remove()
+
+
+@pytest.fixture
+def set_clock(monkeypatch: pytest.MonkeyPatch) -> Set:
+    """Says what time it is, in UTC."""
+    return setter(monkeypatch)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

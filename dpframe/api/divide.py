@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 from dpframe import pipeline
@@ -9,19 +10,27 @@ from dpframe.api.arguments import flat, require_rows
 from dpframe.api.parameters import with_parameters
 from dpframe.api.protected_keys import refuse_protected_keys
 from dpframe.api.protected_rows import ProtectedRows
+from dpframe.core.windows import as_every
+from dpframe.frames.delays import Delay, Waits
 from dpframe.frames.relation import Relation
 from dpframe.ledger.scopes import Level
 
 
-def divide(rows: ProtectedRows, by: Any, keys: Any) -> dict[Any, tuple[Relation, Level]]:
+def divide(
+    rows: ProtectedRows, by: Any, keys: Any, every: str, delay: str | dt.timedelta | None
+) -> dict[Any, tuple[Relation, Level]]:
     """Disjoint parts of a frame, by public key, and how ledgers tell them from others.
 
     Raises
     ------
     MissingKeys
         When keys would have to be read from private data.
+    UnsupportedOperation
+        For periods or a delay that there are not.
     """
+    period = as_every(every, "partition(..., every=...)")
+    waits = None if delay is None else Waits(period, Delay.of(delay))
     given = flat([by])
     require_rows(given, "partition")
     refuse_protected_keys(keys, rows.source, "partition(..., keys=...)")
-    return pipeline.divide(rows.relation, given, with_parameters(keys))
+    return pipeline.divide(rows.relation, given, with_parameters(keys), waits)

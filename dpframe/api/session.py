@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -232,7 +233,15 @@ class Session(StreamingSession):
         )
         return PrivateFrame(relation, source, self)
 
-    def partition(self, frame: PrivateFrame, by: Any, keys: Any = None) -> dict[Any, PrivateFrame]:
+    def partition(
+        self,
+        frame: PrivateFrame,
+        by: Any,
+        keys: Any = None,
+        *,
+        delay: str | dt.timedelta | None = None,
+        every: str = "1d",
+    ) -> dict[Any, PrivateFrame]:
         """Divide a frame into disjoint parts, of which only the most expensive are paid for.
 
         Parameters
@@ -246,6 +255,12 @@ class Session(StreamingSession):
             known categories where left out. Rows with other keys are in no part. A key in a list
             may be a parameter, ``keys=[day]``, and a list a parameter that is one: then one
             approval of a range of it covers the parts of all its values.
+        delay
+            Of parts by a date, how long after its end each may be released at the earliest, so that
+            rows that come late count: as for `stream`. It changes nothing about cost or guarantee.
+        every
+            How long a period is that has the date of a key, where parts wait: ``"1d"``, ``"1w"``,
+            ``"1mo"``, ``"1q"`` or ``"1y"``.
 
         Returns
         -------
@@ -258,7 +273,8 @@ class Session(StreamingSession):
         MissingKeys
             When keys would have to be read from private data, or are not values of their columns.
         UnsupportedOperation
-            When there are more than 10,000 parts, or Python cannot tell their keys apart.
+            When there are more than 10,000 parts, or Python cannot tell their keys apart; and for a
+            `delay` where keys have no date, or more than one.
         InvalidBudget
             When the frame belongs to another session.
         UnboundedSensitivity
@@ -317,7 +333,7 @@ class Session(StreamingSession):
             )
         rows = rows_of(frame)
         payer = self._payer.responsible_for(rows.payer)
-        parts = divide(rows, by, keys)
+        parts = divide(rows, by, keys, every, delay)
         made = {}
         for key, (relation, level) in parts.items():
             session = _PartSession(payer.of_part(PartLedger(payer.ledger, level, len(parts))))

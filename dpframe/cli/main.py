@@ -23,7 +23,14 @@ from dpframe.cli.ending import Terminated, ending
 from dpframe.cli.input import BadInput, NotWritten, require_file
 from dpframe.cli.lines import Log
 from dpframe.cli.output import message
-from dpframe.errors import BudgetExceeded, DPFrameError, EngineError, LedgerError, PlanMismatch
+from dpframe.errors import (
+    BudgetExceeded,
+    DPFrameError,
+    EngineError,
+    LedgerError,
+    PlanMismatch,
+    TooEarly,
+)
 from dpframe.ledger.kept import UnderWay
 
 EXIT_CODES: tuple[tuple[type[DPFrameError], int], ...] = (
@@ -31,6 +38,7 @@ EXIT_CODES: tuple[tuple[type[DPFrameError], int], ...] = (
     (BadInput, 5),
     (PlanMismatch, 4),
     (EngineError, 6),
+    (TooEarly, 6),
     (UnderWay, 7),
     (LedgerError, 6),
     (DPFrameError, 5),
@@ -40,7 +48,7 @@ exit codes:
   0  done                     4  the plan is not approved
   1  diff: plans differ;      5  bad input: a job, plan or file that makes no sense
      audit: claim refuted
-  2  not a command            6  the engine or the ledger failed
+  2  not a command            6  the engine or the ledger failed, or it is too early
   3  over budget; nothing     7  the same run is under way
      was charged
 

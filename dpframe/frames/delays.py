@@ -14,10 +14,11 @@ from typing import Final
 import polars as pl
 
 from dpframe.core.exact import as_given
+from dpframe.core.windows import NAMES, Every, first_day, number_of
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.checks import duration
 
-__all__ = ["Delay"]
+__all__ = ["Delay", "Waits"]
 
 _PART: Final = re.compile(r"([0-9]+)(ns|us|ms|mo|[smhdwqy])")
 _CALENDAR: Final = {"y": ("mo", 12), "q": ("mo", 3), "mo": ("mo", 1), "w": ("d", 7), "d": ("d", 1)}
@@ -118,6 +119,43 @@ class Delay:
         day = _moved(end, f"{self.months}mo{self.days}d")
         midnight = dt.datetime(day.year, day.month, day.day)
         return _moment(midnight, zone) + dt.timedelta(microseconds=self.microseconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """How long after its end a part is released.
+
+    Parameters
+    ----------
+    every
+        How long the period is that has the date in its key.
+    delay
+        How long after its end.
+    """
+
+    every: Every
+    delay: Delay
+
+    def words(self) -> str:
+        """In a plan."""
+        return (
+            f"not before {self.delay.words()} have passed since the end of its {NAMES[self.every]}"
+        )
+
+    def due(self, day: dt.date, zone: str | None) -> dt.datetime:
+        """When the part of a date may be released, in UTC; its period ends at midnight in a zone,
+        and a datetime is one as the clocks there show it.
+
+        Raises
+        ------
+        OverflowError
+            When that is after the year 9999.
+        """
+        day = day.date() if isinstance(day, dt.datetime) else day
+        end = first_day(self.every, number_of(self.every, day) + 1)
+        if end is None:
+            raise OverflowError
+        return self.delay.due(end, zone)
 
 
 def _duration(text: str) -> str:

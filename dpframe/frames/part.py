@@ -13,6 +13,7 @@ from dpframe.core.dtypes import STRING, DType
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.exprs import Change, map_named
 from dpframe.core.tree import Call, Literal, Named, Tree
+from dpframe.frames.delays import Waits
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.refine import refine
 from dpframe.frames.step import Step
@@ -46,6 +47,9 @@ class Part(Step):
     computed
         Whether a column may have been computed. What Polars then takes for sorted may not be, and
         equality would be decided by looking in the wrong half (docs/decisions/0002).
+    waits
+        How long after its end the part is released; None for at any time. Of its rows it says
+        nothing.
     """
 
     engines = EVERYWHERE
@@ -53,6 +57,7 @@ class Part(Step):
     by: tuple[Named, ...]
     key: tuple[Scalar | Literal, ...]
     computed: bool
+    waits: Waits | None = None
 
     @property
     def values(self) -> tuple[Scalar, ...]:
@@ -93,7 +98,8 @@ class Part(Step):
             yield named.tree, key_type(domain(named.tree, before.columns).dtype), value
 
     def words(self) -> str:
-        return f"part({', '.join(self._words())})"
+        waits = () if self.waits is None else (self.waits.words(),)
+        return f"part({', '.join([*self._words(), *waits])})"
 
     def _words(self) -> Iterator[str]:
         for named, key in zip(self.by, self.key, strict=True):

@@ -16,6 +16,7 @@ from dpframe.core.tree import Column
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.frames.binary import frames_of
 from dpframe.frames.contributions import touched
+from dpframe.frames.delays import Waits
 from dpframe.frames.first_parts import first_parts
 from dpframe.frames.groups import Groups
 from dpframe.frames.part import Part, key_type
@@ -36,7 +37,7 @@ LONGEST_KEY = 200
 
 
 def read_parts(
-    relation: Relation, by: Sequence[Any], keys: object
+    relation: Relation, by: Sequence[Any], keys: object, waits: Waits | None = None
 ) -> dict[Any, tuple[Relation, Level]]:
     """The parts of a frame, by key: a value for one column, a tuple for several; and how ledgers
     tell them from others.
@@ -49,7 +50,7 @@ def read_parts(
 
     What may be given as `by` and `keys` is what group-by takes, and parameters of jobs as keys; a
     key that is given twice is one key. Every key can be told from the others, in Python and in the
-    engine, or all are refused.
+    engine, or all are refused. Parts that wait are those that they are without.
 
     Raises
     ------
@@ -61,6 +62,8 @@ def read_parts(
         When there are too many, or Python cannot hold them exactly.
     """
     groups, bound = _keys_of(relation, by, keys)
+    if waits is not None:
+        _require_periods(relation, groups, waits)
     # an individual may have rows with all keys, and then parts save nothing: a limit is needed
     most = touched(relation.facts, replace(groups, discovered=True))
     first, lasts = _lasting(relation, groups)
@@ -74,7 +77,7 @@ def read_parts(
     try:
         made = {
             row[0] if len(row) == 1 else row: (
-                relation.then(Part(groups.by, bound.named(row, groups), computed)),
+                relation.then(Part(groups.by, bound.named(row, groups), computed, waits)),
                 Level(name, most, _key(row), None if first is None else _order(row)),
             )
             for row in groups.keys.rows()
@@ -104,6 +107,36 @@ def _keys_of(relation: Relation, by: Sequence[Any], keys: object) -> tuple[Group
             remedy="use group_by for many groups, or partition by something coarser",
         )
     return groups, bound
+
+
+def _require_periods(relation: Relation, groups: Groups, waits: Waits) -> None:
+    """Refuse to let parts wait of which nobody knows when they end."""
+    types = [domain(named.tree, relation.facts.columns).dtype for named in groups.by]
+    dates = [n for n, dtype in enumerate(types) if dtype.name in ("Date", "Datetime")]
+    if len(dates) != 1:
+        raise UnsupportedOperation(
+            "parts wait until a date is so long ago, and their keys have "
+            + ("no date" if not dates else "several"),
+            where="partition(..., delay=...)",
+            remedy="divide by one date or datetime, and columns of other types beside it; or leave "
+            "delay out",
+        )
+    keys = groups.keys.to_series(dates[0])
+    if keys.null_count():
+        raise UnsupportedOperation(
+            "a part of rows without a date never ends, so it would wait for ever",
+            where="partition(..., delay=...)",
+            remedy="leave null out of keys, and divide by it without a delay",
+        )
+    try:
+        if keys.len():
+            waits.due(keys.max(), types[dates[0]].zone)  # type: ignore[arg-type]
+    except FAILURES:
+        raise UnsupportedOperation(
+            "the last of the parts could not be released before the year 9999 ends",
+            where="partition(..., delay=...)",
+            remedy='use earlier keys or a shorter delay, such as delay="2d"',
+        ) from None
 
 
 def _lasting(relation: Relation, groups: Groups) -> tuple[int | None, bool]:

@@ -65,8 +65,13 @@ def nightly(session: dp.Session, frame: dp.PrivateFrame, day: Any) -> Any:
     return session.partition(frame, "day", keys=[day])[day.value].dp_count()
 
 
+def waiting(session: dp.Session, frame: dp.PrivateFrame, day: Any) -> Any:
+    return session.partition(frame, "day", keys=[day], delay="2d")[day.value].dp_count()
+
+
 SAME: list[tuple[Made, Any, list[Any]]] = [
     (nightly, pl.Date, [DAY, date(2028, 2, 29), date(1970, 1, 1)]),
+    (waiting, pl.Date, [DAY, date(2028, 2, 29), date(1970, 1, 1)]),
     (
         lambda s, f, d: s.partition(f, ["day", "city"], keys={"day": [d], "city": ["a", "b"]})[
             d.value, "b"
@@ -140,6 +145,7 @@ OTHERS: dict[str, Made] = {
         f.filter(pl.col("due") != d), "day", keys=[d.value + timedelta(days=1)]
     )[d.value + timedelta(days=1)].dp_count(),
     "null": lambda s, f, d: s.partition(f, "day", keys=[d, None])[None].dp_count(),
+    "one that waits": waiting,
     "a filter": lambda s, f, d: f.filter(pl.col("day") == d).dp_count(),
     "the whole": lambda s, f, d: f.dp_count(),
     "another key beside": lambda s, f, d: s.partition(

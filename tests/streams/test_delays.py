@@ -5,9 +5,8 @@ once comes out again whatever the time is.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import polars as pl
@@ -16,26 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.core import clock
 from dpframe.frames.delays import Delay
+from tests.clocks import Set
 from tests.ledger.ledgers import Place
 
 START = dt.date(2027, 3, 1)
-Set: TypeAlias = Callable[..., None]
 ZONES = [
     *("Europe/Zurich", "America/New_York", "America/Havana", "America/Santiago", "Africa/Cairo"),
     *("Asia/Tokyo", "Asia/Beirut", "Australia/Lord_Howe", "Pacific/Apia", "America/St_Johns"),
 ]
-
-
-@pytest.fixture
-def set_clock(monkeypatch: pytest.MonkeyPatch) -> Set:
-    """Say what time it is, in UTC."""
-
-    def set_to(*moment: int) -> None:
-        monkeypatch.setattr(clock, "now", lambda: dt.datetime(*moment, tzinfo=dt.UTC))  # type: ignore[arg-type, misc]
-
-    return set_to
 
 
 def visits(dtype: Any = pl.Date) -> pl.DataFrame:
