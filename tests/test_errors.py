@@ -8,6 +8,7 @@ import pickle
 import pkgutil
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from datetime import UTC, datetime
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import pytest
 import dpframe as dp
 from dpframe.cli.input import BadInput, NotWritten
 
+DUE = datetime(2027, 3, 13, tzinfo=UTC)
 _OPTIONAL = ("dpframe.ledger.postgres", "dpframe.lower.engines", "dpframe.report.plots")
 
 
@@ -39,6 +41,8 @@ def made(kind: type[dp.DPFrameError]) -> dp.DPFrameError:
         return NotWritten(made(dp.LedgerError), Path("plan.json"), '{"n": [1]}')
     if kind is BadInput:
         return BadInput(made(dp.LedgerError), Path("plan.json"))
+    if kind is dp.TooEarly:
+        return dp.TooEarly("what is wrong", due=DUE, where="the place", remedy="do this")
     return kind("what is wrong", where="the place", remedy="do this")
 
 
@@ -62,7 +66,7 @@ def test_errors_survive_with_fields_and_notes(kind: type[dp.DPFrameError], way: 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_errors_without_place_or_remedy_survive_every_protocol(protocol: int) -> None:
     for kind in every_error():
-        if kind not in (BadInput, NotWritten):
+        if kind not in (BadInput, NotWritten, dp.TooEarly):
             again = pickle.loads(pickle.dumps(kind("only this"), protocol))
             assert (type(again), str(again)) == (kind, "only this")
 
