@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from dpframe.api.release import Release, Releases
     from dpframe.api.session import Session
     from dpframe.api.stream import Stream
+    from dpframe.api.through import Through
     from dpframe.audit import Audit
     from dpframe.core.budget import GDP, ZCDP, ApproxDP, PureDP
     from dpframe.core.sensitivity import Sensitivity
@@ -104,6 +105,7 @@ __all__ = [
     "Session",
     "Simulation",
     "Stream",
+    "Through",
     "TooEarly",
     "UnboundedSensitivity",
     "UnitDropped",
@@ -163,6 +165,7 @@ _HOMES = MappingProxyType(
         "Sensitivity": "core.sensitivity",
         "Session": "api.session",
         "Stream": "api.stream",
+        "Through": "api.through",
         "Simulation": "simulate",
     }
 )

@@ -23,6 +23,7 @@ from dpframe.aggregates.own_sets import AdditiveOfSet, SelectionOfSet
 from dpframe.aggregates.registry import AGGREGATES
 from dpframe.aggregates.run_margins import RunMargin, RunMarginWithTotal
 from dpframe.api.session import Session
+from dpframe.api.through import Through
 from dpframe.core.sensitivity import (
     additive_sensitivity,
     joint_sensitivity,
@@ -141,6 +142,7 @@ def composition() -> str:
     partition = markdown(sections(Session.partition)["Guarantee"])
     windows = [
         _entry("People in calendar windows", Identifier),
+        _entry("Rows whose individual another frame knows", Through),
         _entry("A budget for each window", Timeline),
     ]
     return "\n\n".join([_where(Session), *parts, "### Disjoint parts", partition, *windows])

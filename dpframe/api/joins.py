@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import polars as pl
 
+from dpframe.core.tree import Column
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.binary import chain_of
+from dpframe.frames.filter import DropNulls, Filter
 from dpframe.frames.join_private import JoinPrivate, JoinPrivateKeys
 from dpframe.frames.join_public import How, JoinPublic
+from dpframe.frames.limit_groups import LimitGroups
+from dpframe.frames.limit_norm import LimitNorm
+from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.relation import Relation
+from dpframe.frames.with_columns import Drop, Select, WithColumns
+
+_KEEP_VALUES = (Filter, DropNulls, LimitRows, LimitGroups, LimitNorm, Drop)
 
 
 def private_join(
@@ -33,6 +41,12 @@ def private_join(
     who = None if mine is None or theirs is None else (mine, theirs)
     if who is not None and len(left) == len(right) and who in keys:
         keys = tuple(key for key in keys if key != who)
+    elif (
+        len(keys) == 1
+        and relation.owners == (other.token, *keys[0])
+        and _as_protected((relation, left[0]), (other, right[0]))
+    ):
+        pass  # these are the keys by which it is known whose a row is
     elif who is not None and (left or right):
         raise UnsupportedOperation(
             "rows of different individuals would meet: private frames join on their "
@@ -45,6 +59,20 @@ def private_join(
     if keys:
         return JoinPrivateKeys(other, chain_of(other), how, suffix, keys)
     return JoinPrivate(other, chain_of(other), how, suffix)
+
+
+def _as_protected(*columns: tuple[Relation, str]) -> bool:
+    """Whether columns have the values that they had when their frames were protected."""
+    return all(
+        isinstance(step, _KEEP_VALUES)
+        or (isinstance(step, (WithColumns, Select)) and _keeps(step, name))
+        for relation, name in columns
+        for step, _ in relation.steps
+    )
+
+
+def _keeps(step: WithColumns | Select, name: str) -> bool:
+    return all(named.tree == Column(name) for named in step.named if named.name == name)
 
 
 def _with_identifier(who: tuple[str, str], left: tuple[str, ...], right: tuple[str, ...]) -> str:

@@ -14,6 +14,7 @@ from dpframe.api.frame import PrivateFrame
 from dpframe.api.query import PrivateQuery
 from dpframe.api.session import Session
 from dpframe.api.source import protected_source
+from dpframe.api.through import Through
 from dpframe.core.domain import columns, domain_of_dtype
 from dpframe.core.units import Unit, as_unit
 from dpframe.errors import UnsupportedOperation
@@ -25,7 +26,7 @@ from dpframe.sealed import sealed
 
 @sealed
 def dp_protect(
-    frame: pl.DataFrame | pl.LazyFrame, session: Session, unit: Unit | str, **options: Any
+    frame: pl.DataFrame | pl.LazyFrame, session: Session, unit: Unit | str | Through, **options: Any
 ) -> PrivateFrame:
     """`session.protect(frame, unit)`."""
     if not isinstance(session, Session):

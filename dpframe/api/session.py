@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from dpframe.api.declared import declared, stated_typical
@@ -13,6 +14,7 @@ from dpframe.api.frame import PrivateFrame, rows_of
 from dpframe.api.payer import Payer, require_windows
 from dpframe.api.source import protected_source
 from dpframe.api.streaming_session import StreamingSession
+from dpframe.api.through import Through
 from dpframe.charge import budget_of, resolve_composition
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number, as_given
@@ -141,7 +143,7 @@ class Session(StreamingSession):
     def protect(
         self,
         frame: object,
-        unit: Unit | str,
+        unit: Unit | str | Through,
         *,
         name: str | None = None,
         bounds: Mapping[str, Sequence[Any]] | None = None,
@@ -166,7 +168,8 @@ class Session(StreamingSession):
             of a reader go into a temporary file without a name as they come, for they can be read
             once. A relation must yield the same rows each time.
         unit
-            Whom to protect.
+            Whom to protect: `dpframe.Rows`, `dpframe.Identifier` or the name of its column, or
+            `dpframe.Through` another frame that knows whose a row is.
         name
             What plans call the frame. Frames without one are called by their place in each plan,
             "data" and "data 2", or by the session's name if it has one. A name also stands for the
@@ -219,11 +222,13 @@ class Session(StreamingSession):
                 remedy="protect frames in the session that divided its frame",
             )
         _require_text(name)
-        who = as_unit(unit)
+        through = unit if isinstance(unit, Through) else None
+        who = as_unit(unit) if through is None else through._unit_in(self)
         require_windows(who, payer.ledger.per)
         if payer.unit is not None and payer.unit.kind != who.kind:
             raise _other_kind(payer.unit, who, unit)
-        source = protected_source(frame, engine, schema, storage_options).within(memory, spill)
+        source = protected_source(frame, engine, schema, storage_options)
+        source = (source if through is None else through._owned(source)).within(memory, spill)
         facts = protected_facts(declared(source, bounds or {}, categories or {}), who)
         payer.unit = who
         label, named = name or payer.name or "data", payer.is_name(name, source)
@@ -231,6 +236,8 @@ class Session(StreamingSession):
         relation = Relation.of(
             label, facts, source.remarks, named=named, by_place=not name, typical=stated
         )
+        if through is not None:
+            relation = replace(relation, owners=through._known_by())
         return PrivateFrame(relation, source, self)
 
     def partition(

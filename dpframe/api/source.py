@@ -17,6 +17,7 @@ from dpframe.api.readers import from_delta, from_files, missing_file, no_file
 from dpframe.api.text_scans import ALL_TEXT, remarks_of
 from dpframe.core.exact import as_given
 from dpframe.errors import DPFrameError, EngineError, UnsupportedOperation
+from dpframe.frames.joins import joined
 from dpframe.lower import Execution, require_threads
 from dpframe.lower.engines.choice import ENGINES, native_engine, of_one, placed
 from dpframe.lower.engines.engine import Engine
@@ -24,6 +25,7 @@ from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
 from dpframe.lower.engines.room import bytes_of, room_for
 from dpframe.lower.text import text_files, text_kind
 from dpframe.rows.failures import FAILURES
+from dpframe.rows.polars_dtypes import schema_from_polars
 
 
 class Source:
@@ -101,6 +103,38 @@ class Source:
         room = room_for(size, _sizes(self._given, self._data), spill)
         engine = self.engine if room is None else PolarsEngine(room=room)
         return Source(self._data, engine, self.schema, self._given, self.remarks)
+
+    def owned_by(self, owners: Source, key: tuple[str, str], who: str, remark: str) -> Source:
+        """The rows with the identifier beside them of each individual who has their key.
+
+        Parameters
+        ----------
+        owners
+            The frame that has both.
+        key
+            The key here, and there.
+        who
+            The identifier there, and here afterwards.
+        remark
+            What reviewers should know of it.
+
+        Raises
+        ------
+        UnsupportedOperation
+            On another engine than Polars.
+        """
+        for engine in (self.engine, owners.engine):
+            if not isinstance(engine, PolarsEngine):
+                raise UnsupportedOperation(
+                    f"a frame of {engine.label} is not protected through another one",
+                    where="session.protect(..., unit=dp.Through(...))",
+                    remedy="join the tables before protect",
+                )
+        pairs = owners._data.select(key[1], who).drop_nulls().unique()
+        types = schema_from_polars(self.schema)
+        data = joined(self._data, pairs, [key], types, {who: who}, "inner", pl)
+        remarks = dict.fromkeys((*self.remarks, *owners.remarks, remark))
+        return Source(data, self.engine, given=self._given, remarks=tuple(remarks))
 
     def holds(self, frame: object) -> bool:
         """Whether it is what was protected, or has rows from the same place; also a file that

@@ -132,8 +132,9 @@ def protected_facts(table: Columns, unit: Unit) -> FrameFacts:
             remedy=near
             if near.startswith("did")
             else f"{near}; where another table says whose "
-            f"rows these are, bring {unit.column!r} along before protect: frame.join(other, "
-            'on=..., validate="m:1")',
+            "rows these are, protect them through it: unit=dp.Through(other, on=...); or bring "
+            f"{unit.column!r} along before protect: frame.join(other, on=..., "
+            'validate="m:1")',
         )
     dtype = table[unit.column].dtype
     if dtype.is_float or dtype.is_nested or not dtype.is_known:

@@ -55,7 +55,8 @@ class JoinPrivate(Binary):
                 "private frames join on the identifier of individuals, and unit=dp.Rows() has none",
                 where=self.words(),
                 remedy='protect both frames with unit="user_id", or use concat; where one table '
-                "alone says whose rows these are, join it to the other before protect",
+                "alone says whose rows these are, protect the other through it: "
+                "unit=dp.Through(frame, on=...)",
             )
         assert other.identifier is not None
         mine, theirs = before.columns[before.identifier], other.columns[other.identifier]

@@ -37,6 +37,8 @@ class Relation:
         Whether its owner named it, so that the name stands for it in other processes too.
     by_place
         Whether nobody named it, so that plans call it by its place among their frames.
+    owners
+        Where another frame says whose its rows are: the token of that, and the keys here and there.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Relation:
     named: bool = field(default=False, repr=False)
     by_place: bool = field(default=False, repr=False)
     typical: tuple[tuple[str, Fraction], ...] = ()
+    owners: tuple[int, str, str] | None = field(default=None, repr=False)
 
     @classmethod
     def of(

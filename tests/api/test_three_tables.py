@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import polars as pl
 import pytest
 
@@ -15,7 +17,9 @@ def test_a_table_without_the_identifier_is_told_to_bring_it_along() -> None:
     session = dp.Session(epsilon=1)
     with pytest.raises(dp.UnknownColumn) as refusal:
         session.protect(ITEMS, unit="customer")
-    assert "bring 'customer' along before protect: frame.join(other, on=..., " in str(refusal.value)
+    said = str(refusal.value)
+    assert "protect them through it: unit=dp.Through(other, on=...); or bring 'customer'" in said
+    assert "along before protect: frame.join(other, on=..., " in said
 
 
 def test_private_frames_do_not_join_by_what_is_no_identifier() -> None:
@@ -56,7 +60,7 @@ def test_rows_of_nobody_do_not_join() -> None:
     session = dp.Session(epsilon=1)
     items = session.protect(ITEMS, unit=dp.Rows(), name="items")
     orders = session.protect(ORDERS, unit=dp.Rows(), name="orders")
-    with pytest.raises(dp.UnsupportedOperation, match="join it to the other before protect"):
+    with pytest.raises(dp.UnsupportedOperation, match="protect the other through it"):
         items.join(orders, on="order")
 
 
@@ -67,3 +71,101 @@ def test_brought_along_before_protect_a_person_is_protected_with_all_items() -> 
         people=dp.n_unique("customer"), paid=dp.sum("price", (0, 20), per="unit")
     ).collect(epsilon=10**5)
     assert found.row(0) == (2, 18 + 8)
+
+
+# ----------------------------------------------------------------- protected through another frame
+
+
+def shop(epsilon: int = 10**6) -> tuple[dp.Session, dp.PrivateFrame, dp.PrivateFrame]:
+    session = dp.Session(epsilon=epsilon)
+    orders = session.protect(ORDERS, unit="customer", name="orders")
+    items = session.protect(ITEMS, unit=dp.Through(orders, on="order"), name="items")
+    return session, orders, items
+
+
+def test_items_are_of_the_customers_of_their_orders() -> None:
+    _, _, items = shop()
+    assert items.columns == ["order", "price", "customer"]
+    found = items.agg(
+        people=dp.n_unique("customer"), paid=dp.sum("price", (0, 20), per="unit")
+    ).collect(epsilon=10**5)
+    assert found.row(0) == (2, 18 + 8)
+
+
+def test_they_join_by_the_key_that_says_whose_they_are() -> None:
+    _, orders, items = shop()
+    kept = items.filter(pl.col("price") > 5).with_columns(x=pl.col("price") * 2)
+    both = kept.limit_rows(3, by="order").join(orders.limit_rows(2), on="order")
+    plan = both.agg(dp.count(), dp.sum("x", (0, 99))).plan(epsilon=1)
+    assert plan.releases[0].sensitivity.l1 == 6
+    assert "on the identifier and 'order'" in plan.explain()
+    assert any("have its 'order' in the frame 'orders'" in note for note in plan.notes)
+    assert both.dp_count().collect(epsilon=10**5).item() == 3
+    changed = items.with_columns(order=pl.col("order") + 1)
+    for left, right in (
+        (changed, orders),
+        (items, orders.filter(pl.col("order") > 1).concat(orders)),
+    ):
+        with pytest.raises(dp.UnsupportedOperation, match="rows of different individuals"):
+            left.join(right, on="order")
+
+
+def test_a_chain_of_tables() -> None:
+    session, _, items = shop()
+    parts = pl.DataFrame({"price": [5, 8, 8, 100], "part": ["a", "b", "c", "d"]})
+    inside = session.protect(parts, unit=dp.Through(items, left_on="price", right_on="price"))
+    assert inside.columns == ["price", "part", "customer"]
+    assert inside.limit_rows(5).dp_count().collect(epsilon=10**5).item() == 3
+
+
+def test_rows_of_several_are_rows_of_each_and_those_of_nobody_are_dropped() -> None:
+    session = dp.Session(epsilon=10**6)
+    owners = pl.DataFrame(
+        {"k": ["a", "a", "a", "b", None, "c"], "who": [1, 2, 2, 3, 4, None]},
+        schema_overrides={"k": pl.Categorical},
+    )
+    knows = session.protect(owners, unit="who")
+    rows = pl.DataFrame({"k": ["a", "b", "c", None, "d"]})
+    frame = session.protect(rows, unit=dp.Through(knows, on="k"))
+    counted = frame.limit_rows(9).group_by("who", keys=[1, 2, 3, 4]).agg(dp.count())
+    assert counted.collect(epsilon=10**5)["len"].to_list() == [1, 1, 1, 0]
+    said = frame.dp_n_unique("who").plan(epsilon=1).notes
+    assert any("in another protected frame; rows of nobody are dropped" in note for note in said)
+
+
+def test_what_is_protected_through_a_frame_is_not_public() -> None:
+    _, _, items = shop()
+    query = items.limit_rows(2).dp_count()
+    for private in (ITEMS, ITEMS.lazy()):
+        with pytest.raises(dp.UnsupportedOperation, match="a simulation runs on public data"):
+            query.simulate(private, epsilon=1)
+
+
+def wrong_units() -> dict[str, Callable[[], object]]:
+    session, orders, _ = shop()
+    rows = dp.Session(epsilon=1).protect(ORDERS, unit=dp.Rows())
+    other = dp.Session(epsilon=1)
+    named = dp.Identifier("customer", window="1mo", time="at")
+    monthly = dp.Session(epsilon=1).protect(
+        pl.LazyFrame(schema={"customer": pl.Int64, "order": pl.Int64, "at": pl.Date}), unit=named
+    )
+    text = ITEMS.with_columns(pl.col("order").cast(pl.String))
+    through = dp.Through(orders, on="order")
+    return {
+        "does not say whose": lambda: dp.Through(ORDERS, on="order"),  # type: ignore[arg-type]
+        "protects rows": lambda: dp.Through(rows, on="order"),
+        "protects identifier per 1mo": lambda: dp.Through(monthly, on="order"),
+        "was changed since": lambda: dp.Through(orders.limit_rows(1), on="order"),
+        "the key is one column": lambda: dp.Through(orders, left_on="order"),
+        "another session": lambda: other.protect(ITEMS, unit=through),
+        "has a column 'customer' itself": lambda: session.protect(ORDERS, unit=through),
+        "has no column 'order'": lambda: session.protect(ITEMS.drop("order"), unit=through),
+        "has no column 'x'": lambda: session.protect(ITEMS, unit=dp.Through(orders, on="x")),
+        "has type String here and Int64": lambda: session.protect(text, unit=through),
+    }
+
+
+@pytest.mark.parametrize("said", wrong_units())
+def test_what_does_not_say_whose_rows_these_are_is_refused(said: str) -> None:
+    with pytest.raises(dp.DPFrameError, match=said):
+        wrong_units()[said]()

@@ -520,6 +520,8 @@ def test_rows_of_several_frames_move_no_more_than_declared(
 
 
 BY_G = GROUPINGS[1]
+ON_G = 'left_on=["id", "g"], right_on=["who", "g"]'
+ON_GH = 'left_on=["id", "g", "h"], right_on=["who", "g", "h"]'
 REACHED: dict[tuple[str, str], int] = {
     ('p.limit_rows(2).join(P, on="g")', "f"): 4,
     ('p.limit_rows(2).join(P, on="g", how="left")', BY_G): 4,
@@ -531,6 +533,11 @@ REACHED: dict[tuple[str, str], int] = {
     ('p.limit_rows(2).join(q.limit_rows(3), suffix="2")', GROUPINGS[6]): 6,
     ("p.limit_rows(2).concat(p.limit_rows(3))", "f"): 5,
     (f"{SAME}.limit_rows(2).concat({BOTH}.limit_rows(3))", BY_G): 5,
+    (f'p.limit_rows(2).join(q.limit_rows(3, by="g"), {ON_G})', "f"): 6,
+    (f'p.limit_rows(2).join(q.limit_rows(3, by="g"), {ON_GH}, how="left")', "f"): 6,
+    (f'p.limit_rows(2, by="g").join(q.limit_rows(3), {ON_GH})', "f"): 6,
+    (f'p.limit_rows(2).join(q.limit_rows(1, by=["g", "b"]), {ON_G})', "f"): -1,
+    (f'p.limit_rows(2, by=["g", "x"]).join(q.limit_rows(3), {ON_G})', "f"): -1,
     (LIMITED[10], BY_G): 4,  # one row in each of two groups, and two in one
     (LIMITED[11], "f"): 4,
     ('r.drop("l").limit_groups(1, by="g").explode("a")', "f"): -1,
@@ -561,6 +568,31 @@ def test_what_is_declared_is_reached(text: str, grouping: str) -> None:
     if (text, grouping) != (LIMITED[10], BY_G):
         assert most.l1 == use.sensitivity.l1
         assert most.linf == use.sensitivity.linf
+
+
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [
+        ('p.limit_rows(1, by="h").limit_rows(3).join(q.limit_rows(1, by="y"), {on})', RowLimit),
+        ('p.limit_rows(4).join(q.limit_groups(1, by="y"), {on})', GroupLimit),
+        ('p.limit_groups(3, by="h").join(q.limit_rows(2), {on})', GroupLimit),
+    ],
+)
+def test_rows_that_meet_none_have_one_more_value(text: str, most: type) -> None:
+    """Two rows find nobody with their key and have null there, one meets a row of its own."""
+    tables_: Tables = {
+        "p": [{"id": 1, "h": h} for h in (0, 1, None)],
+        "q": [{"who": 1, "h": 0, "y": 7}],
+        "r": [],
+    }
+    frames = Frames()
+    on = 'left_on=["id", "h"], right_on=["who", "h"], how="left"'
+    frame = frames.frame(text.format(on=on))
+    found = frames.collected(frame, tables_)
+    assert found["y"].to_list().count(None) == 2
+    limits = [limit for limit in frame._relation.facts.limits if isinstance(limit, most)]
+    assert limits
+    check_facts(frame._relation.facts, found)
 
 
 def test_elements_of_public_lists_are_counted() -> None:

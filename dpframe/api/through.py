@@ -1,0 +1,180 @@
+"""Frames whose individuals another frame knows: items of orders, which have a customer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpframe.api.frame import PrivateFrame
+from dpframe.api.source import Source
+from dpframe.core.domain import domain_of_dtype
+from dpframe.core.exact import as_given
+from dpframe.core.units import Identifier
+from dpframe.errors import UnknownColumn, UnsupportedOperation
+from dpframe.frames.joins import require_same_types
+from dpframe.rows.polars_dtypes import schema_from_polars
+from dpframe.rows.suggest import did_you_mean
+from dpframe.sealed import all_sealed
+
+__all__ = ["Through"]
+
+_WHERE = "dp.Through(...)"
+
+
+@all_sealed
+@dataclass(frozen=True, slots=True, eq=False)
+class Through:
+    """A unit for frames that do not say whose their rows are, where another private frame does: an
+    item is of the customer who has its order.
+
+    The protected frame has the identifier beside its own columns, and everything works as if the
+    data owner had joined it before. A row whose key several individuals have is a row of each; one
+    whose key nobody has is nobody's, and is dropped.
+
+    Parameters
+    ----------
+    frame
+        The private frame that knows, as `Session.protect` gave it, whose unit is an identifier.
+    on
+        The column that both have, of text, integers, dates or categories; a null matches nothing.
+    left_on, right_on
+        The same where it has two names, in the frame that is protected and in `frame`.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When `frame` is none that says whose its rows are, or was changed since it was protected.
+
+    Guarantee
+    ---------
+    Neighbouring frames differ in all rows of one individual in `frame`, and in whatever rows of the
+    protected frame have keys that nobody has in what is left of `frame`: an individual comes and
+    goes with what is theirs alone. Protected rows then differ in that individual's only.
+
+    Proof
+    -----
+    A protected row is a pair of a row r and an individual who has the key of r in `frame`, each
+    pair once. Let c come or go, and d be anybody else. The rows of d in `frame` are the same before
+    and after, so d has the same keys. Rows that come or go with c have keys that d has not, so the
+    rows with the keys of d are the same as well, and so are the pairs of d. All others are of c,
+    and have the identifier of c. That is what it means that a frame is protected by an identifier,
+    and every rule for such frames speaks of this one from here on.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import dpframe as dp
+    >>> session = dp.Session(epsilon=1)
+    >>> orders = session.protect(pl.LazyFrame({"order": [1, 2], "who": ["a", "b"]}), unit="who")
+    >>> items = pl.LazyFrame({"order": [1, 1, 2], "price": [5, 7, 9]})
+    >>> session.protect(items, unit=dp.Through(orders, on="order")).columns
+    ['order', 'price', 'who']
+    """
+
+    frame: PrivateFrame
+    on: str | None = None
+    left_on: str | None = None
+    right_on: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.frame, PrivateFrame):
+            raise UnsupportedOperation(
+                f"a {type(self.frame).__name__} does not say whose rows these are",
+                where=_WHERE,
+                remedy='pass a private frame: orders = session.protect(..., unit="customer")',
+            )
+        facts = self.frame._relation.facts
+        if not isinstance(facts.unit, Identifier) or facts.unit.window is not None:
+            raise UnsupportedOperation(
+                f"the frame protects {facts.unit.kind}, and whose a row is, is said by an "
+                "identifier alone",
+                where=_WHERE,
+                remedy="join the tables before protect",
+            )
+        if self.frame._relation.steps:
+            raise UnsupportedOperation(
+                "the frame was changed since it was protected, so its keys may be others",
+                where=_WHERE,
+                remedy="pass the frame that session.protect gave",
+            )
+        self._require_names()
+
+    def _require_names(self) -> None:
+        both = self.on is not None and self.left_on is None and self.right_on is None
+        apart = self.on is None and self.left_on is not None and self.right_on is not None
+        if not (both or apart) or not all(isinstance(name, str) for name in self._names):
+            raise UnsupportedOperation(
+                f"the key is one column, not on={as_given(self.on)}, "
+                f"left_on={as_given(self.left_on)}, right_on={as_given(self.right_on)}",
+                where=_WHERE,
+                remedy='write dp.Through(orders, on="order"), or left_on= and right_on=',
+            )
+
+    @property
+    def _names(self) -> tuple[str, str]:
+        """The key in the frame that is protected, and in the one that knows."""
+        here = self.left_on if self.on is None else self.on
+        there = self.right_on if self.on is None else self.on
+        return str(here), str(there)
+
+    def _unit_in(self, session: object) -> Identifier:
+        """Whom the frame protects that knows.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When it belongs to another session.
+        """
+        if self.frame._session is not session:
+            raise UnsupportedOperation(
+                "the frame that knows whose these rows are belongs to another session",
+                where=_WHERE,
+                remedy="protect both frames in one session",
+            )
+        unit = self.frame._relation.facts.unit
+        assert isinstance(unit, Identifier)
+        return unit
+
+    def _owned(self, source: Source) -> Source:
+        """The rows with whose they are.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When they say that themselves, or keys of these types are not compared.
+        UnknownColumn
+            When a frame has no such column.
+        """
+        (here, there), relation, owners = self._names, self.frame._relation, self.frame._source
+        who = relation.facts.identifier
+        assert who is not None
+        assert isinstance(owners, Source)
+        if who in source.schema:
+            raise UnsupportedOperation(
+                f"the frame has a column {who!r} itself",
+                where=_WHERE,
+                remedy=f'write unit="{who}", or rename the column before where it is something '
+                "else",
+            )
+        types = schema_from_polars(source.schema)
+        for name, known in ((here, types), (there, relation.facts.columns)):
+            if name not in known:
+                raise UnknownColumn(
+                    f"the frame has no column {name!r}",
+                    where=_WHERE,
+                    remedy=did_you_mean(name, known),
+                )
+        dtype = relation.facts.columns[there].dtype
+        require_same_types([domain_of_dtype(types[here])], [dtype], [here], _WHERE)
+        whose = "another protected frame" if relation.by_place else f"the frame {relation.name!r}"
+        key = repr(here) if here == there else f"{here!r} as {there!r}"
+        return source.owned_by(
+            owners,
+            (here, there),
+            who,
+            f"each row is of the individuals who have its {key} in {whose}; rows of nobody are "
+            "dropped",
+        )
+
+    def _known_by(self) -> tuple[int, str, str]:
+        """The frame that knows, and the keys."""
+        return self.frame._relation.token, *self._names
