@@ -128,6 +128,7 @@ class _MonthEnd(PlainOperation):
 class MonthStart(_MonthEnd):
     name = "dt_month_start"
     reads = ("TemporalExpr.MonthStart",)
+    engines = EVERYWHERE
     summary = "The first day of the month, at the same time; null where the clock skips that."
     examples = ('pl.col("d").dt.month_start()', 'pl.col("dtz").dt.month_start()')
 
@@ -136,6 +137,7 @@ class MonthStart(_MonthEnd):
 class MonthEnd(_MonthEnd):
     name = "dt_month_end"
     reads = ("TemporalExpr.MonthEnd",)
+    engines = EVERYWHERE
     summary = "The last day of the month, at the same time; null where the clock skips that."
     examples = ('pl.col("dtb").dt.month_end()', 'pl.col("dtz").dt.month_end()')
 

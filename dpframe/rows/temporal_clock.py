@@ -8,7 +8,7 @@ import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import INT64, DType
-from dpframe.core.engines import EVERYWHERE, POLARS
+from dpframe.core.engines import EVERYWHERE
 from dpframe.core.interval import interval
 from dpframe.rows.operands import as_type
 from dpframe.rows.operation import Kind, Namespace, PlainOperation, on, operation
@@ -29,7 +29,7 @@ class ClockPart(PlainOperation):
     summary: str
     examples: tuple[str, ...]
     most: int
-    engines: frozenset[str] = frozenset({POLARS})
+    engines = EVERYWHERE
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_type(args[0], ("Datetime", "Time"), f"dt.{self.method}")
@@ -56,29 +56,25 @@ class ClockPart(PlainOperation):
         return self.name.removeprefix("dt_")
 
 
-def _part(
-    method: str,
-    columns: str,
-    summary: str,
-    most: int,
-    engines: frozenset[str] = frozenset({POLARS}),
-) -> ClockPart:
+def _part(method: str, columns: str, summary: str, most: int) -> ClockPart:
     reads = (f"TemporalExpr.{method.capitalize()}",)
-    return ClockPart(f"dt_{method}", reads, summary, on(columns, f"dt.{method}()"), most, engines)
+    return ClockPart(f"dt_{method}", reads, summary, on(columns, f"dt.{method}()"), most)
 
 
-_ALL = EVERYWHERE
 OPERATIONS: tuple[Kind, ...] = (
-    _part("hour", "dt dtz t", "Hour, 0 to 23; null outside the years 1 to 9999.", 23, _ALL),
-    _part("minute", "dt dtz t", "Minute, 0 to 59.", 59, _ALL),
-    _part("second", "dt dtz t", "Whole second, 0 to 59.", 59, _ALL),
+    _part("hour", "dt dtz t", "Hour, 0 to 23; null outside the years 1 to 9999.", 23),
+    _part("minute", "dt dtz t", "Minute, 0 to 59.", 59),
+    _part("second", "dt dtz t", "Whole second, 0 to 59.", 59),
     _part("millisecond", "dt dtms", "Milliseconds since the last whole second, 0 to 999.", 999),
     _part(
-        "microsecond", "dtz t", "Microseconds since the last whole second, 0 to 999,999.", 999_999
+        "microsecond",
+        "dtz t dt",
+        "Microseconds since the last whole second, 0 to 999,999.",
+        999_999,
     ),
     _part(
         "nanosecond",
-        "dtms t",
+        "dtms t dt",
         "Nanoseconds since the last whole second, 0 to 999,999,999.",
         999_999_999,
     ),

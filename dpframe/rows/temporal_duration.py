@@ -11,6 +11,7 @@ import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import INT64, DType
+from dpframe.core.engines import EVERYWHERE
 from dpframe.core.tree import Tree
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.given import Operand
@@ -28,6 +29,7 @@ class Total(PlainOperation):
     summary: str
     examples: tuple[str, ...]
     unit_nanoseconds: int
+    engines = EVERYWHERE
 
     def read(self, operands: Sequence[Operand], params: Any) -> Tree:
         if params is not None and params.get("fractional"):
@@ -69,7 +71,8 @@ class Total(PlainOperation):
 
 def _total(unit: str, summary: str, nanoseconds: int) -> Total:
     reads = (f"TemporalExpr.Total{unit.capitalize()}",)
-    examples = on("dur durb", f"dt.total_{unit}()")
+    between = f'(pl.col("dt") - pl.col("dtb")).dt.total_{unit}()'
+    examples = (*on("dur durb", f"dt.total_{unit}()"), between)
     return Total(f"dt_total_{unit}", reads, summary, examples, nanoseconds)
 
 

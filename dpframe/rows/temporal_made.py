@@ -15,6 +15,7 @@ import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import INT64, DType, datetime_type, duration_type
+from dpframe.core.engines import EVERYWHERE
 from dpframe.core.exact import as_given
 from dpframe.core.interval import EVERYTHING, ZERO, Interval, interval
 from dpframe.core.tree import Literal, Tree
@@ -59,12 +60,13 @@ class MakeDatetime(ParametricOperation):
     """Of year, month, day, hour, minute, second and microsecond.
 
     Days are counted from years that begin in March, where a leap day is the last one: so month m of
-    them, from 0, begins (153 m + 2) // 5 days after the year does. A day exists if it is also what
-    its date says.
+    them, from 0, begins (153 m + 2) // 5 days after the year does. A day exists if its month has so
+    many.
     """
 
     name = "datetime"
     reads = ("TemporalExpr.DatetimeFunction",)
+    engines = EVERYWHERE
     summary = (
         "A date and time from integers (also pl.date and pl.time); null where no such date is "
         "in the years 1 to 9999, or there is no such time."
@@ -126,21 +128,31 @@ def _in_zone(local: Tree, ambiguous: Tree, zone: Any) -> Tree:
 def _moment(ns: Namespace, parts: Sequence[pl.Expr], unit: str) -> pl.Expr:
     """The moment of year, month, day and the parts of a time; null where there is none."""
     year, month, day, *clock = parts
+    exists = year.is_between(_FIRST_YEAR, _LAST_YEAR) & month.is_between(1, 12) & (day >= 1)
+    year, month = year.clip(_FIRST_YEAR, _LAST_YEAR), month.clip(1, 12)
+    exists = exists & (day <= _days_of(ns, year, month))
+    day = day.clip(1, 31)
     months = year * 12 + month - 3
     in_march, since = months // 12, months % 12
     days = (
         in_march * 365 + in_march // 4 - in_march // 100 + in_march // 400
         + (since * 153 + 2) // 5 + day - 719_469
     )  # fmt: skip
-    ok = year.is_between(_FIRST_YEAR, _LAST_YEAR) & month.is_between(1, 12)
-    days = ns.when(ok & day.is_between(1, 31)).then(days)
-    exists = days.cast(ns.Int32).cast(ns.Date).dt.day() == day
     micros = days * _PER_DAY
     for part, (_, most), size in zip(clock, _CLOCK, _SIZES, strict=True):
         exists = exists & part.is_between(0, most)
-        micros = micros + part * size
+        micros = micros + part.clip(0, most) * size
     made: pl.Expr = ns.when(exists).then(_in_unit(micros, unit))
     return made
+
+
+def _days_of(ns: Namespace, year: pl.Expr, month: pl.Expr) -> pl.Expr:
+    """How many days a month has."""
+    leap = ((year % 4 == 0) & (year % 100 != 0)) | (year % 400 == 0)
+    february = ns.when(leap).then(ns.lit(29)).otherwise(ns.lit(28))
+    other = (month + month // 8) % 2 + 30
+    length: pl.Expr = ns.when(month == 2).then(february).otherwise(other)
+    return length
 
 
 _SIZES = (3_600 * 10**6, 60 * 10**6, 10**6, 1)
@@ -191,6 +203,7 @@ class MakeDuration(ParametricOperation):
 
     name = "duration"
     reads = ("TemporalExpr.Duration",)
+    engines = EVERYWHERE
     summary = (
         "A duration from integers; what is finer than its unit is cut off from each of them, "
         "and what does not fit is null."

@@ -9,6 +9,7 @@ import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import DType
+from dpframe.core.engines import EVERYWHERE
 from dpframe.core.tree import Tree
 from dpframe.rows import checks
 from dpframe.rows.given import Operand, text
@@ -44,6 +45,7 @@ class OffsetBy(ParametricOperation):
 
     name = "dt_offset_by"
     reads = ("TemporalExpr.OffsetBy",)
+    engines = EVERYWHERE
     summary = "The date or time moved by a constant span such as 1mo or -2d12h."
     examples = (
         'pl.col("d").dt.offset_by("1mo")',

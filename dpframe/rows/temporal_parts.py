@@ -154,22 +154,30 @@ _ALL = EVERYWHERE
 OPERATIONS: tuple[Kind, ...] = (
     _part("year", "Year", "d dtb dtz", f"Calendar year; {_NULL}.", _year, _ALL),
     _part(
-        "iso_year", "IsoYear", "d dtb", f"Year that the ISO week belongs to; {_NULL}.", _iso_year
+        "iso_year",
+        "IsoYear",
+        "d dtb",
+        f"Year that the ISO week belongs to; {_NULL}.",
+        _iso_year,
+        _ALL,
     ),
-    _part("century", "Century", "d dtb", "Century: 20 for the years 1901 to 2000.", _century),
+    _part("century", "Century", "d dtb", "Century: 20 for the years 1901 to 2000.", _century, _ALL),
     _part(
         "millennium",
         "Millennium",
         "dt dtb",
         "Millennium: 2 for the years 1001 to 2000.",
         _millennium,
+        _ALL,
     ),
     _part("quarter", "Quarter", "d dtms", "Quarter of the year, 1 to 4.", (1, 4), _ALL),
     _part("month", "Month", "d dtz", "Month, 1 to 12.", (1, 12), _ALL),
-    _part("week", "Week", "d dtz", "ISO week, 1 to 53.", (1, 53)),
+    _part("week", "Week", "d dtz", "ISO week, 1 to 53.", (1, 53), _ALL),
     _part("weekday", "WeekDay", "d dtz", "Day of the week, 1 (Monday) to 7.", (1, 7), _ALL),
     _part("day", "Day", "d dtz", "Day of the month, 1 to 31.", (1, 31), _ALL),
     _part("ordinal_day", "OrdinalDay", "d dtz", "Day of the year, 1 to 366.", (1, 366), _ALL),
-    _part("days_in_month", "DaysInMonth", "d dtz", "Length of the month, 28 to 31.", (28, 31)),
+    _part(
+        "days_in_month", "DaysInMonth", "d dtz", "Length of the month, 28 to 31.", (28, 31), _ALL
+    ),
     IsLeapYear(),
 )

@@ -10,6 +10,7 @@ import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import DType
+from dpframe.core.engines import EVERYWHERE
 from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds
 from dpframe.rows import checks
@@ -95,6 +96,7 @@ class Truncate(_ToBoundary):
 
     name = "dt_truncate"
     reads = ("TemporalExpr.Truncate",)
+    engines = EVERYWHERE
     summary = "The last boundary of a constant window that is not later."
     examples = (
         'pl.col("d").dt.truncate("1mo")',
@@ -114,6 +116,7 @@ class Round(_ToBoundary):
 
     name = "dt_round"
     reads = ("TemporalExpr.Round",)
+    engines = EVERYWHERE
     summary = "The nearest boundary of a constant window."
     examples = (
         'pl.col("d").dt.round("1mo")',

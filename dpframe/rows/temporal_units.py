@@ -12,6 +12,7 @@ import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import INT64, DType
+from dpframe.core.engines import EVERYWHERE
 from dpframe.core.interval import Interval
 from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds
@@ -30,6 +31,7 @@ _DAYS = (-(2**31), 2**31 - 1)
 class Timestamp(ParametricOperation):
     name = "dt_timestamp"
     reads = ("TemporalExpr.TimeStamp",)
+    engines = EVERYWHERE
     summary = "Units since 1970-01-01 (UTC where there is a zone); null where they do not fit."
     examples = (
         'pl.col("d").dt.timestamp("ms")',

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -13,6 +13,7 @@ from dpframe.rows.fold import lower
 from tests.laws.checking import expression, run, same, tree_of
 from tests.laws.frames import values, wide_columns
 
+_DAY = 86_400 * 10**6
 _LETTERS = [
     "a", "b", "aa", "A", "-", "+", "0", "7", "é", "e\u0301", "\u0301", "ß", "İ", "ŉ", "ﬁ", "日本",
     "🙂", "👍🏽", "👨‍👩‍👧", "٣", "$0", "$1", "\\", "'", '"', "%", "_", "{}", ".", "\x00", "\ufeff",
@@ -73,6 +74,70 @@ def texts(rows: int = 600) -> pl.DataFrame:
     return pl.DataFrame(columns, schema=schema)
 
 
+_PARTS = [
+    *("year", "iso_year", "century", "millennium", "quarter", "month", "week", "weekday", "day"),
+    *("ordinal_day", "days_in_month", "is_leap_year", "month_start", "month_end"),
+]
+_CLOCK = ["hour", "minute", "second", "millisecond", "microsecond", "nanosecond", "date"]
+_UNITS = ["days", "hours", "minutes", "seconds", "milliseconds", "microseconds", "nanoseconds"]
+_LONG = ["1d", "3d", "365d", "1w", "5w", "1mo", "5mo", "1q", "1y", "4y", "1000y"]
+_SHORT = ["1us", "7us", "250ms", "1s", "7m", "1h", "36h", "100h"]
+MOMENT_EXPRESSIONS = [
+    *(f"pl.col('{c}').dt.{part}()" for c in ("d", "t") for part in _PARTS),
+    *(f"pl.col('t').dt.{part}()" for part in _CLOCK),
+    *(f"pl.col('t').dt.timestamp('{u}')" for u in ("ms", "us", "ns")),
+    "pl.col('d').dt.timestamp('ms')",
+    *(
+        f"pl.col('{c}').dt.{method}('{every}')"
+        for c in ("d", "t")
+        for method in ("truncate", "round")
+        for every in (*_LONG, *(_SHORT if c == "t" else ()))
+    ),
+    *(
+        f"pl.col('{c}').dt.offset_by('{sign}{by}')"
+        for c in ("d", "t")
+        for sign in ("", "-")
+        for by in (*_LONG, "1y1mo2w3d", "9998y", "90000d", *("2h", "1mo3us") * (c == "t"))
+    ),
+    *(f"(pl.col('t') - pl.col('{c}')).dt.total_{u}()" for c in ("t2", "d") for u in _UNITS),
+    "(pl.col('d') - date(1999, 12, 31)).dt.total_days()",
+    "pl.when(pl.col('t') > pl.col('t2')).then(pl.col('t') - pl.col('t2'))",
+    "pl.duration(weeks='n', days='m', hours='y', seconds='n', microseconds='m')",
+    "pl.date('y', 'm', 'n')",
+    "pl.date('y', 2, 29)",
+    "pl.date(2023, 'm', 'n')",
+    "pl.datetime('y', 'm', 'n', 'm', 'n', 'm', 'n')",
+]
+
+
+def moments(rows: int = 600) -> pl.DataFrame:
+    """Dates and times of the calendar, many of them near its ends, and those of months and weeks;
+    and numbers of which some make a date.
+    """
+    chance = random.Random(18)
+    first, last = -719_162, 2_932_896
+    edges = [*range(-3, 4), *range(364, 368), *range(10_954, 10_961), *range(11_014, 11_018)]
+    edges += [*range(first, first + 8), *range(last - 8, last + 1), first + 365, last - 365]
+    days = [chance.choice(edges) if i % 2 else chance.randint(first, last) for i in range(rows)]
+    clocks = [0, 1, 999, 1_000, 999_999, 86_399_999_999, 43_200_000_000, 1_800_000_000]
+    times = [day * _DAY + chance.choice([*clocks, chance.randrange(_DAY)]) for day in days]
+    others = chance.sample(times, rows)
+    numbers = {
+        "y": [0, 1, 4, 1900, 2000, 2023, 2024, 9999, 10_000, -1, 2**63 - 1, -(2**63)],
+        "m": [*range(14), -1, 2**62],
+        "n": [*range(33), 59, 60, 999_999, 1_000_000, -(2**63)],
+    }
+    columns: dict[str, pl.Series] = {
+        "row": pl.Series(range(rows), dtype=pl.Int64),
+        "d": pl.Series(days, dtype=pl.Int32).cast(pl.Date),
+        "t": pl.Series(times, dtype=pl.Int64).cast(pl.Datetime("us")),
+        "t2": pl.Series(others, dtype=pl.Int64).cast(pl.Datetime("us")),
+        **{n: pl.Series(chance.choices(pool, k=rows)) for n, pool in numbers.items()},
+    }
+    frame = pl.DataFrame(columns)
+    return frame.with_columns(pl.when(pl.col("row") % 19 > 0).then(pl.exclude("row", "y", "n")))
+
+
 def check_same(engine: Engine, data: Any, frame: pl.DataFrame, expressions: Sequence[str]) -> None:
     """Each gives the same value on each row of an engine's frame as on Polars."""
     columns = wide_columns(frame)
@@ -86,3 +151,10 @@ def check_same(engine: Engine, data: Any, frame: pl.DataFrame, expressions: Sequ
         for row, (one, other) in enumerate(zip(values(found), values(expected), strict=True)):
             where = f"{expressions[i]} in row {row}, {frame.row(row)!r}"
             assert same(one, other), f"{where}: {one!r}, and {other!r} on Polars"
+
+
+KINDS: Mapping[str, tuple[Callable[[], pl.DataFrame], Sequence[str]]] = {
+    "texts": (texts, TEXT_EXPRESSIONS),
+    "moments": (moments, MOMENT_EXPRESSIONS),
+}
+"""Frames, and what is computed of them."""

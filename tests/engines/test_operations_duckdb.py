@@ -18,7 +18,7 @@ from dpframe.lower.engines.duckdb_engine import DuckDBEngine
 from dpframe.lower.engines.supported import TYPES
 from dpframe.rows.operation import Kind
 from dpframe.rows.registry import OPERATIONS
-from tests.engines.many import TEXT_EXPRESSIONS, check_same, texts
+from tests.engines.many import KINDS, check_same
 from tests.engines.operations import awkward, check, check_refused
 
 FRAME = awkward("duckdb")
@@ -47,11 +47,12 @@ def test_what_is_not_listed_is_refused_by_name(operation: Kind, relation: Any) -
 
 
 @pytest.mark.slow
-def test_text_is_the_same_whatever_it_holds() -> None:
-    frame = texts()
+@pytest.mark.parametrize("kind", KINDS)
+def test_operations_are_the_same_on_many_values(kind: str) -> None:
+    frame, expressions = KINDS[kind][0](), KINDS[kind][1]
     with duckdb.connect() as connection:
         relation = connection.from_arrow(frame.to_arrow())
-        check_same(DuckDBEngine(relation), relation, frame, TEXT_EXPRESSIONS)
+        check_same(DuckDBEngine(relation), relation, frame, expressions)
 
 
 def classes(kind: type) -> set[type]:

@@ -9,7 +9,7 @@ import pytest
 import dpframe as dp
 from dpframe.rows.operation import Kind
 from dpframe.rows.registry import OPERATIONS
-from tests.engines.many import TEXT_EXPRESSIONS, check_same, texts
+from tests.engines.many import KINDS, check_same
 from tests.engines.operations import awkward, check, check_refused
 from tests.engines.spark import frames, session
 
@@ -47,13 +47,15 @@ def test_what_is_not_listed_is_refused_by_name(operation: Kind, given: Any) -> N
 
 
 @pytest.mark.parametrize("ansi", ["true", "false"])
-def test_text_is_the_same_whatever_it_holds(
-    ansi: str, session: Any, tmp_path_factory: pytest.TempPathFactory
+@pytest.mark.parametrize("kind", KINDS)
+def test_operations_are_the_same_on_many_values(
+    kind: str, ansi: str, session: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     from dpframe.lower.engines.spark_engine import SparkEngine
 
     session.conf.set("spark.sql.ansi.enabled", ansi)
-    frame = texts()
-    given = frames(session, tmp_path_factory.mktemp("texts"), {"texts": frame})["texts"]
-    for start in range(0, len(TEXT_EXPRESSIONS), 60):
-        check_same(SparkEngine(given), given, frame, TEXT_EXPRESSIONS[start : start + 60])
+    session.conf.set("spark.sql.session.timeZone", "America/New_York")
+    frame, expressions = KINDS[kind][0](), KINDS[kind][1]
+    given = frames(session, tmp_path_factory.mktemp(kind), {kind: frame})[kind]
+    for start in range(0, len(expressions), 30):
+        check_same(SparkEngine(given), given, frame, expressions[start : start + 30])

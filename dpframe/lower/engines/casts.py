@@ -15,6 +15,7 @@ from dpframe.core.dtypes import BOOLEAN, FLOAT32, FLOAT64, INT64, STRING, DType
 from dpframe.core.interval import UNIT, Interval, interval
 from dpframe.lower.engines.engine_expr import EngineExpr
 from dpframe.lower.engines.engine_scope import EngineScope
+from dpframe.lower.engines.moments import DURATION, moment_of, reach
 from dpframe.lower.engines.numbers import floored, real
 from dpframe.lower.engines.search import chosen
 from dpframe.rows.operands import INT64_LIMITS, INT128
@@ -37,8 +38,17 @@ def cast(scope: EngineScope, a: EngineExpr, target: DType) -> EngineExpr:
         if target.name == "Enum":
             return _category(scope, a, target)
         return replace(a, dtype=STRING) if target == STRING else _refuse(scope, source, target)
+    if source == DURATION and target.is_integer:
+        return _from_whole(scope, a.having(a.expr, INT64, a.interval), target)
+    if target == DURATION and source.is_integer:
+        number = cast(scope, a, INT64)
+        return number.having(number.expr, DURATION, number.interval)
     if a.constant and target.is_temporal and source.is_integer:
         return _moment(scope, a, target)
+    if a.constant and source.is_temporal and target.is_integer:
+        return cast(scope, _number(scope, a), target)
+    if source.is_integer and _is_near(scope, a, target):
+        return moment_of(scope, a, target)
     if source.is_boolean:
         return _from_boolean(scope, a, target)
     if source.is_integer:
@@ -46,6 +56,23 @@ def cast(scope: EngineScope, a: EngineExpr, target: DType) -> EngineExpr:
     if source.is_float:
         return _from_real(scope, a, target)
     return _refuse(scope, source, target)
+
+
+def _number(scope: EngineScope, a: EngineExpr) -> EngineExpr:
+    """The physical number of a constant moment."""
+    scope.dialect.require_comparable(a.dtype)
+    value: Any = a.constant[0]
+    if isinstance(value, datetime):
+        value = (value - _EPOCH) // timedelta(microseconds=1)
+    elif value is not None:
+        value = (value - _EPOCH.date()).days
+    return scope.dialect.constant(value, INT64)
+
+
+def _is_near(scope: EngineScope, a: EngineExpr, target: DType) -> bool:
+    """Whether numbers are surely those of moments that all engines have."""
+    is_moment = target.name in ("Date", "Datetime") and scope.dialect.has_type(target)
+    return is_moment and a.interval.within(reach(target))
 
 
 def _category(scope: EngineScope, a: EngineExpr, target: DType) -> EngineExpr:

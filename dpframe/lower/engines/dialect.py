@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from datetime import timedelta
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -14,13 +15,15 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from dpframe.core.domain import Scalar
-from dpframe.core.dtypes import FLOAT32, NULL, DType
+from dpframe.core.dtypes import FLOAT32, NULL, DType, duration_type
 from dpframe.core.interval import EVERYTHING, Interval
 from dpframe.errors import UnsupportedOperation
 from dpframe.lower.engines.engine_expr import EngineExpr
 from dpframe.rows.constants import constant_type
 from dpframe.rows.operands import INT64_LIMITS, INT128
 
+DURATION = duration_type("us")
+"""A number of microseconds on every engine."""
 _NUMBERS = itertools.count()
 COMMON_TYPES = frozenset(
     ("Boolean", "Int8", "Int16", "Int32", "Int64", "Float32", "Float64", "String", "Date")
@@ -45,8 +48,8 @@ class Dialect(ABC):
     """The names of types whose values can be used."""
     hashes: ClassVar[Interval]
     """Where the engine's hashes lie."""
-    has_microseconds: ClassVar[bool]
-    """Whether fractions of seconds can be read whatever the session's time zone."""
+    quotient: ClassVar[str]
+    """The operator of SQL for quotients of whole numbers, towards zero."""
     octets: ClassVar[str]
     """The function of SQL for the number of bytes of a text."""
     divides_wide: bool
@@ -64,6 +67,17 @@ class Dialect(ABC):
     def moment(self, value: Any, dtype: DType) -> nw.Expr:
         """A constant date or time."""
         return nw.lit(value, self.native_type(dtype))
+
+    @abstractmethod
+    def from_micros(self, number: str) -> str:
+        """The naive time of a number of microseconds since 1970, in SQL."""
+
+    @property
+    def microsecond(self) -> Callable[[str], str] | None:
+        """Microseconds since the last whole second, in SQL, where Narwhals reads them by way of
+        the session's time zone.
+        """
+        return None
 
     @abstractmethod
     def native_frame(self, frame: pl.DataFrame) -> Any:
@@ -115,13 +129,15 @@ class Dialect(ABC):
             return self.wide_type
         if dtype.name == "Datetime" and self.has_type(dtype):
             return nw.Datetime("us")
+        if dtype == DURATION:
+            return nw.Int64
         if dtype.name not in _NATIVE or not self.has_type(dtype):
             raise self.refused(f"the type {dtype}")
         return getattr(nw, _NATIVE[dtype.name])
 
     def has_type(self, dtype: DType) -> bool:
         """Whether values of the type can be used."""
-        if dtype.name == "Datetime":
+        if dtype.name in ("Datetime", "Duration"):
             return dtype.zone is None and dtype.unit == "us"
         return dtype.name in self.types or dtype.name in ("Enum", "Categorical")
 
@@ -136,6 +152,8 @@ class Dialect(ABC):
         """A constant of a type."""
         if dtype.name == "Null":
             return self.python(None)
+        if isinstance(value, timedelta):
+            value = value // timedelta(microseconds=1)
         return EngineExpr(
             self._literal(value, dtype), dtype, _point(value, dtype), constant=(value,)
         )
@@ -143,6 +161,8 @@ class Dialect(ABC):
     def _literal(self, value: Any, dtype: DType) -> nw.Expr:
         if dtype == INT128 and value is not None:
             return self.wide(int(value))
+        if dtype == DURATION:
+            return nw.lit(value, nw.Int64)
         if dtype.is_temporal and value is not None:
             return self.moment(value, dtype)
         if isinstance(value, float) and math.isnan(value):  # older clients take it for null

@@ -42,7 +42,6 @@ _TYPES: Mapping[str, Any] = {
     "DATE": pl.Date(),
     "TIME": pl.Time(),
     "BLOB": pl.Binary(),
-    "INTERVAL": pl.Duration("us"),
     "TIMESTAMP": pl.Datetime("us"),
     "TIMESTAMP_MS": pl.Datetime("ms"),
     "TIMESTAMP_NS": pl.Datetime("ns"),
@@ -73,7 +72,7 @@ class DuckDBDialect(Dialect):
     label = "DuckDB"
     types = COMMON_TYPES | frozenset(("UInt8", "UInt16", "UInt32", "UInt64"))
     hashes = interval(0, 2**64 - 1)
-    has_microseconds = True
+    quotient = "//"
     octets = "strlen"
     divides_wide = True
     sums_wide = True
@@ -84,6 +83,9 @@ class DuckDBDialect(Dialect):
     @property
     def wide_type(self) -> Any:
         return nw.Int128
+
+    def from_micros(self, number: str) -> str:
+        return f"make_timestamp({number})"
 
     def native_frame(self, frame: pl.DataFrame) -> Any:
         # found by its name, unless the connection has a table of that name

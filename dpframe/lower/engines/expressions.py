@@ -14,6 +14,7 @@ import polars as pl
 
 from dpframe.core.dtypes import BOOLEAN, INT64
 from dpframe.lower.engines import numbers
+from dpframe.lower.engines.calendar import between, moved, physical
 from dpframe.lower.engines.casts import cast
 from dpframe.lower.engines.conditions import chosen_by, coalesced
 from dpframe.lower.engines.dialect import Dialect
@@ -23,7 +24,7 @@ from dpframe.lower.engines.operators import Operators
 from dpframe.lower.engines.search import chosen, place
 from dpframe.lower.engines.strings import StringOps
 from dpframe.lower.engines.sums import aggregated, total_within
-from dpframe.lower.engines.temporal import TemporalOps, physical
+from dpframe.lower.engines.temporal import TemporalOps
 from dpframe.rows.polars_dtypes import from_polars
 
 Name: TypeAlias = str
@@ -44,7 +45,26 @@ class Expression(Operators):
         """Another expression, which is neither a number of rows nor waits for another value."""
         return Expression(self.dialect, node, names, reduces, name)  # type: ignore[return-value]
 
-    # -- numbers --------------------------------------------------------------------------------
+    # -- numbers and moments --------------------------------------------------------------------
+
+    def __add__(self, other: Any) -> Self:
+        return self._unless_moments(super().__add__(other), self.lifted(other), 1)
+
+    def __sub__(self, other: Any) -> Self:
+        return self._unless_moments(super().__sub__(other), self.lifted(other), -1)
+
+    def _unless_moments(self, numbers: Self, other: Self, sign: int) -> Self:
+        """A sum or difference of numbers, or of moments near the calendar and of durations."""
+
+        def choose(scope: EngineScope, a: EngineExpr, b: EngineExpr) -> EngineExpr:
+            made = numbers
+            if a.dtype.name in ("Date", "Datetime") and b.dtype.name == "Duration":
+                made = moved(self, other, sign)
+            elif sign < 0 and a.dtype.is_temporal and a.dtype == b.dtype:
+                made = between(self, other)
+            return scope.made(made.node)
+
+        return self.then(choose, other)
 
     def clip(self, lower_bound: Any = None, upper_bound: Any = None) -> Self:
         return self.then(lambda scope, a: numbers.clamped(scope, a, lower_bound, upper_bound))

@@ -194,6 +194,8 @@ def floor_divided(scope: EngineScope, a: EngineExpr, b: EngineExpr) -> EngineExp
     divisor = _divisor(b)
     if divisor is not None and a.interval.within(_EXACT):
         return _exactly_divided(scope, a, b, divisor)
+    if divisor is not None and (a.interval - interval(0, divisor)).within(INT64_LIMITS):
+        return _divided_whole(scope, a, b, divisor)
     a = scope.once(widened(scope, a, INT128))
     b = scope.once(widened(scope, b, INT128))
     known = nw.when(b.expr != scope.dialect.wide(0)).then(b.expr)
@@ -216,6 +218,15 @@ def _exactly_divided(scope: EngineScope, a: EngineExpr, b: EngineExpr, by: int) 
     multiple = (a.expr - a.expr % b.expr).cast(nw.Float64)
     quotient = (multiple / float(by)).cast(nw.Int64)
     return combined(quotient, INT64, a, known=a.interval.increasing(lambda n: Fraction(n // by)))
+
+
+def _divided_whole(scope: EngineScope, a: EngineExpr, b: EngineExpr, by: int) -> EngineExpr:
+    """A floored quotient by way of a multiple of the divisor, which fits in Int64."""
+    a, b = scope.once(widened(scope, a, INT64)), widened(scope, b, INT64)
+    multiple = a.having(a.expr - a.expr % b.expr, INT64)
+    sql = f"CAST({{}} {scope.dialect.quotient} {by} AS BIGINT)".format
+    known = a.interval.increasing(lambda n: Fraction(n // by))
+    return scope.written(sql, [multiple], INT64, known)
 
 
 def _exact_quotient(scope: EngineScope, multiple: EngineExpr, by: EngineExpr) -> EngineExpr:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
@@ -106,7 +106,7 @@ class SparkDialect(Dialect):
     label = "Spark"
     types = COMMON_TYPES
     hashes = interval(*INT64_LIMITS)
-    has_microseconds = False
+    quotient = "div"
     octets = "octet_length"
     divides_wide = False
     sums_wide = False
@@ -121,6 +121,14 @@ class SparkDialect(Dialect):
     def moment(self, value: Any, dtype: DType) -> nw.Expr:
         """From text, in which no time zone has a part."""
         return nw.lit(value.isoformat()).cast(self.native_type(dtype))
+
+    def from_micros(self, number: str) -> str:
+        tick = "INTERVAL '0 00:00:00.000001' DAY TO SECOND"
+        return f"TIMESTAMP_NTZ '1970-01-01 00:00:00' + {tick} * {number}"
+
+    @property
+    def microsecond(self) -> Callable[[str], str]:
+        return "CAST(extract(SECOND FROM {}) * 1000000 AS BIGINT) % 1000000".format
 
     def native_frame(self, frame: pl.DataFrame) -> Any:
         fields = []

@@ -28,7 +28,9 @@ from dpframe.lower.engines.engine import Engine
 from dpframe.rows.fold import domain, words
 
 _NUMBER_TYPES = frozenset(("Boolean", "Int8", "Int16", "Int32", "Int64", "Float32", "Float64"))
-_TYPES = _NUMBER_TYPES | frozenset(("String", "Enum", "Date", "Datetime(us)", "Null"))
+_TYPES = _NUMBER_TYPES | frozenset(
+    ("String", "Enum", "Date", "Datetime(us)", "Duration(us)", "Null")
+)
 _UNSIGNED = frozenset(("UInt8", "UInt16", "UInt32", "UInt64"))
 
 
@@ -43,7 +45,7 @@ _ELSEWHERE = "compute it before the frame is protected, or protect a Polars fram
 
 def has_type(engine: str, dtype: DType) -> bool:
     """Whether values of a type are on the engine's list."""
-    name = str(dtype) if dtype.name == "Datetime" else dtype.name
+    name = str(dtype) if dtype.name in ("Datetime", "Duration") else dtype.name
     return name in TYPES[engine]
 
 

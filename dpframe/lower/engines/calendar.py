@@ -1,0 +1,192 @@
+"""The calendar of dates and naive times in whole numbers: their parts, and days from parts.
+
+An engine's own number of a moment may depend on the time zone of a session; its parts do not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeVar
+
+import narwhals.stable.v2 as nw
+
+from dpframe.core.dtypes import DATE, INT64, datetime_type
+from dpframe.core.interval import UNIT, interval
+from dpframe.lower.engines.engine_expr import EngineExpr, combined
+from dpframe.lower.engines.engine_scope import EngineScope
+from dpframe.lower.engines.moments import DURATION, MICROS_PER_DAY, moment_of, reach
+from dpframe.lower.engines.operators import Operators
+
+_PARTS = {
+    "year": interval(-(10**7), 10**7),
+    "month": interval(1, 12),
+    "day": interval(1, 31),
+    "ordinal_day": interval(1, 366),
+    "hour": interval(0, 23),
+    "minute": interval(0, 59),
+    "second": interval(0, 59),
+    "microsecond": interval(0, 999_999),
+}
+_YEARS = (-2_000, 12_000)
+"""More than moments are made of."""
+_DATETIME = datetime_type("us")
+E = TypeVar("E", bound=Operators)
+
+
+def part(moment: E, name: str) -> E:
+    """One part as Int64."""
+
+    def take(scope: EngineScope, a: EngineExpr) -> EngineExpr:
+        require_moment(scope, a)
+        sql = scope.dialect.microsecond
+        if name == "microsecond" and sql is not None:
+            return scope.written(sql, [a], INT64, _PARTS[name])
+        return a.having(getattr(a.expr.dt, name)().cast(nw.Int64), INT64, _PARTS[name])
+
+    return moment.then(take)
+
+
+def days(moment: E) -> E:
+    """Days since 1970-01-01, from year, month and day."""
+    return days_of(part(moment, "year"), part(moment, "month"), part(moment, "day"))
+
+
+def days_of(year: E, month: E, day: E) -> E:
+    """Days since 1970-01-01 (Hinnant, days_from_civil)."""
+    year = year - month.then(_is_early)
+    era = year // 400
+    of_era = year - era * 400
+    of_year = ((month + 9) % 12 * 153 + 2) // 5 + day - 1
+    day_of_era = of_era * 365 + of_era // 4 - of_era // 100 + of_year
+    return era * 146097 + day_of_era - 719468
+
+
+def _is_early(_: EngineScope, month: EngineExpr) -> EngineExpr:
+    """1 for January and February, else 0: years are taken to begin in March."""
+    one, zero = nw.lit(1, nw.Int64), nw.lit(0, nw.Int64)
+    return month.having(nw.when(month.expr <= 2).then(one).otherwise(zero), INT64, UNIT)
+
+
+def physical(moment: E) -> E:
+    """Days, or microseconds, since 1970; microseconds of a duration."""
+    date = days(moment)
+    time = _micros(moment, date)
+
+    def number(scope: EngineScope, a: EngineExpr) -> EngineExpr:
+        if a.dtype == DURATION:
+            return a.having(a.expr, INT64, a.interval)
+        require_moment(scope, a)
+        if a.interval.within(reach(a.dtype)):
+            near = scope.made((near_days if a.dtype == DATE else near_micros)(moment).node)
+            return replace(near, interval=a.interval)
+        return scope.made((date if a.dtype == DATE else time).node)
+
+    return moment.then(number)
+
+
+def _micros(moment: E, date: E) -> E:
+    hours = date * 24 + part(moment, "hour")
+    seconds = (hours * 60 + part(moment, "minute")) * 60 + part(moment, "second")
+    return seconds * 1_000_000 + part(moment, "microsecond")
+
+
+# -- near the calendar: null farther away, so that numbers are known to be small ------------------
+
+
+def near_year(moment: E) -> E:
+    """The year."""
+
+    def keep(scope: EngineScope, a: EngineExpr) -> EngineExpr:
+        a = scope.once(a)
+        inside = (a.expr >= _YEARS[0]) & (a.expr <= _YEARS[1])
+        return a.having(nw.when(inside).then(a.expr), INT64, interval(*_YEARS))
+
+    return part(moment, "year").then(keep)
+
+
+def near_days(moment: E) -> E:
+    """Days since 1970-01-01."""
+    return days_of(near_year(moment), part(moment, "month"), part(moment, "day"))
+
+
+def near_micros(moment: E) -> E:
+    """Microseconds since 1970 of a time."""
+    return _micros(moment, near_days(moment))
+
+
+def months(moment: E) -> E:
+    """Months since the year 0."""
+    return near_year(moment) * 12 + part(moment, "month") - 1
+
+
+def same_day(month: E, day: E) -> E:
+    """Days since 1970-01-01, from months since the year 0 and a day that is at most their last."""
+    year, of_year = month // 12, month % 12 + 1
+    return days_of(year, of_year, day.then(_lesser, length_of_month(year, of_year)))
+
+
+def _lesser(_: EngineScope, day: EngineExpr, last: EngineExpr) -> EngineExpr:
+    made = nw.when(day.expr <= last.expr).then(day.expr).otherwise(last.expr)
+    return combined(made, INT64, day, last, known=_PARTS["day"])
+
+
+def is_leap(year: E) -> E:
+    return ((year % 4 < 1) & (year % 100 > 0)) | (year % 400 < 1)
+
+
+def length_of_month(year: E, month: E) -> E:
+    """28 to 31."""
+    return month.then(_length, is_leap(year), (month + month // 8) % 2 + 30)
+
+
+def _length(
+    _: EngineScope, month: EngineExpr, leap: EngineExpr, otherwise: EngineExpr
+) -> EngineExpr:
+    longer, february = nw.lit(29, nw.Int64), nw.lit(28, nw.Int64)
+    february = nw.when(leap.expr).then(longer).otherwise(february)
+    made = nw.when(month.expr == 2).then(february).otherwise(otherwise.expr)
+    return combined(made, INT64, month, leap, otherwise, known=interval(28, 31))
+
+
+# -- moments --------------------------------------------------------------------------------------
+
+
+def dated(number: E) -> E:
+    """The date of a number of days."""
+    return number.then(lambda scope, a: moment_of(scope, a, DATE))
+
+
+def timed(number: E) -> E:
+    """The time of a number of microseconds."""
+    return number.then(lambda scope, a: moment_of(scope, a, _DATETIME))
+
+
+def of_type(moment: E, of_date: E, of_time: E) -> E:
+    """One or the other, by what the moment is."""
+
+    def choose(scope: EngineScope, a: EngineExpr) -> EngineExpr:
+        require_moment(scope, a)
+        return scope.made((of_date if a.dtype == DATE else of_time).node)
+
+    return moment.then(choose)
+
+
+def moved(moment: E, span: E, sign: int) -> E:
+    """A moment near the calendar, before or after a duration."""
+    number = physical(span)
+    micros = near_micros(moment)
+    return timed(micros + number if sign > 0 else micros - number)
+
+
+def between(later: E, earlier: E) -> E:
+    """The duration from one moment near the calendar to another of the same type."""
+    of_dates = (near_days(later) - near_days(earlier)) * MICROS_PER_DAY
+    number = of_type(later, of_dates, near_micros(later) - near_micros(earlier))
+    return number.then(lambda _, a: a.having(a.expr, DURATION, a.interval))
+
+
+def require_moment(scope: EngineScope, a: EngineExpr) -> None:
+    """Refuse what is neither a date nor a time that the engine has."""
+    scope.dialect.require_comparable(a.dtype)
+    if a.dtype.name not in ("Date", "Datetime"):
+        raise scope.dialect.refused(f"dates of type {a.dtype}")
