@@ -12,7 +12,7 @@ import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import FLOAT64, INT64
-from dpframe.core.engines import EVERYWHERE
+from dpframe.core.engines import EVERYWHERE, POLARS
 from dpframe.core.interval import EVERYTHING, Interval, interval
 from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds, UnsupportedOperation
@@ -120,6 +120,7 @@ class FloatFunction(RealFunction, PlainOperation):
     least: Fraction | None = None
     exactly_rounded: bool = False
     propagates_null: bool = False
+    engines: frozenset[str] = frozenset({POLARS})
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_numbers(self.name, args)
@@ -161,6 +162,7 @@ SQRT = FloatFunction(
     least=_ZERO,
     exactly_rounded=True,
     propagates_null=True,
+    engines=EVERYWHERE,
 )
 CBRT = FloatFunction("cbrt", ("Pow.Cbrt",), "Cube root.", on("i8 f64", "cbrt()"), math.cbrt)
 EXP = FloatFunction(

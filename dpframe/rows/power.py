@@ -10,6 +10,7 @@ import polars as pl
 
 from dpframe.core.domain import Domain
 from dpframe.core.dtypes import FLOAT64, INT64
+from dpframe.core.engines import EVERYWHERE
 from dpframe.core.interval import EVERYTHING, UNIT, Interval, interval
 from dpframe.rows.broadcast import unsigned_zero
 from dpframe.rows.constants import sole_integer, sole_number
@@ -32,6 +33,7 @@ class Pow(Infix):
     name = "pow"
     symbol = "**"
     reads = ("Pow.Generic",)
+    engines = EVERYWHERE
     propagates_null = True
     summary = (
         "Power: Int64 (wrapping) for integers to a constant whole power of zero or more, "

@@ -95,6 +95,7 @@ class Ceil(Rounding, PlainOperation):
 class Round(Rounding, ParametricOperation):
     name = "round"
     reads = ("Round",)
+    engines = EVERYWHERE
     propagates_null = True
     summary = "Rounded to decimals, halves to the even neighbour."
     examples = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -138,6 +139,37 @@ def moments(rows: int = 600) -> pl.DataFrame:
     return frame.with_columns(pl.when(pl.col("row") % 19 > 0).then(pl.exclude("row", "y", "n")))
 
 
+NUMBER_EXPRESSIONS = [
+    *(f"pl.col('x').round({n})" for n in (0, 1, 2, 3, 7, 15, 22)),
+    "pl.col('x').sqrt()",
+    "pl.col('n').sqrt()",
+    *(f"pl.col('n') ** {n}" for n in (0, 1, 2, 3, 7, 63)),
+]
+
+
+def numbers(rows: int = 4_000) -> pl.DataFrame:
+    """Floats of all sizes, many of them halves of what they are rounded to, and whole numbers."""
+    chance = random.Random(18)
+    edges = [0.0, -0.0, math.nan, math.inf, -math.inf, 5e-324, -5e-324, 1.7976931348623157e308]
+    edges += [math.nextafter(h, way) for h in (0.5, -0.5, 1.5, 2.5) for way in (-9.0, h, 9.0)]
+    edges += [2.0**52 + 0.5, 2.0**53, 1e300, -1e300, 2.675, 1.005, 0.285, -0.15]
+    floats = edges + [
+        chance.choice(
+            [
+                chance.gauss(0, 1) * 10.0 ** chance.randint(-9, 18),
+                chance.randint(-(2**40), 2**40) / 8,
+                chance.randint(-(10**9), 10**9) / 1_000,
+                chance.randint(-(10**6), 10**6) * 0.005,
+            ]
+        )
+        for _ in range(rows - len(edges))
+    ]
+    whole = [chance.randint(-(2**b), 2**b) for b in chance.choices(range(1, 63), k=rows - 4)]
+    whole += [0, 1, 2**63 - 1, -(2**63)]
+    frame = pl.DataFrame({"row": range(rows), "x": floats, "n": whole})
+    return frame.with_columns(pl.when(pl.col("row") % 19 > 0).then(pl.exclude("row")))
+
+
 def check_same(engine: Engine, data: Any, frame: pl.DataFrame, expressions: Sequence[str]) -> None:
     """Each gives the same value on each row of an engine's frame as on Polars."""
     columns = wide_columns(frame)
@@ -156,5 +188,6 @@ def check_same(engine: Engine, data: Any, frame: pl.DataFrame, expressions: Sequ
 KINDS: Mapping[str, tuple[Callable[[], pl.DataFrame], Sequence[str]]] = {
     "texts": (texts, TEXT_EXPRESSIONS),
     "moments": (moments, MOMENT_EXPRESSIONS),
+    "numbers": (numbers, NUMBER_EXPRESSIONS),
 }
 """Frames, and what is computed of them."""

@@ -84,6 +84,18 @@ class Expression(Operators):
     def sqrt(self) -> Self:
         return self.then(numbers.root)
 
+    def round(self, decimals: int = 0) -> Self:
+        return self.then(lambda scope, a: numbers.rounded(scope, a, decimals))
+
+    def pow(self, exponent: Self) -> Self:
+        def power(scope: EngineScope, a: EngineExpr, given: EngineExpr) -> EngineExpr:
+            value = given.constant[0] if given.constant else None
+            if a.dtype.is_integer and isinstance(value, int) and value >= 0:
+                return numbers.raised(scope, a, value)
+            raise scope.dialect.refused("a power of floats")
+
+        return self.then(power, exponent)
+
     def cast(self, dtype: Any, *, strict: bool = True) -> Self:
         target = from_polars(dtype)
 

@@ -25,6 +25,7 @@ class EngineNamespace:
 
     Boolean = pl.Boolean
     Int64 = pl.Int64
+    UInt32 = pl.UInt32
     Float64 = pl.Float64
     String = pl.String
 

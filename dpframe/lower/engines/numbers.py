@@ -25,6 +25,9 @@ from dpframe.rows.operands import INT64_LIMITS, INT128
 _WIDE = (-(2**126), 2**126)
 _EXACT = (-(2**52), 2**52)
 """Whole numbers in here are exact as floats, and so are their quotients that are whole."""
+_MOST_DECIMALS = 22
+"""Powers of ten up to this one are exact as floats."""
+_MOST_FACTORS = 64
 Apply = Callable[[Any, Any], Any]
 """An operator, of expressions and of intervals alike."""
 
@@ -271,11 +274,53 @@ def clamped(scope: EngineScope, a: EngineExpr, lo: Scalar, hi: Scalar) -> Engine
 
 
 def root(scope: EngineScope, a: EngineExpr) -> EngineExpr:
-    """The square root of a float that is surely not negative: of others one engine fails."""
+    """The square root, which is rounded exactly on all engines; NaN of a negative number, for which
+    one fails.
+    """
+    a = scope.once(real(a))
     lo, hi = a.interval.lo, a.interval.hi
-    if not a.dtype.is_float or lo is None or hi is None or lo < 0:
-        raise scope.dialect.refused("the square root of a number that may be negative")
-    return a.having(real(a).expr.sqrt(), FLOAT64, interval(0, max(Fraction(1), hi)))
+    known = interval(0, None if hi is None else max(Fraction(1), hi))
+    if lo is not None and lo >= 0:
+        return a.having(a.expr.sqrt(), FLOAT64, known)
+    below = (a.expr < 0.0) & ~a.expr.is_nan()
+    safe = nw.when(below).then(nw.lit(0.0, nw.Float64)).otherwise(a.expr)
+    undefined = scope.dialect.constant(math.nan, FLOAT64).expr
+    return a.having(nw.when(below).then(undefined).otherwise(safe.sqrt()), FLOAT64, known)
+
+
+def rounded(scope: EngineScope, a: EngineExpr, decimals: int) -> EngineExpr:
+    """The product with a power of ten, rounded to a whole number and divided again, as Polars does
+    it; halves go to the even neighbour.
+    """
+    if decimals > _MOST_DECIMALS:
+        raise scope.dialect.refused(f"rounding to more than {_MOST_DECIMALS} decimals")
+    a, times = scope.once(real(a)), 10.0**decimals
+    scaled = scope.once(a.having(a.expr * times, FLOAT64))
+    below = scope.once(floored(scope, scaled))
+    half = scope.once(floored(scope, below.having(below.expr * 0.5, FLOAT64)))
+    rest = scope.once(combined(scaled.expr - below.expr, FLOAT64, scaled, below))
+    odd = below.expr - half.expr * 2.0 > 0.5
+    up = (rest.expr > 0.5) | ((rest.expr == 0.5) & odd)
+    whole = nw.when(up).then(below.expr + 1.0).otherwise(below.expr) / times
+    endless = ~scaled.expr.is_finite() & a.expr.is_finite()
+    return combined(
+        nw.when(endless).then(a.expr).otherwise(whole), FLOAT64, a, scaled, below, half, rest
+    )
+
+
+def raised(scope: EngineScope, a: EngineExpr, power: int) -> EngineExpr:
+    """A whole number to a whole power, which wraps as products do."""
+    if power > _MOST_FACTORS:
+        raise scope.dialect.refused(f"a power of more than {_MOST_FACTORS}")
+    square = scope.once(widened(scope, a, INT64))
+    made = add(scope, mul(scope, square, scope.dialect.python(0)), scope.dialect.python(1))
+    while power:
+        if power % 2:
+            made = scope.once(mul(scope, made, square))
+        power //= 2
+        if power:
+            square = scope.once(mul(scope, square, square))
+    return made
 
 
 def floored(scope: EngineScope, a: EngineExpr) -> EngineExpr:
