@@ -25,7 +25,7 @@ class EngineNamespace:
 
     Boolean = pl.Boolean
     Int64 = pl.Int64
-    UInt32 = pl.UInt32
+    UInt32 = pl.Int64  # of constants, which it holds; not every engine has unsigned numbers
     Float64 = pl.Float64
     String = pl.String
 
