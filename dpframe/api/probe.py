@@ -138,6 +138,7 @@ def _truths() -> Iterator[pl.Expr]:
     yield from (i > n, i.eq_missing(n), i.is_in([7, 3]), b & (i > 0), b | (i > 0), b ^ (x > 0), ~b)
     yield from (s == "a", s > "a", s.is_in(["a ", "ß"]), s.str.starts_with("a"))
     yield from (s.str.contains("b", literal=True), s.str.slice(1, 1) == "a", s.is_null())
+    yield from (s.str.strip_chars() == "a", s.str.slice(-2).str.pad_start(3, "é") == "ébb")
 
 
 def _numbers() -> Iterator[pl.Expr]:
@@ -149,4 +150,5 @@ def _numbers() -> Iterator[pl.Expr]:
     yield from (b.cast(pl.Int64), pl.when(x > 0).then(i).otherwise(n), pl.coalesce(i, n))
     yield from (pl.min_horizontal(x, y), pl.max_horizontal(x, y), pl.sum_horizontal(i, n))
     yield from (s.str.len_chars(), d.dt.year(), d.dt.weekday(), d.dt.ordinal_day())
-    yield from (t.dt.hour(), t.dt.second(), t.dt.month())
+    yield from (t.dt.hour(), t.dt.second(), t.dt.month(), d.dt.week(), x.round(1), x.sqrt())
+    yield from (s.str.find("b", literal=True), (t - t.dt.month_start()).dt.total_hours())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import sys
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +199,22 @@ def test_types_without_rules_matter_only_where_they_are_used() -> None:
             people.filter(pl.col(column) == pl.col(column)).dp_count()
     with pytest.raises(dp.DPFrameError):
         people.dp_sum("d", (0, 1))
+
+
+def test_durations_are_computed_filtered_joined_and_keys() -> None:
+    """They are whole numbers there; intervals of DuckDB's own have months, and are refused."""
+    first, hour = datetime(2026, 1, 1), timedelta(hours=1)
+    frame = pl.DataFrame({"user": [1, 2, 3], "t": [first, first + hour, first + 26 * hour]})
+    fees = pl.DataFrame({"late": [hour, 26 * hour], "fee": [1, 5]})
+    for given in (relation(frame), frame):
+        late = protected(given).with_columns(late=pl.col("t") - first).limit_rows(1)
+        by = late.group_by("late", keys=[hour, 2 * hour]).agg(dp.count())
+        assert by.collect(epsilon=ENOUGH).rows() == [(hour, 1), (2 * hour, 0)]
+        assert late.filter(pl.col("late") > hour).dp_count().collect(epsilon=ENOUGH).item() == 1
+        joined = late.join(fees, on="late").dp_sum("fee", (0, 9))
+        assert joined.collect(epsilon=ENOUGH).item() == 6
+        days = late.dp_sum(pl.col("late").dt.total_hours(), (0, 30))
+        assert days.collect(epsilon=ENOUGH).item() == 27
 
 
 def test_an_engine_that_fails_says_nothing_and_the_next_run_works() -> None:

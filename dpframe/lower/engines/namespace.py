@@ -101,7 +101,8 @@ class EngineNamespace:
         """A public frame on this engine."""
         for dtype in map(from_polars, frame.dtypes):
             self.dialect.require_comparable(dtype)
-        native = None if self.dialect.is_blueprint else self.dialect.native_frame(frame)
+        plain = frame.with_columns(pl.col(pl.Duration("us")).cast(pl.Int64))  # as they are here
+        native = None if self.dialect.is_blueprint else self.dialect.native_frame(plain)
         return self.frame(native, dict(frame.schema))
 
     def frame(self, native: Any, schema: Mapping[str, Any]) -> EngineFrame:
