@@ -139,11 +139,38 @@ def moments(rows: int = 600) -> pl.DataFrame:
     return frame.with_columns(pl.when(pl.col("row") % 19 > 0).then(pl.exclude("row", "y", "n")))
 
 
+FAR_EXPRESSIONS = [
+    *(e for e in MOMENT_EXPRESSIONS[::4] if not e.startswith(("pl.date", "pl.duration"))),
+    *(f"pl.col('{c}').cast(pl.Int64)" for c in ("d", "t")),
+    "pl.col('d') - date(1999, 12, 31)",
+    "pl.col('t') - pl.col('d')",
+]
+"""Outside the calendar most of them are null, and differences what they are of numbers."""
+
+
+def far_moments(rows: int = 300) -> pl.DataFrame:
+    """Dates and times that are mostly no calendar's, next to the years 1 and 9999 and far away."""
+    chance = random.Random(18)
+    ranges = [(-(35 * 10**6), 35 * 10**6), (4 * 10**6, 5 * 10**6)]
+    ranges += [(n - 900, n + 900) for n in (-1_449_000, -1_400_000, 3_600_000, 3_663_000)]
+    ranges += [(n - 3, n + 3) for n in (-719_162, -719_528, 2_932_896)]
+    days = [chance.randint(*chance.choice(ranges)) for _ in range(rows)]
+    times = [day * _DAY + chance.choice([0, 5, _DAY - 1]) for day in days]
+    columns = {"t": times, "t2": chance.sample(times, rows)}
+    moments = [pl.Series(n, v, dtype=pl.Int64).cast(pl.Datetime("us")) for n, v in columns.items()]
+    dates = pl.Series("d", days, dtype=pl.Int32).cast(pl.Date)
+    return pl.DataFrame([pl.Series("row", range(rows), dtype=pl.Int64), dates, *moments])
+
+
+_DIVISORS = [1, 3, 7, 1_000, 86_400_000_000, 2**53 + 1, 2**61 + 1, 2**62 - 1, 2**62]
+_MOST = [2**52, 2**53 + 1, 2**62, 2**63 - 2**62 - 1]
 NUMBER_EXPRESSIONS = [
     *(f"pl.col('x').round({n})" for n in (0, 1, 2, 3, 7, 15, 22)),
     "pl.col('x').sqrt()",
     "pl.col('n').sqrt()",
     *(f"pl.col('n') ** {n}" for n in (0, 1, 2, 3, 7, 63)),
+    *(f"pl.col('n') {how} {by}" for how in ("//", "%") for by in _DIVISORS),
+    *(f"pl.col('n').clip({-most}, {most}) // {by}" for most in _MOST for by in _DIVISORS),
 ]
 
 
@@ -170,6 +197,14 @@ def numbers(rows: int = 4_000) -> pl.DataFrame:
     return frame.with_columns(pl.when(pl.col("row") % 19 > 0).then(pl.exclude("row")))
 
 
+def check_all(
+    engine: Engine, data: Any, frame: pl.DataFrame, expressions: Sequence[str], at_once: int
+) -> None:
+    """Each gives the same value on each row of an engine's frame as on Polars, some at once."""
+    for start in range(0, len(expressions), at_once):
+        check_same(engine, data, frame, expressions[start : start + at_once])
+
+
 def check_same(engine: Engine, data: Any, frame: pl.DataFrame, expressions: Sequence[str]) -> None:
     """Each gives the same value on each row of an engine's frame as on Polars."""
     columns = wide_columns(frame)
@@ -181,13 +216,14 @@ def check_same(engine: Engine, data: Any, frame: pl.DataFrame, expressions: Sequ
         found = table[f"x{i}"]
         assert found.dtype == expected.dtype, expressions[i]
         for row, (one, other) in enumerate(zip(values(found), values(expected), strict=True)):
-            where = f"{expressions[i]} in row {row}, {frame.row(row)!r}"
+            where = f"{expressions[i]} in row {row}"
             assert same(one, other), f"{where}: {one!r}, and {other!r} on Polars"
 
 
 KINDS: Mapping[str, tuple[Callable[[], pl.DataFrame], Sequence[str]]] = {
     "texts": (texts, TEXT_EXPRESSIONS),
     "moments": (moments, MOMENT_EXPRESSIONS),
+    "far": (far_moments, FAR_EXPRESSIONS),
     "numbers": (numbers, NUMBER_EXPRESSIONS),
 }
 """Frames, and what is computed of them."""

@@ -93,7 +93,7 @@ def test_refusals_name_the_engine_and_come_before_anything_is_charged() -> None:
     for expression in (
         pl.col("city").str.to_uppercase() == "A",
         pl.col("x").log() > 1,
-        pl.col("x").round(1) > 1,
+        pl.col("x").exp() > 1,
         pl.col("x") % 2 > 1,
         pl.col("city").str.contains("^a"),
         pl.col("city").cast(pl.Int64) > 1,

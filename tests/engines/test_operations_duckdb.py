@@ -18,7 +18,7 @@ from dpframe.lower.engines.duckdb_engine import DuckDBEngine
 from dpframe.lower.engines.supported import TYPES
 from dpframe.rows.operation import Kind
 from dpframe.rows.registry import OPERATIONS
-from tests.engines.many import KINDS, check_same
+from tests.engines.many import KINDS, check_all
 from tests.engines.operations import awkward, check, check_refused
 
 FRAME = awkward("duckdb")
@@ -52,7 +52,7 @@ def test_operations_are_the_same_on_many_values(kind: str) -> None:
     frame, expressions = KINDS[kind][0](), KINDS[kind][1]
     with duckdb.connect() as connection:
         relation = connection.from_arrow(frame.to_arrow())
-        check_same(DuckDBEngine(relation), relation, frame, expressions)
+        check_all(DuckDBEngine(relation), relation, frame, expressions, 8)
 
 
 def classes(kind: type) -> set[type]:

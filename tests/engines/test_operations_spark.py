@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 import dpframe as dp
 from dpframe.rows.operation import Kind
 from dpframe.rows.registry import OPERATIONS
-from tests.engines.many import KINDS, check_same
+from tests.engines.many import KINDS, check_all
 from tests.engines.operations import awkward, check, check_refused
 from tests.engines.spark import frames, session
 
@@ -18,6 +19,7 @@ __all__ = ["session"]
 pytestmark = pytest.mark.spark
 
 FRAME = awkward("spark")
+_SLOW = os.environ.get("DPFRAME_PROFILE") == "slow"
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +48,7 @@ def test_what_is_not_listed_is_refused_by_name(operation: Kind, given: Any) -> N
     check_refused(operation, dp.Session(epsilon=1).protect(given, dp.Rows()), "Spark")
 
 
-@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize("ansi", ["true", "false"] if _SLOW else ["true"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_operations_are_the_same_on_many_values(
     kind: str, ansi: str, session: Any, tmp_path_factory: pytest.TempPathFactory
@@ -55,7 +57,6 @@ def test_operations_are_the_same_on_many_values(
 
     session.conf.set("spark.sql.ansi.enabled", ansi)
     session.conf.set("spark.sql.session.timeZone", "America/New_York")
-    frame, expressions = KINDS[kind][0](), KINDS[kind][1]
+    frame, expressions = KINDS[kind][0](), KINDS[kind][1][:: 1 if _SLOW else 10]
     given = frames(session, tmp_path_factory.mktemp(kind), {kind: frame})[kind]
-    for start in range(0, len(expressions), 30):
-        check_same(SparkEngine(given), given, frame, expressions[start : start + 30])
+    check_all(SparkEngine(given), given, frame, expressions, 4)
