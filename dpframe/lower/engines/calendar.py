@@ -90,7 +90,8 @@ def _micros(moment: E, date: E) -> E:
     return seconds * 1_000_000 + part(moment, "microsecond")
 
 
-# -- near the calendar: null farther away, so that numbers are known to be small ------------------
+# -- near the calendar: null farther away, so that numbers are known to be small. Lowered operations
+# ask it of values inside the calendar alone; differences and casts are of `physical` numbers ----
 
 
 def near_year(moment: E) -> E:
