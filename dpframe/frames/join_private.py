@@ -161,6 +161,8 @@ class JoinPrivateKeys(JoinPrivate):
         Pairs of columns, of this frame and the other; a null matches nothing.
     """
 
+    engines = EVERYWHERE
+
     on: tuple[tuple[str, str], ...]
 
     @property
