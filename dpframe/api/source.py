@@ -24,6 +24,7 @@ from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
 from dpframe.lower.engines.room import bytes_of, room_for
 from dpframe.lower.text import text_files, text_kind
+from dpframe.rows.broadcast import unordered
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.polars_dtypes import schema_from_polars
 
@@ -133,6 +134,7 @@ class Source:
         pairs = owners._data.select(key[1], who).drop_nulls().unique()
         types = schema_from_polars(self.schema)
         data = joined(self._data, pairs, [key], types, {who: who}, "inner", pl)
+        data = data.select(unordered(pl, pl.col(name)).alias(name) for name in (*types, who))
         remarks = dict.fromkeys((*self.remarks, *owners.remarks, remark))
         return Source(data, self.engine, given=self._given, remarks=tuple(remarks))
 
