@@ -105,7 +105,7 @@ class CombinedNoise(AdditiveMechanism):
         return cls(law, factors, divisor)
 
     def __post_init__(self) -> None:
-        if not self.factors or not all(type(f) is int for f in self.factors):
+        if {*map(type, self.factors)} != {int}:
             raise ValueError("the factors of combined noise are whole numbers")
         self.law.requires(self.factors)
         if type(self.divisor) is not int or self.divisor < 1:

@@ -43,12 +43,12 @@ def errors_of(prepared: Iterable[Prepared]) -> list[ExpectedError]:
     return [
         ExpectedError(
             sum(
-                expected_squared_error(a, one.query.scope, one.laws)
-                for a in output.aggregates.values()
+                expected_squared_error(a, one.query.scope, laws) for a in output.aggregates.values()
             ),
             float(sum(a.request.weight for a in output.aggregates.values())),
         )
         for one in prepared
+        for laws in (one.laws,)
         for output in one.query.outputs
     ]
 
