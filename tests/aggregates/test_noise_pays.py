@@ -250,16 +250,27 @@ def test_noise_costs_what_is_charged(
             assert plan.cost.slack <= share.slack
 
 
-def test_all_parts_of_one_plan_pay_together() -> None:
+def together() -> list[Any]:
+    """Each unit in each measure; where losses are composed, which takes seconds, one of each
+    adjacency with the others in the slow profile.
+    """
+    return [
+        pytest.param(unit, share, marks=[pytest.mark.slow] if is_late else [], id=f"{unit}-{share}")
+        for number, unit in enumerate(UNITS)
+        for share in SPENDS
+        for is_late in [isinstance(share, dp.ApproxDP) and number % 3 != 1]
+    ]
+
+
+@pytest.mark.parametrize(("unit", "share"), together())
+def test_all_parts_of_one_plan_pay_together(unit: dp.Rows, share: Budget) -> None:
     everything = [text for aggregate in AGGREGATES for text in aggregate.examples]
-    for unit in UNITS:
-        for share in SPENDS:
-            asked = query(everything, unit, GROUPINGS[1])
-            plan = pipeline.plan(asked, share, None).plan
-            for release in plan.releases:
-                check_release(release, share, asked.scope)
-            check_total(plan, share)
-            assert plan.cost.main == share.main
+    asked = query(everything, unit, GROUPINGS[1])
+    plan = pipeline.plan(asked, share, None).plan
+    for release in plan.releases:
+        check_release(release, share, asked.scope)
+    check_total(plan, share)
+    assert plan.cost.main == share.main
 
 
 # ------------------------------------------------------------------- what is planned is drawn

@@ -121,8 +121,15 @@ NEAR: list[tuple[list[Any], list[int], bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("quantiles", "counts", "change"), NEAR)
-@pytest.mark.parametrize("epsilon", [1, 8])
+@pytest.mark.parametrize(
+    ("quantiles", "counts", "change", "epsilon"),
+    [
+        pytest.param(*near, epsilon, marks=[pytest.mark.slow] if is_late else [])
+        for number, near in enumerate(NEAR)
+        for epsilon in (1, 8)
+        for is_late in [(epsilon == 8) == (number in (0, 3))]
+    ],
+)
 def test_neighbours_are_told_apart_by_nearly_what_is_claimed(
     quantiles: list[Any], counts: list[int], change: bool, epsilon: int
 ) -> None:

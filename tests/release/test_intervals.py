@@ -13,6 +13,7 @@ import pytest
 import dpframe as dp
 from dpframe.parse.reader import read
 from dpframe.release.intervals import _arithmetic, _series
+from tests.laws.amounts import amounts
 from tests.plan.documents import plan_of
 
 FRAME = pl.DataFrame(
@@ -59,8 +60,11 @@ def grouped() -> dp.PrivateGroupBy:
     "confidence",
     [0.95, *(pytest.param(other, marks=pytest.mark.slow) for other in (0.5, 0.999))],
 )
-def test_intervals_hold_the_exact_results_as_often_as_they_say(confidence: float) -> None:
-    query, runs, held = grouped().agg(**RESULTS), 40, Counter[str]()
+@amounts("runs", 20, 200)
+def test_intervals_hold_the_exact_results_as_often_as_they_say(
+    confidence: float, runs: int
+) -> None:
+    query, held = grouped().agg(**RESULTS), Counter[str]()
     for _ in range(runs):
         released = query.collect(epsilon=2, interval=confidence)
         for name in RESULTS:
