@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 import dpframe as dp
 from tests.clocks import Set, setter
 from tests.postgres import Server, binaries
+from tests.steady import steady
 
 FAST = "/dev/shm"
 """A disk in memory, for temporary files of tests and of processes that they start: each charge to a
@@ -55,6 +56,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _is_generated(item: pytest.Item) -> bool:
     return bool(getattr(getattr(item, "obj", None), "is_hypothesis_test", False))
+
+
+@pytest.fixture(autouse=True)
+def _same_noise(request: pytest.FixtureRequest) -> Iterator[None]:
+    """In each run of `make test`, unless a test is about the randomness itself."""
+    if PROFILE == "slow" or request.node.get_closest_marker("chance"):
+        yield
+    else:
+        with steady(request.node.nodeid):
+            yield
 
 
 @pytest.fixture(scope="session")
