@@ -8,7 +8,7 @@ PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python
 PIP_INSTALL = -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 
-.PHONY: help demo test test-oldest test-slow test-spark test-versions package mutants bench bench-error bench-large docs docs-update docs-pictures notebooks screenshots check clean
+.PHONY: help demo test test-oldest test-slow test-spark test-clusters test-versions package mutants bench bench-error bench-large docs docs-update docs-pictures notebooks screenshots check clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s $$'\t'
@@ -62,11 +62,14 @@ test-slow: .venv/stamp-dev ## statistics, and every law with many more examples
 	DPFRAME_PROFILE=slow .venv/bin/python -m pytest -q -n $(WORKERS) --dist worksteal -m 'not spark' tests
 
 .venv/stamp-spark: .venv/stamp-dev
-	.venv/bin/python $(PIP_INSTALL) -e '.[spark]'
+	.venv/bin/python $(PIP_INSTALL) -e '.[spark,connect]'
 	touch $@
 
 test-spark: .venv/stamp-spark ## plans on Apache Spark, which needs Java: skipped without it
-	.venv/bin/python -m pytest -q -rs -m spark tests/engines
+	.venv/bin/python -m pytest -q -rs -m 'spark and not slow' tests/engines
+
+test-clusters: .venv/stamp-spark ## all plans on a master with workers, on a local cluster and on a server of Spark Connect: an hour
+	.venv/bin/python -m pytest -q -rs -m 'spark and slow' tests/engines
 
 .venv/stamp-packaging: .venv/stamp-created pyproject.toml
 	.venv/bin/python $(PIP_INSTALL) -e '.[package]'

@@ -18,7 +18,7 @@ from dpframe.errors import DPFrameError, EngineError, UnsupportedOperation
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
 from dpframe.lower.buckets import in_buckets, people_of
-from dpframe.lower.engines.engine import Engine
+from dpframe.lower.engines.engine import ClusterLost, Engine
 from dpframe.lower.engines.log import log_failure
 from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
 from dpframe.lower.engines.supported import require_supported
@@ -264,9 +264,19 @@ def withhold_failure(work: Callable[[], T]) -> T:
     EngineError
         When the engine fails.
     """
+    lost = None
     with suppress(*FAILURES), log_failure():
-        return work()
-    # outside the handler, so that not even the context keeps the engine's text
+        try:
+            return work()
+        except ClusterLost as error:
+            lost = error.seconds
+    # outside the handlers, so that not even the context keeps the engine's text
+    if lost is not None:
+        raise EngineError(
+            f"the cluster had no executor for {lost:g} seconds, so what ran there was ended",
+            remedy="bring workers back and ask again; what was charged stays charged, and "
+            "spark.dpframe.executors.wait says for how many seconds a query waits",
+        )
     raise EngineError(
         "the engine failed while it ran the plan; its message is withheld because it may quote "
         "private data",

@@ -11,6 +11,20 @@ import polars as pl
 from dpframe.rows.operation import Namespace
 
 
+class ClusterLost(Exception):
+    """The machines that an engine runs on are gone: nothing that it was asked, or read, is in it.
+
+    Parameters
+    ----------
+    seconds
+        For how long there was none.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
+
+
 class Engine(ABC):
     """Runs lowered queries. A plan does not depend on it, and neither do the exact tables.
 

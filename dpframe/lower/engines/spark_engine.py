@@ -28,6 +28,7 @@ from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.frames import EngineFrame
 from dpframe.lower.engines.namespace import EngineNamespace
 from dpframe.lower.engines.results import as_declared
+from dpframe.lower.engines.spark_cluster import Watch
 from dpframe.rows.operands import INT64_LIMITS
 from dpframe.rows.polars_dtypes import from_polars
 
@@ -212,8 +213,9 @@ class SparkEngine(Engine):
     def collect(
         self, frames: Sequence[EngineFrame], *, rehearsed: bool = False
     ) -> list[pl.DataFrame]:
-        with _withheld():
+        with _withheld(), Watch(self._session) as watch:
             return [as_declared(frame, _table(frame)) for frame in frames]
+        raise watch.lost()
 
     def shares(self, other: Engine) -> bool:
         return isinstance(other, SparkEngine) and other._session is self._session
