@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe import pipeline
+from dpframe.audit.beside import at_once
 from dpframe.audit.claims import claims_of
 from dpframe.audit.evidence import best_event, joint_scores, likelihood_scores, proved_epsilon
 from dpframe.audit.neighbours import Neighbours, worst_neighbours
@@ -177,8 +178,8 @@ def _worst(
     prepared: pipeline.Prepared, pairs: Sequence[Neighbours], claims: Sequence[tuple[float, float]]
 ) -> Neighbours:
     """The pair at which a few runs tell most; where they are alike the first, which moves most."""
-    if is_noise_alone(prepared):  # how far it moves tells all
-        return pairs[0]
+    if is_noise_alone(prepared) or at_once(prepared):
+        return pairs[0]  # how far it moves tells all, or the laws of choices do
     most, runs = _PILOTS[runs_at_once(prepared, pairs[0]) > 1]
 
     def told(pair: Neighbours) -> float:

@@ -80,6 +80,31 @@ def _candidates(
             yield float(proved[best]), event
 
 
+def expected_share(
+    one: Floats, other: Floats, runs: int, claims: Sequence[tuple[float, float]]
+) -> float:
+    """About how much of a claim so many runs prove, where it is known how likely outcomes are.
+
+    Parameters
+    ----------
+    one, other
+        How likely each outcome is on both sides.
+    runs
+        How many there are on each.
+    claims
+        Deltas, and the epsilon that is claimed for each.
+    """
+    best = 0.0
+    for p, q in ((one, other), (other, one)):
+        order = np.argsort(q / p)
+        likelier, rarer = (np.minimum(side[order].cumsum(), 1.0) for side in (p, q))
+        low, high = _wilson(likelier, runs, -1.0), _wilson(rarer, runs, 1.0)
+        for delta, claim in claims:
+            proved = np.log(np.maximum(low - delta, 1e-300) / high) / max(claim, 1e-12)
+            best = max(best, float(proved.max()))
+    return best
+
+
 def _reached(ordered: Floats, points: Floats, least: bool) -> Floats:
     """How many scores are at least, or at most, each point."""
     if least:

@@ -13,6 +13,7 @@ from dpframe.aggregates.chosen_together import ChosenTogether
 from dpframe.aggregates.measurement import Responses, Selection
 from dpframe.aggregates.quantile import QuantileChoice
 from dpframe.aggregates.query import Query
+from dpframe.audit.beside import at_once, expected_of, worst_crowds
 from dpframe.audit.conditions import Conditions
 from dpframe.audit.people import Frames, People, Person, together
 from dpframe.audit.reach import Counted, Reach, reach_of
@@ -25,6 +26,8 @@ _SALT = 1
 _TRIES = 120
 _CLIMBS, _MOST_CLIMBS = 160, 640
 _SHOWN = 5
+_MANY, _KINDS = 24, 8
+"""So many pairs and kinds of others are tried, where laws of choices are known."""
 _BEST = 3
 """So many pairs are kept, of which the noise decides."""
 _ELSEWHERE = 4
@@ -107,6 +110,9 @@ def worst_neighbours(prepared: pipeline.Prepared) -> list[Neighbours]:
     if is_noise_alone(prepared):
         made = [_placed(prepared, people, pair, ()) for pair in chosen]
         return sorted(made, key=lambda n: n.moved, reverse=True)
+    if at_once(prepared):
+        made = _in_crowds(prepared, people, best(_MANY))
+        return sorted(made, key=lambda n: expected_of(prepared, *n.counted), reverse=True)
     others = [n for n in _OTHERS if n + 2 <= people.names()]
     ranks = any(isinstance(use.part, (QuantileChoice, ChosenTogether)) for use in prepared.parts)
     made = [
@@ -116,6 +122,29 @@ def worst_neighbours(prepared: pipeline.Prepared) -> list[Neighbours]:
         for beside in _besides(people, pair, number, three=ranks)
     ]
     return sorted(made, key=lambda n: n.moved, reverse=True)
+
+
+def _in_crowds(
+    prepared: pipeline.Prepared, people: People, pairs: Sequence[_Pair]
+) -> list[Neighbours]:
+    """Pairs beside those people with whom they are told apart best."""
+    kinds = [pair.person for pair in pairs]
+    kinds += [pair.instead for pair in pairs if pair.instead is not None]
+    kinds = list({repr(kind): kind for kind in kinds}.values())
+    kinds = sorted(kinds, key=lambda kind: max(map(len, kind.rows.values())))[:_KINDS]
+
+    def counted(some: Sequence[Person]) -> Counted:
+        return _counted(prepared, prepared.query, people.frames(some))
+
+    individuals = [(pair.person, pair.instead) for pair in pairs]
+    found = worst_crowds(prepared, individuals, kinds, counted)
+    made = []
+    for crowd in found:
+        named = zip(kinds, crowd.others, strict=True)
+        beside = tuple(kind for kind, number in named for _ in range(number))
+        beside = beside[: max(0, people.names() - 2)]
+        made.append(_placed(prepared, people, pairs[crowd.individual], beside))
+    return made
 
 
 def _with_elsewhere(
@@ -192,14 +221,16 @@ def _placed(
     one = people.frames([together(pair.person, pair.elsewhere), *beside])
     other = people.frames([together(pair.instead or nobody, pair.elsewhere), *beside])
     query = _with_groups(prepared.query, one, other)
-    tables = prepared.tables
-    relation = replace(query.relation, salt=_SALT)
-    counted = [
-        Execution.of_public(frames).run(relation, query.groups, tables) for frames in (one, other)
-    ]
+    counted = [_counted(prepared, query, frames) for frames in (one, other)]
     reach = tuple(reach_of(prepared.parts, query, *counted))
     moved = _how_far(prepared, reach, *counted)
     return Neighbours(query, (counted[0], counted[1]), reach, moved, _words(people, pair, beside))
+
+
+def _counted(prepared: pipeline.Prepared, query: Query, frames: Frames) -> Counted:
+    """The exact tables of one frame, of which the same rows are kept each time."""
+    relation = replace(query.relation, salt=_SALT)
+    return Execution.of_public(frames).run(relation, query.groups, prepared.tables)
 
 
 def _with_groups(query: Query, one: Frames, other: Frames) -> Query:

@@ -22,6 +22,7 @@ from dpframe.aggregates.measurement import (
     Selection,
 )
 from dpframe.aggregates.own_sets import AdditiveOfSet, SelectionOfSet
+from dpframe.aggregates.quantiles_at_once import QuantilesAtOnce
 from dpframe.aggregates.query import Query
 from dpframe.audit.neighbours import Neighbours
 from dpframe.audit.reach import Counted, differing_groups, entries_of
@@ -35,6 +36,8 @@ _MOST_PLACES = 48
 """Of one part: those that differ are few, and the first ones tell enough."""
 _MOST_ENTRIES = 1 << 20
 """So many noisy numbers are drawn at once."""
+_TUPLES = 1 << 10
+"""So many choices of several quantiles are, which take milliseconds each."""
 
 Place = tuple[tuple[Measurement, str], int, int]
 
@@ -70,7 +73,7 @@ def outcomes(
     copies = [(repeated(counted, most), CandidateScores()) for counted in pair.counted]
     made: tuple[list[Floats], list[Floats]] = ([], [])
     for start in range(0, runs, most):
-        if not start // most % 256:
+        if most >= _TUPLES or not start // most % 256:
             shown(start)
         for (counted, ballots), side in zip(copies, made, strict=True):
             noisy, kept = draw_parts(query, draws, counted, ballots)
@@ -91,7 +94,9 @@ def runs_at_once(prepared: pipeline.Prepared, pair: Neighbours) -> int:
         if isinstance(part, Selection):
             if part.entries(query.scope) != size:  # groups are the candidates
                 return 1
-            entries += size * (1 if part.weighted else part.candidates)
+            slow = isinstance(part, QuantilesAtOnce)
+            each = _MOST_ENTRIES // _TUPLES if slow else 1 if part.weighted else part.candidates
+            entries += size * each
         elif isinstance(part, Margin):
             entries += size * part.cells
         elif isinstance(part, LevelSums):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.mechanisms.mechanism import SelectionMechanism
 from dpframe.samplers import BitSource, Line, Runs
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 __all__ = ["Runs", "TogetherMechanism"]
 
@@ -21,6 +24,8 @@ class TogetherMechanism(SelectionMechanism):
     """One choice among all tuples of candidates in order."""
 
     __slots__ = ()
+    scale: Fraction
+    """In steps of the score."""
     ties: ClassVar[tuple[int, ...]]
     """At how many places of one point its rows may be, at how many of such a place, and so on."""
 
