@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TypeVar
 
 from dpframe.aggregates.cells import PointCells, PositionCells
 from dpframe.aggregates.chosen_together import ChosenTogether, listed
@@ -20,7 +19,6 @@ from dpframe.mechanisms import RecursiveTask
 __all__ = ["QuantileNode", "QuantileTree", "levels_for"]
 
 Levels = tuple[tuple[int, ...], ...]
-_Amount = TypeVar("_Amount", Fraction, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,14 +140,19 @@ class QuantileTree(ChosenTogether):
         """How far off the rank of the worst quantile may be, where each choice is off by its share
         of 1 at most.
         """
-        return max(_together(self, self.shares(scope), lambda own, low, high: own + low + high))
+        shares = self.shares(scope)
+        return max(
+            sum((near * shares[number] for number, near in found.items()), Fraction(0))
+            for found in _moved_by(self)
+        )
 
     def expected(self, scope: QueryScope) -> tuple[float, ...]:
-        """About how far off ranks are, where a choice is off by its span; errors of ends are
-        independent of those between them.
-        """
+        """About how far off ranks are, where choices are off by their spans independently."""
         spans = [float(span) for span in self.spans(scope)]
-        return tuple(_together(self, spans, lambda own, low, high: math.hypot(own, low, high)))
+        return tuple(
+            math.hypot(*(float(near) * spans[number] for number, near in found.items()))
+            for found in _moved_by(self)
+        )
 
     def task(
         self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: QueryScope
@@ -218,21 +221,21 @@ def _relative(
     return (quantiles[number] - low) / (high - low)
 
 
-def _together(
-    tree: QuantileTree, own: Sequence[_Amount], add: Callable[[_Amount, _Amount, _Amount], _Amount]
-) -> list[_Amount]:
-    """What each quantile is off, given what its own choice is: an end that is off moves what lies
-    between by as much as it is near.
+def _moved_by(tree: QuantileTree) -> list[dict[int, Fraction]]:
+    """By how much each quantile is off where a choice is off by 1, for each choice that matters to
+    it: its own, and through either end, which moves what lies between by as much as it is near.
+
+    Both ends may depend on one choice, as that of one is among rows that end at the other.
     """
-    found: dict[int, _Amount] = {}
-    zero = own[0] - own[0]
+    found: dict[int, dict[int, Fraction]] = {}
     for number in (number for level in tree.levels for number in level):
         node = tree.nodes[number]
-        ends = ((node.lower, 1 - node.q), (node.upper, node.q))
-        kind = type(zero)
-        low, high = (zero if n is None else found[n] * kind(near) for n, near in ends)
-        found[number] = add(own[number], low, high)
-    return [found[number] for number in range(len(own))]
+        own = {number: Fraction(1)}
+        for end, near in ((node.lower, 1 - node.q), (node.upper, node.q)):
+            for other, moved in found.get(-1 if end is None else end, {}).items():
+                own[other] = own.get(other, Fraction(0)) + near * moved
+        found[number] = own
+    return [found[number] for number in range(len(tree.quantiles))]
 
 
 def levels_for(quantiles: Sequence[Fraction], depth: int) -> Levels:
