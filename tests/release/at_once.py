@@ -72,6 +72,7 @@ def planned(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(quantile_family, "MOST_CELLS", 0)
         patch.setattr(quantile_family, "_WORTH", 1e-6)
+        patch.setattr(quantile_family, "_SLOWER", 1e-6)
         patch.setattr(quantile_family, "_SHARPEST", 0)
         prepared = pipeline.plan(parts(query)[0], PureDP(Fraction(epsilon)), None)
     (use,), (one,) = prepared.parts, prepared.draws
