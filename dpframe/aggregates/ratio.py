@@ -87,9 +87,27 @@ class BoundRatio(BoundAggregate):
         whose = "an individual's pair of totals" if self.per == "unit" else "a pair"
         return (
             f"quotient of the two noisy totals; {whose} beyond its bounds counts less, by one "
-            "factor for both numbers; null where the total below the line is within the 95% bound "
-            "of its noise"
+            f"factor for both numbers{self._uncounted}; null where the total below the line is "
+            "within the 95% bound of its noise"
         )
+
+    @property
+    def _uncounted(self) -> str:
+        """Which pairs that factor is 0 for, because one of their numbers is beyond a bound of 0."""
+        beyond = []
+        for value, (lo, hi) in (
+            (self.value, self.bounds),
+            (self.below, self.below_bounds),
+        ):
+            known = value.domain.interval
+            if lo == 0 and (known.lo is None or known.lo < 0):
+                beyond.append(f"{words(value.tree)} below 0")
+            if hi == 0 and (known.hi is None or known.hi > 0):
+                beyond.append(f"{words(value.tree)} above 0")
+        if not beyond:
+            return ""
+        total = "totals of " if self.per == "unit" else ""
+        return f", which is 0 for those with {total}{' or '.join(beyond)}"
 
     @property
     def error(self) -> ErrorRule:

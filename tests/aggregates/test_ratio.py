@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,12 @@ import polars as pl
 import pytest
 
 import dpframe as dp
+from dpframe.aggregates.pair_statistics import PairSum
+from dpframe.aggregates.values import Value
+from dpframe.core.domain import domain_of_dtype
+from dpframe.core.dtypes import INT64
+from dpframe.core.grid import Grid
+from dpframe.core.tree import Column
 from dpframe.errors import InvalidBounds, UnboundedSensitivity, UnsupportedOperation
 from tests.audit.test_audit import seeded
 
@@ -171,3 +178,40 @@ def test_intervals_hold_the_exact_ratio(
         assert held >= level - 4 * (level * (1 - level) / groups) ** 0.5
         shown = found.drop_nulls()
         assert ((shown["r_low"] <= shown["r"]) & (shown["r"] <= shown["r_high"])).all()
+
+
+def test_numbers_are_rounded_on_a_grid_of_whole_steps_too() -> None:
+    """What is scaled down is no whole number, whatever it was before."""
+    whole = Value(Column("a"), domain_of_dtype(INT64))
+    grid = Grid(Fraction(1), Fraction(0), 0, 10)
+    pair = PairSum(whole, grid, Value(Column("b"), domain_of_dtype(INT64)), grid)
+    data = pl.DataFrame({"a": [3, 10, 7], "b": [1, 40, -1]})
+    found = data.select(pair.place(pl.col("a"), pl.col("b"), pl))["a"]
+    assert found.dtype == pl.Int64
+    assert found.to_list() == [3, 3, 0]
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "said"),
+    [
+        (("x", (0, 9)), ("y", (-9, 9)), 'which is 0 for those with col("x") below 0;'),
+        (("x", (-9, 0)), ("y", (0, 9)), 'with col("x") above 0 or col("y") below 0;'),
+        (("u", (0, 9)), ("y", (-9, 9)), None),
+        (("x", (-9, 9)), ("u", (0, 9)), None),
+    ],
+)
+def test_plans_say_which_pairs_count_nothing(
+    above: tuple[str, Any], below: tuple[str, Any], said: str | None
+) -> None:
+    """A number beyond a bound of 0 leaves nothing of its pair."""
+    schema = {"x": pl.Float64, "y": pl.Int64, "u": pl.UInt8, "who": pl.Int64}
+    (name, bounds), (other, others) = above, below
+    session, people = (dp.Session(epsilon=1) for _ in range(2))
+    rows = session.protect(pl.LazyFrame(schema=schema), unit=dp.Rows())
+    asked = pl.col(name).dp_ratio(other, bounds, denominator_bounds=others)
+    (output,) = rows.agg(asked).plan(epsilon=1).outputs
+    assert (said or "one factor for both numbers;") in output.note
+    who = people.protect(pl.LazyFrame(schema=schema), unit="who")
+    total = pl.col(name).dp_ratio(other, bounds, denominator_bounds=others, per="unit")
+    (output,) = who.agg(total).plan(epsilon=1).outputs
+    assert ("for those with totals of" in output.note) == (said is not None)
