@@ -19,6 +19,7 @@ from dpframe.core.domain import domain_of_dtype
 from dpframe.core.dtypes import INT64
 from dpframe.core.tree import Column
 
+X: Any = pl.col("x")
 RECURSION, AT_ONCE = "recursive_exponential", "joint_exponential"
 MEASURED: dict[tuple[int, str], float] = {
     (5, "add-remove"): 0.87,
@@ -46,7 +47,7 @@ def test_no_choice_costs_more_than_a_tenth(m: int, adjacency: Any, epsilon: str)
         pl.LazyFrame(schema={"x": pl.Int64}), dp.Rows(adjacency)
     )
     asked = [f"{number}/{m + 1}" for number in range(1, m + 1)]
-    query = people.agg(pl.col("x").dp_quantile(asked, bounds=(0, 999_999)))
+    query = people.agg(X.dp_quantile(asked, bounds=(0, 999_999)))
     (release,) = query.plan(epsilon=epsilon).releases
     errors = {RECURSION: 1.0, AT_ONCE: MEASURED[m, adjacency]}
     assert errors[release.mechanism] <= 1.1 * min(errors.values())

@@ -27,6 +27,7 @@ from dpframe.release.at_once import choose_at_once
 from tests.audit.test_audit import seeded
 from tests.release.at_once import QUARTILES, law_with_ties, planned
 
+X: Any = pl.col("x")
 PURE, OF_RHO = PureDP(Fraction(2)), ZCDP(Fraction(1, 2))
 
 
@@ -94,7 +95,7 @@ SIXTHS = [f"{n}/6" for n in range(1, 6)]
 def prepared(quantiles: Any, spend: Budget) -> pipeline.Prepared:
     session: Any = dp.Session(epsilon=100) if isinstance(spend, PureDP) else dp.Session(rho=100)
     people = session.protect(pl.LazyFrame(schema={"x": pl.Int64}), dp.Rows("change-one"))
-    asked = people.agg(pl.col("x").dp_quantile(quantiles, bounds=(0, 99)))
+    asked = people.agg(X.dp_quantile(quantiles, bounds=(0, 99)))
     return pipeline.plan(parts(asked)[0], spend, None)
 
 
