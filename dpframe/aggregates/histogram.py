@@ -132,7 +132,7 @@ class Histogram(Aggregate):
 
     @property
     def counts_missing(self) -> bool:
-        listed = isinstance(self.bins, (list, tuple)) and None not in self.bins
+        listed = isinstance(self.bins, (list, tuple)) and all(b is not None for b in self.bins)
         return self.other or not (listed or isinstance(self.bins, int))
 
     def bind(self, request: Request, scope: QueryScope) -> BoundHistogram:
