@@ -16,7 +16,7 @@ from dpframe.api.functions import count
 from dpframe.api.group_by import PrivateGroupBy, is_discovered
 from dpframe.api.query import PrivateQuery
 from dpframe.api.shortcuts import Shortcuts
-from dpframe.api.windows_of_time import window_keys, window_of
+from dpframe.api.windows_of_time import window_keys, window_of, windows_within
 from dpframe.errors import DPFrameError, MissingKeys
 from dpframe.frames.relation import Relation
 from dpframe.sealed import all_sealed
@@ -59,7 +59,8 @@ class PolarsVerbs(Shortcuts):
             Other columns to group by.
         keys
             As for `group_by`: the beginnings of windows, which are public. Without them windows
-            with enough individuals are found privately, which needs a delta.
+            with enough individuals are found privately, which needs a delta; in a session without
+            one, all windows between bounds of the column that are declared, or that a filter gives.
         options
             Arguments of Polars' method, which may have the values that they have by default.
 
@@ -73,7 +74,14 @@ class PolarsVerbs(Shortcuts):
         window = window_of(index_column, every, options)
         others = [] if group_by is None else flat([group_by])
         checked = window_keys(keys, window, self._relation.facts.columns, alone=not others)
-        return self.group_by(*others, window.expression, keys=checked)
+        try:
+            return self.group_by(*others, window.expression, keys=checked)
+        except MissingKeys:
+            alone = keys is None and not others and isinstance(index_column, str)
+            known = windows_within(window, self._relation.facts.columns) if alone else None
+            if known is None:
+                raise
+        return self.group_by(window.expression, keys=known)
 
     def value_counts(
         self, column: str | pl.Expr, *, name: str = "count", keys: Any = None, **options: Any

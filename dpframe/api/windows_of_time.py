@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from math import floor
 from types import MappingProxyType
 from typing import Any
 
@@ -15,6 +16,7 @@ from dpframe.errors import MissingKeys, UnsupportedOperation
 from dpframe.parse.key_sets import Keys
 from dpframe.parse.size import shown
 from dpframe.rows.failures import FAILURES
+from dpframe.rows.polars_dtypes import to_polars
 
 _AFTERWARDS = "release windows that do not overlap, and add up or average the released result"
 _ALLOWED: Mapping[str, tuple[tuple[Any, ...], str]] = MappingProxyType(
@@ -34,6 +36,7 @@ _ALLOWED: Mapping[str, tuple[tuple[Any, ...], str]] = MappingProxyType(
         "start_by": (("window",), "windows begin at regular boundaries, whatever data there are"),
     }
 )
+_MOST_WINDOWS = 1_000
 _AS_THEY_ARE = (Mapping, pl.DataFrame, pl.Series, Keys, str, bytes)
 
 
@@ -138,3 +141,34 @@ def _of_window(keys: Any, name: str, alone: bool) -> Any:
     if isinstance(keys, Mapping):
         return keys.get(name)
     return keys if alone and isinstance(keys, (list, pl.Series)) else None
+
+
+def windows_within(window: Window, columns: Columns) -> pl.Series | None:
+    """The beginnings of all windows of a column whose bounds are known; None where they are not, or
+    make more than 1,000 windows, or the clock of a time zone may leave one out.
+    """
+    found = columns.get(window.name)
+    if found is None or found.bounds is None or found.dtype.name not in ("Date", "Datetime"):
+        return None
+    if found.dtype.zone is not None:
+        return None
+    first, last = floor(found.bounds[0]), floor(found.bounds[1])
+    try:
+        ends = pl.Series(window.name, [first, last], dtype=pl.Int64).cast(to_polars(found.dtype))
+        begins = ends.dt.truncate(window.every).to_physical()
+        offset = pl.lit(ends).first().dt.offset_by(_text_of(window.every))
+        length = pl.select(offset.to_physical()).item() - first
+        if length <= 0 or (last - first) // length > _MOST_WINDOWS:
+            return None
+        near = pl.Series(window.name, range(begins[0], begins[1] + 1, max(1, length // 2)))
+        near = near.append(begins.cast(pl.Int64)).cast(to_polars(found.dtype))
+        return near.dt.truncate(window.every).unique().sort()
+    except FAILURES:
+        return None
+
+
+def _text_of(every: str | timedelta) -> str:
+    """A length as text, as Polars moves times by it."""
+    if isinstance(every, str):
+        return every
+    return f"{every // timedelta(microseconds=1)}us"

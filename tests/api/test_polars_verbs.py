@@ -44,6 +44,45 @@ def test_windows_are_found_where_nobody_lists_them() -> None:
     assert found["at"].to_list() == [date(2024, 1, 1 + 7 * i) for i in range(4)]
 
 
+@settings(max_examples=15)
+@given(
+    st.lists(MOMENTS, min_size=2, max_size=2),
+    st.sampled_from(["1w", "1mo", "3d", "36h", "1q", timedelta(days=5)]),
+    st.sampled_from(["us", "ms", None]),
+)
+def test_windows_follow_from_known_bounds(ends: list[datetime], every: Any, unit: Any) -> None:
+    """Every window between them, each once, also without rows."""
+    first, last = sorted(ends)
+    dtype = pl.Date if unit is None else pl.Datetime(unit)
+    moments = pl.datetime_range(first, last, "1h", eager=True).alias("at")
+    if unit is None:
+        moments = moments.cast(pl.Date)
+        first, last = first.date(), last.date()  # type: ignore[assignment]
+        every = "2d" if every == "36h" else every
+    wanted = moments.cast(dtype).append(pl.Series([last], dtype=dtype)).dt.truncate(every)
+    frame = pl.DataFrame(schema={"at": dtype})
+    people = protected(frame).filter(pl.col("at").is_between(first, last))
+    found = exactly(people.group_by_dynamic("at", every=every).len())
+    assert found["at"].to_list() == wanted.unique().sort().to_list()
+    assert set(found["len"].to_list()) == {0}
+
+
+def test_windows_without_bounds_or_too_many_are_to_be_listed() -> None:
+    days = pl.DataFrame({"at": [datetime(2024, 1, 3)]})
+    ends = {"at": (datetime(2024, 1, 1), datetime(2024, 3, 1))}
+    with pytest.raises(dp.MissingKeys):
+        protected(days).group_by_dynamic("at", every="1w")
+    with pytest.raises(dp.MissingKeys):
+        protected(days, bounds=ends).group_by_dynamic("at", every="1m")
+    assert exactly(
+        protected(days, bounds=ends).group_by_dynamic("at", every="1mo").len()
+    ).rows() == [
+        (datetime(2024, 1, 1), 1),
+        (datetime(2024, 2, 1), 0),
+        (datetime(2024, 3, 1), 0),
+    ]
+
+
 def test_windows_are_truncated_times() -> None:
     people = protected(pl.DataFrame({"at": [date(2024, 1, 3)]}), name="f")
     keys = [date(2024, 1, 1)]
