@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.mechanisms.mechanism import SelectionMechanism
 from dpframe.samplers import BitSource, Line, Runs
-
-if TYPE_CHECKING:
-    from fractions import Fraction
 
 __all__ = ["Runs", "TogetherMechanism"]
 

@@ -141,4 +141,4 @@ def test_runs_prove_about_what_laws_say(monkeypatch: pytest.MonkeyPatch) -> None
     expected = expected_of(plan, *worst_neighbours(plan)[0].counted)
     found = audit(plan, 4000, 0.99999)
     assert 0.4 * expected * found.claimed < found.proved <= found.claimed
-    assert audit(at_scale(plan, Fraction(1, 5)), 2000, 0.99999).refuted
+    assert audit(at_scale(plan, Fraction(1, 5)), 3000, 0.99999).refuted
