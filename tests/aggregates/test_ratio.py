@@ -62,6 +62,21 @@ def test_values(a: list[Any], b: list[Any], expected: float) -> None:
     assert released(floats, ratio) == pytest.approx(expected, abs=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("a", "expected"),
+    [([-2, 0], -2 / 8), ([-2, 5], -2 / 4), ([-6, -1], -4 / 6), ([0, 0], 0)],
+)
+def test_bounds_may_end_at_0(a: list[Any], expected: float) -> None:
+    """0 is within them, and what is above counts nothing."""
+    ratio = pl.col("a").dp_ratio("b", (-3, 0), denominator_bounds=(0, 9))
+    found = released({"a": a, "b": [4, 4]}, ratio)
+    assert found == pytest.approx(expected, abs=1e-3)
+    query = session().protect(pl.DataFrame({"a": a, "b": [4, 4]}), dp.Rows()).agg(ratio)
+    (first, second) = query.plan(epsilon=1).releases
+    assert "into [-3, 0] and [0, 9]" in first.contents
+    assert "into [0, 9] and [-3, 0]" in second.contents
+
+
 def test_infinite_numbers_count_as_far_ones() -> None:
     ratio = pl.col("a").dp_ratio("b", (-1, 3), denominator_bounds=(0, 5))
     rows = {"a": [float("inf"), 1.0], "b": [5.0, 2.0]}

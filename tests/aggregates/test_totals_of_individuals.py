@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import polars as pl
 import pytest
 
 import dpframe as dp
+from dpframe.aggregates.total_value import total_value
+from dpframe.aggregates.values import Value
+from dpframe.core.domain import domain_of_dtype
+from dpframe.core.dtypes import FLOAT64, INT64, DType
+from dpframe.core.tree import Column
 from dpframe.errors import DPFrameError
 
 LOTS: dict[str, Any] = {"epsilon": 10**6}
@@ -50,6 +56,28 @@ def test_quantiles_are_of_totals() -> None:
     assert by_g(listed) == {"a": [[0, 9]], "b": [[-2, 10]]}
     among = pl.col("y").dp_quantile(0.5, candidates=[0.5, 1.75, 2.25], per="unit")
     assert by_g(among)["a"] == [1.75]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "ends", "total", "exact"),
+    [
+        (INT64, (0, 9), "Int64", True),
+        (INT64, (-9, 0), "Int64", True),
+        (INT64, (Fraction(1, 2), 9), "Int64", False),
+        (INT64, (0, Fraction(19, 2)), "Int64", False),
+        (FLOAT64, (0, 9), "Float64", False),
+        (DType("Duration", unit="us"), (0, 9), "Duration", True),
+    ],
+)
+def test_rows_are_added_up_exactly_where_they_can_be(
+    dtype: DType, ends: Any, total: str, exact: bool
+) -> None:
+    lo, hi = map(Fraction, ends)
+    value = total_value(Value(Column("x"), domain_of_dtype(dtype)), (lo, hi))
+    assert value.domain.dtype.name == total
+    assert (value.grid.step == 1) == exact
+    assert value.grid.centre == 0
+    assert (value.grid.lo * value.grid.step, value.grid.hi * value.grid.step) == (lo, hi)
 
 
 def test_nobody_needs_a_limit_of_rows() -> None:
