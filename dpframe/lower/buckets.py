@@ -24,20 +24,20 @@ it. How long a query takes, and how large temporary files are, depends on rows a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
-from polars.io.plugins import register_io_source
 
 from dpframe.aggregates.statistics import DistinctIndividuals, Statistic
 from dpframe.core.dtypes import DType
 from dpframe.frames.binary import frames_of
 from dpframe.frames.relation import Relation
-from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
+from dpframe.lower.engines.polars_engine import PolarsEngine
 from dpframe.lower.pairs import adds_up_over_people
+from dpframe.lower.read_once import Frames, Lower, columns_read, held, read_once, unsure
 from dpframe.lower.spill import Spill, can_spill
 from dpframe.lower.tables import Lowered
 from dpframe.progress import part
@@ -45,8 +45,6 @@ from dpframe.rows.grouped import grouped
 
 __all__ = ["in_buckets", "people_of"]
 
-Frames = Mapping[int, pl.LazyFrame]
-Lower = Callable[[Frames], Sequence[tuple[Lowered, ...]]]
 Results = list[tuple[tuple[Lowered, ...], list[pl.DataFrame]]]
 _VALUE: Final = r"^v\d+$"
 """The columns of an exact result that hold integers; the others tell which group they are of."""
@@ -104,7 +102,11 @@ def in_buckets(
                     totals[i] = _added(totals.get(i), result)
     rest = [i for i in range(len(queries)) if i not in totals]
     if rest:
-        results = engine.collect([queries[i].frame for i in rest])
+        with read_once(engine, lower, frames, disk=engine.room.spills) as again:
+            made = [query for found in lower(again) for query in found]
+            for i in rest:
+                queries[i] = made[i]
+            results = engine.collect([queries[i].frame for i in rest])
         totals |= dict(zip(rest, results, strict=True))
     return _as_asked(whole, queries, totals)
 
@@ -153,12 +155,13 @@ def _divided(
     count = room.buckets
     own = {token: people[token].bucket(salt, count) for token in frames if token in people}
     if not room.spills or not can_spill() or engine.is_function:
+        needed = _held_columns(engine, lower, frames, people)
         yield (
-            {**frames, **{t: frames[t].filter(bucket == k) for t, bucket in own.items()}}
+            {**frames, **{t: _of(frames[t], own[t] == k, needed.get(t)) for t in own}}
             for k in range(count)
         )
         return
-    needed = _columns_read(lower, frames, people)
+    needed = columns_read(lower, frames, _identifiers(people))
     with ExitStack() as stack:
         spills = {}
         for token, bucket in own.items():
@@ -169,28 +172,21 @@ def _divided(
         yield ({**frames, **{t: s.bucket(k) for t, s in spills.items()}} for k in range(count))
 
 
-def _columns_read(
-    lower: Lower, frames: Frames, people: Mapping[int, People]
+def _identifiers(people: Mapping[int, People]) -> dict[int, str]:
+    return {token: who.identifier for token, who in people.items()}
+
+
+def _held_columns(
+    engine: PolarsEngine, lower: Lower, frames: Frames, people: Mapping[int, People]
 ) -> dict[int, list[str]]:
-    """The columns that queries ask of each frame, told by what Polars asks of frames without rows
-    in their place.
-    """
-    seen = {token: {people[token].identifier} for token in frames if token in people}
-    schemas = {token: frame.collect_schema() for token, frame in frames.items()}
-    empty = {token: _watched(schemas[token], seen.setdefault(token, set())) for token in frames}
-    POLARS.collect([query.frame for found in lower(empty) for query in found], rehearsed=True)
-    return {t: [n for n in schemas[t] if n in names] for t, names in seen.items()}
+    """What is read of frames that may have other rows when a pass reads them twice."""
+    if engine.is_function or not any(map(unsure, frames.values())):
+        return {}
+    needed = columns_read(lower, frames, _identifiers(people))
+    return {token: names for token, names in needed.items() if unsure(frames[token])}
 
 
-def _watched(schema: pl.Schema, seen: set[str]) -> pl.LazyFrame:
-    """A frame without rows that notes which of its columns are read."""
-
-    def read(
-        columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, size: int | None
-    ) -> Iterator[pl.DataFrame]:
-        wanted: list[str] = columns or list(schema)
-        seen.update(wanted)
-        found: Any = pl.DataFrame(schema=schema).select(wanted)
-        yield found if predicate is None else found.filter(predicate)
-
-    return register_io_source(read, schema=schema)
+def _of(frame: pl.LazyFrame, bucket: pl.Expr, columns: list[str] | None) -> pl.LazyFrame:
+    """The rows of a bucket, in memory if it is said of which columns."""
+    rows = frame.filter(bucket)
+    return rows if columns is None else held(rows, columns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate
@@ -22,6 +22,7 @@ from dpframe.lower.engines.engine import ClusterLost, Engine
 from dpframe.lower.engines.log import log_failure
 from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
 from dpframe.lower.engines.supported import require_supported
+from dpframe.lower.read_once import read_once
 from dpframe.lower.tables import Lowered, count_cells, group_columns, lower_query
 from dpframe.mechanisms.salt import fresh_salt
 from dpframe.rows.failures import FAILURES
@@ -220,8 +221,7 @@ class Execution:
             if isinstance(self.engine, PolarsEngine) and self.engine.room and people is not None:
                 lower = partial(_lowered, wanted, ns=self.engine.ns, fresh=fresh)
                 return in_buckets(self.engine, lower, frames, people, fresh)
-            lowered = _lowered(wanted, frames, self.engine.ns, fresh)
-            results = self.engine.collect([query.frame for found in lowered for query in found])
+            lowered, results = self._collected(wanted, frames, fresh)
             ends = list(accumulate(map(len, lowered)))
             return [
                 (found, results[end - len(found) : end])
@@ -229,6 +229,18 @@ class Execution:
             ]
 
         return withhold_failure(work)
+
+    def _collected(
+        self, wanted: Sequence[TablesWanted], frames: Any, fresh: int
+    ) -> tuple[list[Tables], list[pl.DataFrame]]:
+        """The exact queries, and the result of each."""
+        lower = partial(_lowered, wanted, ns=self.engine.ns, fresh=fresh)
+        with ExitStack() as stack:
+            if isinstance(self.engine, PolarsEngine):
+                frames = stack.enter_context(read_once(self.engine, lower, frames))
+            lowered = lower(frames)
+            queries = [query.frame for found in lowered for query in found]
+            return lowered, self.engine.collect(queries)
 
 
 def _lowered(

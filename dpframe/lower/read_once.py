@@ -1,0 +1,122 @@
+"""Frames that may have other rows when they are read again: read once for a query.
+
+A limit divides rows into those that are surely kept and those that have to be ranked, and puts both
+together again. Where each part read a source of its own, and that had other rows the second time,
+an individual could have the most that it may have in either part, and so twice as much. That the
+engine computes once what both have in common is a matter of speed to it, and no promise. So rows of
+a source that is a function of Python, or that such a function or a generator of random numbers has
+changed, are put aside before a query that would ask for them more than once: in a temporary file
+without a name, or in memory where there may be none.
+
+Files and tables of other engines are taken to stay as they are while a query runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, Final
+
+import polars as pl
+from polars.io.plugins import register_io_source
+
+from dpframe.lower.engines.polars_engine import OPTIMIZATIONS, POLARS, PolarsEngine
+from dpframe.lower.spill import Spill, can_spill
+from dpframe.lower.tables import Lowered
+
+__all__ = ["columns_read", "held", "read_once", "unsure"]
+
+Frames = Mapping[int, pl.LazyFrame]
+Lower = Callable[[Frames], Sequence[tuple[Lowered, ...]]]
+_UNSURE: Final = re.compile(r"python|\.shuffle\(|sample|random", re.IGNORECASE)
+"""What plans say of rows that a function makes, or chance."""
+_KEPT: Final = re.compile(r"CACHE\[id: ([^\],]+)")
+
+
+def unsure(frame: pl.LazyFrame) -> int:
+    """In how many places of its plan a frame has rows that may be others the next time."""
+    # of a copy: Polars 1.32 lets no other thread use a frame meanwhile
+    return len(_UNSURE.findall(frame.clone().explain(optimized=False)))
+
+
+@contextmanager
+def read_once(
+    engine: PolarsEngine, lower: Lower, frames: Frames, *, disk: bool = True
+) -> Iterator[Frames]:
+    """The frames, with the rows put aside of those that are unsure and would be read repeatedly.
+    What runs queries elsewhere gets them as they are.
+    """
+    doubtful = [] if engine.is_function else [t for t, frame in frames.items() if unsure(frame)]
+    repeated = [token for token in doubtful if _times_read(lower, frames, token) > 1]
+    if not repeated:
+        yield frames
+        return
+    needed = columns_read(lower, frames, {})
+    with ExitStack() as stack:
+        found = dict(frames)
+        for token in repeated:
+            schema = frames[token].collect_schema()
+            columns = needed[token] or schema.names()[:1]
+            if disk and can_spill():
+                spill = stack.enter_context(Spill(schema, 1))
+                spill.write(frames[token], pl.lit(0), columns)
+                found[token] = spill.bucket(0)
+            else:
+                found[token] = held(frames[token], columns)
+        yield found
+
+
+def held(frame: pl.LazyFrame, columns: Sequence[str]) -> pl.LazyFrame:
+    """The rows of a frame in memory; of columns that nobody asks for no values."""
+    schema = frame.collect_schema()
+    rows = frame.select(columns).collect(optimizations=OPTIMIZATIONS).lazy()
+    others = (pl.lit(None, dtype=t).alias(n) for n, t in schema.items() if n not in columns)
+    return rows.with_columns(*others).select(*schema)
+
+
+def _times_read(lower: Lower, frames: Frames, token: int) -> int:
+    """How often queries name a frame or what was made of it, whatever the engine makes of that:
+    Polars 2.1 computes more than once what it is asked to keep.
+    """
+    schemas = {t: frame.collect_schema() for t, frame in frames.items()}
+    empty = {t: pl.LazyFrame(schema=schema) for t, schema in schemas.items()}
+    empty[token] = _watched(schemas[token], set())
+    frames_made = [query.frame for found in lower(empty) for query in found]
+    return sum(unsure(frame) + _repeated(frame) for frame in frames_made if unsure(frame))
+
+
+def _repeated(frame: pl.LazyFrame) -> int:
+    """How often a plan names again what is to be kept; it is shown once only."""
+    kept = _KEPT.findall(frame.explain(optimized=False))
+    return len(kept) - len(set(kept))
+
+
+def columns_read(lower: Lower, frames: Frames, always: Mapping[int, str]) -> dict[int, list[str]]:
+    """The columns that queries ask of each frame, told by what Polars asks of frames without rows
+    in their place.
+
+    Parameters
+    ----------
+    always
+        A column of each of some frames, asked for or not.
+    """
+    seen = {token: {always[token]} if token in always else set() for token in frames}
+    schemas = {token: frame.collect_schema() for token, frame in frames.items()}
+    empty = {token: _watched(schemas[token], seen[token]) for token in frames}
+    POLARS.collect([query.frame for found in lower(empty) for query in found], rehearsed=True)
+    return {t: [n for n in schemas[t] if n in names] for t, names in seen.items()}
+
+
+def _watched(schema: pl.Schema, seen: set[str]) -> pl.LazyFrame:
+    """A frame without rows that notes which of its columns are read."""
+
+    def read(
+        columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, size: int | None
+    ) -> Iterator[pl.DataFrame]:
+        wanted: list[str] = columns or list(schema)
+        seen.update(wanted)
+        found: Any = pl.DataFrame(schema=schema).select(wanted)
+        yield found if predicate is None else found.filter(predicate)
+
+    return register_io_source(read, schema=schema)
