@@ -141,4 +141,5 @@ def test_runs_prove_about_what_laws_say(monkeypatch: pytest.MonkeyPatch) -> None
     expected = expected_of(plan, *worst_neighbours(plan)[0].counted)
     found = audit(plan, 4000, 0.99999)
     assert 0.4 * expected * found.claimed < found.proved <= found.claimed
-    assert audit(at_scale(plan, Fraction(1, 5)), 3000, 0.99999).refuted
+    sharp = at_scale(prepared(QUARTILES, PureDP(Fraction(1, 4))), Fraction(1, 16))
+    assert audit(sharp, 1500, 0.99999).refuted
