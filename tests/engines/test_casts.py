@@ -33,7 +33,7 @@ ENUM = pl.Enum(["a", "b", "true"])
 TARGETS = [*NUMBERS, pl.String, ENUM, pl.Date, pl.Datetime("us")]
 TAKEN = {
     "i": [*NUMBERS, pl.String],
-    "u": [*NUMBERS, pl.String],
+    "u": [*NUMBERS, pl.String, pl.Date, pl.Datetime("us")],
     "f": NUMBERS,
     "b": [*NUMBERS, pl.String],
     "s": [pl.String, ENUM],
@@ -79,6 +79,6 @@ def test_constants_are_cast_as_by_polars(relation: Any, value: Any) -> None:
     if value is None:
         assert taken == TARGETS
     else:
-        kind = {int: "i", float: "f", bool: "b", str: "s"}.get(type(value))
+        kind = {int: "i", float: "f", bool: "b", str: "s", date: "d"}[type(value)]
         moments = [pl.Date, pl.Datetime("us")] if kind == "i" else []
-        assert taken == ([*TAKEN[kind], *moments] if kind else [pl.Date])
+        assert taken == [*TAKEN[kind], *moments]
