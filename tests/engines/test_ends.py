@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from dpframe.errors import UnsupportedOperation
 from dpframe.lower.engines import sums
+from dpframe.lower.engines.calendar import part
 from dpframe.lower.engines.duckdb_engine import DuckDBEngine
 from dpframe.lower.engines.engine_expr import EngineExpr
 from dpframe.lower.engines.engine_scope import GroupScope
 from dpframe.lower.engines.frames import EngineFrame, concatenated
 from dpframe.lower.engines.namespace import EngineNamespace
-from dpframe.lower.engines.temporal import part
 from tests.laws.amounts import examples
 
 FLOATS = st.floats(width=64) | st.sampled_from(
