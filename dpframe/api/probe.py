@@ -150,5 +150,5 @@ def _numbers() -> Iterator[pl.Expr]:
     yield from (b.cast(pl.Int64), pl.when(x > 0).then(i).otherwise(n), pl.coalesce(i, n))
     yield from (pl.min_horizontal(x, y), pl.max_horizontal(x, y), pl.sum_horizontal(i, n))
     yield from (s.str.len_chars(), d.dt.year(), d.dt.weekday(), d.dt.ordinal_day())
-    yield from (t.dt.hour(), t.dt.second(), t.dt.month(), d.dt.week(), x.round(1), x.sqrt())
-    yield from (s.str.find("b", literal=True), (t - t.dt.month_start()).dt.total_hours())
+    yield from (t.dt.hour(), t.dt.second(), t.dt.month(), x.sqrt())
+    yield s.str.find("b", literal=True)
