@@ -4,9 +4,9 @@ A limit divides rows into those that are surely kept and those that have to be r
 together again. Where each part read a source of its own, and that had other rows the second time,
 an individual could have the most that it may have in either part, and so twice as much. That the
 engine computes once what both have in common is a matter of speed to it, and no promise. So rows of
-a source that is a function of Python, or that such a function or a generator of random numbers has
-changed, are put aside before a query that would ask for them more than once: in a temporary file
-without a name, or in memory where there may be none.
+a source that is a function of Python, or that such a function, chance, or an order that may be any
+has changed, are put aside before a query that would ask for them more than once: in a temporary
+file without a name, or in memory where there may be none.
 
 Files and tables of other engines are taken to stay as they are while a query runs.
 """
@@ -29,15 +29,27 @@ __all__ = ["columns_read", "held", "read_once", "unsure"]
 
 Frames = Mapping[int, pl.LazyFrame]
 Lower = Callable[[Frames], Sequence[tuple[Lowered, ...]]]
-_UNSURE: Final = re.compile(r"python|\.shuffle\(|sample|random", re.IGNORECASE)
-"""What plans say of rows that a function makes, or chance."""
-_KEPT: Final = re.compile(r"CACHE\[id: ([^\],]+)")
+_FUNCTION: Final = "python"
+"""What plans call a source that is a function."""
+_UNSURE: Final = re.compile(
+    r"python|shuffle\(|sample|random|map_groups|fold\(|reduce\(|rolling_map|strategy: any|slice"
+    r"|maintain_order: false",
+    re.IGNORECASE,
+)
+"""What plans say of rows that a function makes, or chance, or that of several the first are that
+happen to come first.
+"""
+_KEPT: Final = re.compile(r"cache\[id: ([^\],]+)")
 
 
-def unsure(frame: pl.LazyFrame) -> int:
-    """In how many places of its plan a frame has rows that may be others the next time."""
+def unsure(frame: pl.LazyFrame) -> bool:
+    """Whether a frame has rows that may be others the next time."""
+    return bool(_UNSURE.search(_told(frame)))
+
+
+def _told(frame: pl.LazyFrame) -> str:
     # of a copy: Polars 1.32 lets no other thread use a frame meanwhile
-    return len(_UNSURE.findall(frame.clone().explain(optimized=False)))
+    return frame.clone().explain(optimized=False)
 
 
 @contextmanager
@@ -82,13 +94,13 @@ def _times_read(lower: Lower, frames: Frames, token: int) -> int:
     schemas = {t: frame.collect_schema() for t, frame in frames.items()}
     empty = {t: pl.LazyFrame(schema=schema) for t, schema in schemas.items()}
     empty[token] = _watched(schemas[token], set())
-    frames_made = [query.frame for found in lower(empty) for query in found]
-    return sum(unsure(frame) + _repeated(frame) for frame in frames_made if unsure(frame))
+    plans = [_told(query.frame).lower() for found in lower(empty) for query in found]
+    return sum(plan.count(_FUNCTION) + _repeated(plan) for plan in plans if _FUNCTION in plan)
 
 
-def _repeated(frame: pl.LazyFrame) -> int:
+def _repeated(plan: str) -> int:
     """How often a plan names again what is to be kept; it is shown once only."""
-    kept = _KEPT.findall(frame.explain(optimized=False))
+    kept = _KEPT.findall(plan)
     return len(kept) - len(set(kept))
 
 

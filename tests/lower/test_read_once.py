@@ -114,10 +114,35 @@ def test_with_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_rows_that_functions_or_chance_change_are_unsure() -> None:
     frame = rows(3, 0).lazy()
     source, _ = changing([rows(3, 0)])
-    assert not read_once.unsure(frame.filter(pl.col("x") > 0))
+    x = pl.col("x")
+    sure = [frame, frame.filter(x > 0), frame.join(frame, on="u").with_columns(x + 1)]
+    assert not any(map(read_once.unsure, sure))
     unsure = [source, frame.map_batches(lambda found: found), source.select("u")]
-    unsure += [frame.with_columns(pl.col("x").shuffle()), frame.select(pl.col("x").sample(2))]
+    unsure += [frame.with_columns(x.shuffle()), frame.select(x.sample(2))]
+    unsure += [
+        frame.with_columns(made)
+        for made in (
+            x.map_elements(lambda v: v, return_dtype=pl.Int64),
+            x.map_batches(lambda v: v, return_dtype=pl.Int64),
+            x.rolling_map(lambda v: v.sum(), 2),
+            pl.fold(0, lambda a, b: a + b, ["u", "x"]).alias("z"),
+            pl.reduce(lambda a, b: a + b, ["u", "x"]).alias("z"),
+            pl.cum_fold(0, lambda a, b: a + b, ["u", "x"]).alias("z"),
+            pl.concat_list("x", "u").list.sample(1).list.first().alias("z"),
+        )
+    ]
+    grouped = frame.group_by("u")
+    unsure += [grouped.map_groups(lambda d: d, schema=_SCHEMA), grouped.agg(x.first())]
+    unsure += [frame.unique("u", keep="any"), frame.head(2), frame.unique("u")]
     assert all(map(read_once.unsure, unsure))
+
+
+def test_what_is_grouped_before_is_read_once() -> None:
+    """Which of an individual's rows comes first may be another one the next time."""
+    frame = pl.concat([rows(3, 0), others(3)]).lazy()
+    first = frame.group_by("u").agg(pl.col("g").first(), pl.col("x").sum())
+    people = dp.Session(epsilon=2 * ENOUGH).protect(first, "u")
+    assert groups(2)(people).collect(epsilon=ENOUGH)["n"].sum() == 1
 
 
 def test_what_is_read_once_anyway_is_not_put_aside(monkeypatch: pytest.MonkeyPatch) -> None:
