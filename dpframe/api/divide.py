@@ -11,13 +11,18 @@ from dpframe.api.parameters import with_parameters
 from dpframe.api.protected_keys import refuse_protected_keys
 from dpframe.api.protected_rows import ProtectedRows
 from dpframe.core.windows import as_every
+from dpframe.errors import UnsupportedOperation
 from dpframe.frames.delays import Delay, Waits
 from dpframe.frames.relation import Relation
 from dpframe.ledger.scopes import Level
 
 
 def divide(
-    rows: ProtectedRows, by: Any, keys: Any, every: str, delay: str | dt.timedelta | None
+    rows: ProtectedRows,
+    by: Any,
+    keys: Any,
+    every: str | None,
+    delay: str | dt.timedelta | None,
 ) -> dict[Any, tuple[Relation, Level]]:
     """Disjoint parts of a frame, by public key, and how ledgers tell them from others.
 
@@ -28,7 +33,14 @@ def divide(
     UnsupportedOperation
         For periods or a delay that there are not.
     """
-    period = as_every(every, "partition(..., every=...)")
+    where = "partition(..., every=...)"
+    period = as_every("1d" if every is None else every, where)
+    if every is not None and delay is None:
+        raise UnsupportedOperation(
+            "parts without a delay wait for the end of no period",
+            where=where,
+            remedy='leave every out, or say how long parts wait: delay="2d"',
+        )
     waits = None if delay is None else Waits(period, Delay.of(delay))
     given = flat([by])
     require_rows(given, "partition")

@@ -247,7 +247,7 @@ class Session(StreamingSession):
         keys: Any = None,
         *,
         delay: str | dt.timedelta | None = None,
-        every: str = "1d",
+        every: str | None = None,
     ) -> dict[Any, PrivateFrame]:
         """Divide a frame into disjoint parts, of which only the most expensive are paid for.
 
@@ -266,8 +266,8 @@ class Session(StreamingSession):
             Of parts by a date, how long after its end each may be released at the earliest, so that
             rows that come late count: as for `stream`. It changes nothing about cost or guarantee.
         every
-            How long a period is that has the date of a key, where parts wait: ``"1d"``, ``"1w"``,
-            ``"1mo"``, ``"1q"`` or ``"1y"``.
+            With a `delay`, how long the period is that has the date of a key: ``"1d"``, which it is
+            where left out, ``"1w"``, ``"1mo"``, ``"1q"`` or ``"1y"``.
 
         Returns
         -------
@@ -281,7 +281,7 @@ class Session(StreamingSession):
             When keys would have to be read from private data, or are not values of their columns.
         UnsupportedOperation
             When there are more than 10,000 parts, or Python cannot tell their keys apart; and for a
-            `delay` where keys have no date, or more than one.
+            `delay` where keys have no date, or more than one, or `every` without one.
         InvalidBudget
             When the frame belongs to another session.
         UnboundedSensitivity

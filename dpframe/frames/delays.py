@@ -7,7 +7,6 @@ it protects, rest on nothing here.
 from __future__ import annotations
 
 import datetime as dt
-import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,21 +14,12 @@ import polars as pl
 
 from dpframe.core.exact import as_given
 from dpframe.core.windows import NAMES, Every, first_day, number_of
-from dpframe.errors import UnsupportedOperation
+from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.rows.checks import duration
+from dpframe.rows.spans import Span, span
 
 __all__ = ["Delay", "Waits"]
 
-_PART: Final = re.compile(r"([0-9]+)(ns|us|ms|mo|[smhdwqy])")
-_CALENDAR: Final = {"y": ("mo", 12), "q": ("mo", 3), "mo": ("mo", 1), "w": ("d", 7), "d": ("d", 1)}
-_NANOSECONDS: Final = {
-    "ns": 1,
-    "us": 10**3,
-    "ms": 10**6,
-    "s": 10**9,
-    "m": 60 * 10**9,
-    "h": 3600 * 10**9,
-}
 _UNITS: Final = (("h", 3600 * 10**6), ("m", 60 * 10**6), ("s", 10**6), ("us", 1))
 _WHERE: Final = "delay=..."
 
@@ -57,15 +47,17 @@ class Delay:
 
         Raises
         ------
-        UnsupportedOperation
-            When it is neither, or negative.
+        UnsupportedOperation, InvalidBounds
+            When it is neither, negative, or too long.
         """
         if isinstance(given, dt.timedelta):
             rest = given - dt.timedelta(days=given.days)
             found = cls(0, given.days, rest // dt.timedelta(microseconds=1))
             negative = given < dt.timedelta(0)
         elif isinstance(given, str):
-            found, negative = cls._read(given), given.startswith("-")
+            read = _span(given)
+            fine = -(-read.nanoseconds // 1000)  # never earlier
+            found, negative = cls(read.months, 7 * read.weeks + read.days, fine), read.negative
         else:
             raise UnsupportedOperation(
                 f"a delay is a duration, not {as_given(given)}",
@@ -79,17 +71,6 @@ class Delay:
                 remedy='write for example delay="2d"; or leave it out, and release when you like',
             )
         return found
-
-    @classmethod
-    def _read(cls, text: str) -> Delay:
-        calendar, passing = {"mo": 0, "d": 0}, 0
-        for count, unit in _PART.findall(_duration(text)):
-            if unit in _CALENDAR:
-                kind, times = _CALENDAR[unit]
-                calendar[kind] += int(count) * times
-            else:
-                passing += int(count) * _NANOSECONDS[unit]
-        return cls(calendar["mo"], calendar["d"], -(-passing // 1000))
 
     def words(self) -> str:
         """The delay as Polars writes durations, in one way for all that mean the same."""
@@ -158,10 +139,10 @@ class Waits:
         return self.delay.due(end, zone)
 
 
-def _duration(text: str) -> str:
+def _span(text: str) -> Span:
     try:
-        return duration(text)
-    except UnsupportedOperation as error:
+        return span(duration(text))
+    except DPFrameError as error:
         raise error.at(_WHERE) from None
 
 

@@ -129,3 +129,9 @@ def test_plans_name_the_delay() -> None:
     assert len({plan.fingerprint for plan in plans}) == 3
     assert "not before 2d have passed since the end of its day" in plans[0].steps[-1].words
     assert "passed" not in plans[2].explain()
+
+
+def test_periods_of_parts_that_do_not_wait_are_refused() -> None:
+    session = dp.Session(epsilon=1)
+    with pytest.raises(dp.UnsupportedOperation, match='delay="2d"'):
+        session.partition(visits(session), "day", [dt.date(2026, 1, 1)], every="1mo")
