@@ -19,6 +19,7 @@ from dpframe.frames.limits import GroupLimit
 from dpframe.frames.sampling import (
     comparable,
     keep_first_of_many,
+    keep_first_together,
     require_columns,
     require_count,
     require_identifier,
@@ -109,11 +110,33 @@ class LimitGroups(Step):
         `names` says what the columns are called in it, and `whose` which of its columns tell
         individuals apart, with their types; text is text there, and no category.
         """
+        order = self._order(names, whose, before)
+        first = None if self.order_by is None else names[self.order_by]
+        return keep_first_of_many(pairs, self.n, list(whose), order, salt, ns, first)
+
+    def keep_together(
+        self,
+        pairs: pl.DataFrame,
+        names: Mapping[str, str],
+        whose: Mapping[str, DType],
+        before: FrameFacts,
+        salt: int,
+    ) -> pl.DataFrame:
+        """The same of such a frame in memory, where those of an individual follow each other."""
+        if self.order_by is not None or len(whose) != 1:
+            return self.keep(pairs.lazy(), names, whose, before, salt, pl).collect()
+        order = self._order(names, whose, before)
+        (within,) = whose
+        return keep_first_together(pairs, self.n, within, order, salt)
+
+    def _order(
+        self, names: Mapping[str, str], whose: Mapping[str, DType], before: FrameFacts
+    ) -> dict[str, DType]:
+        """What decides which pairs of an individual are kept."""
         order = dict(whose)
         for name in self.by:
             order[names[name]] = grouped_type(before.columns[name].dtype)
-        first = None if self.order_by is None else names[self.order_by]
-        return keep_first_of_many(pairs, self.n, list(whose), order, salt, ns, first)
+        return order
 
     def words(self) -> str:
         first = "" if self.order_by is None else f", order_by={self.order_by!r}"

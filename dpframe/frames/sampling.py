@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+import numpy as np
 import polars as pl
 
 from dpframe.core.domain import Columns
@@ -146,6 +147,44 @@ def first_sorted(
     rest = decided.filter(ns.col(torn)).drop(first, torn)
     found: pl.LazyFrame = ns.concat([sure, first_ranked(rest, most, within, order, salt, ns)])
     return found
+
+
+def keep_first_together(
+    rows: pl.DataFrame, most: int, within: str, order: Mapping[str, DType], salt: int
+) -> pl.DataFrame:
+    """The same rows, of a frame in memory where rows with equal values of the column `within`,
+    which has no nulls, follow each other: by a sort of numbers alone, in which the place of a row's
+    owner comes before the first bits of the row's hash.
+
+    The numbers of an owner follow each other then, too, and of each owner the last that is kept is
+    known by its place. Where the first that is dropped is equal in these bits, the owner's rows are
+    ranked by whole hashes and values.
+    """
+    if not rows.height:
+        return rows
+    values = {name: comparable(pl, name, dtype) for name, dtype in order.items()}
+    hashes = rows.select(row_hash(pl, values, order, salt).cast(pl.UInt64)).to_series().to_numpy()
+    whose = rows[within].to_numpy()
+    first = np.empty(rows.height, np.bool_)
+    first[0] = True
+    np.not_equal(whose[1:], whose[:-1], out=first[1:])
+    owner = np.cumsum(first, dtype=np.int64) - 1
+    start = np.flatnonzero(first)
+    end = np.append(start[1:], rows.height)
+    bits = np.uint64(int(start.size).bit_length())
+    numbers = (owner.astype(np.uint64) << (np.uint64(64) - bits)) | (hashes >> bits)
+    in_order = np.sort(numbers)
+    last = in_order[np.minimum(start + most, end) - 1]
+    dropped = np.flatnonzero(end - start > most)
+    torn = dropped[in_order[start[dropped] + most] == last[dropped]]
+    kept = numbers <= last[owner]
+    if not torn.size:
+        return rows.filter(pl.Series(kept))
+    unsure = np.zeros(start.size, np.bool_)
+    unsure[torn] = True
+    rest = rows.filter(pl.Series(unsure[owner])).lazy()
+    ranked = first_ranked(rest, most, [within], order, salt, pl).collect()
+    return pl.concat([rows.filter(pl.Series(kept & ~unsure[owner])), ranked])
 
 
 def row_hash(

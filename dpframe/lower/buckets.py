@@ -99,7 +99,7 @@ def in_buckets(
                 found = engine.collect([made[i].frame for i in chosen])
                 for i, result in zip(chosen, found, strict=True):
                     queries[i] = made[i]
-                    totals[i] = _added(totals.get(i), result)
+                    totals[i] = _added(totals.get(i), made[i].grouped(result))
     rest = [i for i in range(len(queries)) if i not in totals]
     if rest:
         with read_once(engine, lower, frames, disk=engine.room.spills) as again:
@@ -107,7 +107,7 @@ def in_buckets(
             for i in rest:
                 queries[i] = made[i]
             results = engine.collect([queries[i].frame for i in rest])
-        totals |= dict(zip(rest, results, strict=True))
+        totals |= {i: queries[i].grouped(found) for i, found in zip(rest, results, strict=True)}
     return _as_asked(whole, queries, totals)
 
 

@@ -151,7 +151,7 @@ class Execution:
             lowered = lower_query(relation, groups, tables, empty, engine.ns, like=self.data)
             results = engine.collect([query.frame for query in lowered], rehearsed=True)
             for query, result in zip(lowered, results, strict=True):
-                count_cells(query, result, groups)
+                count_cells(query, query.grouped(result), groups)
             people = people_of([relation])
             if isinstance(engine, PolarsEngine) and engine.room and people is not None:
                 few = PolarsEngine(room=replace(engine.room, buckets=2))
@@ -239,8 +239,9 @@ class Execution:
             if isinstance(self.engine, PolarsEngine):
                 frames = stack.enter_context(read_once(self.engine, lower, frames))
             lowered = lower(frames)
-            queries = [query.frame for found in lowered for query in found]
-            return lowered, self.engine.collect(queries)
+            queries = [query for found in lowered for query in found]
+            results = self.engine.collect([query.frame for query in queries])
+            return lowered, [q.grouped(r) for q, r in zip(queries, results, strict=True)]
 
 
 def _lowered(

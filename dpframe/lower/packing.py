@@ -13,9 +13,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from dpframe.core.dtypes import DType
-from dpframe.frames.filter import DropNulls, Filter
-from dpframe.frames.limit_groups import LimitGroups
-from dpframe.frames.limit_rows import LimitRows
+from dpframe.frames.binary import Binary
 from dpframe.frames.relation import Relation
 from dpframe.rows.broadcast import unordered
 
@@ -30,19 +28,12 @@ def packable(types: Sequence[DType]) -> bool:
 
 
 def in_memory(source: pl.LazyFrame | Mapping[int, pl.LazyFrame], relation: Relation) -> bool:
-    """Whether rows cost next to nothing to make, as both kinds of rows are read apart: those of a
-    frame in memory, filtered at most, or limited, which holds them in memory as well.
-    """
+    """Whether rows are made of one frame in memory, so that columns of theirs may be held there."""
+    if any(isinstance(step, Binary) for step, _ in relation.steps):
+        return False
     frame = source if isinstance(source, pl.LazyFrame) else source[relation.token]
-    cheap = (Filter, DropNulls, LimitRows, LimitGroups)
-    known = all(isinstance(step, cheap) for step, _ in relation.steps)
     # of a copy: Polars 1.32 lets no other thread use a frame meanwhile
-    return known and frame.clone().explain(optimized=False).startswith("DF [")
-
-
-def is_limited(relation: Relation) -> bool:
-    """Whether rows are limited, so that they had better be made once."""
-    return any(isinstance(step, (LimitRows, LimitGroups)) for step, _ in relation.steps)
+    return frame.clone().explain(optimized=False).startswith("DF [")
 
 
 def group_packed(

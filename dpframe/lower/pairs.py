@@ -23,6 +23,7 @@ from dpframe.aggregates.measurement import Table
 from dpframe.aggregates.pair_statistics import PairSum
 from dpframe.aggregates.statistics import GridSum, RowCount, SquareSum, Statistic, ValueCount
 from dpframe.aggregates.unit_statistics import UnitStatistic
+from dpframe.core.dtypes import DType
 from dpframe.core.tree import Column
 from dpframe.core.weights import norm_in_parts
 from dpframe.frames.facts import FrameFacts
@@ -32,6 +33,7 @@ from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.public import grouped_keys, within_keys
 from dpframe.frames.relation import Relation
 from dpframe.lower.packing import group_packed
+from dpframe.lower.together import RowsOfPairs, pairs_together
 from dpframe.lower.weighed import ROWS, once_weight, rows_weight
 from dpframe.rows.operation import Namespace
 
@@ -65,9 +67,17 @@ class PairLimit:
 
     def keep(self, pairs: pl.LazyFrame, ns: Namespace) -> pl.LazyFrame:
         """The pairs that are left, of a frame with one row for each."""
+        return self.limit.keep(pairs, self.names, self._whose(ns), self.before, self.salt, ns)
+
+    def keep_together(self, pairs: pl.DataFrame) -> pl.DataFrame:
+        """The same of a frame in memory, where those of an individual follow each other."""
+        whose = self._whose(pl)
+        return self.limit.keep_together(pairs, self.names, whose, self.before, self.salt)
+
+    def _whose(self, ns: Namespace) -> dict[str, DType]:
+        """The columns that tell individuals apart."""
         types = (dtype for _, dtype in owner_columns(self.before, ns))
-        whose = dict(zip(owner_names(self.before), types, strict=True))
-        return self.limit.keep(pairs, self.names, whose, self.before, self.salt, ns)
+        return dict(zip(owner_names(self.before), types, strict=True))
 
 
 def owner_names(facts: FrameFacts) -> list[str]:
@@ -174,55 +184,86 @@ def adds_up_over_people(statistic: Statistic) -> bool:
     return isinstance(statistic, sums)
 
 
-def through_pairs(
-    frame: pl.LazyFrame,
-    by: tuple[Sequence[str], Sequence[str]],
-    statistics: Sequence[Statistic],
-    columns: Sequence[pl.Expr],
-    limits: tuple[PairLimit | None, Weighing | None],
-    ns: Namespace,
-    packed: bool = False,
-) -> tuple[pl.LazyFrame, list[pl.Expr]]:
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairs:
     """One row per individual and group, and the integers of a group from those.
 
     Parameters
     ----------
-    frame
-        Rows.
-    by
-        Its columns that make groups, and those that tell individuals apart.
-    columns
-        What each statistic made of the rows.
-    limits
+    keys, whose
+        The columns of rows that make groups, and those that tell individuals apart.
+    statistics, columns
+        What is asked for, and the column that each made of the rows.
+    limit, weighing
         What drops pairs, and how individuals are weighed, if anything does.
-    packed
-        Whether these are packed into one column to be grouped.
     """
-    limit, weighing = limits
-    keys, whose = by
-    made, settled, reduced = [], [], []
-    if weighing is not None:
-        made.append(ns.len().cast(ns.Int64).alias(ROWS))
-    for i, (statistic, rows) in enumerate(zip(statistics, columns, strict=True)):
-        name = f"p{i}"
-        if isinstance(statistic, UnitStatistic) and statistic.counts_pairs:
-            reduced.append(ns.len().cast(ns.Int64))
-        elif isinstance(statistic, UnitStatistic):
-            made.append(statistic.per_unit(rows, ns).alias(name))
-            clamped = statistic.clamp_per_unit(ns.col(name), ns)
-            if statistic.gathers_two:
-                second = statistic.per_unit(ns.col(beside_name(i)), ns)
-                made.append(second.alias(f"{name}b"))
-                clamped = statistic.clamp_pair(ns.col(name), ns.col(f"{name}b"), ns)
-            settled.append(clamped.alias(name))
-            reduced.append(statistic.reduce(ns.col(name), ns))
+
+    keys: Sequence[str]
+    whose: Sequence[str]
+    statistics: Sequence[Statistic]
+    columns: Sequence[str]
+    limit: PairLimit | None
+    weighing: Weighing | None
+
+    def of(
+        self, frame: pl.LazyFrame, ns: Namespace, packed: bool = False
+    ) -> tuple[pl.LazyFrame, list[pl.Expr]]:
+        """Those of rows.
+
+        Parameters
+        ----------
+        packed
+            Whether what makes pairs is packed into one column to be grouped.
+        """
+        made, settled, reduced = self._made(ns, ns)
+        if packed:
+            pairs = group_packed(frame, [*self.whose, *self.keys], made)
         else:
-            made.append(statistic.reduce(rows, ns).alias(name))
-            reduced.append(ns.col(name).sum().cast(ns.Int64))
-    if packed:
-        pairs = group_packed(frame, [*whose, *keys], made)
-    else:
-        pairs = frame.group_by([*keys, *whose]).agg(*made)
-    kept = pairs if limit is None else limit.keep(pairs, ns)
-    kept = kept.with_columns(*settled) if settled else kept
-    return (kept, reduced) if weighing is None else weighing.of(kept, statistics, ns)
+            pairs = frame.group_by([*self.keys, *self.whose]).agg(*made)
+        kept = pairs if self.limit is None else self.limit.keep(pairs, ns)
+        return self._weighed(kept.with_columns(*settled) if settled else kept, reduced, ns)
+
+    def of_memory(
+        self, rows: pl.DataFrame, packed: bool = False
+    ) -> tuple[pl.LazyFrame, list[pl.Expr]]:
+        """Those of rows in memory; `packed` is for where they cannot be sorted."""
+        asked = RowsOfPairs(rows)
+        made, settled, reduced = self._made(pl, asked)
+        pairs = pairs_together(asked, [*self.whose, *self.keys], made)
+        if pairs is None:
+            return self.of(rows.lazy(), pl, packed)
+        kept = pairs if self.limit is None else self.limit.keep_together(pairs)
+        return self._weighed(kept.lazy().with_columns(*settled), reduced, pl)
+
+    def _made(
+        self, ns: Namespace, of_rows: Namespace
+    ) -> tuple[list[pl.Expr], list[pl.Expr], list[pl.Expr]]:
+        """What is made of the rows of a pair, what of that in the end, and what of pairs."""
+        made, settled, reduced = list[pl.Expr](), list[pl.Expr](), list[pl.Expr]()
+        if self.weighing is not None:
+            made.append(of_rows.len().cast(ns.Int64).alias(ROWS))
+        for i, (statistic, column) in enumerate(zip(self.statistics, self.columns, strict=True)):
+            name, rows = f"p{i}", of_rows.col(column)
+            if isinstance(statistic, UnitStatistic) and statistic.counts_pairs:
+                reduced.append(ns.len().cast(ns.Int64))
+            elif isinstance(statistic, UnitStatistic):
+                made.append(statistic.per_unit(rows, of_rows).alias(name))
+                clamped = statistic.clamp_per_unit(ns.col(name), ns)
+                if statistic.gathers_two:
+                    beside = of_rows.col(beside_name(i))
+                    made.append(statistic.per_unit(beside, of_rows).alias(f"{name}b"))
+                    clamped = statistic.clamp_pair(ns.col(name), ns.col(f"{name}b"), ns)
+                settled.append(clamped.alias(name))
+                reduced.append(statistic.reduce(ns.col(name), ns))
+            else:
+                made.append(statistic.reduce(rows, of_rows).alias(name))
+                reduced.append(ns.col(name).sum().cast(ns.Int64))
+        return made, settled, reduced
+
+    def _weighed(
+        self, pairs: pl.LazyFrame, reduced: list[pl.Expr], ns: Namespace
+    ) -> tuple[pl.LazyFrame, list[pl.Expr]]:
+        """The pairs that are left, weighed if individuals are."""
+        if self.weighing is None:
+            return pairs, reduced
+        return self.weighing.of(pairs, self.statistics, ns)

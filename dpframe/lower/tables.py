@@ -14,6 +14,7 @@ from dpframe.aggregates.measurement import CellCounts, Table
 from dpframe.aggregates.statistics import GridSum, Statistic, ValueCount
 from dpframe.aggregates.unit_statistics import UnitStatistic
 from dpframe.core.domain import Columns
+from dpframe.core.dtypes import DType
 from dpframe.core.tree import Column, Tree
 from dpframe.core.windows import Windows
 from dpframe.frames.binary import Binary
@@ -22,24 +23,25 @@ from dpframe.frames.grouping_sets import SetGroups
 from dpframe.frames.groups import Groups
 from dpframe.frames.individuals import owner_columns, within_windows
 from dpframe.frames.relation import Relation
-from dpframe.frames.sampling import once
 from dpframe.frames.step import Step
 from dpframe.frames.windows_read import windows_read
 from dpframe.lower.bind import bind_facts
+from dpframe.lower.engines.polars_engine import POLARS
 from dpframe.lower.numbering import numbered
-from dpframe.lower.packing import in_memory, is_limited, packable
+from dpframe.lower.packing import in_memory, packable
 from dpframe.lower.pairs import (
     UNIT,
     PairLimit,
+    Pairs,
     Weighing,
     adds_up,
     beside_name,
     limit_on_pairs,
     owner_names,
-    through_pairs,
     weighing_of,
 )
 from dpframe.lower.places import counts_of_places, is_placed, places_of_rows
+from dpframe.lower.together import sortable
 from dpframe.rows.broadcast import unordered
 from dpframe.rows.fold import domain, lower
 from dpframe.rows.grouped import grouped, grouped_type
@@ -51,6 +53,30 @@ Sources: TypeAlias = "pl.LazyFrame | Frames"
 """The same, or the only frame that a query has."""
 
 _CELL, _TOTAL = "cell", "total"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InMemory:
+    """Groups rows in memory by way of pairs.
+
+    Parameters
+    ----------
+    keys
+        The columns of groups.
+    pairs
+        What makes the pairs.
+    packed
+        Whether they are packed where they cannot be sorted.
+    """
+
+    keys: Sequence[str]
+    pairs: Pairs
+    packed: bool
+
+    def grouped(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """The columns of groups and values."""
+        frame = _by(self.keys, *self.pairs.of_memory(rows, self.packed))
+        return POLARS.collect([frame])[0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,6 +97,8 @@ class Lowered:
     by_rows
         Whether its result has a row for each row instead, with its place among all cells of all
         groups.
+    later
+        What groups its result, where that has a row for each row to be grouped in memory.
     """
 
     frame: pl.LazyFrame
@@ -78,6 +106,11 @@ class Lowered:
     statistics: tuple[Statistic, ...]
     kept: tuple[int, ...] | None = None
     by_rows: bool = False
+    later: InMemory | None = None
+
+    def grouped(self, result: pl.DataFrame) -> pl.DataFrame:
+        """The columns of groups, cells and values, of what the engine gives."""
+        return result if self.later is None else self.later.grouped(result)
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -147,8 +180,8 @@ def _lower(
     for (cells, in_pairs), statistics in found.items():
         by_rows = packing and not in_pairs and is_placed(cells, statistics, groups)
         way = in_pairs, packing, by_rows
-        query = _aggregate(frame, relation, groups, cells, statistics, limits, way, ns)
-        made.append(Lowered(query, cells, tuple(statistics), by_rows=by_rows))
+        query, later = _aggregate(frame, relation, groups, cells, statistics, limits, way, ns)
+        made.append(Lowered(query, cells, tuple(statistics), by_rows=by_rows, later=later))
     return tuple(made)
 
 
@@ -201,37 +234,37 @@ def _aggregate(
     limits: tuple[PairLimit | None, Weighing | None],
     way: tuple[bool, bool, bool],
     ns: Namespace,
-) -> pl.LazyFrame:
+) -> tuple[pl.LazyFrame, InMemory | None]:
     in_pairs, packing, by_rows = way
     by = () if groups is None else groups.by
     frame, by, facts = bind_facts(frame, by, relation.facts, ns)
-    frame, (cells, statistics), facts = bind_facts(
-        frame, (cells, tuple(statistics)), facts, ns, whole=True
-    )
+    measured = cells, tuple(statistics)
+    frame, (cells, statistics), facts = bind_facts(frame, measured, facts, ns, whole=True)
     relation, columns = replace(relation, facts=facts), facts.columns
     keys = [] if groups is None else group_columns(groups)
     rows = {key: key_expression(n.tree, relation, ns) for key, n in zip(keys, by, strict=True)}
     if isinstance(cells, NumberCells) and cells.of_individuals:
-        return _of_totals(frame, (rows, whose_rows(relation, ns)), cells, columns, ns)
+        return _of_totals(frame, (rows, whose_rows(relation, ns)), cells, columns, ns), None
     if cells is not None:
         rows[_CELL] = unordered(ns, cells.row(columns, ns))
         keys.append(_CELL)
-    packed = packing and in_pairs and cells is None and _packable(relation, groups)
-    rows |= whose_rows(relation, ns, packed) if in_pairs else {}
-    counted = _counted_by(statistics)
-    rows |= _of_statistics(statistics, counted, columns, ns)
+    types = _types_of_pairs(relation, groups) if packing and in_pairs and cells is None else []
+    later = sortable(types)
+    rows |= whose_rows(relation, ns, later) if in_pairs else {}
+    rows |= _of_statistics(statistics, counted := _counted_by(statistics), columns, ns)
     frame = _selected(frame, rows, ns) if rows else frame
     if cells is not None:
         frame = frame.filter(ns.col(_CELL).is_not_null())
         if by_rows:
-            return places_of_rows(frame, groups, keys[:-1], cells.size)
-    made = [ns.col(f"r{counted.get(i, i)}") for i in range(len(statistics))]
-    frame = once(frame) if packed and is_limited(relation) else frame
+            return places_of_rows(frame, groups, keys[:-1], cells.size), None
+    made = [f"r{counted.get(i, i)}" for i in range(len(statistics))]
     if in_pairs:
-        by_pairs = keys, owner_names(facts)
-        return _by(keys, *through_pairs(frame, by_pairs, statistics, made, limits, ns, packed))
-    reduced = [s.reduce(c, ns) for s, c in zip(statistics, made, strict=True)]
-    return _by(keys, frame, reduced)
+        pairs = Pairs(keys, owner_names(facts), statistics, made, *limits)
+        if later:
+            return frame, InMemory(keys, pairs, packable(types))
+        return _by(keys, *pairs.of(frame, ns)), None
+    reduced = [s.reduce(ns.col(c), ns) for s, c in zip(statistics, made, strict=True)]
+    return _by(keys, frame, reduced), None
 
 
 def _of_totals(
@@ -287,22 +320,22 @@ def _selected(frame: pl.LazyFrame, rows: Mapping[str, pl.Expr], ns: Namespace) -
     return frame.select(*(e.alias(n) for e, n in zip(named, rows, strict=True)))
 
 
-def whose_rows(relation: Relation, ns: Namespace, packed: bool = False) -> dict[str, pl.Expr]:
+def whose_rows(relation: Relation, ns: Namespace, plain: bool = False) -> dict[str, pl.Expr]:
     """Whose row each is, in the columns that a frame of pairs has for that."""
-    if packed:  # where nothing hides the column, Polars filters before it computes
+    if plain:  # where nothing hides the column, Polars filters before it computes
         return {UNIT: ns.col(relation.facts.identifier)}
     made = (column for column, _ in owner_columns(relation.facts, ns))
     return dict(zip(owner_names(relation.facts), made, strict=True))
 
 
-def _packable(relation: Relation, groups: Groups | None) -> bool:
-    """Whether the columns of pairs are numbers that can be packed."""
+def _types_of_pairs(relation: Relation, groups: Groups | None) -> list[DType]:
+    """The types of what makes pairs, the individual first; none where windows do as well."""
     columns = relation.facts.columns
-    by = () if groups is None else groups.by
     if relation.facts.time is not None:
-        return False
-    types = [domain(named.tree, columns).dtype for named in by]
-    return packable([*types, columns[str(relation.facts.identifier)].dtype])
+        return []
+    by = () if groups is None else groups.by
+    types = [grouped_type(domain(named.tree, columns).dtype) for named in by]
+    return [columns[str(relation.facts.identifier)].dtype, *types]
 
 
 def group_columns(groups: Groups) -> list[str]:

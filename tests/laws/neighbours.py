@@ -143,7 +143,7 @@ def exact_tables(
         else {token: stored(found).lazy() for token, found in frame.items()}
     )
     for lowered in lower_query(query.relation, query.groups, tables, source, salt=salt):
-        result = lowered.frame.collect(engine=engine, optimizations=OPTIMIZATIONS)
+        result = lowered.grouped(lowered.frame.collect(engine=engine, optimizations=OPTIMIZATIONS))
         counted |= zip(lowered.tables, count_cells(lowered, result, query.groups), strict=True)
     return counted
 

@@ -32,7 +32,8 @@ from dpframe.core.tree import Column
 from dpframe.frames.contributions import spread_of
 from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.limits import GroupLimit, RowLimit
-from dpframe.frames.sampling import comparable, keep_first
+from dpframe.frames.sampling import comparable, keep_first, keep_first_together
+from dpframe.lower.pairs import Pairs
 from tests.laws.amounts import amounts
 from tests.laws.individuals import KEYS, POOLS, check_limits, frame_of, query
 from tests.laws.neighbours import Pair
@@ -215,6 +216,36 @@ def _rows_and_groups(kept: Any) -> Any:
     def plant(patch: Patch) -> None:
         patch.setattr(dpframe.frames.limit_rows, "keep_first", kept)
         patch.setattr(dpframe.frames.limit_groups, "keep_first_of_many", kept)
+        _kept_together_alike(patch)
+
+    return plant
+
+
+def _kept_together_alike(patch: Patch) -> None:
+    """Pairs in memory are kept as others are."""
+
+    def keep(self: LimitGroups, pairs: pl.DataFrame, *rest: Any) -> pl.DataFrame:
+        return self.keep(pairs.lazy(), *rest, pl).collect()
+
+    patch.setattr(LimitGroups, "keep_together", keep)
+
+
+def _kept(keep: Any) -> Any:
+    """Plants another choice of groups, however they are kept."""
+
+    def plant(patch: Patch) -> None:
+        patch.setattr(LimitGroups, "keep", keep)
+        _kept_together_alike(patch)
+
+    return plant
+
+
+def _elsewhere(planted: Any) -> Any:
+    """Plants the same where rows are grouped by the engine."""
+
+    def plant(patch: Patch) -> None:
+        planted(patch)
+        patch.setattr(dpframe.lower.tables, "sortable", lambda _: False)
 
     return plant
 
@@ -271,23 +302,21 @@ def _by_rows(self: QueryScope) -> ContributionBounds:
     return ContributionBounds(found.per_group, 1, 1)
 
 
-def _not_by_unit(
-    frame: pl.LazyFrame,
-    by: tuple[Sequence[str], Sequence[str]],
-    statistics: Sequence[Any],
-    columns: Sequence[pl.Expr],
-    limit: Any,
-    ns: Any,
-    packed: bool,
-) -> tuple[pl.LazyFrame, list[pl.Expr]]:
+def _not_by_unit(pairs: Pairs, frame: pl.LazyFrame) -> tuple[pl.LazyFrame, list[pl.Expr]]:
     """Rows are not put together, and each counts as one individual."""
-    names = [f"p{i}" for i in range(len(statistics))]
-    clamped = [
-        statistic.clamp_per_unit(column, ns).alias(name)
-        for statistic, column, name in zip(statistics, columns, names, strict=True)
-    ]
-    reduced = [s.reduce(ns.col(name), ns) for s, name in zip(statistics, names, strict=True)]
-    return frame.with_columns(*clamped), reduced
+    numbered = list(enumerate(zip(pairs.statistics, pairs.columns, strict=True)))
+    clamped = [s.clamp_per_unit(pl.col(name), pl).alias(f"p{i}") for i, (s, name) in numbered]
+    return frame.with_columns(*clamped), [s.reduce(pl.col(f"p{i}"), pl) for i, (s, _) in numbered]
+
+
+def _pairs(made: Callable[[Pairs, pl.LazyFrame], Any]) -> Any:
+    """Plants other pairs."""
+
+    def plant(patch: Patch) -> None:
+        patch.setattr(Pairs, "of", lambda self, frame, *_: made(self, frame))
+        patch.setattr(Pairs, "of_memory", lambda self, rows, *_: made(self, rows.lazy()))
+
+    return plant
 
 
 def _half_range(self: CategoryChoice, scope: QueryScope) -> ScoreRange:
@@ -407,11 +436,11 @@ MISTAKES: dict[str, tuple[Any, Case]] = {
         (UNIT_SUM, BY_G, ('f.limit_groups(2, by="g")',)),
     ),
     "groups are not limited": (
-        function(LimitGroups, "keep", lambda self, pairs, *_: pairs),
+        _kept(lambda self, pairs, *_: pairs),
         (UNIT_SUM, BY_G, ('f.limit_groups(2, by="g")',)),
     ),
     "null is no group": (
-        function(LimitGroups, "keep", _nulls_are_free),
+        _kept(_nulls_are_free),
         (UNIT_SUM, BY_G, ('f.limit_groups(2, by="g")',)),
     ),
     "totals are not clamped": (
@@ -427,7 +456,7 @@ MISTAKES: dict[str, tuple[Any, Case]] = {
         ('dp.count(per="unit", bounds=(0, 2))', "f", ()),
     ),
     "rows are clamped, and not totals": (
-        function(dpframe.lower.tables, "through_pairs", _not_by_unit),
+        _pairs(_not_by_unit),
         (UNIT_SUM, "f", ()),
     ),
     "an individual is in one group": (
@@ -467,6 +496,25 @@ MISTAKES: dict[str, tuple[Any, Case]] = {
         ('pl.col("e").dp_argmax()', BY_G, THREE_GROUPS),
     ),
 }
+OF_PAIRS = [
+    "groups by their position",
+    "one group more",
+    "groups are not limited",
+    "null is no group",
+    "rows are clamped, and not totals",
+]
+MISTAKES |= {
+    f"{name}, where the engine groups": (_elsewhere(MISTAKES[name][0]), MISTAKES[name][1])
+    for name in OF_PAIRS
+}
+MISTAKES["one group more, in memory alone"] = (
+    function(
+        dpframe.frames.limit_groups,
+        "keep_first_together",
+        lambda rows, most, *rest: keep_first_together(rows, most + 1, *rest),
+    ),
+    MISTAKES["one group more"][1],
+)
 
 
 @pytest.mark.parametrize("case", dict.fromkeys(case for _, case in MISTAKES.values()), ids=str)
