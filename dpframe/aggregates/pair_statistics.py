@@ -39,7 +39,8 @@ class PairSum(Statistic):
 
     Guarantee
     ---------
-    What a row adds lies on the grid between the bounds, whatever the factor was.
+    What a row adds lies on the grid between the bounds, whatever the factor was. Whole numbers that
+    no Int64 has count as its ends, as in any sum, before they are scaled.
 
     Proof
     -----

@@ -29,6 +29,7 @@ from dpframe.frames.sampling import (
 from dpframe.frames.step import Step
 from dpframe.rows.grouped import grouped_type
 from dpframe.rows.operation import Namespace
+from dpframe.rows.optimizations import OPTIMIZATIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,9 @@ class LimitGroups(Step):
     ) -> pl.DataFrame:
         """The same of such a frame in memory, where those of an individual follow each other."""
         if self.order_by is not None or len(whose) != 1:
-            return self.keep(pairs.lazy(), names, whose, before, salt, pl).collect()
+            return self.keep(pairs.lazy(), names, whose, before, salt, pl).collect(
+                optimizations=OPTIMIZATIONS
+            )
         order = self._order(names, whose, before)
         (within,) = whose
         return keep_first_together(pairs, self.n, within, order, salt)

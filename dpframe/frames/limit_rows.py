@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
+from dpframe.core.dtypes import DType
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.exact import as_given
 from dpframe.core.exprs import Change
@@ -15,15 +19,20 @@ from dpframe.frames.facts import FrameFacts
 from dpframe.frames.individuals import Owners
 from dpframe.frames.limits import RowLimit
 from dpframe.frames.sampling import (
+    first_ranked,
+    hashes,
     keep_first,
+    least_of_runs,
     require_columns,
     require_count,
     require_identifier,
     require_order,
+    unused,
 )
 from dpframe.frames.step import Step
 from dpframe.rows.encoded import is_encodable
 from dpframe.rows.operation import Namespace
+from dpframe.rows.optimizations import OPTIMIZATIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +89,58 @@ class LimitRows(Step):
         within = list(dict.fromkeys([*owners.types, *self.by]))
         kept = keep_first(owners.frame, self.n, within, order, salt, ns, self.order_by)
         return owners.without(kept)
+
+    def keep(
+        self, rows: pl.LazyFrame, names: Mapping[str, str], before: FrameFacts, salt: int
+    ) -> pl.LazyFrame:
+        """The rows that are left of a frame on Polars, where no column decides first and there are
+        no windows.
+
+        `names` says what the columns are called there; it may have others beside them.
+        """
+        order, within = self._named(names, before)
+        return keep_first(rows, self.n, within, order, salt, pl)
+
+    def _named(
+        self, names: Mapping[str, str], before: FrameFacts
+    ) -> tuple[dict[str, DType], list[str]]:
+        """The columns that decide, and of these whose rows they are."""
+        assert before.identifier is not None
+        assert before.time is None
+        order = {names[name]: found.dtype for name, found in before.columns.items()}
+        return order, [names[name] for name in dict.fromkeys((before.identifier, *self.by))]
+
+    def keep_together(
+        self,
+        rows: pl.DataFrame,
+        names: Mapping[str, str],
+        places: NDArray[np.int64],
+        start: NDArray[np.int64],
+        before: FrameFacts,
+        salt: int,
+    ) -> NDArray[np.int64]:
+        """Which are left of some rows in memory on Polars, where no column decides first: those of
+        an individual, or of its values of `by`, follow each other.
+
+        Parameters
+        ----------
+        names
+            What the columns are called there.
+        places, start
+            The place of each of the rows in `rows`, and where those of another individual start.
+        """
+        order, within = self._named(names, before)
+        kept, torn = least_of_runs(hashes(rows, order, salt)[places], start, self.n)
+        sure = np.flatnonzero(kept)
+        if not torn.any():
+            return sure
+        position = unused(order, "position")
+        unsure = np.flatnonzero(torn)
+        rest = rows.select(*order)[places[unsure]].with_columns(pl.Series(position, unsure))
+        ranked = first_ranked(rest.lazy(), self.n, within, order, salt, pl).collect(
+            optimizations=OPTIMIZATIONS
+        )
+        return np.concatenate([sure, ranked[position].to_numpy()])
 
     def words(self) -> str:
         by = ", ".join(repr(name) for name in self.by)

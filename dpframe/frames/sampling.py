@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from dpframe.core.domain import Columns
 from dpframe.core.dtypes import DType
@@ -23,6 +24,7 @@ from dpframe.rows.broadcast import unordered
 from dpframe.rows.encoded import encoded
 from dpframe.rows.grouped import grouped
 from dpframe.rows.operation import Namespace
+from dpframe.rows.optimizations import OPTIMIZATIONS
 from dpframe.rows.suggest import did_you_mean
 
 
@@ -153,38 +155,68 @@ def keep_first_together(
     rows: pl.DataFrame, most: int, within: str, order: Mapping[str, DType], salt: int
 ) -> pl.DataFrame:
     """The same rows, of a frame in memory where rows with equal values of the column `within`,
-    which has no nulls, follow each other: by a sort of numbers alone, in which the place of a row's
-    owner comes before the first bits of the row's hash.
-
-    The numbers of an owner follow each other then, too, and of each owner the last that is kept is
-    known by its place. Where the first that is dropped is equal in these bits, the owner's rows are
-    ranked by whole hashes and values.
+    which has no nulls, follow each other.
     """
     if not rows.height:
         return rows
-    values = {name: comparable(pl, name, dtype) for name, dtype in order.items()}
-    hashes = rows.select(row_hash(pl, values, order, salt).cast(pl.UInt64)).to_series().to_numpy()
     whose = rows[within].to_numpy()
-    first = np.empty(rows.height, np.bool_)
-    first[0] = True
+    first = np.ones(rows.height, np.bool_)
     np.not_equal(whose[1:], whose[:-1], out=first[1:])
-    owner = np.cumsum(first, dtype=np.int64) - 1
-    start = np.flatnonzero(first)
-    end = np.append(start[1:], rows.height)
+    kept, torn = least_of_runs(hashes(rows, order, salt), np.flatnonzero(first), most)
+    sure = rows.filter(pl.Series(kept))
+    if not torn.any():
+        return sure
+    rest = rows.filter(pl.Series(torn)).lazy()
+    return pl.concat(
+        [
+            sure,
+            first_ranked(rest, most, [within], order, salt, pl).collect(
+                optimizations=OPTIMIZATIONS
+            ),
+        ]
+    )
+
+
+def hashes(rows: pl.DataFrame, order: Mapping[str, DType], salt: int) -> NDArray[np.uint64]:
+    """The hash of each row of a frame in memory."""
+    values = {name: comparable(pl, name, dtype) for name, dtype in order.items()}
+    found = rows.select(row_hash(pl, values, order, salt).cast(pl.UInt64))
+    return found.to_series().to_numpy()
+
+
+def least_of_runs(
+    hashed: NDArray[np.uint64], start: NDArray[np.int64], most: int
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which rows have the least hashes of those that they follow each other with, and which rows
+    have to be ranked by whole hashes and values: those of a run where the last that would be kept
+    and the first that would not are equal in the first bits.
+
+    One sort of numbers decides, in which the place of a run comes before the first bits of a hash.
+    The numbers of a run follow each other in order, too, and the last that is kept is known by its
+    place.
+
+    Parameters
+    ----------
+    start
+        Where each run starts, of which the first starts at 0.
+    """
+    end = np.append(start[1:], hashed.size)
+    run = np.repeat(np.arange(start.size, dtype=np.uint64), end - start)
     bits = np.uint64(int(start.size).bit_length())
-    numbers = (owner.astype(np.uint64) << (np.uint64(64) - bits)) | (hashes >> bits)
+    numbers = hashed >> bits
+    numbers |= run << (np.uint64(64) - bits)
     in_order = np.sort(numbers)
     last = in_order[np.minimum(start + most, end) - 1]
-    dropped = np.flatnonzero(end - start > most)
-    torn = dropped[in_order[start[dropped] + most] == last[dropped]]
-    kept = numbers <= last[owner]
-    if not torn.size:
-        return rows.filter(pl.Series(kept))
-    unsure = np.zeros(start.size, np.bool_)
-    unsure[torn] = True
-    rest = rows.filter(pl.Series(unsure[owner])).lazy()
-    ranked = first_ranked(rest, most, [within], order, salt, pl).collect()
-    return pl.concat([rows.filter(pl.Series(kept & ~unsure[owner])), ranked])
+    many = np.flatnonzero(end - start > most)
+    equal = many[in_order[start[many] + most] == last[many]]
+    kept = numbers <= last[run]
+    torn = np.zeros(hashed.size, np.bool_)
+    if equal.size:
+        unsure = np.zeros(start.size, np.bool_)
+        unsure[equal] = True
+        torn = unsure[run]
+        kept &= ~torn
+    return kept, torn
 
 
 def row_hash(

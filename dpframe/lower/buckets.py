@@ -36,7 +36,7 @@ from dpframe.core.dtypes import DType
 from dpframe.frames.binary import frames_of
 from dpframe.frames.relation import Relation
 from dpframe.lower.engines.polars_engine import PolarsEngine
-from dpframe.lower.pairs import adds_up_over_people
+from dpframe.lower.pair_limits import adds_up_over_people
 from dpframe.lower.read_once import Frames, Lower, columns_read, held, read_once, unsure
 from dpframe.lower.spill import Spill, can_spill
 from dpframe.lower.tables import Lowered

@@ -2,87 +2,33 @@
 
 Statistics of individuals need that; others that add up may share it.
 
-A limit on groups can then drop pairs instead of rows. Lowered step by step, it makes all pairs,
-ranks them and keeps the rows of those that are left, and the group-by after it groups these rows by
-pairs once more. All rows of a pair are kept or all are dropped, though. So where the limit comes
-last and speaks of just the columns that make the groups, and every statistic adds up over pairs,
-each pair is made once, with its integers, and the limit drops pairs. It decides the same:
-`LimitGroups.keep` looks at the individual, the values and the salt alone, and both ways run the
-same code of it. So the exact tables are the same as well, bit by bit, and what is inferred of the
-limit holds unchanged.
+A limit on groups can then drop pairs instead of rows (`dpframe.lower.pair_limits`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import polars as pl
 
-from dpframe.aggregates.measurement import Table
-from dpframe.aggregates.pair_statistics import PairSum
-from dpframe.aggregates.statistics import GridSum, RowCount, SquareSum, Statistic, ValueCount
+from dpframe.aggregates.statistics import Statistic
 from dpframe.aggregates.unit_statistics import UnitStatistic
-from dpframe.core.dtypes import DType
-from dpframe.core.tree import Column
 from dpframe.core.weights import norm_in_parts
-from dpframe.frames.facts import FrameFacts
 from dpframe.frames.groups import Groups
-from dpframe.frames.individuals import owner_columns
-from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.public import grouped_keys, within_keys
 from dpframe.frames.relation import Relation
+from dpframe.lower.engines.polars_engine import POLARS
 from dpframe.lower.packing import group_packed
+from dpframe.lower.pair_limits import PairLimit, RowLimit, owner_names
 from dpframe.lower.together import RowsOfPairs, pairs_together
 from dpframe.lower.weighed import ROWS, once_weight, rows_weight
 from dpframe.rows.operation import Namespace
-
-UNIT, WINDOW = "unit", "window"
-"""What the identifier is called in a frame of pairs, and the number of its window."""
 
 
 def beside_name(number: int) -> str:
     """What the second column of a statistic that gathers two is called among those of rows."""
     return f"r{number}b"
-
-
-@dataclass(frozen=True, slots=True)
-class PairLimit:
-    """A limit that drops pairs of individual and group.
-
-    Parameters
-    ----------
-    limit, before
-        The step, and the facts before it.
-    salt
-        That of the release.
-    names
-        What the columns of the limit are called in a frame of pairs.
-    """
-
-    limit: LimitGroups
-    before: FrameFacts
-    salt: int
-    names: dict[str, str]
-
-    def keep(self, pairs: pl.LazyFrame, ns: Namespace) -> pl.LazyFrame:
-        """The pairs that are left, of a frame with one row for each."""
-        return self.limit.keep(pairs, self.names, self._whose(ns), self.before, self.salt, ns)
-
-    def keep_together(self, pairs: pl.DataFrame) -> pl.DataFrame:
-        """The same of a frame in memory, where those of an individual follow each other."""
-        whose = self._whose(pl)
-        return self.limit.keep_together(pairs, self.names, whose, self.before, self.salt)
-
-    def _whose(self, ns: Namespace) -> dict[str, DType]:
-        """The columns that tell individuals apart."""
-        types = (dtype for _, dtype in owner_columns(self.before, ns))
-        return dict(zip(owner_names(self.before), types, strict=True))
-
-
-def owner_names(facts: FrameFacts) -> list[str]:
-    """What the columns that tell individuals apart are called in a frame of pairs."""
-    return [UNIT] if facts.time is None else [UNIT, WINDOW]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,48 +88,6 @@ def weighing_of(
     return Weighing(norm_in_parts(norm), listed, columns, owner_names(relation.facts))
 
 
-def limit_on_pairs(
-    relation: Relation,
-    groups: Groups | None,
-    tables: Sequence[Table],
-    columns: Sequence[str],
-    salt: int,
-) -> tuple[Relation, PairLimit | None]:
-    """The frame without its last step, and that step as a limit on pairs; or the frame as it is,
-    and None, where rows have to be limited.
-
-    Parameters
-    ----------
-    columns
-        What the grouping columns are called in a frame of pairs.
-    """
-    if groups is None or not relation.steps or not all(adds_up(table) for table in tables):
-        return relation, None
-    step, before = relation.steps[-1]
-    names: dict[str, str] = {}
-    for named, column in zip(groups.by, columns, strict=True):
-        if not isinstance(named.tree, Column):
-            return relation, None
-        names[named.tree.name] = column
-    if not isinstance(step, LimitGroups) or names.keys() != set(step.by):
-        return relation, None
-    assert before.identifier is not None
-    names[before.identifier] = UNIT
-    earlier = replace(relation, steps=relation.steps[:-1], facts=before)
-    return earlier, PairLimit(step, before, salt, names)
-
-
-def adds_up(table: Table) -> bool:
-    """Whether its integer of a group is the sum of those of the pairs there."""
-    return table.cells is None and adds_up_over_people(table.statistic)
-
-
-def adds_up_over_people(statistic: Statistic) -> bool:
-    """Whether its integer is the sum of those that it is for disjoint sets of people."""
-    sums = UnitStatistic, RowCount, ValueCount, GridSum, SquareSum, PairSum
-    return isinstance(statistic, sums)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
     """One row per individual and group, and the integers of a group from those.
@@ -196,6 +100,10 @@ class Pairs:
         What is asked for, and the column that each made of the rows.
     limit, weighing
         What drops pairs, and how individuals are weighed, if anything does.
+    few
+        What drops rows of pairs, of rows in memory.
+    packed
+        Whether what makes pairs is packed into one column, where it is grouped in memory.
     """
 
     keys: Sequence[str]
@@ -204,6 +112,12 @@ class Pairs:
     columns: Sequence[str]
     limit: PairLimit | None
     weighing: Weighing | None
+    few: RowLimit | None = None
+    packed: bool = False
+
+    def grouped(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """The columns of groups and values, of rows in memory."""
+        return POLARS.collect([by_columns(self.keys, *self.of_memory(rows))])[0]
 
     def of(
         self, frame: pl.LazyFrame, ns: Namespace, packed: bool = False
@@ -223,15 +137,14 @@ class Pairs:
         kept = pairs if self.limit is None else self.limit.keep(pairs, ns)
         return self._weighed(kept.with_columns(*settled) if settled else kept, reduced, ns)
 
-    def of_memory(
-        self, rows: pl.DataFrame, packed: bool = False
-    ) -> tuple[pl.LazyFrame, list[pl.Expr]]:
-        """Those of rows in memory; `packed` is for where they cannot be sorted."""
+    def of_memory(self, rows: pl.DataFrame) -> tuple[pl.LazyFrame, list[pl.Expr]]:
+        """Those of rows in memory."""
         asked = RowsOfPairs(rows)
         made, settled, reduced = self._made(pl, asked)
-        pairs = pairs_together(asked, [*self.whose, *self.keys], made)
+        pairs = pairs_together(asked, [*self.whose, *self.keys], made, self.few)
         if pairs is None:
-            return self.of(rows.lazy(), pl, packed)
+            frame = rows.lazy() if self.few is None else self.few.keep(rows.lazy())
+            return self.of(frame, pl, self.packed)
         kept = pairs if self.limit is None else self.limit.keep_together(pairs)
         return self._weighed(kept.lazy().with_columns(*settled), reduced, pl)
 
@@ -267,3 +180,11 @@ class Pairs:
         if self.weighing is None:
             return pairs, reduced
         return self.weighing.of(pairs, self.statistics, ns)
+
+
+def by_columns(
+    keys: Sequence[str], frame: pl.LazyFrame, reduced: Sequence[pl.Expr]
+) -> pl.LazyFrame:
+    """The value columns by some columns, or of all rows."""
+    named = [expression.alias(f"v{i}") for i, expression in enumerate(reduced)]
+    return frame.group_by(keys).agg(*named) if keys else frame.select(*named)

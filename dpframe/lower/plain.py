@@ -22,7 +22,7 @@ from dpframe.lower.bind import bind_facts
 from dpframe.lower.engines.polars_engine import POLARS
 from dpframe.lower.execution import withhold_failure
 from dpframe.lower.numbering import numbered
-from dpframe.lower.pairs import owner_names
+from dpframe.lower.pair_limits import owner_names
 from dpframe.lower.tables import Sources, group_columns, key_expression, lower_rows, whose_rows
 from dpframe.rows.fold import domain, lower
 

@@ -21,9 +21,10 @@ from typing import Any, Final
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from dpframe.lower.engines.polars_engine import OPTIMIZATIONS, POLARS, PolarsEngine
+from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
 from dpframe.lower.spill import Spill, can_spill
 from dpframe.lower.tables import Lowered
+from dpframe.rows.optimizations import OPTIMIZATIONS
 
 __all__ = ["columns_read", "held", "read_once", "unsure"]
 

@@ -26,20 +26,18 @@ from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
 from dpframe.frames.windows_read import windows_read
 from dpframe.lower.bind import bind_facts
-from dpframe.lower.engines.polars_engine import POLARS
 from dpframe.lower.numbering import numbered
 from dpframe.lower.packing import in_memory, packable
-from dpframe.lower.pairs import (
+from dpframe.lower.pair_limits import (
     UNIT,
     PairLimit,
-    Pairs,
-    Weighing,
+    RowLimit,
     adds_up,
-    beside_name,
     limit_on_pairs,
+    limit_on_rows_of_pairs,
     owner_names,
-    weighing_of,
 )
+from dpframe.lower.pairs import Pairs, Weighing, beside_name, by_columns, weighing_of
 from dpframe.lower.places import counts_of_places, is_placed, places_of_rows
 from dpframe.lower.together import sortable
 from dpframe.rows.broadcast import unordered
@@ -53,30 +51,6 @@ Sources: TypeAlias = "pl.LazyFrame | Frames"
 """The same, or the only frame that a query has."""
 
 _CELL, _TOTAL = "cell", "total"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class InMemory:
-    """Groups rows in memory by way of pairs.
-
-    Parameters
-    ----------
-    keys
-        The columns of groups.
-    pairs
-        What makes the pairs.
-    packed
-        Whether they are packed where they cannot be sorted.
-    """
-
-    keys: Sequence[str]
-    pairs: Pairs
-    packed: bool
-
-    def grouped(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """The columns of groups and values."""
-        frame = _by(self.keys, *self.pairs.of_memory(rows, self.packed))
-        return POLARS.collect([frame])[0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,7 +80,7 @@ class Lowered:
     statistics: tuple[Statistic, ...]
     kept: tuple[int, ...] | None = None
     by_rows: bool = False
-    later: InMemory | None = None
+    later: Pairs | None = None
 
     def grouped(self, result: pl.DataFrame) -> pl.DataFrame:
         """The columns of groups, cells and values, of what the engine gives."""
@@ -162,9 +136,12 @@ def _lower(
     names = [] if groups is None else group_columns(groups)
     windows = windows_read(relation, groups)
     relation, limit = limit_on_pairs(relation, groups, tables, names, salt)
-    frame = lower_rows(relation, source, ns, salt, windows)
     packing = ns is pl and in_memory(source if like is None else like, relation)
-    limits = limit, weighing_of(relation, groups, names)
+    few = None
+    if packing and limit is not None and sortable(_types_of_pairs(relation, groups)):
+        relation, few = limit_on_rows_of_pairs(relation, limit)
+    frame = lower_rows(relation, source, ns, salt, windows)
+    limits = limit, weighing_of(relation, groups, names), few
     pairs = any(isinstance(table.statistic, UnitStatistic) for table in tables) or limit is not None
     if relation.facts.norm is not None:
         pairs = True
@@ -231,10 +208,10 @@ def _aggregate(
     groups: Groups | None,
     cells: Cells | None,
     statistics: Sequence[Statistic],
-    limits: tuple[PairLimit | None, Weighing | None],
+    limits: tuple[PairLimit | None, Weighing | None, RowLimit | None],
     way: tuple[bool, bool, bool],
     ns: Namespace,
-) -> tuple[pl.LazyFrame, InMemory | None]:
+) -> tuple[pl.LazyFrame, Pairs | None]:
     in_pairs, packing, by_rows = way
     by = () if groups is None else groups.by
     frame, by, facts = bind_facts(frame, by, relation.facts, ns)
@@ -250,7 +227,7 @@ def _aggregate(
         keys.append(_CELL)
     types = _types_of_pairs(relation, groups) if packing and in_pairs and cells is None else []
     later = sortable(types)
-    rows |= whose_rows(relation, ns, later) if in_pairs else {}
+    rows |= _of_pairs(relation, limits[2], ns, later) if in_pairs else {}
     rows |= _of_statistics(statistics, counted := _counted_by(statistics), columns, ns)
     frame = _selected(frame, rows, ns) if rows else frame
     if cells is not None:
@@ -259,12 +236,12 @@ def _aggregate(
             return places_of_rows(frame, groups, keys[:-1], cells.size), None
     made = [f"r{counted.get(i, i)}" for i in range(len(statistics))]
     if in_pairs:
-        pairs = Pairs(keys, owner_names(facts), statistics, made, *limits)
+        pairs = Pairs(keys, owner_names(facts), statistics, made, *limits, packable(types))
         if later:
-            return frame, InMemory(keys, pairs, packable(types))
-        return _by(keys, *pairs.of(frame, ns)), None
+            return frame, pairs
+        return by_columns(keys, *pairs.of(frame, ns)), None
     reduced = [s.reduce(ns.col(c), ns) for s, c in zip(statistics, made, strict=True)]
-    return _by(keys, frame, reduced), None
+    return by_columns(keys, frame, reduced), None
 
 
 def _of_totals(
@@ -289,13 +266,7 @@ def _of_totals(
     placed = totals.with_columns(cell.alias(_CELL))
     # those in none are dropped by whoever counts cells: an engine would write a filter here out in
     # terms of rows, with each column that it uses in place of its name, thousands of times
-    return _by([*keys, _CELL], placed, [ns.len().cast(ns.Int64)])
-
-
-def _by(keys: Sequence[str], frame: pl.LazyFrame, reduced: Sequence[pl.Expr]) -> pl.LazyFrame:
-    """The value columns by some columns, or of all rows."""
-    named = [expression.alias(f"v{i}") for i, expression in enumerate(reduced)]
-    return frame.group_by(keys).agg(*named) if keys else frame.select(*named)
+    return by_columns([*keys, _CELL], placed, [ns.len().cast(ns.Int64)])
 
 
 def _of_statistics(
@@ -318,6 +289,15 @@ def _selected(frame: pl.LazyFrame, rows: Mapping[str, pl.Expr], ns: Namespace) -
         frame = frame.with_columns(*named)  # a select of constants alone would yield one row
         named = [ns.col(f"__{name}") for name in rows]
     return frame.select(*(e.alias(n) for e, n in zip(named, rows, strict=True)))
+
+
+def _of_pairs(
+    relation: Relation, few: RowLimit | None, ns: Namespace, later: bool
+) -> dict[str, pl.Expr]:
+    """What tells individuals apart, and what decides which rows of pairs in memory are kept."""
+    assert later or few is None, "rows are limited where they are in memory"
+    whose = whose_rows(relation, ns, later)
+    return whose if few is None else whose | few.columns()
 
 
 def whose_rows(relation: Relation, ns: Namespace, plain: bool = False) -> dict[str, pl.Expr]:

@@ -19,6 +19,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.core.dtypes import DType
+from dpframe.lower.pair_limits import RowLimit
 
 __all__ = ["RowsOfPairs", "pairs_together", "sortable"]
 
@@ -30,6 +31,7 @@ _KEY: Final = "k"
 _SIZE: Final = "rows of it"
 _FEW: Final = 10_000
 """So many different texts are numbered; more take longer than to group by them."""
+_BLOCK: Final = 1 << 16
 _CODES: Final = 22
 """So many bits the numbers of categories take at most; a table of them is made."""
 
@@ -43,14 +45,12 @@ def sortable(types: Sequence[DType]) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Numbered:
-    """A column as whole numbers from zero.
+    """How a column is written as whole numbers from zero.
 
     Parameters
     ----------
-    numbers
-        One for each row.
     bits
-        How many they take.
+        How many bits they take.
     least
         What the number zero stands for.
     like
@@ -61,7 +61,6 @@ class Numbered:
         The number of nulls, or None where there are none.
     """
 
-    numbers: Numbers
     bits: int
     least: int
     like: pl.Series
@@ -83,14 +82,14 @@ class Numbered:
         return found.cast(dtype)
 
 
-def numbered(column: pl.Series) -> Numbered | None:
-    """A column as numbers; None where these would take too many bits."""
+def numbered(column: pl.Series) -> tuple[Numbered, Numbers] | None:
+    """A column as numbers, one for each row; None where these would take too many bits."""
     if column.dtype == pl.String:
         return _of_texts(column)
     whole = column.to_physical() if column.dtype != pl.Boolean else column.cast(pl.UInt8)
     least, most = whole.min(), whole.max()
     if least is None or most is None:
-        return Numbered(np.zeros(column.len(), np.int64), 1, 0, column.clear(), null=0)
+        return Numbered(1, 0, column.clear(), null=0), np.zeros(column.len(), np.int64)
     assert isinstance(least, int)
     assert isinstance(most, int)
     span = most - least
@@ -105,10 +104,10 @@ def numbered(column: pl.Series) -> Numbered | None:
         numbers = np.subtract(values, least, dtype=np.int64)
     if null is not None:
         numbers[column.is_null().to_numpy()] = null
-    return Numbered(numbers, bits, least, column.clear(), null=null)
+    return Numbered(bits, least, column.clear(), null=null), numbers
 
 
-def _of_texts(column: pl.Series) -> Numbered | None:
+def _of_texts(column: pl.Series) -> tuple[Numbered, Numbers] | None:
     spread = column.gather_every(max(1, column.len() // _FEW))
     if spread.n_unique() > _FEW // 2:
         return None
@@ -116,15 +115,16 @@ def _of_texts(column: pl.Series) -> Numbered | None:
     different = codes.unique()
     places = different.to_physical()
     found = numbered(codes.to_physical())
-    if found is None or found.bits > _CODES:
+    if found is None or found[0].bits > _CODES:
         return None
+    how, numbers = found
     texts = pl.DataFrame({_KEY: places, "text": different.cast(pl.String)}).with_columns(
-        pl.col(_KEY).cast(pl.Int64) - found.least
+        pl.col(_KEY).cast(pl.Int64) - how.least
     )
-    last = found.null if found.null is not None else 2**found.bits - 1
+    last = how.null if how.null is not None else 2**how.bits - 1
     table = pl.DataFrame({_KEY: pl.int_range(last + 1, eager=True)})
     named = table.join(texts.drop_nulls(), on=_KEY, how="left", maintain_order="left")
-    return Numbered(found.numbers, found.bits, 0, column.clear(), named["text"])
+    return Numbered(how.bits, 0, column.clear(), named["text"]), numbers
 
 
 class RowsOfPairs:
@@ -180,7 +180,10 @@ class _ColumnOfRows:
 
 
 def pairs_together(
-    asked: RowsOfPairs, names: Sequence[str], made: Sequence[pl.Expr]
+    asked: RowsOfPairs,
+    names: Sequence[str],
+    made: Sequence[pl.Expr],
+    few: RowLimit | None = None,
 ) -> pl.DataFrame | None:
     """One row for each combination of some columns of rows, with what expressions make of the
     others; those with equal values of the first column follow each other.
@@ -191,35 +194,82 @@ def pairs_together(
     ----------
     made
         Expressions for which `asked` stood for Polars.
+    few
+        What drops rows where a combination has too many.
     """
     rows, needed = asked.rows, asked.needed()
     if not rows.height or not {rows[name].dtype for name in needed} <= {pl.Int64, pl.Boolean}:
         return None
-    columns = list[Numbered]()
-    place = (rows.height - 1).bit_length() if needed else 0
+    place = (rows.height - 1).bit_length() if needed or few else 0
+    packed = _packed(rows, names, place)
+    if packed is None:
+        return None
+    key, columns = packed
+    key.sort()
+    start = _starts(key, place)
+    if few is not None and (kept := _few(key, start, place, rows, few)) is not None:
+        key = key[kept]
+        start = _starts(key, place)
+    own, gathered = key[start] >> place, _of_runs(asked, key, start, place)
+    del key, packed  # as large as the rows
+    return pl.DataFrame([*_unpacked(own, columns), *gathered]).select(*names, *made)
+
+
+def _packed(
+    rows: pl.DataFrame, names: Sequence[str], place: int
+) -> tuple[Numbers, list[Numbered]] | None:
+    """What tells the combination of each row, and its place among all rows in the last bits."""
     free = _BITS - place
+    columns = list[Numbered]()
+    key: Numbers = np.zeros(0, np.int64)
     for name in names:
         found = numbered(rows[name])
-        if found is None or found.bits > free:
+        if found is None or found[0].bits > free:
             return None
-        free -= found.bits
-        columns.append(found)
-    key = columns[0].numbers
-    for column in columns[1:]:
-        key <<= column.bits
-        key |= column.numbers
-    if needed:
+        how, numbers = found
+        free -= how.bits
+        if columns:
+            key <<= how.bits
+            key |= numbers
+        else:
+            key = numbers
+        columns.append(how)
+    if place:
         key <<= place
-        key |= np.arange(key.size)
-    key.sort()
-    places = key & ((1 << place) - 1) if needed else None
-    key >>= place
-    first = np.empty(key.size, np.bool_)
-    first[0] = True
-    np.not_equal(key[1:], key[:-1], out=first[1:])
-    start = np.flatnonzero(first)
-    pairs = pl.DataFrame(_unpacked(key[start], columns))
-    return pairs.with_columns(*_of_runs(asked, start, places)).select(*names, *made)
+        for block in _blocks(key.size):
+            key[block] |= np.arange(block.start, block.stop)
+    return key, columns
+
+
+def _blocks(size: int) -> list[slice]:
+    """Places in pieces that a cache holds."""
+    return [slice(i, min(i + _BLOCK, size)) for i in range(0, size, _BLOCK)]
+
+
+def _starts(key: Numbers, place: int) -> Numbers:
+    """Where each combination starts."""
+    first = np.ones(key.size, np.bool_)
+    for block in _blocks(key.size - 1):
+        own = key[block.start : block.stop + 1] >> place
+        np.not_equal(own[1:], own[:-1], out=first[block.start + 1 : block.stop + 1])
+    return np.flatnonzero(first)
+
+
+def _few(
+    key: Numbers, start: Numbers, place: int, rows: pl.DataFrame, limit: RowLimit
+) -> NDArray[np.bool_] | None:
+    """Which rows are left of all; None where all are."""
+    sizes = np.diff(start, append=key.size)
+    large = sizes[sizes > limit.limit.n]
+    if not large.size:
+        return None
+    many = np.flatnonzero(np.repeat(sizes > limit.limit.n, sizes))
+    places = key[many] & ((1 << place) - 1)
+    left = limit.keep_together(rows, places, np.cumsum(large) - large)
+    kept = np.ones(key.size, np.bool_)
+    kept[many] = False
+    kept[many[left]] = True
+    return kept
 
 
 def _unpacked(keys: Numbers, columns: Sequence[Numbered]) -> list[pl.Series]:
@@ -231,15 +281,16 @@ def _unpacked(keys: Numbers, columns: Sequence[Numbered]) -> list[pl.Series]:
     return found[::-1]
 
 
-def _of_runs(asked: RowsOfPairs, start: Numbers, places: Numbers | None) -> list[pl.Series]:
-    """What was asked of runs of rows.
+def _of_runs(asked: RowsOfPairs, key: Numbers, start: Numbers, place: int) -> list[pl.Series]:
+    """What was asked of the rows of each combination.
 
     Parameters
     ----------
-    start, places
-        Where each run starts, and the place among all rows of each row of the runs.
+    key, start, place
+        The rows in order, where each combination starts, and how many bits tell the place of a row
+        among all.
     """
-    sizes = np.diff(start, append=asked.rows.height)
+    sizes = np.diff(start, append=key.size)
     found = [pl.Series(_SIZE, sizes)]
     for result, (name, what) in asked.asked.items():
         column = asked.rows[name]
@@ -248,5 +299,20 @@ def _of_runs(asked: RowsOfPairs, start: Numbers, places: Numbers | None) -> list
             continue
         values = column.is_not_null() if what == "count" else column
         whole = values.cast(pl.Int64).fill_null(0).to_numpy()
-        found.append(pl.Series(result, np.add.reduceat(whole[places], start)))
+        found.append(pl.Series(result, _sums(whole, key, start, place)))
     return found
+
+
+def _sums(values: Numbers, key: Numbers, start: Numbers, place: int) -> Numbers:
+    """The sum of the values of each combination, modulo 2**64."""
+    sums = np.zeros(start.size, np.int64)
+    for block in _blocks(key.size):
+        own = values[key[block] & ((1 << place) - 1)]
+        first, last = np.searchsorted(start, [block.start, block.stop])
+        begun = start[first:last] - block.start
+        rest = begun[0] if begun.size else own.size
+        if rest:  # of one that started in a block before
+            sums[first - 1 : first] += own[:rest].sum()
+        if begun.size:
+            sums[first:last] = np.add.reduceat(own, begun)
+    return sums

@@ -13,10 +13,10 @@ import polars as pl
 from dpframe.core.domain import Columns, Domain
 from dpframe.core.tree import Tree
 from dpframe.lower.bind import bound_layers
-from dpframe.lower.engines.polars_engine import OPTIMIZATIONS
 from dpframe.parse.reader import read
 from dpframe.rows.fold import domain, lower
 from dpframe.rows.literal import physical
+from dpframe.rows.optimizations import OPTIMIZATIONS
 from dpframe.rows.polars_dtypes import to_polars
 from tests.laws.frames import SCHEMA, number, values
 from tests.laws.layouts import stored

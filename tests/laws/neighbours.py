@@ -38,9 +38,9 @@ from dpframe.infer import ways_of
 from dpframe.infer.joint import PlannedDraw, Way
 from dpframe.infer.measurements import PlannedMeasurement
 from dpframe.lower import Execution, Sources, lower_query
-from dpframe.lower.engines.polars_engine import OPTIMIZATIONS
 from dpframe.lower.tables import count_cells
 from dpframe.mechanisms import Box
+from dpframe.rows.optimizations import OPTIMIZATIONS
 from tests.laws.frames import frames
 from tests.laws.layouts import stored
 

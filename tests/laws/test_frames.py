@@ -40,7 +40,7 @@ from dpframe.frames.refine import refine
 from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
 from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
-from dpframe.lower.engines.polars_engine import OPTIMIZATIONS
+from dpframe.rows.optimizations import OPTIMIZATIONS
 from dpframe.rows.polars_dtypes import to_polars
 from tests.calls import call
 from tests.laws.amounts import examples

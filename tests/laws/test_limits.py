@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 import dpframe as dp
 from dpframe.frames.sampling import comparable
 from dpframe.lower import execution
-from dpframe.lower.engines.polars_engine import OPTIMIZATIONS
 from dpframe.lower.tables import lower_rows
+from dpframe.rows.optimizations import OPTIMIZATIONS
 from dpframe.rows.polars_dtypes import from_polars
 from tests.laws.amounts import examples
 from tests.laws.individuals import LIMITS, NAMES, POOLS, STEPS, frame_of, stepped

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -31,8 +32,9 @@ from dpframe.core.sensitivity import additive_sensitivity
 from dpframe.core.tree import Column
 from dpframe.frames.contributions import spread_of
 from dpframe.frames.limit_groups import LimitGroups
+from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.limits import GroupLimit, RowLimit
-from dpframe.frames.sampling import comparable, keep_first, keep_first_together
+from dpframe.frames.sampling import comparable, keep_first, keep_first_together, least_of_runs
 from dpframe.lower.pairs import Pairs
 from tests.laws.amounts import amounts
 from tests.laws.individuals import KEYS, POOLS, check_limits, frame_of, query
@@ -514,6 +516,20 @@ MISTAKES["one group more, in memory alone"] = (
         lambda rows, most, *rest: keep_first_together(rows, most + 1, *rest),
     ),
     MISTAKES["one group more"][1],
+)
+MISTAKES["one row more of pairs in memory"] = (
+    function(
+        dpframe.frames.limit_rows,
+        "least_of_runs",
+        lambda hashed, start, most: least_of_runs(hashed, start, most + 1),
+    ),
+    ("dp.count()", BY_G, ('f.limit_rows(2, by="g")', 'f.limit_groups(2, by="g")')),
+)
+MISTAKES["rows of pairs in memory are not limited"] = (
+    function(
+        LimitRows, "keep_together", lambda self, rows, names, places, *_: np.arange(places.size)
+    ),
+    MISTAKES["one row more of pairs in memory"][1],
 )
 
 

@@ -22,8 +22,8 @@ from dpframe.core.domain import Domain
 from dpframe.core.units import Identifier, Rows
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.limits import GroupLimit, RowLimit
-from dpframe.lower.engines.polars_engine import OPTIMIZATIONS
 from dpframe.lower.tables import lower_rows
+from dpframe.rows.optimizations import OPTIMIZATIONS
 from tests.laws.amounts import examples
 from tests.laws.individuals import frame_of
 from tests.laws.layouts import stored

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.lower.engines.polars_engine import OPTIMIZATIONS
 from dpframe.lower.tables import lower_rows
+from dpframe.rows.optimizations import OPTIMIZATIONS
 from tests.laws.amounts import examples
 from tests.laws.layouts import stored
 from tests.laws.neighbours import exact_tables, measurements_of, moved, query_of, violation

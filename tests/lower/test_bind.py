@@ -24,9 +24,9 @@ from dpframe.frames.filter import Filter
 from dpframe.frames.relation import Relation
 from dpframe.frames.with_columns import Select, WithColumns
 from dpframe.lower.bind import bind
-from dpframe.lower.engines.polars_engine import OPTIMIZATIONS
 from dpframe.lower.tables import lower_query, lower_rows
 from dpframe.rows.fold import domain, lower
+from dpframe.rows.optimizations import OPTIMIZATIONS
 from dpframe.rows.registry import OPERATIONS
 from tests.calls import call
 from tests.laws.amounts import examples

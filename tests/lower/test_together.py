@@ -73,11 +73,17 @@ GATHERED: list[Any] = [
 
 
 @examples(80, 800)
-@given(frames(), st.sampled_from([GATHERED[:1], GATHERED[2:3], GATHERED, []]))
-def test_pairs_are_those_of_a_group_by(frame: pl.DataFrame, wanted: list[Any]) -> None:
+@given(
+    frames(),
+    st.sampled_from([GATHERED[:1], GATHERED[2:3], GATHERED, []]),
+    st.sampled_from([1, 2, 3, 7, 1 << 16]),
+)
+def test_pairs_are_those_of_a_group_by(frame: pl.DataFrame, wanted: list[Any], block: int) -> None:
     names = frame.columns[:-2]
     asked = RowsOfPairs(stored(frame))
-    found = pairs_together(asked, names, [made(asked) for made in wanted])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(together, "_BLOCK", block)
+        found = pairs_together(asked, names, [made(asked) for made in wanted])
     expected = frame.group_by(names).agg(*[made(pl) for made in wanted])
     if found is None:
         assert not frame.height or bits_of(frame, bool(asked.needed())) > 63
@@ -213,3 +219,65 @@ def test_large_numbers_are_grouped_as_elsewhere(monkeypatch: pytest.MonkeyPatch)
         one, other = found(frame, salt), found(far, salt)
         assert other.pop(1) == one.pop(1, 0) + 1
         assert one == other
+
+
+@examples(40, 400)
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 4)), max_size=40),
+    st.integers(1, 3),
+    st.integers(1, 2),
+    st.sampled_from([None, 1, 2]),
+)
+def test_rows_of_pairs_are_limited_as_rows_are(
+    rows: Any, most: int, groups: int, equal: int | None
+) -> None:
+    """Also where hashes are equal, and rows in everything."""
+    frame = pl.DataFrame(rows, schema={"u": pl.Int8, "g": pl.Int64, "x": pl.Int64}, orient="row")
+    frame = frame.with_columns(
+        t=pl.col("x").cast(pl.String).cast(pl.Categorical), f=pl.col("x") / 2
+    )
+    people = dp.Session(epsilon=1).protect(frame, unit="u")
+    limited = people.limit_rows(most, by=["g", "u"]).limit_groups(groups, by="g")
+    outputs = dp.count().alias("n"), pl.col("f").dp_sum((0, 2)).alias("s")
+    query = limited.group_by("g", keys=[0, 1, 2]).agg(*outputs)._query
+
+    def found() -> tuple[list[Any], bool]:
+        source = stored(frame).lazy()
+        (lowered,) = lower_query(query.relation, query.groups, tables_of(query), source, salt=9)
+        few = lowered.later is not None and lowered.later.few is not None
+        return sorted(lowered.grouped(lowered.frame.collect()).rows()), few
+
+    with pytest.MonkeyPatch.context() as patch:
+        if equal is not None:
+            patch.setattr(
+                sampling, "row_hash", lambda ns, values, *_: [*values.values()][-1].hash(3) % equal
+            )
+        together_ = found()
+        patch.setattr(pairs, "pairs_together", lambda *_: None)
+        packed = found()
+        patch.setattr(tables, "sortable", lambda _: False)
+        lazy = found()
+    assert (together_[1], packed[1], lazy[1]) == (True, True, False)
+    assert together_[0] == packed[0] == lazy[0]
+
+
+@pytest.mark.parametrize(
+    ("steps", "together_"),
+    [
+        ('f.limit_rows(2, by="g").limit_groups(1, by="g")', True),
+        ('f.limit_rows(2, by=["u", "g"]).limit_groups(1, by="g")', True),
+        ('f.limit_rows(2, by="g").limit_groups(1, by=["g", "u"])', False),
+        ('f.limit_rows(2).limit_groups(1, by="g")', False),
+        ('f.limit_rows(2, by="h").limit_groups(1, by="g")', False),
+        ('f.limit_rows(2, by="g", order_by="x").limit_groups(1, by="g")', False),
+        ('f.limit_rows(2, by="g").filter(pl.col("x") > 0).limit_groups(1, by="g")', False),
+        ('f.limit_groups(1, by="g")', False),
+    ],
+)
+def test_which_limits_on_rows_are_of_pairs(steps: str, together_: bool) -> None:
+    frame = pl.DataFrame({"u": [1, 1], "g": [1, 2], "h": [1, 1], "x": [1, 2]})
+    people = dp.Session(epsilon=1).protect(frame, unit="u")
+    query = eval(steps, {"f": people, "pl": pl}).group_by("g", keys=[1, 2]).agg(dp.n_unique("u"))
+    asked = query._query
+    (lowered,) = lower_query(asked.relation, asked.groups, tables_of(asked), frame.lazy(), salt=1)
+    assert (lowered.later is not None and lowered.later.few is not None) == together_

@@ -15,6 +15,7 @@ from dpframe.lower.engines.forked import mark_used, require_threads
 from dpframe.lower.engines.room import Room
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.operation import Namespace
+from dpframe.rows.optimizations import OPTIMIZATIONS
 
 Executor: TypeAlias = "Callable[[pl.LazyFrame], pl.DataFrame]"
 PolarsMode: TypeAlias = 'Literal["auto", "in-memory", "streaming", "gpu"] | Executor'
@@ -26,17 +27,6 @@ _SCANS = re.compile(r"^\s*(DF|\w+(?= SCAN)) ", re.MULTILINE)
 """What a plan reads from."""
 _TYPED = {"parquet", "ipc"}
 """Files that say the types of their columns; those of text follow from rows."""
-
-
-def _optimizations() -> pl.QueryOptFlags:
-    """Before 1.36 Polars takes a constant that several expressions share for an empty column where
-    a filter leaves a chunk without rows, and fails: so whether it fails would depend on data.
-    """
-    major, minor, *_ = (int(number) for number in re.findall(r"\d+", pl.__version__))
-    return pl.QueryOptFlags(comm_subexpr_elim=(major, minor) >= (1, 36))
-
-
-OPTIMIZATIONS = _optimizations()
 
 
 class PolarsEngine(Engine):

@@ -1,0 +1,174 @@
+"""Limits that drop pairs of individual and group, and rows where those of a pair are together.
+
+Lowered step by step, a limit on groups makes all pairs, ranks them and keeps the rows of those that
+are left, and the group-by after it groups these rows by pairs once more. All rows of a pair are
+kept or all are dropped, though. So where the limit comes last and speaks of just the columns that
+make the groups, and every statistic adds up over pairs, each pair is made once, with its integers,
+and the limit drops pairs. It decides the same: `LimitGroups.keep` looks at the individual, the
+values and the salt alone, and each way of it keeps the same. So the exact tables are the same as
+well, bit by bit, and what is inferred of the limit holds unchanged. A limit on rows in the same
+groups, just before it, is done where pairs are made in memory: the rows of each are counted there
+anyway, and only where there are too many, they are ranked as elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.aggregates.measurement import Table
+from dpframe.aggregates.pair_statistics import PairSum
+from dpframe.aggregates.statistics import GridSum, RowCount, SquareSum, Statistic, ValueCount
+from dpframe.aggregates.unit_statistics import UnitStatistic
+from dpframe.core.dtypes import DType
+from dpframe.core.tree import Column
+from dpframe.frames.facts import FrameFacts
+from dpframe.frames.groups import Groups
+from dpframe.frames.individuals import owner_columns
+from dpframe.frames.limit_groups import LimitGroups
+from dpframe.frames.limit_rows import LimitRows
+from dpframe.frames.relation import Relation
+from dpframe.rows.operation import Namespace
+
+UNIT, WINDOW = "unit", "window"
+"""What the identifier is called in a frame of pairs, and the number of its window."""
+
+
+def owner_names(facts: FrameFacts) -> list[str]:
+    """What the columns that tell individuals apart are called in a frame of pairs."""
+    return [UNIT] if facts.time is None else [UNIT, WINDOW]
+
+
+@dataclass(frozen=True, slots=True)
+class PairLimit:
+    """A limit that drops pairs of individual and group.
+
+    Parameters
+    ----------
+    limit, before
+        The step, and the facts before it.
+    salt
+        That of the release.
+    names
+        What the columns of the limit are called in a frame of pairs.
+    """
+
+    limit: LimitGroups
+    before: FrameFacts
+    salt: int
+    names: dict[str, str]
+
+    def keep(self, pairs: pl.LazyFrame, ns: Namespace) -> pl.LazyFrame:
+        """The pairs that are left, of a frame with one row for each."""
+        return self.limit.keep(pairs, self.names, self._whose(ns), self.before, self.salt, ns)
+
+    def keep_together(self, pairs: pl.DataFrame) -> pl.DataFrame:
+        """The same of a frame in memory, where those of an individual follow each other."""
+        whose = self._whose(pl)
+        return self.limit.keep_together(pairs, self.names, whose, self.before, self.salt)
+
+    def _whose(self, ns: Namespace) -> dict[str, DType]:
+        """The columns that tell individuals apart."""
+        types = (dtype for _, dtype in owner_columns(self.before, ns))
+        return dict(zip(owner_names(self.before), types, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class RowLimit:
+    """A limit on the rows of each pair, which are in memory.
+
+    Parameters
+    ----------
+    limit, before
+        The step, and the facts before it.
+    salt
+        That of the release.
+    """
+
+    limit: LimitRows
+    before: FrameFacts
+    salt: int
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What the columns that decide are called among rows of pairs."""
+        return {name: f"c{i}" for i, name in enumerate(self.before.columns)}
+
+    def columns(self) -> dict[str, pl.Expr]:
+        """These columns."""
+        return {named: pl.col(name) for name, named in self.names.items()}
+
+    def keep(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        """The rows that are left."""
+        return self.limit.keep(rows, self.names, self.before, self.salt)
+
+    def keep_together(
+        self, rows: pl.DataFrame, places: NDArray[np.int64], start: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Which are left of the rows at some places, of which those of a pair follow each other
+        and start where it is said.
+        """
+        names, before = self.names, self.before
+        return self.limit.keep_together(rows, names, places, start, before, self.salt)
+
+
+def limit_on_pairs(
+    relation: Relation,
+    groups: Groups | None,
+    tables: Sequence[Table],
+    columns: Sequence[str],
+    salt: int,
+) -> tuple[Relation, PairLimit | None]:
+    """The frame without its last step, and that step as a limit on pairs; or the frame as it is,
+    and None, where rows have to be limited.
+
+    Parameters
+    ----------
+    columns
+        What the grouping columns are called in a frame of pairs.
+    """
+    if groups is None or not relation.steps or not all(adds_up(table) for table in tables):
+        return relation, None
+    step, before = relation.steps[-1]
+    names: dict[str, str] = {}
+    for named, column in zip(groups.by, columns, strict=True):
+        if not isinstance(named.tree, Column):
+            return relation, None
+        names[named.tree.name] = column
+    if not isinstance(step, LimitGroups) or names.keys() != set(step.by):
+        return relation, None
+    assert before.identifier is not None
+    names[before.identifier] = UNIT
+    earlier = replace(relation, steps=relation.steps[:-1], facts=before)
+    return earlier, PairLimit(step, before, salt, names)
+
+
+def limit_on_rows_of_pairs(
+    relation: Relation, limit: PairLimit
+) -> tuple[Relation, RowLimit | None]:
+    """The frame without its last step, and that step as a limit on the rows of each pair; or the
+    frame as it is, and None, where it is no such step.
+    """
+    step, before = relation.steps[-1] if relation.steps else (None, relation.facts)
+    who = before.identifier
+    if not isinstance(step, LimitRows) or step.order_by is not None or before.time is not None:
+        return relation, None
+    if {*step.by, who} != {*limit.limit.by, who}:
+        return relation, None
+    earlier = replace(relation, steps=relation.steps[:-1], facts=before)
+    return earlier, RowLimit(step, before, limit.salt)
+
+
+def adds_up(table: Table) -> bool:
+    """Whether its integer of a group is the sum of those of the pairs there."""
+    return table.cells is None and adds_up_over_people(table.statistic)
+
+
+def adds_up_over_people(statistic: Statistic) -> bool:
+    """Whether its integer is the sum of those that it is for disjoint sets of people."""
+    sums = UnitStatistic, RowCount, ValueCount, GridSum, SquareSum, PairSum
+    return isinstance(statistic, sums)
