@@ -36,7 +36,7 @@ from dpframe.core.sensitivity import Contribution, ExactSensitivity
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.infer.measurements import PlannedMeasurement
 
-__all__ = ["PlannedDraw", "Way", "ways_of"]
+__all__ = ["Noise", "PlannedDraw", "Way", "ways_of"]
 
 Noise: TypeAlias = Literal["box", "gaussian"]
 
@@ -46,6 +46,7 @@ _FINEST: Final = 1 << 31
 """Scaled numbers move by at most about so much with one row, so that fewer than 2**32 rows do not
 overflow."""
 _BITS: Final = 30
+_NONE: Final = Fraction(0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,8 +113,18 @@ class _Coordinate:
     turned: int
     most: Fraction
 
+    def needed(self, share: Fraction) -> tuple[Fraction, Fraction]:
+        """What the sum's relative error needs of the variances of this number and of rows."""
+        unit = share / (self.most * self.times) ** 2
+        return unit * self.width**2, unit * self.centre**2 if self.centre else _NONE
 
-def ways_of(query: Query, parts: Sequence[PlannedMeasurement], by: str) -> tuple[Way, ...]:
+
+def ways_of(
+    query: Query,
+    parts: Sequence[PlannedMeasurement],
+    by: str,
+    noises: Sequence[Noise] = ("box", "gaussian"),
+) -> tuple[Way, ...]:
     """Ways to draw the parts, the first each by itself.
 
     Parameters
@@ -122,14 +133,15 @@ def ways_of(query: Query, parts: Sequence[PlannedMeasurement], by: str) -> tuple
         What is asked, and the parts that it needs.
     by
         What the cost is divided by: ``"least error"``, ``"equal"`` or ``"weights"``.
+    noises
+        What may be added to several at once: what the measure of the cost knows.
     """
     bundles = list(_bundles(query, parts))
     if query.scope.norm is not None:
-        return _ways_of_weighed(query, parts, bundles, by)
+        return _ways_of_weighed(query, parts, bundles, by, noises)
     apart = Way(tuple(_alone(number, use) for number, use in enumerate(parts)))
-    if not bundles:
-        return (apart,)
-    return (apart, *(_together(query, parts, bundles, noise, by) for noise in ("box", "gaussian")))
+    together = [_together(query, parts, bundles, noise, by) for noise in noises if bundles]
+    return (apart, *together)
 
 
 def _ways_of_weighed(
@@ -137,6 +149,7 @@ def _ways_of_weighed(
     parts: Sequence[PlannedMeasurement],
     bundles: Sequence[tuple[int, ...]],
     by: str,
+    noises: Sequence[Noise],
 ) -> tuple[Way, ...]:
     """The same where individuals are weighed: a part by itself is rebuilt from its weighed sum."""
     singles: list[tuple[int, ...]] = [(n,) for n, use in enumerate(parts) if _is_weighed(use)]
@@ -144,9 +157,7 @@ def _ways_of_weighed(
     if bundles:
         together = {number for numbers in bundles for number in numbers}
         ways.append([*bundles, *(one for one in singles if one[0] not in together)])
-    return tuple(
-        _together(query, parts, way, noise, by) for way in ways for noise in ("box", "gaussian")
-    )
+    return tuple(_together(query, parts, way, noise, by) for way in ways for noise in noises)
 
 
 def _is_weighed(use: PlannedMeasurement) -> bool:
@@ -154,8 +165,8 @@ def _is_weighed(use: PlannedMeasurement) -> bool:
 
 
 def _alone(number: int, use: PlannedMeasurement) -> PlannedDraw:
-    about = use.name, use.mechanism, use.sensitivity, use.weight, use.impact, use.impact
-    return PlannedDraw(use.part, (number,), None, *about)
+    about = use.mechanism, use.sensitivity, use.weight, use.impact, use.impact
+    return PlannedDraw(use.part, (number,), None, use.name, *about)
 
 
 def _bundles(query: Query, parts: Sequence[PlannedMeasurement]) -> Iterator[tuple[int, ...]]:
@@ -311,13 +322,12 @@ def _needs(
     part's error relative to what a row adds to it at most, and weighted by its share.
     """
     places = {c.table: place for place, c in enumerate(coordinates)}
-    needs = [Fraction(0)] * len(coordinates)
+    needs = [_NONE] * len(coordinates)
     for use, share in zip(uses, shares, strict=True):
         place = places[_table(use)]
-        mine = coordinates[place]
-        unit = share / (mine.most * mine.times) ** 2
-        needs[place] += unit * mine.width**2
-        needs[0] += unit * mine.centre**2
+        own, of_rows = coordinates[place].needed(share)
+        needs[place] += own
+        needs[0] += of_rows
     return tuple(needs)
 
 
