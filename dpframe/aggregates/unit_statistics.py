@@ -182,10 +182,10 @@ class UnitTotal(UnitStatistic):
         value = self.of.value
         number = value.number(lower(value.tree, columns, ns), ns)
         if value.is_whole:
-            whole = min(int(self._reach) * _MANY + 1, 1 << 62)
+            whole = min(int(self._reach * _MANY) + 1, 1 << 62)
             return number.clip(-whole, whole)
         step = self._row_step
-        most = float(min(int(self._reach / step) * _MANY + 1, _LARGEST))
+        most = float(min(int(self._reach / step * _MANY) + 1, _LARGEST))
         placed = (number.cast(ns.Float64) * float(1 / step)).clip(-most, most) + 0.5
         return placed.floor().cast(ns.Int64, strict=False)
 

@@ -43,7 +43,7 @@ def contradiction(plan: PlanData) -> str | None:
     """The first thing that does not follow from the rest of the plan, if any."""
     try:
         return next(_contradictions(plan), None)
-    except (ArithmeticError, ValueError, AssertionError, DPFrameError):
+    except (ArithmeticError, LookupError, ValueError, AssertionError, DPFrameError):
         return "its numbers"
 
 

@@ -134,7 +134,7 @@ def from_json(text: object, hints: Mapping[str, Any]) -> tuple[dict[str, Any], s
         When it is not what was once written.
     """
     try:
-        document = written_out(_parsed(_content(text)))
+        document = _with_parts(written_out(_parsed(_content(text))))
         beside = {name: document.pop(name) for name in _BESIDE if name in document}
         document.pop(RISKS, None)
         whole = canonical(document)
@@ -219,12 +219,17 @@ def _parsed(text: str | bytes) -> dict[str, Any]:
             where=_WHERE,
             remedy="read it with the dpframe that wrote it, or plan the query again",
         )
-    inner = (found.get("plan"), found.get("session"))
-    if found.keys() - {*_BESIDE, RISKS} != _PARTS or not all(
+    return _with_parts(found)
+
+
+def _with_parts(document: dict[str, Any]) -> dict[str, Any]:
+    """A document, which has what plans have; what is a list may have been written as a rule."""
+    inner = (document.get("plan"), document.get("session"))
+    if document.keys() - {*_BESIDE, RISKS} != _PARTS or not all(
         isinstance(one, dict) for one in inner
     ):
         raise edited("it lacks fields, or has others")
-    return found
+    return document
 
 
 def no_plan() -> UnsupportedOperation:

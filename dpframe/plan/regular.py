@@ -25,7 +25,10 @@ _MOST: Final = 10**6 + 1
 """No rule stands for more."""
 _MOST_IN_ALL: Final = 4 * _MOST
 """Nor do those of a document together: a few bytes could else ask for any amount of memory."""
-_TEXT: Final = re.compile(r"-?[0-9]{1,400}(/[0-9]{1,400})?")
+_LONGEST: Final = 256
+"""Bits of a rule's numbers over their common denominator, and of that: to write out a million long
+ones would take minutes."""
+_TEXT: Final = re.compile(r"-?[0-9]{1,100}(/[0-9]{1,100})?")
 
 
 class _Room:
@@ -68,7 +71,9 @@ def _rule(numbers: list[Any], room: _Room) -> dict[str, Any] | None:
     step = second - first
     if not step or (first + size // 2 * step, first + (size - 1) * step) != (middle, last):
         return None
-    if _listed(first, step, size) != numbers or not room.has(size):
+    if not _are_short(first, step, size) or _listed(first, step, size) != numbers:
+        return None
+    if not room.has(size):
         return None
     return {_RULE: {"start": str(first), "step": str(step), "number": size}}
 
@@ -77,6 +82,13 @@ def _text_of(number: Any) -> str | None:
     """How a listed fraction is written; None where this is none."""
     text = number.get(_NUMBER) if isinstance(number, dict) and len(number) == 1 else None
     return text if isinstance(text, str) and _TEXT.fullmatch(text) else None
+
+
+def _are_short(start: Fraction, step: Fraction, number: int) -> bool:
+    """Whether all numbers of a rule can be written in little time."""
+    under = lcm(start.denominator, step.denominator)
+    ends = (start, start + number * step)
+    return max(under, *(int(abs(end) * under) for end in ends)).bit_length() <= _LONGEST
 
 
 def _listed(start: Fraction, step: Fraction, number: int) -> list[Any]:
@@ -112,6 +124,8 @@ def _read(rule: Any, room: _Room) -> list[Any]:
         raise Malformed(_RULE)
     number, start, step = rule["number"], _fraction(rule["start"]), _fraction(rule["step"])
     if type(number) is not int or not _FEW < number <= _MOST or not step or not room.has(number):
+        raise Malformed(_RULE)
+    if not _are_short(start, step, number):
         raise Malformed(_RULE)
     return _listed(start, step, number)
 

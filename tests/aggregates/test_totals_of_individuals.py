@@ -50,6 +50,21 @@ def test_individuals_are_counted_by_their_totals() -> None:
     assert found.collect(**LOTS)["count"].to_list() == [1, 1, 1, 0, 0, 1]
 
 
+@pytest.mark.parametrize("high", ["0.25", "0.5", "1", "1.5", "3", "40"])
+@pytest.mark.parametrize("low", ["-2.5", "-0.5", "0"])
+def test_rows_of_integers_count_as_much_as_those_of_floats(low: str, high: str) -> None:
+    rows = pl.DataFrame({"id": [i // 2 for i in range(200)], "x": [5, -3, 16_000, -15_999] * 50})
+    frame = dp.Session(epsilon=10**9).protect(rows, unit="id")
+    bounds = (Fraction(low), Fraction(high))
+    total = frame.agg(
+        i=pl.col("x").dp_sum(bounds, per="unit"),
+        f=pl.col("x").cast(pl.Float64).dp_sum(bounds, per="unit"),
+    ).collect(**LOTS)
+    true = 50 * min(bounds[1], 2) + 50 * min(bounds[1], 1)
+    for found in total.row(0):
+        assert found == pytest.approx(float(true), abs=0.01)
+
+
 def test_quantiles_are_of_totals() -> None:
     assert by_g(pl.col("x").dp_median((0, 20), per="unit"))["a"] == [7]
     listed = pl.col("x").dp_quantile([0.2, 0.9], (-50, 50), per="unit")

@@ -139,6 +139,23 @@ def test_parts_are_refused_where_others_belong() -> None:
                 refused(with_value(WHOLE, path, part))
 
 
+@pytest.mark.parametrize("part", ["plan", "session"])
+def test_a_list_of_numbers_is_no_part_of_a_document(part: str) -> None:
+    rule = {"regular": {"start": "0", "step": "1", "number": 100}}
+    found = {**WHOLE, part: [{"fraction": str(i)} for i in range(100)]}
+    found = with_digest(found)
+    found[part] = rule
+    with pytest.raises(dp.PlanMismatch, match="lacks fields"):
+        dp.Plan.from_json(json.dumps(found))
+
+
+def test_releases_that_are_not_there_are_refused_where_a_limit_is_found() -> None:
+    found = json.loads(plan_of("found_limit").to_json())
+    numbered = [n for n, out in enumerate(found["plan"]["outputs"]) if out["releases"]]
+    for number in numbered:
+        refused(with_value(found, ("plan", "outputs", number, "releases", 0), 99))
+
+
 def refused(found: Any) -> None:
     with pytest.raises(dp.DPFrameError):
         dp.Plan.from_json(json.dumps(with_digest(with_fingerprint(found))))

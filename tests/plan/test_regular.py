@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import time
 from fractions import Fraction
 from typing import Any
 
@@ -162,6 +161,17 @@ def test_rules_cannot_ask_for_any_amount_of_memory(monkeypatch: pytest.MonkeyPat
         written_out({"regular": {"start": "0", "step": "1", "number": 10**6 + 2}})
 
 
+def test_nor_for_any_amount_of_time() -> None:
+    start, step = Fraction(10**99 + 1, 10**99 + 3), Fraction(10**98 + 7, 10**99 + 9)
+    rule = {"start": str(start), "step": str(step), "number": 100}
+    with pytest.raises(Malformed):
+        written_out({"regular": rule})
+    listed = [{"fraction": str(start + i * step)} for i in range(100)]
+    assert by_rules(listed) == listed
+    with pytest.raises(Malformed):
+        written_out({"regular": {**rule, "start": "1" * 101}})
+
+
 @given(
     st.fractions(max_denominator=100),
     st.fractions(max_denominator=100),
@@ -187,15 +197,7 @@ def test_what_is_written_by_rules_is_written_out_again(
         dp.col("x").dp_quantile(0.5, candidates=range(100_000)),
     ],
 )
-def test_a_hundred_thousand_bins_are_planned_and_printed_soon(expression: pl.Expr) -> None:
-    frame = people()
-    planning, printing = [], []
-    for _ in range(3):  # the first loads what plans need
-        started = time.process_time()
-        plan = frame.agg(expression).plan(epsilon=1)
-        planned = time.process_time()
-        assert len(plan.explain()) < 2000
-        planning.append(planned - started)
-        printing.append(time.process_time() - planned)
-    assert min(planning) < 0.4  # 0.1 on a machine of its own, and 0.5 where all are fractions
-    assert min(printing) < 0.1
+def test_a_hundred_thousand_bins_are_planned_and_printed_in_short(expression: pl.Expr) -> None:
+    plan = people().agg(expression).plan(epsilon=1)
+    assert len(plan.explain()) < 2000
+    assert len(plan.to_json()) < 8000
