@@ -79,6 +79,8 @@ def definition_of(prepared: Prepared, schedule: Schedule, monotone: bool) -> str
         names,
         monotone,
     ]
+    if prepared.query.relation.owners is not None:
+        said.append(prepared.query.relation.owners.told())
     return hashlib.sha256(canonical(said).encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -13,7 +13,7 @@ from dpframe.frames.join_public import How, JoinPublic
 from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.limit_norm import LimitNorm
 from dpframe.frames.limit_rows import LimitRows
-from dpframe.frames.relation import Relation
+from dpframe.frames.relation import Owners, Relation
 from dpframe.frames.with_columns import Drop, Select, WithColumns
 
 _KEEP_VALUES = (Filter, DropNulls, LimitRows, LimitGroups, LimitNorm, Drop)
@@ -42,8 +42,8 @@ def private_join(
     if who is not None and len(left) == len(right) and who in keys:
         keys = tuple(key for key in keys if key != who)
     elif (
-        len(keys) == 1
-        and relation.owners == (other.token, *keys[0])
+        len(left) == len(right) == 1
+        and relation.owners == Owners(other.token, other.name, *keys[0])
         and _as_protected((relation, left[0]), (other, right[0]))
     ):
         pass  # these are the keys by which it is known whose a row is

@@ -232,6 +232,7 @@ class Session(StreamingSession):
         facts = protected_facts(declared(source, bounds or {}, categories or {}), who)
         payer.unit = who
         label, named = name or payer.name or "data", payer.is_name(name, source)
+        named = named and (through is None or through.frame._relation.named)
         stated = stated_typical(typical or {}, facts.columns)
         relation = Relation.of(
             label, facts, source.remarks, named=named, by_place=not name, typical=stated

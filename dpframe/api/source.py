@@ -32,7 +32,7 @@ from dpframe.rows.polars_dtypes import schema_from_polars
 class Source:
     """A protected frame. Its data can be reached by the pipeline only."""
 
-    __slots__ = ("_data", "_given", "engine", "remarks", "schema")
+    __slots__ = ("_data", "_given", "_options", "_owners", "engine", "remarks", "schema")
 
     def __init__(
         self,
@@ -41,8 +41,12 @@ class Source:
         schema: pl.Schema | None = None,
         given: object = None,
         remarks: tuple[str, ...] = (),
+        options: object = None,
+        owners: tuple[Source, tuple[str, str]] | None = None,
     ) -> None:
         self.remarks = remarks
+        self._options = options
+        self._owners = owners
         self._data = data
         self._given = data if given is None else given
         self.engine = engine
@@ -103,7 +107,8 @@ class Source:
             )
         room = room_for(size, _sizes(self._given, self._data), spill)
         engine = self.engine if room is None else PolarsEngine(room=room)
-        return Source(self._data, engine, self.schema, self._given, self.remarks)
+        about = self._given, self.remarks, self._options, self._owners
+        return Source(self._data, engine, self.schema, *about)
 
     def owned_by(self, owners: Source, key: tuple[str, str], who: str, remark: str) -> Source:
         """The rows with the identifier beside them of each individual who has their key.
@@ -136,7 +141,8 @@ class Source:
         data = joined(self._data, pairs, [key], types, {who: who}, "inner", pl)
         data = data.select(unordered(pl, pl.col(name)).alias(name) for name in (*types, who))
         remarks = dict.fromkeys((*self.remarks, *owners.remarks, remark))
-        return Source(data, self.engine, given=self._given, remarks=tuple(remarks))
+        about = self._given, tuple(remarks), self._options, (owners, key)
+        return Source(data, self.engine, None, *about)
 
     def holds(self, frame: object) -> bool:
         """Whether it is what was protected, or has rows from the same place; also a file that
@@ -150,12 +156,25 @@ class Source:
         return origins_of(frame).meets(origins_of(self._given) | origins_of(self._data))
 
     def is_same(self, other: Source) -> bool:
-        """Whether another one is of the very object, or the same path."""
+        """Whether another one is of the very object, or the same path in the same store, and its
+        rows are of the same individuals.
+        """
+        if not self._has_owners_of(other):
+            return False
         if other._given is self._given:
             return True
+        if self._options != other._options:
+            return False
         if not isinstance(self._given, (str, Path)) or not isinstance(other._given, (str, Path)):
             return False
         return os.path.abspath(self._given) == os.path.abspath(other._given)
+
+    def _has_owners_of(self, other: Source) -> bool:
+        """Whether the same frame says by the same keys whose the rows are, or none does."""
+        if self._owners is None or other._owners is None:
+            return self._owners is other._owners
+        (mine, my_key), (theirs, their_key) = self._owners, other._owners
+        return my_key == their_key and mine.is_same(theirs)
 
     def __repr__(self) -> str:
         return "<protected data>"
@@ -275,7 +294,8 @@ def protected_source(
         case pl.DataFrame():
             return Source(frame.lazy(), given=frame)
         case str() | Path():
-            return Source(from_files(frame, storage_options), given=frame)
+            data = from_files(frame, storage_options)
+            return Source(data, given=frame, options=storage_options)
         case _ if type(frame).__module__.split(".")[0] == "pyarrow":
             return Source(from_arrow(frame), given=frame)
         case _ if type(frame).__module__.split(".")[0] == "deltalake":

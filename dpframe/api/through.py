@@ -11,6 +11,7 @@ from dpframe.core.exact import as_given
 from dpframe.core.units import Identifier
 from dpframe.errors import UnknownColumn, UnsupportedOperation
 from dpframe.frames.joins import require_same_types
+from dpframe.frames.relation import Owners
 from dpframe.rows.polars_dtypes import schema_from_polars
 from dpframe.rows.suggest import did_you_mean
 from dpframe.sealed import all_sealed
@@ -155,6 +156,12 @@ class Through:
                 remedy=f'write unit="{who}", or rename the column before where it is something '
                 "else",
             )
+        if there == who:
+            raise UnsupportedOperation(
+                f"the key {there!r} is the identifier itself",
+                where=_WHERE,
+                remedy=f'rename {here!r} to {who!r} before and write unit="{who}"',
+            )
         types = schema_from_polars(source.schema)
         for name, known in ((here, types), (there, relation.facts.columns)):
             if name not in known:
@@ -175,6 +182,6 @@ class Through:
             "dropped",
         )
 
-    def _known_by(self) -> tuple[int, str, str]:
+    def _known_by(self) -> Owners:
         """The frame that knows, and the keys."""
-        return self.frame._relation.token, *self._names
+        return Owners(self.frame._relation.token, self.frame._relation.name, *self._names)

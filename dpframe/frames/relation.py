@@ -10,6 +10,28 @@ from dpframe.frames.facts import FrameFacts
 from dpframe.frames.step import Step
 
 
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """The frame that says whose the rows of another one are.
+
+    Parameters
+    ----------
+    token, name
+        Of that frame.
+    here, there
+        The keys by which it says so, in the other one and in itself.
+    """
+
+    token: int
+    name: str
+    here: str
+    there: str
+
+    def told(self) -> list[str]:
+        """What stands for it in other processes."""
+        return [self.name, self.here, self.there]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Relation:
     """A chain of steps on one protected frame. Holds no data.
@@ -38,7 +60,7 @@ class Relation:
     by_place
         Whether nobody named it, so that plans call it by its place among their frames.
     owners
-        Where another frame says whose its rows are: the token of that, and the keys here and there.
+        Where another frame says whose its rows are: that.
     """
 
     name: str
@@ -51,7 +73,7 @@ class Relation:
     named: bool = field(default=False, repr=False)
     by_place: bool = field(default=False, repr=False)
     typical: tuple[tuple[str, Fraction], ...] = ()
-    owners: tuple[int, str, str] | None = field(default=None, repr=False)
+    owners: Owners | None = field(default=None, repr=False)
 
     @classmethod
     def of(

@@ -34,18 +34,30 @@ _FUNCTION: Final = "python"
 """What plans call a source that is a function."""
 _UNSURE: Final = re.compile(
     r"python|shuffle\(|sample|random|map_groups|fold\(|reduce\(|rolling_map|strategy: any|slice"
-    r"|maintain_order: false",
+    r"|maintain_order: false|rank\(",
     re.IGNORECASE,
 )
 """What plans say of rows that a function makes, or chance, or that of several the first are that
-happen to come first.
+happen to come first. Of ranks they do not say whether chance decides between equals.
 """
+_ANY_ORDER: Final = re.compile(r"join|sort|aggregate|union|unique", re.IGNORECASE)
+"""What rows come out of in an order that may be any."""
+_BY_ORDER: Final = re.compile(
+    r"row index|int_range|cum_|is_first|is_last|shift|first\(|last\(|fill_null_with|interpolate"
+    r"|mode|\.unique|value_counts|gather|\.get\(|diff|ewm|rolling|rle|arg_|index_of|top_k|bottom_k"
+    r"|asof|implode|pct_change|map",
+    re.IGNORECASE,
+)
+"""What makes values of the order of rows."""
 _KEPT: Final = re.compile(r"cache\[id: ([^\],]+)")
 
 
 def unsure(frame: pl.LazyFrame) -> bool:
     """Whether a frame has rows that may be others the next time."""
-    return bool(_UNSURE.search(_told(frame)))
+    told = _told(frame)
+    if _UNSURE.search(told):
+        return True
+    return bool(_ANY_ORDER.search(told) and _BY_ORDER.search(told))
 
 
 def _told(frame: pl.LazyFrame) -> str:

@@ -164,6 +164,8 @@ def _digest(relation: Relation, groups: Groups, most: int) -> str:
     unit = relation.facts.unit
     parts = ["dpframe division 1", relation.name, unit.kind, unit.words(), most]
     whole = [*parts, steps_of(relation), definition(groups.by), types]
+    if relation.owners is not None:
+        whole.append(relation.owners.told())
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 
 

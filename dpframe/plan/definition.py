@@ -130,6 +130,8 @@ def _step(step: Step, numbers: Mapping[int, int]) -> Json:
         "unit": other.source.unit.words(),
         "steps": _chain(other, numbers),
     }
+    if other.owners is not None:
+        frame["owners"] = [*other.owners.told()]
     fields = _fields(step)
     del fields["chain"]  # the other frame in Python's words
     return {**fields, "other": frame}

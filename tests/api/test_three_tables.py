@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -139,6 +142,113 @@ def test_what_is_protected_through_a_frame_is_not_public() -> None:
     for private in (ITEMS, ITEMS.lazy()):
         with pytest.raises(dp.UnsupportedOperation, match="a simulation runs on public data"):
             query.simulate(private, epsilon=1)
+
+
+D1, D2 = dt.date(2026, 1, 1), dt.date(2026, 1, 2)
+PAIRS = pl.DataFrame({"order": [1, 2], "prev": [2, 1], "day": [D1, D2]})
+OWNED = pl.DataFrame({"order": [1, 2], "who": ["ann", "bob"]})
+Two = tuple[dp.PrivateFrame, dp.PrivateFrame]
+
+
+def by_two_keys(session: dp.Session) -> Two:
+    orders = session.protect(OWNED, unit="who", name="orders")
+    ways = (dp.Through(orders, on="order"), dp.Through(orders, left_on="prev", right_on="order"))
+    a, b = (session.protect(PAIRS, unit=way, name="items") for way in ways)
+    return a, b
+
+
+def by_two_frames(session: dp.Session) -> Two:
+    turned = OWNED.with_columns(pl.col("who").reverse())
+    owners = (
+        session.protect(frame, unit="who", name=name)
+        for frame, name in ((OWNED, "orders"), (turned, "others"))
+    )
+    a, b = (session.protect(PAIRS, unit=dp.Through(o, on="order"), name="items") for o in owners)
+    return a, b
+
+
+def of_a_name_that_others_have(session: dp.Session) -> Two:
+    turned = OWNED.with_columns(pl.col("who").reverse())
+    owners = (session.protect(frame, unit="who", name="orders") for frame in (OWNED, turned))
+    a, b = (session.protect(PAIRS, unit=dp.Through(o, on="order"), name="items") for o in owners)
+    return a, b
+
+
+def of_no_name(session: dp.Session) -> Two:
+    owners = (session.protect(frame, unit="who") for frame in (OWNED, OWNED))
+    a, b = (session.protect(PAIRS, unit=dp.Through(o, on="order"), name="items") for o in owners)
+    return a, b
+
+
+SAME_ROWS_OF_OTHERS = [by_two_keys, by_two_frames, of_a_name_that_others_have, of_no_name]
+
+
+@pytest.mark.parametrize("made", SAME_ROWS_OF_OTHERS)
+@pytest.mark.parametrize("kept", [False, True])
+def test_the_same_rows_of_other_individuals_share_no_division(
+    made: Callable[[dp.Session], Two], kept: bool, tmp_path: Path
+) -> None:
+    ledger = {"ledger": tmp_path / "b.db"} if kept else {}
+    session = dp.Session(epsilon=8, **ledger)
+    parts = [
+        session.partition(f.limit_groups(1, by="day", order_by="day"), "day", [D1, D2])
+        for f in made(session)
+    ]
+    parts[0][D1].dp_n_unique("who").collect(epsilon=8)
+    with pytest.raises(dp.BudgetExceeded):
+        parts[1][D2].dp_n_unique("who").collect(epsilon=8)
+
+
+@pytest.mark.parametrize("made", SAME_ROWS_OF_OTHERS)
+@pytest.mark.parametrize("kept", [False, True])
+def test_nor_a_stream(made: Callable[[dp.Session], Two], kept: bool, tmp_path: Path) -> None:
+    ledger = {"ledger": tmp_path / "b.db"} if kept else {}
+    session = dp.Session(epsilon=8, **ledger)
+    a, b = (frame.limit_rows(1, order_by="day").agg(n=dp.count()) for frame in made(session))
+    about: dict[str, Any] = {"by": "day", "start": D1, "periods": 2, "epsilon": 8}
+    if kept and made is of_no_name:  # nor does a frame that nobody can name again open one there
+        with pytest.raises(dp.UnsupportedOperation, match="a stream is of one frame"):
+            session.stream("s", a, **about)
+        return
+    session.stream("s", a, **about)
+    with pytest.raises((dp.UnsupportedOperation, dp.LedgerError)):
+        session.stream("s", b, **about)
+
+
+def test_other_keys_are_another_division_in_other_processes_too(tmp_path: Path) -> None:
+    for frame, day in zip((0, 1), (D1, D2), strict=True):
+        session = dp.Session(epsilon=16, ledger=tmp_path / "b.db")
+        orders = session.protect(OWNED, unit="who", name="orders")
+        keys = {"left_on": ("order", "prev")[frame], "right_on": "order"}
+        items = session.protect(PAIRS, unit=dp.Through(orders, **keys), name="items")
+        limited = items.limit_groups(1, by="day", order_by="day")
+        session.partition(limited, "day", [day])[day].dp_n_unique("who").collect(epsilon=8)
+    assert session.remaining == dp.PureDP(0)
+
+
+def test_the_same_rows_through_the_same_frame_are_one_division() -> None:
+    session = dp.Session(epsilon=8)
+    orders = session.protect(OWNED, unit="who", name="orders")
+    for day in (D1, D2):
+        items = session.protect(PAIRS, unit=dp.Through(orders, on="order"), name="items")
+        limited = items.limit_groups(1, by="day", order_by="day")
+        session.partition(limited, "day", [D1, D2])[day].dp_n_unique("who").collect(epsilon=8)
+    assert session.spent == dp.PureDP(8)
+
+
+def test_the_identifier_itself_is_no_key() -> None:
+    session = dp.Session(epsilon=1)
+    orders = session.protect(OWNED, unit="who", name="orders")
+    with pytest.raises(dp.UnsupportedOperation, match="the key 'who' is the identifier itself"):
+        session.protect(ITEMS, unit=dp.Through(orders, left_on="price", right_on="who"))
+
+
+def test_keys_come_in_pairs() -> None:
+    session = dp.Session(epsilon=1)
+    orders = session.protect(OWNED.with_columns(amt=1), unit="who", name="orders")
+    items = session.protect(PAIRS, unit=dp.Through(orders, on="order"), name="items")
+    with pytest.raises(dp.DPFrameError):
+        items.join(orders, left_on="order", right_on=["order", "amt"])
 
 
 def wrong_units() -> dict[str, Callable[[], object]]:

@@ -134,6 +134,11 @@ def test_rows_that_functions_or_chance_change_are_unsure() -> None:
     grouped = frame.group_by("u")
     unsure += [grouped.map_groups(lambda d: d, schema=_SCHEMA), grouped.agg(x.first())]
     unsure += [frame.unique("u", keep="any"), frame.head(2), frame.unique("u")]
+    unsure += [frame.with_columns(x.rank("random"))]
+    for mixed in (frame.join(frame, on="u"), frame.sort("u")):
+        unsure += [mixed.with_row_index("i"), mixed.filter(x.is_first_distinct())]
+        unsure += [mixed.with_columns(made) for made in (x.cum_count(), x.shift(1), x.diff())]
+        unsure += [mixed.with_columns(x.first().over("u")), mixed.with_columns(x.forward_fill())]
     assert all(map(read_once.unsure, unsure))
 
 
