@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 from dpframe.api.declared import declared, stated_typical
@@ -232,13 +231,12 @@ class Session(StreamingSession):
         facts = protected_facts(declared(source, bounds or {}, categories or {}), who)
         payer.unit = who
         label, named = name or payer.name or "data", payer.is_name(name, source)
-        named = named and (through is None or through.frame._relation.named)
         stated = stated_typical(typical or {}, facts.columns)
         relation = Relation.of(
             label, facts, source.remarks, named=named, by_place=not name, typical=stated
         )
         if through is not None:
-            relation = replace(relation, owners=through._known_by())
+            relation = through._in_relation(relation)
         return PrivateFrame(relation, source, self)
 
     def partition(

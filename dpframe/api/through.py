@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dpframe.api.frame import PrivateFrame
 from dpframe.api.source import Source
@@ -11,7 +11,7 @@ from dpframe.core.exact import as_given
 from dpframe.core.units import Identifier
 from dpframe.errors import UnknownColumn, UnsupportedOperation
 from dpframe.frames.joins import require_same_types
-from dpframe.frames.relation import Owners
+from dpframe.frames.relation import Owners, Relation
 from dpframe.rows.polars_dtypes import schema_from_polars
 from dpframe.rows.suggest import did_you_mean
 from dpframe.sealed import all_sealed
@@ -182,6 +182,10 @@ class Through:
             "dropped",
         )
 
-    def _known_by(self) -> Owners:
-        """The frame that knows, and the keys."""
-        return Owners(self.frame._relation.token, self.frame._relation.name, *self._names)
+    def _in_relation(self, relation: Relation) -> Relation:
+        """The protected frame, where it is known by which frame and keys; its name stands for it in
+        other processes only where that of the other one does, too.
+        """
+        other = self.frame._relation
+        owners = Owners(other.token, other.name, *self._names)
+        return replace(relation, named=relation.named and other.named, owners=owners)

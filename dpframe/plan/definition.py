@@ -124,7 +124,7 @@ def _step(step: Step, numbers: Mapping[int, int]) -> Json:
     if not isinstance(step, Binary):
         return definition(step)
     other = step.other
-    frame: Json = {
+    frame: dict[str, Json] = {
         "frame": other.name,
         "number": numbers[other.token],
         "unit": other.source.unit.words(),
