@@ -150,19 +150,16 @@ def sqrt_down(value: Fraction, bits: int = 64) -> Fraction:
 
 def dyadic_up(value: Fraction, bits: int = 64) -> Fraction:
     """The least number of the form i / 2**k with so many significant bits, not below `value`."""
-    step = _dyadic_step(value, bits)
-    return math.ceil(value / step) * step
+    return -dyadic_down(-value, bits)
 
 
 def dyadic_down(value: Fraction, bits: int = 64) -> Fraction:
     """The greatest number of that form that is not above `value`."""
-    step = _dyadic_step(value, bits)
-    return math.floor(value / step) * step
-
-
-def _dyadic_step(value: Fraction, bits: int) -> Fraction:
-    size = value.numerator.bit_length() - value.denominator.bit_length()
-    return Fraction(2) ** (size - bits)
+    numerator, denominator = value.numerator, value.denominator
+    power = numerator.bit_length() - denominator.bit_length() - bits
+    if power < 0:
+        return Fraction((numerator << -power) // denominator, 1 << -power)
+    return Fraction(numerator // (denominator << power) << power)
 
 
 def show(value: Fraction | int | float, digits: int = 6) -> str:

@@ -123,6 +123,7 @@ def _releases(
         for place, part in enumerate(draw.parts)
     }
     numbers: dict[int, int] = {}
+    beside = {id(draw) for draw in way.draws if _draws_rows_beside(draw, parts)}
     found = []
     for number, use in enumerate(parts):
         draw, choice, place = places[number]
@@ -130,7 +131,7 @@ def _releases(
         made = _noisy_aggregate(use, choice, query, at, _joint(draw, place))
         if made.joint is not None and len(made.joint.widths) > 1:
             others = [parts[n].name for n in draw.parts if parts[n].name != use.name]
-            if draw.measurement.tables[0] not in {parts[n].part.tables[0] for n in draw.parts}:
+            if id(draw) in beside:
                 others.append("the number of rows")
             others = others or ["the other numbers that it needs"]
             made = replace(made, reason=_together_words(others, chosen.gains[number]))
@@ -142,6 +143,13 @@ def _releases(
                 made = replace(made, reason=f"{made.reason}; {_paid(chosen.gains[number])}")
         found.append(made)
     return tuple(found)
+
+
+def _draws_rows_beside(draw: PlannedDraw, parts: Sequence[PlannedMeasurement]) -> bool:
+    """Whether the number of rows is drawn with sums, though nobody asked for it."""
+    if len(draw.parts) < 2:
+        return False
+    return draw.measurement.tables[0] not in {parts[n].part.tables[0] for n in draw.parts}
 
 
 def _joint(draw: PlannedDraw, place: int) -> JointDraw | None:

@@ -1,14 +1,16 @@
 """From a query to the parts that it releases: what one individual can change, without data."""
 
-from dpframe.infer.effects import effects_of
-from dpframe.infer.joint import PlannedDraw, Way, ways_of
+from dpframe.infer.effects import Effects, effects_of
+from dpframe.infer.joint import Noise, PlannedDraw, Way, ways_of
 from dpframe.infer.limit_search import LimitSearch
 from dpframe.infer.measurements import PlannedMeasurement, measurements_of
 from dpframe.infer.related import Related, brought_together, related_blocks
 from dpframe.infer.several import Place, Queries, merge
 
 __all__ = [
+    "Effects",
     "LimitSearch",
+    "Noise",
     "Place",
     "PlannedDraw",
     "PlannedMeasurement",

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import TypeAlias
 
 from dpframe.aggregates.query import Query
 from dpframe.infer.measurements import PlannedMeasurement
 
-__all__ = ["effects_of"]
+__all__ = ["Effects", "effects_of"]
+
+Effects: TypeAlias = list[tuple[Fraction, list[tuple[int, float]]]]
+"""For each aggregate its weight, and the effects of its parts by their numbers."""
 
 
-def effects_of(
-    query: Query, parts: Sequence[PlannedMeasurement]
-) -> list[tuple[Fraction, list[tuple[int, float]]]]:
+def effects_of(query: Query, parts: Sequence[PlannedMeasurement]) -> Effects:
     """For each aggregate its weight, and its parts that individuals move, with the logarithm of
     what the variance of one, in steps, does to the squared error relative to what one row can make.
     """

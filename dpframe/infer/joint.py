@@ -36,7 +36,7 @@ from dpframe.core.sensitivity import Contribution, ExactSensitivity
 from dpframe.frames.grouping_sets import SetGroups
 from dpframe.infer.measurements import PlannedMeasurement
 
-__all__ = ["PlannedDraw", "Way", "ways_of"]
+__all__ = ["Noise", "PlannedDraw", "Way", "ways_of"]
 
 Noise: TypeAlias = Literal["box", "gaussian"]
 
@@ -46,6 +46,7 @@ _FINEST: Final = 1 << 31
 """Scaled numbers move by at most about so much with one row, so that fewer than 2**32 rows do not
 overflow."""
 _BITS: Final = 30
+_NONE: Final = Fraction(0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,8 +113,20 @@ class _Coordinate:
     turned: int
     most: Fraction
 
+    def needed(self, share: Fraction) -> tuple[Fraction, Fraction]:
+        """What an error of the sum that counts so much, relative to what a row adds to it, needs of
+        the variance of this number and of that of rows, each in squared widths.
+        """
+        unit = share / (self.most * self.times) ** 2
+        return unit * self.width**2, unit * self.centre**2 if self.centre else _NONE
 
-def ways_of(query: Query, parts: Sequence[PlannedMeasurement], by: str) -> tuple[Way, ...]:
+
+def ways_of(
+    query: Query,
+    parts: Sequence[PlannedMeasurement],
+    by: str,
+    noises: Sequence[Noise] = ("box", "gaussian"),
+) -> tuple[Way, ...]:
     """Ways to draw the parts, the first each by itself.
 
     Parameters
@@ -122,14 +135,16 @@ def ways_of(query: Query, parts: Sequence[PlannedMeasurement], by: str) -> tuple
         What is asked, and the parts that it needs.
     by
         What the cost is divided by: ``"least error"``, ``"equal"`` or ``"weights"``.
+    noises
+        What may be added to several at once: what the measure of the cost knows.
     """
     bundles = list(_bundles(query, parts))
     if query.scope.norm is not None:
-        return _ways_of_weighed(query, parts, bundles, by)
+        return _ways_of_weighed(query, parts, bundles, by, noises)
     apart = Way(tuple(_alone(number, use) for number, use in enumerate(parts)))
     if not bundles:
         return (apart,)
-    return (apart, *(_together(query, parts, bundles, noise, by) for noise in ("box", "gaussian")))
+    return (apart, *(_together(query, parts, bundles, noise, by) for noise in noises))
 
 
 def _ways_of_weighed(
@@ -137,6 +152,7 @@ def _ways_of_weighed(
     parts: Sequence[PlannedMeasurement],
     bundles: Sequence[tuple[int, ...]],
     by: str,
+    noises: Sequence[Noise],
 ) -> tuple[Way, ...]:
     """The same where individuals are weighed: a part by itself is rebuilt from its weighed sum."""
     singles: list[tuple[int, ...]] = [(n,) for n, use in enumerate(parts) if _is_weighed(use)]
@@ -145,7 +161,7 @@ def _ways_of_weighed(
         together = {number for numbers in bundles for number in numbers}
         ways.append([*bundles, *(one for one in singles if one[0] not in together)])
     return tuple(
-        _together(query, parts, way, noise, by) for way in ways for noise in ("box", "gaussian")
+        _together(query, parts, way, noise, by) for way in ways for noise in noises
     )
 
 
@@ -239,6 +255,8 @@ def _least(
     """What is drawn with the least sum of squared errors at one cost, the first of equal ones."""
     shares = [use.impact if by == "least error" else use.weight for use in uses]
     error = _box_impact if noise == "box" else _ball_impact
+    if len(offered) == 1:
+        return offered[0]
     return min(offered, key=lambda coordinates: error(_needs(coordinates, uses, shares)))
 
 
@@ -311,13 +329,13 @@ def _needs(
     part's error relative to what a row adds to it at most, and weighted by its share.
     """
     places = {c.table: place for place, c in enumerate(coordinates)}
-    needs = [Fraction(0)] * len(coordinates)
+    needs = [_NONE] * len(coordinates)
     for use, share in zip(uses, shares, strict=True):
         place = places[_table(use)]
-        mine = coordinates[place]
-        unit = share / (mine.most * mine.times) ** 2
-        needs[place] += unit * mine.width**2
-        needs[0] += unit * mine.centre**2
+        own, of_rows = coordinates[place].needed(share)
+        needs[place] += own
+        if of_rows:
+            needs[0] += of_rows
     return tuple(needs)
 
 

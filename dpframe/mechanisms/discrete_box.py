@@ -56,6 +56,10 @@ __all__ = ["DiscreteBox"]
 
 Floats = NDArray[np.float64]
 
+_SMALL: Final = Fraction(1, 1 << 40)
+_LARGE: Final = 1 << 20
+_SURE: Final = 1e-10
+"""Relative to numbers between these floats err by less than a ten-thousandth of that."""
 _FINE: Final = 1 << 10
 """Radii in which the probability falls by a factor of e, at least: deviations are then less than
 0.05% above those of finer radii."""
@@ -289,12 +293,22 @@ def _epsilon_within(rho: Fraction) -> Fraction:
     if pure_rho(low) > rho:  # where both are about the same but for roundings
         low *= 1 - Fraction(1, 1 << 40)
     high = 2 * low
-    while pure_rho(high) <= rho:
+    while _is_within(high, rho):
         low, high = high, 2 * high
     while high - low > low / (1 << 40):
         middle = dyadic_down((low + high) / 2)
-        if pure_rho(middle) <= rho:
+        if _is_within(middle, rho):
             low = middle
         else:
             high = middle
     return low
+
+
+def _is_within(epsilon: Fraction, rho: Fraction) -> bool:
+    """Whether `pure_rho` is at most rho; by floats where these cannot err so far."""
+    if _SMALL < epsilon < _LARGE and rho < _LARGE:
+        about, wanted = float(epsilon), float(rho)
+        about *= math.tanh(about / 2.0)
+        if abs(about - wanted) > _SURE * wanted:
+            return about < wanted
+    return pure_rho(epsilon) <= rho

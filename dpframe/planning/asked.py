@@ -18,12 +18,7 @@ from dpframe.choose import (
     least_error_weights,
 )
 from dpframe.core.budget import Budget
-from dpframe.infer import (
-    PlannedDraw,
-    PlannedMeasurement,
-    Way,
-    effects_of,
-)
+from dpframe.infer import Effects, PlannedDraw, PlannedMeasurement, Way
 from dpframe.mechanisms import Mechanism, MechanismTask
 from dpframe.release import Draw, number_of
 
@@ -34,12 +29,13 @@ class Planned:
 
     Parameters
     ----------
-    query, parts, way
-        These.
+    query, parts, effects, way
+        These, and what the noise of parts does to the errors of outputs.
     """
 
     query: Query
     parts: tuple[PlannedMeasurement, ...]
+    effects: Effects
     way: Way
 
     def drawn_by(self, laws: Sequence[Mechanism]) -> tuple[Draw, ...]:
@@ -77,9 +73,8 @@ def asked_of(planned: Sequence[Planned], by: str) -> AskedWay:
             for number, draw in enumerate(one.way.draws)
             for place, part in enumerate(draw.parts)
         }
-        effects = effects_of(one.query, one.parts)
-        outputs += [[(len(parts) + part, e) for part, e in found] for _, found in effects]
-        wanted += [weight for weight, _ in effects]
+        outputs += [[(len(parts) + part, e) for part, e in found] for _, found in one.effects]
+        wanted += [weight for weight, _ in one.effects]
         parts += [rebuilt[number] for number in range(len(one.parts))]
         tasks += [
             draw.measurement.task(draw.name, draw.sensitivity, draw.mechanism, one.query.scope)

@@ -23,13 +23,15 @@ from dpframe.choose import (
     in_rho,
     least_error_way,
 )
-from dpframe.core.budget import GDP, Budget
+from dpframe.core.budget import GDP, Budget, PureDP
 from dpframe.describe import described
 from dpframe.errors import DPFrameError
 from dpframe.infer import (
+    Noise,
     Place,
     Related,
     brought_together,
+    effects_of,
     measurements_of,
     related_blocks,
     ways_of,
@@ -75,9 +77,10 @@ class Planning:
         themselves.
         """
         apart = self.measured(queries, alone)
-        before = errors_of(apart)
         best, least = apart, WORTH_WHILE
+        before: Errors = ()
         for moved in _with_counts(queries):
+            before = before or errors_of(apart)
             with suppress(DPFrameError):  # more noise in a total than can be drawn
                 made = self.measured(moved, before if alone is None else alone)
                 after = errors_of(made)
@@ -126,13 +129,24 @@ class Planning:
             return relative_error(before, errors_of(together)) < WORTH_WHILE
         return False
 
+    @property
+    def _noises(self) -> tuple[Noise, ...]:
+        """What may be added to several numbers at once; Gaussian noise has no epsilon alone."""
+        return ("box",) if isinstance(self.spend, PureDP) else ("box", "gaussian")
+
     def _planned(self, queries: Sequence[Query]) -> tuple[Prepared, ...]:
         """The plan of each query, where all share the cost."""
         parts = [measurements_of(query) for query in queries]
         weighted = any(request.weight != 1 for query in queries for request in query.requests)
         by = "weights" if weighted else self.split
-        ways = combined([ways_of(q, found, by) for q, found in zip(queries, parts, strict=True)])
-        planned = [list(map(Planned, queries, parts, way)) for way in ways]
+        ways = combined(
+            [
+                ways_of(query, found, by, self._noises)
+                for query, found in zip(queries, parts, strict=True)
+            ]
+        )
+        effects = list(map(effects_of, queries, parts))
+        planned = [list(map(Planned, queries, parts, effects, way)) for way in ways]
         asked = [asked_of(one, by) for one in planned]
         chosen = least_error_way(
             asked, lambda way: choose_for(planned[asked.index(way)], way, self.spend)
