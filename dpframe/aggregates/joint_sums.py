@@ -110,9 +110,12 @@ class JointSums(Measurement):
     -----
     A row adds (1, c) to the vector of its group, with c in [lo, hi] where it adds a value and 0
     where that is null; lo <= 0 <= hi, so 2 c - (lo + hi) lies in [lo - hi, hi - lo] in either case.
-    Rows are added one after another, and boxes add up. Under change-one adjacency sums are not
-    centred; a row that changes leaves one vector for another, or moves its own by at most w for
-    each end. What is rebuilt and rounded is computed from noisy numbers alone.
+    Rows are added one after another, and boxes add up. Under change-one adjacency a row leaves one
+    vector for another, each by at most its box, or stays in its own and moves number j by at most
+    t_j, or comes, or goes. Of one that stays it is known which numbers move together
+    (`conditions`): a number of rows not at all, as the row is there before and after; a number of
+    values, and a sum of the same expression, only where that has a value, since both skip the rows
+    where it is null or NaN. What is rebuilt and rounded is computed from noisy numbers alone.
 
     Parameters
     ----------
@@ -122,12 +125,17 @@ class JointSums(Measurement):
         For each number that is drawn its factors of the tables.
     widths, turned
         By how much a row that comes or goes, or one that stays and changes, moves each number.
+    conditions, kept
+        Of rows that change: what one needs to move each number, and by how much it does where it
+        meets that before and after; nothing where each number is one by itself.
     """
 
     sums: tuple[Table, ...]
     matrix: tuple[tuple[int, ...], ...]
     widths: tuple[int, ...]
     turned: tuple[int, ...]
+    conditions: tuple[int, ...] = ()
+    kept: tuple[int, ...] = ()
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -137,7 +145,8 @@ class JointSums(Measurement):
         return self.sums[0].statistic.spread(scope)
 
     def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
-        return joint_sensitivity(self.widths, self.turned, self.spread(scope), has_groups(scope))
+        about = self.spread(scope), has_groups(scope), self.conditions, self.kept
+        return joint_sensitivity(self.widths, self.turned, *about)
 
     @property
     def step(self) -> Fraction:

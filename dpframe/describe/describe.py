@@ -158,7 +158,8 @@ def _joint(draw: PlannedDraw, place: int) -> JointDraw | None:
     vector, rebuilt = draw.measurement, draw.rebuilt[place]
     assert isinstance(vector, JointSums)
     about = vector.widths, vector.turned, draw.sensitivity
-    return JointDraw(*about, rebuilt.factors, rebuilt.divisor)
+    number = rebuilt.factors, rebuilt.divisor
+    return JointDraw(*about, *number, vector.conditions, vector.kept)
 
 
 def _together_words(others: Sequence[str], gain: float) -> str:

@@ -11,42 +11,39 @@ for all numbers together.
 *By Gaussian noise in an ellipsoid*: numbers are scaled so that equal noise on all of them has the
 least expected error. With x_j of rho number j has variance w_j**2 / (2 rho x_j), and an error that
 needs a_j of that is least where x_j is proportional to sqrt(a_j) w_j (Cauchy-Schwarz; for equal
-widths that is the ellipse of Joseph and Yu 2023, arXiv 2309.15790).
+widths that is the ellipse of Joseph and Yu 2023, arXiv 2309.15790). `row_moves` has the same where
+rows change.
 
-Under change-one adjacency n of all rows is public or moves by one as the others do, so sums are not
-centred on it.
+Under change-one adjacency a row leaves what it added and enters what it adds. Where it may come,
+go, or leave one group for another, a box of sums that are centred on n holds each end of that, and
+Gaussian noise covers just the differences of what one row may add: it knows that a row that stays
+does not move n, and moves a sum by its whole width only where it has a value before and after
+(`joint_sensitivity`). Where n of all rows is public there is nothing to centre on.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 from dpframe.aggregates.joint_sums import JointSums, Rebuilt
 from dpframe.aggregates.keys import KeySelection
-from dpframe.aggregates.measurement import COUNT, Additive, Measurement, Table
+from dpframe.aggregates.measurement import Additive, Measurement, Table
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.request import QueryScope
-from dpframe.aggregates.unit_statistics import UnitCount
 from dpframe.core.contribution_bounds import ContributionBounds
-from dpframe.core.sensitivity import Contribution, ExactSensitivity
+from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.frames.grouping_sets import SetGroups
+from dpframe.infer.coordinates import Coordinate, Drawn, Noise, coordinates_of, least, root
 from dpframe.infer.measurements import PlannedMeasurement
 
 __all__ = ["Noise", "PlannedDraw", "Way", "ways_of"]
 
-Noise: TypeAlias = Literal["box", "gaussian"]
-
 _MOST: Final = 63
 """Of parts that are drawn together, beside the number of rows; more are drawn in several pieces."""
-_FINEST: Final = 1 << 31
-"""Scaled numbers move by at most about so much with one row, so that fewer than 2**32 rows do not
-overflow."""
-_BITS: Final = 30
-_NONE: Final = Fraction(0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,35 +87,6 @@ class Way:
     draws: tuple[PlannedDraw, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Coordinate:
-    """A number that is drawn: times * sum - centre * rows.
-
-    Parameters
-    ----------
-    table
-        The sum.
-    times, centre
-        The factors.
-    width, turned
-        What a row that comes or goes, or one that changes where rows do, moves it by at most.
-    most
-        What a row adds to the sum at most.
-    """
-
-    table: Table
-    times: int
-    centre: int
-    width: int
-    turned: int
-    most: Fraction
-
-    def needed(self, share: Fraction) -> tuple[Fraction, Fraction]:
-        """What the sum's relative error needs of the variances of this number and of rows."""
-        unit = share / (self.most * self.times) ** 2
-        return unit * self.width**2, unit * self.centre**2 if self.centre else _NONE
-
-
 def ways_of(
     query: Query,
     parts: Sequence[PlannedMeasurement],
@@ -140,8 +108,9 @@ def ways_of(
     if query.scope.norm is not None:
         return _ways_of_weighed(query, parts, bundles, by, noises)
     apart = Way(tuple(_alone(number, use) for number, use in enumerate(parts)))
-    together = [_together(query, parts, bundles, noise, by) for noise in noises if bundles]
-    return (apart, *together)
+    if not bundles:
+        return (apart,)
+    return (apart, *(_together(query, parts, bundles, noise, by) for noise in noises))
 
 
 def _ways_of_weighed(
@@ -165,8 +134,8 @@ def _is_weighed(use: PlannedMeasurement) -> bool:
 
 
 def _alone(number: int, use: PlannedMeasurement) -> PlannedDraw:
-    about = use.mechanism, use.sensitivity, use.weight, use.impact, use.impact
-    return PlannedDraw(use.part, (number,), None, use.name, *about)
+    about = use.name, use.mechanism, use.sensitivity, use.weight, use.impact, use.impact
+    return PlannedDraw(use.part, (number,), None, *about)
 
 
 def _bundles(query: Query, parts: Sequence[PlannedMeasurement]) -> Iterator[tuple[int, ...]]:
@@ -219,38 +188,26 @@ def _joint(
     by: str,
 ) -> PlannedDraw:
     uses = [parts[number] for number in numbers]
-    coordinates = _least(_coordinates(scope, uses), uses, noise, by)
-    widths = [c.width for c in coordinates]
-    roots = [_root(use.impact) for use in uses]
-    alone = roots if by == "least error" else [use.weight for use in uses]
-    scales = (1,) * len(widths)
+    tables, impacts = [_table(use) for use in uses], [use.impact for use in uses]
+    errors = impacts if by == "least error" else [use.weight for use in uses]
+    drawn = least(coordinates_of(scope, tables), tuple(zip(tables, errors, strict=True)), noise)
+    scales = (1,) * len(drawn.coordinates)
     if noise == "gaussian":
-        scales = _scales(_needs(coordinates, uses, alone), widths, scope.parts)
-    measurement = _measurement(coordinates, scales)
-    impacts = _needs(coordinates, uses, [use.impact for use in uses])
+        relative = [root(impact) for impact in impacts] if by == "least error" else errors
+        scales = drawn.scales(tuple(zip(tables, relative, strict=True)), scope.parts)
+    measurement = _measurement(drawn, scales, noise)
+    box, ball = drawn.impacts(tuple(zip(tables, impacts, strict=True)), scales)
     return PlannedDraw(
         measurement,
         numbers,
-        tuple(_rebuilt(coordinates, scales, _table(use), scope.parts) for use in uses),
+        tuple(_rebuilt(drawn.coordinates, scales, _table(use), scope.parts) for use in uses),
         uses[0].name,
         _mechanism(uses, noise),
         measurement.sensitivity(scope),
         sum((use.weight for use in uses), Fraction(0)),
-        _box_impact(impacts),
-        _ball_impact(impacts),
+        box,
+        ball,
     )
-
-
-def _least(
-    offered: Sequence[tuple[_Coordinate, ...]],
-    uses: Sequence[PlannedMeasurement],
-    noise: Noise,
-    by: str,
-) -> tuple[_Coordinate, ...]:
-    """What is drawn with the least sum of squared errors at one cost, the first of equal ones."""
-    shares = [use.impact if by == "least error" else use.weight for use in uses]
-    error = _box_impact if noise == "box" else _ball_impact
-    return min(offered, key=lambda coordinates: error(_needs(coordinates, uses, shares)))
 
 
 def _mechanism(uses: Sequence[PlannedMeasurement], noise: Noise) -> str:
@@ -266,89 +223,8 @@ def _table(use: PlannedMeasurement) -> Table:
     return use.part.table
 
 
-def _coordinates(
-    scope: QueryScope, uses: Sequence[PlannedMeasurement]
-) -> tuple[tuple[_Coordinate, ...], ...]:
-    """What may be drawn: the number of rows first, where sums are centred on it, and sums as they
-    are.
-    """
-    # in one order whatever that of the outputs is, as fingerprints are
-    tables = sorted((_table(use) for use in uses), key=Table.words)
-    if len(tables) == 1:
-        most = tables[0].statistic.contribution(scope.facts).magnitude
-        return ((_Coordinate(tables[0], 1, 0, math.ceil(most), math.ceil(most), most),),)
-    plain = tuple(_plain(table, scope) for table in tables)
-    if tables[0].statistic.spread(scope).changes:
-        return (plain,)
-    rows = Table(UnitCount()) if tables[0].statistic.of_individuals else COUNT.table
-    found = [_centred(table, scope) for table in tables if table != rows]
-    first = _Coordinate(rows, 1, 0, 1, 1, Fraction(1))
-    if rows in tables:  # then centring costs nothing
-        return ((first, *found),)
-    if any(c.centre for c in found):
-        return ((first, *found), plain)
-    return (tuple(found),)
-
-
-def _plain(table: Table, scope: QueryScope) -> _Coordinate:
-    """A sum as it is."""
-    adds = table.statistic.contribution(scope.facts)
-    width = math.ceil(adds.magnitude)
-    if not table.statistic.spread(scope).changes:
-        return _Coordinate(table, 1, 0, width, width, adds.magnitude)
-    joined = Contribution(adds.lo, adds.hi)
-    turned = joined.width if scope.entries is not None else adds.width
-    return _Coordinate(table, 1, 0, width, math.ceil(turned), adds.magnitude)
-
-
-def _centred(table: Table, scope: QueryScope) -> _Coordinate:
-    """A sum less the middle of what a row adds, times the number of rows. A row that adds nothing
-    adds 0.
-    """
-    adds = table.statistic.contribution(scope.facts)
-    lo, hi = min(0, math.floor(adds.lo)), max(0, math.ceil(adds.hi))
-    if (lo + hi) % 2:
-        return _Coordinate(table, 2, lo + hi, hi - lo, hi - lo, adds.magnitude)
-    half = (hi - lo) // 2
-    return _Coordinate(table, 1, (lo + hi) // 2, half, half, adds.magnitude)
-
-
-def _needs(
-    coordinates: Sequence[_Coordinate],
-    uses: Sequence[PlannedMeasurement],
-    shares: Sequence[Fraction],
-) -> tuple[Fraction, ...]:
-    """How much of each number's variance, in squared widths, the errors of all parts need, each
-    part's error relative to what a row adds to it at most, and weighted by its share.
-    """
-    places = {c.table: place for place, c in enumerate(coordinates)}
-    needs = [_NONE] * len(coordinates)
-    for use, share in zip(uses, shares, strict=True):
-        place = places[_table(use)]
-        own, of_rows = coordinates[place].needed(share)
-        needs[place] += own
-        needs[0] += of_rows
-    return tuple(needs)
-
-
-def _scales(needs: Sequence[Fraction], widths: Sequence[int], parts: int = 1) -> tuple[int, ...]:
-    """Factors that make equal noise on all numbers the one with the least error: the squares of
-    factor times width are proportional to the roots of what is needed. Of rows with so many parts
-    they are that much smaller.
-    """
-    if len(widths) == 1:
-        return (1,)
-    wanted = [math.sqrt(float(_root(need))) for need in needs]
-    coarsest = max(width / want for width, want in zip(widths, wanted, strict=True))
-    largest = max(wanted) * coarsest
-    finer = min(256, max(4, int(_FINEST / parts / largest))) * coarsest
-    return tuple(
-        max(1, round(finer * want / width)) for width, want in zip(widths, wanted, strict=True)
-    )
-
-
 def _rebuilt(
-    coordinates: Sequence[_Coordinate], scales: Sequence[int], table: Table, parts: int
+    coordinates: Sequence[Coordinate], scales: Sequence[int], table: Table, parts: int
 ) -> Rebuilt:
     """A sum from the noisy numbers: (number + centre * rows) / times, each less its scale, of rows
     with so many parts.
@@ -366,35 +242,25 @@ def _rebuilt(
     return Rebuilt(tuple(factor // common for factor in factors), divisor // common)
 
 
-def _measurement(coordinates: Sequence[_Coordinate], scales: Sequence[int]) -> JointSums:
-    rows = []
+def _measurement(drawn: Drawn, scales: Sequence[int], noise: Noise) -> JointSums:
+    coordinates, rows = drawn.coordinates, []
     for place, (mine, scale) in enumerate(zip(coordinates, scales, strict=True)):
         row = [0] * len(coordinates)
         row[place] = mine.times * scale
         row[0] -= mine.centre * scale
         rows.append(tuple(row))
-    return JointSums(
+    scaled = [(s, c) for s, c in zip(scales, coordinates, strict=True)]
+    made = JointSums(
         tuple(c.table for c in coordinates),
         tuple(rows),
-        tuple(c.width * scale for c, scale in zip(coordinates, scales, strict=True)),
-        tuple(c.turned * scale for c, scale in zip(coordinates, scales, strict=True)),
+        tuple(c.width * scale for scale, c in scaled),
+        tuple(c.turned * scale for scale, c in scaled),
     )
-
-
-def _box_impact(needs: Sequence[Fraction]) -> Fraction:
-    """In a box of d numbers each has (d + 1) (d + 2) / 6 of the variance that it has by itself."""
-    numbers = len(needs)
-    return sum(needs, Fraction(0)) * Fraction((numbers + 1) * (numbers + 2), 6)
-
-
-def _ball_impact(needs: Sequence[Fraction]) -> Fraction:
-    """In the best ellipsoid."""
-    return sum(map(_root, needs), Fraction(0)) ** 2
-
-
-def _root(value: Fraction) -> Fraction:
-    """A square root in few digits, rounded down but not to 0; the same on all machines."""
-    if not value:
-        return value
-    whole = (value.numerator << 2 * _BITS) // value.denominator
-    return Fraction(max(1, math.isqrt(whole)), 1 << _BITS)
+    centred = any(c.centre for c in coordinates)
+    if not drawn.changes or len(coordinates) == 1 or (noise == "box" and not centred):
+        return made  # a box is that of each number by itself
+    return replace(
+        made,
+        conditions=tuple(c.condition for c in coordinates),
+        kept=tuple(c.kept * scale for scale, c in scaled),
+    )

@@ -16,7 +16,7 @@ from dpframe.aggregates.running_error import RunningError
 from dpframe.core.budget import GDP, ZCDP, ApproxDP
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.score_range import ScoreRange
-from dpframe.core.sensitivity import ExactSensitivity, joint_sensitivity
+from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.core.units import Identifier, Unit
 from dpframe.core.windows import Every
 from dpframe.errors import DPFrameError
@@ -183,7 +183,7 @@ def _of_draws(plan: PlanData) -> Iterator[str]:
 def _drawn(release: NoisyAggregate) -> tuple[object, ...]:
     """All that is of the draw, and not of one of its numbers."""
     joint = release.joint
-    vector = None if joint is None else (joint.widths, joint.turned, joint.exact)
+    vector = None if joint is None else replace(joint, factors=(), divisor=1)
     return release.law, release.cost, release.spread, release.repeats, release.entries, vector
 
 
@@ -199,9 +199,9 @@ def _is_of_draw(release: NoisyAggregate, joint: JointDraw, many: bool) -> bool:
     ):
         return False
     spread, law = release.spread, release.law
-    if not spread.changes and joint.turned != joint.widths:
+    if not spread.changes and (joint.turned != joint.widths or joint.conditions or joint.kept):
         return False
-    if joint.exact != joint_sensitivity(joint.widths, joint.turned, spread, many):
+    if not _has_conditions(joint) or joint.exact != joint.sensitivity(spread, many):
         return False
     if isinstance(law, VectorMechanism):
         if not law.covers(joint.box(spread, many)):
@@ -209,6 +209,17 @@ def _is_of_draw(release: NoisyAggregate, joint: JointDraw, many: bool) -> bool:
     elif not isinstance(law, AdditiveMechanism):
         return False
     return _norms(release.exact) == _norms_of_number(joint, spread, many)
+
+
+def _has_conditions(joint: JointDraw) -> bool:
+    """Whether each number has a condition, or none has, and what rows move it by under it may be:
+    not more than one that stays moves it by, and by itself as much as one that comes.
+    """
+    numbers = {len(joint.conditions), len(joint.kept)}
+    if numbers != {len(joint.widths)}:
+        return numbers == {0}
+    moves = zip(joint.kept, joint.turned, joint.conditions, strict=True)
+    return all(0 <= kept <= turned and condition >= 0 for kept, turned, condition in moves)
 
 
 def _norms_of_number(

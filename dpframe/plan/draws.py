@@ -15,10 +15,23 @@ def without_own_draws(plan: dict[str, Any]) -> dict[str, Any]:
     releases = [
         {name: item for name, item in release.items() if name not in ("draw", "joint")}
         if release["joint"] is None
-        else release
+        else {**release, "joint": _without_no_conditions(release["joint"])}
         for release in map(_without_no_norm, plan["releases"])
     ]
     return {**plan, "releases": releases}
+
+
+def _without_no_conditions(joint: dict[str, Any]) -> dict[str, Any]:
+    """Where numbers are moved each by itself, nothing is said of conditions."""
+    if joint["conditions"]:
+        return joint
+    return {name: item for name, item in joint.items() if name not in ("conditions", "kept")}
+
+
+def _with_conditions(joint: object) -> object:
+    if isinstance(joint, dict) and not {"conditions", "kept"} & joint.keys():
+        return {**joint, "conditions": [], "kept": []}
+    return joint
 
 
 def _without_no_norm(release: dict[str, Any]) -> dict[str, Any]:
@@ -42,6 +55,8 @@ def with_draws(plan: Mapping[str, Any]) -> dict[str, Any]:
         made = release
         if isinstance(release, dict) and "draw" not in release and "joint" not in release:
             made = {**release, "draw": len(drawn), "joint": None}
+        elif isinstance(release, dict) and "joint" in release:
+            made = {**release, "joint": _with_conditions(release["joint"])}
         if isinstance(made, dict) and "spread" in made:
             made = {**made, "spread": with_norm(made["spread"])}
         found.append(made)

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.fields import EXACT
-from dpframe.core.sensitivity import ExactSensitivity
+from dpframe.core.sensitivity import ExactSensitivity, joint_sensitivity, stays
 from dpframe.mechanisms import Box, box_of
 
 
@@ -24,6 +24,10 @@ class JointDraw:
         The sensitivity of all vectors, one for each group, in steps.
     factors, divisor
         The number is the sum of factor times drawn number, over the divisor.
+    conditions, kept
+        Of rows that change: what one needs to move each number (0: to be there, else an expression
+        that has a value), and how far one that meets that before and after moves it; see
+        `dpframe.core.sensitivity.joint_sensitivity`. Empty where each number is one by itself.
     """
 
     widths: tuple[int, ...]
@@ -31,23 +35,32 @@ class JointDraw:
     exact: ExactSensitivity
     factors: tuple[int, ...] = field(metadata={EXACT: True})
     divisor: int = field(metadata={EXACT: True})
+    conditions: tuple[int, ...] = ()
+    kept: tuple[int, ...] = ()
 
     def box(self, spread: ContributionBounds, grouped: bool) -> Box:
         """What one individual moves the vectors within."""
         return box_of(self.widths, self.turned, spread, grouped)
+
+    def sensitivity(self, spread: ContributionBounds, grouped: bool) -> ExactSensitivity:
+        """That of the vectors, by how rows move them."""
+        about = spread, grouped, self.conditions, self.kept
+        return joint_sensitivity(self.widths, self.turned, *about)
 
     @property
     def reach(self) -> Fraction:
         """By how much a row that comes or goes moves the number, where it moves each of the drawn
         ones by as much as it can.
         """
-        return self._moved(self.widths)
+        return Fraction(sum(self._times(self.widths)), self.divisor)
 
     @property
     def turned_reach(self) -> Fraction:
-        """The same of a row that stays and changes."""
-        return self._moved(self.turned)
+        """The same of a row that stays and changes, or comes or goes."""
+        if not self.conditions:
+            return Fraction(sum(self._times(self.turned)), self.divisor)
+        widths, kept = self._times(self.widths), self._times(self.kept)
+        return Fraction(max(sum(widths), stays(widths, self.conditions, kept)), self.divisor)
 
-    def _moved(self, by: tuple[int, ...]) -> Fraction:
-        moved = sum(abs(factor) * width for factor, width in zip(self.factors, by, strict=True))
-        return Fraction(moved, self.divisor)
+    def _times(self, by: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(abs(factor) * width for factor, width in zip(self.factors, by, strict=True))

@@ -89,19 +89,12 @@ def test_rows_that_come_reach_all_that_is_claimed(asked: str, spend: str) -> Non
     assert 0.999 < found / float(prepared.plan.cost.main) < 1 + 1e-9
 
 
-LEAST = {"bins": 0.99, "joint": 0.74, "cube": 0.73, "few edges": 0.71, "many edges": 0.7}
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize("spend", ["pure", "zcdp"])
-def test_rows_that_change_reach_what_they_can(asked: str, spend: str) -> None:
-    """Not all of it: a row that moves from one cell to another leaves the sum of all cells as it
-    is, and one whose value is not null does not move the number of values. Each draw is charged for
-    what moves it most.
-    """
+def test_rows_that_change_reach_all_that_is_claimed(asked: str, spend: str) -> None:
+    """Each draw is charged for what moves it most, and some row moves all of them by that."""
     found, prepared = lost(asked, spend, dp.Rows("change-one"))
-    assert LEAST[asked] < found / float(prepared.plan.cost.main) < 1 + 1e-9
+    assert 0.999 < found / float(prepared.plan.cost.main) < 1 + 1e-9
 
 
 @pytest.mark.slow

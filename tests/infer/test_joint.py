@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 import dpframe as dp
 from dpframe.aggregates.joint_sums import JointSums
 from dpframe.infer import measurements_of
-from dpframe.infer.joint import _ball_impact, _box_impact, _scales, ways_of
+from dpframe.infer.coordinates import ball_impact, box_impact, fine_scales, root
+from dpframe.infer.joint import ways_of
 from tests.laws.neighbours import query_of
 
 X: Any = pl.col("x")
@@ -20,10 +22,10 @@ X: Any = pl.col("x")
 def test_the_error_of_the_best_noise() -> None:
     """One number errs as it does by itself; the roots of what several need add up."""
     for need in (Fraction(4), Fraction(1, 16)):
-        assert _box_impact([need]) == _ball_impact([need]) == need
-    assert _ball_impact([Fraction(1), Fraction(4)]) == 9
-    assert _ball_impact([Fraction(1)] * 5) == 25
-    assert _box_impact([Fraction(1), Fraction(4)]) == 10
+        assert box_impact([need]) == ball_impact([need]) == need
+    assert ball_impact([Fraction(1), Fraction(4)]) == 9
+    assert ball_impact([Fraction(1)] * 5) == 25
+    assert box_impact([Fraction(1), Fraction(4)]) == 10
 
 
 @pytest.mark.parametrize("bounds", [(0, 10), (-1, 4)])
@@ -44,7 +46,8 @@ def test_numbers_in_a_box_are_as_coarse_as_rows_move_them(bounds: tuple[int, int
 def test_factors_are_fine_and_no_larger_than_need_be(width: int) -> None:
     """The least is 256, or less where numbers would overflow for fewer than 2**32 rows."""
     needs = [Fraction(1), Fraction(width) ** 2]
-    factors = _scales(needs, (1, width))
+    wanted = [math.sqrt(float(root(need))) for need in needs]
+    factors = fine_scales(wanted, (1, width))
     assert 4 <= min(factors) <= 256
     assert max(f * w for f, w in zip(factors, (1, width), strict=True)) < 1 << 43
     if width < 1 << 20:

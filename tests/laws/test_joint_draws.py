@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpframe as dp
+import dpframe.infer.coordinates
 import dpframe.infer.joint
 from dpframe.aggregates import joint_sums
 from dpframe.aggregates.joint_sums import JointSums
@@ -146,8 +147,8 @@ def _uncentred_box(patch: Any) -> None:
     """Noise for centred sums on sums that are not."""
     real = dpframe.infer.joint._measurement
 
-    def wrong(coordinates: Any, scales: Any) -> JointSums:
-        made = real(coordinates, scales)
+    def wrong(drawn: Any, scales: Any, noise: Any) -> JointSums:
+        made = real(drawn, scales, noise)
         size = len(made.sums)
         rows = [[r if i == j else 0 for j, r in enumerate(made.matrix[i])] for i in range(size)]
         return replace(made, matrix=tuple(map(tuple, rows)))
@@ -155,9 +156,41 @@ def _uncentred_box(patch: Any) -> None:
     patch.setattr(dpframe.infer.joint, "_measurement", wrong)
 
 
-def _centred_under_change_one(patch: Any) -> None:
-    real = dpframe.infer.joint._centred
-    patch.setattr(dpframe.infer.joint, "_plain", real)
+def _changed(patch: Any, change: Callable[[Any], Any]) -> None:
+    """All numbers that are offered, with something about each one wrong."""
+    real = dpframe.infer.coordinates._offered
+
+    def wrong(scope: Any, tables: Any, changes: bool) -> Any:
+        return tuple(tuple(map(change, offer)) for offer in real(scope, tables, changes))
+
+    patch.setattr(dpframe.infer.coordinates, "_offered", wrong)
+
+
+def _one_end_of_centred(patch: Any) -> None:
+    """A row that stays moves a centred sum from one end to the other."""
+    _changed(patch, lambda c: replace(c, turned=c.width, kept=c.width) if c.centre else c)
+
+
+def _rows_moved_by_nobody(patch: Any) -> None:
+    """The number of rows, where rows leave one group for another."""
+    real = joint_sums.joint_sensitivity
+
+    def wrong(widths: Any, turned: Any, spread: Any, grouped: bool, *about: Any) -> Any:
+        found = real(widths, turned, spread, grouped, *about)
+        square = sum(k * k for k in (about[1] or turned)) * spread.tight[0] ** 2
+        return replace(found, l2_squared=Fraction(square))
+
+    patch.setattr(joint_sums, "joint_sensitivity", wrong)
+
+
+def _one_condition_for_all(patch: Any) -> None:
+    """A value of one column taken for one of each."""
+    _changed(patch, lambda c: replace(c, condition=min(c.condition, 1)))
+
+
+def _values_as_rows(patch: Any) -> None:
+    """A number of values moves where a row stays, other than that of rows."""
+    _changed(patch, lambda c: replace(c, condition=0))
 
 
 def _one_move(patch: Any) -> None:
@@ -169,18 +202,20 @@ def _one_move(patch: Any) -> None:
 
 def _too_narrow(patch: Any) -> None:
     """Sums that are drawn as they are, in the box of centred ones."""
-    real = dpframe.infer.joint._plain
+    real = dpframe.infer.coordinates._plain
 
-    def wrong(table: Any, scope: Any) -> Any:
-        made = real(table, scope)
-        return replace(made, width=-(-made.width // 2), turned=-(-made.turned // 2))
+    def wrong(tables: Any, scope: Any) -> Any:
+        return tuple(
+            replace(c, width=-(-c.width // 2), turned=-(-c.turned // 2), kept=-(-c.kept // 2))
+            for c in real(tables, scope)
+        )
 
-    patch.setattr(dpframe.infer.joint, "_plain", wrong)
+    patch.setattr(dpframe.infer.coordinates, "_plain", wrong)
 
 
 def _wrong_norms(patch: Any) -> None:
-    def wrong(widths: Any, turned: Any, spread: Any, grouped: bool) -> Any:
-        found = joint_sensitivity(widths, turned, spread, grouped)
+    def wrong(widths: Any, turned: Any, spread: Any, grouped: bool, *about: Any) -> Any:
+        found = joint_sensitivity(widths, turned, spread, grouped, *about)
         return replace(found, l2_squared=Fraction(max(w * w for w in widths)))
 
     patch.setattr(joint_sums, "joint_sensitivity", wrong)
@@ -194,7 +229,8 @@ def _one_group(patch: Any) -> None:
     ("mistake", "adjacency"),
     [
         (_uncentred_box, "add-remove"),
-        (_centred_under_change_one, "change-one"),
+        (_uncentred_box, "change-one"),
+        (_one_end_of_centred, "change-one"),
         (_one_move, "change-one"),
         (_wrong_norms, "add-remove"),
         (_wrong_norms, "change-one"),
@@ -209,6 +245,47 @@ def test_mistakes_are_caught(
     asked = query(texts, Rows(adjacency), 'f.group_by("b", keys=[None, True, False])')
     with pytest.raises(AssertionError):
         check_each(asked, Rows(adjacency))
+
+
+NULLABLE = ["dp.count()", 'pl.col("i64").dp_mean((-8, 8))', 'pl.col("u8").dp_mean((0, 8))']
+
+
+COUNTS = [NULLABLE[0], 'pl.col("u8").dp_count()']
+
+
+@pytest.mark.parametrize(
+    ("mistake", "asked", "grouping"),
+    [
+        (_one_condition_for_all, [NULLABLE[1], COUNTS[1]], "f"),
+        (_values_as_rows, [NULLABLE[1], COUNTS[1]], "f"),
+        (_rows_moved_by_nobody, COUNTS, 'f.group_by("b", keys=[None, True])'),
+    ],
+)
+def test_mistakes_about_what_rows_need_are_caught(
+    mistake: Callable[[Any], None], asked: list[str], grouping: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unit = Rows("change-one")
+    check_each(query(asked, unit, grouping), unit)
+    mistake(monkeypatch)
+    with pytest.raises(AssertionError):
+        check_each(query(asked, unit, grouping), unit)
+
+
+@pytest.mark.parametrize("grouping", ["f", 'f.group_by("b", keys=[None, True, False])'])
+@pytest.mark.parametrize("unit", UNITS[-2:], ids=str)
+@pytest.mark.parametrize("asked", [NULLABLE[1:2], NULLABLE, [NULLABLE[0], SETS[0][1]]], ids=len)
+def test_norms_are_attained(asked: list[str], unit: Rows, grouping: str) -> None:
+    """Some neighbours move vectors as far as Gaussian noise is for: less would be wrong."""
+    made = query(asked, unit, grouping, ['f.filter(pl.col("u8") < 200)'])
+    (draw,) = (d for d in ways_of(made, measurements_of(made), "least error")[2].draws)
+    part = draw.measurement
+    assert isinstance(part, JointSums)
+    most = 0
+    for pair in pairs(names_of(made), unit):
+        before, after = (exact_tables(made, f) for f in (pair.before, pair.after))
+        changes = joint_changes(part, before, after)
+        most = max(most, sum(c * c for vector in changes for c in vector))
+    assert most == draw.sensitivity.l2_squared
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "change-one"])

@@ -441,13 +441,16 @@ def test_what_no_session_has_is_refused(field: str, value: object) -> None:
     "unit", [dp.Rows(contributions=3), dp.Rows("change-one"), dp.Rows("change-one", 2)], ids=str
 )
 @pytest.mark.parametrize("grouped", [True, False])
-def test_all_norms_of_a_number_follow_from_its_draw(unit: dp.Rows, grouped: bool) -> None:
+@pytest.mark.parametrize("spend", [{"epsilon": 1}, {"rho": 1}], ids=str)
+def test_all_norms_of_a_number_follow_from_its_draw(
+    spend: Any, unit: dp.Rows, grouped: bool
+) -> None:
     """Also those that no noise is made for: reviewers read them."""
     schema = {"g": pl.String, "x": pl.Int64, "y": pl.Int64}
-    frame: Any = dp.Session(epsilon=1).protect(pl.LazyFrame(schema=schema), unit)
+    frame: Any = dp.Session(**spend).protect(pl.LazyFrame(schema=schema), unit)
     rows = frame.group_by("g", keys=["a", "b", "c"]) if grouped else frame
-    asked = rows.agg(*(pl.col(name).dp_sum((-3, 8)) for name in "xy"), n=dp.count())
-    plan = asked.plan(epsilon=1)
+    asked = rows.agg(*(pl.col(name).dp_sum((-3, 8)) for name in "xy"), n=dp.count("x"))
+    plan = asked.plan(**spend)
     assert contradiction(plan) is None
     drawn = [i for i, release in enumerate(plan.releases) if release.joint is not None]
     assert len(drawn) >= 2
@@ -462,3 +465,42 @@ def test_all_norms_of_a_number_follow_from_its_draw(unit: dp.Rows, grouped: bool
                 )
                 releases = (*plan.releases[:i], shown, *plan.releases[i + 1 :])
                 assert contradiction(replace(plan, releases=releases)) is not None, (name, times)
+
+
+@pytest.mark.parametrize(
+    ("conditions", "kept"),
+    [
+        ((), ()),
+        ((0, 1), (0, 2**40)),
+        ((0, 1), (0, 0)),
+        ((0, 1), (0, -1)),
+        ((-1, 1), None),
+        ((0,), None),
+        ((0, 1, 1), None),
+        ((0, 1), (0,)),
+        (None, ()),
+    ],
+)
+def test_norms_follow_from_what_rows_need_to_move_numbers(
+    conditions: tuple[int, ...] | None, kept: tuple[int, ...] | None
+) -> None:
+    frame = dp.Session(rho=1).protect(pl.LazyFrame(schema={"x": pl.Int64}), dp.Rows("change-one"))
+    plan = frame.agg(dp.mean("x", (0, 8)).alias("m")).plan(rho=1)
+    joint = plan.releases[0].joint
+    assert joint is not None
+    assert joint.conditions == (1, 1)
+    wrong = replace(
+        joint,
+        conditions=joint.conditions if conditions is None else conditions,
+        kept=joint.kept if kept is None else kept,
+    )
+    releases = tuple(
+        replace(
+            release,
+            joint=replace(wrong, factors=release.joint.factors, divisor=release.joint.divisor),
+        )
+        for release in plan.releases
+        if release.joint is not None
+    )
+    assert contradiction(plan) is None
+    assert contradiction(replace(plan, releases=releases)) is not None
