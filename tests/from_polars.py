@@ -173,7 +173,7 @@ TASKS: Mapping[str, tuple[Task, ...]] = MappingProxyType(
             Task(
                 "size and mean of each group",
                 'adult.group_by("sex").agg(pl.len(), pl.col("age").mean()).sort("sex")',
-                f'people.group_by("sex", {_SEXES}).agg(dp.count(), pl.col("age")'
+                f'people.group_by("sex", {_SEXES}).agg(dp.count(), dp.col("age")'
                 ".dp_mean((17, 90)))",
             ),
             Task(

@@ -364,16 +364,22 @@ def test_a_column_that_is_not_there_has_no_typical_value() -> None:
         ("scale 32701.41234, in steps of 0.0000123", "scale 32,701.41234, in steps of 0.0000123"),
         ("x12345 and a_12345 and 12345x", "x12345 and a_12345 and 12345x"),
         ("'12345' and \"12345\" and -12345", "'12345' and \"12345\" and -12,345"),
-        ("1e12345 and 5.55556e10", "1e12345 and 5.55556e10"),
+        ("1e12345 and 5.55556e10", "1e12345 and 55,555,600,000"),
+        ("scale 1.05263e6, 1e5 to 2e15", "scale 1,052,630, 100,000 to 2e15"),
+        ("'1e6' and x1e6 and 1.5e-6", "'1e6' and x1e6 and 1.5e-6"),
     ],
 )
 def test_long_numbers_have_separators(text: str, expected: str) -> None:
     assert separated(text) == expected
     assert shown(Fraction(123456)) == "123,456"
+    assert shown(1052631.5) == "1,052,630"
 
 
 def test_code_is_left_alone() -> None:
     text = 'sum of col("pay 10000") + 10000 clamped to [-20000, 10000.5], less 5000'
     assert bounds_separated(text) == text.replace("[-20000, 10000.5]", "[-20,000, 10,000.5]")
+    assert bounds_separated("sum of 50000, less 50000; null adds 0") == (
+        "sum of 50000, less 50,000; null adds 0"
+    )
     people = visits(dp.Rows()).filter(pl.col("cost") < 1000000)
     assert "< 1000000" in people.dp_count().plan(epsilon=1).explain()
