@@ -15,7 +15,7 @@ _LONG = re.compile(r"(?<![\w.,'\"])(\d{5,})(?!\w)")
 _POWER = re.compile(r"(?<![\w.,'\"])(\d(?:\.\d+)?e(?:[5-9]|1[0-4]))(?!\w)")
 """What is written with a power of ten, and reads better without."""
 _ENDS = re.compile(
-    r"\b(?:in|to) \[-?\d[^\[\]'\"]*, -?\d[^\[\]'\"]*\]|(?<=, )less -?\d[\d.e]*(?=;|$)"
+    r"\b(?:in|to) \[-?\d[^\[\]'\"]*, -?\d[^\[\]'\"]*\]|(?<=, )less -?\d[\d.e]*(?=[;)]|$)"
 )
 
 
