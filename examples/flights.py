@@ -91,7 +91,7 @@ def release(flights: pl.DataFrame) -> None:
         .group_by("carrier", keys=AIRLINES)
         .agg(
             dp.n_unique("tailnum").alias("aircraft"),
-            pl.col("dep_delay").dp_mean((-15, 60)).alias("minutes_late"),
+            dp.col("dep_delay").dp_mean((-15, 60)).alias("minutes_late"),
         )
     )
     _show("minutes late at departure, by airline", late, epsilon=2)

@@ -50,7 +50,7 @@ TASKS: Mapping[str, tuple[Task, ...]] = MappingProxyType(
             Task(
                 "values that are not null",
                 'adult.select(pl.col("occupation").count())',
-                'people.agg(pl.col("occupation").dp_count())',
+                'people.agg(dp.col("occupation").dp_count())',
             ),
             Task(
                 "`value_counts`",
@@ -60,7 +60,7 @@ TASKS: Mapping[str, tuple[Task, ...]] = MappingProxyType(
             Task(
                 "distinct people",
                 'visits.select(pl.col("person").n_unique())',
-                'guests.agg(pl.col("person").dp_n_unique())',
+                'guests.agg(dp.col("person").dp_n_unique())',
             ),
             Task(
                 "the three commonest values",
@@ -73,22 +73,22 @@ TASKS: Mapping[str, tuple[Task, ...]] = MappingProxyType(
             Task(
                 "sum",
                 'adult.select(pl.col("hours_per_week").sum())',
-                'people.agg(pl.col("hours_per_week").dp_sum((0, 100)))',
+                'people.agg(dp.col("hours_per_week").dp_sum((0, 100)))',
             ),
             Task(
                 "mean",
                 'adult.select(pl.col("age").mean())',
-                'people.agg(pl.col("age").dp_mean((17, 90)))',
+                'people.agg(dp.col("age").dp_mean((17, 90)))',
             ),
             Task(
                 "standard deviation",
                 'adult.select(pl.col("age").std())',
-                'people.agg(pl.col("age").dp_std((17, 90)))',
+                'people.agg(dp.col("age").dp_std((17, 90)))',
             ),
             Task(
                 "sum of what a formula gives",
                 'adult.select((pl.col("hours_per_week") - 40).clip(0, 40).sum())',
-                'people.agg((pl.col("hours_per_week") - 40).clip(0, 40).dp_sum())',
+                'people.agg((dp.col("hours_per_week") - 40).clip(0, 40).dp_sum())',
             ),
             Task(
                 "mean of those that meet a condition, `filter` inside `agg`",
@@ -98,24 +98,24 @@ TASKS: Mapping[str, tuple[Task, ...]] = MappingProxyType(
             Task(
                 "total paid, where people have many rows",
                 'visits.select(pl.col("paid").sum())',
-                'guests.agg(pl.col("paid").dp_sum((0, 250), per="unit"))',
+                'guests.agg(dp.col("paid").dp_sum((0, 250), per="unit"))',
             ),
         ),
         "shares": (
             Task(
                 "share of rows",
                 'adult.select((pl.col("income") == ">50K").mean())',
-                'people.agg((pl.col("income") == ">50K").dp_mean())',
+                'people.agg((dp.col("income") == ">50K").dp_mean())',
             ),
             Task(
                 "share by group",
                 'adult.group_by("sex").agg((pl.col("income") == ">50K").mean()).sort("sex")',
-                f'people.group_by("sex", {_SEXES}).agg((pl.col("income") == ">50K").dp_mean())',
+                f'people.group_by("sex", {_SEXES}).agg((dp.col("income") == ">50K").dp_mean())',
             ),
             Task(
                 "percent of all rows",
                 'adult.select(100 * (pl.col("sex") == "Male").sum() / pl.len())',
-                'people.agg((100 * (pl.col("sex") == "Male").cast(pl.Int64).dp_sum() '
+                'people.agg((100 * (dp.col("sex") == "Male").cast(pl.Int64).dp_sum() '
                 '/ dp.count()).alias("sex"))',
             ),
             Task(
@@ -128,7 +128,7 @@ TASKS: Mapping[str, tuple[Task, ...]] = MappingProxyType(
             Task(
                 "ratio of two sums",
                 'adult.select(ratio=pl.col("hours_per_week").sum() / pl.col("age").sum())',
-                'people.agg(ratio=pl.col("hours_per_week").dp_ratio("age", (0, 100), '
+                'people.agg(ratio=dp.col("hours_per_week").dp_ratio("age", (0, 100), '
                 "denominator_bounds=(0, 90)))",
             ),
         ),
@@ -136,18 +136,18 @@ TASKS: Mapping[str, tuple[Task, ...]] = MappingProxyType(
             Task(
                 "median",
                 'adult.select(pl.col("age").median())',
-                'people.agg(pl.col("age").dp_median((17, 90)))',
+                'people.agg(dp.col("age").dp_median((17, 90)))',
             ),
             Task(
                 "quartiles",
                 'adult.select(pl.concat_list(pl.col("age").quantile(q).cast(pl.Int64) '
                 'for q in (0.25, 0.5, 0.75)).alias("age"))',
-                'people.agg(pl.col("age").dp_quantile([0.25, 0.5, 0.75], (17, 90)))',
+                'people.agg(dp.col("age").dp_quantile([0.25, 0.5, 0.75], (17, 90)))',
             ),
             Task(
                 "maximum: a high quantile, for the largest value is one person's",
                 'adult.select(pl.col("age").max())',
-                'people.agg(pl.col("age").dp_quantile(0.999, (17, 90)))',
+                'people.agg(dp.col("age").dp_quantile(0.999, (17, 90)))',
                 same=False,
             ),
             Task(
@@ -173,7 +173,7 @@ TASKS: Mapping[str, tuple[Task, ...]] = MappingProxyType(
             Task(
                 "size and mean of each group",
                 'adult.group_by("sex").agg(pl.len(), pl.col("age").mean()).sort("sex")',
-                f'people.group_by("sex", {_SEXES}).agg(dp.count(), pl.col("age")'
+                f'people.group_by("sex", {_SEXES}).agg(dp.count(), dp.col("age")'
                 ".dp_mean((17, 90)))",
             ),
             Task(
@@ -200,7 +200,7 @@ TASKS: Mapping[str, tuple[Task, ...]] = MappingProxyType(
             Task(
                 "columns of a public table, `join`",
                 'adult.join(years.lazy(), on="education").select(pl.col("years").mean())',
-                'people.join(years, on="education").agg(pl.col("years").dp_mean((0, 20)))',
+                'people.join(years, on="education").agg(dp.col("years").dp_mean((0, 20)))',
             ),
         ),
         "time": (
@@ -209,21 +209,21 @@ TASKS: Mapping[str, tuple[Task, ...]] = MappingProxyType(
                 'visits.sort("day").group_by_dynamic("day", every="1w")'
                 '.agg(pl.col("paid").sum()).head(3)',
                 'guests.group_by_dynamic("day", every="1w", keys=weeks).agg('
-                f'pl.col("paid").dp_sum((0, 100), per="unit")){SPEND}.head(3)',
+                f'dp.col("paid").dp_sum((0, 100), per="unit")){SPEND}.head(3)',
             ),
             Task(
                 "rolling mean of four weeks",
                 f'visits.group_by({_WEEK}).agg(pl.col("paid").sum()).sort("week")'
                 '.select(pl.col("paid").rolling_mean(4)).slice(3, 2)',
                 f'guests.with_columns({_WEEK}).group_by("week", keys=weeks).agg('
-                f'pl.col("paid").dp_sum((0, 100), per="unit")){SPEND}'
+                f'dp.col("paid").dp_sum((0, 100), per="unit")){SPEND}'
                 '.select(pl.col("paid").rolling_mean(4)).slice(3, 2)',
             ),
             Task(
                 "by the month of a date",
                 'visits.group_by(pl.col("day").dt.month()).agg(pl.col("person").n_unique())'
                 '.sort("day")',
-                'guests.group_by(pl.col("day").dt.month()).agg(pl.col("person").dp_n_unique())'
+                'guests.group_by(pl.col("day").dt.month()).agg(dp.col("person").dp_n_unique())'
                 f"{SPEND}.head(3)",
             ),
         ),

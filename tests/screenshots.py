@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[1]
 DATA = ROOT / "examples" / "data" / "adult.parquet"
 IMAGES = ROOT / "docs" / "images"
 WIDTH = 980
+PHONE = 390
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _QUIET = (
     "--headless",
@@ -72,7 +73,20 @@ def run(chromium: str, *arguments: str) -> str:
     return done.stdout
 
 
-def shoot(chromium: str, content: str, image: Path) -> None:
+def on_a_phone(content: str) -> str:
+    """A page in a frame as wide as a phone is: windows of Chromium cannot be as narrow."""
+    return (
+        "<!doctype html><meta charset=utf-8><body style='margin:0'>"
+        f"<iframe style='border:0;display:block' width={PHONE} height=9000 "
+        f'srcdoc="{html.escape(content)}"></iframe><script>addEventListener("load", () => '
+        "setTimeout(() => { const frame = document.querySelector('iframe');"
+        "const body = frame.contentDocument.body, height = body.getBoundingClientRect().height;"
+        "document.body.dataset.width = body.scrollWidth;"
+        "document.body.dataset.height = frame.height = Math.ceil(height) }, 3500))</script>"
+    )
+
+
+def shoot(chromium: str, content: str, image: Path, width: int = WIDTH) -> None:
     """A picture of a page, as high as the page is."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "page.html"
@@ -80,11 +94,11 @@ def shoot(chromium: str, content: str, image: Path) -> None:
         address = path.as_uri()
         found = re.search(
             r'data-height="(\d+)"',
-            run(chromium, f"--window-size={WIDTH},800", "--dump-dom", address),
+            run(chromium, f"--window-size={width},800", "--dump-dom", address),
         )
         assert found is not None
         height = int(found[1])
-        run(chromium, f"--window-size={WIDTH},{height}", f"--screenshot={image}", address)
+        run(chromium, f"--window-size={width},{height}", f"--screenshot={image}", address)
     shrink(image)
 
 
@@ -137,6 +151,8 @@ def main() -> None:
     for name, fragment in fragments():
         for theme in _THEMES:
             shoot(chromium, page(fragment, theme), given.out / f"{name}-{theme}.png")
+    phone = on_a_phone(page(dict(fragments())["plan"]))
+    shoot(chromium, phone, given.out / "plan-phone.png", PHONE)
     if given.mermaid is not None:
         script = f'<script src="{given.mermaid.resolve().as_uri()}"></script>'
         diagram = queries()[2].explain(epsilon=0.5, format="mermaid")

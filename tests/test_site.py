@@ -88,6 +88,14 @@ LOOKED_FOR = {
     "value_counts": "coming-from-polars/",
     "group_by_dynamic": "coming-from-polars/",
     "customers": "howto/three-tables/",
+    "dp_max": "coming-from-polars/",
+    "cumulative": "coming-from-polars/",
+    "covariance": "coming-from-polars/",
+    "correlation": "coming-from-polars/",
+    "outliers": "coming-from-polars/",
+    "crosstab": "coming-from-polars/",
+    "tab": "coming-from-polars/",
+    "normalize": "coming-from-polars/",
 }
 
 

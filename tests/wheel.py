@@ -31,7 +31,10 @@ IN_WHEEL = (
     *("dpframe/data/adult.parquet", "dpframe/data/README.md"),
     f"dpframe-{PROJECT['version']}.dist-info/licenses/LICENSE",
 )
-IN_SOURCE = ("SECURITY.md", "CHANGELOG.md", "Makefile", "docs/index.md", "examples/hours.toml")
+IN_SOURCE = (
+    *("SECURITY.md", "CHANGELOG.md", "Makefile", "hatch_build.py"),
+    *("docs/index.md", "examples/hours.toml"),
+)
 SMOKE = """
 import importlib.metadata, pathlib, sys
 import dpframe as dp
@@ -60,10 +63,14 @@ def look(wheel: Path, source: Path) -> None:
     """Whether both hold what they should, and the wheel nothing else."""
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
+        described = archive.read(f"dpframe-{PROJECT['version']}.dist-info/METADATA").decode()
     missing = [name for name in IN_WHEEL if name not in names]
     foreign = [name for name in names if not re.match(r"dpframe(-[^/]+\.dist-info)?/", name)]
     left = [name for name in names if re.search(r"\.db|__pycache__|/tests?/", name)]
     _require(not missing and not foreign and not left, f"{wheel.name}: {missing + foreign + left}")
+    _require("\n# dpframe\n" in described, "the wheel has no long description")
+    dead = re.findall(r"\]\((?!https?://|mailto:)[^)]*\)", described)
+    _require(not dead, f"the long description links to {', '.join(dead)}")
     with tarfile.open(source) as archive:
         held = {name.partition("/")[2] for name in archive.getnames()}
     missing = [name for name in IN_SOURCE if name not in held]

@@ -183,7 +183,8 @@ def _listed_groups(scope: QueryScope) -> int:
         raise MissingKeys(
             "the best group is chosen among public keys, and none are listed",
             where=f"{scope.groups.words()}.dp_argmax()",
-            remedy="list them: group_by(..., keys=[...])",
+            remedy="list them: group_by(..., keys=[...]); or find groups, .group_by(...).len(), "
+            "and take the largest of the released result",
         )
     return scope.groups.size
 

@@ -177,6 +177,12 @@ class RankError:
         return Fraction(min(found))
 
 
+_ASKED, _COLLECTED = "ask for interval=0.95", "collect it with .collect(..., interval=0.95)"
+"""How plans write it, in which it stays as it is, and how it is told: aggregates have no such
+argument.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class NoErrorBound:
     """The error depends on the data.
@@ -192,7 +198,7 @@ class NoErrorBound:
 
     def refusal(self) -> UnsupportedOperation:
         """Why no bound can be given."""
-        return UnsupportedOperation(self.why, remedy=self.remedy)
+        return UnsupportedOperation(self.why, remedy=self.remedy.replace(_ASKED, _COLLECTED))
 
 
 DerivedError: TypeAlias = MeanError | VarianceError

@@ -70,7 +70,14 @@ class BoundHistogram(BoundAggregate):
 
     @property
     def note(self) -> str:
-        return f"counts: {sign_note(self.nonnegative)}"
+        found = sign_note(self.nonnegative)
+        if not self.cells.of_individuals:
+            return f"counts: {found}"
+        rest = "the last row" if self.cells.other else "none: other=True adds a row for them"
+        return (
+            f"counts: {found}; of individuals by their totals and not of rows, and totals outside "
+            f"the bins are in {rest}"
+        )
 
     @property
     def ranges(self) -> Ranges | None:

@@ -194,7 +194,11 @@ class BoundQuantile(BoundAggregate):
 
     @property
     def note(self) -> str:
-        return "the chosen values, as a list" if self.is_list else "the chosen value"
+        found = "the chosen values, as a list" if self.is_list else "the chosen value"
+        if not self.is_of_totals:
+            return found
+        ends = "" if self.bounds is None else "; totals outside the bounds count as the nearer one"
+        return f"{found}, of individuals' totals and not of rows{ends}"
 
     def combine(self, values: Sequence[Noisy]) -> pl.Series:
         dtype = self.value.domain.dtype

@@ -10,7 +10,7 @@ import polars as pl
 from dpframe.api.auto_limits import Limits
 from dpframe.api.named_spend import named_spend
 from dpframe.api.paying_session import PayingSession
-from dpframe.api.query import PrivateQuery
+from dpframe.api.query import PrivateQuery, require_tidy, tidy
 from dpframe.api.release import Release, Releases
 from dpframe.api.reuse import Repeat, Reuse
 from dpframe.api.several import asked_at_once, asked_with_limit, owned, refuse_weights
@@ -146,9 +146,12 @@ class CollectingSession(PayingSession):
         spend = Spend(epsilon, delta, rho, accuracy, split)
         if isinstance(query, PrivateQuery):
             refuse_weights(weights)
-            return self._release(query, spend, interval, engine, reuse, limits).frame
+            require_tidy([query], interval)
+            return tidy(query, self._release(query, spend, interval, engine, reuse, limits).frame)
         asked_with_limit(query, limits, spend, self._payer)
-        return self._release_several(query, weights, spend, interval, engine, reuse).frames
+        require_tidy(query if isinstance(query, (list, tuple)) else (), interval)
+        found = self._release_several(query, weights, spend, interval, engine, reuse)
+        return [tidy(*pair) for pair in zip(query, found.frames, strict=True)]
 
     @overload
     def release(

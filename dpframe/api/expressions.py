@@ -11,6 +11,8 @@ import numpy as np
 import polars as pl
 
 from dpframe.aggregates.spec import AggregateSpec, OutputSpec, written_arguments
+from dpframe.api.intents import meant_by_method
+from dpframe.api.registration import AGGREGATES
 from dpframe.core.exact import as_given
 from dpframe.core.tree import Named
 from dpframe.errors import UnsupportedOperation
@@ -252,6 +254,21 @@ def _text(given: object, what: str) -> str:
         f"a name cannot begin or end with {as_given(given)}",
         where=f".name.{what}(...)",
         remedy=f'write a text: .name.{what}("_")',
+    )
+
+
+def refuse_method(expression: pl.Expr, name: str) -> NoReturn:
+    """Refuse a ``dp_`` method that there is not.
+
+    Raises
+    ------
+    UnsupportedOperation
+        With what to write instead.
+    """
+    raise UnsupportedOperation(
+        f"expressions have no {name}",
+        where=f"{shown(expression)}.{name}",
+        remedy=meant_by_method(name, AGGREGATES),
     )
 
 

@@ -4,8 +4,11 @@ here. Names that are near by their letters often mean something else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
+
+from dpframe.rows.suggest import did_you_mean
 
 _MOST = (
     "of values there is no private {}: use .dp_quantile(column, {}, bounds), and bounds as wide as "
@@ -31,7 +34,17 @@ _AGGREGATES = {
     "share proportion rate percent": "use .dp_mean(condition), as the mean of a "
     "Boolean is a share; or .dp_ratio(column, denominator, bounds, denominator_bounds=bounds) of "
     "two totals",
+    "corr cov covariance correlation": "a covariance is made of means, in one .agg(): "
+    "(dp.col(a) * dp.col(b)).dp_mean(bounds) - dp.col(a).dp_mean(bounds) * "
+    "dp.col(b).dp_mean(bounds); divided by both .dp_std(bounds) it is a correlation",
+    "any all": "use .dp_mean(condition), the share of rows for which it holds",
     "null_count nulls": "use .dp_count(pl.when(pl.col(...).is_null()).then(1))",
+}
+_OF_COLUMN = re.compile(r"(\.dp_\w+\()(?:column|condition)(?:, )?")
+"""Methods of frames name the column first; those of expressions begin with it."""
+_OF_EXPRESSIONS = {
+    "dp_describe": "use .describe(columns) of the frame",
+    "dp_null_count": "use pl.when(pl.col(...).is_null()).then(1), and .dp_count() of it",
 }
 _VERBS = {
     "assign mutate withColumn with_column transform": "use .with_columns(...)",
@@ -73,7 +86,19 @@ INTENTS = _by_name()
 """What to write instead, by the name that a frame, its groups or a query does not have."""
 
 
+def meant_by_method(name: str, known: Iterable[str]) -> str:
+    """What to write instead of a ``dp_`` method of expressions that there is not."""
+    remedy = _OF_EXPRESSIONS.get(name, INTENTS.get(name))
+    if remedy is not None:
+        return _OF_COLUMN.sub(r"\1", remedy)
+    methods = [f"dp_{each}" for each in known]
+    near = did_you_mean(name, methods)
+    return near if near.startswith("did you mean") else f"there are {', '.join(methods)}"
+
+
 def meant_by(name: str) -> str | None:
     """What to write instead of a function of the module that there is not."""
     remedy = INTENTS.get(f"dp_{name}")
-    return None if remedy is None else remedy.replace(".dp_", "dp.")
+    if remedy is None or "dp.col" in remedy:
+        return remedy
+    return remedy.replace(".dp_", "dp.")

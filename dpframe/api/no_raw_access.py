@@ -84,7 +84,8 @@ FRAME_HINTS: Mapping[str, str] = MappingProxyType(
             ("len", "height", "shape", "count", "is_empty", "n_chunks"),
             "use .dp_count() or .dp_n_unique(column)",
         ),
-        **dict.fromkeys(("product", "corr"), "use a dp_* method, such as .dp_mean(column, bounds)"),
+        "product": "use a dp_* method, such as .dp_mean(column, bounds)",
+        "corr": INTENTS["dp_corr"],
         **_AGGREGATES,
         **dict.fromkeys(("top_k", "bottom_k"), _LARGEST),
         "null_count": "use .select(pl.col(column).null_count())",
@@ -93,12 +94,25 @@ FRAME_HINTS: Mapping[str, str] = MappingProxyType(
     }
 )
 COLLECT = "the result comes from .collect(epsilon=...), a Polars DataFrame"
+PER_PERSON = (
+    'for a number of each individual write per="unit": .dp_mean(column, bounds, per="unit") is the '
+    "mean of their totals, as .dp_quantile and .dp_histogram are of these, and with pl.lit(1) as "
+    "the column all are of how many rows each has"
+)
+_STATISTICS = """
+    mean median sum std var quantile min max describe
+    dp_count dp_sum dp_mean dp_median dp_std dp_var dp_quantile dp_histogram dp_cdf
+"""
 QUERY_HINTS: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(
             _VERBS.split(),
-            "write it before the aggregates, or use it on the released result of "
+            f"write it before the aggregates; {PER_PERSON}; or use it on the released result of "
             ".collect(epsilon=...)",
+        ),
+        **dict.fromkeys(
+            _STATISTICS.split(),
+            f"of the released result take it with Polars: .collect(epsilon=...); {PER_PERSON}",
         ),
         **dict.fromkeys(
             ("sort", "head", "limit", "tail", "slice", "top_k", "bottom_k", "first", "last"),
@@ -142,6 +156,8 @@ class NoRawAccess:
         if name.startswith("_"):
             raise AttributeError(name)
         hint = INTENTS.get(name)
+        if hint is None and hasattr(type(self), "dp_count"):
+            hint = INTENTS.get(f"dp_{name}")
         if hint is None:
             near = did_you_mean(name, [n for n in dir(type(self)) if not n.startswith("_")])
             hint = near if near.startswith("did you mean") else self._otherwise

@@ -13,11 +13,19 @@ import polars as pl
 from dpframe.api.arguments import flat
 from dpframe.api.described import description
 from dpframe.api.functions import count
-from dpframe.api.group_by import PrivateGroupBy, is_discovered
-from dpframe.api.query import PrivateQuery
+from dpframe.api.group_by import PrivateGroupBy, group_names, is_discovered, public_keys
+from dpframe.api.query import PrivateQuery, tidied
 from dpframe.api.shortcuts import Shortcuts
-from dpframe.api.windows_of_time import window_keys, window_of, windows_within
-from dpframe.errors import DPFrameError, MissingKeys
+from dpframe.api.tidied import COUNT, Tidied
+from dpframe.api.windows_of_time import (
+    MOST_WINDOWS,
+    Window,
+    why_not_known,
+    window_keys,
+    window_of,
+    windows_within,
+)
+from dpframe.errors import DPFrameError, MissingKeys, UnsupportedOperation
 from dpframe.frames.relation import Relation
 from dpframe.sealed import all_sealed
 
@@ -58,9 +66,10 @@ class PolarsVerbs(Shortcuts):
         group_by
             Other columns to group by.
         keys
-            As for `group_by`: the beginnings of windows, which are public. Without them windows
-            with enough individuals are found privately, which needs a delta; in a session without
-            one, all windows between bounds of the column that are declared, or that a filter gives.
+            As for `group_by`: the beginnings of windows, which are public. Without them all windows
+            between bounds of the column that are declared, or that a filter gives, up to 100,000.
+            Where there are none, windows with enough individuals are found privately, which needs
+            a delta; ``group_by(pl.col(index_column).dt.truncate(every))`` finds them in any case.
         options
             Arguments of Polars' method, which may have the values that they have by default.
 
@@ -73,18 +82,38 @@ class PolarsVerbs(Shortcuts):
         """
         window = window_of(index_column, every, options)
         others = [] if group_by is None else flat([group_by])
-        checked = window_keys(keys, window, self._relation.facts.columns, alone=not others)
+        columns = self._relation.facts.columns
+        given = window_keys(keys, window, columns, alone=not others)
+        if keys is None:
+            given = self._known_windows(window, others)
         try:
-            return self.group_by(*others, window.expression, keys=checked)
-        except MissingKeys:
-            alone = keys is None and not others and isinstance(index_column, str)
-            known = windows_within(window, self._relation.facts.columns) if alone else None
-            if known is None:
+            return self.group_by(*others, window.expression, keys=given)
+        except MissingKeys as refusal:
+            if keys is not None:
                 raise
-        return self.group_by(window.expression, keys=known)
+            raise why_not_known(window, columns, refusal) from None
+
+    def _known_windows(self, window: Window, others: list[Any]) -> pl.DataFrame | None:
+        """The windows that bounds give, for each of the other keys where these are known."""
+        known = windows_within(window, self._relation.facts.columns)
+        if known is None or not others:
+            return known if known is None else known.to_frame()
+        with suppress(MissingKeys):
+            groups = self.group_by(*others)
+            beside = public_keys(groups)
+            if beside is not None and beside.height * known.len() <= MOST_WINDOWS:
+                return beside.join(known.to_frame(), how="cross", maintain_order="left_right")
+        return None
 
     def value_counts(
-        self, column: str | pl.Expr, *, name: str = "count", keys: Any = None, **options: Any
+        self,
+        column: str | pl.Expr,
+        *,
+        sort: bool = False,
+        name: str | None = None,
+        normalize: bool = False,
+        keys: Any = None,
+        **options: Any,
     ) -> PrivateQuery:
         """The number of rows by the values of a column: ``group_by(column).agg(dp.count())``.
 
@@ -92,8 +121,15 @@ class PolarsVerbs(Shortcuts):
         ----------
         column
             Its name, or a row-wise expression.
+        sort
+            Whether `collect` gives the largest counts first, as they are with their noise. A
+            `Release` keeps the order of the groups.
         name
-            What the counts are called.
+            What the counts are called: ``"count"``, or ``"proportion"`` with `normalize`, where
+            nothing else is said.
+        normalize
+            Whether `collect` gives shares of the sum of the noisy counts, null where that is not
+            above 0; they have no intervals. Plans and releases are of the counts, ``"count"``.
         keys
             As for `group_by`. Nulls are counted where they are among the keys or found.
         options
@@ -104,7 +140,17 @@ class PolarsVerbs(Shortcuts):
         MissingKeys
             When keys would have to be read from private data.
         """
-        return self.group_by(column, keys=keys).agg(count(**options).alias(name))
+        counts = COUNT if name is None or normalize else name
+        share = (name or "proportion") if normalize else None
+        groups = self.group_by(column, keys=keys)
+        if share in group_names(groups):
+            raise UnsupportedOperation(
+                f"the result would have two columns named {share!r}",
+                where=f"value_counts(name={share!r})",
+                remedy='name the shares otherwise: name="share"',
+            )
+        query = groups.agg(count(**options).alias(counts))
+        return tidied(query, Tidied(counts, sort, share)) if sort or normalize else query
 
     def describe(
         self,

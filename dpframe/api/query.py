@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Concatenate, ParamSpec, Self, TypeVar
 
 import polars as pl
 
@@ -18,6 +19,8 @@ from dpframe.api.release import Release
 from dpframe.api.reuse import Repeat, Reuse
 from dpframe.api.source import Source, Sources
 from dpframe.api.spend import Spend
+from dpframe.api.tidied import Tidied
+from dpframe.api.unlimited import Unlimited
 from dpframe.choose import Split
 from dpframe.core.exact import Number
 from dpframe.errors import UnsupportedOperation
@@ -26,6 +29,9 @@ from dpframe.lower.engines.polars_engine import PolarsMode
 from dpframe.report import Format, Plan
 from dpframe.report.notebook import query_html
 from dpframe.sealed import all_sealed
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @all_sealed
@@ -44,11 +50,28 @@ class PrivateQuery(AskedQuery):
     PureDP(epsilon=0)
     """
 
-    __slots__ = ()
+    __slots__ = ("_tidied",)
     _noun = "a private query"
     _written = "query"
     _hints = QUERY_HINTS
     _otherwise = COLLECT
+
+    def __init__(
+        self,
+        query: Query,
+        source: Source | Sources,
+        payer: Payer | None,
+        unlimited: Unlimited | None = None,
+        tidied: Tidied | None = None,
+    ) -> None:
+        super().__init__(query, source, payer, unlimited)
+        self._tidied = tidied
+
+    def pipe(
+        self, function: Callable[Concatenate[Self, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """What a function of the query gives: ``function(query, ...)``."""
+        return function(self, *args, **kwargs)
 
     @named_spend()
     def plan(
@@ -175,7 +198,9 @@ class PrivateQuery(AskedQuery):
             When nothing is kept that could be reused, or a frame has no name.
         """
         spend = Spend(epsilon, delta, rho, accuracy, split)
-        return self._release(spend, limits, interval, engine, reuse, report_dropped).frame
+        require_tidy([self], interval)
+        found = self._release(spend, limits, interval, engine, reuse, report_dropped)
+        return tidy(self, found.frame)
 
     @named_spend()
     def release(
@@ -256,6 +281,23 @@ def searched(
     none is sought.
     """
     return query._searched(limits, spend), query._source, query._payer
+
+
+def tidied(query: PrivateQuery, how: Tidied) -> PrivateQuery:
+    """The same query, whose result is handed out in another way."""
+    return PrivateQuery(query._asked, query._source, query._payer, query._unlimited, how)
+
+
+def require_tidy(queries: Sequence[object], interval: Number | None) -> None:
+    """Refuse an interval where a result is handed out without one."""
+    for query in queries:
+        if isinstance(query, PrivateQuery) and query._tidied is not None:
+            query._tidied.require_no_interval(interval)
+
+
+def tidy(query: PrivateQuery, frame: pl.DataFrame) -> pl.DataFrame:
+    """The result of a query as it is handed out."""
+    return frame if query._tidied is None else query._tidied.of(frame)
 
 
 def owner_of(query: PrivateQuery) -> Payer | None:

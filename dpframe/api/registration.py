@@ -2,7 +2,8 @@
 
 On expressions: ``pl.col("x").dp_sum((0, 1))`` and its family. On frames: ``dp_protect``, and
 ``dp_count``, ``dp_sum``, ``dp_histogram``, ``dp_cdf``, ``dp_argmax``. All are registered by Polars'
-own extension interface, under names of their own.
+own extension interface, under names of their own. Names in ``dp_`` that there are not, such as
+``dp_max``, are refused with what to write instead.
 """
 
 from __future__ import annotations
@@ -69,6 +70,28 @@ def register() -> None:
         method = Method("dpframe.api.polars_methods", name)
         _add(pl.api.register_dataframe_namespace, pl.DataFrame, name, method)
         _add(pl.api.register_lazyframe_namespace, pl.LazyFrame, name, method)
+    if getattr(vars(pl.Expr).get("__getattr__"), "__module__", None) != __name__:
+        pl.Expr.__getattr__ = _naming_methods(  # type: ignore[attr-defined]
+            vars(pl.Expr).get("__getattr__")
+        )
+
+
+def _naming_methods(before: Callable[[pl.Expr, str], Any] | None) -> Callable[[pl.Expr, str], Any]:
+    """What answers for attributes that expressions do not have: as before, and of ``dp_`` methods
+    with what to write instead.
+    """
+
+    def lacking(expression: pl.Expr, name: str) -> Any:
+        if name.startswith("dp_"):
+            import_module("dpframe.api.expressions").refuse_method(expression, name)
+        if before is not None:
+            return before(expression, name)
+        kind = type(expression).__name__
+        raise AttributeError(
+            f"{kind!r} object has no attribute {name!r}", name=name, obj=expression
+        )
+
+    return lacking
 
 
 def _add(register_namespace: Any, owner: type, name: str, method: Method) -> None:

@@ -36,7 +36,8 @@ _ALLOWED: Mapping[str, tuple[tuple[Any, ...], str]] = MappingProxyType(
         "start_by": (("window",), "windows begin at regular boundaries, whatever data there are"),
     }
 )
-_MOST_WINDOWS = 1_000
+MOST_WINDOWS = 100_000
+"""More windows than these are to be listed."""
 _AS_THEY_ARE = (Mapping, pl.DataFrame, pl.Series, Keys, str, bytes)
 
 
@@ -52,11 +53,14 @@ class Window:
         How long they are.
     expression
         The beginning of the window that a time falls in.
+    column
+        The column of times, where they are no expression.
     """
 
     name: str
     every: str | timedelta
     expression: pl.Expr
+    column: str | None
 
 
 def window_of(index: str | pl.Expr, every: str | timedelta, options: Mapping[str, Any]) -> Window:
@@ -90,7 +94,8 @@ def window_of(index: str | pl.Expr, every: str | timedelta, options: Mapping[str
         )
     try:
         made = time.dt.truncate(every)
-        return Window(made.meta.output_name(), every, made)
+        name = made.meta.output_name()
+        return Window(name, every, made, name if time.meta.eq(pl.col(name)) else None)
     except FAILURES:
         raise UnsupportedOperation(
             "group_by_dynamic takes one column of times and the length of windows",
@@ -145,26 +150,90 @@ def _of_window(keys: Any, name: str, alone: bool) -> Any:
 
 def windows_within(window: Window, columns: Columns) -> pl.Series | None:
     """The beginnings of all windows of a column whose bounds are known; None where they are not, or
-    make more than 1,000 windows, or the clock of a time zone may leave one out.
+    make more than 100,000 windows, or the clock of a time zone may leave one out.
     """
-    found = columns.get(window.name)
-    if found is None or found.bounds is None or found.dtype.name not in ("Date", "Datetime"):
+    found = _ends(window, columns)
+    if found is None or found.zone or found.about > MOST_WINDOWS:
         return None
-    if found.dtype.zone is not None:
-        return None
-    first, last = floor(found.bounds[0]), floor(found.bounds[1])
     try:
-        ends = pl.Series(window.name, [first, last], dtype=pl.Int64).cast(to_polars(found.dtype))
-        begins = ends.dt.truncate(window.every).to_physical()
-        offset = pl.lit(ends).first().dt.offset_by(_text_of(window.every))
-        length = pl.select(offset.to_physical()).item() - first
-        if length <= 0 or (last - first) // length > _MOST_WINDOWS:
-            return None
-        near = pl.Series(window.name, range(begins[0], begins[1] + 1, max(1, length // 2)))
-        near = near.append(begins.cast(pl.Int64)).cast(to_polars(found.dtype))
+        begins = found.ends.dt.truncate(window.every).cast(pl.Int64)
+        near = pl.int_range(begins[0], begins[1] + 1, max(1, found.length // 2), eager=True)
+        near = near.append(begins).alias(window.name).cast(found.ends.dtype)
         return near.dt.truncate(window.every).unique().sort()
     except FAILURES:
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """Between which values of a column its windows are.
+
+    Parameters
+    ----------
+    ends
+        The first and the last value that the column may have; without their time zone.
+    length
+        That of a window, in the units of the column.
+    about
+        How many windows there are, give or take one.
+    zone
+        Whether the clock of a time zone says where they begin.
+    """
+
+    ends: pl.Series
+    length: int
+    about: int
+    zone: bool
+
+
+def _ends(window: Window, columns: Columns) -> _Ends | None:
+    found = columns.get(window.name)
+    if found is None or found.bounds is None or found.dtype.name not in ("Date", "Datetime"):
+        return None
+    if window.column != window.name:
+        return None
+    first, last = floor(found.bounds[0]), floor(found.bounds[1])
+    dtype = to_polars(found.dtype)
+    plain = pl.Datetime(dtype.time_unit) if isinstance(dtype, pl.Datetime) else dtype
+    try:
+        ends = pl.Series(window.name, [first, last], dtype=pl.Int64).cast(plain)
+        offset = pl.lit(ends).first().dt.offset_by(_text_of(window.every))
+        length = pl.select(offset.to_physical()).item() - first
+    except FAILURES:
+        return None
+    if length <= 0:
+        return None
+    return _Ends(ends, length, (last - first) // length, found.dtype.zone is not None)
+
+
+def why_not_known(window: Window, columns: Columns, refusal: MissingKeys) -> MissingKeys:
+    """A refusal for want of keys that says why bounds give no windows, where that is why."""
+    found, name = _ends(window, columns), window.name
+    lists = f"list their beginnings: keys={{{name!r}: [...]}}"
+    where = f"group_by_dynamic({name!r}, every={window.every!r})"
+    if found is not None and found.about > MOST_WINDOWS:
+        return MissingKeys(
+            f"between the bounds of {name!r} are about {found.about:,} windows, and at most "
+            f"{MOST_WINDOWS:,} are taken without being listed",
+            where=where,
+            remedy=f"take longer windows, .filter(...) to fewer times, or {lists}",
+        )
+    if found is not None and found.zone:
+        return MissingKeys(
+            f"{name!r} is in a time zone, whose clock may leave windows out, so bounds give none",
+            where=where,
+            remedy=f"{lists}, made by pl.datetime_range(first, last, every, time_zone=..., "
+            "eager=True)",
+        )
+    if found is None and name in columns and window.column == name:
+        return MissingKeys(
+            refusal.what,
+            where=where,
+            remedy=f"give bounds, session.protect(..., bounds={{{name!r}: (first, last)}}) or "
+            f".filter(pl.col({name!r}).is_between(first, last)); or {lists}; or open the session "
+            "with a delta, which finds windows with enough individuals",
+        )
+    return refusal
 
 
 def _text_of(every: str | timedelta) -> str:

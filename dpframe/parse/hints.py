@@ -19,6 +19,18 @@ NEVER = (_AGGREGATE, _NEIGHBOURS, _LENGTH, _PYTHON)
 NOT_YET = _UNKNOWN
 """The reason of all others: there is no rule, so far."""
 
+_ONE_ROW = (
+    "the value of one row is one person's: use .dp_argmax() for the most frequent value, or "
+    ".limit_rows(1) of the frame, which keeps one row of each individual, before the aggregates"
+)
+_COVARIANCE = (
+    "make it of means, in one .agg(): (dp.col(a) * dp.col(b)).dp_mean(bounds) - "
+    "dp.col(a).dp_mean(bounds) * dp.col(b).dp_mean(bounds)"
+)
+_LARGEST = (
+    "use .dp_argmax(k=5) for the most frequent values, and .dp_quantile([0.95, 0.99], bounds) for "
+    "large and small ones, which are single people's"
+)
 _PER_AGGREGATE = {
     "sum": "use .dp_sum(bounds) as an aggregate, in .agg() or .select()",
     "mean": "use .dp_mean(bounds) as an aggregate, in .agg() or .select()",
@@ -39,8 +51,17 @@ _PER_AGGREGATE = {
     "min": "use .dp_quantile(0.01, bounds) as an aggregate, or pl.min_horizontal across columns",
     "max": "use .dp_quantile(0.99, bounds) as an aggregate, or pl.max_horizontal across columns",
     "null_count": "filter the frame on .is_null(), then use dp.count()",
-    "any": "use .dp_sum() of the Boolean, or pl.any_horizontal across columns",
-    "all": "use .dp_sum() of the Boolean, or pl.all_horizontal across columns",
+    "any": "use .dp_sum() of the Boolean, the number of rows for which it holds, or "
+    "pl.any_horizontal across columns",
+    "all": "use .dp_mean() of the Boolean, the share of rows for which it holds, or "
+    "pl.all_horizontal across columns",
+    "first": _ONE_ROW,
+    "last": _ONE_ROW,
+    "item": _ONE_ROW,
+    "pl.corr": f"{_COVARIANCE}; divided by both .dp_std(bounds) it is a correlation",
+    "pl.cov": _COVARIANCE,
+    "top_k": _LARGEST,
+    "bottom_k": _LARGEST,
     "arg_max": "use .dp_argmax() as an aggregate",
 }
 _AGGREGATES = {

@@ -44,7 +44,7 @@ def _differences(before: PlanData, after: PlanData) -> Iterator[str]:
         yield from _of_frame(before, after)
     yield from _changed("limit that is found", *(_limit(p) for p in (before, after)))
     yield from _changed("reads", *(p.windows and p.windows.words() for p in (before, after)))
-    yield from amounts("the plan", before.cost, after.cost)
+    yield from _but_delta(amounts("the plan", before.cost, after.cost))
     yield from _changed("composition", before.composition, after.composition)
     yield from _changed("split", before.split, after.split)
     yield from _items("risk:", tuple(risks_in(before)), tuple(risks_in(after)))
@@ -316,7 +316,15 @@ def _costs(before: PlanData, after: PlanData) -> Iterator[str]:
     for names in one:
         apart = [(name,) for name in names if name in kept]
         for whose in [names] if names in other else apart:
-            yield from amounts(_all(whose), _cost_of(before, whose), _cost_of(after, whose))
+            costs = _cost_of(before, whose), _cost_of(after, whose)
+            found = amounts(_all(whose), *costs)
+            all_of_it = [c.slack for c in costs] == [before.cost.slack, after.cost.slack]
+            yield from _but_delta(found) if all_of_it else found
+
+
+def _but_delta(lines: Iterator[str]) -> Iterator[str]:
+    """Without the delta of the whole plan, which is told first, of the guarantee."""
+    return (line for line in lines if not line.startswith("delta of "))
 
 
 def _all(names: Sequence[str]) -> str:

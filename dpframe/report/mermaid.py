@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dpframe.core.exact import show
 from dpframe.core.visible import shortened, visible
 from dpframe.plan import NoisyAggregate, PlanData
 from dpframe.plan.several import blocks_of
 from dpframe.report.chapters import risks_in
 from dpframe.report.labels import error, mechanism, outputs
+from dpframe.report.numbers import separated, shown
 from dpframe.report.story import amounts
 
 _LONGEST = 120
@@ -85,9 +85,9 @@ def _words(release: NoisyAggregate, first: bool) -> Iterator[str]:
     yield f"{release.name}: {release.aggregate}"
     yield mechanism(release)
     if release.scale:
-        yield f"scale {show(release.scale, 4)}"
+        yield f"scale {shown(release.scale, 4)}"
     if release.mechanism != "none":
-        yield f"95%: {error(release)}"
+        yield f"95%: {separated(error(release))}"
         if release.joint is None:
             yield amounts(release.cost)
         elif first:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
 
 import polars as pl
@@ -31,11 +31,14 @@ from dpframe.report.markup import (
     table,
     title,
 )
+from dpframe.report.numbers import separated
 from dpframe.report.plan import Plan
 
 _ROWS = 20
 _CHARGES = 5
 _LONGEST = 200
+_WHOLE = 1e5
+"""Numbers above it have ten digits, so that those before the point are there."""
 
 
 class Account(Protocol):
@@ -157,26 +160,35 @@ def release_html(
     return fragment(
         head("Release of", plan.source, paid),
         remark(said) if said else "",
-        frame_table(frame),
+        frame_table(frame, _numbers(plan)),
         opening(quiet("the plan it came from"), plan.explain("html")),
     )
 
 
-def frame_table(frame: pl.DataFrame) -> str:
-    """The first rows of a public frame."""
+def _numbers(plan: Plan) -> set[str]:
+    """What columns may be called that hold results; other numbers are keys."""
+    names = ["count", *(output.name for output in plan.outputs)]
+    return {f"{name}{end}" for name in names for end in ("", "_low", "_high")}
+
+
+def frame_table(frame: pl.DataFrame, numbers: Collection[str] = ()) -> str:
+    """The first rows of a public frame, with separators in the named columns of numbers."""
     numeric = [i for i, dtype in enumerate(frame.dtypes) if dtype.is_numeric()]
-    rows = (row(_cells(values), numeric) for values in frame.head(_ROWS).rows())
+    apart = [i for i in numeric if frame.columns[i] in numbers]
+    rows = (row(_cells(values, apart), numeric) for values in frame.head(_ROWS).rows())
     more = frame.height - _ROWS
     rest = remark(f"and {more} more rows") if more > 0 else ""
     return table(frame.columns, rows, numeric) + rest
 
 
-def _cells(values: Sequence[object]) -> list[str]:
-    return [_cell(value) for value in values]
+def _cells(values: Sequence[object], apart: Collection[int]) -> list[str]:
+    return [_cell(value, i in apart) for i, value in enumerate(values)]
 
 
-def _cell(value: object) -> str:
+def _cell(value: object, apart: bool) -> str:
     if value is None:
         return quiet("null")
-    text = show(value) if isinstance(value, float) else str(value)
-    return line(shortened(text, _LONGEST))
+    text = str(value)
+    if isinstance(value, float):
+        text = show(value, 6 if abs(value) < _WHOLE else 10)
+    return line(shortened(separated(text) if apart else text, _LONGEST))

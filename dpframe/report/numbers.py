@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from fractions import Fraction
 
 from dpframe.core.exact import show
@@ -11,19 +12,26 @@ __all__ = ["bounds_separated", "separated", "shown"]
 
 _LONG = re.compile(r"(?<![\w.,'\"])(\d{5,})(?!\w)")
 """Five digits or more before the point: years, and whatever belongs to a name, are left alone."""
-_ENDS = re.compile(r"\b(?:in|to) \[-?\d[^\[\]'\"]*, -?\d[^\[\]'\"]*\]")
+_POWER = re.compile(r"(?<![\w.,'\"])(\d(?:\.\d+)?e(?:[5-9]|1[0-4]))(?!\w)")
+"""What is written with a power of ten, and reads better without."""
+_ENDS = re.compile(
+    r"\b(?:in|to) \[-?\d[^\[\]'\"]*, -?\d[^\[\]'\"]*\]|(?<=, )less -?\d[\d.e]*(?=[;)]|$)"
+)
 
 
 def shown(value: Fraction | int | float, digits: int = 6) -> str:
-    """A number rounded for people, as `show`."""
+    """A number rounded for people, as `show`; below 10**15 without a power of ten."""
     return separated(show(value, digits))
 
 
 def separated(text: str) -> str:
     """A sentence with separators in its long numbers; not for code."""
+    text = _POWER.sub(lambda found: f"{Decimal(found[1]):f}", text)
     return _LONG.sub(lambda found: f"{int(found[1]):,}", text)
 
 
 def bounds_separated(text: str) -> str:
-    """The same in bounds such as ``in [0, 100000]`` alone, where the rest may be code."""
+    """The same in bounds such as ``in [0, 100000]`` alone, and in what values are ``less``: the
+    rest may be code.
+    """
     return _ENDS.sub(lambda found: separated(found[0]), text)

@@ -19,7 +19,7 @@ from dpframe.plan import PlanData
 from dpframe.plan.remarks import FAILS, NOBODY, is_risk
 from dpframe.report.group_size import warnings_at
 from dpframe.report.numbers import shown
-from dpframe.report.singled_out import identifying_columns, single_people
+from dpframe.report.singled_out import identifying_columns, single_people, single_values
 from dpframe.report.too_wide import Typical, too_wide
 
 __all__ = ["notes_of", "risks_of"]
@@ -47,7 +47,13 @@ def risks_of(plan: PlanData, typical: Typical = (), size: int | None = None) -> 
 
 def notes_of(plan: PlanData) -> tuple[str, ...]:
     """What a reviewer should know, and is as it mostly is."""
-    return tuple(sentence for sentence in plan.remarks if not is_risk(sentence))
+    kept = tuple(sentence for sentence in plan.remarks if not is_risk(sentence))
+    single = [
+        f"{words} keeps rows with one value of {' and of '.join(map(repr, names))}, which may have "
+        "many values: these rows may be of few people"
+        for words, names in single_values(plan)
+    ]
+    return (*kept, *single)
 
 
 def _risks(plan: PlanData, typical: Typical, size: int | None) -> Iterator[str]:

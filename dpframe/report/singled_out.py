@@ -9,11 +9,13 @@ from dpframe.plan import PlanData
 from dpframe.plan.definition import Json, objects_in
 from dpframe.plan.looks import looks_identifying
 
-__all__ = ["identifying_columns", "single_people"]
+__all__ = ["identifying_columns", "single_people", "single_values"]
 
 _EQUAL = frozenset(("eq", "ne", "eq_missing", "ne_missing"))
 _PICKING = frozenset(("inner", "semi", "anti"))
 """Joins with public rows that keep some rows and not others."""
+_TESTS = frozenset(("str_contains", "str_starts_with", "str_ends_with"))
+"""What a text is tested for."""
 _COMPARED = _EQUAL | {"lt", "le", "gt", "ge", "is_between"}
 
 
@@ -39,6 +41,33 @@ def single_people(plan: PlanData) -> Iterator[str]:
             f"has a group for each {c!r}": None for c in _columns(plan.grouped_by) if c in names
         }
     yield from said
+
+
+def single_values(plan: PlanData) -> Iterator[tuple[str, list[str]]]:
+    """The filters that keep one value of columns of text, in words, with these columns; where
+    nothing says that values are few, neither a declaration nor the type, and of no identifier.
+    """
+    picked = _identifiers(plan)  # which is a risk
+    for step in plan.steps:
+        if not isinstance(step.definition, dict) or step.definition.get("step") != "Filter":
+            continue
+        names = dict.fromkeys(name for c in _calls(step.definition) if (name := _kept_text(c)))
+        enums = {name for name in names for k in step.learned if k.startswith(f"{name}: Enum")}
+        few = {name for name in names for k in plan.declared if k.startswith(f"{name} is one of ")}
+        found = [name for name in names if name not in picked | enums | few]
+        if found:
+            yield step.words, found
+
+
+def _kept_text(call: Mapping[str, Json]) -> str | None:
+    """The column that is to equal one text."""
+    operands, values = _listed(call.get("args")), _values_of(call)
+    if call.get("op") in ("eq", "eq_missing"):
+        values = [o.get("value") for o in operands if isinstance(o, dict) and "value" in o]
+    if len(values) != 1 or not isinstance(values[0], str):
+        return None
+    columns = [name for operand in operands if (name := _column(operand)) is not None]
+    return columns[0] if len(columns) == 1 else None
 
 
 def _of_step(step: Mapping[str, Json], identifiers: set[str]) -> Iterator[str]:
@@ -98,10 +127,32 @@ def _column(found: Json) -> str | None:
     return None
 
 
+def _values_of(call: Mapping[str, Json]) -> list[Json]:
+    """The values that a list of is_in has."""
+    if call.get("op") != "is_in":
+        return []
+    return next(
+        (_listed(v) for k, v in map(_pair, _listed(call.get("options"))) if k == "values"), []
+    )
+
+
+def _text_of(found: Json) -> str | None:
+    """The column that an operand is, or is a text of: after casts and operations on text."""
+    while isinstance(found, dict) and found.get("type") == "Call":
+        op = str(found.get("op"))
+        if op != "cast" and not op.startswith("str_"):
+            return None
+        found = next(iter(_listed(found.get("args"))), None)
+    return _column(found)
+
+
 def _picked(call: Mapping[str, Json], identifiers: set[str]) -> Iterator[str]:
     operands, op = _listed(call.get("args")), call.get("op")
     columns = [name for operand in operands if (name := _column(operand)) is not None]
     constants = [o for o in operands if isinstance(o, dict) and o.get("type") == "Literal"]
+    if op in _TESTS or ((op in _COMPARED or op == "is_in") and not columns):
+        texts = [n for operand in operands if (n := _text_of(operand)) in identifiers]
+        yield from (f"picks rows by the text of {name!r}" for name in texts)
     if len(columns) != 1:
         return
     (name,) = columns
@@ -111,10 +162,7 @@ def _picked(call: Mapping[str, Json], identifiers: set[str]) -> Iterator[str]:
         elif op in _EQUAL and looks_identifying(name):
             yield f"compares {name!r} with one constant"
     elif op == "is_in":
-        values = next(
-            (v for k, v in map(_pair, _listed(call.get("options"))) if k == "values"), None
-        )
-        many = len(values) if isinstance(values, list) else 0
+        many = len(_values_of(call))
         if name in identifiers:
             yield f"picks rows by a list of values of {name!r}"
         elif many == 1 and looks_identifying(name):

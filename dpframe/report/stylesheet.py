@@ -46,15 +46,22 @@ overflow:hidden;margin:.45em 0 .3em;max-width:36em}
 @media (max-width:40em){
 .dpframe.dpframe .dpf-cards thead{position:absolute;width:1px;height:1px;overflow:hidden;
 clip-path:inset(50%)}
-.dpframe.dpframe .dpf-cards table,.dpframe.dpframe .dpf-cards tbody,
-.dpframe.dpframe .dpf-cards tr{display:block;width:auto}
-.dpframe.dpframe .dpf-cards td{display:block;padding:.1em 0;border:0}
+.dpframe.dpframe .dpf-cards table,.dpframe.dpframe .dpf-cards tbody{display:block;width:auto}
+.dpframe.dpframe .dpf-cards tr{display:flex;flex-wrap:wrap}
+.dpframe.dpframe .dpf-cards td{display:block;flex:0 0 100%;box-sizing:border-box;padding:.1em 0;
+border:0}
+.dpframe.dpframe .dpf-cards td:first-child{order:-2}
+.dpframe.dpframe .dpf-cards td[data-name="95% error"],
+.dpframe.dpframe .dpf-cards td[data-name="cost"],
+.dpframe.dpframe .dpf-cards td[data-name="share"]{order:-1}
+.dpframe.dpframe .dpf-cards td[data-name^="L"]{flex:0 1 auto;margin-right:1.2em}
 .dpframe.dpframe .dpf-cards tr.dpf-line>td:first-child{padding-top:.5em;
 border-top:1px solid rgba(128,128,128,.28)}
 .dpframe.dpframe .dpf-cards tr.dpf-line>td~td{border-top:0}
 .dpframe.dpframe .dpf-cards td.dpf-number{text-align:left;white-space:normal}
 .dpframe.dpframe .dpf-cards td[data-name]::before{content:attr(data-name);opacity:.72;
 display:inline-block;min-width:6.5em}
+.dpframe.dpframe .dpf-cards td[data-name^="L"]::before{min-width:0;margin-right:.4em}
 .dpframe.dpframe .dpf-cards td[data-name] br{display:none}
 .dpframe.dpframe .dpf-cards td:empty{display:none}
 .dpframe.dpframe ul,.dpframe.dpframe ol{padding-left:1.2em}

@@ -145,3 +145,30 @@ def test_where_each_individual_has_one_row_its_total_is_that_row() -> None:
     asked = [rows.agg(r=pl.col("x").dp_median((0, 20), per=per)) for per in ("row", "unit")]
     first, second = (query.plan(epsilon=1).releases[0] for query in asked)
     assert first.contents == second.contents
+
+
+def test_plans_say_that_totals_are_counted_and_what_becomes_of_those_outside() -> None:
+    def note(asked: pl.Expr) -> str:
+        return people().agg(asked).plan(epsilon=1).outputs[0].note
+
+    bins = [0, 5, 10]
+    assert note(pl.col("x").dp_histogram(bins, per="unit")).endswith(
+        "of individuals by their totals and not of rows, and totals outside the bins are in none: "
+        "other=True adds a row for them"
+    )
+    with_others = note(pl.col("x").dp_histogram(bins, per="unit", other=True))
+    assert with_others.endswith("totals outside the bins are in the last row")
+    assert note(pl.col("x").dp_median((0, 20), per="unit")) == (
+        "the chosen value, of individuals' totals and not of rows; totals outside the bounds count "
+        "as the nearer one"
+    )
+    listed = note(pl.col("y").dp_quantile(0.5, candidates=[0.5, 1.75], per="unit"))
+    assert listed == "the chosen value, of individuals' totals and not of rows"
+
+
+def test_a_ratio_says_where_its_interval_is_asked_for() -> None:
+    asked = pl.col("x").dp_ratio("y", (0, 9), denominator_bounds=(0, 9), per="unit").alias("r")
+    query = people().agg(asked)
+    with pytest.raises(dp.UnsupportedOperation, match=r"\.collect\(\.\.\., interval=0\.95\)"):
+        query.plan(epsilon=1).accuracy("r")
+    assert "r_low" in query.collect(**LOTS, interval=0.95).columns

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import polars as pl
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.api.intents import INTENTS
-from tests.api.exactly import exactly, protected
+from tests.api.exactly import ENOUGH, exactly, protected
 
 MOMENTS = st.datetimes(datetime(2023, 12, 20), datetime(2024, 3, 5))
 
@@ -67,13 +67,43 @@ def test_windows_follow_from_known_bounds(ends: list[datetime], every: Any, unit
     assert set(found["len"].to_list()) == {0}
 
 
+YEAR = {"at": (datetime(2024, 1, 1), datetime(2024, 12, 31, 23, 59))}
+
+
+def test_known_bounds_come_before_windows_that_are_found() -> None:
+    """Also where the session has a delta: windows with few people are there, and empty ones."""
+    session = dp.Session(epsilon=9, delta=1e-6)
+    rows = pl.DataFrame({"at": [datetime(2024, 3, 4, i % 24) for i in range(90)], "g": ["a"] * 90})
+    year = session.protect(rows, unit=dp.Rows(), bounds=YEAR, categories={"g": ["a", "b"]})
+    for every, number in (("1d", 366), ("6h", 4 * 366), (timedelta(hours=1), 24 * 366)):
+        assert year.group_by_dynamic("at", every=every).len().plan(epsilon=1).groups == number
+        both = year.group_by_dynamic(pl.col("at"), every=every, group_by="g").len()
+        assert both.plan(epsilon=1).groups == 2 * number
+    week = session.protect(rows, unit=dp.Rows()).filter(
+        pl.col("at").is_between(datetime(2024, 3, 4), datetime(2024, 3, 10, 23))
+    )
+    assert week.group_by_dynamic("at", every="1h").len().plan(epsilon=1).groups == 7 * 24
+    found = week.group_by(pl.col("at").dt.truncate("1h")).len()
+    assert found.plan(epsilon=1, delta=1e-6).groups is None, "the way to have them found"
+    beside_found = week.group_by_dynamic("at", every="1h", group_by="g").len()
+    assert beside_found.plan(epsilon=1, delta=1e-6).groups is None
+    minutes = year.group_by_dynamic("at", every="1m").len()
+    assert minutes.plan(epsilon=1, delta=1e-6).groups is None
+
+
 def test_windows_without_bounds_or_too_many_are_to_be_listed() -> None:
     days = pl.DataFrame({"at": [datetime(2024, 1, 3)]})
     ends = {"at": (datetime(2024, 1, 1), datetime(2024, 3, 1))}
-    with pytest.raises(dp.MissingKeys):
+    with pytest.raises(dp.MissingKeys, match=r"bounds=\{'at': \(first, last\)\}"):
         protected(days).group_by_dynamic("at", every="1w")
-    with pytest.raises(dp.MissingKeys):
-        protected(days, bounds=ends).group_by_dynamic("at", every="1m")
+    with pytest.raises(dp.MissingKeys, match="about 527,039 windows, and at most 100,000"):
+        protected(days, bounds=YEAR).group_by_dynamic("at", every="1m")
+    with pytest.raises(dp.MissingKeys, match="not known without reading private data"):
+        protected(days, bounds=YEAR).group_by_dynamic(pl.col("at").dt.date(), every="1d")
+    zoned = days.select(pl.col("at").dt.replace_time_zone("UTC"))
+    inside = pl.col("at").is_between(*(end.replace(tzinfo=UTC) for end in ends["at"]))
+    with pytest.raises(dp.MissingKeys, match="in a time zone, whose clock"):
+        protected(zoned).filter(inside).group_by_dynamic("at", every="1w")
     assert exactly(
         protected(days, bounds=ends).group_by_dynamic("at", every="1mo").len()
     ).rows() == [
@@ -267,3 +297,109 @@ def test_results_are_sorted_when_they_are_released() -> None:
     for name in ("sort", "head", "top_k", "pivot", "with_columns"):
         with pytest.raises(dp.UnsupportedOperation, match=r"released result|collect\(epsilon"):
             getattr(query, name)
+
+
+def test_counts_are_sorted_and_shared_when_they_are_collected() -> None:
+    rows = pl.DataFrame({"g": ["a"] * 10 + ["b"] * 30 + ["c"] * 20 + ["none"]})
+    people = protected(rows)
+    counts = people.value_counts("g", keys=["a", "b", "c"])
+    by_size = people.value_counts("g", keys=["a", "b", "c"], sort=True)
+    assert exactly(by_size).rows() == [("b", 30), ("c", 20), ("a", 10)]
+    shares = people.value_counts("g", keys=["a", "b", "c"], normalize=True)
+    found = exactly(shares)
+    assert found.columns == ["g", "proportion"]
+    assert found["proportion"].to_list() == [10 / 60, 30 / 60, 20 / 60]
+    named = people.value_counts("g", keys=["a", "b"], sort=True, normalize=True, name="share")
+    assert exactly(named).rows() == [("b", 0.75), ("a", 0.25)]
+    for query in (by_size, shares):  # post-processing: the plan and what a release is are the same
+        assert query.plan(epsilon=1).fingerprint == counts.plan(epsilon=1).fingerprint
+        assert query.release(epsilon=ENOUGH).frame.rows() == [("a", 10), ("b", 30), ("c", 20)]
+    session = people.session
+    assert session is not None
+    both = session.collect([by_size, counts], epsilon=ENOUGH)
+    assert [frame["g"].to_list() for frame in both] == [["b", "c", "a"], ["a", "b", "c"]]
+    assert session.collect(by_size, epsilon=ENOUGH)["g"].to_list() == ["b", "c", "a"]
+    empty = exactly(people.value_counts("g", keys=["x"], normalize=True))
+    assert empty["proportion"].to_list() == [None]
+
+
+def test_shares_have_no_interval_and_a_name_of_their_own() -> None:
+    people = protected(pl.DataFrame({"g": ["a"], "proportion": ["b"]}))
+    shares = people.value_counts("g", keys=["a"], normalize=True)
+    assert people.session is not None
+    before = people.session.spent
+    for ask in (
+        lambda: shares.collect(epsilon=1, interval=0.95),
+        lambda: people.session.collect(shares, epsilon=1, interval=0.95),  # type: ignore[union-attr]
+        lambda: people.session.collect([shares], epsilon=1, interval=0.95),  # type: ignore[union-attr]
+    ):
+        with pytest.raises(dp.UnsupportedOperation, match="have no interval"):
+            ask()
+    with pytest.raises(dp.UnsupportedOperation, match="two columns named 'proportion'"):
+        people.value_counts("proportion", keys=["b"], normalize=True)
+    assert people.session.spent == before
+
+
+def test_queries_have_pipe() -> None:
+    query = protected(pl.DataFrame({"x": [1, 2]})).dp_count()
+    assert query.pipe(lambda asked, n: (asked, n), 3) == (query, 3)
+
+
+@pytest.mark.parametrize("column", [pl.col("ms"), dp.col("ms")])
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("dp_max", "no private maximum: use .dp_quantile(0.99, bounds)"),
+        ("dp_avg", "use .dp_mean(bounds)"),
+        ("dp_null_count", "and .dp_count() of it"),
+        ("dp_summ", "did you mean 'dp_sum'?"),
+        ("dp_nothing", "there are dp_count, dp_sum, dp_mean"),
+    ],
+)
+def test_methods_that_expressions_lack_are_understood(
+    column: pl.Expr, name: str, said: str
+) -> None:
+    with pytest.raises(dp.UnsupportedOperation) as refusal:
+        getattr(column, name)
+    assert said in str(refusal.value)
+    assert not hasattr(column, name)
+
+
+def test_other_names_are_refused_as_polars_does() -> None:
+    with pytest.raises(AttributeError) as refusal:
+        _ = pl.col("x").nothing  # type: ignore[attr-defined]
+    assert not isinstance(refusal.value, dp.DPFrameError)
+    assert "nothing" in str(refusal.value)
+    assert not hasattr(pl.Expr, "dp_max"), "and editors complete what there is"
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (pl.corr("x", "y"), "divided by both .dp_std(bounds) it is a correlation"),
+        (pl.cov("x", "y"), "make it of means"),
+        (pl.col("x").first(), "use .dp_argmax() for the most frequent value"),
+        (pl.col("x").mode().first(), "use .dp_argmax() for the most frequent value"),
+        (pl.col("x").top_k(3), ".dp_argmax(k=5) for the most frequent values"),
+        ((pl.col("x") > 1).any(), ".dp_sum() of the Boolean"),
+        ((pl.col("x") > 1).all(), ".dp_mean() of the Boolean"),
+    ],
+)
+def test_aggregates_without_a_private_form_say_what_to_write(asked: pl.Expr, said: str) -> None:
+    with pytest.raises(dp.UnsupportedOperation) as refusal:
+        protected(pl.DataFrame({"x": [1], "y": [2]})).agg(asked)
+    assert said in str(refusal.value)
+
+
+def test_numbers_of_each_person_are_asked_for_per_unit() -> None:
+    rows = pl.DataFrame({"user": [1, 1, 2], "x": [1, 2, 3]})
+    people = protected(rows, dp.Identifier("user"))
+    for by in ("user", pl.col("user")):
+        with pytest.raises(dp.MissingKeys, match="would be about one individual"):
+            people.group_by(by)
+    found = dp.Session(epsilon=9, delta=1e-6).protect(rows, unit="user").group_by("user").len()
+    for name in ("select", "agg", "mean", "dp_median"):
+        with pytest.raises(dp.UnsupportedOperation, match='per="unit"'):
+            getattr(found, name)
+    assert exactly(people.dp_mean(pl.lit(1), (0, 9), per="unit")).item() == 1.5
+    assert exactly(people.dp_mean("x", (0, 9), per="unit")).item() == 3

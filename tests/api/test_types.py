@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import lru_cache
 from pathlib import Path
 
 import polars as pl
@@ -15,8 +16,10 @@ import dpframe as dp
 from dpframe.api.column import col
 from dpframe.api.registration import AGGREGATES
 from tests.api.exactly import exactly, protected
+from tests.documentation import examples
 
 ROOT = Path(dp.__file__).parents[1]
+PAGES = ("README.md", "docs/index.md", "docs/quickstart.md", "docs/concepts.md")
 HEAD = """import polars as pl
 import dpframe as dp
 
@@ -90,45 +93,80 @@ WRONG = {
     'dp.col("age").dp_median((0, 9), per="person")': "per",
     "people.limit_rows(by=3)": "",
     'people.dp_count().plan(epsilon=1).accuracy(5, "len")': "",
+    'pl.DataFrame({"x": [1]}).dp_count()': "dp_count",
 }
+PROGRAMS = {"right": [*RIGHT.values()], "wrong": [*WRONG]}
 
 
-def checked(checker: str, folder: Path, program: str) -> tuple[bool, str]:
-    """Whether a checker passes a program, and what it says."""
-    script = folder / "program.py"
-    script.write_text(HEAD + program)
+@lru_cache
+def said(checker: str, folder: Path) -> str:
+    """What a checker says of all programs at once: starting it takes longest."""
     home = Path(sys.executable).parent
     command = {
-        "pyright": [str(home / "pyright"), "--pythonpath", sys.executable, str(script)],
-        "mypy": [
-            *(sys.executable, "-m", "mypy", "--strict", "--config-file=", str(script)),
-            f"--cache-dir={folder.parent.parent / 'cache'}",
-        ],
+        "pyright": [str(home / "pyright"), "--pythonpath", sys.executable],
+        "mypy": [sys.executable, "-m", "mypy", "--config-file=", f"--cache-dir={folder / 'cache'}"],
     }[checker]
     if not shutil.which(command[0]):
         pytest.skip(f"{checker} is not installed")
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=300)
-    return done.returncode == 0, done.stdout + done.stderr
+    programs = {name: HEAD + "\n".join(lines) for name, lines in PROGRAMS.items()}
+    for page in PAGES:
+        text = (ROOT / page).read_text()
+        programs[Path(page).stem.lower()] = _as_on_the_page(text)
+    for name, program in programs.items():
+        (folder / f"{name}.py").write_text(program)
+    names = [f"{name}.py" for name in programs]
+    done = subprocess.run(
+        [*command, *names], capture_output=True, text=True, cwd=folder, timeout=300
+    )
+    return done.stdout + done.stderr
+
+
+def _as_on_the_page(text: str) -> str:
+    """The blocks of a page as one program, with the numbers of its lines."""
+    lines = [""] * (text.count("\n") + 1)
+    for example in examples(text):
+        code = example.code.splitlines()
+        lines[example.line - 1 : example.line - 1 + len(code)] = code
+    return "\n".join(lines)
+
+
+def errors(checker: str, folder: Path, name: str) -> list[str]:
+    """What a checker holds against one of the programs."""
+    found = said(checker, folder)
+    assert "right" in found, found  # a revealed type of it
+    return re.findall(rf"\b{name}\.py:\d+.*error.*", found)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("programs")
 
 
 @pytest.mark.parametrize("checker", ["pyright", "mypy"])
-def test_right_programs_pass(checker: str, tmp_path: Path) -> None:
-    passed, said = checked(checker, tmp_path, "\n".join(RIGHT.values()))
-    assert passed, said
-    known = re.search(r'[Tt]ype (?:of "dp\.col.*" )?is "(.*)"', said)
+def test_right_programs_pass(checker: str, folder: Path) -> None:
+    assert not errors(checker, folder, "right")
+    known = re.search(r'[Tt]ype (?:of "dp\.col.*" )?is "(.*)"', said(checker, folder))
     assert known is not None
     assert "bounds" in known[1], "editors know the arguments"
 
 
 @pytest.mark.parametrize("checker", ["pyright", "mypy"])
-def test_wrong_programs_do_not_pass(checker: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", PAGES)
+def test_what_the_first_pages_show_passes(checker: str, page: str, folder: Path) -> None:
+    """Except where a page shows what is refused."""
+    lines = (ROOT / page).read_text().splitlines()
+    refused = [n for n, line in enumerate(lines, 1) if line.strip() in WRONG]
+    found = errors(checker, folder, Path(page).stem.lower())
+    assert [int(text.split(":")[1]) for text in found] == refused, found
+
+
+@pytest.mark.parametrize("checker", ["pyright", "mypy"])
+def test_wrong_programs_do_not_pass(checker: str, folder: Path) -> None:
     """Each line of a program with all mistakes is told by itself."""
-    passed, said = checked(checker, tmp_path, "\n".join(WRONG))
-    assert not passed
+    found = errors(checker, folder, "wrong")
     first = HEAD.count("\n") + 1
     for line, name in enumerate(WRONG.values(), first):
-        found = re.findall(rf"program\.py:{line}:.*error.*", said)
-        assert any(name in text for text in found), (line, name, said)
+        assert any(f".py:{line}:" in text and name in text for text in found), (line, name, found)
 
 
 def test_columns_are_polars_expressions() -> None:
@@ -144,9 +182,9 @@ def test_columns_are_polars_expressions() -> None:
 
 
 def test_types_name_every_aggregate() -> None:
-    said = (ROOT / "dpframe/api/column.py").read_text()
+    written = (ROOT / "dpframe/api/column.py").read_text()
     for name in AGGREGATES:
-        assert f"dp_{name} = functions.{name}\n" in said
+        assert f"dp_{name} = functions.{name}\n" in written
 
 
 def test_the_package_says_that_it_is_typed() -> None:

@@ -205,6 +205,19 @@ def test_measures_and_small_amounts() -> None:
     assert "epsilon of the plan 1 -> 1.000000000001" in pure.diff(near).splitlines()
 
 
+def test_a_delta_is_told_once() -> None:
+    """With the guarantee, which comes first."""
+    session = dp.Session(epsilon=9, delta="1e-3")
+    rows = pl.LazyFrame(schema={"who": pl.Int64, "g": pl.String})
+    people = session.protect(rows, unit="who").limit_groups(2, by="g")
+    found = people.group_by("g").agg(dp.n_unique("who").alias("n"))
+    one, other = (found.plan(epsilon=1, delta=delta) for delta in ("1e-6", "1e-7"))
+    said = "the guarantee gets stronger: epsilon 1, delta 1e-6 -> epsilon 1, delta 1e-7"
+    assert one.diff(other).splitlines() == [said]
+    both = found.plan(epsilon=2, delta="1e-7")
+    assert sum("delta" in line for line in one.diff(both).splitlines()) == 1
+
+
 def test_what_remains_is_no_difference() -> None:
     assert plan().diff(plan(budget={"epsilon": 2, "delta": "1e-6"})) == ""
 

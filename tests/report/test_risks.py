@@ -142,6 +142,10 @@ def test_very_large_amounts_are_said_once() -> None:
         pl.col("patient").is_between(4711, 4711),
         pl.col("patient").cast(pl.String) == "4711",
         (pl.col("ward") == "north") & pl.col("patient").eq_missing(4711),
+        pl.col("patient").cast(pl.String).str.contains("^4711$"),
+        pl.col("patient").cast(pl.String).str.starts_with("471"),
+        pl.col("patient").cast(pl.String).str.slice(0, 3) == "471",
+        pl.col("patient").cast(pl.String).str.pad_start(6, "0").is_in(["004711"]),
         pl.col("email") == "ann@example.org",
         pl.col("email").is_in(["ann@example.org"]),
     ],
@@ -183,6 +187,28 @@ def test_public_rows_that_say_who_is_kept(how: Any) -> None:
 )
 def test_other_selections_are_as_they_mostly_are(predicate: pl.Expr) -> None:
     assert not visits().limit_rows(3).filter(predicate).dp_count().plan(epsilon=1).risks
+
+
+def test_one_of_many_texts_is_noted() -> None:
+    """Of a column whose values nothing limits; not where a type or a declaration says that they are
+    few, nor of the identifier, which is a risk.
+    """
+    session = dp.Session(epsilon=9)
+    schema = {"who": pl.String, "town": pl.String, "sex": pl.String, "e": pl.Enum(["x", "y"])}
+    rows = pl.LazyFrame(schema={**schema, "n": pl.Int64})
+    people = session.protect(rows, unit="who", categories={"sex": ["F", "M"]})
+
+    def notes(*predicates: pl.Expr) -> tuple[str, ...]:
+        query = people.filter(*predicates).agg(dp.n_unique("who").alias("n"))
+        return query.plan(epsilon=1).notes
+
+    for only_moss in (pl.col("town") == "Moss", pl.col("town").is_in(["Moss"])):
+        (note,) = notes(only_moss, pl.col("sex") == "F")
+        assert note.startswith('filter(col("town")')
+        assert "keeps rows with one value of 'town', which may have many values" in note
+    assert not notes(pl.col("sex") == "F", pl.col("e") == "x", pl.col("n") == 3)
+    assert not notes(pl.col("town").is_in(["Moss", "Oslo"]), pl.col("town") != "Oslo")
+    assert not notes(pl.col("who") == "ann")
 
 
 def test_the_identifier_is_followed_through_new_names() -> None:
@@ -338,16 +364,22 @@ def test_a_column_that_is_not_there_has_no_typical_value() -> None:
         ("scale 32701.41234, in steps of 0.0000123", "scale 32,701.41234, in steps of 0.0000123"),
         ("x12345 and a_12345 and 12345x", "x12345 and a_12345 and 12345x"),
         ("'12345' and \"12345\" and -12345", "'12345' and \"12345\" and -12,345"),
-        ("1e12345 and 5.55556e10", "1e12345 and 5.55556e10"),
+        ("1e12345 and 5.55556e10", "1e12345 and 55,555,600,000"),
+        ("scale 1.05263e6, 1e5 to 2e15", "scale 1,052,630, 100,000 to 2e15"),
+        ("'1e6' and x1e6 and 1.5e-6", "'1e6' and x1e6 and 1.5e-6"),
     ],
 )
 def test_long_numbers_have_separators(text: str, expected: str) -> None:
     assert separated(text) == expected
     assert shown(Fraction(123456)) == "123,456"
+    assert shown(1052631.5) == "1,052,630"
 
 
 def test_code_is_left_alone() -> None:
     text = 'sum of col("pay 10000") + 10000 clamped to [-20000, 10000.5], less 5000'
     assert bounds_separated(text) == text.replace("[-20000, 10000.5]", "[-20,000, 10,000.5]")
+    assert bounds_separated("sum of 50000, less 50000; null adds 0") == (
+        "sum of 50000, less 50,000; null adds 0"
+    )
     people = visits(dp.Rows()).filter(pl.col("cost") < 1000000)
     assert "< 1000000" in people.dp_count().plan(epsilon=1).explain()

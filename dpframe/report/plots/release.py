@@ -10,6 +10,7 @@ import polars as pl
 
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.plan import PlanData
+from dpframe.report.plots.parts import parts_of_times
 from dpframe.report.plots.shapes import MOST_LINES, cells, distribution, over_time
 from dpframe.report.plots.theme import (
     BAR,
@@ -52,6 +53,8 @@ class _Bars:
         What groups the rows, each key in a column ``key0``, ``key1``, ...
     rises
         Whether it is a distribution function.
+    parts
+        The keys that are parts of times.
     """
 
     name: str
@@ -60,6 +63,16 @@ class _Bars:
     value: str
     keys: tuple[str, ...] = ()
     rises: bool = False
+    parts: frozenset[str] = frozenset()
+
+    def along_time(self) -> list[int]:
+        """The keys in whose order groups follow each other, by number: times before their parts."""
+        types = [self.rows.schema[f"key{i}"] for i in range(len(self.keys))]
+        times = [i for i, dtype in enumerate(types) if dtype in (pl.Date, pl.Datetime)]
+        parts = [
+            i for i, key in enumerate(self.keys) if key in self.parts and types[i].is_integer()
+        ]
+        return times + parts
 
 
 def plot_release(frame: pl.DataFrame, plan: PlanData, most: int) -> Any:
@@ -123,7 +136,7 @@ def _bars_of(name: str, frame: pl.DataFrame, plan: PlanData) -> _Bars | None:
     rows = _with_ends(frame, name, name, plan).select(
         _label(keys), value.cast(pl.Float64).alias("value"), "low", "high", *_columns(keys)
     )
-    return _Bars(name, rows, ", ".join(keys), what, tuple(keys))
+    return _Bars(name, rows, ", ".join(keys), what, tuple(keys), parts=parts_of_times(plan))
 
 
 def _histogram(name: str, table: pl.DataFrame, keys: list[str], plan: PlanData) -> _Bars:
@@ -205,8 +218,7 @@ def _ordered(bars: _Bars) -> tuple[Any, list[str]] | None:
     """What is no bar, for its groups have an order or are a table."""
     if bars.rises:
         return _rising(bars)
-    times = [i for i, key in enumerate(bars.keys) if bars.rows.schema[f"key{i}"].is_temporal()]
-    times = [i for i in times if bars.rows.schema[f"key{i}"] in (pl.Date, pl.Datetime)]
+    times = bars.along_time()
     if "grouping" in bars.keys or len(bars.keys) > 2 or (len(bars.keys) < 2 and not times):
         return None  # of several tables, of more keys than a picture has directions, or plain bars
     others = [i for i in range(len(bars.keys)) if i not in times[:1]]

@@ -21,7 +21,8 @@ def over_time(rows: pl.DataFrame, time: str, value: str, series: str | None) -> 
     Parameters
     ----------
     rows
-        `time`, `value`, `low`, `high`, and `series` where there are several lines.
+        `time`, `value`, `low`, `high`, and `series` where there are several lines. Times may be
+        whole numbers, such as hours.
     time, value
         What the axes are called.
     series
@@ -29,6 +30,12 @@ def over_time(rows: pl.DataFrame, time: str, value: str, series: str | None) -> 
     """
     alt = altair()
     known = rows.drop_nulls("time").sort("time")
+    if rows.schema["time"].is_integer():
+        axis, scale = alt.Axis(format="d", tickMinStep=1), alt.Scale(zero=False, nice=False)
+        number = alt.X("time:Q", title=plain(time), axis=axis, scale=scale)
+        told = [alt.Tooltip("time:Q", title=plain(time), format="d"), *_numbers()]
+        whole = alt.Chart(data(known.to_dicts()))
+        return _lines(whole, number, rows.schema, value, series, told, "linear")
     local = pl.col("time")
     if isinstance(rows.schema["time"], pl.Datetime):
         local = local.dt.replace_time_zone(None)

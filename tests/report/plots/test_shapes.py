@@ -41,6 +41,28 @@ def test_groups_by_time_are_all_shown_in_order() -> None:
     }
 
 
+def test_parts_of_times_are_in_their_order() -> None:
+    """Hours and months are numbers with an order; other whole numbers are not known to have one."""
+    day = pl.col("day")
+    computed = dated().with_columns(month=day.dt.month(), code=day.dt.month() * 7)
+    for grouped, name in (
+        (dated().group_by(day.dt.month()), "day"),
+        (dated().group_by(month=day.dt.month()), "month"),
+        (computed.group_by("month"), "month"),
+    ):
+        release = grouped.len().release(epsilon=1)
+        spec = spec_of(release.plot(most=5))
+        rows = distinct(rows_of(spec, "time", "value"))
+        assert [(row["time"], row["value"]) for row in rows] == release.frame.rows()
+        assert len(rows) == 12, "and all of them"
+        assert {node["title"] for node in nodes(spec) if node.get("field") == "time"} == {name}
+    both = dated().group_by("city", month=day.dt.month(), keys={"city": CITIES, "month": [1, 2]})
+    spec = spec_of(both.len().release(epsilon=1).plot())
+    assert {row["series"] for row in rows_of(spec, "time", "series")} == set(CITIES)
+    bars = spec_of(computed.group_by("code", keys=[7, 14]).len().release(epsilon=1).plot())
+    assert not rows_of(bars, "time", "value")
+
+
 def test_a_second_key_makes_lines_and_many_are_cut_with_a_note() -> None:
     cities = [*CITIES, *(f"other {i}" for i in range(20))]
     keys = {"city": cities, "day": DAYS}
