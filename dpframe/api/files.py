@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import re
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -89,16 +90,20 @@ def _replacing(path: Path) -> Iterator[Path]:
     """A new and empty file that replaces the one at `path` as a whole, if nothing fails.
 
     It is locked meanwhile; what processes that were killed have left behind for the same path is
-    not, and is removed.
+    not, and is removed. Whoever may read the file that it replaces may read it; where there is none
+    it is as readable as other new files of the process (its umask).
     """
     start = _temporary(path)
+    mode = _mode_of(path)
     made = path.with_name(f"{start}{uuid4().hex}.part")
     try:
         for name in os.listdir(path.parent):
             if _is_temporary(name, start):
                 removed_if_left(path.with_name(name))
-        with locked(made) as held:
+        with locked(made, 0o666 if mode is None else 0o600) as held:
             yield made
+            if mode is not None:
+                made.chmod(mode)
             os.fsync(held.fileno())
             if os.name == "nt":  # where no open file gets another name
                 held.close()
@@ -109,6 +114,14 @@ def _replacing(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             made.unlink(missing_ok=True)
+
+
+def _mode_of(path: Path) -> int | None:
+    """Who may read and write a file; None where there is none."""
+    try:
+        return stat.S_IMODE(path.stat().st_mode) & 0o777
+    except OSError:
+        return None
 
 
 def _temporary(path: Path) -> str:

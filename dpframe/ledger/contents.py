@@ -252,8 +252,15 @@ _HELD: WeakSet[FileIO] = WeakSet()
 """Files whose locks this process holds."""
 
 
-def locked(path: Path) -> FileIO:
+def locked(path: Path, mode: int = 0o600) -> FileIO:
     """A file that nobody else holds, opened for writing, and locked until it is closed.
+
+    Parameters
+    ----------
+    path
+        Of the file.
+    mode
+        Who may do what with it where it is new, less what the process allows nobody (its umask).
 
     Raises
     ------
@@ -262,7 +269,7 @@ def locked(path: Path) -> FileIO:
     """
     while True:
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
-        file = FileIO(os.open(path, flags, 0o600), "r+")
+        file = FileIO(os.open(path, flags, mode), "r+")
         try:
             if not wait(lambda file=file: _lock(file), time.monotonic() + TIMEOUT):  # type: ignore[misc]
                 raise BlockingIOError(None, f"{path.name!r} is locked by another process")
