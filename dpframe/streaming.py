@@ -25,12 +25,22 @@ from dpframe.frames.nights import before_first_limits
 from dpframe.frames.schedule import Schedule
 from dpframe.lower import Execution, mark_used
 from dpframe.parse.periods import of_first_periods
+from dpframe.plan.definition import definition
 from dpframe.plan.document import canonical
+from dpframe.plan.types_read import TypesRead, types_read
 from dpframe.planning import Prepared
 from dpframe.release import Drawn, RunningResults, law_of, part_of
 from dpframe.rows.failures import FAILURES
 
-__all__ = ["definition_of", "draw", "plan_stream", "rehearse", "require_rising", "results_of"]
+__all__ = [
+    "definition_of",
+    "draw",
+    "plan_stream",
+    "rehearse",
+    "require_rising",
+    "results_of",
+    "types_of",
+]
 
 _REASON = "noise of its own on each sum, by the norm of a column of coefficients"
 
@@ -82,6 +92,14 @@ def definition_of(prepared: Prepared, schedule: Schedule, monotone: bool) -> str
     if prepared.query.relation.owners is not None:
         said.append(prepared.query.relation.owners.told())
     return hashlib.sha256(canonical(said).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def types_of(prepared: Prepared, schedule: Schedule) -> TypesRead:
+    """The types of all columns that a stream reads."""
+    query = prepared.query
+    by = None if query.groups is None else definition(query.groups.by)
+    asked = [output.definition for output in prepared.plan.outputs]
+    return types_read(query.relation, by, schedule.by, *asked)
 
 
 def rehearse(prepared: Prepared, schedule: Schedule, execution: Execution) -> None:

@@ -178,7 +178,7 @@ class Payer:
         Raises
         ------
         LedgerError
-            When another stream has that name, or it cannot be recorded.
+            When another stream has that name, or columns of other types; or it is not recorded.
         BudgetExceeded
             When it does not fit.
         PlanMismatch
@@ -205,7 +205,7 @@ class Payer:
                 where="session.stream(...)",
                 remedy="open it with what it was opened with, or give the new one another name",
             )
-        return found
+        return book.bind(opening.name, opening.types or ())
 
     def release(
         self,

@@ -33,7 +33,9 @@ from dpframe.ledger.kept import (
     same_key,
 )
 from dpframe.plan import confidence_of
+from dpframe.plan.definition import definition
 from dpframe.plan.document import job_digest
+from dpframe.plan.types_read import digest_of_types, types_read
 from dpframe.release import Keep
 from dpframe.report import Plan
 
@@ -135,7 +137,16 @@ def identity_of(
         None if interval is None else str(confidence_of(interval, "interval")),
         tuple(sorted((one.name, one.value) for one in plan.parameters)),
         repeat.period,
+        _types(queries, plan),
     )
+
+
+def _types(queries: Sequence[Query], plan: Plan) -> str:
+    """The types of all columns that queries read, which no fingerprint has."""
+    asked = [output.definition for output in plan.outputs]
+    by = [None if q.groups is None else definition(q.groups.by) for q in queries]
+    each = zip(queries, by, strict=True)
+    return digest_of_types([types_read(q.relation, keys, *asked) for q, keys in each])
 
 
 def _columns(query: Query) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from dpframe.planning import Prepared, kept_of, resumed
 from dpframe.release import Drawn, RunningResults
 from dpframe.report import Plan
 from dpframe.sealed import all_sealed
-from dpframe.streaming import definition_of, draw, results_of
+from dpframe.streaming import definition_of, draw, results_of, types_of
 
 Contents: TypeAlias = "list[tuple[Batch, Drawn | None]]"
 """What was drawn; None for what is lost, or was changed since it was recorded."""
@@ -49,7 +49,8 @@ class StreamAsked:
         """What the ledger is to keep of it."""
         definition = definition_of(self.prepared, self.schedule, self.monotone)
         kept = kept_of(self.prepared, self.schedule, self.monotone, self.spend.fields())
-        return StreamOpening(self.name, definition, self.schedule.periods, kept)
+        types = types_of(self.prepared, self.schedule)
+        return StreamOpening(self.name, definition, self.schedule.periods, kept, types)
 
     def as_opened(self, opened: OpenedStream) -> StreamAsked:
         """The same as it was planned when it was opened, which another version may have done.
@@ -262,6 +263,7 @@ class Stream:
             content = book.contents.read(opened.number, opened.drawn)
             if content is None:  # nobody has drawn it, or nobody has kept it
                 self._require_due(number)
+                _require_undoubted(opened)
                 token = asked.prepared.query.relation.token
                 execution = asked.source.opened(token, engine)
                 drawn = draw(asked.prepared, asked.schedule, execution, opened.drawn, number)
@@ -326,6 +328,20 @@ class Stream:
             "a stream cannot be pickled or copied",
             where="stream",
             remedy="open it by its name in the other process: session.stream(...)",
+        )
+
+
+def _require_undoubted(opened: OpenedStream) -> None:
+    """Refuse to draw what may have been drawn already, of a ledger that may be a copy."""
+    if opened.doubted is not None:
+        raise LedgerError(
+            f"the ledger was accepted without its head file, so the stream {opened.name!r} may "
+            f"have drawn more than the {opened.drawn} periods that it knows of: drawn twice, they "
+            "would cost twice, and one charge was paid",
+            where=f"stream {opened.name!r}",
+            remedy="put what was drawn since into the folder of the streams, from where it was, "
+            "and release again, which takes it as it is; or pay for all periods once more: "
+            "`dpframe ledger redraw --charge-again`",
         )
 
 

@@ -1,4 +1,4 @@
-"""``dpframe ledger adopt | move | rekey``: what owners do with a ledger as a whole."""
+"""``dpframe ledger adopt | redraw | move | rekey``: what owners do with a ledger as a whole."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from typing import Any
 from dpframe.cli.output import say
 from dpframe.errors import LedgerError
 from dpframe.ledger import owners
-from dpframe.ledger.place import store_at
+from dpframe.ledger.amounts import exact_words
+from dpframe.ledger.place import DEFAULT_NAME, store_at
 from dpframe.ledger.record import KEY_VARIABLE, Head, Seal
+from dpframe.ledger.redrawing import redraw, to_redraw
+from dpframe.ledger.report import amounts
 from dpframe.ledger.store import Store
 
 NEW_KEY_VARIABLE = "DPFRAME_LEDGER_NEW_KEY"
@@ -29,9 +32,11 @@ def add_commands(acts: Any) -> None:
         "accept a ledger whose head file is lost, on record",
         _adopt,
         " Make sure that it is the one that has every release, and no copy of it: what was charged "
-        "to another one is not in it.",
+        "to another one is not in it. Streams take what lies in their folder as it is, and draw "
+        "nothing new until `dpframe ledger redraw`.",
     )
     adopted.add_argument("--reason", required=True, metavar="WHY")
+    _add_redraw(acts)
     moved = _added(
         acts,
         "move",
@@ -50,6 +55,31 @@ def add_commands(acts: Any) -> None:
     )
 
 
+def _add_redraw(acts: Any) -> None:
+    redrawn = _added(
+        acts,
+        "redraw",
+        "pay once more for a stream of a ledger that was accepted, so that it draws again",
+        _redraw,
+        " What a copy does not know of may be drawn twice then, so the stream is charged its whole "
+        "cost again.",
+    )
+    redrawn.add_argument(
+        "--name",
+        metavar="NAME",
+        help=f'of the budget; "{DEFAULT_NAME}" if left out',
+        default=DEFAULT_NAME,
+    )
+    redrawn.add_argument("--stream", required=True, metavar="STREAM", help="its name")
+    redrawn.add_argument("--reason", required=True, metavar="WHY")
+    redrawn.add_argument(
+        "--charge-again",
+        action="store_true",
+        help="charge the whole cost of the stream to the budget once more; without it this says "
+        "how much that is, and nothing happens",
+    )
+
+
 def _added(acts: Any, name: str, words: str, run: Callable[[Parsed], int], more: str) -> Any:
     added = acts.add_parser(name, help=words, description=f"{words.capitalize()}.{more}")
     added.add_argument("--ledger", required=True, metavar="WHERE")
@@ -61,7 +91,46 @@ def _added(acts: Any, name: str, words: str, run: Callable[[Parsed], int], more:
 
 def _adopt(parsed: Parsed) -> int:
     store = store_at(parsed.ledger, create=False)
-    return _told(parsed, "accepted", store, owners.adopt(store, parsed.by, parsed.reason))
+    head = owners.adopt(store, parsed.by, parsed.reason)
+    still = store.read().streams.doubted()
+    if not parsed.json:
+        _told(parsed, "accepted", store, head)
+        for budget, stream in still:
+            say(
+                f"the stream {stream.name!r} of {budget!r} knows of {stream.drawn} of "
+                f"{stream.periods} periods, and draws nothing new: if it drew more since this copy "
+                "was made, they would be drawn twice. Put what was drawn into the folder of the "
+                "streams, or pay for it once more: `dpframe ledger redraw --charge-again`"
+            )
+        return 0
+    found = [
+        {"name": budget, "stream": stream.name, "drawn": stream.drawn, "periods": stream.periods}
+        for budget, stream in still
+    ]
+    print(json.dumps(_fields(store, head) | {"streams": found}, indent=2))
+    return 0
+
+
+def _redraw(parsed: Parsed) -> int:
+    store = store_at(parsed.ledger, create=False)
+    one = to_redraw(store, parsed.name, parsed.stream)
+    if not parsed.charge_again:
+        raise LedgerError(
+            f"the stream {parsed.stream!r} may have drawn more than the {one.stream.drawn} periods "
+            f"that this ledger knows of; to draw them again costs {one.cost.words()} once more",
+            where="dpframe ledger redraw",
+            remedy="say --charge-again, if what was drawn cannot be put back into the folder of "
+            "the streams",
+        )
+    made = redraw(store, one, parsed.by, parsed.reason)
+    if parsed.json:
+        print(json.dumps({"name": made.name, "stream": parsed.stream} | amounts(made), indent=2))
+        return 0
+    say(
+        f"the stream {parsed.stream!r} draws again from period {one.stream.drawn + 1} on, for "
+        f"{one.cost.words()} more; {exact_words(made.remaining)} remains"
+    )
+    return 0
 
 
 def _move(parsed: Parsed) -> int:
@@ -85,9 +154,12 @@ def _rekey(parsed: Parsed) -> int:
 def _told(parsed: Parsed, what: str, store: Store, head: Head) -> int:
     """Where the ledger is now, and its head, which can be kept elsewhere and compared."""
     if parsed.json:
-        found = {"ledger": store.where, "records": head.seq, "head": head.hash}
-        print(json.dumps(found, indent=2))
+        print(json.dumps(_fields(store, head), indent=2))
         return 0
     say(f"{what}: {head.seq} records")
     say(f"head: {head.seq} {head.hash}")
     return 0
+
+
+def _fields(store: Store, head: Head) -> dict[str, Any]:
+    return {"ledger": store.where, "records": head.seq, "head": head.hash}

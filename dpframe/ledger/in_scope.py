@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from dpframe.core.budget import ApproxDP, Budget
 from dpframe.errors import LedgerError
 from dpframe.ledger.amounts import over_budget
+from dpframe.ledger.clocks import require_clocks
 from dpframe.ledger.scopes import Scope, Totals, WindowScope, amounts_of
 from dpframe.ledger.windows import NAMES
 
@@ -58,7 +59,9 @@ def required(
             f"the budget is for each {NAMES[totals.windows.every]}, and the charge says for none",
             remedy="use a session with another budget for what reads all of time",
         )
-    if scope is not None and scope.is_past(totals):
+    if isinstance(scope, WindowScope):
+        require_clocks(totals.clocks, scope.clocks)
+    elif scope is not None and scope.is_past(totals):
         raise LedgerError(
             "a later part of the frame was charged already: where an individual's first parts are "
             "kept, rows that are added could put it into one part more",

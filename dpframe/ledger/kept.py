@@ -58,6 +58,8 @@ class Identity:
         Of the job, in the order of their names.
     period
         Of a stream or a window, where the result is one of several by the same plan.
+    types
+        The digest of the types of all columns that are read; None where an earlier version kept it.
     """
 
     fingerprint: str
@@ -66,6 +68,7 @@ class Identity:
     interval: str | None = None
     parameters: tuple[tuple[str, str], ...] = ()
     period: str | None = None
+    types: str | None = None
 
     @property
     def digest(self) -> str:
@@ -74,18 +77,26 @@ class Identity:
 
     def _said(self) -> dict[str, Any]:
         """All but the fingerprint, as records keep it."""
+        types = {} if self.types is None else {"types": self.types}
         return {
             "frames": list(self.frames),
             "outputs": [list(names) for names in self.outputs],
             "interval": self.interval,
             "parameters": dict(self.parameters),
             "period": self.period,
+            **types,
         }
 
     def differences(self, other: Identity) -> list[str]:
-        """What is not the same in another one, in words."""
-        called = {"fingerprint": "plan", "outputs": "outputs or their order"}
-        names = (part.name for part in fields(self))
+        """What is not the same in another one, in words; types that nobody kept are the same."""
+        called = {
+            "fingerprint": "plan",
+            "outputs": "outputs or their order",
+            "types": "types of columns",
+        }
+        names = [part.name for part in fields(self)]
+        if None in (self.types, other.types):
+            names.remove("types")
         apart = [name for name in names if getattr(self, name) != getattr(other, name)]
         return [called.get(name, name) for name in apart]
 
@@ -152,10 +163,12 @@ class Begun:
             "parameters": dict,
             "named": bool,
         }
-        job = said.pop("job", None)
+        job, types = said.pop("job", None), said.pop("types", None)
         if not isinstance(said, dict) or said.keys() != kinds.keys():
             raise ValueError
         if job is not None and not (said["run"] and _DIGEST.fullmatch(job)):
+            raise ValueError
+        if types is not None and not _DIGEST.fullmatch(types):
             raise ValueError
         if not all(isinstance(said[name], kind) for name, kind in kinds.items()):
             raise TypeError
@@ -172,6 +185,7 @@ class Begun:
             said["interval"],
             tuple(sorted(said["parameters"].items())),
             said["period"],
+            types,
         )
         others = said["run"], said["named"], said["place"], job
         return cls(identity, said["query"], said["token"], *others)
@@ -218,8 +232,12 @@ def run_key(run: str, job: str | None = None) -> Key:
 
 
 def same_key(identity: Identity) -> Key:
-    """By what tells a result from others."""
-    return "same", identity.digest
+    """By what tells a result from others; those of earlier versions have no types, and are found
+    where there is none with them.
+    """
+    if identity.types is None:
+        return "same", identity.digest
+    return "same", replace(identity, types=None).digest, identity.types
 
 
 @dataclass(slots=True)
@@ -250,7 +268,9 @@ class Attempts:
         self.by_number[number] = replace(self.by_number[number], pruned=words)
 
     def newest(self, key: Key | None) -> Attempt | None:
-        """The last one by a key; a run of a job is also one that has no job."""
+        """The last one by a key; a run of a job is also one that has no job, and a result of some
+        types one that has none.
+        """
         number = None if key is None else self._newest.get(key)
         if number is None and key is not None and len(key) > 2:
             number = self._newest.get(key[:2])

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dpframe.core.budget import Budget
+from dpframe.ledger.clocks import Clock, other_clock
 from dpframe.ledger.exact_text import amounts_text, read_amounts
 from dpframe.ledger.largest import Division
 from dpframe.ledger.record import Record
@@ -34,11 +35,14 @@ class Totals:
         Totals of the parts of each division, by its digest.
     windows
         Totals of windows, where the budget is for each of them.
+    clocks
+        By what the rows of each frame are in windows, since the first charge that said so.
     """
 
     zero: Budget
     divisions: dict[str, Division] = field(default_factory=dict)
     windows: Timeline | None = None
+    clocks: dict[str, Clock] = field(default_factory=dict)
 
     def division(self, name: str, touched: int) -> Division:
         """That of a digest, which begins with nothing.
@@ -68,6 +72,8 @@ class Totals:
             found["divisions"] = {n: d.state() for n, d in sorted(self.divisions.items())}
         if self.windows is not None and not self.windows.spent.is_zero:
             found["windows"] = self.windows.state()
+        if self.clocks:
+            found["clocks"] = [clock.fields() for clock in sorted(self.clocks.values())]
         return found
 
     def restore(self, state: Any) -> None:
@@ -78,8 +84,11 @@ class Totals:
         ValueError, TypeError, KeyError, ArithmeticError
             When it makes no sense.
         """
-        if not state or not state.keys() <= {"divisions", "windows"}:
+        if not state or not state.keys() <= {"divisions", "windows", "clocks"}:
             raise ValueError
+        for found in state.get("clocks", []):
+            clock = Clock.read(found)
+            self.clocks[clock.frame] = clock
         for name, division in state.get("divisions", {}).items():
             self.divisions[name] = Division.restored(self.zero, division)
         if "windows" in state:
@@ -236,17 +245,32 @@ class PartScope(Scope):
 
 @dataclass(frozen=True, slots=True)
 class WindowScope(Scope):
-    """The windows of time that a query may read, of a budget that is for each of them."""
+    """The windows of time that a query may read, of a budget that is for each of them.
+
+    Parameters
+    ----------
+    windows
+        Which.
+    clocks
+        By what the rows of each frame are in them, in the order of their names; nothing in what
+        earlier versions charged.
+    """
 
     kind = "windows"
 
     windows: Windows
+    clocks: tuple[Clock, ...] = ()
 
     def amounts(self, totals: Totals, cost: Budget) -> tuple[Budget, ...]:
         return (_timeline(totals).increase(self.windows, cost), cost)
 
     def add(self, totals: Totals, amounts: Sequence[Budget]) -> None:
         _timeline(totals).add(self.windows, amounts[1])
+        totals.clocks |= {clock.frame: clock for clock in self.clocks}
+
+    def is_past(self, totals: Totals) -> bool:
+        """Whether the same rows are in other windows than those that were charged."""
+        return other_clock(totals.clocks, self.clocks) is not None
 
     def spent(self, totals: Totals) -> Budget:
         return _timeline(totals).largest(self.windows)
@@ -256,7 +280,10 @@ class WindowScope(Scope):
         return left + timeline.spent - timeline.largest(self.windows)
 
     def fields(self) -> Any:
-        return self.windows.fields()
+        found = self.windows.fields()
+        if self.clocks:
+            found["clocks"] = [clock.fields() for clock in self.clocks]
+        return found
 
     @property
     def words(self) -> str:
@@ -273,7 +300,11 @@ class WindowScope(Scope):
     @classmethod
     def read(cls, found: Any) -> WindowScope:
         """What `fields` made; errors as `PartScope.read`."""
-        return cls(Windows.read(found))
+        said = dict(found)
+        clocks = tuple(Clock.read(one) for one in said.pop("clocks", ()))
+        if sorted({clock.frame for clock in clocks}) != [clock.frame for clock in clocks]:
+            raise ValueError
+        return cls(Windows.read(said), clocks)
 
 
 def _timeline(totals: Totals) -> Timeline:

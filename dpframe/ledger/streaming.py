@@ -14,8 +14,10 @@ from dpframe.ledger.streams import (
     OpenedStream,
     StreamOpening,
     Streams,
+    Types,
     drawn_draft,
     opened_meanwhile,
+    typed_draft,
 )
 
 __all__ = ["MemoryStreams", "StoredStreams", "StreamBook", "digest_of"]
@@ -45,6 +47,16 @@ class StreamBook(Protocol):
         ------
         LedgerError
             When others were recorded in their place, or it cannot be written.
+        """
+        ...
+
+    def bind(self, name: str, types: Types) -> OpenedStream:
+        """A stream, that reads columns of these types from now on where it had none.
+
+        Raises
+        ------
+        LedgerError
+            When it reads columns of other types, or it cannot be written.
         """
         ...
 
@@ -79,6 +91,12 @@ class MemoryStreams:
             if batch not in now.batches:
                 self._found[stream.name] = _after(now, batch)
 
+    def bind(self, name: str, types: Types) -> OpenedStream:
+        with self._lock:
+            found = self._found[name]
+        found.require_types(types)
+        return found
+
 
 class StoredStreams:
     """Streams of one budget of a store."""
@@ -105,6 +123,22 @@ class StoredStreams:
             return drawn_draft(self._budget, stream, batch)
 
         self._store.append(adding)  # type: ignore[arg-type]
+
+    def bind(self, name: str, types: Types) -> OpenedStream:
+        def binding(chain: HasStreams) -> object:
+            now = chain.streams.find(self._budget, name)
+            if now is None or now.types is not None:
+                return None
+            return typed_draft(self._budget, now, types)
+
+        found = self.find(name)
+        if found is not None and found.types is None:
+            self._store.append(binding)  # type: ignore[arg-type]
+            found = self.find(name)
+        if found is None:
+            raise LedgerError(f"the ledger has no stream {name!r} any more")
+        found.require_types(types)
+        return found
 
 
 class HasStreams(Protocol):

@@ -1,10 +1,14 @@
 """Streams of a ledger: which were opened, and which of their rows were drawn.
 
-Two kinds of records say so. ``stream`` stands directly before the charge that pays for all periods,
-and says what tells the stream from others. ``drawn`` says which rows of noise were drawn next, with
-the digest of their content, which is kept beside the ledger. Rows are recorded in order and each
-once, so no row is drawn twice as long as what was recorded is believed: a content that is lost
-stays lost.
+Records say so. ``stream`` stands directly before the charge that pays for all periods, and says
+what tells the stream from others. ``drawn`` says which rows of noise were drawn next, with the
+digest of their content, which is kept beside the ledger. Rows are recorded in order and each once,
+so no row is drawn twice as long as what was recorded is believed: a content that is lost stays
+lost. ``typed`` says of which types the columns are that an earlier version's stream reads, once it
+is opened again. What was drawn after a copy of the ledger was made, the copy does not know. So once
+somebody accepted it without its head file (``adopted``), no stream that it has draws anything until
+``redrawn`` says so, directly before a charge of its whole cost: all rows may be drawn once more,
+which is no more than a second stream.
 
 Nothing here follows from private data: names, digests of plans, and of what was released.
 """
@@ -14,18 +18,21 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from dpframe.errors import LedgerError
 from dpframe.ledger.record import Draft, Record
 
 __all__ = ["STREAMED", "Batch", "OpenedStream", "StreamKept", "StreamOpening", "Streams"]
 
-STREAMED = frozenset({"stream", "drawn"})
+STREAMED = frozenset({"stream", "drawn", "typed", "redrawn"})
 """Kinds of records of streams."""
 _DIGEST = re.compile("[0-9a-f]{64}")
 _MOST = 1 << 31
 _KEPT: dict[str, type] = {"asked": str, "details": str}
+
+Types: TypeAlias = "tuple[tuple[str, dict[str, str]], ...]"
+"""The types of the columns that are read, by frame (`dpframe.plan.types_read`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +86,12 @@ class OpenedStream:
         What later versions need; None where an earlier version opened it.
     batches
         What was drawn so far.
+    types
+        Of the columns that it reads; None where an earlier version opened it, until it is opened
+        again.
+    doubted
+        The number of the record by which a ledger was accepted that may be a copy, since when
+        nothing is drawn; None where there is none, or it was paid for.
     """
 
     number: int
@@ -87,6 +100,29 @@ class OpenedStream:
     periods: int
     kept: StreamKept | None = None
     batches: tuple[Batch, ...] = ()
+    types: Types | None = None
+    doubted: int | None = None
+
+    def require_types(self, types: Types) -> None:
+        """Refuse columns of other types than those that it reads.
+
+        Raises
+        ------
+        LedgerError
+            With the first one, and what it was.
+        """
+        for (frame, before), (_, now) in zip(self.types or (), types, strict=False):
+            for name, text in before.items():
+                if now.get(name, text) != text:
+                    raise LedgerError(
+                        f"the column {name!r} of {frame!r} has type {now[name]}, and had {text} "
+                        f"when the stream {self.name!r} was opened: its rows would be in other "
+                        "periods or count otherwise, for the same charge",
+                        where="session.stream(...)",
+                        remedy="bring it to the type that it had before the frame is protected, "
+                        "such as by dt.convert_time_zone or cast; or open a new stream, which is "
+                        "charged",
+                    )
 
     @property
     def drawn(self) -> int:
@@ -113,7 +149,7 @@ class StreamOpening:
 
     Parameters
     ----------
-    name, definition, periods, kept
+    name, definition, periods, kept, types
         As those of an `OpenedStream`.
     """
 
@@ -121,6 +157,7 @@ class StreamOpening:
     definition: str
     periods: int
     kept: StreamKept | None = None
+    types: Types | None = None
 
     def draft(self, budget: str, streams: Streams, fingerprint: str) -> Draft:
         """The record of it.
@@ -135,6 +172,8 @@ class StreamOpening:
         said = {"stream": self.name, "definition": self.definition, "periods": self.periods}
         if self.kept is not None:
             said |= {"asked": self.kept.asked, "details": self.kept.details}
+        if self.types is not None:
+            said["types"] = self.types
         return Draft(budget, "stream", fingerprint=fingerprint, why=json.dumps(said))
 
     def asks_the_same(self, opened: OpenedStream) -> bool:
@@ -147,7 +186,9 @@ class StreamOpening:
 
     def opened(self, number: int) -> OpenedStream:
         """The stream once it has its record."""
-        return OpenedStream(number, self.name, self.definition, self.periods, self.kept)
+        return OpenedStream(
+            number, self.name, self.definition, self.periods, self.kept, types=self.types
+        )
 
     @classmethod
     def read(cls, record: Record) -> StreamOpening:
@@ -167,7 +208,8 @@ class StreamOpening:
             kept = StreamKept(said["asked"], said["details"])
             if not _DIGEST.fullmatch(kept.asked):
                 raise ValueError
-        return cls(said["stream"], said["definition"], said["periods"], kept)
+        types = _read_types(said["types"]) if "types" in said else None
+        return cls(said["stream"], said["definition"], said["periods"], kept, types)
 
 
 class StreamIsOpen(LedgerError):
@@ -188,6 +230,7 @@ class Streams:
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], OpenedStream] = {}
         self._names: dict[int, tuple[str, str]] = {}
+        self._plans: dict[int, str | None] = {}
         self._last: Record | None = None
 
     def find(self, budget: str, name: str) -> OpenedStream | None:
@@ -197,6 +240,15 @@ class Streams:
     def all(self) -> list[OpenedStream]:
         """Those of all budgets, in the order in which they were opened."""
         return list(self._found.values())
+
+    def of(self, budget: str) -> list[OpenedStream]:
+        """Those of one budget, likewise."""
+        return [found for (name, _), found in self._found.items() if name == budget]
+
+    def doubted(self) -> list[tuple[str, OpenedStream]]:
+        """Those that draw nothing, with their budgets."""
+        found = self._found.items()
+        return [(budget, one) for (budget, _), one in found if one.doubted is not None]
 
     def require(self, record: Record) -> None:
         """Refuse a record of a stream that no ledger writes, whoever sealed it; and what comes
@@ -217,27 +269,44 @@ class Streams:
             known = self.find(record.name, opening.name) is not None
             if known or not _DIGEST.fullmatch(record.fingerprint or ""):
                 raise ValueError
-        elif record.act == "drawn":
-            self._after(record)
+        elif record.act in STREAMED:
+            self._changed(record)
 
     def apply(self, record: Record) -> None:
         """Take a record in."""
-        self._last = record if record.act == "stream" else None
+        self._last = record if record.act in ("stream", "redrawn") else None
         if record.act == "stream":
             made = StreamOpening.read(record)
             place = record.name, made.name
             self._names[record.seq] = place
             self._found[place] = made.opened(record.seq)
-        elif record.act == "drawn":
-            self._found[self._names[record.refers or 0]] = self._after(record)
+            self._plans[record.seq] = record.fingerprint
+        elif record.act == "adopted":  # it may be a copy, which does not know what was drawn since
+            for place, found in self._found.items():
+                self._found[place] = replace(found, doubted=record.seq)
+        elif record.act in STREAMED:
+            self._found[self._names[record.refers or 0]] = self._changed(record)
 
-    def _after(self, record: Record) -> OpenedStream:
+    def plan_of(self, stream: OpenedStream) -> str:
+        """The fingerprint of the plan that a stream was charged."""
+        return str(self._plans[stream.number])
+
+    def _changed(self, record: Record) -> OpenedStream:
+        """A stream after a record of it."""
         place = self._names[record.refers or 0]
         if place[0] != record.name:
             raise ValueError
+        found = self._found[place]
+        if record.act == "typed":
+            if found.types is not None:
+                raise ValueError
+            return replace(found, types=_read_types(_said(record, {"types": list})["types"]))
+        if record.act == "redrawn":
+            if found.doubted is None or record.fingerprint != self._plans[found.number]:
+                raise ValueError
+            return replace(found, doubted=None)
         said = _said(record, {"first": int, "last": int})
-        batch = Batch(said["first"], said["last"], record.fingerprint or "")
-        return self._found[place].after(batch)
+        return found.after(Batch(said["first"], said["last"], record.fingerprint or ""))
 
 
 def drawn_draft(budget: str, stream: OpenedStream, batch: Batch) -> Draft:
@@ -246,13 +315,27 @@ def drawn_draft(budget: str, stream: OpenedStream, batch: Batch) -> Draft:
     return Draft(budget, "drawn", stream.number, batch.digest, why=said)
 
 
+def typed_draft(budget: str, stream: OpenedStream, types: Types) -> Draft:
+    """The record of the types of the columns that a stream reads, of one that has none."""
+    return Draft(budget, "typed", stream.number, why=json.dumps({"types": types}))
+
+
+def _read_types(found: Any) -> Types:
+    for name, columns in found:
+        if not all(isinstance(text, str) for text in (name, *columns, *columns.values())):
+            raise TypeError
+    return tuple((name, dict(columns)) for name, columns in found)
+
+
 def _said(
     record: Record, kinds: dict[str, type], more: dict[str, type] | None = None
 ) -> dict[str, Any]:
-    """What a record says, with `more` of it or without."""
+    """What a record says, with `more` of it or without; and with types, where that may be."""
     said = json.loads(record.why or "")
     if not isinstance(said, dict):
         raise ValueError
+    if more is not None and "types" in said:
+        kinds = kinds | {"types": list}
     if more is not None and said.keys() & more.keys():
         kinds = kinds | more
     if said.keys() != kinds.keys():

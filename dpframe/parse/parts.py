@@ -26,6 +26,7 @@ from dpframe.mechanisms.salt import fresh_salt
 from dpframe.parse.bound_keys import BoundKeys, plain_keys
 from dpframe.parse.groups import read_groups
 from dpframe.plan.definition import definition, steps_of
+from dpframe.plan.types_read import types_read
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.fold import domain, outer_words
 from dpframe.rows.polars_dtypes import to_polars
@@ -159,11 +160,15 @@ def _order(row: tuple[Any, ...]) -> int:
 
 
 def _digest(relation: Relation, groups: Groups, most: int) -> str:
-    """What divides which frame, and how: all that decides in which part a row is, but the keys."""
-    types = [str(domain(named.tree, relation.facts.columns).dtype) for named in groups.by]
-    unit = relation.facts.unit
-    parts = ["dpframe division 1", relation.name, unit.kind, unit.words(), most]
-    whole = [*parts, steps_of(relation), definition(groups.by), types]
+    """What divides which frame, and how: all that decides in which part a row is, but the keys.
+
+    The types of the columns that are read are among it: a day of the same moment is another one in
+    another time zone. Divisions of earlier versions had the types of keys alone; what these charged
+    stays, and the same parts begin at zero beside it, which counts too much rather than too little.
+    """
+    by, unit = definition(groups.by), relation.facts.unit
+    parts = ["dpframe division 2", relation.name, unit.kind, unit.words(), most]
+    whole = [*parts, steps_of(relation), by, types_read(relation, by)]
     if relation.owners is not None:
         whole.append(relation.owners.told())
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()

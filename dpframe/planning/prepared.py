@@ -14,11 +14,13 @@ from dpframe.aggregates.bound import MeasurementKey
 from dpframe.aggregates.measurement import Measurement, Table
 from dpframe.aggregates.query import Query
 from dpframe.core.windows import Every, Windows
+from dpframe.frames.binary import frames_of
 from dpframe.frames.windows_read import windows_read
 from dpframe.infer import (
     Place,
     PlannedMeasurement,
 )
+from dpframe.ledger.clocks import Clock
 from dpframe.ledger.scopes import WindowScope
 from dpframe.mechanisms import Mechanism
 from dpframe.release import Draw
@@ -140,7 +142,9 @@ class PreparedTogether:
         read = [windows_read(query.relation, query.groups) for query in self.queries]
         every = [windows for windows in read if windows is not None]
         assert said == (reduce(Windows.hull, every) if every else None), "plans say what they read"
-        return None if per is None or said is None else WindowScope(said)
+        if per is None or said is None:
+            return None
+        return WindowScope(said, tuple(sorted(_clocks(self.queries))))
 
     def under(self, found: pl.DataFrame) -> PreparedTogether:
         """The same with the query under the limit that a noisy histogram gives."""
@@ -165,6 +169,20 @@ class PreparedTogether:
     def answered(self) -> list[tuple[Query, dict[MeasurementKey, Mechanism]]]:
         """The queries that were asked, and the mechanism of each part by itself."""
         return [(p.of(self.parts[p.block].query), self.parts[p.block].laws) for p in self.places]
+
+
+def _clocks(queries: Iterable[Query]) -> set[Clock]:
+    """By what rows of protected frames are in windows."""
+    frames = (frame for query in queries for frame in frames_of(query.relation))
+    return {
+        Clock(
+            frame.name if frame.named else "",
+            frame.source.time,
+            frame.source.columns[frame.source.time].dtype.zone or "",
+        )
+        for frame in frames
+        if frame.source.time is not None
+    }
 
 
 def tables_of(parts: Iterable[Measurement]) -> list[Table]:

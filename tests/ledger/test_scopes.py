@@ -20,6 +20,7 @@ from dpframe.ledger import checkpoints
 from dpframe.ledger.caller import NOBODY
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.charges import Charge, read_charge
+from dpframe.ledger.clocks import Clock
 from dpframe.ledger.largest import Division
 from dpframe.ledger.memory import MemoryLedger
 from dpframe.ledger.record import Draft, Record, Seal, sealed
@@ -236,7 +237,8 @@ def test_what_parts_were_charged_outlives_their_process(path: Path) -> None:
 @pytest.mark.parametrize("key", [None, "a key of the ledger"])
 def test_checkpoints_have_the_totals(path: Path, key: str | None) -> None:
     def months(first: int) -> WindowScope:
-        return WindowScope(Windows("1mo", first, first + 1, without=False))
+        clocks = (Clock("v", "t", "UTC"), Clock("w", "at", ""))
+        return WindowScope(Windows("1mo", first, first + 1, without=False), clocks)
 
     def windowed() -> StoredLedger:
         return StoredLedger(store_at(path, key), "monthly", dp.PureDP(1), per="1mo")
@@ -257,6 +259,10 @@ def test_checkpoints_have_the_totals(path: Path, key: str | None) -> None:
     assert windowed().spent == dp.PureDP("0.3")
     assert windowed().in_scope(months(6)).left == dp.PureDP(1)
     assert windowed().in_scope(months(5)).left == dp.PureDP("0.7")
+    assert [*chain.account("monthly").scopes.clocks] == ["v", "w"]
+    other = WindowScope(months(8).windows, (Clock("v", "t", "Asia/Tokyo"),))
+    with pytest.raises(dp.LedgerError, match="convert_time_zone"):
+        windowed().charge(dp.PureDP("0.1"), "f", "w", scope=other)
     verify(path, key)
 
 

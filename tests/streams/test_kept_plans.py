@@ -220,7 +220,7 @@ def test_streams_of_earlier_versions_have_one_definition(
     real = StreamOpening.draft
 
     def without(self: StreamOpening, *given: Any) -> Draft:
-        return real(replace(self, kept=None), *given)
+        return real(replace(self, kept=None, types=None), *given)
 
     with monkeypatch.context() as patched:
         patched.setattr(StreamOpening, "draft", without)

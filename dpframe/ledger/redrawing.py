@@ -1,0 +1,116 @@
+"""Streams of a ledger that was accepted without its head file: they are paid for once more before
+they draw anything new.
+
+A copy of a ledger does not know what was drawn since it was made. If streams went on where the copy
+stands, rows would be drawn with other noise that were drawn and handed out before, and two draws of
+a row tell more than one.
+
+Guarantee
+---------
+A stream that is charged k times, the first time when it is opened and once more each time that its
+ledger is accepted and it is to draw again, keeps k times its cost, whatever was drawn and handed
+out between.
+
+Proof
+-----
+Between two of these records each row is drawn once at most, as everywhere. So all that was ever
+drawn is k sets of rows, each of them a part of those of one whole stream, whose nights are those of
+the frame as it was read then. Each set costs no more than the stream, and they compose.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpframe.core.budget import Budget
+from dpframe.errors import LedgerError
+from dpframe.ledger.account import Account
+from dpframe.ledger.budgets import require_open
+from dpframe.ledger.caller import this_caller
+from dpframe.ledger.chain import Chain
+from dpframe.ledger.charges import Charge
+from dpframe.ledger.in_scope import required
+from dpframe.ledger.record import Draft, short_text
+from dpframe.ledger.store import Store
+from dpframe.ledger.streams import OpenedStream
+
+__all__ = ["Redrawing", "redraw", "to_redraw"]
+
+
+@dataclass(frozen=True, slots=True)
+class Redrawing:
+    """A stream that draws nothing new.
+
+    Parameters
+    ----------
+    budget
+        Whose it is.
+    stream
+        As the ledger knows it.
+    cost
+        What it was charged, and would be once more.
+    """
+
+    budget: str
+    stream: OpenedStream
+    cost: Budget
+
+
+def to_redraw(store: Store, budget: str, name: str) -> Redrawing:
+    """What paying once more for a stream comes to; nothing is charged.
+
+    Raises
+    ------
+    LedgerError
+        When there is no such stream, or it draws as always.
+    """
+    chain = store.read(whole=True)
+    account = chain.account(budget)
+    found = _doubted(chain, budget, name)
+    return Redrawing(budget, found, account.entries[found.number + 1].cost)
+
+
+def redraw(store: Store, one: Redrawing, by: str, reason: str) -> Account:
+    """Pay for a stream once more, so that it draws again from where the ledger stands.
+
+    Raises
+    ------
+    BudgetExceeded
+        When its cost does not fit, or the budget was closed.
+    LedgerError
+        When it draws already, or this cannot be recorded.
+    """
+    who, why = short_text(by, "--by"), short_text(reason, "--reason")
+    caller = this_caller()
+
+    def paying(chain: Chain) -> list[Draft]:
+        account = chain.account(one.budget)
+        require_open(account)
+        found = _doubted(chain, one.budget, one.stream.name)
+        plan = chain.streams.plan_of(found)
+        left, within = account.remaining, account.within
+        required(None, account.scopes, one.cost, left, account.budget, within)
+        text = Charge(caller, one.cost).text()
+        said = Draft(one.budget, "redrawn", found.number, plan, who=who, why=why)
+        paid = Draft(one.budget, "charged", None, plan, account.unit, one.cost, caller.user, text)
+        return [said, paid]
+
+    number = store.append(paying)
+    store.append(lambda chain: Draft(one.budget, "released", refers=number))
+    return store.read().account(one.budget)
+
+
+def _doubted(chain: Chain, budget: str, name: str) -> OpenedStream:
+    found = chain.streams.find(budget, name)
+    if found is None:
+        known = ", ".join(repr(one.name) for one in chain.streams.of(budget)) or "none"
+        raise LedgerError(
+            f"the budget {budget!r} has no stream {name!r}", remedy=f"its streams are: {known}"
+        )
+    if found.doubted is None:
+        raise LedgerError(
+            f"the stream {name!r} draws as always: the ledger was not accepted without its head "
+            "file since it was paid for",
+            remedy="release its periods: there is nothing to pay",
+        )
+    return found

@@ -1,0 +1,96 @@
+"""The types of the columns that a query reads, which decide what its expressions mean.
+
+``pl.col("t").dt.date()`` of one moment is another day where the column is in another time zone, and
+``pl.col("w").cast(pl.Int64)`` of one duration another number where it counts in other units. So
+whatever tells one division, stream or kept result of a named frame from others has these types
+beside the expressions: time zones and units, widths of integers and floats, precision and scale of
+decimals, categories in their order, types of elements and fields.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+from dpframe.core.domain import Domain
+from dpframe.frames.binary import Binary, frames_of
+from dpframe.frames.relation import Relation
+from dpframe.plan.definition import Json, definition, steps_of
+from dpframe.plan.document import canonical
+
+__all__ = ["TypesRead", "digest_of_types", "types_read"]
+
+TypesRead: TypeAlias = "tuple[tuple[str, dict[str, str]], ...]"
+"""Of each frame, in order of first use, its name and the type of each column that is read."""
+
+
+def types_read(relation: Relation, *asked: Json) -> TypesRead:
+    """The types of the columns of protected frames that steps read, and that `asked` do.
+
+    Guarantee
+    ---------
+    Where named frames hold the same values, steps and expressions with equal definitions make the
+    same of each row if these types are equal.
+
+    Proof
+    -----
+    What an operation computes is decided by its definition, and by the values and types of its
+    operands (and by a declaration that leaves one value only, which some take for a constant). So
+    by induction over operands and steps everything follows from definitions and from the columns of
+    protected frames that are read; public frames have their types in the definition. Whoever reads
+    a column names it: each text in a definition that is the name of a column counts as reading it,
+    and all columns of a frame that another one is joined with do, which may get other names there.
+    Too many types may be bound, never too few. Whose a row is, and in which window, is read too.
+
+    Parameters
+    ----------
+    relation
+        The frame, with the frames that it was brought together with.
+    asked
+        What is read of it after its steps, as `dpframe.plan.definition` writes it.
+    """
+    names: set[str | None] = {*_texts([steps_of(relation), *asked])}
+    joined = {
+        frame.token
+        for step, _ in relation.steps
+        if isinstance(step, Binary)
+        for frame in frames_of(step.other)
+    }
+    found = []
+    for frame in {frame.token: frame for frame in frames_of(relation)}.values():
+        read: set[str] = set(frame.source.columns)
+        if frame.token not in joined:
+            owner = None if frame.owners is None else frame.owners.here
+            read &= {*names, frame.source.identifier, frame.source.time, owner}
+        columns = {name: _type(frame.source.columns[name]) for name in sorted(read)}
+        found.append((frame.name, columns))
+    return tuple(found)
+
+
+def digest_of_types(types: Sequence[TypesRead]) -> str:
+    """What tells the types of several queries from others."""
+    whole = canonical(["dpframe types 1", types])
+    return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _type(found: Domain) -> str:
+    """A type as people read it, with a digest where that is not all of it."""
+    text, lo, hi = str(found.dtype), found.interval.lo, found.interval.hi
+    if found.dtype.is_nested or found.dtype.name == "Enum":
+        whole = canonical(definition(found.dtype)).encode("utf-8", "surrogatepass")
+        text += f" {hashlib.sha256(whole).hexdigest()}"
+    if lo is not None and lo == hi:
+        text += f", always {lo}{' or null' if found.nullable else ''}"
+    return text
+
+
+def _texts(said: Any) -> Iterator[str]:
+    if isinstance(said, str):
+        yield said
+    elif isinstance(said, dict):
+        for item in said.values():
+            yield from _texts(item)
+    elif isinstance(said, list | tuple):
+        for item in said:
+            yield from _texts(item)
