@@ -88,7 +88,8 @@ class PayingSession:
         with ``composition="zcdp"`` rho, and no epsilon; with ``"gdp"`` neither, but a last column,
         `mu_squared`. Of a budget for each window of time they are what the charge added to the most
         that any window has spent, and two more columns say more: `windows` which ones were charged,
-        and `in_each` what each of them was.
+        and `in_each` what each of them was. They count for a person's rows in one window; for the
+        whole of a person who is present in n of them epsilon is n times as large.
         """
         return history_of(self._payer.ledger.entries, self._payer.measure)
 

@@ -16,11 +16,14 @@ from dpframe.api.reuse import content_of
 from dpframe.cli.input import BadInput
 from dpframe.cli.output import say
 from dpframe.errors import LedgerError, UnsupportedOperation
+from dpframe.ledger.chain import Chain
 from dpframe.ledger.kept import Attempt
 from dpframe.ledger.place import store_at
 from dpframe.ledger.pruning import prune
+from dpframe.ledger.report import stream_words
 from dpframe.ledger.store import Store
 from dpframe.ledger.stored_keeping import StoredKeeping
+from dpframe.ledger.streams import OpenedStream
 
 Parsed = argparse.Namespace
 
@@ -87,8 +90,16 @@ def _found(store: Store, name: str | None) -> list[tuple[StoredKeeping, str, Att
     return sorted(made, key=lambda one: one[2].number)
 
 
+def _streams(chain: Chain, name: str | None) -> list[tuple[str, OpenedStream]]:
+    """The streams of a budget, or of all, which have results of their own."""
+    names = chain.accounts if name is None else [name]
+    return [(budget, stream) for budget in names for stream in chain.streams.of(budget)]
+
+
 def _releases(parsed: Parsed) -> int:
-    found = _found(store_at(parsed.ledger, create=False), parsed.name)
+    store = store_at(parsed.ledger, create=False)
+    found = _found(store, parsed.name)
+    streams = _streams(store.read(), parsed.name)
     rows = [
         {
             "number": attempt.number,
@@ -103,7 +114,7 @@ def _releases(parsed: Parsed) -> int:
     if parsed.json:
         print(json.dumps(rows, indent=2))
         return 0
-    if not rows:
+    if not rows and not streams:
         say("nothing is kept; sessions with keep_releases=True and runs with --run-id keep results")
     for row in rows:
         run = f"  run {row['run']}" if row["run"] else ""
@@ -112,6 +123,8 @@ def _releases(parsed: Parsed) -> int:
             f"{row['status']}  {row['cost']}  plan {str(row['fingerprint'])[:16]}{run}  "
             f"{row['query']}"
         )
+    for budget, stream in streams:
+        say(f"{budget}  {stream_words(stream)}; what was drawn is handed out by session.stream")
     if any(row["status"] in ("lost", "missing", "CHANGED") for row in rows):
         say(
             "what is lost stays charged; put it back from a backup if there is one, or pay anew: "

@@ -26,6 +26,7 @@ from dpframe.ledger.reviewers import Terms, approve, approver, revoke
 from dpframe.ledger.signatures import KEY_VARIABLE, ApprovalKey, new_pair
 from dpframe.plan.document import RISKS, fields_beside
 from dpframe.report import Plan
+from dpframe.report.windows import windows_words
 
 FORMATS = ("text", "markdown", "html", "mermaid")
 _ARGUMENTS = {"plan": "FILE", "by": "--by WHO", "ledger": "--ledger WHERE"}
@@ -254,6 +255,8 @@ def _approve_plan(parsed: argparse.Namespace) -> int:
         where = {"by": parsed.by, "name": name, "ledger": store.where, "budget": bound.words()}
         made = _approval_record(found, terms, where) | {"signed": key is not None}
         made |= left_fields(left)
+        if words := list(windows_words(plan)):
+            made["protects"] = words
         print(json.dumps(made | parsed.announced, indent=2))
         return 0
     signed = "unsigned" if key is None else "signed"
@@ -263,6 +266,8 @@ def _approve_plan(parsed: argparse.Namespace) -> int:
     say(f"  of {bound.words()}, of which {exact_words(left)} remains, in {store.where}")
     for line in f"  costs {plan.cost.words()} each time it runs; {_compared(known)}".split("\n"):
         say(line)
+    for line in windows_words(plan):
+        say(f"  {line}")
     if terms.runs is not None or terms.until is not None:
         often = "" if terms.runs is None else f" {terms.runs} times"
         end = "" if terms.until is None else f" until {terms.until}"

@@ -107,7 +107,8 @@ def _adopt(parsed: Parsed) -> int:
         {"name": budget, "stream": stream.name, "drawn": stream.drawn, "periods": stream.periods}
         for budget, stream in still
     ]
-    print(json.dumps(_fields(store, head) | {"streams": found}, indent=2))
+    streams = {"streams": found} if found else {}
+    print(json.dumps(_fields(store, head) | streams, indent=2))
     return 0
 
 

@@ -89,6 +89,15 @@ def window_words(every: Every, number: int) -> str:
             return f"{day.year:04}"
 
 
+def whole_person(every: Every) -> str:
+    """What is promised of a person in several windows, whom no window protects as a whole."""
+    name = NAMES[every]
+    return (
+        f"a person present in n {name}s is n individuals: for the whole of that person epsilon is "
+        "n times as large, and rho up to n * n times"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Windows:
     """Windows that a query may read.

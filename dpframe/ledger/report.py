@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from dpframe.core.windows import NAMES
+from dpframe.core.windows import NAMES, Every, whole_person
 from dpframe.ledger.account import Account
 from dpframe.ledger.amounts import exact_words
 from dpframe.ledger.approvals import Approval, signed
@@ -18,6 +18,7 @@ from dpframe.ledger.record import COLUMNS, Record
 from dpframe.ledger.scopes import scope_fields
 from dpframe.ledger.signatures import ApprovalKey
 from dpframe.ledger.store import Store
+from dpframe.ledger.streams import OpenedStream
 
 
 def show(store: Store, name: str | None) -> Iterator[str]:
@@ -40,11 +41,13 @@ def show(store: Store, name: str | None) -> Iterator[str]:
         yield f"  budget     {whole(account)}"
         for grant in account.grants:
             yield f"    {_granted(grant)}"
+        yield from _protected(account)
         yield from _approved(chain.approvals.get(account.name, []), key)
         most = "" if account.per is None else f" in the {NAMES[account.per]} that spent most"
         yield f"  spent      {exact_words(account.spent)}{most}{_ends(account)}"
         yield f"  remaining  {exact_words(account.remaining)}{most and ' in that one'}"
         yield from (f"    {words}" for words in _windows(account))
+        yield from (f"    {stream_words(stream)}" for stream in chain.streams.of(account.name))
         yield from (f"    {_charged(entry)}" for entry in account.entries.values())
         if account.closed is not None:
             yield f"    {_when(account.closed)}  closed    {_signed_by(account.closed)}"
@@ -129,6 +132,7 @@ def record(store: Store, name: str | None) -> dict[str, Any]:
             **amounts(account),
             "grants": [_grant(record) for record in account.grants],
             "approvals": _approvals(chain.approvals.get(account.name, []), key),
+            "streams": streams_record(chain, account.name),
             "charges": [
                 {
                     "time": entry.time.isoformat(),
@@ -235,6 +239,45 @@ def _windows(account: Account) -> Iterator[str]:
         yield f"{windows.words()}: {exact_words(total)} spent{left}"
 
 
+def _protected(account: Account) -> Iterator[str]:
+    """Whom a budget for each window of time protects, and whom not."""
+    if account.per is not None:
+        yield f"  protects   {protected_words(account.per)}"
+        for clock in sorted(account.scopes.clocks.values()):
+            yield f"    windows are those of {clock.words()}"
+
+
+def protected_words(per: Every) -> str:
+    """The same in words."""
+    return f"the rows of a person in one {NAMES[per]}; {whole_person(per)}"
+
+
+def stream_words(stream: OpenedStream) -> str:
+    """A stream, and how far it is."""
+    doubted = ""
+    if stream.doubted is not None:
+        doubted = "; it draws nothing new, for the ledger was accepted without its head file: "
+        doubted += "`dpframe ledger redraw`"
+    return (
+        f"stream {stream.name!r}: {stream.drawn} of {stream.periods} periods drawn, paid for by "
+        f"the charge {stream.number + 1}{doubted}"
+    )
+
+
+def streams_record(chain: Chain, name: str) -> list[dict[str, Any]]:
+    """The streams of a budget, for programs."""
+    return [
+        {
+            "name": stream.name,
+            "charge": stream.number + 1,
+            "drawn": stream.drawn,
+            "periods": stream.periods,
+            "draws": stream.doubted is None,
+        }
+        for stream in chain.streams.of(name)
+    ]
+
+
 def _window_fields(account: Account) -> dict[str, Any]:
     """The same for programs; nothing of a budget for all time."""
     timeline = account.scopes.windows
@@ -244,7 +287,7 @@ def _window_fields(account: Account) -> dict[str, Any]:
         {**windows.fields(), "words": windows.words(), "spent": exact_fields(total)}
         for windows, total in timeline.charged()
     ]
-    return {"per": timeline.every, "windows": spent}
+    return {"per": timeline.every, "protects": protected_words(timeline.every), "windows": spent}
 
 
 def chosen(chain: Chain, name: str | None) -> list[Account]:

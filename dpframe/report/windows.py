@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dpframe.core.units import Identifier
-from dpframe.core.windows import NAMES
+from dpframe.core.windows import NAMES, whole_person
 from dpframe.plan import PlanData
 
 __all__ = ["charged_words", "windows_words"]
@@ -18,10 +18,7 @@ def windows_words(plan: PlanData) -> Iterator[str]:
     name, read = NAMES[plan.windows.every], plan.windows.words()
     yield f"an individual here is a person in one {name}"
     yield f"reads {read}" + ("" if plan.windows.are_all else "; all other rows are dropped first")
-    yield (
-        f"a person present in n {name}s is n individuals: for the whole of that person epsilon is "
-        "n times as large, and rho up to n * n times"
-    )
+    yield whole_person(plan.windows.every)
     if not plan.windows.is_one:
         yield f"a count of individuals counts a person once in each {name} that is read"
 

@@ -309,6 +309,8 @@ def test_ledgers_keep_it(place: Path | str, capsys: pytest.CaptureFixture[str]) 
         "epsilon 1 for each month",
         "2026-10: epsilon 0.8 spent, epsilon 0.2 left",
         "2026-11: epsilon 0.8 spent, epsilon 0.2 left",
+        "  protects   the rows of a person in one month; a person present in n months is n indiv",
+        "windows are those of 'at' of 'orders', without a time zone",
     ):
         assert words in shown
     assert main(["ledger", "show", "--ledger", place, "--json"]) == 0
@@ -318,6 +320,7 @@ def test_ledgers_keep_it(place: Path | str, capsys: pytest.CaptureFixture[str]) 
     assert main([*asked, "--day", "2026-12-01"]) == 0
     assert main([*asked, "--day", "december"]) == 5
     assert found["per"] == "1mo"
+    assert found["protects"].startswith("the rows of a person in one month; a person present in n")
     assert [w["words"] for w in found["windows"]] == ["2026-10", "2026-11"]
     store_at(place).verify()
 
@@ -414,13 +417,19 @@ def test_approvals_of_any_day_are_for_the_windows_of_that_day(tmp_path: Path) ->
         of_day(date(2027, 1, 1)).collect(epsilon="0.2")
 
 
-def test_approvals_name_the_windows(tmp_path: Path) -> None:
+def test_approvals_name_the_windows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = str(tmp_path / "budget.db")
     frame = people(session(ledger=place, require_approval=True))
     october, november = month(frame, 2026, 10), month(frame, 2026, 11)
     plan = tmp_path / "plan.json"
     plan.write_text(october.plan(epsilon="0.2").to_json())
+    capsys.readouterr()
     assert main(["approve", str(plan), "--by", "ann", "--ledger", place]) == 0
+    said = capsys.readouterr().out
+    assert "an individual here is a person in one month\n" in said
+    assert "for the whole of that person epsilon is n times as large" in said
+    assert main(["approve", str(plan), "--by", "ann", "--ledger", place, "--json"]) == 0
+    assert "reads 2026-10" in json.loads(capsys.readouterr().out)["protects"][1]
     october.collect(epsilon="0.2")
     with pytest.raises(dp.PlanMismatch, match="reads 2026-10 -> 2026-11"):
         november.collect(epsilon="0.2")

@@ -47,6 +47,10 @@ HELP: dict[str, tuple[str, ...]] = {
     "ledger close": ("--name NAME", "--by WHO", "--reason WHY", "--json"),
     "ledger check": ("--at-least AMOUNT", "--delta AMOUNT", "--json", "Exit code 0"),
     "ledger show": ("--ledger WHERE", "--name NAME", "--json"),
+    "ledger redraw": (
+        *("--ledger WHERE", "--name NAME", "--stream STREAM", "--charge-again"),
+        *("--by WHO", "--reason WHY", "--json"),
+    ),
     "ledger verify": ("--ledger WHERE", "--name NAME"),
     "ledger export": ("--ledger WHERE", "--name NAME"),
     "ledger grant": ("--epsilon MORE", "--delta MORE", "--rho MORE", "--by WHO", "--reason WHY"),

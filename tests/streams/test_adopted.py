@@ -118,6 +118,22 @@ def test_who_draws_again_pays_for_all_of_it(
     assert (found.doubted, found.drawn) == (None, 8)
 
 
+def test_ledgers_name_their_streams(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    totals(opened(path), 2)
+    drawn = "stream 's': 2 of 8 periods drawn, paid for by the charge 4"
+    for act in ("show", "releases"):
+        assert main(["ledger", act, "--ledger", str(path)]) == 0
+        assert drawn in capsys.readouterr().out
+    Path(f"{path}.head").unlink()
+    assert run("adopt", path) == 0
+    capsys.readouterr()
+    assert main(["ledger", "show", "--ledger", str(path)]) == 0
+    assert f"{drawn}; it draws nothing new" in capsys.readouterr().out
+    assert main(["ledger", "show", "--ledger", str(path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["default"]["streams"]
+    assert found == [{"name": "s", "charge": 4, "drawn": 2, "periods": 8, "draws": False}]
+
+
 def test_it_has_to_fit_the_budget(path: Path) -> None:
     opened(path).release(day(0))
     session_of(path).protect(DATA, unit=dp.Rows()).dp_count().collect(rho="0.1")
