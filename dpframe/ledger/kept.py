@@ -92,7 +92,7 @@ class Identity:
         called = {
             "fingerprint": "plan",
             "outputs": "outputs or their order",
-            "types": "types of columns",
+            "types": "type of a column",
         }
         names = [part.name for part in fields(self)]
         if None in (self.types, other.types):

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
+from dpframe.api import reuse
 from dpframe.api.packed import NotKept, unpacked
 from dpframe.api.query import parts
 from dpframe.api.release import Release
@@ -42,8 +43,10 @@ def session(place: Place | None, *, name: str | None = None, epsilon: int = 100)
     return dp.Session(epsilon=epsilon, ledger=where, name=name, keep_releases=True)
 
 
-def people(of: dp.Session, name: str | None = "people") -> dp.PrivateFrame:
-    return of.protect(PEOPLE, unit=dp.Rows(), name=name)
+def people(
+    of: dp.Session, name: str | None = "people", rows: pl.DataFrame = PEOPLE
+) -> dp.PrivateFrame:
+    return of.protect(rows, unit=dp.Rows(), name=name)
 
 
 def counts(frame: dp.PrivateFrame, keys: list[str] | None = None) -> dp.PrivateQuery:
@@ -57,6 +60,7 @@ def asked(
     ask: Ask = counts,
     *,
     frame: str = "people",
+    rows: pl.DataFrame = PEOPLE,
     budget: str | None = None,
     interval: float | None = None,
     repeat: Repeat | None = None,
@@ -65,7 +69,7 @@ def asked(
 ) -> Release:
     """As another process would ask."""
     of = session(place, name=budget)
-    query = ask(people(of, frame))
+    query = ask(people(of, frame, rows))
     bare, source, payer = parts(query)
     assert payer is not None
     if parameter is not None:  # as of a job
@@ -167,6 +171,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     "frame": {"frame": "others"},
     "budget": {"budget": "another"},
     "parameter": {"parameter": "2026-11-22"},
+    "type of a column": {"rows": PEOPLE.with_columns(pl.col("x").cast(pl.Int8))},
+    "type of a key": {"rows": PEOPLE.with_columns(pl.col("city").cast(pl.Categorical))},
     "period": {"repeat": Repeat("same", period="2026-11-22")},
 }
 
@@ -185,6 +191,44 @@ def test_nothing_else_is_answered_by_it(folder: Path, change: str) -> None:
     same = asked(folder)
     assert same.reused
     assert same.origin == first.origin
+
+
+MISTAKES: dict[str, tuple[Any, str]] = {
+    "fingerprint": ("0" * 64, "spend"),
+    "frames": (("people",), "frame"),
+    "outputs": ((("city", "n", "s"),), "order of outputs"),
+    "interval": (None, "interval"),
+    "parameters": ((), "parameter"),
+    "period": (None, "period"),
+    "types": (None, "type of a key"),
+}
+"""What each part of an identity would always be if it were forgotten, and a change that tells."""
+
+
+@pytest.mark.parametrize("part", [part.name for part in fields(Identity)])
+def test_a_part_that_were_forgotten_would_be_seen(
+    folder: Path, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = reuse.identity_of
+    value, change = MISTAKES[part]
+    monkeypatch.setattr(reuse, "identity_of", lambda *a: replace(real(*a), **{part: value}))
+
+    def looked_at() -> None:
+        test_nothing_else_is_answered_by_it(folder, change)
+        test_what_is_kept_says_what_it_is_of(folder.with_name("another.db"))
+
+    with pytest.raises((AssertionError, ValueError, dp.DPFrameError)):  # ledgers refuse it, too
+        looked_at()
+
+
+def test_what_is_kept_says_what_it_is_of(folder: Path) -> None:
+    """The plan has names of frames and parameters too, so that results differ without these."""
+    asked(folder)
+    asked(folder, frame="others")
+    asked(folder, parameter="2026-11-22")
+    kept = session(folder).releases()
+    assert kept["frame"].to_list() == ["people", "others", "people"]
+    assert kept["parameters"].to_list() == [None, None, "day=2026-11-22"]
 
 
 def test_public_frames_are_told_apart_by_their_values(folder: Path) -> None:
@@ -237,6 +281,37 @@ def test_values_of_parameters_and_intervals_tell_results_apart(folder: Path) -> 
     assert [asked(folder, **one).reused for one in given] == [True] * len(given)
 
 
+def test_results_of_earlier_versions_are_handed_out(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They kept no types: then whatever is called the same is taken for it, once. What is released
+    anew has its types.
+    """
+    real = reuse.identity_of
+    with monkeypatch.context() as patch:
+        patch.setattr(reuse, "identity_of", lambda *a: replace(real(*a), types=None))
+        first = asked(folder)
+    other = CHANGES["type of a key"]
+    for found in (asked(folder), asked(folder, **other)):
+        assert found.reused
+        assert found.origin == first.origin
+    anew = asked(folder, repeat=Repeat())
+    assert asked(folder).origin == anew.origin
+    assert asked(folder, **other).origin == first.origin
+    run = Repeat(run="monday")
+    with monkeypatch.context() as patch:
+        patch.setattr(reuse, "identity_of", lambda *a: replace(real(*a), types=None))
+        asked(folder, repeat=run)
+    assert asked(folder, repeat=run).reused
+
+
+def test_a_run_is_of_columns_of_one_type(folder: Path) -> None:
+    run = Repeat(run="monday")
+    asked(folder, repeat=run)
+    with pytest.raises(dp.PlanMismatch, match="another type of a column"):
+        asked(folder, repeat=run, **CHANGES["type of a key"])
+
+
 def test_another_ledger_is_another_budget(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
@@ -251,6 +326,7 @@ identities = st.builds(
     st.tuples(st.tuples(texts)),
     st.none() | texts,
     st.tuples(st.tuples(texts, texts)),
+    st.none() | texts,
     st.none() | texts,
 )
 

@@ -15,7 +15,7 @@ import pytest
 
 from dpframe.workloads.running import SquareRoot, squared
 from tests.ledger.ledgers import Place
-from tests.schedule.year import SITES, Year
+from tests.schedule.year import POINTS, SITES, Year
 
 RHO, STREAM = Fraction("0.005"), Fraction("0.009")
 
@@ -42,6 +42,19 @@ def test_each_night_is_published_once_and_paid_for_once(
     else:
         assert 0.95 < near < 1.05
         assert job_a_night < 0.25
+        assert year.aimed == dict.fromkeys(POINTS, 2)
+
+
+@pytest.mark.slow
+def test_a_night_that_dies_after_its_charge_is_paid_again_only_where_it_is_lost(
+    tmp_path: Path, place: Place
+) -> None:
+    """Nothing is charged twice unless somebody says so, and then the first charge says `failed`."""
+    year = Year(tmp_path, str(place), len(POINTS), seed=3)
+    for day, point in zip(year.days, POINTS, strict=True):
+        year.night(day, "quiet", point)
+    require_published(year)
+    assert dict(year.lost) == dict.fromkeys(year.days[:2], 1)
 
 
 def nobody(said: str) -> None:
@@ -55,7 +68,7 @@ def lived(folder: Path, place: Place, nights: int, told: Callable[[str], None] =
     year = Year(folder, str(place), nights, seed=nights)
     year.measure()
     for number, (day, kind) in enumerate(zip(year.days, kinds(nights, year), strict=True)):
-        year.night(day, kind)
+        year.night(day, kind, POINTS[number // 60 % 3] if number % 60 == 30 else None)
         if number % 10 == 9:
             today, total = year.seconds[-1]
             told(f"{number + 1} nights: a day {today:.2f} s, a total {total:.2f} s")

@@ -26,6 +26,34 @@ import polars as pl
 from dpframe.cli import main
 
 COMMAND = ["-c", "import sys; from dpframe.cli import main; sys.exit(main())"]
+AIMED = """
+import os, signal, sys
+from dpframe.api import reuse
+from dpframe.cli import main
+from dpframe.ledger.stored import StoredLedger
+
+point = sys.argv.pop(1)
+charge = StoredLedger.charge
+
+def die(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def charged(*given, **more):
+    charge(*given, **more)
+    die()
+
+if point == "charged":
+    StoredLedger.charge = charged
+elif point == "computed":
+    reuse.Keeper._write = die
+else:
+    StoredLedger.settle = die
+sys.exit(main())
+"""
+POINTS = ("charged", "computed", "written")
+"""Where a run can die between its charge and the record that its result is kept: before data are
+read, before the result is written beside the ledger, and before a record says so.
+"""
 START = dt.date(2026, 1, 1)
 SITES = 400
 
@@ -88,6 +116,8 @@ class Year:
         self.lost: Counter[dt.date] = Counter()
         """How often a night was paid for and its result lost, by what was said of it."""
         self.kinds: Counter[str] = Counter()
+        self.aimed: Counter[str] = Counter()
+        """How many nights were killed at each of `POINTS`."""
         self.seconds: list[tuple[float, float]] = []
         """How long each night's day and total took to publish, in this process."""
         self.on_time: dict[dt.date, list[int]] = {}
@@ -160,10 +190,12 @@ class Year:
 
     # -- one night ------------------------------------------------------------------------------
 
-    def night(self, day: dt.date, kind: str) -> None:
-        """Publish a day, whatever happens, and its totals."""
+    def night(self, day: dt.date, kind: str, point: str | None = None) -> None:
+        """Publish a day, whatever happens, and its totals; `point` is where a first run dies."""
         self.kinds[kind] += 1
         self.arrive(day)
+        if point is not None:
+            self._die_at(point, day)
         if kind == "killed":
             self._killed([*COMMAND, *self.command(day)])
             self._killed(["totals.py", str(day)])
@@ -186,6 +218,20 @@ class Year:
             process.wait(self.chance.uniform(0.2, 1.0) * self.duration)
         process.send_signal(signal.SIGKILL)
         process.communicate()
+
+    def _die_at(self, point: str, day: dt.date) -> None:
+        """Kill a run between its charge and `kept`. What was written is handed out by the next run
+        for nothing; what was not is paid again, by who says --again and nobody else.
+        """
+        self.aimed[point] += 1
+        process = self.start("-c", AIMED, point, *self.command(day))
+        said, _ = process.communicate()
+        assert process.returncode == -signal.SIGKILL, said
+        before = self.spent()
+        code, said = self.run(*self.command(day))
+        assert self.spent() == before
+        assert code == (0 if point == "written" else LOST), said
+        assert ("--again" in said) == (point != "written")
 
     def _overlapping(self, day: dt.date) -> None:
         """Four schedulers at once: each ends with the result, or says that another has it."""
