@@ -98,7 +98,8 @@ def people(draw: st.DrawFn) -> tuple[int, pl.DataFrame, pl.DataFrame]:
 
     others = [row for who in (2, 3) for number in range(3) for row in rows(who, number, 0)]
     person = [row for number in range(n) for row in rows(1, number, 1)]
-    return n, *(pl.DataFrame(r, SCHEMA, orient="row") for r in (others + person, others))
+    whole, without = (pl.DataFrame(r, SCHEMA, orient="row") for r in (others + person, others))
+    return n, whole, without
 
 
 def losses(
