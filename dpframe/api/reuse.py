@@ -142,11 +142,16 @@ def identity_of(
 
 
 def _types(queries: Sequence[Query], plan: Plan) -> str:
-    """The types of all columns that queries read, which no fingerprint has."""
+    """The types of all columns that queries read, which no fingerprint has; and by which keys other
+    frames say whose rows are, where they do.
+    """
     asked = [output.definition for output in plan.outputs]
     by = [None if q.groups is None else definition(q.groups.by) for q in queries]
     each = zip(queries, by, strict=True)
-    return digest_of_types([types_read(q.relation, keys, *asked) for q, keys in each])
+    types = [types_read(q.relation, keys, *asked) for q, keys in each]
+    frames = (frame for query in queries for frame in frames_of(query.relation))
+    owners = [frame.owners.told() for frame in frames if frame.owners is not None]
+    return digest_of_types([*types, owners] if owners else types)
 
 
 def _columns(query: Query) -> tuple[str, ...]:

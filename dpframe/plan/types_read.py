@@ -68,8 +68,8 @@ def types_read(relation: Relation, *asked: Json) -> TypesRead:
     return tuple(found)
 
 
-def digest_of_types(types: Sequence[TypesRead]) -> str:
-    """What tells the types of several queries from others."""
+def digest_of_types(types: Sequence[object]) -> str:
+    """What tells the types of several queries from others, and whatever is listed with them."""
     whole = canonical(["dpframe types 1", types])
     return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()
 

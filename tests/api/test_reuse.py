@@ -305,6 +305,24 @@ def test_results_of_earlier_versions_are_handed_out(
     assert asked(folder, repeat=run).reused
 
 
+def test_rows_of_other_individuals_are_another_result(folder: Path) -> None:
+    """Whose rows are may be said by another key of the same frames."""
+    orders = pl.DataFrame({"order": [1, 2, 3], "again": [2, 3, 1], "who": [1, 1, 2]})
+    items = pl.DataFrame({"order": [1, 2, 3, 3]})
+
+    def ask(there: str) -> bool:
+        of = session(folder)
+        whose = of.protect(orders, unit="who", name="orders")
+        unit = dp.Through(whose, left_on="order", right_on=there)
+        query = of.protect(items, unit=unit, name="items").limit_rows(2).dp_count()
+        return query.release(epsilon=1, reuse="same").reused
+
+    assert [ask(there) for there in ("order", "again", "order", "again")] == [
+        *(False, False),
+        *(True, True),
+    ]
+
+
 def test_a_run_is_of_columns_of_one_type(folder: Path) -> None:
     run = Repeat(run="monday")
     asked(folder, repeat=run)
