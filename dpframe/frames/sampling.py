@@ -23,6 +23,7 @@ from dpframe.errors import UnknownColumn, UnsupportedOperation
 from dpframe.rows.broadcast import unordered
 from dpframe.rows.encoded import encoded
 from dpframe.rows.grouped import grouped
+from dpframe.rows.in_order import in_order
 from dpframe.rows.operation import Namespace
 from dpframe.rows.optimizations import OPTIMIZATIONS
 from dpframe.rows.suggest import did_you_mean
@@ -205,10 +206,10 @@ def least_of_runs(
     bits = np.uint64(int(start.size).bit_length())
     numbers = hashed >> bits
     numbers |= run << (np.uint64(64) - bits)
-    in_order = np.sort(numbers)
-    last = in_order[np.minimum(start + most, end) - 1]
+    rising = in_order(pl.Series(numbers)).to_numpy()
+    last = rising[np.minimum(start + most, end) - 1]
     many = np.flatnonzero(end - start > most)
-    equal = many[in_order[start[many] + most] == last[many]]
+    equal = many[rising[start[many] + most] == last[many]]
     kept = numbers <= last[run]
     torn = np.zeros(hashed.size, np.bool_)
     if equal.size:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from dpframe.core.dtypes import DType
 from dpframe.lower.pair_limits import RowLimit
+from dpframe.rows.in_order import in_order
 
 __all__ = ["RowsOfPairs", "pairs_together", "sortable"]
 
@@ -204,14 +205,16 @@ def pairs_together(
     packed = _packed(rows, names, place)
     if packed is None:
         return None
-    key, columns = packed
-    key.sort()
+    unsorted, columns = pl.Series(packed[0]), packed[1]
+    del packed  # as large as the rows
+    key = in_order(unsorted).to_numpy()
+    del unsorted
     start = _starts(key, place)
     if few is not None and (kept := _few(key, start, place, rows, few)) is not None:
         key = key[kept]
         start = _starts(key, place)
     own, gathered = key[start] >> place, _of_runs(asked, key, start, place)
-    del key, packed  # as large as the rows
+    del key
     return pl.DataFrame([*_unpacked(own, columns), *gathered]).select(*names, *made)
 
 
