@@ -84,8 +84,6 @@ class CellCounts:
         span = int(cells.max(initial=0)) + 1
         assert size * span < 2**63  # far fewer groups and cells fit in memory
         place = groups * span + cells
-        if (np.diff(place) > 0).all():
-            return cls(groups, cells, values, size)
         order = np.argsort(place)
         groups, cells, values = groups[order], cells[order], values[order]
         first = np.diff(place[order], prepend=-1) != 0

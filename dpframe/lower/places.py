@@ -187,5 +187,9 @@ def places_of_rows(
 def counts_of_places(found: pl.DataFrame, cells: int, groups: int) -> CellCounts:
     """The table of what `CountedRows` counts."""
     places, values = (column.to_numpy() for column in found.iter_columns())
-    group, cell = np.divmod(places, cells) if groups > 1 else (np.zeros_like(places), places)
-    return CellCounts.of_cells(group, cell, values, groups)
+    if not (places[1:] > places[:-1]).all():  # of several buckets together
+        group, cell = np.divmod(places, cells)
+        return CellCounts.of_cells(group, cell, values, groups)
+    ends = np.searchsorted(places, np.arange(1, groups + 1) * cells)
+    group = np.repeat(np.arange(groups), np.diff(ends, prepend=0))
+    return CellCounts(group, places - group * cells if groups > 1 else places, values, groups)

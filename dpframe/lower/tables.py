@@ -174,7 +174,7 @@ def _lower(
         counted = None if in_pairs or not here else counted_rows(cells, statistics, groups)
         way = in_pairs, packing, counted
         query, later = _aggregate(frame, relation, groups, cells, statistics, limits, way, ns)
-        batches = counted is not None and by_batches and not packing
+        batches = by_batches and not packing and isinstance(later, CountedRows)
         made.append(Lowered(query, cells, tuple(statistics), later=later, by_batches=batches))
     return tuple(made)
 
