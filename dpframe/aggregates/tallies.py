@@ -89,7 +89,9 @@ class _EdgeTally(Tally):
     def _beyond(self, want: _Want) -> Integers:
         """How many numbers are beyond each edge."""
         found = self._found[want]
-        return found[1:] if self._few else np.cumsum(found[::-1])[::-1][1:]
+        if not self._few:
+            found = np.cumsum(found[::-1], dtype=np.int64)[::-1]
+        return found[1:]
 
     def _count(self, numbers: Numbers) -> None:
         if self._edges.dtype == np.float64:
@@ -154,7 +156,7 @@ class UpToTally(_EdgeTally):
         super().__init__(edges, ">")
 
     def counts(self) -> Integers:
-        above = np.concatenate([[self._known], self._beyond(">"), [0]])
+        above: Integers = np.concatenate([[self._known], self._beyond(">"), [0]])
         return above[:-1] - above[1:]
 
 

@@ -70,7 +70,7 @@ class UpToCells(Cells):
     def _between(self) -> list[int] | list[float]:
         """The edges that have a cell after them."""
         numbers = self.edges.numbers if self.above else self.edges.numbers[:-1]
-        return list(numbers)  # type: ignore[arg-type]
+        return list(numbers)
 
     def _number(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
         """The value as edges are: of a decimal the integer of its smallest unit."""

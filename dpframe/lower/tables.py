@@ -239,14 +239,13 @@ def _aggregate(
     rows = {key: key_expression(n.tree, relation, ns) for key, n in zip(keys, by, strict=True)}
     if isinstance(cells, NumberCells) and cells.of_individuals:
         return _of_totals(frame, (rows, whose_rows(relation, ns)), cells, columns, ns), None
-    if isinstance(counts, TalliedRows):
-        return _selected(frame, {_CELL: cells.numbers(columns)}, ns), TalliedRows(cells)
     if cells is not None:
+        if isinstance(counts, TalliedRows):
+            return _selected(frame, {_CELL: cells.numbers(columns)}, ns), counts
         rows[_CELL] = unordered(ns, cells.row(columns, ns))
         keys.append(_CELL)
     types = _types_of_pairs(relation, groups) if packing and in_pairs and cells is None else []
-    later = sortable(types)
-    rows |= _of_pairs(relation, limits[2], ns, later) if in_pairs else {}
+    rows |= _of_pairs(relation, limits[2], ns, sortable(types)) if in_pairs else {}
     rows |= _of_statistics(statistics, counted := _counted_by(statistics), columns, ns)
     frame = _selected(frame, rows, ns) if rows else frame
     if cells is not None:
@@ -256,9 +255,7 @@ def _aggregate(
     made = [f"r{counted.get(i, i)}" for i in range(len(statistics))]
     if in_pairs:
         pairs = Pairs(keys, owner_names(facts), statistics, made, *limits, packable(types))
-        if later:
-            return frame, pairs
-        return by_columns(keys, *pairs.of(frame, ns)), None
+        return (frame, pairs) if sortable(types) else (by_columns(keys, *pairs.of(frame, ns)), None)
     reduced = [s.reduce(ns.col(c), ns) for s, c in zip(statistics, made, strict=True)]
     return by_columns(keys, frame, reduced), None
 
