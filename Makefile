@@ -88,9 +88,10 @@ test-versions: .venv/stamp-packaging ## the wheel on every Python that is suppor
 mutants: .venv/stamp-mutants ## plant one-line mistakes and list those that no test sees: hours; MUTANTS="--number 100"
 	.venv/bin/python -m tests.mutants $(MUTANTS)
 
-bench: .venv/stamp-dev ## ratios within one run: import, planning, overhead, individuals, noise, many tables, ledgers
+bench: .venv/stamp-dev ## ratios within one run: import, everyday queries in memory and from Parquet, planning, overhead, individuals, noise, many tables, ledgers
 	.venv/bin/python benchmarks/import_time.py
-	.venv/bin/python benchmarks/everyday.py
+	.venv/bin/python benchmarks/everyday.py 1e7 5 memory
+	.venv/bin/python benchmarks/everyday.py 1e7 5 parquet
 	.venv/bin/python benchmarks/planning.py
 	.venv/bin/python benchmarks/overhead.py
 	.venv/bin/python benchmarks/individuals.py

@@ -1,18 +1,22 @@
-"""Two dozen everyday queries against the fastest plain way to get the same table.
+"""Everyday queries against the fastest plain way to get the same table.
 
     python benchmarks/everyday.py [ROWS] [REPEATS] [memory|parquet] [PART OF A NAME ...]
 
 CPU time is the process's user and system time over all threads, of interleaved runs; the private
 side plans, charges, runs and adds noise each time. The plain side is the fastest of the ways known
 to us in Polars and NumPy to get the same table without privacy: the same clamps, the same bins,
-sorted as ours. Printed are the least, the median and the most of REPEATS runs of either side, and
-the ratio of the least. The aim is 2.0 for each query and 1.3 for their geometric mean.
+sorted as ours. Printed are the least, the median and the most of REPEATS runs of either side, the
+ratio of the least, and the aim: 2.0 for each query and 1.3 for their geometric mean. Where the
+plain side takes less than 2 ms a ratio says nothing but what planning takes, so the aim is 20 ms
+more than it takes, and the query is not in the mean. The machine's processor is named, since which
+way is fastest depends on it.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import math
+import platform
 import statistics
 import sys
 import tempfile
@@ -29,6 +33,9 @@ import dpframe as dp
 
 REGIONS = [f"region {i}" for i in range(12)]
 MANY = 1_000_000
+AIM, MEAN_AIM = 2.0, 1.3
+SHORT, SHORT_AIM = 0.002, 0.020
+"""Seconds of the plain side below which the aim is so many seconds more."""
 FIRST = dt.date(2024, 1, 1)
 MONTHS = pl.date_range(FIRST, dt.date(2025, 12, 1), "1mo", eager=True)
 UNEQUAL = [0.0, 1.0, 2.5, 5.0, 10.0, 20.0, 50.0, 75.0, 100.0, 150.0, 250.0, 400.0, 600.0]
@@ -48,20 +55,22 @@ class Everyday:
     private: Query
 
 
-def _binned(frame: pl.LazyFrame, bins: int) -> object:
-    number = (c("price") * (bins / 600)).floor().clip(0, bins - 1).cast(pl.Int32)
-    return frame.group_by(number).agg(pl.len()).sort("price").collect()
+def _prices(frame: pl.LazyFrame) -> np.ndarray:
+    return frame.select("price").collect()["price"].to_numpy()
+
+
+def _binned(frame: pl.LazyFrame, bins: int) -> np.ndarray:
+    place = (_prices(frame) * (bins / 600)).astype(np.int32)
+    return np.bincount(np.clip(place, 0, bins - 1), minlength=bins)
 
 
 def _unequal(frame: pl.LazyFrame) -> object:
-    values = frame.select("price").collect()["price"].to_numpy()
-    return np.histogram(values, UNEQUAL)
+    beyond = ((c("price") >= edge).sum().alias(f"{edge}") for edge in UNEQUAL)
+    return np.diff(frame.select(*beyond).collect().row(0))
 
 
 def _cumulative(frame: pl.LazyFrame, bins: int) -> object:
-    number = (c("price") * (bins / 600)).floor().clip(0, bins - 1).cast(pl.Int32)
-    counts = frame.group_by(number).agg(pl.len()).sort("price")
-    return counts.with_columns(c("len").cum_sum()).collect()
+    return _binned(frame, bins).cumsum()
 
 
 def _by(*keys: str) -> Callable[[Sequence[pl.Expr]], Plain]:
@@ -143,6 +152,11 @@ SUITE = (
         "sum by a million integers",
         _by("customer")([_SPENT.sum()]),
         lambda f: f.group_by("customer", keys=range(MANY)).agg(dp.sum("spent", (0, 500))),
+    ),
+    Everyday(
+        "number of different integers",
+        lambda f: f.select(c("customer").n_unique()).collect(),
+        lambda f: f.agg(dp.n_unique("customer")),
     ),
     Everyday(
         "median of all",
@@ -289,12 +303,54 @@ def measured(work: Sequence[Callable[[], object]], repeats: int) -> list[list[fl
     return [sorted(times) for times in runs]
 
 
+def processor() -> str:
+    """The name of the processor, with its family and model where Linux tells them."""
+    told = Path("/proc/cpuinfo")
+    if not told.exists():
+        return platform.processor() or platform.machine()
+    lines = (line.partition(":") for line in told.read_text().splitlines())
+    found = {name.strip(): value.strip() for name, _, value in lines}
+    numbers = [f"{name} {found[name]}" for name in ("cpu family", "model") if name in found]
+    return ", ".join([found.get("model name", platform.machine()), *numbers])
+
+
+@dataclass(frozen=True)
+class Measured:
+    """CPU seconds of both sides, sorted."""
+
+    name: str
+    plain: list[float]
+    private: list[float]
+
+    @property
+    def ratio(self) -> float | None:
+        """How much more the private side takes; None where the plain one takes next to nothing."""
+        return self.private[0] / self.plain[0] if self.plain[0] >= SHORT else None
+
+    @property
+    def is_met(self) -> bool:
+        """Whether the aim is."""
+        if self.ratio is None:
+            return self.private[0] <= self.plain[0] + SHORT_AIM
+        return self.ratio <= AIM
+
+    def line(self) -> str:
+        """A row of the table."""
+        figures = "   ".join(
+            "".join(f"{t:7.3f}" for t in (each[0], statistics.median(each), each[-1]))
+            for each in (self.plain, self.private)
+        )
+        ratio = f"{'':>8}" if self.ratio is None else f"{self.ratio:8.2f}"
+        aim = f"{1000 * SHORT_AIM:+.0f} ms" if self.ratio is None else f"{AIM:.1f}"
+        return f"{self.name:40}{figures}{ratio}{aim:>8}{'' if self.is_met else '  missed'}"
+
+
 def main(rows: int, repeats: int, kind: str, names: Sequence[str]) -> None:
     """Print the table."""
+    print(f"{processor()}; Polars {pl.__version__}, NumPy {np.__version__}")
     print(f"{rows:,} rows, {kind}; CPU seconds: least, median, most of {repeats}")
-    print(f"{'query':40}{'plain':>7}{'':>7}{'':>7}{'private':>10}{'':>7}{'':>7}{'ratio':>8}")
-    chosen = [one for one in SUITE if not names or any(n in one.name for n in names)]
-    ratios: list[float] = []
+    print(f"{'query':40}{'plain':>7}{'':14}{'private':>10}{'':14}{'ratio':>8}{'aim':>8}")
+    found: list[Measured] = []
     with tempfile.TemporaryDirectory() as folder:
         frame = everyday(rows).lazy()
         if kind == "parquet":
@@ -302,20 +358,18 @@ def main(rows: int, repeats: int, kind: str, names: Sequence[str]) -> None:
             frame.sink_parquet(file)
             frame = pl.scan_parquet(file)
         people = dp.Session(epsilon=1_000_000).protect(frame, unit=dp.Rows())
-        for one in chosen:
-            query = one.private
-            plain, private = measured(
-                [lambda one=one: one.plain(frame), lambda q=query: q(people).collect(epsilon=1)],
-                repeats,
+        for one in (one for one in SUITE if not names or any(n in one.name for n in names)):
+            work = (
+                lambda one=one: one.plain(frame),
+                lambda one=one: one.private(people).collect(epsilon=1),
             )
-            ratios.append(private[0] / plain[0])
-            figures = "   ".join(
-                "".join(f"{t:7.3f}" for t in (each[0], statistics.median(each), each[-1]))
-                for each in (plain, private)
-            )
-            print(f"{one.name:40}{figures}{ratios[-1]:8.2f}", flush=True)
-    mean = math.exp(statistics.fmean(math.log(r) for r in ratios))
-    print(f"geometric mean {mean:.2f}, {sum(r <= 2 for r in ratios)} of {len(ratios)} at most 2.0")
+            found.append(Measured(one.name, *measured(work, repeats)))
+            print(found[-1].line(), flush=True)
+    ratios = [one.ratio for one in found if one.ratio is not None]
+    if ratios:
+        mean = math.exp(statistics.fmean(math.log(r) for r in ratios))
+        print(f"geometric mean of {len(ratios)} ratios {mean:.2f}, aim {MEAN_AIM}")
+    print(f"{sum(one.is_met for one in found)} of {len(found)} meet their aim")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from typing import Self
 import polars as pl
 
 from dpframe.aggregates.placing import at_or_below, below
+from dpframe.aggregates.tallies import BinTally, PointTally, PositionTally, Tally
 from dpframe.aggregates.total_value import TotalValue
 from dpframe.aggregates.values import Value, show_value
 from dpframe.core.domain import Columns, Scalar
@@ -56,6 +57,14 @@ class Cells(HasExprs):
     @abstractmethod
     def row(self, columns: Columns, ns: Namespace) -> pl.Expr:
         """The number of each row's cell as Int64, null for none."""
+
+    def tally(self) -> Tally | None:
+        """What counts `numbers` by cell in NumPy, where cells are made of these."""
+        return None
+
+    def numbers(self, columns: Columns) -> pl.Expr:
+        """What it counts, an Int64 or Float64 of each row in Polars."""
+        raise NotImplementedError
 
     @abstractmethod
     def words(self) -> str:
@@ -159,6 +168,9 @@ class NumberCells(Cells):
     def row(self, columns: Columns, ns: Namespace) -> pl.Expr:
         return self.place(self.value.number(lower(self.value.tree, columns, ns), ns), ns)
 
+    def numbers(self, columns: Columns) -> pl.Expr:
+        return self.value.number(lower(self.value.tree, columns, pl), pl)
+
     @abstractmethod
     def place(self, number: pl.Expr, ns: Namespace) -> pl.Expr:
         """The number of the cell of an Int64 or Float64, null for none."""
@@ -205,6 +217,9 @@ class BinCells(NumberCells):
         cell: pl.Expr = ns.when(inside.fill_null(False)).then(code).otherwise(rest)
         return cell
 
+    def tally(self) -> Tally | None:
+        return BinTally(comparable_edges(self.edges, self.value), self.other)
+
     def words(self) -> str:
         dtype = self.value.domain.dtype
         lo, hi = show_value(self.edges[0], dtype), show_value(self.edges[-1], dtype)
@@ -243,12 +258,22 @@ class PointCells(NumberCells):
         return self.points
 
     def place(self, number: pl.Expr, ns: Namespace) -> pl.Expr:
-        scaled, scale = number.cast(ns.Float64) - float(self.lo), 1 / self.step
-        if scale > 2**1000:  # too large for a float: in two factors
-            scaled, scale = scaled * 2.0**512, scale / 2**512
-        scaled = scaled * float(scale)
+        scaled = number.cast(ns.Float64) - float(self.lo)
+        for scale in self._scales:
+            scaled = scaled * scale
         inside = (scaled + 0.5).floor().clip(0.0, float(self.points - 1))
         return inside.cast(ns.Int64, strict=False).clip(0, self.points - 1)
+
+    @property
+    def _scales(self) -> tuple[float, ...]:
+        """What a distance from the first point is multiplied by, one after another."""
+        scale = 1 / self.step
+        if scale > 2**1000:  # too large for a float
+            return 2.0**512, float(scale / 2**512)
+        return (float(scale),)
+
+    def tally(self) -> Tally | None:
+        return PointTally(float(self.lo), self._scales, self.points)
 
     def words(self) -> str:
         dtype = self.value.domain.dtype
@@ -290,6 +315,9 @@ class PositionCells(NumberCells):
             known = number.is_not_nan().fill_null(False)
         cell: pl.Expr = ns.when(known).then(code).otherwise(ns.lit(None, dtype=ns.Int64))
         return cell
+
+    def tally(self) -> Tally | None:
+        return PositionTally(comparable_edges(self.candidates, self.value))
 
     def words(self) -> str:
         dtype = self.value.domain.dtype

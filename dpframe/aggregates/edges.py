@@ -8,7 +8,6 @@ floats are the nearest floats, of the column's own precision.
 from __future__ import annotations
 
 import hashlib
-import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -18,8 +17,9 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import polars as pl
 
-from dpframe.aggregates.values import Value, bounds_of, number_of, show_value, whole_series
+from dpframe.aggregates.values import Value, bounds_of, numbers_of, show_value, whole_series
 from dpframe.core.exact import nearest
+from dpframe.core.rationals import Rationals, are_rising, are_whole, floats, wholes
 from dpframe.errors import InvalidBounds
 
 __all__ = [
@@ -105,18 +105,20 @@ def listed_edges(given: Iterable[Any], value: Value, where: str) -> tuple[Edges,
         When there are none or too many, or they are not strictly rising values of the type.
     """
     dtype = value.domain.dtype
-    exact = tuple(number_of(e, dtype, where) for e in given)
-    if not exact or any(a >= b for a, b in itertools.pairwise(exact)):
+    exact = numbers_of(given, dtype, where)
+    if not exact or not are_rising(exact):
         raise InvalidBounds(
             "edges must be at least one and strictly increasing",
             where=where,
             remedy="write for example bins=[10, 20, 30]",
         )
     _require_few(len(exact), where)
-    edges = Edges.of(comparable(e, value) for e in exact)
+    finite = not any(math.isinf(nearest(end)) for end in (exact[0], exact[-1]))
+    plain = isinstance(exact, Rationals) and dtype.name == "Float64" and finite
+    edges = Edges.of(floats(exact) if plain else (comparable(e, value) for e in exact))
     _require_room(edges, value, where)
-    whole = value.is_whole and all(e.denominator == 1 for e in exact)
-    return edges, _shown([int(e) for e in exact] if whole else [float(e) for e in exact], value)
+    whole = value.is_whole and are_whole(exact)
+    return edges, _shown(wholes(exact) if whole else floats(exact), value)
 
 
 def equal_edges(

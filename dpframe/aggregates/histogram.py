@@ -27,7 +27,7 @@ from dpframe.aggregates.values import bounds_of, numbers_of, numeric_value, scal
 from dpframe.core.domain import Domain, Scalar
 from dpframe.core.dtypes import DType
 from dpframe.core.exact import as_given, nearest, show
-from dpframe.core.rationals import Rationals, are_whole, floats
+from dpframe.core.rationals import Rationals, are_rising, are_whole, floats
 from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds, MissingKeys, UnsupportedOperation
 from dpframe.mechanisms import ADDITIVE, REPORTS
@@ -316,8 +316,7 @@ def _increasing(edges: Sequence[Fraction], where: str) -> Sequence[Fraction]:
         raise InvalidBounds(
             "an edge is too large for Float64", where=where, remedy="write a smaller edge"
         )
-    ranks: Sequence[Any] = edges.numerators if isinstance(edges, Rationals) else edges
-    if len(edges) < 2 or any(a >= b for a, b in itertools.pairwise(ranks)):
+    if len(edges) < 2 or not are_rising(edges):
         raise InvalidBounds(
             "edges must be at least two and strictly increasing",
             where=where,

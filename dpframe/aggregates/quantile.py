@@ -32,7 +32,7 @@ from dpframe.aggregates.values import (
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.dtypes import DType
 from dpframe.core.exact import Number, show
-from dpframe.core.rationals import Rationals, are_whole, floats, rationals
+from dpframe.core.rationals import Rationals, are_rising, are_whole, floats, rationals
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import Contribution, ExactSensitivity, additive_sensitivity
 from dpframe.errors import InvalidBounds
@@ -386,6 +386,8 @@ def _listed(candidates: object, value: Value) -> Sequence[Fraction]:
 
 def _rising(numbers: Sequence[Fraction]) -> Sequence[Fraction]:
     """Each number once, in order."""
+    if are_rising(numbers):
+        return numbers
     if isinstance(numbers, Rationals):
         return Rationals(sorted(set(numbers.numerators)), numbers.denominator)
     return rationals(sorted(set(numbers)))

@@ -89,9 +89,14 @@ def written_arguments(aggregate: Aggregate) -> list[str]:
     return shown
 
 
+_MOST = 80
+"""So many characters of a list are shown; one of more items is longer."""
+
+
 def _short(value: object) -> str:
-    text = repr(value)
-    if not isinstance(value, (list, tuple)) or len(text) <= 80:
+    if not isinstance(value, (list, tuple)):
+        return repr(value)
+    if len(value) <= _MOST and len(text := repr(value)) <= _MOST:
         return text
     first: list[str] = []
     for item in value:

@@ -10,6 +10,7 @@ import polars as pl
 from dpframe.aggregates.cells import Cells, missing_words
 from dpframe.aggregates.edges import Edges, edge_words, is_counted
 from dpframe.aggregates.placing import below
+from dpframe.aggregates.tallies import Tally, UpToTally
 from dpframe.aggregates.values import Value
 from dpframe.core.domain import Columns
 from dpframe.core.engines import EVERYWHERE
@@ -52,13 +53,24 @@ class UpToCells(Cells):
 
     def row(self, columns: Columns, ns: Namespace) -> pl.Expr:
         number = self._number(lower(self.value.tree, columns, ns), ns)
-        numbers = self.edges.numbers if self.above else self.edges.numbers[:-1]
         known = number.is_not_null()
         if not is_counted(self.value):
             known = number.is_not_nan().fill_null(False)
-        passed = below(number, list(numbers), ns)
+        passed = below(number, self._between, ns)
         cell: pl.Expr = ns.when(known).then(passed).otherwise(ns.lit(None, dtype=ns.Int64))
         return cell
+
+    def tally(self) -> Tally | None:
+        return UpToTally(self._between)
+
+    def numbers(self, columns: Columns) -> pl.Expr:
+        return self._number(lower(self.value.tree, columns, pl), pl)
+
+    @property
+    def _between(self) -> list[int] | list[float]:
+        """The edges that have a cell after them."""
+        numbers = self.edges.numbers if self.above else self.edges.numbers[:-1]
+        return list(numbers)
 
     def _number(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
         """The value as edges are: of a decimal the integer of its smallest unit."""

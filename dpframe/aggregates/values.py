@@ -225,7 +225,10 @@ def numbers_of(scalars: Iterable[Any], dtype: DType, where: str) -> Sequence[Fra
 
 def _plain_numbers(given: list[Any], dtype: DType) -> Rationals | None:
     """Plain integers or finite floats, read as a whole; None for others."""
-    kinds = set(map(type, given))
+    kinds: set[type] = set(map(type, given))
+    if kinds in ({np.float64}, {np.int64}):
+        given = np.array(given).tolist()
+        kinds = set(map(type, given))
     if dtype.is_temporal or len(kinds) != 1:
         return None
     if kinds == {int} and min(given) >= -(2**63) and max(given) < 2**64:

@@ -8,6 +8,7 @@ from typing import Self
 import polars as pl
 
 from dpframe.aggregates.cells import Cells
+from dpframe.aggregates.tallies import Tally, WholeTally
 from dpframe.core.domain import Columns
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.exprs import Change
@@ -42,6 +43,13 @@ class WholeCells(Cells):
         last = ns.lit(self.some.size, dtype=ns.Int64)
         made: pl.Expr = ns.when(cell.is_null()).then(last).otherwise(cell)
         return made
+
+    def tally(self) -> Tally | None:
+        some = self.some.tally()
+        return None if some is None else WholeTally(some)
+
+    def numbers(self, columns: Columns) -> pl.Expr:
+        return self.some.numbers(columns)
 
     def words(self) -> str:
         return self.some.words()

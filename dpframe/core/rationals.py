@@ -10,12 +10,15 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from itertools import islice
+from operator import lt
 from typing import Final, overload
 
 from dpframe.core.hashed import HashedTuple
 
 __all__ = [
     "Rationals",
+    "are_rising",
     "are_whole",
     "as_text",
     "floats",
@@ -157,7 +160,25 @@ def of_floats(numbers: Iterable[float]) -> Rationals | None:
     """Finite floats as the decimals that they print as; None where these share no short
     denominator.
     """
-    return shared([Decimal(repr(number)).as_integer_ratio() for number in numbers])
+    texts_ = list(map(float.__repr__, numbers))
+    if any("e" in text for text in texts_):
+        return shared([Decimal(text).as_integer_ratio() for text in texts_])
+    digits = max((len(text) - text.index(".") for text in texts_), default=1) - 1
+    tens = [10**n for n in range(digits + 1)]
+    found = list[int]()
+    for text in texts_:
+        whole, _, after = text.partition(".")
+        found.append(int(whole + after) * tens[digits - len(after)])
+    return Rationals(found, tens[-1])
+
+
+def are_rising(numbers: Sequence[Fraction]) -> bool:
+    """Whether each of them is greater than the one before."""
+    if isinstance(numbers, Rationals):
+        if isinstance(numbers.numerators, range):
+            return numbers.numerators.step > 0
+        return all(map(lt, numbers.numerators, islice(numbers.numerators, 1, None)))
+    return all(map(lt, numbers, islice(numbers, 1, None)))
 
 
 def _as_range(numerators: Sequence[int]) -> range | None:
@@ -167,5 +188,7 @@ def _as_range(numerators: Sequence[int]) -> range | None:
     if isinstance(numerators, range):
         return numerators
     start, step = numerators[0], numerators[1] - numerators[0]
+    if numerators[-1] != start + (len(numerators) - 1) * step:
+        return None
     found = range(start, start + len(numerators) * step, step)
     return found if tuple(numerators) == tuple(found) else None

@@ -23,6 +23,7 @@ from dpframe.errors import UnknownColumn, UnsupportedOperation
 from dpframe.rows.broadcast import unordered
 from dpframe.rows.encoded import encoded
 from dpframe.rows.grouped import grouped
+from dpframe.rows.in_order import in_order
 from dpframe.rows.operation import Namespace
 from dpframe.rows.optimizations import OPTIMIZATIONS
 from dpframe.rows.suggest import did_you_mean
@@ -103,6 +104,8 @@ def first_ranked(
     return kept
 
 
+_BLOCK, _ROWS = 1 << 16, 1 << 18
+"""So many numbers are in a cache, and so many rows in memory beside the frame."""
 _PLENTY = 10
 """A limit that few are taken to exceed; only speed depends on it."""
 COARSE = 32
@@ -180,8 +183,11 @@ def keep_first_together(
 def hashes(rows: pl.DataFrame, order: Mapping[str, DType], salt: int) -> NDArray[np.uint64]:
     """The hash of each row of a frame in memory."""
     values = {name: comparable(pl, name, dtype) for name, dtype in order.items()}
-    found = rows.select(row_hash(pl, values, order, salt).cast(pl.UInt64))
-    return found.to_series().to_numpy()
+    made = row_hash(pl, values, order, salt).cast(pl.UInt64)
+    found = np.empty(rows.height, np.uint64)
+    for start in range(0, rows.height, _ROWS):
+        found[start : start + _ROWS] = rows.slice(start, _ROWS).select(made).to_series().to_numpy()
+    return found
 
 
 def least_of_runs(
@@ -201,16 +207,20 @@ def least_of_runs(
         Where each run starts, of which the first starts at 0.
     """
     end = np.append(start[1:], hashed.size)
-    run = np.repeat(np.arange(start.size, dtype=np.uint64), end - start)
+    small = np.uint32 if start.size < 2**32 else np.uint64
+    run = np.repeat(np.arange(start.size, dtype=small), end - start)
     bits = np.uint64(int(start.size).bit_length())
     numbers = hashed >> bits
-    numbers |= run << (np.uint64(64) - bits)
-    in_order = np.sort(numbers)
-    last = in_order[np.minimum(start + most, end) - 1]
+    del hashed  # as large as the rows
+    for block in range(0, run.size, _BLOCK):
+        of_run = run[block : block + _BLOCK].astype(np.uint64)
+        numbers[block : block + _BLOCK] |= of_run << (np.uint64(64) - bits)
+    rising = in_order(pl.Series(numbers)).to_numpy()
+    last = rising[np.minimum(start + most, end) - 1]
     many = np.flatnonzero(end - start > most)
-    equal = many[in_order[start[many] + most] == last[many]]
+    equal = many[rising[start[many] + most] == last[many]]
     kept = numbers <= last[run]
-    torn = np.zeros(hashed.size, np.bool_)
+    torn = np.zeros(run.size, np.bool_)
     if equal.size:
         unsure = np.zeros(start.size, np.bool_)
         unsure[equal] = True

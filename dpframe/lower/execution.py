@@ -148,7 +148,10 @@ class Execution:
         try:
             require_supported(engine, relation, groups, tables)
             empty: Any = {t: engine.empty(self.data[t], found) for t, found in self.schemas.items()}
-            lowered = lower_query(relation, groups, tables, empty, engine.ns, like=self.data)
+            batches = self._gives_batches
+            lowered = lower_query(
+                relation, groups, tables, empty, engine.ns, like=self.data, by_batches=batches
+            )
             results = engine.collect([query.frame for query in lowered], rehearsed=True)
             for query, result in zip(lowered, results, strict=True):
                 count_cells(query, query.grouped(result), groups)
@@ -234,18 +237,28 @@ class Execution:
         self, wanted: Sequence[TablesWanted], frames: Any, fresh: int
     ) -> tuple[list[Tables], list[pl.DataFrame]]:
         """The exact queries, and the result of each."""
-        lower = partial(_lowered, wanted, ns=self.engine.ns, fresh=fresh)
+        batches = self._gives_batches and len(wanted) == 1
+        lower = partial(_lowered, wanted, ns=self.engine.ns, fresh=fresh, batches=batches)
         with ExitStack() as stack:
             if isinstance(self.engine, PolarsEngine):
                 frames = stack.enter_context(read_once(self.engine, lower, frames))
             lowered = lower(frames)
             queries = [query for found in lowered for query in found]
+            if isinstance(self.engine, PolarsEngine) and any(q.by_batches for q in queries):
+                (query,) = queries
+                return lowered, [query.counted(self.engine.batches(query.frame))]
             results = self.engine.collect([query.frame for query in queries])
             return lowered, [q.grouped(r) for q, r in zip(queries, results, strict=True)]
 
+    @property
+    def _gives_batches(self) -> bool:
+        """Whether the engine gives a result piece by piece."""
+        engine = self.engine
+        return isinstance(engine, PolarsEngine) and not engine.is_function and engine.room is None
+
 
 def _lowered(
-    wanted: Sequence[TablesWanted], frames: Any, ns: Namespace, fresh: int
+    wanted: Sequence[TablesWanted], frames: Any, ns: Namespace, fresh: int, batches: bool = False
 ) -> list[Tables]:
     """The exact queries of all tables that are wanted of some frames."""
     return [
@@ -256,6 +269,7 @@ def _lowered(
             frames,
             ns,
             fresh if one.relation.salt is None else one.relation.salt,
+            by_batches=batches,
         )
         for one in wanted
     ]

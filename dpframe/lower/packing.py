@@ -8,7 +8,9 @@ group is divided and each is the same either way.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import polars as pl
 
@@ -20,6 +22,9 @@ from dpframe.rows.broadcast import unordered
 FIRST_BITS, OTHER_BITS = 33, 30
 """Of the first number, and of all others together: 63 that an Int64 has for numbers above zero."""
 _MOST = 4
+_SCANS: Final = re.compile(r"^\s*(DF|\w+(?= SCAN)) ", re.MULTILINE)
+"""What a plan reads from."""
+_IN_PIECES: Final = ("DF", "Parquet", "IPC", "PARQUET")
 
 
 def packable(types: Sequence[DType]) -> bool:
@@ -29,11 +34,25 @@ def packable(types: Sequence[DType]) -> bool:
 
 def in_memory(source: pl.LazyFrame | Mapping[int, pl.LazyFrame], relation: Relation) -> bool:
     """Whether rows are made of one frame in memory, so that columns of theirs may be held there."""
+    plan = _told(source, relation)
+    return plan is not None and plan.startswith("DF [")
+
+
+def in_batches(source: pl.LazyFrame | Mapping[int, pl.LazyFrame], relation: Relation) -> bool:
+    """Whether rows are made of one frame in memory or of one set of files, which Polars reads
+    piece by piece.
+    """
+    plan = _told(source, relation)
+    return plan is not None and len(scans := _SCANS.findall(plan)) == 1 and scans[0] in _IN_PIECES
+
+
+def _told(source: pl.LazyFrame | Mapping[int, pl.LazyFrame], relation: Relation) -> str | None:
+    """The plan of the only frame that rows are made of; None where there are several."""
     if any(isinstance(step, Binary) for step, _ in relation.steps):
-        return False
+        return None
     frame = source if isinstance(source, pl.LazyFrame) else source[relation.token]
     # of a copy: Polars 1.32 lets no other thread use a frame meanwhile
-    return frame.clone().explain(optimized=False).startswith("DF [")
+    return frame.clone().explain(optimized=False)
 
 
 def group_packed(

@@ -116,7 +116,7 @@ class Pairs:
     packed: bool = False
 
     def grouped(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """The columns of groups and values, of rows in memory."""
+        """The columns of groups and values, of rows in memory, which are used up."""
         return POLARS.collect([by_columns(self.keys, *self.of_memory(rows))])[0]
 
     def of(
@@ -138,8 +138,8 @@ class Pairs:
         return self._weighed(kept.with_columns(*settled) if settled else kept, reduced, ns)
 
     def of_memory(self, rows: pl.DataFrame) -> tuple[pl.LazyFrame, list[pl.Expr]]:
-        """Those of rows in memory."""
-        asked = RowsOfPairs(rows)
+        """Those of rows in memory, which are used up."""
+        asked = RowsOfPairs(rows, used_up=True)
         made, settled, reduced = self._made(pl, asked)
         pairs = pairs_together(asked, [*self.whose, *self.keys], made, self.few)
         if pairs is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -27,7 +27,7 @@ from dpframe.frames.step import Step
 from dpframe.frames.windows_read import windows_read
 from dpframe.lower.bind import bind_facts
 from dpframe.lower.numbering import numbered
-from dpframe.lower.packing import in_memory, packable
+from dpframe.lower.packing import in_batches, in_memory, packable
 from dpframe.lower.pair_limits import (
     UNIT,
     PairLimit,
@@ -38,7 +38,13 @@ from dpframe.lower.pair_limits import (
     owner_names,
 )
 from dpframe.lower.pairs import Pairs, Weighing, beside_name, by_columns, weighing_of
-from dpframe.lower.places import counts_of_places, is_placed, places_of_rows
+from dpframe.lower.places import (
+    CountedRows,
+    TalliedRows,
+    counted_rows,
+    counts_of_places,
+    places_of_rows,
+)
 from dpframe.lower.together import sortable
 from dpframe.rows.broadcast import unordered
 from dpframe.rows.fold import domain, lower
@@ -68,23 +74,27 @@ class Lowered:
         What the value columns hold.
     kept
         The columns of its groups, where it is of one of several grouping sets alone.
-    by_rows
-        Whether its result has a row for each row instead, with its place among all cells of all
-        groups.
     later
         What groups its result, where that has a row for each row to be grouped in memory.
+    by_batches
+        Whether that may be done of one piece of the result after another.
     """
 
     frame: pl.LazyFrame
     cells: Cells | None
     statistics: tuple[Statistic, ...]
     kept: tuple[int, ...] | None = None
-    by_rows: bool = False
-    later: Pairs | None = None
+    later: Pairs | CountedRows | None = None
+    by_batches: bool = False
 
     def grouped(self, result: pl.DataFrame) -> pl.DataFrame:
         """The columns of groups, cells and values, of what the engine gives."""
         return result if self.later is None else self.later.grouped(result)
+
+    def counted(self, batches: Iterable[pl.DataFrame]) -> pl.DataFrame:
+        """The same of one piece after another."""
+        assert isinstance(self.later, CountedRows)
+        return self.later.counted(batches)
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -100,17 +110,21 @@ def lower_query(
     ns: Namespace = pl,
     salt: int = 0,
     like: Sources | None = None,
+    by_batches: bool = False,
 ) -> tuple[Lowered, ...]:
     """The exact query of all tables: those with the same cells come from one group-by. Tables of
     one grouping set alone are computed by its columns, as in a query of their own.
 
     `salt` is that of contribution limits, fresh for each release. With `like` the query has the
-    form that it has for those frames, of which nothing is read.
+    form that it has for those frames, of which nothing is read. With `by_batches` rows of a source
+    may be asked for piece by piece, where one table is all that is asked of it.
     """
     made = list[Lowered]()
+    by_batches = by_batches and len({(table.cells, table.kept) for table in tables}) == 1
+    shown = source if like is None else like
     for kept in dict.fromkeys(table.kept for table in tables):
         own = [table for table in tables if table.kept == kept]
-        found = _lower(relation, groups_of(groups, kept), own, source, ns, salt, like)
+        found = _lower(relation, groups_of(groups, kept), own, source, ns, salt, shown, by_batches)
         made += found if kept is None else [replace(one, kept=kept) for one in found]
     return tuple(made)
 
@@ -130,13 +144,15 @@ def _lower(
     source: Sources,
     ns: Namespace,
     salt: int,
-    like: Sources | None,
+    shown: Sources,
+    by_batches: bool,
 ) -> tuple[Lowered, ...]:
     """The exact query of tables by the same groups."""
     names = [] if groups is None else group_columns(groups)
     windows = windows_read(relation, groups)
     relation, limit = limit_on_pairs(relation, groups, tables, names, salt)
-    packing = ns is pl and in_memory(source if like is None else like, relation)
+    packing = ns is pl and in_memory(shown, relation)
+    here = packing or (ns is pl and by_batches and in_batches(shown, relation))
     few = None
     if packing and limit is not None and sortable(_types_of_pairs(relation, groups)):
         relation, few = limit_on_rows_of_pairs(relation, limit)
@@ -155,10 +171,11 @@ def _lower(
             statistics.append(table.statistic)
     made = list[Lowered]()
     for (cells, in_pairs), statistics in found.items():
-        by_rows = packing and not in_pairs and is_placed(cells, statistics, groups)
-        way = in_pairs, packing, by_rows
+        counted = None if in_pairs or not here else counted_rows(cells, statistics, groups)
+        way = in_pairs, packing, counted
         query, later = _aggregate(frame, relation, groups, cells, statistics, limits, way, ns)
-        made.append(Lowered(query, cells, tuple(statistics), by_rows=by_rows, later=later))
+        batches = by_batches and not packing and isinstance(later, CountedRows)
+        made.append(Lowered(query, cells, tuple(statistics), later=later, by_batches=batches))
     return tuple(made)
 
 
@@ -209,10 +226,10 @@ def _aggregate(
     cells: Cells | None,
     statistics: Sequence[Statistic],
     limits: tuple[PairLimit | None, Weighing | None, RowLimit | None],
-    way: tuple[bool, bool, bool],
+    way: tuple[bool, bool, CountedRows | None],
     ns: Namespace,
-) -> tuple[pl.LazyFrame, Pairs | None]:
-    in_pairs, packing, by_rows = way
+) -> tuple[pl.LazyFrame, Pairs | CountedRows | None]:
+    in_pairs, packing, counts = way
     by = () if groups is None else groups.by
     frame, by, facts = bind_facts(frame, by, relation.facts, ns)
     measured = cells, tuple(statistics)
@@ -223,23 +240,22 @@ def _aggregate(
     if isinstance(cells, NumberCells) and cells.of_individuals:
         return _of_totals(frame, (rows, whose_rows(relation, ns)), cells, columns, ns), None
     if cells is not None:
+        if isinstance(counts, TalliedRows):
+            return _selected(frame, {_CELL: cells.numbers(columns)}, ns), counts
         rows[_CELL] = unordered(ns, cells.row(columns, ns))
         keys.append(_CELL)
     types = _types_of_pairs(relation, groups) if packing and in_pairs and cells is None else []
-    later = sortable(types)
-    rows |= _of_pairs(relation, limits[2], ns, later) if in_pairs else {}
+    rows |= _of_pairs(relation, limits[2], ns, sortable(types)) if in_pairs else {}
     rows |= _of_statistics(statistics, counted := _counted_by(statistics), columns, ns)
     frame = _selected(frame, rows, ns) if rows else frame
     if cells is not None:
         frame = frame.filter(ns.col(_CELL).is_not_null())
-        if by_rows:
-            return places_of_rows(frame, groups, keys[:-1], cells.size), None
+        if counts is not None:
+            return places_of_rows(frame, groups, keys[:-1], cells.size), counts
     made = [f"r{counted.get(i, i)}" for i in range(len(statistics))]
     if in_pairs:
         pairs = Pairs(keys, owner_names(facts), statistics, made, *limits, packable(types))
-        if later:
-            return frame, pairs
-        return by_columns(keys, *pairs.of(frame, ns)), None
+        return (frame, pairs) if sortable(types) else (by_columns(keys, *pairs.of(frame, ns)), None)
     reduced = [s.reduce(ns.col(c), ns) for s, c in zip(statistics, made, strict=True)]
     return by_columns(keys, frame, reduced), None
 
@@ -342,9 +358,9 @@ def count_cells(lowered: Lowered, result: pl.DataFrame, groups: Groups | None) -
     """
     groups = groups_of(groups, lowered.kept)
     size = 1 if groups is None else groups.size
-    if lowered.by_rows:
+    if isinstance(lowered.later, CountedRows):
         assert lowered.cells is not None
-        return [counts_of_places(result.to_series(), lowered.cells.size, size)]
+        return [counts_of_places(result, lowered.cells.size, size)]
     if lowered.cells is not None:
         result = result.filter(pl.col(_CELL).is_not_null())
     if groups is None:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from dpframe.core.dtypes import DType
 from dpframe.lower.pair_limits import RowLimit
+from dpframe.rows.in_order import in_order
 
 __all__ = ["RowsOfPairs", "pairs_together", "sortable"]
 
@@ -68,16 +69,17 @@ class Numbered:
     null: int | None = None
 
     def values(self, numbers: Numbers) -> pl.Series:
-        """What some of the numbers stand for."""
+        """What some of the numbers stand for; they may be changed by it."""
         name, dtype = self.like.name, self.like.dtype
         if self.texts is not None:
-            return self.texts.gather(pl.Series(numbers)).alias(name)
+            return self.texts.gather(pl.Series(numbers.astype(np.uint32))).alias(name)
+        there = pl.Series(numbers != self.null) if self.null is not None else None
         if dtype == pl.UInt64:
             found = pl.Series(name, numbers.astype(np.uint64) + np.uint64(self.least))
         else:
-            found = pl.Series(name, numbers + self.least)
-        if self.null is not None:
-            there = pl.Series(numbers != self.null)
+            numbers += self.least
+            found = pl.Series(name, numbers)
+        if there is not None:
             found = pl.select(pl.when(there).then(found).alias(name)).to_series()
         return found.cast(dtype)
 
@@ -135,22 +137,32 @@ class RowsOfPairs:
     ----------
     rows
         All rows.
+    used_up
+        Whether nobody needs them once pairs are made, so that their memory may be given back.
     """
 
-    def __init__(self, rows: pl.DataFrame) -> None:
+    def __init__(self, rows: pl.DataFrame, used_up: bool = False) -> None:
         self.rows = rows
+        self._used_up = used_up
         self.asked: dict[str, tuple[str, str]] = {}
+        self.counts_rows = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(pl, name)
 
     def len(self) -> pl.Expr:
         """The number of rows of a pair."""
+        self.counts_rows = True
         return pl.col(_SIZE)
 
     def col(self, name: str) -> Any:
         """A column of rows, or else of pairs."""
         return _ColumnOfRows(self, name) if name in self.rows.columns else pl.col(name)
+
+    def forget(self) -> None:
+        """Give their memory back."""
+        for name in self.rows.columns if self._used_up else []:
+            self.rows.drop_in_place(name)
 
     def needed(self) -> list[str]:
         """The columns whose values are asked for."""
@@ -204,14 +216,19 @@ def pairs_together(
     packed = _packed(rows, names, place)
     if packed is None:
         return None
-    key, columns = packed
-    key.sort()
+    unsorted, columns = pl.Series(packed[0]), packed[1]
+    del packed  # as large as the rows
+    key = in_order(unsorted).to_numpy()
+    del unsorted
     start = _starts(key, place)
     if few is not None and (kept := _few(key, start, place, rows, few)) is not None:
         key = key[kept]
         start = _starts(key, place)
-    own, gathered = key[start] >> place, _of_runs(asked, key, start, place)
-    del key, packed  # as large as the rows
+    gathered = _of_runs(asked, key, start, place)
+    own = key[start]
+    del key, start
+    asked.forget()
+    own >>= place
     return pl.DataFrame([*_unpacked(own, columns), *gathered]).select(*names, *made)
 
 
@@ -273,11 +290,11 @@ def _few(
 
 
 def _unpacked(keys: Numbers, columns: Sequence[Numbered]) -> list[pl.Series]:
-    """The columns that numbers are packed of."""
+    """The columns that numbers are packed of, which are used up."""
     found = list[pl.Series]()
     for column in reversed(columns):
         found.append(column.values(keys & ((1 << column.bits) - 1)))
-        keys = keys >> column.bits
+        keys >>= column.bits
     return found[::-1]
 
 
@@ -291,7 +308,7 @@ def _of_runs(asked: RowsOfPairs, key: Numbers, start: Numbers, place: int) -> li
         among all.
     """
     sizes = np.diff(start, append=key.size)
-    found = [pl.Series(_SIZE, sizes)]
+    found = [pl.Series(_SIZE, sizes)] if asked.counts_rows else []
     for result, (name, what) in asked.asked.items():
         column = asked.rows[name]
         if what == "count" and not column.null_count():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from io import BytesIO
 from typing import Any, Literal, TypeAlias
 
@@ -102,6 +102,20 @@ class PolarsEngine(Engine):
         if len(frames) == 1:
             return [frames[0].collect(engine=mode, optimizations=OPTIMIZATIONS)]
         return pl.collect_all(frames, engine=mode, optimizations=OPTIMIZATIONS)
+
+    def batches(self, frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+        """The result of one lowered query, piece by piece in any order, each row once. Before 1.34
+        Polars gives it as a whole.
+        """
+        assert not callable(self._mode), "a function gives results as a whole"
+        pieces = getattr(frame, "collect_batches", None)
+        if pieces is None:
+            yield from self.collect([frame])
+            return
+        require_threads()
+        mark_used()
+        mode = "streaming" if self._mode == "auto" else self._mode
+        yield from pieces(maintain_order=False, engine=mode, optimizations=OPTIMIZATIONS)
 
 
 def _checked(result: object) -> pl.DataFrame:
