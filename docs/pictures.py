@@ -6,6 +6,7 @@ Run it to write them again: ``python docs/pictures.py``. Nothing here is random.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -79,6 +80,11 @@ def picture(label: str, panels: Sequence[Panel], width: int = 640, height: int =
     """Panels side by side, as SVG; `label` is for those who cannot see it."""
     each = width / len(panels)
     drawn = [part for i, panel in enumerate(panels) for part in _panel(panel, i * each, each)]
+    return drawing(label, drawn, width, height)
+
+
+def drawing(label: str, drawn: Iterable[str], width: int, height: int) -> str:
+    """The parts of a picture, as SVG."""
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
@@ -193,20 +199,9 @@ def groups() -> str:
         errors = [(size, counts(mechanism, size).accuracy()) for size in sizes]
         lines.append(Line(errors, colour, name, at))
     title = "95% error of each count, at epsilon 1 and delta 1e-6"
-    panel = Panel(
-        title,
-        "groups that one person is in",
-        50,
-        150,
-        lines,
-        0,
-        0,
-        range(0, 51, 10),
-        (50, 100, 150),
-    )
-    label = (
-        "The error of Laplace noise grows in a straight line, that of Gaussian noise like a root"
-    )
+    across, xs = "groups that one person is in", range(0, 51, 10)
+    panel = Panel(title, across, 50, 150, lines, 0, 0, xs, (50, 100, 150))
+    label = "The error of Laplace noise grows in a line, that of Gaussian noise like a root"
     return picture(label, [panel])
 
 
@@ -230,41 +225,82 @@ def composition() -> str:
     return picture(label, [panel])
 
 
+Corner = tuple[float, float, float]
+_BOX: list[Corner] = [(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]
+_TIPS: list[Corner] = [(3, 0, 0), (-3, 0, 0), (0, 3, 0), (0, -3, 0), (0, 0, 3), (0, 0, -3)]
+_SIDES = {
+    "b": [[c for c in _BOX if c[i] == end] for i in range(3) for end in (-1, 1)],
+    "a": [[t for t in _TIPS if sum(map(operator.mul, t, corner)) > 0] for corner in _BOX],
+}
+"""Of the box of what one row moves three numbers by, and of the octahedron around it."""
+
+
+def seen(point: Sequence[float]) -> Corner:
+    """To the right, upwards and towards who looks, a little from above and from the side."""
+    (x, y, z), turn, tilt = point, math.radians(32), math.radians(18)
+    right = x * math.cos(turn) - y * math.sin(turn)
+    back = x * math.sin(turn) + y * math.cos(turn)
+    up = z * math.cos(tilt) + back * math.sin(tilt)
+    return right, up, z * math.sin(tilt) - back * math.cos(tilt)
+
+
+def solid(colour: str, at: Point, scale: float) -> Iterable[str]:
+    """Its sides; what is behind is dashed."""
+    for corners in _SIDES[colour]:
+        middle = [math.fsum(axis) for axis in zip(*corners, strict=True)]
+        placed = [(at[0] + scale * seen(c)[0], at[1] - scale * seen(c)[1]) for c in corners]
+        centre = [math.fsum(axis) / len(placed) for axis in zip(*placed, strict=True)]
+        placed.sort(key=lambda p: math.atan2(p[1] - centre[1], p[0] - centre[0]))
+        path = "L".join(f"{x:.1f} {y:.1f}" for x, y in placed)
+        front = "fill-opacity:0.13" if seen(middle)[2] > 0 else "fill:none;stroke-dasharray:2 4"
+        yield f'<path class="{colour}" style="{front}" d="M{path}Z"/>'
+
+
 def draws() -> str:
-    """What one row moves two numbers by, and the deviation of numbers drawn apart and together."""
-    square = [(1, 1), (1, -1), (-1, -1), (-1, 1), (1, 1)]
-    diamond = [(0, 2), (2, 0), (0, -2), (-2, 0), (0, 2)]
-    turns = [2 * math.pi * i / 120 for i in range(121)]
-    circle = [(math.sqrt(2) * math.cos(t), math.sqrt(2) * math.sin(t)) for t in turns]
-    moves = Panel(
-        "What one row moves two numbers by",
-        "count; upwards: centred sum",
-        2.2,
-        2.2,
-        [
-            Line(diamond, "a", "apart", (1.25, 1.05)),
-            Line(circle, "c", "ball", (-0.25, 1.52)),
-            Line(square, "b", "box", (-0.9, 0.72)),
-        ],
-        -2.2,
-        -2.2,
-        (-2, -1, 0, 1, 2),
-        (-2, -1, 0, 1, 2),
+    """What one row moves three numbers by, with what noise has to cover around it."""
+    parts, scale = list[str](), 29.0
+    kinds = (
+        ("a", "Apart: an octahedron", "tips at 3"),
+        ("c", "Gaussian noise: a ball", "1.73 all around"),
+        ("b", "In a box: nothing else", "sides at 1"),
     )
-    names = (("a", "each apart", (2.2, 10.8)), ("b", "count", (7.6, 7.0)), ("c", "sum", (8.6, 3.5)))
+    for number, (colour, title, reach) in enumerate(kinds):
+        x, y = 108 + 212 * number, 148
+        parts.append(f'<text class="title" x="{x}" y="20" text-anchor="middle">{title}</text>')
+        names = (("count", 7, 4, "start"), ("sum", -9, -3, "end"), ("another sum", 0, -6, "middle"))
+        for tip, (name, across, down, anchor) in zip(_TIPS[::2], names, strict=True):
+            right, up, _ = seen([1.1 * t for t in tip])
+            end = x + scale * right, y - scale * up
+            parts.append(f'<path class="grid" d="M{x} {y}L{end[0]:.1f} {end[1]:.1f}"/>')
+            where = f'x="{end[0] + across:.1f}" y="{end[1] + down:.1f}"'
+            if not number:
+                parts.append(f'<text {where} text-anchor="{anchor}">{name}</text>')
+        parts += solid("b", (x, y), scale)
+        if colour == "a":
+            parts += solid("a", (x, y), scale)
+        if colour == "c":
+            far = f'style="fill-opacity:0.13" cx="{x}" cy="{y}" r="{scale * math.sqrt(3):.1f}"'
+            parts.append(f'<circle class="c" {far}/>')
+        parts.append(f'<text class="{colour}" x="{x}" y="256" text-anchor="middle">{reach}</text>')
+    label = (
+        "A box in an octahedron, whose tips are farthest out; the same box in a ball that goes "
+        "through its corners; the box alone"
+    )
+    return drawing(label, parts, 640, 270)
+
+
+def together() -> str:
+    """The deviation of numbers that are drawn apart and together."""
+    names = (("a", "each apart", (4.3, 10.8)), ("b", "count", (7.6, 6.6)), ("c", "sum", (8.6, 3.5)))
     found = [deviations(number) for number in range(2, 11)]
     lines = [
         Line([(d, each[i]) for d, each in enumerate(found, 2)], colour, name, at, True)
         for i, (colour, name, at) in enumerate(names)
     ]
-    errors = Panel(
-        "Deviation at epsilon 1", "numbers", 10, 15, lines, 2, 0, (2, 4, 6, 8, 10), (5, 10, 15)
-    )
-    label = (
-        "A square in a circle in a diamond, whose tips are farthest out; drawn apart, deviations "
-        "grow more than twice as fast as together"
-    )
-    return picture(label, [moves, errors])
+    title = "Deviation of a count and sums at epsilon 1, relative to what one row adds"
+    panel = Panel(title, "numbers", 10, 15, lines, 2, 0, range(2, 11), (5, 10, 15))
+    label = "Drawn apart, deviations grow more than twice as fast as together"
+    return picture(label, [panel])
 
 
 def deviations(numbers: int) -> tuple[float, float, float]:
@@ -302,20 +338,12 @@ def tree() -> str:
     assert isinstance(rule, DistributionError)
     found = errors_by_edge(rule, plan.releases, Fraction(95, 100)).tolist()
     added = [(i, 1.96 * 5 * math.sqrt(i)) for i in range(1, 129)]  # each step has a deviation of 5
-    right = Panel(
-        "95% error at rho 0.02",
-        "up to which of 128 steps",
-        128,
-        125,
-        [
-            Line(added, "a", "steps added up", (10, 97)),
-            Line(list(enumerate(found, 1))[: len(added)], "b", "sums of steps", (60, 36)),
-        ],
-        0,
-        0,
-        range(0, 129, 32),
-        (25, 50, 75, 100, 125),
-    )
+    both = [
+        Line(added, "a", "steps added up", (10, 97)),
+        Line(list(enumerate(found, 1))[: len(added)], "b", "sums of steps", (60, 36)),
+    ]
+    title, across, xs = "95% error at rho 0.02", "up to which of 128 steps", range(0, 129, 32)
+    right = Panel(title, across, 128, 125, both, 0, 0, xs, (25, 50, 75, 100, 125))
     label = (
         "A tree over eight steps, in which two of its sums make the first five; the error of steps "
         "that are added up grows like a root, that of sums of them hardly"
@@ -360,6 +388,7 @@ PICTURES: dict[str, Callable[[], str]] = {
     "groups.svg": groups,
     "composition.svg": composition,
     "draws.svg": draws,
+    "together.svg": together,
     "tree.svg": tree,
     "rollup.svg": rollup,
 }

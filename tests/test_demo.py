@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import polars as pl
@@ -14,9 +13,7 @@ from dpframe import cli, demo
 
 @pytest.fixture
 def printed(capsys: pytest.CaptureFixture[str]) -> str:
-    started = time.perf_counter()
     assert cli.main(["demo"]) == 0
-    assert time.perf_counter() - started < 20
     return capsys.readouterr().out
 
 

@@ -74,11 +74,9 @@ def test_stages_are_shown_and_erased() -> None:
 
 def test_short_runs_show_nothing() -> None:
     stream = io.StringIO()
-    began = time.monotonic()
-    with progress.Progress(stream) as line:
+    with progress.Progress(stream, first=10**5) as line:  # the end does not wait for the line
         line.stage("reading the data")
     assert stream.getvalue() == ""
-    assert time.monotonic() - began < 1  # the end does not wait for the line
 
 
 def test_a_failure_erases_the_line_too() -> None:

@@ -103,6 +103,12 @@ class PlanData:
         the worst data with so many values, or over those like a guess, and at most one percent
         above it. It is of results that are not null.
 
+        It holds about as often as asked for of a count, a sum, a mean or a variance, of the
+        grouping set or edge that errs most, and of the worst data of a single choice. It holds more
+        often of other sets and edges, for which it is one number; of other data of a choice; of
+        several winners or quantiles, which are taken together by a union bound; and where noise is
+        of few whole steps.
+
         Parameters
         ----------
         column
@@ -111,7 +117,9 @@ class PlanData:
             Between 0 and 1. An output of several selections gives each an equal share of what may
             go wrong (union bound).
         simultaneous
-            Whether the bound holds for all groups together.
+            Whether the bound holds for all groups together. For numbers with noise of their own it
+            does so as often as asked for; for those that share noise, as sets and edges do, more
+            often (union bound).
         count
             A public guess of the number of values in a group, for means and variances; without it
             their bound is what the clamping of the result alone guarantees. For randomised

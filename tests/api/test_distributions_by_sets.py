@@ -216,27 +216,6 @@ def test_the_worst_row_spends_what_is_paid(spend: Any, adjacency: Any) -> None:
     assert max(losses) > 0.8 * float(spend.main)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("spend", [{"epsilon": "0.2"}, {"rho": "0.002"}], ids=str)
-def test_intervals_hold_as_often_as_they_say(spend: dict[str, str]) -> None:
-    """Of many draws of one plan, in each grouping set by itself; ranges too."""
-    runs, amount = 400, next(iter(spend.values()))
-    people = protected(None, None, **{name: 3 * runs * Fraction(amount) for name in spend})
-    query = asked(people, range(17, 91))
-    exact = asked(protected(), range(17, 91)).release(epsilon=10**8)
-    held, ranges = np.zeros(exact.frame.height), 0
-    for _ in range(runs):
-        release = query.release(**spend, interval=0.95)
-        low, high = release.frame["count_low"], release.frame["count_high"]
-        held += ((low <= exact.frame["count"]) & (exact.frame["count"] <= high)).to_numpy()
-        found, true = (r.between(30, 60, sex="f") for r in (release, exact))
-        ranges += abs(found.value - true.value) <= found.error
-    sets = exact.frame["grouping"].to_numpy()
-    for bits in range(4):
-        assert 0.935 < held[sets == bits].mean() / runs < 0.972
-    assert 0.92 < ranges / runs < 0.985
-
-
 def test_duckdb_has_the_same_tables() -> None:
     duckdb = pytest.importorskip("duckdb")
     frame = rows()
