@@ -83,7 +83,9 @@ class _EdgeTally(Tally):
         self._edges: Numbers = np.array(edges, dtype=kind)
         self._few = len(edges) <= FEW
         self._parts = None if self._few else parts_of(edges)
-        self._found = {want: np.zeros(len(edges) + 1, np.int64) for want in wants}
+        self._found: dict[_Want, Integers] = {
+            want: np.zeros(len(edges) + 1, np.int64) for want in wants
+        }
         """Of few edges how many are beyond each, else how many have passed so many."""
 
     def _beyond(self, want: _Want) -> Integers:

@@ -148,13 +148,12 @@ class Execution:
         try:
             require_supported(engine, relation, groups, tables)
             empty: Any = {t: engine.empty(self.data[t], found) for t, found in self.schemas.items()}
-            batches = self._gives_batches
-            lowered = lower_query(
-                relation, groups, tables, empty, engine.ns, like=self.data, by_batches=batches
-            )
-            results = engine.collect([query.frame for query in lowered], rehearsed=True)
-            for query, result in zip(lowered, results, strict=True):
-                count_cells(query, query.grouped(result), groups)
+            asked = relation, groups, tables, empty, engine.ns
+            lowered = lower_query(*asked, like=self.data, by_batches=engine.gives_batches)
+            if any(query.by_batches for query in lowered):  # or as a whole, beside other queries
+                lowered += lower_query(*asked, like=self.data)
+            for query, result in zip(lowered, _results_of(engine, lowered, True), strict=True):
+                count_cells(query, result, groups)
             people = people_of([relation])
             if isinstance(engine, PolarsEngine) and engine.room and people is not None:
                 few = PolarsEngine(room=replace(engine.room, buckets=2))
@@ -237,24 +236,29 @@ class Execution:
         self, wanted: Sequence[TablesWanted], frames: Any, fresh: int
     ) -> tuple[list[Tables], list[pl.DataFrame]]:
         """The exact queries, and the result of each."""
-        batches = self._gives_batches and len(wanted) == 1
+        batches = self.engine.gives_batches and len(wanted) == 1
         lower = partial(_lowered, wanted, ns=self.engine.ns, fresh=fresh, batches=batches)
         with ExitStack() as stack:
             if isinstance(self.engine, PolarsEngine):
                 frames = stack.enter_context(read_once(self.engine, lower, frames))
             lowered = lower(frames)
             queries = [query for found in lowered for query in found]
-            if isinstance(self.engine, PolarsEngine) and any(q.by_batches for q in queries):
-                (query,) = queries
-                return lowered, [query.counted(self.engine.batches(query.frame))]
-            results = self.engine.collect([query.frame for query in queries])
-            return lowered, [q.grouped(r) for q, r in zip(queries, results, strict=True)]
+            return lowered, _results_of(self.engine, queries)
 
-    @property
-    def _gives_batches(self) -> bool:
-        """Whether the engine gives a result piece by piece."""
-        engine = self.engine
-        return isinstance(engine, PolarsEngine) and not engine.is_function and engine.room is None
+
+def _results_of(
+    engine: Engine, queries: Sequence[Lowered], rehearsed: bool = False
+) -> list[pl.DataFrame]:
+    """The columns of groups, cells and values of each exact query."""
+    at_once = [query for query in queries if not query.by_batches]
+    frames = [query.frame for query in at_once]
+    results = iter(engine.collect(frames, rehearsed=rehearsed) if frames else [])
+    return [
+        query.counted(engine.batches(query.frame))
+        if query.by_batches
+        else query.grouped(next(results))
+        for query in queries
+    ]
 
 
 def _lowered(

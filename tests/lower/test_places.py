@@ -167,7 +167,10 @@ def of_file(source: pl.LazyFrame, asked: Ask, mode: Any) -> tuple[list[Any], int
     execution = Execution(engine, {token: source}, {token: source.collect_schema()})
     wanted = tables_of(query)
     execution.rehearse(query.relation, query.groups, wanted)
+    rehearsed = len(seen)
+    seen.clear()
     found = execution.run(query.relation, query.groups, wanted)
+    assert rehearsed == len(seen)
     return listed(t for t in found.values() if t.cells is not None), len(seen)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import polars as pl
@@ -52,6 +52,15 @@ class Engine(ABC):
     @abstractmethod
     def collect(self, frames: Sequence[Any], *, rehearsed: bool = False) -> list[pl.DataFrame]:
         """The results of lowered queries; `rehearsed` when their frames have no rows."""
+
+    @property
+    def gives_batches(self) -> bool:
+        """Whether it gives the result of a query piece by piece."""
+        return False
+
+    def batches(self, frame: Any) -> Iterator[pl.DataFrame]:
+        """The result of one lowered query, piece by piece in any order, each row once."""
+        raise NotImplementedError
 
     def schema_now(self, data: Any) -> pl.Schema | None:
         """The columns that the data have now, where that is known without reading a row and no row

@@ -103,11 +103,13 @@ class PolarsEngine(Engine):
             return [frames[0].collect(engine=mode, optimizations=OPTIMIZATIONS)]
         return pl.collect_all(frames, engine=mode, optimizations=OPTIMIZATIONS)
 
+    @property
+    def gives_batches(self) -> bool:
+        return self._mode in ("auto", "in-memory", "streaming") and self.room is None
+
     def batches(self, frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
-        """The result of one lowered query, piece by piece in any order, each row once. Before 1.34
-        Polars gives it as a whole.
-        """
-        assert not callable(self._mode), "a function gives results as a whole"
+        """Before 1.34 Polars gives it as a whole."""
+        assert self.gives_batches
         pieces = getattr(frame, "collect_batches", None)
         if pieces is None:
             yield from self.collect([frame])
