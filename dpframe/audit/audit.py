@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe import pipeline
+from dpframe.aggregates.quantiles_at_once import QuantilesAtOnce
 from dpframe.audit.beside import at_once
 from dpframe.audit.claims import claims_of
 from dpframe.audit.evidence import best_event, joint_scores, likelihood_scores, proved_epsilon
@@ -27,6 +28,10 @@ from dpframe.report.plots import plot_audit
 FEWEST_RUNS, MOST_RUNS = 100, 1_000_000
 _PILOTS = {True: (24, 1_000), False: (8, 200)}
 """How many pairs are tried how often, where runs are drawn at once and where one by one."""
+_OF_FEW = 4_000
+"""How often, where these are few that laws have found."""
+_MOST_LEARNT = 8
+"""How many numbers are learnt from runs beside the law that a plan states."""
 
 Floats = NDArray[np.float64]
 
@@ -178,9 +183,10 @@ def _worst(
     prepared: pipeline.Prepared, pairs: Sequence[Neighbours], claims: Sequence[tuple[float, float]]
 ) -> Neighbours:
     """The pair at which a few runs tell most; where they are alike the first, which moves most."""
-    if is_noise_alone(prepared) or at_once(prepared):
+    if is_noise_alone(prepared) or any(isinstance(p, QuantilesAtOnce) for p in at_once(prepared)):
         return pairs[0]  # how far it moves tells all, or the laws of choices do
     most, runs = _PILOTS[runs_at_once(prepared, pairs[0]) > 1]
+    runs = _OF_FEW if at_once(prepared) else runs
 
     def told(pair: Neighbours) -> float:
         return _proved(outcomes(prepared, pair, runs), claims, 0.3).epsilon
@@ -228,6 +234,7 @@ def _scorers(one: Floats, other: Floats) -> list[Scorer]:
     numbers = one.shape[1] - 1
     if not numbers:
         return [lambda a, b: (np.zeros(len(a)), np.zeros(len(b)))]
+    known = bool(np.ptp(one[:, 0]))
     one, other = one[:, 1:], other[:, 1:]
     filled = [np.nan_to_num(side, nan=0.0, posinf=0.0, neginf=0.0) for side in (one, other)]
     spread = np.maximum(np.std(np.concatenate(filled), axis=0), 1e-12)
@@ -252,6 +259,9 @@ def _scorers(one: Floats, other: Floats) -> list[Scorer]:
         return joint_scores(one, other, a, b)
 
     ways = [*(alone(i) for i in range(min(numbers, 64))), weighted, least, likelihoods]
+    if known and numbers > _MOST_LEARNT:
+        ways = ways[:-3]  # what is learnt of so many looks better on the same runs than it is
+        return [lambda a, b: (a[:, 0], b[:, 0]), *map(_of_numbers, ways)]
     if numbers == 1:  # which tells all
         return [_of_numbers(way) for way in ways]
     return [lambda a, b: (a[:, 0], b[:, 0]), *(_of_numbers(way) for way in (*ways, together))]

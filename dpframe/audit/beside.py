@@ -1,4 +1,5 @@
-"""Which other people tell most of an individual, where several quantiles are chosen at once.
+"""Which other people tell most of an individual, where several quantiles are chosen together,
+at once or one inside the other.
 
 How far scores move says little of such a choice: what it tells depends on which tuples are about as
 likely as others. Its law is known, so frames are ranked by what it would prove, and none is drawn.
@@ -13,22 +14,27 @@ import numpy as np
 
 from dpframe import pipeline
 from dpframe.aggregates.measurement import CellCounts, Table
+from dpframe.aggregates.quantile_tree import QuantileTree
 from dpframe.aggregates.quantiles_at_once import QuantilesAtOnce
 from dpframe.audit.claims import claims_of
 from dpframe.audit.evidence import expected_share
 from dpframe.audit.people import Person, Picks
-from dpframe.audit.tuple_law import tuples_apart
+from dpframe.audit.tuple_law import choices_apart
 
-__all__ = ["Crowd", "at_once", "expected_of", "worst_crowds"]
+__all__ = ["Crowd", "at_once", "expected_of", "rows_in", "worst_crowds"]
 
 Counted = Mapping[Table, CellCounts]
 Counting = Callable[[Sequence[Person]], Counted]
 _TRIES = 480
 """Over how many quantiles there are: laws of more take longer."""
+_TRIES_INSIDE = 2400
+"""The same of quantiles one inside the other, whose laws take less."""
 _RUNS = 10_000
 """Frames are ranked by what so many runs prove."""
 _MOST = 60
 """Of one kind."""
+_FEW = 10
+"""The same of quantiles one inside the other: points with many rows are known less well."""
 _KEPT = 3
 
 
@@ -40,10 +46,19 @@ class Crowd:
     others: tuple[int, ...]
 
 
-def at_once(prepared: pipeline.Prepared) -> list[QuantilesAtOnce]:
+def at_once(prepared: pipeline.Prepared) -> list[QuantilesAtOnce | QuantileTree]:
     """The choices of several quantiles of a plan."""
     parts = (one.measurement for one in prepared.draws)
-    return [part for part in parts if isinstance(part, QuantilesAtOnce)]
+    return [part for part in parts if isinstance(part, (QuantilesAtOnce, QuantileTree))]
+
+
+def rows_in(prepared: pipeline.Prepared, counted: Counted) -> tuple[tuple[int, ...], ...]:
+    """Where rows are for these choices, and how many."""
+    found = []
+    for part in at_once(prepared):
+        one = counted[part.tables[0]]
+        found += [tuple(e.tolist()) for e in (one.groups, one.cells, one.values) if e is not None]
+    return tuple(found)
 
 
 def expected_of(prepared: pipeline.Prepared, one: Counted, other: Counted) -> float:
@@ -51,7 +66,7 @@ def expected_of(prepared: pipeline.Prepared, one: Counted, other: Counted) -> fl
     claims = claims_of(prepared.plan)
     shares = (
         expected_share(*apart.masses, _RUNS, claims)
-        for _, _, apart in tuples_apart(prepared, (one, other))
+        for _, _, apart in choices_apart(prepared, (one, other))
     )
     return max(shares, default=0.0)
 
@@ -79,7 +94,7 @@ def worst_crowds(
         The exact tables of some people.
     """
     picks = Picks()
-    each = [counted([kind]) for kind in kinds]
+    tables = [counted([kind]) for kind in kinds]
     sides = [
         (counted([person]), counted([] if instead is None else [instead]))
         for person, instead in individuals
@@ -88,22 +103,24 @@ def worst_crowds(
 
     def tried(crowd: Crowd) -> None:
         if crowd not in known and any(crowd.others):
-            beside = [(table, count) for table, count in zip(each, crowd.others, strict=True)]
+            beside = [(table, count) for table, count in zip(tables, crowd.others, strict=True)]
             pair = (_added([(side, 1), *beside]) for side in sides[crowd.individual])
             known[crowd] = expected_of(prepared, *pair)
 
-    tries = _TRIES // max(one.chosen for one in at_once(prepared))
+    inside = all(isinstance(one, QuantileTree) for one in at_once(prepared))
+    each = _TRIES_INSIDE if inside else _TRIES
+    tries, most = each // max(one.chosen for one in at_once(prepared)), _FEW if inside else _MOST
     for number in range(tries):
         if number < tries // 4 or not known:
-            some = tuple(picks.below(_MOST) * (picks.below(3) > 0) for _ in kinds)
+            some = tuple(picks.below(most) * (picks.below(3) > 0) for _ in kinds)
             tried(Crowd(picks.below(len(sides)), some))
         else:
             few = sorted(known, key=lambda crowd: known[crowd], reverse=True)[:_KEPT]
-            tried(_near(picks, few[number % len(few)], len(sides)))
+            tried(_near(picks, few[number % len(few)], len(sides), most))
     return sorted(known, key=lambda crowd: known[crowd], reverse=True)[:_KEPT]
 
 
-def _near(picks: Picks, crowd: Crowd, individuals: int) -> Crowd:
+def _near(picks: Picks, crowd: Crowd, individuals: int, most: int) -> Crowd:
     """Another individual, or another number of one or two kinds."""
     if not picks.below(6):
         return replace(crowd, individual=picks.below(individuals))
@@ -111,7 +128,7 @@ def _near(picks: Picks, crowd: Crowd, individuals: int) -> Crowd:
     for _ in range(1 + picks.below(2)):
         place = picks.below(len(others))
         change = picks.below(13) - 6
-        others[place] = picks.below(_MOST) if not change else max(0, others[place] + change)
+        others[place] = picks.below(most) if not change else max(0, others[place] + change)
     return Crowd(crowd.individual, tuple(others))
 
 

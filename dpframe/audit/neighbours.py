@@ -13,7 +13,7 @@ from dpframe.aggregates.chosen_together import ChosenTogether
 from dpframe.aggregates.measurement import Responses, Selection
 from dpframe.aggregates.quantile import QuantileChoice
 from dpframe.aggregates.query import Query
-from dpframe.audit.beside import at_once, expected_of, worst_crowds
+from dpframe.audit.beside import at_once, expected_of, rows_in, worst_crowds
 from dpframe.audit.conditions import Conditions
 from dpframe.audit.people import Frames, People, Person, together
 from dpframe.audit.reach import Counted, Reach, reach_of
@@ -131,11 +131,13 @@ def _in_crowds(
     kinds = [pair.person for pair in pairs]
     kinds += [pair.instead for pair in pairs if pair.instead is not None]
     kinds = list({repr(kind): kind for kind in kinds}.values())
-    kinds = sorted(kinds, key=lambda kind: max(map(len, kind.rows.values())))[:_KINDS]
+    kinds = sorted(kinds, key=lambda kind: max(map(len, kind.rows.values())))
 
     def counted(some: Sequence[Person]) -> Counted:
         return _counted(prepared, prepared.query, people.frames(some))
 
+    different = {rows_in(prepared, counted([kind])): kind for kind in reversed(kinds)}
+    kinds = list(reversed(different.values()))[:_KINDS]
     individuals = [(pair.person, pair.instead) for pair in pairs]
     found = worst_crowds(prepared, individuals, kinds, counted)
     made = []

@@ -13,7 +13,7 @@ from dpframe.aggregates.level_sums import LevelSums
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import CellCounts, Integers, Measurement, Selection
 from dpframe.audit.reach import Counted, changes_of
-from dpframe.audit.tuple_law import tuples_apart
+from dpframe.audit.tuple_law import choices_apart
 from dpframe.mechanisms import AdditiveMechanism, VectorMechanism
 from dpframe.release import Draw
 from dpframe.simulate.drawing import NoisyParts
@@ -64,8 +64,8 @@ def stated_ratios(
     runs: int,
 ) -> Floats:
     """The logarithm of the ratio of the probabilities on both sides of what is drawn in each run,
-    by the laws that the plan states; of choices only where several quantiles are chosen at once,
-    and not of groups that do not appear.
+    by the laws that the plan states; of choices only where several quantiles are chosen
+    together, and not of groups that do not appear.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def stated_ratios(
             if kept is not None:
                 ratios = np.where(kept.reshape(runs, -1)[:, moved], ratios, 0.0)
             found += ratios.sum(axis=1)
-    for one, group, apart in tuples_apart(prepared, pair):
+    for one, group, apart in choices_apart(prepared, pair):
         codes = noisy[one.keys[0]]
         ratios = apart.ratios(codes.reshape(runs, -1, codes.shape[1])[:, group])
         found += ratios if kept is None else np.where(kept.reshape(runs, -1)[:, group], ratios, 0)

@@ -21,11 +21,13 @@ from numpy.typing import NDArray
 
 from dpframe import pipeline
 from dpframe.aggregates.measurement import CellCounts, Table
+from dpframe.aggregates.quantile_tree import QuantileTree
 from dpframe.aggregates.quantiles_at_once import QuantilesAtOnce
-from dpframe.mechanisms import TogetherMechanism
+from dpframe.audit.path_law import PathsApart
+from dpframe.mechanisms import RecursiveMechanism, TogetherMechanism
 from dpframe.release import Draw
 
-__all__ = ["TuplesApart", "tuples_apart"]
+__all__ = ["TuplesApart", "choices_apart"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -141,11 +143,11 @@ class _TupleLaw:
         return np.asarray(np.exp(-np.abs(away) / self._scale))
 
 
-def tuples_apart(
+def choices_apart(
     prepared: pipeline.Prepared, pair: tuple[Counted, Counted]
-) -> Iterator[tuple[Draw, int, TuplesApart]]:
-    """How each choice of several quantiles tells two frames apart, where their rows differ: the
-    draw, the group, and that.
+) -> Iterator[tuple[Draw, int, TuplesApart | PathsApart]]:
+    """How each choice of several quantiles, at once or one inside the other, tells two frames
+    apart, where their rows differ: the draw, the group, and that.
 
     Parameters
     ----------
@@ -156,13 +158,19 @@ def tuples_apart(
     """
     for one in prepared.draws:
         part, law = one.measurement, one.law
-        if isinstance(part, QuantilesAtOnce) and isinstance(law, TogetherMechanism):
-            (table,) = part.tables
-            before, after = (counted[table] for counted in pair)
-            for group in range(before.size):
-                rows = _rows_of(before, group), _rows_of(after, group)
-                if rows[0] != rows[1]:
-                    yield one, group, TuplesApart(part, law, *rows)
+        if not isinstance(part, (QuantilesAtOnce, QuantileTree)):
+            continue
+        (table,) = part.tables
+        before, after = (counted[table] for counted in pair)
+        for group in range(before.size):
+            rows = _rows_of(before, group), _rows_of(after, group)
+            if rows[0] == rows[1]:
+                continue
+            if isinstance(part, QuantilesAtOnce) and isinstance(law, TogetherMechanism):
+                yield one, group, TuplesApart(part, law, *rows)
+            elif isinstance(part, QuantileTree) and isinstance(law, RecursiveMechanism):
+                scales = part.scales(prepared.query.scope)
+                yield one, group, PathsApart(part, law, scales, rows)
 
 
 class TuplesApart:

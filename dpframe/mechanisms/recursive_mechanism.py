@@ -21,6 +21,8 @@ class RecursiveMechanism(SelectionMechanism):
     """Several choices, each among candidates between those that were chosen before."""
 
     __slots__ = ()
+    scale: Fraction
+    """The largest of all choices, in steps of the score."""
     ties: ClassVar[int]
     """At how many places of one point its rows may be."""
 

@@ -20,7 +20,7 @@ from dpframe.audit.audit import audit
 from dpframe.audit.beside import expected_of
 from dpframe.audit.evidence import expected_share
 from dpframe.audit.neighbours import worst_neighbours
-from dpframe.audit.tuple_law import TuplesApart, tuples_apart
+from dpframe.audit.tuple_law import TuplesApart, choices_apart
 from dpframe.core.budget import ZCDP, Budget, PureDP
 from dpframe.mechanisms import JointExponential
 from dpframe.release.at_once import choose_at_once
@@ -115,7 +115,7 @@ def test_laws_of_neighbours_that_are_found_prove_much_of_a_claim_and_no_more() -
     expected = expected_of(plan, *worst.counted)
     assert expected >= max(expected_of(plan, *other.counted) for other in others)
     assert 0.55 < expected < 1
-    for _, _, apart in tuples_apart(plan, worst.counted):
+    for _, _, apart in choices_apart(plan, worst.counted):
         one, other = apart.masses
         likely = np.minimum(one, other) > 1e-4
         assert float(np.abs(np.log(one / other))[likely].max()) < 2 + 1e-6
