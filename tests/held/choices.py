@@ -87,7 +87,7 @@ def best_by_table(spend: Spend) -> Once:
 
     def ask(frame: pl.DataFrame) -> Any:
         groups = session(spend).protect(frame, dp.Rows()).group_by("g", keys=range(GROUPS))
-        return groups.agg(b=pl.col("x").dp_argmax(k=2))
+        return groups.agg(b=dp.argmax("x", k=2))
 
     plan = ask(empty).plan(**spend)
     assert plan.releases[0].mechanism == "noisy_table"
@@ -162,7 +162,7 @@ def quantiles(
         rows = {"g": np.repeat(np.arange(groups), 1000), "x": np.tile(values, groups)}
         frame: Any = session(spend).protect(pl.DataFrame(rows), dp.Rows())
         asked = frame if groups == 1 else frame.group_by("g", keys=range(groups))
-        query = asked.agg(q=pl.col("x").dp_quantile(chosen, bounds=(0, most)))
+        query = asked.agg(q=dp.quantile("x", chosen, bounds=(0, most)))
         plan = query.plan(**given)
         law = plan.releases[0].law
         assert law.name == way, law.name
