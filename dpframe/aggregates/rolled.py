@@ -25,7 +25,7 @@ from dpframe.aggregates.error_rules import (
     VarianceError,
 )
 from dpframe.aggregates.histogram import BoundHistogram
-from dpframe.aggregates.joint_noise import Independent, JointNoise
+from dpframe.aggregates.joint_noise import JointNoise
 from dpframe.aggregates.margin_strategy import (
     best_margins,
     margin_uses,
@@ -36,6 +36,7 @@ from dpframe.aggregates.margin_strategy import (
 )
 from dpframe.aggregates.margins import by_words
 from dpframe.aggregates.measurement import Additive, Table
+from dpframe.aggregates.noise_law import drawn_of
 from dpframe.aggregates.own_sets import in_own_sets
 from dpframe.aggregates.rebuilt_error import OutputError, RebuiltError
 from dpframe.aggregates.request import QueryScope
@@ -48,7 +49,6 @@ from dpframe.core.exact import show
 from dpframe.core.tree import Tree
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.grouping_sets import SetGroups
-from dpframe.mechanisms import AdditiveMechanism
 from dpframe.workloads import (
     MANY_CELLS,
     Degree,
@@ -212,19 +212,18 @@ class RolledAggregate(BoundAggregate):
     def interval(
         self, values: Sequence[Noisy], noise: JointNoise, level: Fraction
     ) -> tuple[pl.Series, pl.Series] | None:
-        assert isinstance(noise, Independent)
         rule, start = self.rule, 0
         rebuilt = [
             np.concatenate([cells.reshape(-1, self.axes.width) for cells in self._signed(estimate)])
             for estimate in self._estimates(values)
         ]
-        laws = [(law, step) for law, step in noise.parts if isinstance(law, AdditiveMechanism)]
+        drawn = drawn_of(noise)
         lows, highs = list[pl.Series](), list[pl.Series]()
         groups = self.axes.groups
         for kept, within in zip(groups.sets, self.axes.sets, strict=True):
             end = start + groups.entries(kept)
             here = [numbers[start:end] for numbers in rebuilt]
-            ends = self.inner.interval(here, rule.noises(laws, within), level)
+            ends = self.inner.interval(here, rule.noises(drawn, within), level)
             if ends is None:
                 return None
             lows.append(ends[0])
