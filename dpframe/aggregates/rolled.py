@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -62,6 +62,8 @@ from dpframe.workloads import (
 
 __all__ = ["RolledAggregate", "rolled"]
 
+Strategies: TypeAlias = Mapping[Degree, tuple[Strategy, ...]]
+
 _ADDITIVE: Final = (RowCount, ValueCount, GridSum, SquareSum, UnitCount, UnitRows, UnitTotal)
 
 
@@ -80,17 +82,27 @@ class RolledAggregate(BoundAggregate):
         parts.
     degree
         Which of them is used.
+    own_totals
+        The same strategies where totals are tables by themselves, and so may be drawn together with
+        those of other parts; None where they are.
     """
 
     inner: BoundAggregate
     axes: SetAxes
-    strategies: Mapping[Degree, tuple[Strategy, ...]]
+    strategies: Strategies
     degree: Degree
+    own_totals: Strategies | None = None
 
     def by(self, degree: Degree) -> RolledAggregate:
         """The same where a rho is shared (1) or an epsilon (2)."""
         uses = _uses(self.inner, self.axes, self.strategies[degree])
         return replace(self, degree=degree, uses=uses)
+
+    def with_own_totals(self) -> RolledAggregate:
+        """The same where no total is beside another table."""
+        if self.own_totals is None:
+            return self
+        return replace(self, strategies=self.own_totals, own_totals=None).by(self.degree)
 
     @property
     def used(self) -> tuple[Strategy, ...]:
@@ -296,17 +308,25 @@ def rolled(inner: BoundAggregate, scope: QueryScope) -> BoundAggregate:
     if None in tables or _is_several_times(inner, scope):
         return _by_own_sets(inner, scope)
     axes = SetAxes(groups, tables[0].cells if tables[0] is not None else None)
-    degrees: tuple[Degree, ...] = (1, 2)
+    strategies, own = (_strategies(inner, axes, scope, has_total) for has_total in (True, False))
+    uses = _uses(inner, axes, strategies[2])
+    beside = any(s.total_of is not None for used in strategies.values() for s in used)
+    own_totals = own if beside and axes.cells is None else None
+    return RolledAggregate(inner.request, uses, inner, axes, strategies, 2, own_totals)
+
+
+def _strategies(
+    inner: BoundAggregate, axes: SetAxes, scope: QueryScope, has_total: bool
+) -> Strategies:
+    """What is best to measure of each part."""
     workload = sets_wanted(axes.sizes, tuple((kept, Fraction(1)) for kept in axes.sets))
-    strategies: dict[Degree, tuple[Strategy, ...]] = {
+    degrees: tuple[Degree, ...] = (1, 2)
+    return {
         degree: tuple(
-            best_margins(use.part, axes, workload, scope, degree, has_total=True)
-            for use in inner.uses
+            best_margins(use.part, axes, workload, scope, degree, has_total) for use in inner.uses
         )
         for degree in degrees
     }
-    uses = _uses(inner, axes, strategies[2])
-    return RolledAggregate(inner.request, uses, inner, axes, strategies, 2)
 
 
 def _uses(
