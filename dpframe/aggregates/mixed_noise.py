@@ -99,7 +99,7 @@ def _slices(covariance: Floats, share: float, miss: float) -> Slices:
     sizes, masses = _sizes(share, _SIZES.get(others, 8))
     grid, density = _grid(others, _SPACING.get(others, 0.6), miss)
     rest = covariance[1:, 1:]
-    pull = np.linalg.solve(rest, covariance[1:, 0])
+    pull: Floats = np.linalg.solve(rest, covariance[1:, 0]).real
     left = math.sqrt(max(covariance[0, 0] - pull @ covariance[1:, 0], 1e-300))
     points = np.linalg.cholesky(rest) @ grid
     weights = np.outer(masses, density).reshape(-1)

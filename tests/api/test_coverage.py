@@ -107,6 +107,15 @@ def tables(spend: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     return _Sums(made.agg(c=dp.count())), {"c": EXACT["n"]}
 
 
+def rolled(spend: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Several sums of each set, drawn together: means of groups by one column and by two."""
+    keys = {"g": range(GROUPS), "h": ["a", "b"]}
+    made = people(spend).group_by(dp.rollup("g", "h"), keys=keys)
+    outputs = {"c": dp.count(), "d": X.dp_sum((0, 4)), "m": X.dp_mean((0, 4))}
+    exact = {"c": EXACT["n"], "d": EXACT["s"], "m": EXACT["m"]}
+    return _Sums(made.agg(**outputs)), exact
+
+
 class _Sums:
     """The groups by one column only of those by two."""
 
@@ -115,7 +124,7 @@ class _Sums:
 
     def collect(self, **given: Any) -> pl.DataFrame:
         found: pl.DataFrame = self._query.collect(**given)
-        return found.filter(pl.col("h").is_null())
+        return found.filter(pl.col("h").is_null(), pl.col("g").is_not_null())
 
 
 class _Related:
@@ -173,6 +182,7 @@ KINDS = {
     "changed": changed,
     "weighed": weighed,
     "tables": tables,
+    "rolled": rolled,
     "related": related,
     "totalled": totalled,
     "shrunk": shrunk,
