@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dpframe.aggregates.joint_noise import Independent, JointNoise
 from dpframe.aggregates.mixed_noise import MixedNoise
 from dpframe.aggregates.noise_law import noise_law
-from dpframe.aggregates.weighted_noise import WeightedNoise, excess_of
+from dpframe.aggregates.weighted_noise import WeightedNoise, cumulants_of_sum, excess_of
 from dpframe.mechanisms import AdditiveMechanism, CombinableNoise, CombinedNoise
 from dpframe.workloads import rounding_variance
 
@@ -36,8 +36,6 @@ Drawn: TypeAlias = "tuple[AdditiveMechanism, Fraction, int]"
 """The noise of one table, its step, and the number of its draw."""
 
 _NEXT_TO_NOTHING: Final = 1e-9
-_BEYOND: Final = 1e-12
-"""What may lie beyond the largest box of which moments are taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,30 +157,10 @@ def _cumulants(terms: Sequence[_Term], along: Floats) -> tuple[float, float]:
     """The variance and the fourth cumulant of a sum of all numbers with factors."""
     variance = fourth = 0.0
     for law, rows, times in terms:
-        more = _of_sum(law, along @ rows)
+        more = cumulants_of_sum(law, along @ rows)
         variance += times * more[0]
         fourth += times * more[1]
     return variance, fourth
-
-
-def _of_sum(law: CombinableNoise | AdditiveMechanism, factors: Floats) -> tuple[float, float]:
-    """The same of the numbers of one vector. In a box of half-widths h numbers are independent and
-    uniform, with variances h (h + 1) / 3 and means of fourth powers of h (h + 1) (3 h**2 + 3 h - 1)
-    / 15.
-    """
-    boxes = law.boxes(_BEYOND) if isinstance(law, CombinableNoise) else None
-    if boxes is None:
-        assert isinstance(law, AdditiveMechanism)
-        each, excess = law.variance(), excess_of(law)
-        variance = float((factors**2).sum()) * each
-        return variance, float((factors**4).sum()) * excess * each**2
-    half = np.floor(np.outer(boxes.radii, np.array(boxes.widths)) / boxes.fineness)
-    squares = half * (half + 1.0) / 3.0
-    fourths = half * (half + 1.0) * (3.0 * half * half + 3.0 * half - 1.0) / 15.0
-    given = squares @ factors**2
-    own = (fourths - 3.0 * squares**2) @ factors**4
-    variance = float(boxes.weights @ given)
-    return variance, float(boxes.weights @ (3.0 * given**2 + own)) - 3.0 * variance**2
 
 
 @lru_cache(maxsize=4096)
