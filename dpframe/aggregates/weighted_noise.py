@@ -67,18 +67,29 @@ def cumulants_of_sum(
     h (h + 1) / 3 and means of fourth powers of h (h + 1) (3 h**2 + 3 h - 1) / 15.
     """
     boxes = law.boxes(_BEYOND) if isinstance(law, CombinableNoise) else None
-    if boxes is None:
+    if boxes is None or not isinstance(law, CombinableNoise):
         assert isinstance(law, AdditiveMechanism)
         each, excess = law.variance(), excess_of(law)
         variance = float((factors**2).sum()) * each
         return variance, float((factors**4).sum()) * excess * each**2
+    variance = float(_variances(law, factors.size) @ factors**2)
     half = np.floor(np.outer(boxes.radii, np.array(boxes.widths)) / boxes.fineness)
     squares = half * (half + 1.0) / 3.0
     fourths = half * (half + 1.0) * (3.0 * half * half + 3.0 * half - 1.0) / 15.0
     given = squares @ factors**2
     own = (fourths - 3.0 * squares**2) @ factors**4
-    variance = float(boxes.weights @ given)
-    return variance, float(boxes.weights @ (3.0 * given**2 + own)) - 3.0 * variance**2
+    second = float(boxes.weights @ given)  # of boxes that are a little larger, where some are one
+    if second < _NEXT_TO_NOTHING:
+        return variance, 0.0
+    fourth = float(boxes.weights @ (3.0 * given**2 + own)) - 3.0 * second**2
+    return variance, fourth * (variance / second) ** 2
+
+
+@lru_cache(maxsize=1024)
+def _variances(law: CombinableNoise, numbers: int) -> Floats:
+    """Of each number of a vector; they have signs of their own, so variances add up."""
+    units = (tuple(int(i == j) for i in range(numbers)) for j in range(numbers))
+    return np.array([law.variance_of_sum(unit) for unit in units])
 
 
 @dataclass(frozen=True, slots=True)
