@@ -14,6 +14,7 @@ subtracted with equal deviations: a result that rests on all of them errs along 
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -38,8 +39,9 @@ _SPACING: Final = {1: 0.25, 2: 0.4}
 """Of points of a grid, in deviations."""
 _SLIGHT: Final = 1e-4
 """The share of what may be missed that slices may leave out."""
-_LEAST: Final = 1e-12
-"""Of variances relative to the largest one."""
+_FIRM: Final = 1.0 + 1e-12
+_LEAST: Final = 1e-300
+"""Variances are so much larger, and at least so large, so that matrices can be inverted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +77,8 @@ class MixedNoise:
         if len(parts) == 1:
             return Independent(own)
         matrix = self._matrix()
-        pairs = ((a, b) for n, b in enumerate(parts) for a in parts[:n])
-        ordered = sorted(pairs, key=lambda pair: (parts.index(pair[0]), parts.index(pair[1])))
-        return MixedNoise(own, tuple(float(matrix[pair]) for pair in ordered), self.excess)
+        pairs = itertools.combinations(parts, 2)
+        return MixedNoise(own, tuple(float(matrix[pair]) for pair in pairs), self.excess)
 
     def _matrix(self) -> Floats:
         """The correlations as a matrix."""
@@ -89,7 +90,8 @@ class MixedNoise:
     def slices(self, miss: float, pull: tuple[float, ...]) -> Slices:
         deviations = [math.sqrt(law.variance()) * float(step) for law, step in self.parts]
         covariance = self._matrix() * np.outer(deviations, deviations)
-        covariance[np.diag_indices_from(covariance)] += _LEAST * covariance.max()
+        own = np.diag_indices_from(covariance)
+        covariance[own] = np.maximum(covariance[own] * _FIRM, _LEAST)
         return _slices(covariance, math.sqrt(min(max(self.excess, 0.0), 3.0) / 3.0), miss)
 
 
@@ -99,14 +101,14 @@ def _slices(covariance: Floats, share: float, miss: float) -> Slices:
     sizes, masses = _sizes(share, _SIZES.get(others, 8))
     grid, density = _grid(others, _SPACING.get(others, 0.6), miss)
     rest = covariance[1:, 1:]
-    pull: Floats = np.linalg.solve(rest, covariance[1:, 0]).real
+    pull: Floats = np.asarray(np.linalg.solve(rest, covariance[1:, 0]), dtype=np.float64)
     left = math.sqrt(max(covariance[0, 0] - pull @ covariance[1:, 0], 1e-300))
-    points = np.linalg.cholesky(rest) @ grid
-    weights = np.outer(masses, density).reshape(-1)
+    points: Floats = np.asarray(np.linalg.cholesky(rest), dtype=np.float64) @ grid
+    weights: Floats = np.multiply.outer(masses, density).reshape(-1)
     kept = weights > miss * _SLIGHT / weights.size
-    found = [np.outer(sizes, place).reshape(-1)[kept] for place in points]
-    mean = pull @ np.array(found)
-    deviation = np.repeat(sizes * left, density.size)[kept]
+    found: list[Floats] = [np.multiply.outer(sizes, p).reshape(-1)[kept] for p in points]
+    mean: Floats = pull @ np.array(found)
+    deviation: Floats = np.repeat(sizes * left, density.size)[kept]
     return Slices(
         weights[kept] / weights[kept].sum(),
         tuple(found),

@@ -175,9 +175,13 @@ def test_sums_of_gaussian_noise_are_gaussian() -> None:
 
 @pytest.mark.parametrize("excess", [0.0, 0.75, 3.0])
 @pytest.mark.parametrize("numbers", [2, 3])
-def test_slices_are_one_law_with_the_parts_they_are_of(excess: float, numbers: int) -> None:
-    """Each part by itself as `WeightedNoise` has it, and variances of the others."""
-    parts = tuple((WeightedNoise(100.0 * (n + 1), excess), Fraction(n + 1)) for n in range(numbers))
+@pytest.mark.parametrize("unit", [1, 10**-9, 10**9])
+def test_slices_are_one_law_with_the_parts_they_are_of(
+    excess: float, numbers: int, unit: float
+) -> None:
+    """Each part by itself as `WeightedNoise` has it, and variances of the others, in any units."""
+    steps = [Fraction(1), *(Fraction(unit) * n for n in range(2, numbers + 1))]
+    parts = tuple((WeightedNoise(100.0 * (n + 1), excess), step) for n, step in enumerate(steps))
     some = (0.5, -0.25, 0.1)[: numbers * (numbers - 1) // 2]
     law = MixedNoise(parts, some, excess)
     slices = law.slices(0.05, (1.0,) * (numbers - 1))
@@ -188,7 +192,7 @@ def test_slices_are_one_law_with_the_parts_they_are_of(excess: float, numbers: i
         assert float(slices.weights @ slices.below(-ends)) == pytest.approx(expected, abs=2e-3)
     for n, other in enumerate(slices.others, 1):
         variance = float(slices.weights @ other**2)
-        assert variance == pytest.approx(parts[n][0].spread * (n + 1) ** 2, rel=0.02)
+        assert variance == pytest.approx(parts[n][0].spread * float(steps[n]) ** 2, rel=0.02)
     last = law.of((0, numbers - 1))
     assert isinstance(last, MixedNoise)
     assert last.correlations == (some[numbers - 2],)
