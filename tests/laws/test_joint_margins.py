@@ -14,8 +14,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-import dpframe.infer.joint
-from dpframe.aggregates import joint_sums
 from dpframe.aggregates.joint_margins import JointMargins
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.query import Query
@@ -23,7 +21,6 @@ from dpframe.aggregates.ways import ways_to_measure
 from dpframe.core.budget import ZCDP, PureDP
 from dpframe.core.units import Rows
 from dpframe.errors import DPFrameError
-from dpframe.mechanisms import Box
 from tests.laws import individuals, queries
 from tests.laws.amounts import examples
 from tests.laws.frames import SCHEMA
@@ -42,7 +39,15 @@ from tests.laws.neighbours import (
 )
 from tests.laws.queries import names_of
 from tests.laws.test_grouping_sets import BY_PAIRS, OF_ROWS, ONCE, SETS, fixed
-from tests.laws.test_joint_draws import several
+from tests.laws.test_joint_draws import (
+    _one_end_of_centred,
+    _one_group,
+    _one_move,
+    _rows_moved_by_nobody,
+    _uncentred_box,
+    _values_as_rows,
+    several,
+)
 
 Patch = pytest.MonkeyPatch
 OF_INDIVIDUALS = [
@@ -68,7 +73,7 @@ def vectors(asked: Query) -> Iterator[JointMargins]:
         if isinstance(part, JointMargins):
             for length in range(len(part.sizes) + 1):
                 for kept in itertools.combinations(range(len(part.sizes)), length):
-                    found[replace(part, kept=kept, by=("",) * length)] = None
+                    found[replace(part, columns=kept, by=("",) * length)] = None
     return iter(found)
 
 
@@ -166,6 +171,23 @@ def of_rows(adjacency: Any) -> None:
     check(asked, Pair(frame[[2, 0]], frame[[2, *empty]]))
 
 
+def of_values() -> None:
+    """A row that stays in its group, where a sum has a value before and after, and a count comes to
+    have one.
+    """
+    texts = ['pl.col("i64").dp_mean((-8, 8))', 'pl.col("u8").dp_count()']
+    asked = queries.query(texts, Rows("change-one"), OF_ROWS[0])
+    names = names_of(asked)
+    rows = {name: [None] * 2 for name in names} | {
+        "e": ["a", "a"],
+        "b": [True, True],
+        "i64": [-8, 8],
+        "u8": [None, 9],
+    }
+    frame = queries_frame(rows, names)
+    check(asked, Pair(frame[[0]], frame[[1]]))
+
+
 def queries_frame(rows: dict[str, list[Any]], names: Sequence[str]) -> Any:
     return pl.DataFrame({n: pl.Series(rows[n], dtype=SCHEMA[n], strict=False) for n in names})
 
@@ -173,34 +195,6 @@ def queries_frame(rows: dict[str, list[Any]], names: Sequence[str]) -> Any:
 def _of_the_finest(patch: Patch) -> None:
     """What one has in a group of a margin is no more than in a finest group."""
     patch.setattr(JointMargins, "spread", lambda self, scope: self.sums[0].statistic.spread(scope))
-
-
-def _one_group(patch: Patch) -> None:
-    """A row that leaves one group for another counted once."""
-    patch.setattr(joint_sums, "has_several", lambda groups: False)
-
-
-def _one_move(patch: Patch) -> None:
-    patch.setattr(
-        joint_sums, "box_of", lambda widths, turned, spread, grouped: Box(widths, spread.tight[0])
-    )
-
-
-def _centred_under_change_one(patch: Patch) -> None:
-    patch.setattr(dpframe.infer.joint, "_plain", dpframe.infer.joint._centred)
-
-
-def _uncentred(patch: Patch) -> None:
-    """Noise for centred sums on sums that are not."""
-    real = dpframe.infer.joint._measurement
-
-    def wrong(coordinates: Any, scales: Any) -> Any:
-        made = real(coordinates, scales)
-        size = len(made.sums)
-        rows = [[r if i == j else 0 for j, r in enumerate(made.matrix[i])] for i in range(size)]
-        return replace(made, matrix=tuple(map(tuple, rows)))
-
-    patch.setattr(dpframe.infer.joint, "_measurement", wrong)
 
 
 def _of_other_columns(patch: Patch) -> None:
@@ -215,11 +209,13 @@ def _of_other_columns(patch: Patch) -> None:
 MISTAKES: dict[str, tuple[Callable[[Patch], None], Callable[[], None]]] = {
     "rows per finest group": (_of_the_finest, lambda: of_fixed(COUNTED, BY_PAIRS)),
     "totals per finest group": (_of_the_finest, lambda: of_fixed(TOTALS, BY_PAIRS[:1])),
-    "not centred": (_uncentred, lambda: of_rows("add-remove")),
+    "not centred": (_uncentred_box, lambda: of_rows("add-remove")),
     "other columns": (_of_other_columns, lambda: of_rows("add-remove")),
     "one group": (_one_group, lambda: of_rows("change-one")),
     "one move": (_one_move, lambda: of_rows("change-one")),
-    "centred": (_centred_under_change_one, lambda: of_rows("change-one")),
+    "half of a centred move": (_one_end_of_centred, lambda: of_rows("change-one")),
+    "values as rows": (_values_as_rows, of_values),
+    "rows moved by nobody": (_rows_moved_by_nobody, lambda: of_rows("change-one")),
 }
 
 
@@ -250,7 +246,7 @@ def test_boxes_of_margins_are_attained() -> None:
             assert box is not None
             short = replace(box, rows=box.rows - 1)
             if outside_box(part, short, joint_changes(part, before, after)):
-                most[len(part.kept)] = box.rows
+                most[len(part.columns)] = box.rows
     assert most.keys() >= {0, 2}
 
 
