@@ -28,6 +28,7 @@ from error_joint import LIMITS, SPENDS, apart, cases, deviations, people, sessio
 from error_noise import by_bernstein_sums, errors_of_moments
 from error_peers import OpenDP
 from error_quantiles import DECILES, _off
+from error_rolled import OUTPUTS, deviations_by_set, rolled_up
 from error_topk import SIZES, by_floats, released
 from error_workloads import ADULT, gains, marginals, ordered, overall
 
@@ -154,6 +155,18 @@ def tables() -> Iterator[Row]:
     yield Row("365 running totals at once, than summed days", "rho", None, None, days, 4.9, "=")
     daily = days * math.sqrt(365 / (366 / 2))
     yield Row("the same, than a query on each day", "rho", None, None, daily, 6.9, "=")
+
+
+def rolled() -> Iterator[Row]:
+    """Several outputs of a roll-up, whose margins are drawn together; by the laws of plans."""
+    for label, spend in SPENDS.items():
+        query = rolled_up(spend, OUTPUTS["n, sum and mean"])
+        with apart():
+            before = deviations_by_set(query.plan(**spend))
+        now = deviations_by_set(query.plan(**spend))
+        for (output, of), found in now.items():
+            work = f"count, sum and mean by a roll-up: {output} {of}"
+            yield Row(work, label, before[output, of], found, before[output, of] / found, None, "=")
 
 
 def pairs(path: str | None, peer: OpenDP, runs: int) -> Iterator[Row]:
@@ -308,6 +321,7 @@ def main(python: str | None, path: str | None, runs: int) -> None:
         joint(peer),
         bernstein(),
         tables(),
+        rolled(),
         pairs(path, peer, 5),
         deciles(runs),
         top(runs),

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dpframe import frames, mechanisms
+from dpframe.aggregates.joint_margins import JointMargins
 from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.keys import KeySelection, WeighedKeys
 from dpframe.aggregates.level_sums import LevelSums, LevelSumsWithTotal
@@ -117,6 +118,7 @@ def aggregates() -> str:
     parts.append(_entry("Levels of a distribution function", LevelSums))
     parts.append(_entry("Levels with a total beside them", LevelSumsWithTotal))
     parts.append(_entry("Several outputs of one draw", JointSums))
+    parts.append(_entry("Several outputs of one draw, by grouping sets", JointMargins))
     found = _entry("Groups that nobody listed", KeySelection)
     weighed = _entry("Groups that nobody listed, by weights", WeighedKeys)
     return "\n\n".join([*parts, found, weighed])

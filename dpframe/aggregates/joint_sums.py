@@ -73,9 +73,9 @@ class Rebuilt:
 _HALF = 2.0**-45
 
 
-def has_groups(scope: QueryScope) -> bool:
-    """Whether a row may leave one group for another."""
-    return scope.entries is not None and scope.entries > 1
+def has_several(groups: int) -> bool:
+    """Whether a row may leave one of so many groups for another."""
+    return groups > 1
 
 
 def _ratio(numbers: Integers, factor: int, divisor: int) -> tuple[Integers, np.ndarray]:
@@ -145,22 +145,27 @@ class JointSums(Measurement):
         return self.sums[0].statistic.spread(scope)
 
     def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
-        about = self.spread(scope), has_groups(scope), self.conditions, self.kept
+        about = self.spread(scope), has_several(self.groups(scope)), self.conditions, self.kept
         return joint_sensitivity(self.widths, self.turned, *about)
+
+    def groups(self, scope: QueryScope) -> int:
+        """How many vectors there are."""
+        return 1 if scope.entries is None else scope.entries
 
     @property
     def step(self) -> Fraction:
         return Fraction(1)
 
     def entries(self, scope: QueryScope) -> int:
-        return (1 if scope.entries is None else scope.entries) * len(self.widths)
+        return self.groups(scope) * len(self.widths)
 
     def task(
         self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: QueryScope
     ) -> AdditiveTask:
         box = None
         if mechanism == "auto":
-            box = box_of(self.widths, self.turned, self.spread(scope), has_groups(scope))
+            about = self.widths, self.turned, self.spread(scope)
+            box = box_of(*about, has_several(self.groups(scope)))
         return AdditiveTask(name, sensitivity, mechanism, box)
 
     def vector(self, counted: Sequence[CellCounts]) -> Integers:

@@ -20,7 +20,7 @@ from dpframe.mechanisms import (
     Mechanism,
 )
 
-__all__ = ["Together", "noise_law", "noise_of"]
+__all__ = ["Together", "drawn_of", "noise_law", "noise_of"]
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Part: TypeAlias = "tuple[AdditiveMechanism, Fraction]"
@@ -46,6 +46,18 @@ def noise_law(parts: Sequence[tuple[AdditiveMechanism, Fraction, int]]) -> Joint
     if len(blocks) == 1:
         return Together(tuple(laws))
     return _Blocks(tuple(laws), tuple(map(tuple, blocks.values())))
+
+
+def drawn_of(noise: JointNoise) -> list[tuple[AdditiveMechanism, Fraction, int]]:
+    """The parts that `noise_law` made a law of, with the numbers of their draws."""
+    assert isinstance(noise, (Independent, Together, _Blocks))
+    draws = dict.fromkeys(range(len(noise.parts)), 0)
+    if isinstance(noise, Independent):
+        draws = {place: place for place in draws}
+    elif isinstance(noise, _Blocks):
+        draws = {place: number for number, block in enumerate(noise.blocks) for place in block}
+    found = [(law, step, draws[place]) for place, (law, step) in enumerate(noise.parts)]
+    return [(law, step, n) for law, step, n in found if isinstance(law, AdditiveMechanism)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from dpframe.aggregates.bound import (
     variance_of,
 )
 from dpframe.aggregates.error_rules import MeanError, PartError, VarianceError
-from dpframe.aggregates.joint_noise import Independent, JointNoise
+from dpframe.aggregates.joint_noise import JointNoise
 from dpframe.aggregates.margin_strategy import (
     adds_up,
     best_margins,
@@ -32,6 +32,7 @@ from dpframe.aggregates.margin_strategy import (
     table_wanted,
 )
 from dpframe.aggregates.measurement import Table
+from dpframe.aggregates.noise_law import drawn_of
 from dpframe.aggregates.query import Output, Query
 from dpframe.aggregates.rebuilt_error import RebuiltError
 from dpframe.aggregates.request import QueryScope
@@ -40,7 +41,6 @@ from dpframe.aggregates.set_axes import SetAxes, columns_of
 from dpframe.aggregates.shapes import ONE
 from dpframe.frames.common_sets import CommonSets, SetsOfQuery
 from dpframe.frames.grouping_sets import SetGroups
-from dpframe.mechanisms import AdditiveMechanism
 from dpframe.workloads import Degree, Estimate, Strategy, WholeTables
 
 __all__ = ["RelatedAggregate", "can_be_related", "related_outputs"]
@@ -156,12 +156,11 @@ class RelatedAggregate(BoundAggregate):
     def interval(
         self, values: Sequence[Noisy], noise: JointNoise, level: Fraction
     ) -> tuple[pl.Series, pl.Series] | None:
-        assert isinstance(noise, Independent)
-        laws = [(law, step) for law, step in noise.parts if isinstance(law, AdditiveMechanism)]
+        drawn = drawn_of(noise)
         lows, highs = list[pl.Series](), list[pl.Series]()
         for kept in self.shown.sets:
             here = self._rebuilt(values, [kept])
-            ends = _plain(self.inner).interval(here, self.rule.noises(laws, kept), level)
+            ends = _plain(self.inner).interval(here, self.rule.noises(drawn, kept), level)
             if ends is None:
                 return None
             lows.append(ends[0])

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -25,7 +25,7 @@ from dpframe.aggregates.error_rules import (
     VarianceError,
 )
 from dpframe.aggregates.histogram import BoundHistogram
-from dpframe.aggregates.joint_noise import Independent, JointNoise
+from dpframe.aggregates.joint_noise import JointNoise
 from dpframe.aggregates.margin_strategy import (
     best_margins,
     margin_uses,
@@ -36,6 +36,7 @@ from dpframe.aggregates.margin_strategy import (
 )
 from dpframe.aggregates.margins import by_words
 from dpframe.aggregates.measurement import Additive, Table
+from dpframe.aggregates.noise_law import drawn_of
 from dpframe.aggregates.own_sets import in_own_sets
 from dpframe.aggregates.rebuilt_error import OutputError, RebuiltError
 from dpframe.aggregates.request import QueryScope
@@ -48,7 +49,6 @@ from dpframe.core.exact import show
 from dpframe.core.tree import Tree
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.grouping_sets import SetGroups
-from dpframe.mechanisms import AdditiveMechanism
 from dpframe.workloads import (
     MANY_CELLS,
     Degree,
@@ -61,6 +61,8 @@ from dpframe.workloads import (
 )
 
 __all__ = ["RolledAggregate", "rolled"]
+
+Strategies: TypeAlias = Mapping[Degree, tuple[Strategy, ...]]
 
 _ADDITIVE: Final = (RowCount, ValueCount, GridSum, SquareSum, UnitCount, UnitRows, UnitTotal)
 
@@ -80,17 +82,27 @@ class RolledAggregate(BoundAggregate):
         parts.
     degree
         Which of them is used.
+    own_totals
+        The same strategies where totals are tables by themselves, and so may be drawn together with
+        those of other parts; None where they are.
     """
 
     inner: BoundAggregate
     axes: SetAxes
-    strategies: Mapping[Degree, tuple[Strategy, ...]]
+    strategies: Strategies
     degree: Degree
+    own_totals: Strategies | None = None
 
     def by(self, degree: Degree) -> RolledAggregate:
         """The same where a rho is shared (1) or an epsilon (2)."""
         uses = _uses(self.inner, self.axes, self.strategies[degree])
         return replace(self, degree=degree, uses=uses)
+
+    def with_own_totals(self) -> RolledAggregate:
+        """The same where no total is beside another table."""
+        if self.own_totals is None:
+            return self
+        return replace(self, strategies=self.own_totals, own_totals=None).by(self.degree)
 
     @property
     def used(self) -> tuple[Strategy, ...]:
@@ -212,19 +224,18 @@ class RolledAggregate(BoundAggregate):
     def interval(
         self, values: Sequence[Noisy], noise: JointNoise, level: Fraction
     ) -> tuple[pl.Series, pl.Series] | None:
-        assert isinstance(noise, Independent)
         rule, start = self.rule, 0
         rebuilt = [
             np.concatenate([cells.reshape(-1, self.axes.width) for cells in self._signed(estimate)])
             for estimate in self._estimates(values)
         ]
-        laws = [(law, step) for law, step in noise.parts if isinstance(law, AdditiveMechanism)]
+        drawn = drawn_of(noise)
         lows, highs = list[pl.Series](), list[pl.Series]()
         groups = self.axes.groups
         for kept, within in zip(groups.sets, self.axes.sets, strict=True):
             end = start + groups.entries(kept)
             here = [numbers[start:end] for numbers in rebuilt]
-            ends = self.inner.interval(here, rule.noises(laws, within), level)
+            ends = self.inner.interval(here, rule.noises(drawn, within), level)
             if ends is None:
                 return None
             lows.append(ends[0])
@@ -297,17 +308,25 @@ def rolled(inner: BoundAggregate, scope: QueryScope) -> BoundAggregate:
     if None in tables or _is_several_times(inner, scope):
         return _by_own_sets(inner, scope)
     axes = SetAxes(groups, tables[0].cells if tables[0] is not None else None)
-    degrees: tuple[Degree, ...] = (1, 2)
+    strategies, own = (_strategies(inner, axes, scope, has_total) for has_total in (True, False))
+    uses = _uses(inner, axes, strategies[2])
+    beside = any(s.total_of is not None for used in strategies.values() for s in used)
+    own_totals = own if beside and axes.cells is None else None
+    return RolledAggregate(inner.request, uses, inner, axes, strategies, 2, own_totals)
+
+
+def _strategies(
+    inner: BoundAggregate, axes: SetAxes, scope: QueryScope, has_total: bool
+) -> Strategies:
+    """What is best to measure of each part."""
     workload = sets_wanted(axes.sizes, tuple((kept, Fraction(1)) for kept in axes.sets))
-    strategies: dict[Degree, tuple[Strategy, ...]] = {
+    degrees: tuple[Degree, ...] = (1, 2)
+    return {
         degree: tuple(
-            best_margins(use.part, axes, workload, scope, degree, has_total=True)
-            for use in inner.uses
+            best_margins(use.part, axes, workload, scope, degree, has_total) for use in inner.uses
         )
         for degree in degrees
     }
-    uses = _uses(inner, axes, strategies[2])
-    return RolledAggregate(inner.request, uses, inner, axes, strategies, 2)
 
 
 def _uses(

@@ -19,9 +19,10 @@ from dpframe.aggregates.count import BoundCount
 from dpframe.aggregates.distribution_error import DistributionError
 from dpframe.aggregates.error_rules import PartError
 from dpframe.aggregates.histogram import BoundHistogram
-from dpframe.aggregates.joint_noise import Independent, JointNoise
+from dpframe.aggregates.joint_noise import JointNoise
 from dpframe.aggregates.level_sums import LevelSums
 from dpframe.aggregates.measurement import COUNT, Additive, Table
+from dpframe.aggregates.noise_law import drawn_of
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.ranges import BinRanges, Ranges
 from dpframe.aggregates.rebuilt_error import RebuiltError
@@ -30,7 +31,6 @@ from dpframe.aggregates.shapes import Shape
 from dpframe.aggregates.statistics import RowCount
 from dpframe.core.domain import Columns
 from dpframe.core.exact import dyadic_down
-from dpframe.mechanisms import AdditiveMechanism
 from dpframe.rows.fold import domain
 from dpframe.workloads import (
     Axis,
@@ -140,10 +140,9 @@ class TotalledCells(BoundAggregate):
     def interval(
         self, values: Sequence[Noisy], noise: JointNoise, level: Fraction
     ) -> tuple[pl.Series, pl.Series] | None:
-        assert isinstance(noise, Independent)
-        laws = [(law, step) for law, step in noise.parts if isinstance(law, AdditiveMechanism)]
+        drawn = drawn_of(noise)
         (kept,) = self.error.sets
-        law = self.error.noises(laws, kept)
+        law = self.error.noises(drawn, kept)
         return self.inner.interval([self._rebuilt(values)], law, level)
 
 

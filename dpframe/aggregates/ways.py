@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
+from dpframe.aggregates.bound import BoundAggregate
 from dpframe.aggregates.cdf import BoundDistribution
 from dpframe.aggregates.quantile_family import answer_together
 from dpframe.aggregates.query import Query
@@ -39,14 +41,29 @@ def ways_to_measure(query: Query, spend: Budget) -> list[Query]:
     degrees: tuple[Degree, ...] = (1,)
     if isinstance(spend, (PureDP, ApproxDP)):
         degrees = (2, 1) if spend.slack else (2,)
-    return [_measured(query, degree) for degree in degrees]
+    ways = [_measured(query, degree) for degree in degrees]
+    return [*ways, *(made for way in ways if (made := _with_own_totals(way)) is not way)]
+
+
+def _with_own_totals(query: Query) -> Query:
+    """The query where totals of grouping sets are tables by themselves, where that lets them be
+    drawn together with others.
+    """
+    rolled = [a for a in query.aggregates if isinstance(a, RolledAggregate)]
+    tables = {table for a in rolled for use in a.inner.uses for table in use.part.tables}
+    if len(tables) < 2 or all(a.own_totals is None for a in rolled):
+        return query
+    return _changed(query, lambda a: a.with_own_totals() if isinstance(a, RolledAggregate) else a)
 
 
 def _measured(query: Query, degree: Degree) -> Query:
-    outputs = []
-    for output in query.outputs:
-        made = {
-            p: a.by(degree) if isinstance(a, _MEASURED) else a for p, a in output.aggregates.items()
-        }
-        outputs.append(replace(output, aggregates=made))
+    return _changed(query, lambda a: a.by(degree) if isinstance(a, _MEASURED) else a)
+
+
+def _changed(query: Query, change: Callable[[BoundAggregate], BoundAggregate]) -> Query:
+    """The query with changed aggregates."""
+    outputs = [
+        replace(output, aggregates={p: change(a) for p, a in output.aggregates.items()})
+        for output in query.outputs
+    ]
     return replace(query, outputs=tuple(outputs))

@@ -18,15 +18,17 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.mechanisms import AdditiveMechanism
+from dpframe.mechanisms import AdditiveMechanism, CombinableNoise, CombinedNoise
 
-__all__ = ["WeightedNoise", "excess_of", "reaches_of"]
+__all__ = ["WeightedNoise", "cumulants_of_sum", "excess_of", "reaches_of"]
 
 Floats: TypeAlias = "NDArray[np.float64]"
 
 _POINTS: Final = 4001
 _FAR: Final = Fraction(1, 10**9)
 _NEXT_TO_NOTHING: Final = 1e-9
+_BEYOND: Final = 1e-12
+"""What may lie beyond the largest box of which moments are taken."""
 _ROOT: Final = math.sqrt(2.0)
 _ROOT_TWO_PI: Final = math.sqrt(2.0 * math.pi)
 _KNOTS: Final = np.linspace(0.0, 1.0, 65)
@@ -34,10 +36,17 @@ _KNOTS: Final = np.linspace(0.0, 1.0, 65)
 
 @lru_cache(maxsize=1024)
 def excess_of(law: AdditiveMechanism) -> float:
-    """The fourth cumulant of a symmetric noise over its squared variance."""
+    """The fourth cumulant of a symmetric noise over its squared variance; 0 where that is less.
+
+    Of what is made of numbers that are drawn together it is that of the sum, which rounding to
+    whole steps hardly moves.
+    """
     variance = law.variance()
     if variance < _NEXT_TO_NOTHING:
         return 0.0
+    if isinstance(law, CombinedNoise):
+        factors = np.array(law.factors, dtype=np.float64) / law.divisor
+        return max(0.0, cumulants_of_sum(law.law, factors)[1] / variance**2)
     reach = law.quantile(1 - _FAR) + 1
     if reach <= _POINTS:
         whole = np.arange(0, reach, dtype=np.float64)
@@ -47,6 +56,40 @@ def excess_of(law: AdditiveMechanism) -> float:
         places = (np.arange(_POINTS) + 0.5) * (reach / _POINTS)
         fourth = 2.0 * float((4.0 * places**3) @ law.above(np.floor(places))) * (reach / _POINTS)
     return max(0.0, fourth / variance**2 - 3.0)
+
+
+def cumulants_of_sum(
+    law: CombinableNoise | AdditiveMechanism, factors: Floats
+) -> tuple[float, float]:
+    """The variance and the fourth cumulant of a sum of the numbers of a vector with factors.
+
+    In a box of half-widths h numbers are independent and uniform on whole numbers, with variances
+    h (h + 1) / 3 and means of fourth powers of h (h + 1) (3 h**2 + 3 h - 1) / 15.
+    """
+    boxes = law.boxes(_BEYOND) if isinstance(law, CombinableNoise) else None
+    if boxes is None or not isinstance(law, CombinableNoise):
+        assert isinstance(law, AdditiveMechanism)
+        each, excess = law.variance(), excess_of(law)
+        variance = float((factors**2).sum()) * each
+        return variance, float((factors**4).sum()) * excess * each**2
+    variance = float(_variances(law, factors.size) @ factors**2)
+    half = np.floor(np.outer(boxes.radii, np.array(boxes.widths)) / boxes.fineness)
+    squares = half * (half + 1.0) / 3.0
+    fourths = half * (half + 1.0) * (3.0 * half * half + 3.0 * half - 1.0) / 15.0
+    given = squares @ factors**2
+    own = (fourths - 3.0 * squares**2) @ factors**4
+    second = float(boxes.weights @ given)  # of boxes that are a little larger, where some are one
+    if second < _NEXT_TO_NOTHING:
+        return variance, 0.0
+    fourth = float(boxes.weights @ (3.0 * given**2 + own)) - 3.0 * second**2
+    return variance, fourth * (variance / second) ** 2
+
+
+@lru_cache(maxsize=1024)
+def _variances(law: CombinableNoise, numbers: int) -> Floats:
+    """Of each number of a vector; they have signs of their own, so variances add up."""
+    units = (tuple(int(i == j) for i in range(numbers)) for j in range(numbers))
+    return np.array([law.variance_of_sum(unit) for unit in units])
 
 
 @dataclass(frozen=True, slots=True)

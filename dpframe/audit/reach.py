@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpframe.aggregates.bound import Noisy
+from dpframe.aggregates.joint_margins import JointMargins
 from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.level_sums import LevelSums
 from dpframe.aggregates.margins import Margin
@@ -133,6 +134,10 @@ def _steps(ballots: Noisy | Runs) -> tuple[Noisy, Noisy]:
 
 def differing_groups(part: Measurement, query: Query, one: Counted, other: Counted) -> list[int]:
     """The groups in which the exact tables of a part differ; 0 where groups are candidates."""
+    if isinstance(part, JointMargins):
+        vectors = [part.vector([counted[t] for t in part.tables]) for counted in (one, other)]
+        differing: list[int] = np.flatnonzero((vectors[0] != vectors[1]).any(axis=1)).tolist()
+        return differing
     size = one[part.tables[0]].size
     found: set[int] = set()
     for table in part.tables:

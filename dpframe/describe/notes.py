@@ -180,8 +180,11 @@ def _by_set(aggregate: RolledAggregate | RelatedAggregate, used: Sequence[NoisyA
 
 
 def _in_order(aggregate: BoundAggregate, used: Sequence[NoisyAggregate]) -> list[NoisyAggregate]:
-    """The release of each part; one may be a table, and its total as well."""
-    found = dict(zip(dict.fromkeys(aggregate.keys), used, strict=True))
+    """The release of each part, without the choice of groups; one may be a table, and its total as
+    well.
+    """
+    own = [release for release in used if not isinstance(release.law, KeyMechanism)]
+    found = dict(zip(dict.fromkeys(aggregate.keys), own, strict=True))
     return [found[key] for key in aggregate.keys]
 
 

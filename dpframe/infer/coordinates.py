@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Literal, TypeAlias
 
-from dpframe.aggregates.joint_sums import has_groups
+from dpframe.aggregates.joint_sums import has_several
 from dpframe.aggregates.measurement import COUNT, Table
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.statistics import GridSum, RowCount, SquareSum, Statistic, ValueCount
@@ -181,15 +181,15 @@ def least(offered: Sequence[Drawn], shares: Shares, noise: Noise) -> Drawn:
     return min(offered, key=lambda drawn: drawn.error(shares, noise))
 
 
-def coordinates_of(scope: QueryScope, tables: Sequence[Table]) -> tuple[Drawn, ...]:
-    """What may be drawn: the number of rows first, where sums are centred on it, and sums as they
-    are.
+def coordinates_of(scope: QueryScope, tables: Sequence[Table], vectors: int) -> tuple[Drawn, ...]:
+    """What may be drawn, as so many vectors: the number of rows first, where sums are centred on
+    it, and sums as they are.
     """
     # in one order whatever that of the outputs is, as fingerprints are
     tables = sorted(tables, key=Table.words)
     changes = tables[0].statistic.spread(scope).changes
-    made = [Drawn(found, changes, has_groups(scope)) for found in _offered(scope, tables, changes)]
-    return tuple(made)
+    grouped = has_several(vectors)
+    return tuple(Drawn(found, changes, grouped) for found in _offered(scope, tables, changes))
 
 
 def _offered(

@@ -14,6 +14,9 @@ needs a_j of that is least where x_j is proportional to sqrt(a_j) w_j (Cauchy-Sc
 widths that is the ellipse of Joseph and Yu 2023, arXiv 2309.15790). `row_moves` has the same where
 rows change.
 
+Margins of grouping sets that are by the same columns are drawn together in the same way: each
+margin of a strategy is one vector of all sums.
+
 Under change-one adjacency a row leaves what it added and enters what it adds. Where it may come,
 go, or leave one group for another, a box of sums that are centred on n holds each end of that, and
 Gaussian noise covers just the differences of what one row may add: it knows that a row that stays
@@ -24,26 +27,22 @@ does not move n, and moves a sum by its whole width only where it has a value be
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final
 
+from dpframe.aggregates.joint_margins import JointMargins
 from dpframe.aggregates.joint_sums import JointSums, Rebuilt
-from dpframe.aggregates.keys import KeySelection
+from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import Additive, Measurement, Table
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.request import QueryScope
-from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.sensitivity import ExactSensitivity
-from dpframe.frames.grouping_sets import SetGroups
+from dpframe.infer.bundles import bundles_of
 from dpframe.infer.coordinates import Coordinate, Drawn, Noise, coordinates_of, least, root
 from dpframe.infer.measurements import PlannedMeasurement
 
 __all__ = ["Noise", "PlannedDraw", "Way", "ways_of"]
-
-_MOST: Final = 63
-"""Of parts that are drawn together, beside the number of rows; more are drawn in several pieces."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,7 +103,7 @@ def ways_of(
     noises
         What may be added to several at once: what the measure of the cost knows.
     """
-    bundles = list(_bundles(query, parts))
+    bundles = list(bundles_of(query, parts))
     if query.scope.norm is not None:
         return _ways_of_weighed(query, parts, bundles, by, noises)
     apart = Way(tuple(_alone(number, use) for number, use in enumerate(parts)))
@@ -138,27 +137,6 @@ def _alone(number: int, use: PlannedMeasurement) -> PlannedDraw:
     return PlannedDraw(use.part, (number,), None, *about)
 
 
-def _bundles(query: Query, parts: Sequence[PlannedMeasurement]) -> Iterator[tuple[int, ...]]:
-    """Parts that are sums over the same rows, or the same individuals."""
-    found: dict[tuple[ContributionBounds, bool], list[int]] = {}
-    if isinstance(query.groups, SetGroups):  # whose margins are drawn in ways of their own
-        return
-    taken = {p.part.table for p in parts if isinstance(p.part, KeySelection)}
-    for number, use in enumerate(parts):
-        part = use.part
-        if not isinstance(part, Additive) or part.table.cells is not None or part.table in taken:
-            continue
-        if use.mechanism == "auto" and not use.sensitivity.is_zero:
-            spread = part.spread(query.scope)
-            kind = spread, part.table.statistic.of_individuals
-            found.setdefault(kind, []).append(number)
-    for numbers in found.values():
-        if len(numbers) > 1:
-            pieces = -(-len(numbers) // _MOST)
-            for piece in range(pieces):
-                yield tuple(numbers[piece::pieces])
-
-
 def _together(
     query: Query,
     parts: Sequence[PlannedMeasurement],
@@ -190,12 +168,15 @@ def _joint(
     uses = [parts[number] for number in numbers]
     tables, impacts = [_table(use) for use in uses], [use.impact for use in uses]
     errors = impacts if by == "least error" else [use.weight for use in uses]
-    drawn = least(coordinates_of(scope, tables), tuple(zip(tables, errors, strict=True)), noise)
+    offered = coordinates_of(scope, tables, _vectors(uses[0].part, scope))
+    drawn = least(offered, tuple(zip(tables, errors, strict=True)), noise)
     scales = (1,) * len(drawn.coordinates)
     if noise == "gaussian":
         relative = [root(impact) for impact in impacts] if by == "least error" else errors
         scales = drawn.scales(tuple(zip(tables, relative, strict=True)), scope.parts)
     measurement = _measurement(drawn, scales, noise)
+    if isinstance(uses[0].part, Margin):
+        measurement = JointMargins.of(measurement, uses[0].part)
     box, ball = drawn.impacts(tuple(zip(tables, impacts, strict=True)), scales)
     return PlannedDraw(
         measurement,
@@ -210,6 +191,13 @@ def _joint(
     )
 
 
+def _vectors(part: Measurement, scope: QueryScope) -> int:
+    """How many vectors there are: one for each group of a margin, or of the query."""
+    if isinstance(part, Margin):
+        return part.entries(scope)
+    return 1 if scope.entries is None else scope.entries
+
+
 def _mechanism(uses: Sequence[PlannedMeasurement], noise: Noise) -> str:
     """What is asked for: one that somebody named, of a part by itself, or that of the way."""
     (named,) = {use.mechanism for use in uses}
@@ -219,7 +207,7 @@ def _mechanism(uses: Sequence[PlannedMeasurement], noise: Noise) -> str:
 
 
 def _table(use: PlannedMeasurement) -> Table:
-    assert isinstance(use.part, Additive)
+    assert isinstance(use.part, (Additive, Margin))
     return use.part.table
 
 

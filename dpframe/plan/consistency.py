@@ -12,6 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import accumulate
 
+from dpframe.aggregates.rebuilt_error import RebuiltError
 from dpframe.aggregates.running_error import RunningError
 from dpframe.core.budget import GDP, ZCDP, ApproxDP
 from dpframe.core.contribution_bounds import ContributionBounds
@@ -169,15 +170,33 @@ def _is_streamed(plan: PlanData, output: PlanOutput) -> bool:
 def _of_draws(plan: PlanData) -> Iterator[str]:
     """What is drawn together is one draw, at one cost, of numbers that it was made for."""
     firsts: dict[int, NoisyAggregate] = {}
-    many = plan.grouping is not None and (plan.groups is None or plan.groups > 1)
+    grouped = plan.grouping is not None and (plan.groups is None or plan.groups > 1)
+    margins = _margins(plan)
     for i, release in enumerate(plan.releases):
         first = firsts.setdefault(release.draw, release)
         if release.draw not in (len(firsts) - 1, first.draw) or not 0 <= first.draw < len(firsts):
             yield f"releases[{i}].draw"
         if first is not release and (first.joint is None or _drawn(first) != _drawn(release)):
             yield f"releases[{i}].draw"
+        vectors = margins.get(i)
+        if release.joint is not None and vectors is not None and vectors != {release.entries}:
+            yield f"releases[{i}].entries"
+        many = grouped if vectors is None else max(vectors) > 1
         if release.joint is not None and not _is_of_draw(release, release.joint, many):
             yield f"releases[{i}].joint"
+
+
+def _margins(plan: PlanData) -> dict[int, set[int]]:
+    """How many groups the tables have that grouping sets are rebuilt from, as outputs say that use
+    them, by the numbers of releases.
+    """
+    found: dict[int, set[int]] = {}
+    for output in plan.outputs:
+        rule = output.error
+        if isinstance(rule, RebuiltError) and len(output.releases) == rule.parts:
+            for number, size in zip(output.releases, rule.table_sizes, strict=True):
+                found.setdefault(number, set()).add(size)
+    return found
 
 
 def _drawn(release: NoisyAggregate) -> tuple[object, ...]:

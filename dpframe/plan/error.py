@@ -22,6 +22,7 @@ from dpframe.aggregates.guess import Guess
 from dpframe.aggregates.joint_noise import JointNoise
 from dpframe.aggregates.noise_law import noise_law
 from dpframe.aggregates.rebuilt_error import OutputError, RebuiltError
+from dpframe.aggregates.rebuilt_noise import Drawn
 from dpframe.aggregates.running_error import RunningError
 from dpframe.errors import PlanMismatch
 from dpframe.mechanisms import AdditiveMechanism, ReportMechanism
@@ -129,8 +130,8 @@ def errors_by_set(
     guess: object = None,
 ) -> list[tuple[tuple[int, ...], float]]:
     """The columns of each grouping set, and a bound on the errors of its results."""
-    laws = [(r.law, r.step) for r in used if isinstance(r.law, AdditiveMechanism)]
-    if len(laws) != rule.parts or len(used) != rule.parts:
+    drawn = _drawn(used)
+    if len(used) != rule.parts:
         raise _no_such_parts()
     groups = 1
     if simultaneous:  # of cells there are as many tables as groups
@@ -140,7 +141,7 @@ def errors_by_set(
     biases = [used[start].bias for start in starts]
     found = []
     for kept in rule.sets:
-        noise = rule.noises(laws, kept)
+        noise = rule.noises(drawn, kept)
         if isinstance(rule.inner, PartError):
             error = noise.reach(0, level) * noise.unit(0)
         else:
@@ -205,13 +206,18 @@ def noise_of(used: Sequence[NoisyAggregate]) -> JointNoise:
     PlanMismatch
         When one is no such release, which only a plan that somebody made up has.
     """
-    parts = []
+    return noise_law(_drawn(used))
+
+
+def _drawn(used: Sequence[NoisyAggregate]) -> list[Drawn]:
+    """The noise of each release by itself, its step and the number of its draw."""
+    parts = list[Drawn]()
     for release in used:
         noise = release.noise
         if not isinstance(noise, AdditiveMechanism):
             raise _no_such_parts()
         parts.append((noise, release.step, release.draw))
-    return noise_law(parts)
+    return parts
 
 
 def _no_such_parts() -> PlanMismatch:

@@ -16,7 +16,7 @@ from scipy.integrate import quad
 
 import dpframe as dp
 from dpframe.aggregates.margins import Margin
-from dpframe.aggregates.rebuilt_error import rebuilt_noise
+from dpframe.aggregates.rebuilt_noise import rebuilt_noise
 from dpframe.aggregates.rolled import RolledAggregate
 from dpframe.aggregates.ways import ways_to_measure
 from dpframe.aggregates.weighted_noise import WeightedNoise, excess_of

@@ -59,6 +59,12 @@ def cube(f: Any) -> Any:
     return f.group_by(dp.cube("sex", "city"), keys=keys).agg(n=dp.count())
 
 
+def rolled(f: Any) -> Any:
+    keys = {"sex": ["m", "f"], "city": ["a", "b", "c"]}
+    outputs = {"n": dp.count(), "s": X.dp_sum((0, 4)), "m": AGE.dp_mean((-3, 5))}
+    return f.group_by(dp.rollup("sex", "city"), keys=keys).agg(**outputs)
+
+
 def bins(f: Any) -> Any:
     return f.agg(dp.count().alias("n"), AGE.dp_histogram([-4, 0, 4, 6]).alias("h"))
 
@@ -80,6 +86,8 @@ CASES = {
     ),
     "tables": Case(cube, dp.Rows(), (ROW,)),
     "two rows in tables": Case(cube, dp.Rows(contributions=2), (ROW, ROW)),
+    "a row of a roll-up": Case(rolled, dp.Rows(), (ROW,)),
+    "two rows of a roll-up": Case(rolled, dp.Rows(contributions=2), (ROW, ROW)),
     "a row in bins and their table": Case(bins, dp.Rows(), (ROW,)),
     "a row in no bin of a table": Case(bins, dp.Rows(), ({**ROW, "age": 9},)),
     "two rows in bins and tables": Case(grouped_bins, dp.Rows(contributions=2), (ROW, ROW)),

@@ -35,6 +35,11 @@ def cube(f: Any) -> Any:
     return f.group_by(dp.cube("sex", "city"), keys=KEYS).agg(n=dp.count())
 
 
+def rolled(f: Any) -> Any:
+    made = f.group_by(dp.rollup("sex", "city"), keys=KEYS)
+    return made.agg(n=dp.count(), s=X.dp_sum((0, 4)), m=AGE.dp_mean((-3, 5)))
+
+
 def few_edges(f: Any) -> Any:
     return f.dp_cdf("age", [0, 10, 20, 30, 50])
 
@@ -51,6 +56,7 @@ ASKED: dict[str, Ask] = {
     "bins": bins,
     "joint": joint,
     "cube": cube,
+    "rolled": rolled,
     "few edges": few_edges,
     "many edges": many_edges,
 }
@@ -92,9 +98,12 @@ def test_rows_that_come_reach_all_that_is_claimed(asked: str, spend: str) -> Non
 @pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize("spend", ["pure", "zcdp"])
 def test_rows_that_change_reach_all_that_is_claimed(asked: str, spend: str) -> None:
-    """Each draw is charged for what moves it most, and some row moves all of them by that."""
+    """Each draw is charged for what moves it most, and some row moves all of them by that; but for
+    tables of a roll-up some of which have their total beside them.
+    """
     found, prepared = lost(asked, spend, dp.Rows("change-one"))
-    assert 0.999 < found / float(prepared.plan.cost.main) < 1 + 1e-9
+    least = 0.9 if asked == "rolled" else 0.999
+    assert least < found / float(prepared.plan.cost.main) < 1 + 1e-9
 
 
 @pytest.mark.slow

@@ -346,7 +346,7 @@ def check_joint_draws(query: Query, before: Counted, after: Counted) -> None:
         assert problem is None, problem
         for number, rebuilt in zip(draw.parts, draw.rebuilt, strict=True):
             single = parts[number].part
-            assert isinstance(single, Additive)
+            assert isinstance(single, Additive | Margin)
             for found, counted in zip(vectors, (before, after), strict=True):
                 check_rebuilt(rebuilt, found, vector(single, counted), scope.parts)
 

@@ -222,7 +222,7 @@ def _wrong_norms(patch: Any) -> None:
 
 
 def _one_group(patch: Any) -> None:
-    patch.setattr(joint_sums, "has_groups", lambda scope: False)
+    patch.setattr(joint_sums, "has_several", lambda groups: False)
 
 
 @pytest.mark.parametrize(

@@ -440,17 +440,11 @@ def test_what_no_session_has_is_refused(field: str, value: object) -> None:
 @pytest.mark.parametrize(
     "unit", [dp.Rows(contributions=3), dp.Rows("change-one"), dp.Rows("change-one", 2)], ids=str
 )
-@pytest.mark.parametrize("grouped", [True, False])
+@pytest.mark.parametrize("groups", [None, ["g"], dp.cube("g", "h")], ids=["all", "by g", "cube"])
 @pytest.mark.parametrize("spend", [{"epsilon": 1}, {"rho": 1}], ids=str)
-def test_all_norms_of_a_number_follow_from_its_draw(
-    spend: Any, unit: dp.Rows, grouped: bool
-) -> None:
+def test_all_norms_of_a_number_follow_from_its_draw(spend: Any, unit: dp.Rows, groups: Any) -> None:
     """Also those that no noise is made for: reviewers read them."""
-    schema = {"g": pl.String, "x": pl.Int64, "y": pl.Int64}
-    frame: Any = dp.Session(**spend).protect(pl.LazyFrame(schema=schema), unit)
-    rows = frame.group_by("g", keys=["a", "b", "c"]) if grouped else frame
-    asked = rows.agg(*(pl.col(name).dp_sum((-3, 8)) for name in "xy"), n=dp.count("x"))
-    plan = asked.plan(**spend)
+    plan = of_numbers(spend, unit, groups)
     assert contradiction(plan) is None
     drawn = [i for i, release in enumerate(plan.releases) if release.joint is not None]
     assert len(drawn) >= 2
@@ -463,8 +457,35 @@ def test_all_norms_of_a_number_follow_from_its_draw(
                 shown = replace(
                     release, exact=exact, sensitivity=exact.scaled(release.step).public()
                 )
-                releases = (*plan.releases[:i], shown, *plan.releases[i + 1 :])
-                assert contradiction(replace(plan, releases=releases)) is not None, (name, times)
+                assert contradiction(with_release(plan, i, shown)) is not None, (name, times)
+
+
+@pytest.mark.parametrize("unit", [dp.Rows(contributions=3), dp.Rows("change-one")], ids=str)
+def test_how_many_groups_a_margin_has_follows_from_its_columns(unit: dp.Rows) -> None:
+    """One that stated a single group would state norms that rows of two groups do not keep."""
+    plan = of_numbers({"epsilon": 1}, unit, dp.cube("g", "h"))
+    for i, release in enumerate(plan.releases):
+        if release.joint is not None:
+            others = {1, 2, 3, 6, 7} - {release.entries}
+            assert all(
+                contradiction(with_release(plan, i, replace(release, entries=n))) for n in others
+            )
+
+
+def of_numbers(spend: Any, unit: dp.Rows, groups: Any) -> dp.Plan:
+    schema = {"g": pl.String, "h": pl.Int64, "x": pl.Int64, "y": pl.Int64}
+    frame: Any = dp.Session(**spend).protect(pl.LazyFrame(schema=schema), unit)
+    keys: dict[str, list[Any]] = {"g": ["a", "b", "c"], "h": [1, 2]}
+    if groups == ["g"]:
+        keys.pop("h")
+    rows = frame if groups is None else frame.group_by(groups, keys=keys)
+    asked = rows.agg(*(pl.col(name).dp_sum((-3, 8)) for name in "xy"), n=dp.count("x"))
+    return asked.plan(**spend)
+
+
+def with_release(plan: dp.Plan, number: int, release: Any) -> dp.Plan:
+    before, after = plan.releases[:number], plan.releases[number + 1 :]
+    return replace(plan, releases=(*before, release, *after))
 
 
 @pytest.mark.parametrize(

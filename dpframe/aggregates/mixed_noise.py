@@ -1,0 +1,138 @@
+"""The joint law of several sums of many noises with public factors, as near as four moments say.
+
+Numbers that are drawn together depend on each other, so sums of them do. As one such sum is taken
+for a Gaussian plus a Laplace noise (`weighted_noise`), several are taken for jointly Gaussian noise
+of random size: a jointly Laplace noise is sqrt(E) times a jointly Gaussian one with E exponential
+(Kotz, Kozubowski and Podgorski 2001, chapter 5), so with the share s of the variance that is
+
+    the covariances times 1 - s + s E,
+
+which has the variances and correlations of the exact laws, and an excess of 3 s**2 in every
+direction. That is chosen no smaller than the excess of each sum, and of each two of them added and
+subtracted with equal deviations: a result that rests on all of them errs along such a direction.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.aggregates.joint_noise import Independent, JointNoise, Slices
+from dpframe.aggregates.weighted_noise import WeightedNoise
+from dpframe.mechanisms.normal_tail import normal_above
+
+__all__ = ["MixedNoise"]
+
+Floats: TypeAlias = "NDArray[np.float64]"
+Part: TypeAlias = "tuple[WeightedNoise, Fraction]"
+
+_SIZES: Final = {1: 32, 2: 16}
+"""Of Gaussian noise, where so many parts are beside the first."""
+_SPACING: Final = {1: 0.25, 2: 0.4}
+"""Of points of a grid, in deviations."""
+_SLIGHT: Final = 1e-4
+"""The share of what may be missed that slices may leave out."""
+_FIRM: Final = 1.0 + 1e-12
+_LEAST: Final = 1e-300
+"""Variances are so much larger, and at least so large, so that matrices can be inverted."""
+
+
+@dataclass(frozen=True, slots=True)
+class MixedNoise:
+    """Sums of noises some of which are drawn together.
+
+    Parameters
+    ----------
+    parts
+        Each sum by itself, in steps, and what a step is.
+    correlations
+        For each two of them, in the order (0, 1), (0, 2), (1, 2), ...
+    excess
+        The largest excess of all directions, at most 3.
+    """
+
+    parts: tuple[Part, ...]
+    correlations: tuple[float, ...]
+    excess: float
+
+    @property
+    def even(self) -> bool:
+        return not any(self.correlations)
+
+    def unit(self, part: int) -> float:
+        return float(self.parts[part][1])
+
+    def reach(self, part: int, level: Fraction) -> int:
+        return self.parts[part][0].quantile(level)
+
+    def of(self, parts: tuple[int, ...]) -> JointNoise:
+        own = tuple(self.parts[part] for part in parts)
+        if len(parts) == 1:
+            return Independent(own)
+        matrix = self._matrix()
+        pairs = itertools.combinations(parts, 2)
+        return MixedNoise(own, tuple(float(matrix[pair]) for pair in pairs), self.excess)
+
+    def _matrix(self) -> Floats:
+        """The correlations as a matrix."""
+        size = len(self.parts)
+        found = np.eye(size)
+        found[np.triu_indices(size, 1)] = self.correlations
+        return found + np.triu(found, 1).T
+
+    def slices(self, miss: float, pull: tuple[float, ...]) -> Slices:
+        deviations = [math.sqrt(law.variance()) * float(step) for law, step in self.parts]
+        covariance = self._matrix() * np.outer(deviations, deviations)
+        own = np.diag_indices_from(covariance)
+        covariance[own] = np.maximum(covariance[own] * _FIRM, _LEAST)
+        return _slices(covariance, math.sqrt(min(max(self.excess, 0.0), 3.0) / 3.0), miss)
+
+
+def _slices(covariance: Floats, share: float, miss: float) -> Slices:
+    """Gaussian noise of some sizes, and in each a grid of all parts but the first."""
+    others = len(covariance) - 1
+    sizes, masses = _sizes(share, _SIZES.get(others, 8))
+    grid, density = _grid(others, _SPACING.get(others, 0.6), miss)
+    rest = covariance[1:, 1:]
+    pull: Floats = np.asarray(np.linalg.solve(rest, covariance[1:, 0]), dtype=np.float64)
+    left = math.sqrt(max(covariance[0, 0] - pull @ covariance[1:, 0], 1e-300))
+    points: Floats = np.asarray(np.linalg.cholesky(rest), dtype=np.float64) @ grid
+    weights: Floats = np.multiply.outer(masses, density).reshape(-1)
+    kept = weights > miss * _SLIGHT / weights.size
+    found: list[Floats] = [np.multiply.outer(sizes, p).reshape(-1)[kept] for p in points]
+    mean: Floats = pull @ np.array(found)
+    deviation: Floats = np.repeat(sizes * left, density.size)[kept]
+    return Slices(
+        weights[kept] / weights[kept].sum(),
+        tuple(found),
+        above=lambda x: normal_above((x - mean) / deviation),
+        below=lambda x: normal_above((mean - x) / deviation),
+    )
+
+
+@lru_cache(maxsize=64)
+def _sizes(share: float, count: int) -> tuple[Floats, Floats]:
+    """Deviations of Gaussian noise whose mixture has so much of its variance from Laplace noise,
+    and the probability of each.
+    """
+    if share < 1e-6:
+        return np.ones(1), np.ones(1)
+    nodes, weights = np.polynomial.laguerre.laggauss(count)
+    return np.sqrt(1.0 - share + share * nodes), weights
+
+
+def _grid(numbers: int, spacing: float, miss: float) -> tuple[Floats, Floats]:
+    """Points of so many independent Gaussian numbers, one per column, and what each stands for."""
+    reach = math.sqrt(-2.0 * math.log(min(0.1, miss * _SLIGHT)))
+    half = math.ceil(reach / spacing)
+    points = np.linspace(-reach, reach, 2 * half + 1)
+    grid = np.stack(np.meshgrid(*[points] * numbers, indexing="ij")).reshape(numbers, -1)
+    density = np.exp(-0.5 * (grid * grid).sum(axis=0))
+    return grid, density / density.sum()
