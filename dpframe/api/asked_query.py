@@ -255,12 +255,14 @@ class AskedQuery(NoRawAccess):
         spend = Spend(epsilon, delta, rho, accuracy, split)
         return audit(prepare_for(self._payer, self._query, spend), runs, confidence)
 
-    def _searched(self, limits: Limits, spend: Spend) -> Queries | None:
+    def _searched(
+        self, limits: Limits, spend: Spend, *, report_dropped: bool = False
+    ) -> Queries | None:
         """The query with the search for the limit that it lacks; None where none is sought."""
         require_limits(limits, spend)
         if limits is None or self._unlimited is None:
             return None
-        return Queries.searching(search_of(self._unlimited))
+        return Queries.searching(search_of(self._unlimited, report_dropped=report_dropped))
 
     def _bound(self) -> Payer:
         if self._payer is None:

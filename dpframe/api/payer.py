@@ -18,7 +18,7 @@ from dpframe.api.release import Release, Releases
 from dpframe.api.reuse import ONCE_MORE, Done, Keeper, Repeat, Run, unkept
 from dpframe.api.source import Source, Sources, opened_together
 from dpframe.api.spend import Spend
-from dpframe.api.weighed_results import warn_of_weights
+from dpframe.api.result_warnings import warn_of_dropped, warn_of_no_groups, warn_of_weights
 from dpframe.core.budget import ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.exact import Number
 from dpframe.core.parameters import Parameter
@@ -236,6 +236,7 @@ class Payer:
 
         done = self._done([query], prepared.plan, interval, repeat, run)
         self.unit = query.relation.facts.unit
+        warn_of_no_groups(pipeline.alone(prepared), done.frames)
         answers, plain = [answers_of(prepared.query, prepared.laws)], [plain_outputs(query)]
         plan = done.plan_of(prepared.plan)
         return Releases(done.frames, plan, answers, plain, **done.about)[0]
@@ -264,8 +265,10 @@ class Payer:
         done = self._done(queries.queries, prepared.plan, interval, repeat, run)
         self.unit = queries.queries[0].relation.facts.unit
         found, plan = prepared.under(done.frames[0]), done.plan_of(prepared.plan)
+        warn_of_no_groups(found, done.frames)
         answers = [answers_of(*one) for one in found.answered()]
         plain = [plain_outputs(query) for query in queries.queries]
+        warn_of_dropped(prepared, done.frames[0])
         said = prepared.found(done.frames[0])
         return Releases(done.frames, plan, answers, plain, **done.about).after(said)
 
