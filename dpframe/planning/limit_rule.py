@@ -101,18 +101,17 @@ class LimitRule:
         """
         deviation, whole = math.sqrt(self.variance), max(1.0, float(sum(counts)))
         above = self.above(counts)
-        dropped, most = self._dropped(above), self._dropped(self.above(counts, _HIDDEN))
+        dropped, most = self.dropped(above), self.dropped(self.above(counts, _HIDDEN))
         places = [*range(len(self.noise))]
         if _BLINDING * deviation > whole:
             places = [p for p in places if self.limits[p] >= BLIND] or places[-1:]
         place = min(places, key=lambda p: dropped[p] + self.noise[p])
         n = self.limits[place]
-        every = max(1.0, dropped[0] + self._up_to_first(whole, above[0]))
         return LossOfLimit(
             place,
             dropped[place],
             max(dropped[place], most[place]) + _HIDDEN * deviation * n,
-            every,
+            self.every(counts),
             self.noise[place],
             math.ceil(above[place] + _HIDDEN * deviation),
         )
@@ -159,7 +158,13 @@ class LimitRule:
                 return place - 1
         return size - 1
 
-    def _dropped(self, above: Sequence[float]) -> list[float]:
+    def every(self, counts: Sequence[int]) -> float:
+        """About how many rows all individuals have; 1 at least."""
+        whole, above = max(1.0, float(sum(counts))), self.above(counts)
+        first = whole + (self.limits[0] - 1) * (whole + above[0]) / 2
+        return max(1.0, self.dropped(above)[0] + first)
+
+    def dropped(self, above: Sequence[float]) -> list[float]:
         """About how many rows each limit drops.
 
         One that has t rows loses max(0, t - L), so all lose the sum over l from L on of those who
@@ -174,10 +179,6 @@ class LimitRule:
             between = (few + many) / 4 + math.sqrt(few * many) / 2
             found.append(found[-1] + many + (width - 1) * between)
         return found[::-1]
-
-    def _up_to_first(self, whole: float, above: float) -> float:
-        """About how many rows the first limit keeps."""
-        return whole + (self.limits[0] - 1) * (whole + above) / 2
 
 
 def remark_of(loss: LossOfLimit, limit: str, by_groups: bool) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -39,7 +40,7 @@ def test_without_noise_what_is_dropped_lies_between_the_ends_of_the_bins(rows: l
         only = LimitRule(LIMITS, tuple(0.0 if n <= limit else math.inf for n in LIMITS), 0.0)
         loss = only.found(counts)
         assert loss.place <= place
-        found = rule._dropped(rule.above(counts))[place]
+        found = rule.dropped(rule.above(counts))[place]
         assert lost(least, limit) - 1e-6 <= found <= lost(most, limit) + 1e-6
     assert sum(least) - 1e-6 <= rule.found(counts).every <= sum(most) + 1e-6
 
@@ -51,8 +52,8 @@ noisy = st.lists(st.integers(-60, 3000), min_size=len(LIMITS) + 1, max_size=len(
 def test_whatever_the_counts_no_other_limit_seems_to_lose_less(counts: list[int], k: int) -> None:
     rule = LimitRule(LIMITS, NOISE[:k], VARIANCE)
     above, loss = rule.above(counts), rule.found(counts)
-    assert all(0 <= later <= before for before, later in zip(above, above[1:], strict=False))
-    seems = [d + n for d, n in zip(rule._dropped(above), NOISE[:k], strict=False)]
+    assert all(0 <= later <= before for before, later in pairwise(above))
+    seems = [d + n for d, n in zip(rule.dropped(above), NOISE[:k], strict=False)]
     open_to = [p for p in range(k) if loss.place >= p or LIMITS[p] >= BLIND]
     assert loss.place < k
     if sum(counts) > 20 * math.sqrt(VARIANCE):
