@@ -92,6 +92,7 @@ __all__ = [
     "Keys",
     "LedgerError",
     "MissingKeys",
+    "NoGroups",
     "NoisyAggregate",
     "ParameterValue",
     "Plan",

@@ -15,10 +15,10 @@ from dpframe.aggregates.query import Query
 from dpframe.api.answers import answers_of, plain_outputs
 from dpframe.api.approval import planned, require_approved
 from dpframe.api.release import Release, Releases
+from dpframe.api.result_warnings import warn_of_results, warn_of_weights
 from dpframe.api.reuse import ONCE_MORE, Done, Keeper, Repeat, Run, unkept
 from dpframe.api.source import Source, Sources, opened_together
 from dpframe.api.spend import Spend
-from dpframe.api.result_warnings import warn_of_dropped, warn_of_no_groups, warn_of_weights
 from dpframe.core.budget import ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.exact import Number
 from dpframe.core.parameters import Parameter
@@ -226,20 +226,21 @@ class Payer:
             As for `PrivateQuery.collect`.
         """
         prepared = self.prepare(query, spend)
+        whole = pipeline.alone(prepared)
         warn_of_weights([query])
 
         def run(keep: Keep | None) -> list[pl.DataFrame]:
             execution = source.opened(query.relation.token, engine)
             needed = self._approved(prepared.plan)
-            whole = pipeline.alone(prepared)
             return pipeline.run_several(whole, [execution], self.ledger, interval, needed, keep)
 
         done = self._done([query], prepared.plan, interval, repeat, run)
         self.unit = query.relation.facts.unit
-        warn_of_no_groups(pipeline.alone(prepared), done.frames)
+        warn_of_results(whole, done.frames)
         answers, plain = [answers_of(prepared.query, prepared.laws)], [plain_outputs(query)]
-        plan = done.plan_of(prepared.plan)
-        return Releases(done.frames, plan, answers, plain, **done.about)[0]
+        about = done.about
+        shown = done.plan_of(prepared.plan)
+        return Releases(done.frames, shown, answers, plain, **done.about)[0]
 
     def release_several(
         self,
@@ -264,13 +265,12 @@ class Payer:
 
         done = self._done(queries.queries, prepared.plan, interval, repeat, run)
         self.unit = queries.queries[0].relation.facts.unit
-        found, plan = prepared.under(done.frames[0]), done.plan_of(prepared.plan)
-        warn_of_no_groups(found, done.frames)
+        found = prepared.under(done.frames[0])
+        warn_of_results(found, done.frames)
         answers = [answers_of(*one) for one in found.answered()]
         plain = [plain_outputs(query) for query in queries.queries]
-        warn_of_dropped(prepared, done.frames[0])
-        said = prepared.found(done.frames[0])
-        return Releases(done.frames, plan, answers, plain, **done.about).after(said)
+        made = Releases(done.frames, done.plan_of(prepared.plan), answers, plain, **done.about)
+        return made.after(prepared.found(done.frames[0]))
 
     def _done(
         self,

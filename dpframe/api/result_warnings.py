@@ -18,7 +18,7 @@ from dpframe.errors import DroppedRows, NoGroups, WeighedResults
 from dpframe.mechanisms import KeyMechanism
 from dpframe.pipeline import PreparedTogether
 
-__all__ = ["warn_of_dropped", "warn_of_no_groups", "warn_of_weights"]
+__all__ = ["warn_of_results", "warn_of_weights"]
 
 _CHANCES = (Fraction(1, 2), Fraction(19, 20))
 _OURS = str(Path(__file__).parents[1])
@@ -39,7 +39,21 @@ def warn_of_weights(queries: Iterable[Query]) -> None:
     warnings.warn(message, WeighedResults, stacklevel=_depth())
 
 
-def warn_of_dropped(prepared: PreparedTogether, histogram: pl.DataFrame) -> None:
+def warn_of_results(prepared: PreparedTogether, frames: Sequence[pl.DataFrame]) -> None:
+    """Say what only plans and remarks say of results.
+
+    Parameters
+    ----------
+    prepared
+        What was run.
+    frames
+        The result of each query; first that of the search for a limit, where there is one.
+    """
+    _warn_of_dropped(prepared, frames[0])
+    _warn_of_no_groups(prepared, frames)
+
+
+def _warn_of_dropped(prepared: PreparedTogether, histogram: pl.DataFrame) -> None:
     """Say that a limit that was found drops many rows, by its own noisy histogram: more than one
     percent, and more than noise hides.
     """
@@ -54,16 +68,8 @@ def warn_of_dropped(prepared: PreparedTogether, histogram: pl.DataFrame) -> None
     warnings.warn(message, DroppedRows, stacklevel=_depth())
 
 
-def warn_of_no_groups(prepared: PreparedTogether, frames: Sequence[pl.DataFrame]) -> None:
-    """Say how large a group has to be, where those that nobody listed are sought and none appears.
-
-    Parameters
-    ----------
-    prepared
-        What was run.
-    frames
-        The result of each query that was asked.
-    """
+def _warn_of_no_groups(prepared: PreparedTogether, frames: Sequence[pl.DataFrame]) -> None:
+    """Say how large a group has to be, where nobody listed any and none appears."""
     for place, frame in zip(prepared.places, frames, strict=True):
         part = prepared.parts[place.block]
         groups = part.query.groups

@@ -2,8 +2,8 @@
 
 from dpframe.planning.found_limits import noise_in_rows, planned_with_limit
 from dpframe.planning.gains import errors_of
-from dpframe.planning.limit_rule import LimitRule, LossOfLimit
 from dpframe.planning.kept_stream import kept_of, resumed
+from dpframe.planning.limit_rule import LimitRule, LossOfLimit
 from dpframe.planning.planning import Planning
 from dpframe.planning.prepared import Prepared, PreparedTogether, tables_of
 from dpframe.planning.stated import given, on_part, stating, with_remaining

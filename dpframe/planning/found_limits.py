@@ -43,6 +43,7 @@ from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.infer import LimitSearch, Place, Queries, merge
 from dpframe.infer.several import queries_by_place
 from dpframe.mechanisms import AdditiveMechanism
+from dpframe.plan import NoisyAggregate
 from dpframe.plan.pieces import FoundLimit, LimitChoice
 from dpframe.planning.limit_rule import LimitRule
 from dpframe.planning.planning import Planning
@@ -110,13 +111,11 @@ def planned_with_limit(
     assert isinstance(noise, AdditiveMechanism)
     errors = tuple(choice.noise or 0.0 for choice in choices)
     made = LimitOptions(LimitRule(asked.limits, errors, noise.variance()), options)
-    plan = search.plan
-    alone = PreparedTogether(plan, (search,), (Place.whole(search.query),), made)
-    whole = alone.followed_by(options[-1])
-    shown = options[-1].plan
+    alone = PreparedTogether(search.plan, (search,), (Place.whole(search.query),), made)
+    whole, shown = alone.followed_by(options[-1]), options[-1].plan
     plan = replace(
         described_together([part.plan for part in whole.parts], whole.places),
-        cost=plan.cost + _largest([option.plan.cost for option in options]),
+        cost=search.plan.cost + _largest([option.plan.cost for option in options]),
         composition=shown.composition,
         split=shown.split,
         requested=spend,
@@ -181,9 +180,9 @@ def _rounded(error: float) -> float:
 def noise_in_rows(n: int, plan: Plan, groups: int = 1) -> float:
     """The noise of a query under a limit as a number of rows of all groups together, with 95%.
 
-    The error of a part is divided by what one row adds to a group at most; of several parts that of
-    the noisiest counts. Rows that a limit drops are missing in all groups together, and noise is in
-    each, so it is taken times the number of groups.
+    The error of a part is divided by what one row adds to a group at most, or to the score of a
+    candidate; of several parts that of the noisiest counts. Rows that a limit drops are missing in
+    all groups together, and noise is in each, so it is taken times the number of groups.
 
     Parameters
     ----------
@@ -196,11 +195,22 @@ def noise_in_rows(n: int, plan: Plan, groups: int = 1) -> float:
     """
     groups = 1 if plan.grouping is None else plan.groups or groups
     found = [
-        release.accuracy() * release.spread.tight[2] / float(release.exact.linf * release.step)
+        release.accuracy() * release.spread.tight[2] / _largest_move(release)
         for release in plan.releases
-        if isinstance(release.noise, AdditiveMechanism) and release.exact.linf
+        if _largest_move(release)
     ]
     return groups * max(found, default=_of_count(n, plan.cost))
+
+
+def _largest_move(release: NoisyAggregate) -> float:
+    """How far one individual moves a number, or the scores of candidates, at most; 0 where groups
+    are chosen.
+    """
+    if release.scores is not None:
+        return float(release.scores.linf * release.step)
+    if isinstance(release.noise, AdditiveMechanism):
+        return float(release.exact.linf * release.step)
+    return 0.0
 
 
 def _of_count(n: int, cost: Budget) -> float:

@@ -303,3 +303,43 @@ def test_a_job_in_toml_finds_limits(tmp_path: Path) -> None:
 def test_limits_rise() -> None:
     assert list(LIMITS) == sorted({*LIMITS})
     assert min(LIMITS) == 1
+
+
+@each
+def test_what_is_dropped_is_reported_of_the_limit_that_is_found(spend: str) -> None:
+    frame = people(spend)
+    given: Any = {
+        "pure": {"epsilon": 20},
+        "approximate": {"epsilon": 20, "delta": 1e-8},
+        "concentrated": {"rho": 10, "delta": 1e-8},
+    }[spend]
+    query = frame.group_by("city", keys=["A", "B", "C"]).agg(n=dp.count())
+    plan = query.plan(**given, limits="auto", report_dropped=True)
+    again = dp.Plan.from_json(plan.to_json())
+    assert again.fingerprint == plan.fingerprint
+    assert again.explain() == plan.explain()
+    found = query.release(**given, limits="auto", report_dropped=True)
+    assert found.frame.columns == ["city", "n", "dropped"]
+    assert (found.frame["dropped"] < 0.2).all()
+    assert "was found" in found.remark
+    assert frame.session is not None
+    assert frame.session.history.height == 1
+    searched = search_of(query._unlimited, report_dropped=True)
+    prepared = pipeline.plan_several(Queries.searching(searched), SPENDS[spend][1], None)
+    assert prepared.limits is not None
+    search = prepared.parts[0].plan.cost
+    for option in prepared.limits.options:
+        assert prepared.plan.cost.covers(search + option.plan.cost)
+    assert SPENDS[spend][1].covers(prepared.plan.cost)
+
+
+def test_older_plans_say_the_rule_by_which_they_found_limits() -> None:
+    import json
+    from dataclasses import replace
+
+    plan = people().dp_count().plan(epsilon=1, limits="auto")
+    assert plan.found is not None
+    older = replace(plan.found, choices=tuple(replace(c, noise=None) for c in plan.found.choices))
+    kept = replace(plan, found=older)
+    assert "noise" not in json.dumps(json.loads(kept.to_json())["plan"]["found"])
+    assert "all but 1% of individuals keep" in dp.Plan.from_json(kept.to_json()).explain()

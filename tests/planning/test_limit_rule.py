@@ -1,4 +1,4 @@
-"""The limit that errs least by what it drops and by noise together: what is said is what happens."""
+"""The limit that errs least by what it drops and by noise together, and what is said of it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Small made-up data with many rows per person: a taxi company's, a hospital's, a shop's.
 
 They are drawn by hashes of row numbers, so that every run has the same. Each is even, so that a
-person has about as many rows as any other, or skewed: lognormal, or with a heavy tail, so that a few
-have most.
+person has about as many rows as any other, or skewed: lognormal, or with a heavy tail, so that a
+few have most.
 """
 
 from __future__ import annotations
