@@ -216,7 +216,7 @@ class Payer:
         engine: PolarsMode = "auto",
         repeat: Repeat = ONCE_MORE,
     ) -> Release:
-        """Check the budget, charge it, run the query and add noise; or hand out what is kept.
+        """Charge the budget, run the query and add noise; or hand out what is kept.
 
         Raises
         ------
@@ -237,10 +237,8 @@ class Payer:
         done = self._done([query], prepared.plan, interval, repeat, run)
         self.unit = query.relation.facts.unit
         warn_of_results(whole, done.frames)
-        answers, plain = [answers_of(prepared.query, prepared.laws)], [plain_outputs(query)]
-        about = done.about
-        shown = done.plan_of(prepared.plan)
-        return Releases(done.frames, shown, answers, plain, **done.about)[0]
+        answers = [answers_of(prepared.query, prepared.laws)]
+        return done.released(prepared.plan, answers, [plain_outputs(query)])[0]
 
     def release_several(
         self,
@@ -269,8 +267,7 @@ class Payer:
         warn_of_results(found, done.frames)
         answers = [answers_of(*one) for one in found.answered()]
         plain = [plain_outputs(query) for query in queries.queries]
-        made = Releases(done.frames, done.plan_of(prepared.plan), answers, plain, **done.about)
-        return made.after(prepared.found(done.frames[0]))
+        return done.released(prepared.plan, answers, plain).after(prepared.found(done.frames[0]))
 
     def _done(
         self,

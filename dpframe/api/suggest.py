@@ -142,11 +142,11 @@ def read_suggestion(
     limits = {ROWS: ("limit_rows", []), GROUPS: ("limit_groups", by), FULLEST: ("limit_rows", by)}
     rows: list[tuple[Any, ...]] = []
     for number in sought.numbers:
-        counts, ends = _histogram(released, number), sought.ends[number]
-        n, covered = _least(counts, ends, share)
+        counts, limits_of = _histogram(released, number), sought.ends[number]
+        n, covered = _least(counts, limits_of, share)
         kept = None
         if number != FULLEST:  # other groups of an individual may have as many rows
-            kept = share_of_rows(ends, counts.tolist(), variances[number], n)
+            kept = share_of_rows(limits_of, counts.tolist(), variances[number], n)
         rows.append((*limits[number], n, covered, kept, None))
     for place, name in enumerate(sought.names):
         least, largest = (released[f"{end} {place}"].item() for end in ("least", "largest"))
