@@ -54,7 +54,7 @@ __all__ = ["planned_with_limit"]
 
 SHARE: Final = Fraction(1, 5)
 """What part of the spend finds the limit: under less noise hides who has many rows, and with more
-there is more noise in the query; see docs/rules.md.
+there is more noise in the query; see docs/individuals.md.
 """
 _GROUPS: Final = 10
 """How many groups there are taken to be, where nobody listed them, and as many as the limit at

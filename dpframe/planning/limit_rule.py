@@ -3,7 +3,7 @@ by noise together.
 
 All of it is computed from noisy counts and from plans, so it is post-processing, and privacy does
 not rest on it. The rule was chosen among others by how far from the best limit it was, on even,
-lognormal and heavy-tailed data (docs/rules.md has the figures).
+lognormal and heavy-tailed data (docs/individuals.md has figures).
 """
 
 from __future__ import annotations
