@@ -50,11 +50,13 @@ if TYPE_CHECKING:
     from dpframe.errors import (
         BudgetExceeded,
         DPFrameError,
+        DroppedRows,
         EngineError,
         InvalidBounds,
         InvalidBudget,
         LedgerError,
         MissingKeys,
+        NoGroups,
         PlanMismatch,
         TooEarly,
         UnboundedSensitivity,
@@ -81,6 +83,7 @@ __all__ = [
     "Combination",
     "DPExpr",
     "DPFrameError",
+    "DroppedRows",
     "EngineError",
     "Estimate",
     "Identifier",
@@ -89,6 +92,7 @@ __all__ = [
     "Keys",
     "LedgerError",
     "MissingKeys",
+    "NoGroups",
     "NoisyAggregate",
     "ParameterValue",
     "Plan",
@@ -139,7 +143,8 @@ __all__ = [
 _ERRORS = (
     *("BudgetExceeded", "DPFrameError", "EngineError", "InvalidBounds", "InvalidBudget"),
     *("LedgerError", "MissingKeys", "PlanMismatch", "TooEarly", "UnboundedSensitivity"),
-    *("UnitDropped", "UnknownColumn", "UnsupportedOperation", "WeighedResults"),
+    *("UnitDropped", "UnknownColumn", "UnsupportedOperation"),
+    *("DroppedRows", "NoGroups", "WeighedResults"),
 )
 _HOMES = MappingProxyType(
     {

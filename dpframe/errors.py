@@ -16,7 +16,9 @@
     ├── TooEarly               a period that ended too short a time ago
     └── EngineError            an engine failed; its own text is withheld because it may hold data
     UserWarning
-    └── WeighedResults         a query runs whose numbers are too small, for want of a limit
+    ├── WeighedResults         a query runs whose numbers are too small, for want of a limit
+    ├── DroppedRows            a limit that was found drops more rows than noise hides
+    └── NoGroups               no group is large enough to appear
 
 A message has up to three parts: what is wrong, the expression it was found in, and what to write
 instead. No part is ever derived from private data, and addresses in it have lost what gives access
@@ -33,11 +35,13 @@ from dpframe.redaction import redacted
 __all__ = [
     "BudgetExceeded",
     "DPFrameError",
+    "DroppedRows",
     "EngineError",
     "InvalidBounds",
     "InvalidBudget",
     "LedgerError",
     "MissingKeys",
+    "NoGroups",
     "PlanMismatch",
     "TooEarly",
     "UnboundedSensitivity",
@@ -156,4 +160,16 @@ class EngineError(DPFrameError):
 class WeighedResults(UserWarning):
     """Python's warning, when a query runs, of numbers in which individuals are weighed although
     nobody wrote so: they are too small where people are in several groups.
+    """
+
+
+class DroppedRows(UserWarning):
+    """Python's warning, when a query has run, that the limit which ``limits="auto"`` found drops
+    more than one percent of the rows, and more than noise hides, by a noisy estimate.
+    """
+
+
+class NoGroups(UserWarning):
+    """Python's warning, when a query has run, that none of the groups that nobody listed is large
+    enough to appear.
     """

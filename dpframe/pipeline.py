@@ -347,7 +347,7 @@ def _released(
             return _results(prepared, executions, confidence, shown)
         search = alone(prepared.parts[0])
         (limits,) = _results(search, executions[:1], confidence, shown)
-        query = alone(prepared.under(limits).parts[1])
+        query = prepared.option(limits)
         return [limits, *_results(query, executions[1:], confidence, shown)]
     except EngineError as error:
         return EngineError(error.what, where=error.where, remedy=error.remedy)

@@ -68,6 +68,8 @@ class Query:
     is_weighed: bool = False
     tells_dropped: bool = False
     """Whether its result has the share of the rows that its limits drop and its bounds clamp."""
+    finds_limit: bool = False
+    """Whether its last limit is found when it runs, and the release says about what it drops."""
 
     @property
     def scope(self) -> QueryScope:

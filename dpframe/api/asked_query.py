@@ -108,7 +108,9 @@ class AskedQuery(NoRawAccess):
         -------
         polars.DataFrame
             One row per limit: `limit` and `by` name it, `n` is the least of 1, 2, ..., 10, 12, 15,
-            20, 25, 30, ... that so large a share keeps, `covered` that share, up to noise. Then one
+            20, 25, 30, ... that so large a share keeps, `covered` that share of individuals, up to
+            noise, and `covered_rows` about which share of the rows (or of groups of individuals)
+            is kept, which is less where a few have most. Then one
             row per number that is clamped: `limit` is ``"bounds"``, `by` its first output, and
             `bounds` the two ends, or null where all is lost in noise. Bounds are sought on Polars
             only; on other engines give the range in which values could lie.
@@ -118,6 +120,9 @@ class AskedQuery(NoRawAccess):
             that a group loses on average, and `bias_error`, how far off that is, with 95%; `noise`,
             the error of a group by noise, with 95%; `error`, the root of the squared bias plus the
             variance of the noise, least where `best` is true; `note`, why a way is not compared.
+            Where rows and totals of them are asked for instead, one row more for the limit on rows
+            that loses least, as ``limits="auto"`` finds it: `bias` and `noise` are of one group
+            then, as numbers of rows.
 
         Raises
         ------
@@ -255,12 +260,14 @@ class AskedQuery(NoRawAccess):
         spend = Spend(epsilon, delta, rho, accuracy, split)
         return audit(prepare_for(self._payer, self._query, spend), runs, confidence)
 
-    def _searched(self, limits: Limits, spend: Spend) -> Queries | None:
+    def _searched(
+        self, limits: Limits, spend: Spend, *, report_dropped: bool = False
+    ) -> Queries | None:
         """The query with the search for the limit that it lacks; None where none is sought."""
         require_limits(limits, spend)
         if limits is None or self._unlimited is None:
             return None
-        return Queries.searching(search_of(self._unlimited))
+        return Queries.searching(search_of(self._unlimited, report_dropped=report_dropped))
 
     def _bound(self) -> Payer:
         if self._payer is None:

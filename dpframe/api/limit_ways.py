@@ -36,12 +36,15 @@ from dpframe.pipeline import Prepared
 from dpframe.report import Plan
 
 __all__ = [
+    "COMPARED",
     "LIMITS",
     "NoisyGroups",
     "Way",
     "compared",
     "ends_up_to",
+    "individuals_of",
     "keys_of",
+    "limited",
     "read_spend",
     "unlimited_relation",
     "ways_of",
@@ -57,7 +60,7 @@ _FINE = 64
 _NORMAL = 1.959963984540054
 """Within how many standard deviations a normal error is with 95%."""
 _NOT = "not compared: "
-_SCHEMA: Final[dict[str, Any]] = {
+COMPARED: Final[dict[str, Any]] = {
     "limit": pl.String,
     "by": pl.List(pl.String),
     "n": pl.Int64,
@@ -201,7 +204,7 @@ def ways_of(asked: Query, prepare: Callable[[Query], Prepared]) -> tuple[Ways, .
     InvalidBudget
         When that spend is none.
     """
-    keys, counted, why = keys_of(asked.groups), _individuals(asked), None
+    keys, counted, why = keys_of(asked.groups), individuals_of(asked), None
     if asked.groups is None:
         return ()
     by = asked.groups.names
@@ -230,7 +233,7 @@ def _norm(groups: int) -> Fraction:
     return Fraction(math.isqrt(16 * groups - 1) + 1, 4)
 
 
-def _individuals(asked: Query) -> str | None:
+def individuals_of(asked: Query) -> str | None:
     """The first output that is a number of individuals."""
     for output in asked.outputs:
         only = output.only
@@ -269,12 +272,12 @@ class _Plans:
             return Ways(limit, by, (), f"{_NOT}{refusal.what}")
 
     def _way(self, step: LimitGroups | LimitNorm) -> Way:
-        plan = self.prepare(_limited(self.asked, step)).plan
+        plan = self.prepare(limited(self.asked, step)).plan
         noise = plan.accuracy(self.counted)
         return Way(step, noise, _variance(plan, self.counted, noise))
 
 
-def _limited(asked: Query, step: Step) -> Query:
+def limited(asked: Query, step: Step) -> Query:
     """The same query of a frame with one more limit."""
     relation = asked.relation.then(step)
     scope = QueryScope(relation.facts, asked.groups)
@@ -306,7 +309,7 @@ def compared(ways: Sequence[Ways], found: NoisyGroups, groups: int) -> pl.DataFr
     least = min(with_error, key=lambda row: row["error"], default=None)
     for row in with_error:
         row["best"] = row is least
-    return pl.DataFrame(rows, schema=_SCHEMA)
+    return pl.DataFrame(rows, schema=COMPARED)
 
 
 def _row(way: Way, found: NoisyGroups, groups: int) -> dict[str, Any]:

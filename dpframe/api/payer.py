@@ -15,10 +15,10 @@ from dpframe.aggregates.query import Query
 from dpframe.api.answers import answers_of, plain_outputs
 from dpframe.api.approval import planned, require_approved
 from dpframe.api.release import Release, Releases
+from dpframe.api.result_warnings import warn_of_results, warn_of_weights
 from dpframe.api.reuse import ONCE_MORE, Done, Keeper, Repeat, Run, unkept
 from dpframe.api.source import Source, Sources, opened_together
 from dpframe.api.spend import Spend
-from dpframe.api.weighed_results import warn_of_weights
 from dpframe.core.budget import ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.exact import Number
 from dpframe.core.parameters import Parameter
@@ -216,7 +216,7 @@ class Payer:
         engine: PolarsMode = "auto",
         repeat: Repeat = ONCE_MORE,
     ) -> Release:
-        """Check the budget, charge it, run the query and add noise; or hand out what is kept.
+        """Charge the budget, run the query and add noise; or hand out what is kept.
 
         Raises
         ------
@@ -226,19 +226,19 @@ class Payer:
             As for `PrivateQuery.collect`.
         """
         prepared = self.prepare(query, spend)
+        whole = pipeline.alone(prepared)
         warn_of_weights([query])
 
         def run(keep: Keep | None) -> list[pl.DataFrame]:
             execution = source.opened(query.relation.token, engine)
             needed = self._approved(prepared.plan)
-            whole = pipeline.alone(prepared)
             return pipeline.run_several(whole, [execution], self.ledger, interval, needed, keep)
 
         done = self._done([query], prepared.plan, interval, repeat, run)
         self.unit = query.relation.facts.unit
-        answers, plain = [answers_of(prepared.query, prepared.laws)], [plain_outputs(query)]
-        plan = done.plan_of(prepared.plan)
-        return Releases(done.frames, plan, answers, plain, **done.about)[0]
+        warn_of_results(whole, done.frames)
+        answers = [answers_of(prepared.query, prepared.laws)]
+        return done.released(prepared.plan, answers, [plain_outputs(query)])[0]
 
     def release_several(
         self,
@@ -263,11 +263,11 @@ class Payer:
 
         done = self._done(queries.queries, prepared.plan, interval, repeat, run)
         self.unit = queries.queries[0].relation.facts.unit
-        found, plan = prepared.under(done.frames[0]), done.plan_of(prepared.plan)
+        found = prepared.under(done.frames[0])
+        warn_of_results(found, done.frames)
         answers = [answers_of(*one) for one in found.answered()]
         plain = [plain_outputs(query) for query in queries.queries]
-        said = prepared.found(done.frames[0])
-        return Releases(done.frames, plan, answers, plain, **done.about).after(said)
+        return done.released(prepared.plan, answers, plain).after(prepared.found(done.frames[0]))
 
     def _done(
         self,

@@ -23,7 +23,6 @@ from dpframe.api.tidied import Tidied
 from dpframe.api.unlimited import Unlimited
 from dpframe.choose import Split
 from dpframe.core.exact import Number
-from dpframe.errors import UnsupportedOperation
 from dpframe.infer import Queries
 from dpframe.lower.engines.polars_engine import PolarsMode
 from dpframe.report import Format, Plan
@@ -98,14 +97,16 @@ class PrivateQuery(AskedQuery):
             How the cost is divided where no output has a weight: ``"least error"`` minimises the
             sum of squared relative errors, ``"equal"`` gives each output the same.
         limits
-            ``"auto"``: where the query lacks a limit on individuals' rows or groups, find one when
-            it runs, by a twentieth of the spend. The plan says which may be found, and what the
-            query is under each; it is charged once, and checked before data is read.
+            ``"auto"``: where the query lacks a limit on individuals' rows or groups, find the one
+            when it runs that loses least by what it drops and by noise together, by a fifth of
+            the spend. The plan says which may be found, and what the query is under each; it is
+            charged once, and checked before data is read.
         report_dropped
             Whether a tenth of the spend tells which share of the rows limits drop or bounds clamp,
             in a column `dropped`: of each group where groups are listed, else of all rows. Totals
             that are clamped for ``per="unit"`` do not count, nor do limits of frames that are
-            joined; of an individual up to ten times the rows that a limit keeps are seen.
+            joined; of an individual up to ten times the rows that a limit keeps are seen. With
+            ``limits="auto"`` it is that of the limit that is found.
 
         Raises
         ------
@@ -177,7 +178,9 @@ class PrivateQuery(AskedQuery):
             have been given, and stand for the data: a frame of other rows needs another name.
             Nothing is charged for what was charged before and is lost, or is being computed.
         limits
-            As for `plan`; `Release.remark` says which limit was found.
+            As for `plan`; `Release.remark` says which limit was found and about how many rows it
+            drops, and a `DroppedRows` warning comes where these are more than one percent and more
+            than noise hides.
         report_dropped
             As for `plan`.
 
@@ -222,13 +225,17 @@ class PrivateQuery(AskedQuery):
         return self._release(spend, limits, interval, engine, reuse, report_dropped)
 
     def _plan(self, spend: Spend, limits: Limits, report_dropped: bool) -> Plan:
-        payer, searched = self._bound(), self._searched(limits, spend)
-        if report_dropped:
-            _refuse_both(searched)
-            return payer.prepare_several(with_dropped(self._query), spend).plan
-        if searched is not None:
-            return payer.prepare_several(searched, spend).plan
-        return payer.prepare(self._query, spend).plan
+        payer, asked = self._bound(), self._several(spend, limits, report_dropped)
+        if asked is None:
+            return payer.prepare(self._query, spend).plan
+        return payer.prepare_several(asked, spend).plan
+
+    def _several(self, spend: Spend, limits: Limits, report_dropped: bool) -> Queries | None:
+        """The query with what is asked before it or beside it; None for the query alone."""
+        searched = self._searched(limits, spend, report_dropped=report_dropped)
+        if searched is None and report_dropped:
+            return with_dropped(self._query)
+        return searched
 
     def _release(
         self,
@@ -240,16 +247,12 @@ class PrivateQuery(AskedQuery):
         report_dropped: bool,
     ) -> Release:
         payer, repeat = self._bound(), Repeat(reuse)
-        searched = self._searched(limits, spend)
-        if report_dropped:
-            _refuse_both(searched)
-            data, queries = [self._source] * 3, with_dropped(self._query)
-            found = payer.release_several(queries, data, spend, interval, engine, repeat)
-            return replace(found[0], frame=with_share(found.frames))
-        if searched is not None:
-            data = [self._source, self._source]
-            return payer.release_several(searched, data, spend, interval, engine, repeat)[0]
-        return payer.release(self._query, self._source, spend, interval, engine, repeat)
+        asked = self._several(spend, limits, report_dropped)
+        if asked is None:
+            return payer.release(self._query, self._source, spend, interval, engine, repeat)
+        data = [self._source] * len(asked.queries)
+        found = payer.release_several(asked, data, spend, interval, engine, repeat)
+        return replace(found[0], frame=with_share(found.frames)) if report_dropped else found[0]
 
     def __repr__(self) -> str:
         outputs = ", ".join(f"{o.name}={o.words}" for o in self._asked.outputs)
@@ -262,16 +265,6 @@ class PrivateQuery(AskedQuery):
 def parts(query: PrivateQuery) -> tuple[Query, Source | Sources, Payer | None]:
     """What a session needs of a query: what it asks, of which data, and who pays for it."""
     return query._query, query._source, query._payer
-
-
-def _refuse_both(searched: Queries | None) -> None:
-    """Refuse to tell what a limit drops that is not found yet."""
-    if searched is not None:
-        raise UnsupportedOperation(
-            "what a limit drops is told of a limit that is known",
-            where='limits="auto", report_dropped=True',
-            remedy="find the limit first, and write it: .limit_rows(n)",
-        )
 
 
 def searched(

@@ -7,7 +7,7 @@ unless somebody says so; whether a charge is under way is seen by a lock of whoe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias, get_args
@@ -16,7 +16,9 @@ from uuid import uuid4
 import polars as pl
 
 from dpframe.aggregates.query import Query
+from dpframe.api.answers import Answers
 from dpframe.api.packed import Content, NotKept, packed, unpacked
+from dpframe.api.release import Releases
 from dpframe.core.exact import Number, as_given
 from dpframe.errors import LedgerError, PlanMismatch, UnsupportedOperation
 from dpframe.frames.binary import chain_words, frames_of
@@ -119,6 +121,15 @@ class Done:
         released = None if self.content is None else self.content.released
         about = {"reused": self.reused, "remark": self.remark, "origin": self.origin}
         return {**about, "released": released}
+
+    def released(
+        self,
+        plan: Plan,
+        answers: Sequence[Mapping[str, Answers]],
+        plain: Sequence[frozenset[str]],
+    ) -> Releases:
+        """The results as analysts get them, with what they answer; see `Releases`."""
+        return Releases(self.frames, self.plan_of(plan), answers, plain, **self.about)
 
 
 Run: TypeAlias = "Callable[[Keep | None], list[pl.DataFrame]]"

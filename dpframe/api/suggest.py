@@ -15,11 +15,14 @@ from dpframe.aggregates.query import Query
 from dpframe.api.arguments import require_rows
 from dpframe.api.expressions import output_of
 from dpframe.api.functions import bounds, histogram
+from dpframe.api.limit_of_rows import limits_of_rows, share_of_rows
 from dpframe.api.limit_ways import (
+    COMPARED,
     LIMITS,
     NoisyGroups,
     compared,
     ends_up_to,
+    individuals_of,
     keys_of,
     read_spend,
     unlimited_relation,
@@ -36,6 +39,7 @@ from dpframe.frames.groups import Groups
 from dpframe.frames.per_individual import FULLEST, GROUPS, ROWS, Extremes, PerIndividual
 from dpframe.frames.relation import Relation
 from dpframe.mechanisms import AdditiveMechanism
+from dpframe.report import Plan
 from dpframe.rows.fold import domain
 
 
@@ -74,15 +78,31 @@ def suggest(
     later = spend if for_spend is None else read_spend(for_spend)
     sought = build_suggestion_query(asked, with_bounds=source.engine.name == "polars")
     ways = ways_of(asked, lambda query: payer.prepare(query, later))
+    by_row = None
+    if individuals_of(asked) is None:
+        by_row = limits_of_rows(asked, lambda query: payer.prepare(query, later))
     release = payer.release(sought.query, source, spend)
-    found = read_suggestion(release.frame, asked.groups, sought, share)
-    if asked.groups is None:
-        return found
-    counts = _histogram(release.frame, GROUPS)[: len(sought.ends[GROUPS])]
-    (noise,) = (r.noise for r in release.plan.releases if GROUPS in r.users)
-    assert isinstance(noise, AdditiveMechanism)
-    groups = NoisyGroups(sought.ends[GROUPS], counts, noise.variance())
-    return pl.concat([found, compared(ways, groups, asked.groups.size)], how="diagonal")
+    noise = _variances(release.plan, sought)
+    found = [read_suggestion(release.frame, asked.groups, sought, share, noise)]
+    if asked.groups is not None:
+        counts = _histogram(release.frame, GROUPS)[: len(sought.ends[GROUPS])]
+        groups = NoisyGroups(sought.ends[GROUPS], counts, noise[GROUPS])
+        found.append(compared(ways, groups, asked.groups.size))
+    if by_row is not None:
+        counts = _histogram(release.frame, ROWS)
+        best = by_row.best(sought.ends[ROWS], counts.tolist(), noise[ROWS])
+        found.append(pl.DataFrame([best], schema_overrides=COMPARED))
+    return pl.concat(found, how="diagonal")
+
+
+def _variances(plan: Plan, sought: SuggestionQuery) -> dict[str, float]:
+    """Of the noise of each histogram."""
+    found = {}
+    for number in sought.numbers:
+        (noise,) = (r.noise for r in plan.releases if number in r.users)
+        assert isinstance(noise, AdditiveMechanism)
+        found[number] = noise.variance()
+    return found
 
 
 def suggest_for_frame(
@@ -100,7 +120,7 @@ def suggest_for_frame(
     groups = pipeline.group(rows.relation, by, {}, None, discover=True) if by else None
     sought = suggestion_of(rows.relation, groups, {})
     release = rows.payer.release(sought.query, rows.source, spend)
-    return read_suggestion(release.frame, groups, sought, share)
+    return read_suggestion(release.frame, groups, sought, share, _variances(release.plan, sought))
 
 
 def _histogram(released: pl.DataFrame, number: str) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -111,19 +131,27 @@ def _histogram(released: pl.DataFrame, number: str) -> np.ndarray[Any, np.dtype[
 
 
 def read_suggestion(
-    released: pl.DataFrame, groups: Groups | None, sought: SuggestionQuery, share: Fraction
+    released: pl.DataFrame,
+    groups: Groups | None,
+    sought: SuggestionQuery,
+    share: Fraction,
+    variances: Mapping[str, float],
 ) -> pl.DataFrame:
     """Limits and bounds from noisy histograms: one row each, see `PrivateQuery.suggest_limits`."""
     by = [] if groups is None else list(groups.names)
     limits = {ROWS: ("limit_rows", []), GROUPS: ("limit_groups", by), FULLEST: ("limit_rows", by)}
     rows: list[tuple[Any, ...]] = []
     for number in sought.numbers:
-        n, covered = _least(_histogram(released, number), sought.ends[number], share)
-        rows.append((*limits[number], n, covered, None))
+        counts, limits_of = _histogram(released, number), sought.ends[number]
+        n, covered = _least(counts, limits_of, share)
+        kept = None
+        if number != FULLEST:  # other groups of an individual may have as many rows
+            kept = share_of_rows(limits_of, counts.tolist(), variances[number], n)
+        rows.append((*limits[number], n, covered, kept, None))
     for place, name in enumerate(sought.names):
         least, largest = (released[f"{end} {place}"].item() for end in ("least", "largest"))
         ends = None if least is None or largest is None else _ends(least[0], largest[1])
-        rows.append(("bounds", [name], None, None, ends))
+        rows.append(("bounds", [name], None, None, None, ends))
     return pl.DataFrame(
         rows,
         schema={
@@ -131,6 +159,7 @@ def read_suggestion(
             "by": pl.List(pl.String),
             "n": pl.Int64,
             "covered": pl.Float64,
+            "covered_rows": pl.Float64,
             "bounds": pl.List(pl.Float64),
         },
         orient="row",

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from dpframe.aggregates.bound import BoundAggregate
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.spec import OutputSpec
 from dpframe.api.protected_rows import ProtectedRows
+from dpframe.core.tree import Column
 from dpframe.core.units import Identifier
 from dpframe.errors import DPFrameError, UnboundedSensitivity
+from dpframe.frames.contributions import spread_of
+from dpframe.frames.contributions import unlimited as unlimited_refusal
 from dpframe.frames.groups import Groups
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.frames.step import Step
@@ -73,9 +77,34 @@ def asked_or_unlimited(
     else:
         return asked, _weighed(rows, groups, specs) if asked.is_weighed else None
     try:
-        return unlimited.under(LimitRows(1)), unlimited
+        limited = unlimited.under(LimitRows(1))
+    except UnboundedSensitivity as refusal:  # which limits do not mend: bounds that are missing
+        raise refusal from None
     except DPFrameError:
         raise unlimited.refused() from None
+    return limited, replace(unlimited, refusal=_tailored(unlimited, limited))
+
+
+def _tailored(unlimited: Unlimited, limited: Query) -> UnboundedSensitivity:
+    """The refusal, for all outputs that are asked: one that only its first output needs less for
+    would be followed by another.
+    """
+    facts, groups = unlimited.rows.relation.facts, unlimited.groups
+    found = spread_of(facts, groups)
+    if found.is_bounded:
+        return unlimited.refusal
+    by_row = [a for a in limited.aggregates if not _is_of_individuals(a, facts.identifier)]
+    kinds = {aggregate.request.kind for aggregate in by_row}
+    if not by_row:  # of which each counts once in a group
+        found = replace(found, per_group=1)
+    return unlimited_refusal(facts, groups, found, kinds)
+
+
+def _is_of_individuals(aggregate: BoundAggregate, identifier: str | None) -> bool:
+    """Whether an individual counts once in a group, whatever its rows there."""
+    request = aggregate.request
+    counted = request.kind == "n_unique" and request.tree == Column(identifier or "")
+    return counted or getattr(request.aggregate, "per", None) == "unit"
 
 
 def _weighed(rows: ProtectedRows, groups: Groups | None, specs: list[OutputSpec]) -> Unlimited:

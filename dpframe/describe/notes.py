@@ -285,9 +285,13 @@ def _of_frames(query: Query) -> Iterator[str]:
                 "the data owner; rows beyond it are not protected"
             )
     own = {id(step) for step, _ in query.relation.steps} if query.tells_dropped else set()
+    found = {id(query.relation.steps[-1][0])} - own if query.finds_limit else set()
     limits = [s for f in frames for s, _ in f.steps if isinstance(s, (LimitRows, LimitGroups))]
     yield from _of_limits(
-        [s for s in limits if id(s) not in own], "nothing tells how many rows are dropped"
+        [s for s in limits if id(s) not in own | found], "nothing tells how many rows are dropped"
+    )
+    yield from _of_limits(
+        [s for s in limits if id(s) in found], "the release says about how many rows are dropped"
     )
     yield from _of_limits([s for s in limits if id(s) in own], _TOLD)
     yield from _of_first_parts(frames)

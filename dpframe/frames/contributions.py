@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from dpframe.core.contribution_bounds import ContributionBounds
@@ -133,37 +133,59 @@ def touched(facts: FrameFacts, groups: Groups) -> int:
     return most if groups.discovered else min(most, groups.size)
 
 
-_PER_UNIT = 'use per="unit" in sums and counts, which clamps totals and needs no limit of rows'
+_AUTO = 'collect it with limits="auto", which finds a limit in the same plan'
+_SUGGEST = "find one before, with query.suggest_limits(epsilon=0.1)"
+_UNIT_TOTALS = {
+    "count": 'dp.count(per="unit", bounds=(0, 10))',
+    "sum": '.dp_sum((0, 100), per="unit")',
+}
+"""What clamps all that an individual adds to a group, and so needs no limit of rows, by kind."""
 
 
 def unlimited(
-    facts: FrameFacts, groups: Groups | None, found: ContributionBounds
+    facts: FrameFacts,
+    groups: Groups | None,
+    found: ContributionBounds,
+    kinds: Collection[str] = (),
 ) -> UnboundedSensitivity:
     """The refusal of an aggregate that one individual could change by any amount.
 
-    It says what needs no limit first, then how to find one, and then how to write one; groups that
+    It says first what finds a limit, then what needs none, and then how to write one; groups that
     are computed need a column, which limits can name.
+
+    Parameters
+    ----------
+    facts, groups
+        Of what it is asked.
+    found
+        What bounds there are.
+    kinds
+        The kinds of all aggregates that are asked, where they are known: what is said besides is
+        for these.
     """
     who = facts.identifier
     if groups is None:
+        ways = [_AUTO]
+        if "count" in kinds:
+            ways.append(f'count individuals with pl.col("{who}").dp_n_unique()')
+        ways += [*_per_unit(kinds), _SUGGEST]
         return UnboundedSensitivity(
             f"one individual ({who!r}) may have any number of rows",
-            remedy=f'count individuals with pl.col("{who}").dp_n_unique(), or {_PER_UNIT}; or '
-            f"{_found('')}; or add .limit_rows(10) before it, where 10 is an example: rows that "
-            "exceed it are dropped",
+            remedy=f"{'; or '.join(ways)}; or add .limit_rows(10) before it, where 10 is an "
+            "example: rows that exceed it are dropped",
         )
-    names = [repr(n.name) if '"' in n.name else f'"{n.name}"' for n in groups.by]
-    by = f"by={names[0]}" if len(names) == 1 else f"by=[{', '.join(names)}]"
+    missing, limits, examples = [], [], []
+    ways, by = [_AUTO], _by(groups)
     computed = [n.name for n in groups.by if n.tree != Column(n.name)]
-    missing, first, limits, examples = [], [], [], []
     if found.groups is None:
         missing.append("be in any number of groups")
-        first.append("list the groups with keys=[...], which then need no limit")
+        others = ", and then rows in each alone need a limit" if found.per_group is None else ""
+        ways.append(f"list the groups with keys=[...]{others or ', which then need no limit'}")
         limits.append(f".limit_groups(5, {by})")
         examples.append("5")
     if found.per_group is None:
         missing.append("have any number of rows in each group")
-        first.append(_PER_UNIT)
+        ways += _per_unit(kinds)
         limits.append(f".limit_rows(3, {by})")
         examples.append("3")
     made = f".with_columns({', '.join(f'{name}=...' for name in computed)})" if computed else ""
@@ -172,18 +194,25 @@ def unlimited(
     return UnboundedSensitivity(
         f"one individual ({who!r}) may {' and '.join(missing)}",
         where=groups.words(),
-        remedy=f"{', and '.join(first)}; or {_found('by=..., ' if computed else f'{by}, ')}; or "
-        f"add {made}{''.join(limits)} before it{grouped}, where {numbers}: rows that exceed a "
-        "limit are dropped",
+        remedy=f"{'; or '.join([*ways, _SUGGEST])}; or add {made}{''.join(limits)} before it"
+        f"{grouped}, where {numbers}: rows that exceed a limit are dropped",
     )
 
 
-def _found(by: str) -> str:
-    """How to find a limit for a small part of the budget."""
-    return (
-        'find limits privately with limits="auto" in collect, query.suggest_limits(...) or '
-        f"frame.suggest_limits({by}epsilon=0.1)"
-    )
+def _by(groups: Groups) -> str:
+    """The columns of groups, as a limit names them."""
+    names = [repr(n.name) if '"' in n.name else f'"{n.name}"' for n in groups.by]
+    return f"by={names[0]}" if len(names) == 1 else f"by=[{', '.join(names)}]"
+
+
+def _per_unit(kinds: Collection[str]) -> list[str]:
+    """What clamps totals instead, where all that is asked can be asked so and means the same."""
+    if not kinds or not {*kinds} <= {*_UNIT_TOTALS, "n_unique"}:
+        return []
+    written = [call for kind, call in _UNIT_TOTALS.items() if kind in kinds]
+    if not written:
+        return []
+    return [f"clamp what each adds, with {' and '.join(written)}, which needs no limit of rows"]
 
 
 def _rows(limit: Limit, limits: Sequence[Limit]) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 from dpframe.aggregates.query import Query
 
@@ -20,13 +21,17 @@ class LimitSearch:
     search
         A histogram of how many rows or groups individuals have, whose bins end at the limits.
     limits
-        Which limits may be found, in rising order; public.
+        At which the bins of the histogram end, in rising order; public.
     queries
-        The query under each.
+        The query under each limit that may be found, and what is asked beside it: under all of
+        `limits`, or the first of them.
+    weights
+        What each of these may cost relative to the others; None where nobody said.
     """
 
     step: str
     by: tuple[str, ...]
     search: Query
     limits: tuple[int, ...]
-    queries: tuple[Query, ...]
+    queries: tuple[tuple[Query, ...], ...]
+    weights: tuple[Fraction, ...] | None = None

@@ -39,7 +39,7 @@ class Queries:
     weights
         What each may cost relative to the others; None where nobody said.
     search
-        Where the first finds a limit for the second: how.
+        Where the first finds a limit for the others: how.
     """
 
     queries: tuple[Query, ...]
@@ -49,7 +49,7 @@ class Queries:
     @classmethod
     def searching(cls, search: LimitSearch) -> Queries:
         """A query, and before it the search for its limit."""
-        return cls((search.search, search.queries[-1]), search=search)
+        return cls((search.search, *search.queries[-1]), search=search)
 
 
 @dataclass(frozen=True, slots=True)

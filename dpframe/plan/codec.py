@@ -33,6 +33,7 @@ from dpframe.core.units import Identifier, Rows
 from dpframe.errors import DPFrameError
 from dpframe.ledger.bound import StatedBudget
 from dpframe.mechanisms import MECHANISMS
+from dpframe.plan.pieces import LimitChoice
 
 KINDS: dict[str, type] = {
     kind.__name__: kind
@@ -59,6 +60,7 @@ _PLAIN = frozenset({bool, int, str, float, types.NoneType})
 UNWRITTEN: dict[type, frozenset[str]] = {
     Identifier: frozenset(("window", "time")),
     StatedBudget: frozenset(("per",)),
+    LimitChoice: frozenset(("noise",)),
 }
 """Fields that are not written where they are None: documents from before there were these stay."""
 _EXACT = re.compile(r"-?[0-9]+(/[0-9]+)?")

@@ -33,7 +33,7 @@ from dpframe.plan.joint_draw import JointDraw
 from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.parameters import contradicted
 from dpframe.plan.pieces import FoundLimit, PlanOutput
-from dpframe.plan.several import blocks_of, names_apart, whole_fields
+from dpframe.plan.several import after_search, blocks_of, names_apart, whole_fields
 from dpframe.plan.stated_costs import understated
 
 COMPOSITIONS = ("sum", "numerical", "zcdp")
@@ -71,10 +71,11 @@ def _contradictions(plan: PlanData) -> Iterator[str]:
 def _is_found(plan: PlanData, found: FoundLimit) -> bool:
     """Whether a plan is of a search and of a query under the largest limit that it may find."""
     numbers = [choice.n for choice in found.choices]
-    if len(plan.blocks) != 2 or [query.block for query in plan.queries] != [0, 1] or not numbers:
+    searched, *others = [query.block for query in plan.queries] or [-1]
+    if len(plan.blocks) < 2 or searched != 0 or 0 in others or not numbers:
         return False
-    shown, last = list(blocks_of(plan))[1], found.choices[-1]
-    alone = replace(shown, cost=last.cost, found=None, parameters=())
+    last = found.choices[-1]
+    alone = replace(after_search(plan), cost=last.cost, parameters=())
     return (
         numbers[0] >= 1
         and numbers == sorted({*numbers})

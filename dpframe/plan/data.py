@@ -149,7 +149,7 @@ class PlanData:
 
     def _require_known_limit(self, output: PlanOutput) -> None:
         """Refuse the error of an output whose noise depends on a limit that is not found yet."""
-        if self.found is None or output not in [self.outputs[n] for n in self.queries[1].outputs]:
+        if self.found is None or output in [self.outputs[n] for n in self.queries[0].outputs]:
             return
         raise UnsupportedOperation(
             f"the error of {output.name!r} depends on the limit that is found when the query runs",

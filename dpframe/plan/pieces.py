@@ -156,12 +156,16 @@ class LimitChoice:
         Of its first output, with 95%, to three digits; None where that depends on the data.
     fingerprint
         Of the plan of the query under it, by itself.
+    noise
+        Its error by noise, with 95%, as a number of rows, to three digits; None in plans from
+        before limits were found by it.
     """
 
     n: int
     cost: Budget
     error: float | None
     fingerprint: str
+    noise: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +188,13 @@ class FoundLimit:
     by: tuple[str, ...]
     share: Fraction
     choices: tuple[LimitChoice, ...]
+
+    @property
+    def is_by_loss(self) -> bool:
+        """Whether the limit is found that loses least by what it drops and by noise together; or,
+        in older plans, the least that all but one percent of individuals keep.
+        """
+        return any(choice.noise is not None for choice in self.choices)
 
     def words(self, n: int | str) -> str:
         """The limit as an analyst writes it."""

@@ -13,7 +13,15 @@ from dpframe.plan.data import PlanData
 from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.pieces import PlanBlock, PlanOutput, PlanQuery
 
-__all__ = ["OF_BLOCK", "blocks_of", "names_apart", "own_plan", "together", "whole_fields"]
+__all__ = [
+    "OF_BLOCK",
+    "after_search",
+    "blocks_of",
+    "names_apart",
+    "own_plan",
+    "together",
+    "whole_fields",
+]
 
 P = TypeVar("P", bound=PlanData)
 
@@ -98,6 +106,19 @@ def blocks_of(plan: P) -> Iterator[P]:
             queries=(),
         )
         first, last = first + block.releases, last + block.outputs
+
+
+def after_search(plan: P) -> P:
+    """Of a plan in which a limit is found: that of all but the search, with the cost of all."""
+    _, *blocks = blocks_of(replace(plan, found=None))
+    if len(blocks) == 1:
+        return blocks[0]
+    first = plan.blocks[0].outputs
+    queries = [
+        PlanQuery(query.block - 1, query.names, tuple(number - first for number in query.outputs))
+        for query in plan.queries[1:]
+    ]
+    return together(blocks, queries)
 
 
 def own_plan(plan: P, number: int) -> P:

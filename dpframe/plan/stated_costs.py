@@ -18,7 +18,7 @@ from dpframe.core.exact import float_down, float_up
 from dpframe.plan.data import PlanData
 from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.pieces import FoundLimit
-from dpframe.plan.several import blocks_of
+from dpframe.plan.several import after_search, blocks_of
 
 _ROUNDING = Fraction(1, 10**9)
 """What floats may differ by between machines."""
@@ -41,7 +41,7 @@ def _under_limits(plan: PlanData, found: FoundLimit) -> Iterator[str]:
     """Of a query under a limit that is found first: the search, and the query under each limit, of
     which the plan shows the last.
     """
-    search, query = blocks_of(plan)
+    search, query = next(blocks_of(plan)), after_search(plan)
     costs = [release.cost for release in search.draws]
     if any(not _sums([*costs, choice.cost], plan.cost) for choice in found.choices):
         yield "cost"

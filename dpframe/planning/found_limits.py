@@ -7,39 +7,60 @@ The search and the query together cost what the plan says, whichever limit is fo
 Proof
 -----
 The search is a histogram of individuals, one row each, at its own cost c. What is found, n, is
-computed from its noisy counts alone, so it is post-processing. For each n of a public list the
-query under it has been planned before anything is read: rows beyond n are dropped by the frame's
-own step, sensitivity follows from n as it does from a limit that an analyst writes, and noise is
-made for it, at a cost c(n). So whatever the search gives, what follows costs at most max c(n), and
-costs of mechanisms that are chosen by earlier results add up: epsilons and deltas (Dwork and Roth
-2014, Theorem 3.16, in its adaptive form), and rhos (Bun and Steinke 2016, Lemma 1.7). The plan is
-charged c + max c(n). No privacy loss distributions are composed across the two: that would need
-one pair of distributions that dominates the query's under every limit.
+computed from its noisy counts and from plans alone (`dpframe.planning.limit_rule`), so it is
+post-processing, and so is all that is said of what the limit drops. For each n of a public list the
+query under it, and what is asked beside it, has been planned before anything is read: rows beyond n
+are dropped by the frame's own step, sensitivity follows from n as it does from a limit that an
+analyst writes, and noise is made for it, at a cost c(n). So whatever the search gives, what follows
+costs at most max c(n), and costs of mechanisms that are chosen by earlier results add up: epsilons
+and deltas (Dwork and Roth 2014, Theorem 3.16, in its adaptive form), and rhos (Bun and Steinke
+2016, Lemma 1.7). The plan is charged c + max c(n). No privacy loss distributions are composed
+across the two: that would need one pair of distributions that dominates the query's under every
+limit.
+
+Why a histogram
+---------------
+What a limit L drops is a sum over l >= L of the individuals with more than l rows, so the numbers
+N(>L_i) are all that there is to know; an individual moves each by 1, and those below its own number
+of rows all at once. As one vector they have the sensitivity k in L1 for k limits; their differences
+are the bins of a histogram, of which an individual moves one by 1, and each N(>L_i) is a sum of the
+bins above. Mechanisms that give a limit alone (exponential, or the first N(>L_i) below a threshold)
+err by about as much, log(k) 2/epsilon and 4/epsilon individuals, and do not say what is dropped.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import chain
 from typing import Final
 
 from dpframe.core.budget import Budget
 from dpframe.describe import described_together
 from dpframe.errors import DPFrameError, UnsupportedOperation
-from dpframe.infer import LimitSearch, Place
+from dpframe.infer import LimitSearch, Place, Queries, merge
 from dpframe.infer.several import queries_by_place
 from dpframe.mechanisms import AdditiveMechanism
+from dpframe.plan import NoisyAggregate
 from dpframe.plan.pieces import FoundLimit, LimitChoice
+from dpframe.planning.limit_rule import LimitRule
 from dpframe.planning.planning import Planning
-from dpframe.planning.prepared import LimitOptions, Prepared, PreparedTogether
+from dpframe.planning.prepared import LimitOptions, PreparedTogether
 from dpframe.report import Plan
 
 __all__ = ["planned_with_limit"]
 
-SHARE: Final = Fraction(1, 20)
-"""What part of the spend finds the limit."""
+SHARE: Final = Fraction(1, 5)
+"""What part of the spend finds the limit: under less noise hides who has many rows, and with more
+there is more noise in the query; see docs/individuals.md.
+"""
+_GROUPS: Final = 10
+"""How many groups there are taken to be, where nobody listed them, and as many as the limit at
+least where that is on groups: an individual would be in so many.
+"""
+_NORMAL: Final = 1.96
 
 
 def planned_with_limit(
@@ -74,29 +95,61 @@ def planned_with_limit(
         )
     first = spend.of(spend.main * SHARE)
     rest = spend.of(spend.main - first.main, spend.slack)
-    sought, *queries = queries_by_place([asked.search, *asked.queries])
+    sought, *queries = queries_by_place([asked.search, *chain.from_iterable(asked.queries)])
     (search,) = Planning(first, remaining, "least error", None).least([sought])
-    options = tuple(Planning(rest, remaining, split, None).least([q])[0] for q in queries)
-    shown = options[-1]
-    names = tuple(output.name for output in shown.query.outputs)
-    places = (
-        Place.whole(search.query),
-        Place(1, tuple(range(len(names))), names),
-    )
-    whole = described_together([search.plan, shown.plan], places)
-    choices = tuple(map(_choice, asked.limits, options))
-    plan = replace(
-        whole,
-        cost=search.plan.cost + _largest([option.plan.cost for option in options]),
-        composition=shown.plan.composition,
-        split=shown.plan.split,
-        requested=spend,
-        found=FoundLimit(asked.step, asked.by, SHARE, choices),
+    later = Planning(rest, remaining, split if asked.weights is None else "weights", None)
+    beside = len(asked.queries[0])
+    asked_under = [
+        Queries(tuple(queries[at : at + beside]), asked.weights)
+        for at in range(0, len(queries), beside)
+    ]
+    options = tuple(_options(later, asked_under))
+    choices = tuple(
+        _choice(n, one, asked.by) for n, one in zip(asked.limits, options, strict=False)
     )
     (noise,) = (release.noise for release in search.plan.releases)
     assert isinstance(noise, AdditiveMechanism)
-    made = LimitOptions(asked.limits, options, noise.variance())
-    return PreparedTogether(plan, (search, shown), places, made)
+    errors = tuple(choice.noise or 0.0 for choice in choices)
+    made = LimitOptions(LimitRule(asked.limits, errors, noise.variance()), options)
+    alone = PreparedTogether(search.plan, (search,), (Place.whole(search.query),), made)
+    whole, shown = alone.followed_by(options[-1]), options[-1].plan
+    plan = replace(
+        described_together([part.plan for part in whole.parts], whole.places),
+        cost=search.plan.cost + _largest([option.plan.cost for option in options]),
+        composition=shown.composition,
+        split=shown.split,
+        requested=spend,
+        found=FoundLimit(asked.step, asked.by, SHARE, choices),
+    )
+    return replace(whole, plan=plan)
+
+
+def _options(planning: Planning, asked: Iterable[Queries]) -> Iterator[PreparedTogether]:
+    """The query under each limit, up to one under which hardly any group would appear or noise is
+    more than can be drawn; which these are follows from the plans alone.
+
+    Raises
+    ------
+    DPFrameError
+        When it cannot be answered under the least.
+    """
+    for number, queries in enumerate(asked):
+        try:
+            yield _option(planning, queries)
+        except DPFrameError:
+            if not number:
+                raise
+            return
+
+
+def _option(planning: Planning, asked: Queries) -> PreparedTogether:
+    """The query under one limit, and what is asked beside it."""
+    if len(asked.queries) == 1:
+        (one,) = planning.least(asked.queries)
+        return PreparedTogether(one.plan, (one,), (Place.whole(one.query),))
+    blocks, places = merge(asked)
+    made = planning.least(blocks)
+    return PreparedTogether(described_together([p.plan for p in made], places), made, places)
 
 
 def _largest(costs: Sequence[Budget]) -> Budget:
@@ -105,9 +158,10 @@ def _largest(costs: Sequence[Budget]) -> Budget:
     return costs[0].of(main, slack)
 
 
-def _choice(n: int, option: Prepared) -> LimitChoice:
-    plan = option.plan
-    return LimitChoice(n, plan.cost, _error(plan), plan.fingerprint)
+def _choice(n: int, option: PreparedTogether, by: Sequence[str]) -> LimitChoice:
+    plan = option.parts[0].plan
+    noise = _rounded(noise_in_rows(n, plan, max(_GROUPS, n) if by else _GROUPS))
+    return LimitChoice(n, option.plan.cost, _error(plan), option.plan.fingerprint, noise)
 
 
 def _error(plan: Plan) -> float | None:
@@ -116,4 +170,52 @@ def _error(plan: Plan) -> float | None:
         found = plan.accuracy(plan.outputs[0].name)
     except DPFrameError:
         return None
-    return float(f"{found:.3g}") if math.isfinite(found) else None
+    return _rounded(found) if math.isfinite(found) else None
+
+
+def _rounded(error: float) -> float:
+    return float(f"{error:.3g}")
+
+
+def noise_in_rows(n: int, plan: Plan, groups: int = 1) -> float:
+    """The noise of a query under a limit as a number of rows of all groups together, with 95%.
+
+    The error of a part is divided by what one row adds to a group at most, or to the score of a
+    candidate; of several parts that of the noisiest counts. Rows that a limit drops are missing in
+    all groups together, and noise is in each, so it is taken times the number of groups.
+
+    Parameters
+    ----------
+    n
+        The limit.
+    plan
+        That of the query under it.
+    groups
+        How many groups there are, where nobody listed them.
+    """
+    groups = 1 if plan.grouping is None else plan.groups or groups
+    found = [
+        release.accuracy() * release.spread.tight[2] / _largest_move(release)
+        for release in plan.releases
+        if _largest_move(release)
+    ]
+    return groups * max(found, default=_of_count(n, plan.cost))
+
+
+def _largest_move(release: NoisyAggregate) -> float:
+    """How far one individual moves a number, or the scores of candidates, at most; 0 where groups
+    are chosen.
+    """
+    if release.scores is not None:
+        return float(release.scores.linf * release.step)
+    if isinstance(release.noise, AdditiveMechanism):
+        return float(release.exact.linf * release.step)
+    return 0.0
+
+
+def _of_count(n: int, cost: Budget) -> float:
+    """The same of a count of rows, where what is released are no numbers with noise."""
+    main = float(cost.main)
+    return n * (
+        -math.log(0.05) / main if cost.currency == "epsilon" else _NORMAL / (2 * main) ** 0.5
+    )

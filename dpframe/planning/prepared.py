@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Final
 
 import polars as pl
 
@@ -23,6 +21,7 @@ from dpframe.infer import (
 from dpframe.ledger.clocks import Clock
 from dpframe.ledger.scopes import WindowScope
 from dpframe.mechanisms import Mechanism
+from dpframe.planning.limit_rule import LimitRule, LossOfLimit, remark_of
 from dpframe.release import Draw
 from dpframe.report import Plan
 
@@ -59,52 +58,24 @@ class Prepared:
         return {key: law for draw in self.draws for key, law in draw.noises().items()}
 
 
-BLIND: Final = 10
-"""The least limit that is found where noise hides who has more."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class LimitOptions:
     """A query under each of the limits that may be found when it runs.
 
     Parameters
     ----------
-    limits
-        Them, in rising order.
+    rule
+        How one of them is found.
     options
         The query under each, with its plan.
-    variance
-        Of the noise of each count of the histogram that they are found by.
     """
 
-    limits: tuple[int, ...]
-    options: tuple[Prepared, ...]
-    variance: float
+    rule: LimitRule
+    options: tuple[PreparedTogether, ...]
 
-    def number(self, found: pl.DataFrame) -> int:
-        """Which limit the noisy histogram gives: the least that all but one percent of individuals
-        keep, or all but as many as noise can make, a standard deviation. Where noise can make more
-        than a tenth of all, it hides who has more, and no limit below `BLIND` is taken.
-        """
-        counts = found["count"].to_list()
-        whole = max(0, sum(counts))
-        for place, n in enumerate(self.limits[:-1]):
-            above, noise = self._above(counts, place)
-            if above <= max(whole / 100, noise) and (noise <= whole / 10 or n >= BLIND):
-                return place
-        return len(self.limits) - 1
-
-    def hidden(self, found: pl.DataFrame) -> int:
-        """About how many individuals may have more than the limit that the histogram gives: those
-        that are seen and two standard deviations of noise.
-        """
-        above, noise = self._above(found["count"].to_list(), self.number(found))
-        return math.ceil(max(0.0, above) + 2 * noise)
-
-    def _above(self, counts: Sequence[int], place: int) -> tuple[int, float]:
-        """The noisy number of individuals with more than a limit, and its standard deviation."""
-        above = counts[place + 1 :]
-        return sum(above), math.sqrt(self.variance * len(above))
+    def found(self, histogram: pl.DataFrame) -> LossOfLimit:
+        """Which limit a noisy histogram of individuals gives, and what it loses."""
+        return self.rule.found(histogram["count"].to_list())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,8 +91,8 @@ class PreparedTogether:
     places
         Where the outputs of the queries that were asked are.
     limits
-        Where the first query finds a limit for the second: that under each, of which it is one. The
-        second of `parts` is that under the largest.
+        Where the first query finds a limit for the others: these under each, of which they are one.
+        All `parts` but the first are those under the largest.
     """
 
     plan: Plan
@@ -146,20 +117,34 @@ class PreparedTogether:
             return None
         return WindowScope(said, tuple(sorted(_clocks(self.queries))))
 
+    def option(self, found: pl.DataFrame) -> PreparedTogether:
+        """What runs after the search: the query under the limit that a noisy histogram gives."""
+        assert self.limits is not None
+        return self.limits.options[self.limits.found(found).place]
+
     def under(self, found: pl.DataFrame) -> PreparedTogether:
         """The same with the query under the limit that a noisy histogram gives."""
         if self.limits is None:
             return self
-        option = self.limits.options[self.limits.number(found)]
-        return replace(self, parts=(self.parts[0], option))
+        return self.followed_by(self.option(found))
+
+    def followed_by(self, option: PreparedTogether) -> PreparedTogether:
+        """The first query alone, and what comes after it."""
+        later = (replace(place, block=place.block + 1) for place in option.places)
+        parts, places = (self.parts[0], *option.parts), (self.places[0], *later)
+        return replace(self, parts=parts, places=places)
+
+    def loss(self, found: pl.DataFrame) -> LossOfLimit | None:
+        """What the limit that was found loses; None where none was sought."""
+        return None if self.limits is None else self.limits.found(found)
 
     def found(self, found: pl.DataFrame) -> str:
         """What limit was found, in words; empty where none was sought."""
-        if self.limits is None or self.plan.found is None:
+        loss = self.loss(found)
+        said = self.plan.found
+        if loss is None or said is None:
             return ""
-        step = self.plan.found.words(self.limits.limits[self.limits.number(found)])
-        hidden = self.limits.hidden(found)
-        return f"{step} was found; up to about {hidden} individuals may have more, and lose rows"
+        return remark_of(loss, said.words(said.choices[loss.place].n), by_groups=bool(said.by))
 
     def asked(self, run: Iterable[Query]) -> list[tuple[Query, tuple[Draw, ...]]]:
         """The queries that were asked, of those that were run, and what is drawn for each."""

@@ -72,7 +72,7 @@ def chapters(plan: PlanData, size: int | None = None, typical: Typical = ()) -> 
             for number, block in enumerate(blocks)
         ),
         Chapter(
-            "all queries" if plan.found is None else "both",
+            "both" if plan.found is not None and len(blocks) == 2 else "all queries",
             plan,
             (*cost_sections(plan), *said(NOTES, notes)),
         ),
@@ -92,7 +92,7 @@ def notes_in(plan: PlanData) -> Iterator[str]:
 def queries_of_block(plan: PlanData, number: int) -> str:
     """Which queries are answered from a frame and its groups."""
     if plan.found is not None:
-        return _SEARCHED[number]
+        return _SEARCHED[min(number, len(_SEARCHED) - 1)]
     found = [str(n) for n, query in enumerate(plan.queries, start=1) if query.block == number]
     return f"quer{'y' if len(found) == 1 else 'ies'} {listed(found)}"
 
@@ -111,8 +111,8 @@ def _limit(plan: PlanData, found: FoundLimit) -> Item:
     return Item(
         f"{found.words('n')}, with n found when the query runs",
         (
-            f"n is one of {', '.join(str(choice.n) for choice in found.choices)}: the least that "
-            f"all but 1% of individuals keep, by a noisy histogram that has {share} of the spend",
+            f"n is one of {', '.join(str(choice.n) for choice in found.choices)}: {_rule(found)}, "
+            f"by a noisy histogram that has {share} of the spend",
             "noise is made for the limit that is found, and what the query costs under the most "
             "expensive of them is charged, so the guarantee holds whichever is found",
             *([f"95% error of `{name}`: {', '.join(errors)}"] if errors else []),
@@ -121,13 +121,21 @@ def _limit(plan: PlanData, found: FoundLimit) -> Item:
     )
 
 
+def _rule(found: FoundLimit) -> str:
+    """Which of the limits is taken."""
+    if not found.is_by_loss:
+        return "the least that all but 1% of individuals keep"
+    what = f"{'groups' if found.by else 'rows'} of individuals"
+    return f"the one under which {what} that are dropped and noise are the fewest together"
+
+
 def percent(share: Fraction) -> str:
     """A share as people write it."""
     return f"{float(share * 100):g}%"
 
 
-_SEARCHED = ("the search for the limit", "the query")
-"""What blocks are called of which the first finds a limit for the second."""
+_SEARCHED = ("the search for the limit", "the query", "what limits drop")
+"""What blocks are called of which the first finds a limit for the others."""
 _RELATED = ", group_by(grouping_sets("
 """How groups begin that queries with groups of their own have in common."""
 

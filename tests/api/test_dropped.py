@@ -140,7 +140,5 @@ def test_what_is_refused() -> None:
     named = frame.limit_rows(2).agg(dropped=dp.count())
     with pytest.raises(dp.UnsupportedOperation, match="alias"):
         named.plan(epsilon=1, report_dropped=True)
-    with pytest.raises(dp.UnsupportedOperation, match="limit that is known"):
-        frame.dp_count().plan(epsilon=1, limits="auto", report_dropped=True)
     with pytest.raises(dp.UnboundedSensitivity):
         frame.dp_count().plan(epsilon=1, report_dropped=True)

@@ -50,12 +50,41 @@ def test_the_limit_is_of_the_column_that_groups_are_made_of() -> None:
 def test_what_needs_no_limit_comes_first() -> None:
     people = session().protect(trips(), unit="user")
     said = refusal(people.group_by("city").agg(dp.count()))
-    order = ["keys=[...]", 'per="unit"', "suggest_limits", ".limit_groups(5", "are examples"]
+    order = ['limits="auto"', "keys=[...]", 'per="unit"', "suggest_limits", ".limit_groups(5"]
     places = [said.index(words) for words in order]
     assert places == sorted(places)
     listed = refusal(people.group_by("city", keys=["A", "B"]).agg(dp.count()))
     assert "limit_groups" not in listed
     assert "3 is an example" in listed
+
+
+def test_what_is_said_is_for_what_is_asked() -> None:
+    people = session().protect(trips().with_columns(x=pl.lit(1.0)), unit="user")
+    x = pl.col("x")
+    for query in (
+        people.select(x.dp_mean((0, 9))),
+        people.group_by("city").agg(x.dp_median((0, 9))),
+        people.group_by("city", keys=["A"]).agg(dp.count(), x.dp_std((0, 9))),
+    ):
+        said = refusal(query)
+        assert 'per="unit"' not in said  # which would mean something else
+        assert "dp_n_unique" not in said
+        assert "by=..." not in said
+        assert said.index('limits="auto"') < said.index("suggest_limits")
+    said = refusal(people.group_by("city").agg(x.dp_mean((0, 9))))
+    assert "keys=[...], and then rows in each alone need a limit" in said
+    both = refusal(people.group_by("city").agg(pl.col("user").n_unique(), dp.count()))
+    assert "limit_groups(5" in both
+    assert "limit_rows(3" in both  # the first output alone would need none
+    sums = refusal(people.group_by("city", keys=["A"]).agg(x.dp_sum((0, 9))))
+    assert '.dp_sum((0, 100), per="unit")' in sums
+
+
+def test_totals_without_bounds_say_so_before_limits_are_asked_for() -> None:
+    people = session().protect(trips(), unit="user")
+    for specs in ([dp.count(per="unit")], [dp.count(), dp.count(per="unit").alias("n")]):
+        with pytest.raises(dp.UnboundedSensitivity, match=r"bounds=\(0, 10\)"):
+            people.group_by("city").agg(*specs)
 
 
 def test_nothing_runs_of_a_query_that_lacks_limits() -> None:
@@ -81,7 +110,7 @@ def test_nothing_runs_of_a_query_that_lacks_limits() -> None:
 def test_limits_are_suggested_for_a_query_that_lacks_them() -> None:
     people = session().protect(trips(), unit="user")
     found = people.dp_count().suggest_limits(epsilon=100, coverage=0.99)
-    assert found.select("limit", "n").rows() == [("limit_rows", 4)]
+    assert found.select("limit", "n").rows() == [("limit_rows", 4), ("limit_rows", found["n"][1])]
     grouped = people.group_by("city", keys=["A", "B"]).dp_count()
     found = grouped.suggest_limits(epsilon=100, coverage=0.99)
     assert found["n"].to_list()[:3] == [4, 2, 2]

@@ -25,7 +25,7 @@ from tests.audit.test_audit import half_the_scale, seeded
 Floats = NDArray[np.float64]
 CLAIMED, RUNS, DOUBT = 3.0, 700, 1e-5
 OTHERS = {1: 1, 2: 1, 3: 2}
-LEAST = {"auto": 0.3, "auto by groups": 0.01, "dropped": 0.3}
+LEAST = {"auto": 0.3, "auto by groups": 0.01, "auto and dropped": 0.2, "dropped": 0.3}
 """What so few runs prove at least; of one who is in three groups little shows in each."""
 
 
@@ -45,6 +45,10 @@ def limited(frame: Any) -> Any:
 ASKED: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Queries]]] = {
     "auto": (counted, lambda query: Queries.searching(search_of(query._unlimited))),
     "auto by groups": (by_city, lambda query: Queries.searching(search_of(query._unlimited))),
+    "auto and dropped": (
+        counted,
+        lambda query: Queries.searching(search_of(query._unlimited, report_dropped=True)),
+    ),
     "dropped": (limited, lambda query: with_dropped(query._query)),
 }
 

@@ -33,6 +33,7 @@ OPTIONAL = {
     "plan": ["blocks", "queries", "parameters", "windows", "found"],
     "Identifier": ["window", "time"],
     "stated_budget": ["per"],
+    "limit_choice": ["noise"],
     "spread": ["norm"],
     "session": ["forced", "typical", "identifying"],
     "decimals": ["epsilon", "rho", "mu_squared"],

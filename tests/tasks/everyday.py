@@ -305,10 +305,20 @@ MORE = (
 
 
 def table() -> str:
-    """Every task, what is written, and whether it works at once or as the first message says."""
+    """Every task, what is written, and whether it works at once or as the first message says; and
+    how many do.
+    """
     rows = ["| task | written | works |", "| --- | --- | --- |"]
     for task in (*FIRST, *MORE):
         how = "after one message" if task.then else "at once"
         code = (task.then or task.first).replace("**spend", "epsilon=4").replace("|", "\\|")
         rows.append(f"| {task.title} | `{code}` | {how} |")
-    return "\n".join(rows) + "\n"
+    tally = [
+        f"{sum(not task.then for task in tasks)} of {who} work at once, and all {len(tasks)} after "
+        "one message."
+        for who, tasks in (
+            (f"the {len(FIRST)} that were tried first", FIRST),
+            (f"all {len(FIRST) + len(MORE)}", (*FIRST, *MORE)),
+        )
+    ]
+    return "\n".join([*rows, "", *tally]) + "\n"

@@ -1,0 +1,103 @@
+"""The limit on rows under which a query errs least, from the histogram that is released anyway."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dpframe.aggregates.query import Query
+from dpframe.api.auto_limits import LIMITS, MOST_OF_FOUND
+from dpframe.api.limit_ways import limited, unlimited_relation
+from dpframe.errors import DPFrameError, InvalidBudget
+from dpframe.frames.limit_rows import LimitRows
+from dpframe.pipeline import Prepared
+from dpframe.planning import LimitRule, noise_in_rows
+
+__all__ = ["LimitsOfRows", "limits_of_rows", "share_of_rows"]
+
+_NORMAL = 1.959963984540054
+
+
+@dataclass(frozen=True, slots=True)
+class LimitsOfRows:
+    """Limits on rows that are compared.
+
+    Parameters
+    ----------
+    noise
+        The error by noise under each of the first limits, with 95%, as rows of all groups together.
+    groups
+        How many groups there are, or are taken to be.
+    """
+
+    noise: tuple[float, ...]
+    groups: int
+
+    def best(self, ends: Sequence[int], counts: Sequence[int], variance: float) -> dict[str, Any]:
+        """The limit that loses least, as a row of what is suggested.
+
+        Parameters
+        ----------
+        ends, counts
+            The histogram of rows of individuals; its bins end at the limits, and between them.
+        variance
+            Of the noise of each count.
+        """
+        bins, most = _merged(ends, counts)
+        loss = LimitRule(LIMITS, self.noise, variance * most).found(bins)
+        bias, noise = loss.dropped / self.groups, loss.noise / self.groups
+        return {
+            "limit": "limit_rows",
+            "by": [],
+            "n": LIMITS[loss.place],
+            "bias": bias,
+            "bias_error": (loss.most - loss.dropped) / self.groups,
+            "noise": noise,
+            "error": math.hypot(bias, noise / _NORMAL),
+            "best": True,
+        }
+
+
+def limits_of_rows(asked: Query, prepare: Callable[[Query], Prepared]) -> LimitsOfRows | None:
+    """Limits on rows in all, with the noise of a query under each; None where none are enough.
+
+    Raises
+    ------
+    InvalidBudget
+        When the spend is none.
+    """
+    free = replace(asked, relation=unlimited_relation(asked.relation))
+    groups = asked.groups
+    found = groups is not None and groups.discovered
+    count = 1 if groups is None else 10 if found else groups.size
+    noise = []
+    for n in LIMITS:
+        if found and n > MOST_OF_FOUND:
+            break
+        try:
+            plan = prepare(limited(free, LimitRows(n))).plan
+        except DPFrameError as refusal:  # too little is spent for more
+            if groups is None and isinstance(refusal, InvalidBudget):
+                raise
+            break
+        noise.append(noise_in_rows(n, plan, count))
+    return LimitsOfRows(tuple(noise), count) if noise else None
+
+
+def share_of_rows(ends: Sequence[int], counts: Sequence[int], variance: float, limit: int) -> float:
+    """Which share of the rows a limit keeps, up to noise."""
+    rule = LimitRule(tuple(ends), (), variance)
+    dropped = rule.dropped(rule.above(counts))[list(ends).index(limit)]
+    return max(0.0, 1 - dropped / rule.every(counts))
+
+
+def _merged(ends: Sequence[int], counts: Sequence[int]) -> tuple[list[int], int]:
+    """The histogram with bins between limits alone, and of how many bins one is at most."""
+    bins, merged = [0] * (len(LIMITS) + 1), [0] * (len(LIMITS) + 1)
+    for end, count in zip([*ends, math.inf], counts, strict=False):
+        place = sum(limit < end for limit in LIMITS)
+        bins[place] += int(count)
+        merged[place] += 1
+    return bins, max(merged)
