@@ -310,6 +310,36 @@ def test_the_machine_has_some() -> None:
     assert bytes_of("auto") > 10**8
 
 
+@pytest.mark.parametrize(
+    ("own", "limits", "expected"),
+    [
+        ("4:memory:/a/b\n0::/", {"memory/a/memory.limit_in_bytes": "3000"}, 3000),
+        ("4:memory:/a/b\n0::/", {"memory/a/b/memory.limit_in_bytes": "2000"}, 2000),
+        ("0::/slice/a", {"slice/memory.max": "max", "slice/a/memory.max": "5000"}, 5000),
+        ("0::/slice/a", {"memory.max": "4000", "slice/a/memory.max": "5000"}, 4000),
+        ("0::/../..", {"memory/memory.limit_in_bytes": "6000"}, 6000),
+        (None, {"memory.max": "7000"}, 7000),
+        ("3:cpu:/a", {"cpu/a/memory.max": "1"}, None),
+    ],
+)
+def test_control_groups_say_what_there_is(
+    own: str | None,
+    limits: dict[str, str],
+    expected: int | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, text in limits.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text + "\n")
+    if own is not None:
+        (tmp_path / "own").write_text(own)
+    monkeypatch.setattr(room, "_OWN", tmp_path / "own")
+    monkeypatch.setattr(room, "_CGROUPS", tmp_path)
+    found = bytes_of("auto")
+    assert found > 10**8 if expected is None else found == expected * 3 // 4
+
+
 @pytest.mark.parametrize("memory", ["lots", "", "0GB", "-1GB", "2", 0, -5, True, 1.5, "1e9GB"])
 def test_other_amounts_are_refused(memory: object) -> None:
     with pytest.raises(InvalidBounds, match="no amount of memory"):

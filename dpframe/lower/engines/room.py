@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -47,10 +47,8 @@ eight of long text.
 _MOUNTS: Final = Path("/proc/self/mounts")
 _UNKNOWN: Final = 32
 _MOST: Final = 512
-_CGROUPS: Final = (
-    Path("/sys/fs/cgroup/memory.max"),
-    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-)
+_OWN: Final = Path("/proc/self/cgroup")
+_CGROUPS: Final = Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +101,31 @@ def _factor(unit: str) -> int:
 def _of_machine() -> int:
     """The memory of the machine, or what the control group of this process may take."""
     found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    for path in _CGROUPS:
+    for path in _limits():
         try:
             text = path.read_text(encoding="ascii").strip()
         except (OSError, UnicodeError):
             continue
         found += [int(text)] if text.isdigit() else []
     return min(found)
+
+
+def _limits() -> Iterator[Path]:
+    """The files with what the control group of this process may take, and those above it; a
+    container may see its own as the uppermost.
+    """
+    try:
+        lines = _OWN.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    for line in ["0::/", "0:memory:/", *lines]:
+        _, _, rest = line.partition(":")
+        kind, _, own = rest.partition(":")
+        if kind not in ("", "memory"):
+            continue
+        top, name = _CGROUPS / kind, "memory.limit_in_bytes" if kind else "memory.max"
+        group = top / own.lstrip("/")
+        yield from (place / name for place in (group, *group.parents) if place.is_relative_to(top))
 
 
 def room_for(
