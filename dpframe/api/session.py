@@ -204,7 +204,7 @@ class Session(StreamingSession):
             ``"auto"`` where the sizes of all files are known, and as much as it takes elsewhere.
         spill
             Whether rows may be divided by temporary files for that, in the folder of ``TMPDIR``, if
-            that is a disk with ten times the bytes of the files free. They have no names, so nobody
+            that is a disk with five or ten times the files' bytes free. They have no names, so nobody
             else can open them and none is left even after a kill. Without them each bucket is a
             scan of its own, and the frame must yield the same rows each time.
 

@@ -113,7 +113,7 @@ class Source:
         return self._in_room(bytes_of("auto"), sizes, spill) if sizes else self
 
     def _in_room(self, memory: int, sizes: list[object], spill: bool) -> Source:
-        room = room_for(memory, sizes, spill and has_disk(sizes), can_sink())
+        room = room_for(memory, sizes, spill and has_disk(sizes, self.schema), can_sink())
         if room is None:
             return self
         engine = PolarsEngine(room=room)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -280,7 +281,7 @@ def test_files_are_closed_after_an_error(
 
     session, collect = dp.Session(epsilon=1), PolarsEngine.collect
     monkeypatch.setattr(room, "_SMALLEST", 500)
-    monkeypatch.setattr(source, "has_disk", lambda sizes: True)
+    monkeypatch.setattr(source, "has_disk", lambda sizes, schema: True)
     people = session.protect(_file(tmp_path), "who", memory=1000)
     monkeypatch.setattr(buckets, "put_aside", watched)
     monkeypatch.setattr(buckets, "can_spill", lambda: True)
@@ -372,10 +373,16 @@ def test_rows_are_put_aside_on_disks_with_room(
     place.write_text(mounts)
     monkeypatch.setattr(room, "_MOUNTS", place)
     monkeypatch.setattr(tempfile, "tempdir", "/tmp")
-    assert has_disk([1000]) == expected
-    assert not has_disk([10**18])
+    whole = pl.Schema({"who": pl.Int64, "at": pl.Date, "is": pl.Boolean, "x": pl.Float32})
+    text = pl.Schema({**whole, "t": pl.String})
+    assert has_disk([1000], whole) == has_disk([1000], text) == expected
+    assert not has_disk([10**18], whole)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=8_000))
+    assert has_disk([1000], whole) == expected
+    assert not has_disk([1000], text)
+    monkeypatch.undo()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
-    assert not has_disk([1000])
+    assert not has_disk([1000], whole)
 
 
 def test_where_nothing_is_stated_there_is_what_the_machine_has(
@@ -440,7 +447,7 @@ def test_results_do_not_tell_buckets(tmp_path: Path, monkeypatch: pytest.MonkeyP
     path = _file(tmp_path)
     plans = []
     monkeypatch.setattr(room, "_SMALLEST", 500)
-    monkeypatch.setattr(source, "has_disk", lambda sizes: True)
+    monkeypatch.setattr(source, "has_disk", lambda sizes, schema: True)
     for options in ({}, {"memory": "1KB"}, {"memory": "1KB", "spill": False}):
         people = dp.Session(epsilon=10**9).protect(path, "who", **options)  # type: ignore[arg-type]
         asked = (

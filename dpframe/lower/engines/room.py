@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+import polars as pl
+
 from dpframe.core.exact import as_given
 from dpframe.errors import InvalidBounds
 
@@ -40,9 +42,9 @@ are grouped faster.
 """
 _HELD: Final = 6
 """A bucket in memory takes so many times the bytes of its files at most while it is grouped."""
-_ON_DISK: Final = 10
-"""Bytes that must be free on a disk for each byte of files: two and a half were written of numbers,
-eight of long text.
+_ON_DISK: Final = 5
+"""Bytes that must be free on a disk for each byte of files, and twice as many where there is text:
+two and a half were written of numbers, eight of long text.
 """
 _MOUNTS: Final = Path("/proc/self/mounts")
 _UNKNOWN: Final = 32
@@ -155,14 +157,16 @@ def room_for(
     return Room(min(buckets, _MOST), spills and buckets > _FEW)
 
 
-def has_disk(files: Iterable[object]) -> bool:
+def has_disk(files: Iterable[object], schema: pl.Schema) -> bool:
     """Whether rows of some files may be put aside where temporary files are written: on a disk, not
     in memory, with room for what takes several times the bytes of compressed files.
     """
+    fixed = all(t.is_numeric() or t.is_temporal() or t == pl.Boolean for t in schema.values())
+    times = _ON_DISK if fixed else 2 * _ON_DISK
     folder = os.path.realpath(tempfile.gettempdir())
     size = sum(_size(file) or 0 for file in files)
     try:
-        return shutil.disk_usage(folder).free > _ON_DISK * size and not _is_in_memory(folder)
+        return shutil.disk_usage(folder).free > times * size and not _is_in_memory(folder)
     except OSError:
         return False
 
