@@ -140,7 +140,8 @@ def _import(engine: str) -> None:
     """What starts before the clock does, the same for both sides."""
     import polars  # noqa: F401
 
-    import dpframe
+    import dpframe.api.query
+    import dpframe.infer
 
     if engine == "duckdb":
         import dpframe.lower.engines.duckdb_engine

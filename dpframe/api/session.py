@@ -204,9 +204,9 @@ class Session(StreamingSession):
             ``"auto"`` where the sizes of all files are known, and as much as it takes elsewhere.
         spill
             Whether rows may be divided by temporary files for that, in the folder of ``TMPDIR``, if
-            that is a disk with five or ten times the files' bytes free. They have no names, so nobody
-            else can open them and none is left even after a kill. Without them each bucket is a
-            scan of its own, and the frame must yield the same rows each time.
+            that is a disk with five times the files' bytes free, ten times if there is text. They
+            have no names, so nobody else can open them and none is left even after a kill. Without
+            them each bucket is a scan of its own, and the frame must yield the same rows each time.
 
         Raises
         ------
