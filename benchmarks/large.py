@@ -154,19 +154,24 @@ def _import(engine: str) -> None:
 def child(side: str, engine: str, files: str, megabytes: int) -> None:
     """Run one side, and say what came out and what it took."""
     _import(engine)
-    start = time.perf_counter()
+    before, start = cpu(), time.perf_counter()
     result = (plain if side == "plain" else private)(engine, files, megabytes)
     wall = time.perf_counter() - start
     if engine.startswith("spark"):
         spark().stop()
-    used = resource.getrusage(resource.RUSAGE_SELF)
     report = {
         "wall": wall,
-        "cpu": used.ru_utime + used.ru_stime,
-        "peak": used.ru_maxrss / 1024,
+        "cpu": cpu() - before,
+        "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "digest": hashlib.sha256(json.dumps(result).encode()).hexdigest(),
     }
     print(json.dumps(report))
+
+
+def cpu() -> float:
+    """Seconds of this process."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
 
 
 @contextmanager
