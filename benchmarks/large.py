@@ -1,13 +1,14 @@
 """Larger than memory: rows in files that no process may hold at once, on Polars and DuckDB.
 
-    python benchmarks/large.py [ROWS] [MEGABYTES] [FOLDER]
+    python benchmarks/large.py [ROWS] [MEGABYTES] [FOLDER] [ENGINES]
 
 Each run is a process of its own, in a control group of the given memory where the machine allows
 one (page cache counts there, and is given back when needed), otherwise with its peak measured only.
 A tenth as many individuals as rows are in about six of 5,000 groups each; the private side limits
-them to four groups and adds up totals. The exact tables of limited runs are compared with those of
-unlimited ones, with one salt for all, so they must be equal bit by bit. Files stay in the folder,
-if one is given.
+them to four groups and adds up totals, on Polars with `memory=` where that is limited. The exact
+tables of limited runs are compared with those of unlimited ones, with one salt for all, so they
+must be equal bit by bit. Temporary files are in the folder as well, which stays if one is given.
+Ratios are of CPU time: private to plain, and limited to unlimited.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -98,7 +99,8 @@ def private(engine: str, files: str, megabytes: int) -> Any:
         import polars as pl
 
         frame = pl.scan_parquet(files)
-    people = session.protect(frame, unit="person")
+    memory = f"{megabytes}MiB" if megabytes and engine == "polars" else None
+    people = session.protect(frame, unit="person", memory=memory)
     query = (
         people.limit_groups(4, by="group")
         .group_by("group", keys=range(GROUPS))
@@ -138,7 +140,8 @@ def _import(engine: str) -> None:
     """What starts before the clock does, the same for both sides."""
     import polars  # noqa: F401
 
-    import dpframe
+    import dpframe.api.query
+    import dpframe.infer
 
     if engine == "duckdb":
         import dpframe.lower.engines.duckdb_engine
@@ -151,19 +154,24 @@ def _import(engine: str) -> None:
 def child(side: str, engine: str, files: str, megabytes: int) -> None:
     """Run one side, and say what came out and what it took."""
     _import(engine)
-    start = time.perf_counter()
+    before, start = cpu(), time.perf_counter()
     result = (plain if side == "plain" else private)(engine, files, megabytes)
     wall = time.perf_counter() - start
     if engine.startswith("spark"):
         spark().stop()
-    used = resource.getrusage(resource.RUSAGE_SELF)
     report = {
         "wall": wall,
-        "cpu": used.ru_utime + used.ru_stime,
-        "peak": used.ru_maxrss / 1024,
+        "cpu": cpu() - before,
+        "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "digest": hashlib.sha256(json.dumps(result).encode()).hexdigest(),
     }
     print(json.dumps(report))
+
+
+def cpu() -> float:
+    """Seconds of this process."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
 
 
 @contextmanager
@@ -186,11 +194,13 @@ def limited(megabytes: int) -> Iterator[list[str]]:
 def run(side: str, engine: str, files: str, megabytes: int) -> dict[str, Any] | None:
     """One side in its own process; None where it did not come to its end."""
     command = [sys.executable, __file__, "--child", side, engine, files, str(megabytes)]
-    if not megabytes:
-        done = subprocess.run(command, capture_output=True, text=True)
-    else:
-        with limited(megabytes) as prefix:
-            done = subprocess.run([*prefix, *command], capture_output=True, text=True)
+    with limited(megabytes) if megabytes else nullcontext([]) as prefix:
+        done = subprocess.run(
+            [*prefix, *command],
+            capture_output=True,
+            text=True,
+            env=os.environ | {"TMPDIR": str(Path(files).parent)},
+        )
     if done.returncode:
         print(f"  {side} on {engine}: ended with {done.returncode} {done.stderr[-200:]}")
         return None
@@ -198,17 +208,17 @@ def run(side: str, engine: str, files: str, megabytes: int) -> dict[str, Any] | 
     return found
 
 
-def main(rows: int, megabytes: int, folder: Path) -> None:
+def main(rows: int, megabytes: int, folder: Path, engines: Sequence[str]) -> None:
     """Print the table."""
     write(folder, rows)
     size = sum(path.stat().st_size for path in folder.glob("*.parquet")) >> 20
     print(
         f"{rows:,} rows of {rows // 10:,} people, {size:,} MB of files, {megabytes:,} MB of memory"
     )
-    print(f"{'':30}{'wall s':>8}{'CPU s':>8}{'peak MB':>9}{'ratio':>7}  result")
+    print(f"{'':30}{'wall s':>8}{'CPU s':>8}{'peak MB':>9}{'plain':>7}{'all':>7}  result")
     files = str(folder / "*.parquet")
-    digests: dict[str, str] = {}
-    for engine in ("polars", "duckdb"):
+    first: dict[str, dict[str, Any]] = {}
+    for engine in engines:
         for limit in (0, megabytes):
             base = None
             for side in ("plain", "private"):
@@ -217,26 +227,41 @@ def main(rows: int, megabytes: int, folder: Path) -> None:
                 if found is None:
                     print(f"{name:30}  did not come to its end", flush=True)
                     continue
-                base = found["cpu"] if side == "plain" else base
-                ratio = f"{found['cpu'] / base:7.2f}" if side == "private" and base else " " * 7
-                kind = f"{side} {engine}"
-                same = digests.setdefault(kind, found["digest"]) == found["digest"]
-                words = "" if not limit or side == "plain" else "the same" if same else "DIFFERENT"
-                print(
-                    f"{name:30}{found['wall']:8.1f}{found['cpu']:8.1f}{found['peak']:9,.0f}{ratio}"
-                    f"  {words}",
-                    flush=True,
+                base = found if side == "plain" else base
+                show(
+                    name, found, base if side == "private" else None, first.get(f"{side} {engine}")
                 )
+                first.setdefault(f"{side} {engine}", found)
+
+
+def show(
+    name: str,
+    found: dict[str, Any],
+    plain: dict[str, Any] | None,
+    unlimited: dict[str, Any] | None,
+) -> None:
+    """Print a row of the table."""
+    ratios = "".join(
+        f"{found['cpu'] / other['cpu']:7.2f}" if other else " " * 7 for other in (plain, unlimited)
+    )
+    words = ""
+    if unlimited and plain:
+        words = "the same" if unlimited["digest"] == found["digest"] else "DIFFERENT"
+    print(
+        f"{name:30}{found['wall']:8.1f}{found['cpu']:8.1f}{found['peak']:9,.0f}{ratios}  {words}",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--child"]:
         child(sys.argv[2], sys.argv[3], sys.argv[4], int(sys.argv[5]))
     else:
-        given = sys.argv[1:] + [None] * 3
+        given = sys.argv[1:] + [None] * 4
         with tempfile.TemporaryDirectory() as made:
             main(
                 int(float(given[0] or ROWS)),
                 int(given[1] or MEGABYTES),
                 Path(given[2]) if given[2] else Path(made),
+                (given[3] or "polars,duckdb").split(","),
             )

@@ -197,14 +197,15 @@ class Session(StreamingSession):
             fingerprint, ledger, log, message or representation.
         memory
             About how much memory queries of individuals may take on Polars: ``"2GB"``, a number of
-            bytes, or ``"auto"`` for three quarters of what there is. Where that is not enough by
-            the sizes of files, which are taken as public, people are divided into buckets and
-            counted a bucket at a time. Results are the same.
+            bytes, or ``"auto"`` for three quarters of what the machine or its control group has.
+            Where that is not enough by the sizes of files, which are taken as public, people are
+            divided into buckets and counted a bucket at a time. Results are the same. None is
+            ``"auto"`` where the sizes of all files are known, and as much as it takes elsewhere.
         spill
-            Whether rows may be divided by temporary files for that, in the folder of ``TMPDIR``.
-            They have no names, so nobody else can open them and none is left even after a kill.
-            Without them each bucket is a scan of its own, and the frame must yield the same rows
-            each time.
+            Whether rows may be divided by temporary files for that, in the folder of ``TMPDIR``, if
+            that is a disk with five times the files' bytes free, ten times if there is text. They
+            have no names, so nobody else can open them and none is left even after a kill. Without
+            them each bucket is a scan of its own, and the frame must yield the same rows each time.
 
         Raises
         ------

@@ -14,6 +14,7 @@ from dpframe.api.batches import from_arrow
 from dpframe.api.origins import origins_of
 from dpframe.api.probe import require_equal
 from dpframe.api.readers import from_delta, from_files, missing_file, no_file
+from dpframe.api.sizes import scans, sizes_of
 from dpframe.api.text_scans import ALL_TEXT, remarks_of
 from dpframe.core.exact import as_given
 from dpframe.errors import DPFrameError, EngineError, UnsupportedOperation
@@ -22,7 +23,8 @@ from dpframe.lower import Execution, require_threads
 from dpframe.lower.engines.choice import ENGINES, native_engine, of_one, placed
 from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
-from dpframe.lower.engines.room import bytes_of, room_for
+from dpframe.lower.engines.room import bytes_of, has_disk, room_for
+from dpframe.lower.sink import can_sink
 from dpframe.lower.text import text_files, text_kind
 from dpframe.rows.broadcast import unordered
 from dpframe.rows.failures import FAILURES
@@ -80,7 +82,8 @@ class Source:
         return {token: self.schema}
 
     def within(self, memory: object, spill: object) -> Source:
-        """The same, whose queries take about so much memory.
+        """The same, whose queries take about so much memory: where nothing is stated, of what there
+        is, if the sizes of the files are known.
 
         Raises
         ------
@@ -96,7 +99,7 @@ class Source:
                 remedy="write spill=False where no temporary files may be written",
             )
         if memory is None:
-            return self
+            return self._within_machine(spill)
         size = bytes_of(memory)
         if not isinstance(self.engine, PolarsEngine):
             raise UnsupportedOperation(
@@ -105,10 +108,20 @@ class Source:
                 remedy="leave memory= out, and state the limit to the engine, such as "
                 "SET memory_limit = '2GB' on DuckDB",
             )
-        room = room_for(size, _sizes(self._given, self._data), spill)
-        engine = self.engine if room is None else PolarsEngine(room=room)
+        return self._in_room(size, sizes_of(self._given, self._data), spill)
+
+    def _within_machine(self, spill: bool) -> Source:
+        if not isinstance(self.engine, PolarsEngine) or not scans(self._given, self._data):
+            return self
+        sizes = sizes_of(self._given, self._data)
+        return self._in_room(bytes_of("auto"), sizes, spill) if sizes else self
+
+    def _in_room(self, memory: int, sizes: list[object], spill: bool) -> Source:
+        room = room_for(memory, sizes, spill and has_disk(sizes, self.schema), can_sink())
+        if room is None:
+            return self
         about = self._given, self.remarks, self._options, self._owners
-        return Source(self._data, engine, self.schema, *about)
+        return Source(self._data, PolarsEngine(room=room), self.schema, *about)
 
     def owned_by(self, owners: Source, key: tuple[str, str], who: str, remark: str) -> Source:
         """The rows with the identifier beside them of each individual who has their key.
@@ -159,12 +172,10 @@ class Source:
         """Whether another one is of the very object, or the same path in the same store, and its
         rows are of the same individuals.
         """
-        if not self._has_owners_of(other):
+        if not self._has_owners_of(other) or self._options != other._options:
             return False
         if other._given is self._given:
             return True
-        if self._options != other._options:
-            return False
         if not isinstance(self._given, (str, Path)) or not isinstance(other._given, (str, Path)):
             return False
         return os.path.abspath(self._given) == os.path.abspath(other._given)
@@ -356,18 +367,6 @@ def _kind_of(frame: object) -> str:
     package = type(frame).__module__.split(".")[0]
     name = type(frame).__name__
     return name if package in ("builtins", "dpframe", "polars") else f"{package} {name}"
-
-
-def _sizes(given: object, data: object) -> list[object]:
-    """The files that rows come from, or how many bytes they take in memory; empty where nobody
-    knows.
-    """
-    if isinstance(given, pl.DataFrame):
-        return [int(given.estimated_size())]
-    origins = origins_of(given) | origins_of(data)
-    if origins.unknown or origins.memory:
-        return []
-    return [place for place in origins.files if isinstance(place, str) and os.path.isfile(place)]
 
 
 def _is_among(file: str, pattern: str) -> bool:

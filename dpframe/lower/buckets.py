@@ -24,7 +24,7 @@ it. How long a query takes, and how large temporary files are, depends on rows a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -38,7 +38,8 @@ from dpframe.frames.relation import Relation
 from dpframe.lower.engines.polars_engine import PolarsEngine
 from dpframe.lower.pair_limits import adds_up_over_people
 from dpframe.lower.read_once import Frames, Lower, columns_read, held, read_once, unsure
-from dpframe.lower.spill import Spill, can_spill
+from dpframe.lower.sink import Sink, can_sink
+from dpframe.lower.spill import Spill, can_spill, put_aside
 from dpframe.lower.tables import Lowered
 from dpframe.progress import part
 from dpframe.rows.grouped import grouped
@@ -92,23 +93,42 @@ def in_buckets(
     chosen = [i for i, query in enumerate(queries) if _adds_up(query)]
     totals: dict[int, pl.DataFrame] = {}
     if chosen:
-        with _divided(engine, lower, frames, people, salt) as buckets:
-            for number, rows in enumerate(buckets, start=1):
-                part("reading the data", number, engine.room.buckets)
-                made = [query for found in lower(rows) for query in found]
-                found = engine.collect([made[i].frame for i in chosen])
-                for i, result in zip(chosen, found, strict=True):
-                    queries[i] = made[i]
-                    totals[i] = _added(totals.get(i), made[i].grouped(result))
+
+        def additive(frames: Frames, like: Frames | None = None) -> list[tuple[Lowered, ...]]:
+            made = [query for found in lower(frames, like) for query in found]
+            return [tuple(made[i] for i in chosen)]
+
+        with _divided(engine, additive, frames, people, salt) as buckets:
+            for made, results in _each(engine, (additive(rows)[0] for rows in buckets)):
+                for i, query, result in zip(chosen, made, results, strict=True):
+                    queries[i] = query
+                    totals[i] = _added(totals.get(i), query.grouped(result))
     rest = [i for i in range(len(queries)) if i not in totals]
     if rest:
         with read_once(engine, lower, frames, disk=engine.room.spills) as again:
-            made = [query for found in lower(again) for query in found]
+            anew = [query for found in lower(again) for query in found]
             for i in rest:
-                queries[i] = made[i]
+                queries[i] = anew[i]
             results = engine.collect([queries[i].frame for i in rest])
         totals |= {i: queries[i].grouped(found) for i, found in zip(rest, results, strict=True)}
     return _as_asked(whole, queries, totals)
+
+
+def _each(
+    engine: PolarsEngine, buckets: Iterable[tuple[Lowered, ...]]
+) -> Iterator[tuple[tuple[Lowered, ...], list[pl.DataFrame]]]:
+    """The queries of each bucket and their results: of one after another, or of all at once where a
+    function asks for that.
+    """
+    assert engine.room is not None
+    if engine.takes_all:
+        every = list(buckets)
+        results = iter(engine.collect([query.frame for made in every for query in made]))
+        yield from ((made, [next(results) for _ in made]) for made in every)
+        return
+    for number, made in enumerate(buckets, start=1):
+        part("reading the data", number, engine.room.buckets)
+        yield made, engine.collect([query.frame for query in made])
 
 
 def _as_asked(
@@ -161,15 +181,36 @@ def _divided(
             for k in range(count)
         )
         return
-    needed = columns_read(lower, frames, _identifiers(people))
+    form = _held_form(lower, frames) if room.held and can_sink() else None
+    needed = columns_read(lower, frames, _identifiers(people), form)
     with ExitStack() as stack:
-        spills = {}
+        spills: dict[int, Sink | Spill] = {}
         for token, bucket in own.items():
             frame, who = frames[token], people[token].identifier
-            spill = stack.enter_context(Spill(frame.collect_schema(), count))
+            spill: Sink | Spill = put_aside(frame.collect_schema(), count)
+            stack.enter_context(spill)
             spill.write(frame.filter(pl.col(who).is_not_null()), bucket, needed[token])
             spills[token] = spill
-        yield ({**frames, **{t: s.bucket(k) for t, s in spills.items()}} for k in range(count))
+        most = 0 if form is None else room.held
+        yield (
+            {**frames, **{t: _bucket(s, k, most) for t, s in spills.items()}} for k in range(count)
+        )
+
+
+def _held_form(lower: Lower, frames: Frames) -> Frames | None:
+    """Frames in memory without rows, where queries group rows in memory if they have these; None
+    where they do not.
+    """
+    empty = {t: pl.DataFrame(schema=frame.collect_schema()).lazy() for t, frame in frames.items()}
+    queries = [query for found in lower(empty) for query in found]
+    return empty if all(query.later is not None for query in queries) else None
+
+
+def _bucket(spill: Sink | Spill, number: int, most: int) -> pl.LazyFrame:
+    """The rows of a bucket, in memory where they take no more than so many bytes."""
+    if most and isinstance(spill, Sink) and spill.size(number) <= most:
+        return spill.held(number)
+    return spill.bucket(number)
 
 
 def _identifiers(people: Mapping[int, People]) -> dict[int, str]:

@@ -158,7 +158,7 @@ class Execution:
             if isinstance(engine, PolarsEngine) and engine.room and people is not None:
                 few = PolarsEngine(room=replace(engine.room, buckets=2))
                 wanted = [TablesWanted(relation, groups, tables)]
-                lower = partial(_lowered, wanted, ns=engine.ns, fresh=0)
+                lower = partial(_lowered, wanted, engine.ns, 0)
                 in_buckets(few, lower, empty, people, 0)
         except DPFrameError:
             raise
@@ -221,7 +221,7 @@ class Execution:
             fresh = fresh_salt()
             people = people_of([one.relation for one in wanted])
             if isinstance(self.engine, PolarsEngine) and self.engine.room and people is not None:
-                lower = partial(_lowered, wanted, ns=self.engine.ns, fresh=fresh)
+                lower = partial(_lowered, wanted, self.engine.ns, fresh)
                 return in_buckets(self.engine, lower, frames, people, fresh)
             lowered, results = self._collected(wanted, frames, fresh)
             ends = list(accumulate(map(len, lowered)))
@@ -237,7 +237,7 @@ class Execution:
     ) -> tuple[list[Tables], list[pl.DataFrame]]:
         """The exact queries, and the result of each."""
         batches = self.engine.gives_batches and len(wanted) == 1
-        lower = partial(_lowered, wanted, ns=self.engine.ns, fresh=fresh, batches=batches)
+        lower = partial(_lowered, wanted, self.engine.ns, fresh, batches=batches)
         with ExitStack() as stack:
             if isinstance(self.engine, PolarsEngine):
                 frames = stack.enter_context(read_once(self.engine, lower, frames))
@@ -262,9 +262,17 @@ def _results_of(
 
 
 def _lowered(
-    wanted: Sequence[TablesWanted], frames: Any, ns: Namespace, fresh: int, batches: bool = False
+    wanted: Sequence[TablesWanted],
+    ns: Namespace,
+    fresh: int,
+    frames: Any,
+    like: Any = None,
+    *,
+    batches: bool = False,
 ) -> list[Tables]:
-    """The exact queries of all tables that are wanted of some frames."""
+    """The exact queries of all tables that are wanted of some frames, in the form of others if they
+    are given.
+    """
     return [
         lower_query(
             one.relation,
@@ -273,6 +281,7 @@ def _lowered(
             frames,
             ns,
             fresh if one.relation.salt is None else one.relation.salt,
+            like,
             by_batches=batches,
         )
         for one in wanted

@@ -14,22 +14,34 @@ Files and tables of other engines are taken to stay as they are while a query ru
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import polars as pl
 from polars.io.plugins import register_io_source
 
 from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
-from dpframe.lower.spill import Spill, can_spill
+from dpframe.lower.sink import Sink
+from dpframe.lower.spill import Spill, can_spill, put_aside
 from dpframe.lower.tables import Lowered
 from dpframe.rows.optimizations import OPTIMIZATIONS
 
 __all__ = ["columns_read", "held", "read_once", "unsure"]
 
 Frames = Mapping[int, pl.LazyFrame]
-Lower = Callable[[Frames], Sequence[tuple[Lowered, ...]]]
+
+
+class Lower(Protocol):
+    """Makes the exact queries of frames, in the form that they have for others, if some are given
+    (see `dpframe.lower.tables.lower_query`).
+    """
+
+    def __call__(
+        self, frames: Frames, like: Frames | None = None, /
+    ) -> Sequence[tuple[Lowered, ...]]: ...
+
+
 _FUNCTION: Final = "python"
 """What plans call a source that is a function."""
 _UNSURE: Final = re.compile(
@@ -84,7 +96,8 @@ def read_once(
             schema = frames[token].collect_schema()
             columns = needed[token] or schema.names()[:1]
             if disk and can_spill():
-                spill = stack.enter_context(Spill(schema, 1))
+                spill: Sink | Spill = put_aside(schema, 1)
+                stack.enter_context(spill)
                 spill.write(frames[token], pl.lit(0), columns)
                 found[token] = spill.bucket(0)
             else:
@@ -117,7 +130,9 @@ def _repeated(plan: str) -> int:
     return len(kept) - len(set(kept))
 
 
-def columns_read(lower: Lower, frames: Frames, always: Mapping[int, str]) -> dict[int, list[str]]:
+def columns_read(
+    lower: Lower, frames: Frames, always: Mapping[int, str], like: Frames | None = None
+) -> dict[int, list[str]]:
     """The columns that queries ask of each frame, told by what Polars asks of frames without rows
     in their place.
 
@@ -125,11 +140,15 @@ def columns_read(lower: Lower, frames: Frames, always: Mapping[int, str]) -> dic
     ----------
     always
         A column of each of some frames, asked for or not.
+    like
+        Frames whose form queries may have as well, in which they may ask for others.
     """
     seen = {token: {always[token]} if token in always else set() for token in frames}
     schemas = {token: frame.collect_schema() for token, frame in frames.items()}
     empty = {token: _watched(schemas[token], seen[token]) for token in frames}
-    POLARS.collect([query.frame for found in lower(empty) for query in found], rehearsed=True)
+    forms = [lower(empty)] if like is None else [lower(empty), lower(empty, like)]
+    queries = [query.frame for form in forms for found in form for query in found]
+    POLARS.collect(queries, rehearsed=True)
     return {t: [n for n in schemas[t] if n in names] for t, names in seen.items()}
 
 

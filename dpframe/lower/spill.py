@@ -19,16 +19,22 @@ from typing import IO, Any, Final, Self
 import polars as pl
 from polars.io.plugins import register_io_source
 
-__all__ = ["Spill", "can_spill"]
+from dpframe.lower.sink import Sink, can_sink, free_name
+
+__all__ = ["Spill", "can_spill", "put_aside"]
 
 _AT_ONCE: Final = 1 << 18
 """Rows that are held at a time."""
-_BUCKET: Final = "bucket"
 
 
 def can_spill() -> bool:
     """Whether this Polars hands out rows piece by piece; 1.32 does not."""
-    return hasattr(pl.LazyFrame, "collect_batches")
+    return can_sink() or hasattr(pl.LazyFrame, "collect_batches")
+
+
+def put_aside(schema: pl.Schema, buckets: int) -> Sink | Spill:
+    """Files for the rows of a frame, which Polars writes itself where it can."""
+    return Sink(schema, buckets) if can_sink() else Spill(schema, buckets)
 
 
 @dataclass(slots=True, eq=False)
@@ -88,9 +94,7 @@ class Spill:
         """Divide the rows of a frame: `bucket` is the number of each one's file. Of its columns
         some are kept. One scan, and little memory however many rows there are.
         """
-        name = _BUCKET
-        while name in columns:
-            name += "_"
+        name = free_name(columns)
         marked = frame.select(*columns, bucket.cast(pl.UInt16).alias(name))
         rows = _AT_ONCE if len(columns) < 20 else _AT_ONCE // 4
         for part in marked.collect_batches(chunk_size=rows, maintain_order=False):

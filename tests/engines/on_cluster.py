@@ -25,12 +25,22 @@ from tests.engines.spark import frames
 ROWS, TASKS, MILLIS = 40, 20, 500
 
 
+CONNECT = "connect:"
+"""Before a master, for a server of Spark Connect that PySpark starts in this process."""
+
+
+def is_remote(master: str) -> bool:
+    """Whether a session is one of Spark Connect."""
+    return master.startswith(("sc://", CONNECT))
+
+
 def opened(master: str) -> Any:
     """A session on a cluster, or on a server of Spark Connect."""
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName("dpframe")
-    builder = builder.remote(master) if master.startswith("sc://") else builder.master(master)
+    where = master.removeprefix(CONNECT)
+    builder = builder.remote(where) if is_remote(master) else builder.master(where)
     settings = {
         "spark.ui.enabled": "false",
         "spark.log.level": "OFF",
@@ -46,7 +56,7 @@ def opened(master: str) -> Any:
         if not served or key.startswith("spark.sql"):
             builder = builder.config(key, value)
     made = builder.getOrCreate()
-    if not served:
+    if not is_remote(master):
         made.sparkContext.setLogLevel("OFF")
     return made
 
@@ -59,7 +69,7 @@ def main(master: str, *names: str) -> None:
             _release(made, names[1])
     else:
         _compare(made, names)
-    if not master.startswith("sc://"):
+    if not master.startswith("sc://"):  # of a server that is a process of its own
         made.stop()
 
 

@@ -19,7 +19,7 @@ import pytest
 
 import dpframe as dp
 from tests.documentation import ROOT
-from tests.engines.on_cluster import ROWS
+from tests.engines.on_cluster import CONNECT, ROWS
 from tests.engines.plans import PLANS
 from tests.engines.spark import NO_JAVA
 
@@ -34,8 +34,12 @@ SOME = [
     "rows of people by group",
     "totals of people",
     "ratios of people",
+    "private join",
+    "found groups of people",
 ]
-"""Plans of each kind of step, and the last two of each kind of statistic of individuals."""
+"""Plans of each kind of step, and some of each kind of statistic of individuals."""
+IN_ONE_PROCESS = ["local-cluster[2,1,600]", f"{CONNECT}local[2]"]
+"""Clusters that PySpark starts itself: executors in processes, and a server of Spark Connect."""
 
 
 class Processes:
@@ -179,12 +183,19 @@ def test_plans_on_a_master_and_two_workers(cluster: Cluster) -> None:
 
 
 def test_plans_on_a_server_of_spark_connect(server: str) -> None:
-    """Fewer, for each expression is a question to the server."""
-    assert_all_equal(ended(started(server, *SOME[1:6:2])), SOME[1:6:2])
+    assert_all_equal(ended(started(server, *SOME)), SOME)
+
+
+@pytest.mark.parametrize("master", IN_ONE_PROCESS)
+def test_plans_on_what_pyspark_starts(master: str) -> None:
+    if shutil.which("java") is None:
+        pytest.skip(NO_JAVA)
+    pytest.importorskip("pyspark.sql.connect.session", exc_type=ImportError)
+    assert_all_equal(ended(started(master, *SOME)), SOME)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("master", ["standalone", "local-cluster[2,1,600]", "connect"])
+@pytest.mark.parametrize("master", ["standalone", "connect", *IN_ONE_PROCESS])
 def test_all_plans(master: str, request: pytest.FixtureRequest) -> None:
     url = master
     if master == "standalone":

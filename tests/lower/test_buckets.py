@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import polars as pl
@@ -20,13 +21,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.api.source import Source
+from dpframe.aggregates.measurement import CellCounts
+from dpframe.api import source
+from dpframe.api.source import Source, protected_source
 from dpframe.errors import EngineError, InvalidBounds, UnsupportedOperation
 from dpframe.frames.binary import frames_of
-from dpframe.lower import Execution, buckets, spill
+from dpframe.lower import Execution, buckets
 from dpframe.lower.engines import room
-from dpframe.lower.engines.polars_engine import PolarsEngine
-from dpframe.lower.engines.room import Room, bytes_of, room_for
+from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
+from dpframe.lower.engines.room import Room, bytes_of, has_disk, room_for
+from dpframe.lower.sink import Sink, can_sink
 from dpframe.lower.spill import Spill, can_spill
 from tests.engines.plans import FRAMES, PLANS, query
 from tests.engines.running import exact, on_polars, one_hash
@@ -56,11 +60,11 @@ def test_most_plans_are_of_people() -> None:
 
 
 BOTH_WAYS = [
-    pytest.param(name, room, marks=[] if (i + j) % 2 else [pytest.mark.slow])
+    pytest.param(name, room, marks=[] if (i + j) % 3 == 0 else [pytest.mark.slow])
     for i, name in enumerate(OF_PEOPLE)
-    for j, room in enumerate([Room(4), Room(3, spills=False)])
+    for j, room in enumerate([Room(4), Room(3, spills=False), Room(5, held=10**9)])
 ]
-"""Of each plan one way in every run, and the other in slow ones."""
+"""Of each plan one way in every run, and the others in slow ones."""
 
 
 @pytest.mark.parametrize(("name", "room"), BOTH_WAYS)
@@ -83,11 +87,12 @@ KINDS: dict[str, tuple[Any, list[Any]]] = {
     rows=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3), st.integers(-5, 9)), max_size=60),
     cut=st.integers(0, 60),
     spills=st.booleans(),
+    held=st.sampled_from([0, 700, 10**9]),
     count=st.integers(1, 7),
 )
-@settings(max_examples=4)
+@settings(max_examples=6)
 def test_layouts_and_types_of_identifiers_make_no_difference(
-    kind: str, rows: list[tuple[int, int, int]], cut: int, spills: bool, count: int
+    kind: str, rows: list[tuple[int, int, int]], cut: int, spills: bool, held: int, count: int
 ) -> None:
     dtype, people = KINDS[kind]
     columns = {
@@ -97,7 +102,7 @@ def test_layouts_and_types_of_identifiers_make_no_difference(
     }
     frame = pl.DataFrame(columns)
     chunked = pl.concat([frame[:cut], frame[cut:]], rechunk=False)
-    whole, parts = (_tables(f, r) for f, r in [(frame, None), (chunked, Room(count, spills))])
+    whole, parts = (_tables(f, r) for f, r in [(frame, None), (chunked, Room(count, spills, held))])
     assert parts == whole
 
 
@@ -120,6 +125,10 @@ def _tables(frame: pl.DataFrame, room: Room | None) -> list[list[Any]]:
 
 
 def _of(asked: Any, frame: pl.DataFrame, room: Room | None) -> list[list[Any]]:
+    return [np.asarray(found.dense(1, 0, 3)).tolist() for found in _counted(asked, frame, room)]
+
+
+def _counted(asked: Any, frame: pl.DataFrame, room: Room | None) -> list[CellCounts]:
     query = asked._query
     relation = replace(query.relation, salt=7)
     execution = Execution(
@@ -127,22 +136,40 @@ def _of(asked: Any, frame: pl.DataFrame, room: Room | None) -> list[list[Any]]:
     )
     tables = tables_of(query)
     found = execution.run(relation, query.groups, tables)
-    return [np.asarray(found[table].dense(1, 0, 3)).tolist() for table in tables]
+    return [found[table] for table in tables]
 
 
 # -- files --------------------------------------------------------------------------------------
 
 
-def _spilled(count: int = 3) -> Spill:
+KINDS_OF_FILES = [
+    pytest.param(Sink, marks=pytest.mark.skipif(not can_sink(), reason="Polars writes no parts")),
+    pytest.param(
+        Spill,
+        marks=pytest.mark.skipif(
+            not hasattr(pl.LazyFrame, "collect_batches"), reason="this Polars hands out no pieces"
+        ),
+    ),
+]
+each_kind = pytest.mark.parametrize("kind", KINDS_OF_FILES)
+
+
+def _spilled(kind: type[Sink | Spill], count: int = 3) -> Sink | Spill:
     frame = pl.LazyFrame({"who": list(range(100)), "x": [1.5] * 100, "secret": ["a"] * 100})
-    made = Spill(frame.collect_schema(), count)
+    made = kind(frame.collect_schema(), count)
     made.write(frame, pl.col("who") % count, ["who", "x"])
     return made
 
 
-@needs_pieces
-def test_each_row_is_in_one_bucket_and_no_column_too_many() -> None:
-    with _spilled() as made:
+def _files(made: Sink | Spill) -> list[IO[bytes]]:
+    if isinstance(made, Sink):
+        return [file for files in made.files for file in files]
+    return [pieces.file for pieces in made._files]
+
+
+@each_kind
+def test_each_row_is_in_one_bucket_and_no_column_too_many(kind: type[Sink | Spill]) -> None:
+    with _spilled(kind) as made:
         parts = [made.bucket(k).select("who", "x").collect() for k in range(3)]
         assert [sorted(part["who"]) for part in parts] == [
             [n for n in range(100) if n % 3 == k] for k in range(3)
@@ -150,36 +177,83 @@ def test_each_row_is_in_one_bucket_and_no_column_too_many() -> None:
         assert made.bucket(0).select("x").head(5).collect().height == 5
         found = made.bucket(1).filter(pl.col("who") > 50).select("x").collect()
         assert found.height == sum(n % 3 == 1 for n in range(51, 100))
-        with pytest.raises(pl.exceptions.PolarsError):
-            made.bucket(0).select("secret").collect()
+        if isinstance(made, Spill):
+            with pytest.raises(pl.exceptions.PolarsError):
+                made.bucket(0).select("secret").collect()
+        else:
+            for rows in (made.bucket(0), made.held(0)):
+                assert rows.collect_schema() == made.schema
+                assert rows.collect()["secret"].null_count() == 34
 
 
-@needs_pieces
-def test_files_have_no_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.skipif(not can_sink(), reason="Polars writes no parts")
+def test_a_bucket_in_memory_is_a_frame_without_steps() -> None:
+    """So queries are lowered as for frames in memory, and a bucket that nobody is in is one too."""
+    with Sink(pl.Schema({"who": pl.Int64, "t": pl.String}), 3) as made:
+        frame = pl.LazyFrame({"who": [3, None, 6], "t": ["a", "b", "c"]}, schema=made.schema)
+        made.write(frame.filter(pl.col("who").is_not_null()), pl.col("who") % 3, ["who"])
+        for number, rows in enumerate([2, 0, 0]):
+            held = made.held(number)
+            assert held.explain(optimized=False).startswith("DF [")
+            assert held.collect().height == made.bucket(number).collect().height == rows
+            assert (made.size(number) > 0) == (rows > 0)
+
+
+def test_rows_that_are_counted_by_place_are_not_held() -> None:
+    """Results of buckets add up where they are one row for each group."""
+    frame = pl.DataFrame({"who": [0, 1, 2, 2], "x": [1, 2, 3, 4]})
+    people = dp.Session(epsilon=1).protect(frame, "who")
+    bins = list(range(1 << 17))
+    wide = people.limit_rows(2).agg(pl.col("x").dp_histogram(bins=bins))  # type: ignore[attr-defined]
+    (whole,), (parts,) = (_counted(wide, frame, room) for room in (None, Room(3, held=10**9)))
+    assert whole.cells is not None
+    assert parts.cells is not None
+    assert sorted(zip(parts.cells, parts.values, strict=True)) == sorted(
+        zip(whole.cells, whole.values, strict=True)
+    )
+    assert whole.values.sum() == 4
+
+
+@each_kind
+def test_files_have_no_names(
+    kind: type[Sink | Spill], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with _spilled() as made:
+    with _spilled(kind) as made:
         assert list(tmp_path.iterdir()) == []
-        files = [os.fstat(pieces.file.fileno()) for pieces in made._files]
+        files = [os.fstat(file.fileno()) for file in _files(made)]
+        assert len(files) == 3
         assert all(found.st_size > 0 for found in files)
         assert all(found.st_nlink == 0 and not found.st_mode & 0o077 for found in files)
-    assert all(pieces.file.closed for pieces in made._files)
+    assert all(file.closed for file in _files(made))
 
 
 _KILLED = """
 import os, signal, sys, tempfile
 import polars as pl
+from dpframe.lower.sink import Sink
 from dpframe.lower.spill import Spill
 tempfile.tempdir = sys.argv[1]
-frame = pl.LazyFrame({"who": list(range(1000))})
-made = Spill(frame.collect_schema(), 4)
+
+def late(rows):
+    if (rows["who"] == 999_999).any():
+        os.kill(os.getpid(), signal.SIGKILL)
+    return rows
+
+frame = pl.LazyFrame({"who": list(range(1_000_000))})
+made = {"Sink": Sink, "Spill": Spill}[sys.argv[2]](frame.collect_schema(), 4)
+if sys.argv[3] == "while written":
+    frame = frame.map_batches(late, streamable=True)
 made.write(frame, pl.col("who") % 4, ["who"])
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-@needs_pieces
-def test_nothing_is_left_after_a_kill(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", _KILLED, str(tmp_path)], check=False)
+@pytest.mark.parametrize("when", ["while written", "afterwards"])
+@each_kind
+def test_nothing_is_left_after_a_kill(kind: type[Sink | Spill], when: str, tmp_path: Path) -> None:
+    arguments = [str(tmp_path), kind.__name__, when]
+    done = subprocess.run([sys.executable, "-c", _KILLED, *arguments], check=False)
     assert done.returncode == -signal.SIGKILL
     assert list(tmp_path.iterdir()) == []
 
@@ -190,33 +264,35 @@ def _file(folder: Path) -> Path:
     return path
 
 
-@needs_pieces
-def test_files_are_closed_after_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = list[Spill]()
+@each_kind
+def test_files_are_closed_after_an_error(
+    kind: type[Sink | Spill], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = list[Sink | Spill]()
 
-    class Watched(Spill):
-        __slots__ = ()
+    def watched(schema: pl.Schema, count: int) -> Sink | Spill:
+        made.append(kind(schema, count))
+        return made[-1]
 
-        def write(self, frame: pl.LazyFrame, bucket: pl.Expr, columns: Sequence[str]) -> None:
-            super().write(frame, bucket, columns)
-            made.append(self)
-
-    def fail(pieces: Any) -> Any:
-        if pieces.places:
+    def fail(asked: Any, frames: Any, *, rehearsed: bool = False) -> Any:
+        if len(made) == 2:  # one was rehearsed
             raise OSError("no space is left on the device with 'a' and 'b'")
-        yield from ()
+        return collect(asked, frames, rehearsed=rehearsed)
 
-    session = dp.Session(epsilon=1)
+    session, collect = dp.Session(epsilon=1), PolarsEngine.collect
     monkeypatch.setattr(room, "_SMALLEST", 500)
+    monkeypatch.setattr(source, "has_disk", lambda sizes, schema: True)
     people = session.protect(_file(tmp_path), "who", memory=1000)
-    monkeypatch.setattr(buckets, "Spill", Watched)
+    monkeypatch.setattr(buckets, "put_aside", watched)
+    monkeypatch.setattr(buckets, "can_spill", lambda: True)
     asked = people.limit_groups(1, by="g").group_by("g", keys=["a"]).agg(dp.n_unique("who"))
-    monkeypatch.setattr(spill, "_gathered", fail)
+    monkeypatch.setattr(PolarsEngine, "collect", fail)
     with pytest.raises(EngineError) as caught:
         asked.collect(epsilon="0.5")
     assert "space" not in str(caught.value)
-    assert len(made) == 2  # one was rehearsed
-    assert all(pieces.file.closed for one in made for pieces in one._files)
+    assert len(made) == 2
+    assert _files(made[1])
+    assert all(file.closed for one in made for file in _files(one))
     assert session.spent == dp.PureDP("0.5")
 
 
@@ -235,6 +311,36 @@ def test_the_machine_has_some() -> None:
     assert bytes_of("auto") > 10**8
 
 
+@pytest.mark.parametrize(
+    ("own", "limits", "expected"),
+    [
+        ("4:memory:/a/b\n0::/", {"memory/a/memory.limit_in_bytes": "3000"}, 3000),
+        ("4:memory:/a/b\n0::/", {"memory/a/b/memory.limit_in_bytes": "2000"}, 2000),
+        ("0::/slice/a", {"slice/memory.max": "max", "slice/a/memory.max": "5000"}, 5000),
+        ("0::/slice/a", {"memory.max": "4000", "slice/a/memory.max": "5000"}, 4000),
+        ("0::/../..", {"memory/memory.limit_in_bytes": "6000"}, 6000),
+        (None, {"memory.max": "7000"}, 7000),
+        ("3:cpu:/a", {"cpu/a/memory.max": "1"}, None),
+    ],
+)
+def test_control_groups_say_what_there_is(
+    own: str | None,
+    limits: dict[str, str],
+    expected: int | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, text in limits.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text + "\n")
+    if own is not None:
+        (tmp_path / "own").write_text(own)
+    monkeypatch.setattr(room, "_OWN", tmp_path / "own")
+    monkeypatch.setattr(room, "_CGROUPS", tmp_path)
+    found = bytes_of("auto")
+    assert found > 10**8 if expected is None else found == expected * 3 // 4
+
+
 @pytest.mark.parametrize("memory", ["lots", "", "0GB", "-1GB", "2", 0, -5, True, 1.5, "1e9GB"])
 def test_other_amounts_are_refused(memory: object) -> None:
     with pytest.raises(InvalidBounds, match="no amount of memory"):
@@ -251,17 +357,77 @@ def test_the_number_of_buckets_follows_from_sizes_alone(tmp_path: Path) -> None:
     assert room_for(1, [10**15], spills=True) == Room(512)
 
 
+@pytest.mark.parametrize(
+    ("mounts", "expected"),
+    [
+        ("/dev/vda / ext4 rw 0 0", True),
+        ("/dev/vda / ext4 rw 0 0\nnone /tmp tmpfs rw 0 0", False),
+        ("tmpfs / tmpfs rw 0 0\n/dev/vdb /tmp ext4 rw 0 0", True),
+        ("/dev/vda / ext4 rw 0 0\nnone /tm tmpfs rw 0 0", True),
+    ],
+)
+def test_rows_are_put_aside_on_disks_with_room(
+    mounts: str, expected: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "mounts"
+    place.write_text(mounts)
+    monkeypatch.setattr(room, "_MOUNTS", place)
+    monkeypatch.setattr(tempfile, "tempdir", "/tmp")
+    whole = pl.Schema({"who": pl.Int64, "at": pl.Date, "is": pl.Boolean, "x": pl.Float32})
+    text = pl.Schema({**whole, "t": pl.String})
+    assert has_disk([1000], whole) == has_disk([1000], text) == expected
+    assert not has_disk([10**18], whole)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=8_000))
+    assert has_disk([1000], whole) == expected
+    assert not has_disk([1000], text)
+    monkeypatch.undo()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    assert not has_disk([1000], whole)
+
+
+def test_where_nothing_is_stated_there_is_what_the_machine_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = _file(tmp_path)
+    frames = [path, pl.scan_parquet(path), pl.scan_parquet(path).filter(pl.col("who") > 0)]
+    whole = [protected_source(frame).within(None, spill=True) for frame in frames]
+    assert all(made.engine is POLARS for made in whole)
+    monkeypatch.setattr(room, "_of_machine", lambda: 1000)
+    monkeypatch.setattr(room, "_SMALLEST", 500)
+    for made in (protected_source(frame).within(None, spill=False) for frame in frames):
+        assert isinstance(made.engine, PolarsEngine)
+        assert made.engine.room is not None
+        assert made.engine.room.buckets > 1
+        assert not made.engine.room.spills
+    for frame in (
+        FRAMES["f"],
+        FRAMES["f"].lazy(),
+        pl.concat([frames[1], frames[1].collect().lazy()]),
+    ):
+        assert protected_source(frame).within(None, spill=True).engine is POLARS
+
+
 def test_engines_with_limits_of_their_own_are_left_to_them() -> None:
     elsewhere: Any = SimpleNamespace(label="DuckDB", name="duckdb")
-    source = Source(None, elsewhere, pl.Schema({"u": pl.Int64}))
-    assert source.within(None, spill=True) is source
+    made = Source(None, elsewhere, pl.Schema({"u": pl.Int64}))
+    assert made.within(None, spill=True) is made
     with pytest.raises(UnsupportedOperation, match="DuckDB keeps within a limit of its own"):
-        source.within("1GB", spill=True)
+        made.within("1GB", spill=True)
 
 
 def test_whether_rows_are_spilled_is_said_by_true_or_false() -> None:
     with pytest.raises(UnsupportedOperation, match="neither True nor False"):
         dp.Session(epsilon=1).protect(FRAMES["f"], "u", memory="1GB", spill="no")  # type: ignore[arg-type]
+
+
+def test_buckets_that_polars_writes_are_more_and_taken_into_memory() -> None:
+    found = room_for(2 * 10**9, [10**9], spills=True, sinks=True)
+    assert found == Room(12)
+    assert found is not None
+    assert found.held == 250 * 10**6
+    assert room_for(2 * 10**9, [10**9], spills=False, sinks=True) == Room(6, spills=False)
+    assert room_for(2 * 10**9, [10**8], spills=True, sinks=True) is None
+    assert room_for(1, [10**15], spills=True, sinks=True) == Room(512)
 
 
 def test_few_buckets_are_scans_of_their_own() -> None:
@@ -281,6 +447,7 @@ def test_results_do_not_tell_buckets(tmp_path: Path, monkeypatch: pytest.MonkeyP
     path = _file(tmp_path)
     plans = []
     monkeypatch.setattr(room, "_SMALLEST", 500)
+    monkeypatch.setattr(source, "has_disk", lambda sizes, schema: True)
     for options in ({}, {"memory": "1KB"}, {"memory": "1KB", "spill": False}):
         people = dp.Session(epsilon=10**9).protect(path, "who", **options)  # type: ignore[arg-type]
         asked = (
@@ -305,3 +472,34 @@ def test_a_function_that_runs_queries_is_asked_for_each_bucket() -> None:
     counted = people.limit_groups(1, by="s").group_by("s", keys=["a"]).agg(dp.n_unique("u"))
     counted.collect(epsilon=10**8, engine=run)
     assert len(asked) == 32
+
+
+def test_a_function_that_takes_all_buckets_is_given_them_at_once() -> None:
+    class Elsewhere:
+        """Runs what was written and read again, as on another machine."""
+
+        def __init__(self) -> None:
+            self.numbers = list[int]()
+            self.lost = 0
+
+        def __call__(self, frame: pl.LazyFrame) -> pl.DataFrame:
+            return self.collect_all([frame])[0]
+
+        def collect_all(self, frames: list[pl.LazyFrame]) -> list[pl.DataFrame]:
+            self.numbers.append(len(frames))
+            sent = [pl.LazyFrame.deserialize(io.BytesIO(frame.serialize())) for frame in frames]
+            return pl.collect_all(sent)[self.lost :]
+
+    run = Elsewhere()
+    people = dp.Session(epsilon=10**9).protect(FRAMES["f"].lazy().filter(True), "u", memory=1000)
+    asked = (
+        people.limit_groups(100, by="s")
+        .group_by("s", keys=["a", "b"])
+        .agg(dp.n_unique("u").alias("n"))
+    )
+    found = asked.collect(epsilon=10**8, engine=run)
+    assert run.numbers == [32]
+    assert found.equals(asked.collect(epsilon=10**8))
+    run.lost = 1
+    with pytest.raises(EngineError):
+        asked.collect(epsilon=10**8, engine=run)

@@ -35,7 +35,8 @@ class PolarsEngine(Engine):
     Parameters
     ----------
     mode
-        One of Polars' engines, or a function that runs a LazyFrame and returns its DataFrame.
+        One of Polars' engines, or a function that runs a LazyFrame and returns its DataFrame. If it
+        has a method `collect_all`, that is given a list of LazyFrames and returns a list.
     room
         How queries of individuals are divided for want of memory; None for not at all.
 
@@ -69,6 +70,11 @@ class PolarsEngine(Engine):
         return callable(self._mode)
 
     @property
+    def takes_all(self) -> bool:
+        """Whether that function is given all buckets of people at once."""
+        return self.is_function and hasattr(self._mode, "collect_all")
+
+    @property
     def ns(self) -> Namespace:
         return pl
 
@@ -97,7 +103,7 @@ class PolarsEngine(Engine):
         mode = self._mode
         if callable(mode):
             if not rehearsed:
-                return [_checked(mode(frame)) for frame in frames]
+                return _from_elsewhere(mode, frames)
             mode = "auto"
         if len(frames) == 1:
             return [frames[0].collect(engine=mode, optimizations=OPTIMIZATIONS)]
@@ -118,6 +124,17 @@ class PolarsEngine(Engine):
         mark_used()
         mode = "streaming" if self._mode == "auto" else self._mode
         yield from pieces(maintain_order=False, engine=mode, optimizations=OPTIMIZATIONS)
+
+
+def _from_elsewhere(run: Executor, frames: Sequence[pl.LazyFrame]) -> list[pl.DataFrame]:
+    """What a function makes of some frames, of all at once if it takes several."""
+    together = getattr(run, "collect_all", None)
+    if together is None:
+        return [_checked(run(frame)) for frame in frames]
+    results = [_checked(result) for result in together(list(frames))]
+    if len(results) != len(frames):
+        raise TypeError("the function that runs queries returned another number of DataFrames")
+    return results
 
 
 def _checked(result: object) -> pl.DataFrame:
