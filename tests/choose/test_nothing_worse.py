@@ -43,6 +43,7 @@ QUICK = {0, 1, 3, 6, 9}
 """Cases of sets that take little time."""
 MOST = 1.01
 """Of deviations: about as much as the least error of a split is away from an equal one's."""
+MOST_OF_CHANGES = 1.06
 UNITS: list[tuple[Any, str]] = [
     (dp.Rows(), "f"),
     (dp.Rows(), "f"),
@@ -273,10 +274,14 @@ def test_no_output_errs_more_unsaid(seed: int) -> None:
     [pytest.param(n, marks=[] if n in QUICK else [pytest.mark.slow]) for n in range(100)],
 )
 def test_sets_err_no_more_than_their_finest_groups_added_up(seed: int) -> None:
-    """All outputs together, and each where rows come: where they change a total may be beside
-    another table, and outputs with one are drawn by themselves, for which others can pay.
+    """Each output where rows come. Where they change all together, and nearly: a total may be
+    beside another table, and outputs with one are drawn by themselves, for which others can pay;
+    and shares are those that are best for each sum by itself, of which a total is cheaper than in a
+    box of several.
     """
     case = of_sets(seed)
     found = above_the_finest(case)
-    changes = case.unit == dp.Rows("change-one")
-    assert all(r < MOST for n, r in found.items() if n == "all" or not changes), (found, case)
+    if case.unit == dp.Rows("change-one"):
+        assert found["all"] < MOST_OF_CHANGES, (found, case)
+    else:
+        assert all(ratio < MOST for ratio in found.values()), (found, case)
