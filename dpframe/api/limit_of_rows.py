@@ -13,7 +13,8 @@ from dpframe.api.limit_ways import limited, unlimited_relation
 from dpframe.errors import DPFrameError, InvalidBudget
 from dpframe.frames.limit_rows import LimitRows
 from dpframe.pipeline import Prepared
-from dpframe.planning import LimitRule, noise_in_rows
+from dpframe.planning import GROUPS, LimitRule, noise_in_rows, sizes_to_appear
+from dpframe.report import Plan
 
 __all__ = ["LimitsOfRows", "limits_of_rows", "share_of_rows"]
 
@@ -30,10 +31,13 @@ class LimitsOfRows:
         The error by noise under each of the first limits, with 95%, as rows of all groups together.
     groups
         How many groups there are, or are taken to be.
+    sizes
+        As for `LimitRule`.
     """
 
     noise: tuple[float, ...]
     groups: int
+    sizes: tuple[int, ...] = ()
 
     def best(self, ends: Sequence[int], counts: Sequence[int], variance: float) -> dict[str, Any]:
         """The limit that loses least, as a row of what is suggested.
@@ -46,7 +50,7 @@ class LimitsOfRows:
             Of the noise of each count.
         """
         bins, most = _merged(ends, counts)
-        loss = LimitRule(LIMITS, self.noise, variance * most).found(bins)
+        loss = LimitRule(LIMITS, self.noise, variance * most, self.sizes).found(bins)
         bias, noise = loss.dropped / self.groups, loss.noise / self.groups
         return {
             "limit": "limit_rows",
@@ -71,8 +75,8 @@ def limits_of_rows(asked: Query, prepare: Callable[[Query], Prepared]) -> Limits
     free = replace(asked, relation=unlimited_relation(asked.relation))
     groups = asked.groups
     found = groups is not None and groups.discovered
-    count = 1 if groups is None else 10 if found else groups.size
-    noise = []
+    count = 1 if groups is None else GROUPS if found else groups.size
+    plans = list[Plan]()
     for n in LIMITS:
         if found and n > MOST_OF_FOUND:
             break
@@ -82,8 +86,9 @@ def limits_of_rows(asked: Query, prepare: Callable[[Query], Prepared]) -> Limits
             if groups is None and isinstance(refusal, InvalidBudget):
                 raise
             break
-        noise.append(noise_in_rows(n, plan, count))
-    return LimitsOfRows(tuple(noise), count) if noise else None
+        plans.append(plan)
+    noise = tuple(noise_in_rows(n, plan, count) for n, plan in zip(LIMITS, plans, strict=False))
+    return LimitsOfRows(noise, count, sizes_to_appear(plans)) if plans else None
 
 
 def share_of_rows(ends: Sequence[int], counts: Sequence[int], variance: float, limit: int) -> float:

@@ -98,8 +98,8 @@ class PrivateQuery(AskedQuery):
             sum of squared relative errors, ``"equal"`` gives each output the same.
         limits
             ``"auto"``: where the query lacks a limit on individuals' rows or groups, find the one
-            when it runs that loses least by what it drops and by noise together, by a fifth of
-            the spend. The plan says which may be found, and what the query is under each; it is
+            when it runs that loses least by what it drops and by noise together, by 5% of the
+            spend. The plan says which may be found, and what the query is under each; it is
             charged once, and checked before data is read.
         report_dropped
             Whether a tenth of the spend tells which share of the rows limits drop or bounds clamp,

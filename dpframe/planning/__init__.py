@@ -1,14 +1,15 @@
 """What one query, or several that share a cost, ask of mechanisms, and what is chosen."""
 
-from dpframe.planning.found_limits import noise_in_rows, planned_with_limit
+from dpframe.planning.found_limits import noise_in_rows, planned_with_limit, sizes_to_appear
 from dpframe.planning.gains import errors_of
 from dpframe.planning.kept_stream import kept_of, resumed
-from dpframe.planning.limit_rule import LimitRule, LossOfLimit
+from dpframe.planning.limit_rule import GROUPS, LimitRule, LossOfLimit
 from dpframe.planning.planning import Planning
 from dpframe.planning.prepared import Prepared, PreparedTogether, tables_of
 from dpframe.planning.stated import given, on_part, stating, with_remaining
 
 __all__ = [
+    "GROUPS",
     "LimitRule",
     "LossOfLimit",
     "Planning",
@@ -21,6 +22,7 @@ __all__ = [
     "on_part",
     "planned_with_limit",
     "resumed",
+    "sizes_to_appear",
     "stating",
     "tables_of",
     "with_remaining",

@@ -42,24 +42,19 @@ from dpframe.describe import described_together
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.infer import LimitSearch, Place, Queries, merge
 from dpframe.infer.several import queries_by_place
-from dpframe.mechanisms import AdditiveMechanism
+from dpframe.mechanisms import AdditiveMechanism, KeyMechanism
 from dpframe.plan import NoisyAggregate
 from dpframe.plan.pieces import FoundLimit, LimitChoice
-from dpframe.planning.limit_rule import LimitRule
+from dpframe.planning.limit_rule import GROUPS, LimitRule
 from dpframe.planning.planning import Planning
 from dpframe.planning.prepared import LimitOptions, PreparedTogether
 from dpframe.report import Plan
 
 __all__ = ["planned_with_limit"]
 
-SHARE: Final = Fraction(1, 5)
-"""What part of the spend finds the limit: under less noise hides who has many rows, and with more
-there is more noise in the query; see docs/individuals.md.
-"""
-_GROUPS: Final = 10
-"""How many groups there are taken to be, where nobody listed them, and as many as the limit at
-least where that is on groups: an individual would be in so many.
-"""
+SHARE: Final = Fraction(1, 20)
+"""What part of the spend finds the limit; docs/individuals.md says how far from the best it is."""
+_NEARLY_ALWAYS: Final = Fraction(19, 20)
 _NORMAL: Final = 1.96
 
 
@@ -110,7 +105,8 @@ def planned_with_limit(
     (noise,) = (release.noise for release in search.plan.releases)
     assert isinstance(noise, AdditiveMechanism)
     errors = tuple(choice.noise or 0.0 for choice in choices)
-    made = LimitOptions(LimitRule(asked.limits, errors, noise.variance()), options)
+    sizes = sizes_to_appear([option.parts[0].plan for option in options])
+    made = LimitOptions(LimitRule(asked.limits, errors, noise.variance(), sizes), options)
     alone = PreparedTogether(search.plan, (search,), (Place.whole(search.query),), made)
     whole, shown = alone.followed_by(options[-1]), options[-1].plan
     plan = replace(
@@ -159,8 +155,9 @@ def _largest(costs: Sequence[Budget]) -> Budget:
 
 
 def _choice(n: int, option: PreparedTogether, by: Sequence[str]) -> LimitChoice:
+    """With as many groups as the limit at least where that is on groups: who keeps n is in n."""
     plan = option.parts[0].plan
-    noise = _rounded(noise_in_rows(n, plan, max(_GROUPS, n) if by else _GROUPS))
+    noise = _rounded(noise_in_rows(n, plan, max(GROUPS, n) if by else GROUPS))
     return LimitChoice(n, option.plan.cost, _error(plan), option.plan.fingerprint, noise)
 
 
@@ -200,6 +197,16 @@ def noise_in_rows(n: int, plan: Plan, groups: int = 1) -> float:
         if _largest_move(release)
     ]
     return groups * max(found, default=_of_count(n, plan.cost))
+
+
+def sizes_to_appear(plans: Sequence[Plan]) -> tuple[int, ...]:
+    """Of how many individuals a group has to be to appear nearly always (95%), by the plan under
+    each limit; empty where groups are listed.
+    """
+    chosen = [[r.law for r in plan.releases if isinstance(r.law, KeyMechanism)] for plan in plans]
+    if not any(chosen):
+        return ()
+    return tuple(max(law.size_at(_NEARLY_ALWAYS) for law in laws) for laws in chosen)
 
 
 def _largest_move(release: NoisyAggregate) -> float:

@@ -13,14 +13,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["BLIND", "LimitRule", "LossOfLimit", "remark_of"]
+__all__ = ["BLIND", "GROUPS", "LimitRule", "LossOfLimit", "remark_of"]
 
 BLIND: Final = 10
 """The least limit that is found where noise hides who has more."""
+GROUPS: Final = 10
+"""How many groups there are taken to be, where nobody listed them."""
 _SEEN, _SEEN_ABOVE = 2.0, 4.0
 """By how many standard deviations a bin counts as seen, and all individuals from it on."""
 _UNSEEN = 0.25
 """How many of them are taken to hide in the first bin that is not seen."""
+_SLOWEST = 1.0
+"""By which power of the limit individuals become fewer at least, where noise hides how fast: with a
+lower one rows in all would have no mean, however far one counts, and noise alone would look so.
+"""
 _HIDDEN = 3.0
 """Within how many of them noise nearly always is."""
 _BLINDING = 20
@@ -81,17 +87,23 @@ class LimitRule:
         of one group times the number of groups. These are the first of `limits`, or all.
     variance
         Of the noise of each count of the histogram.
+    sizes
+        Of how many individuals a group has to be to appear nearly always under each, where nobody
+        listed the groups; else empty.
     """
 
     limits: tuple[int, ...]
     noise: tuple[float, ...]
     variance: float
+    sizes: tuple[int, ...] = ()
 
     def found(self, counts: Sequence[int]) -> LossOfLimit:
         """The limit whose dropped rows and noise are the fewest together, and what it loses.
 
         Where two standard deviations are more than a tenth of all individuals, noise hides who has
-        more, and no limit below `BLIND` is taken.
+        more, and no limit below `BLIND` is taken. Where nobody listed the groups, it is one of
+        those under which a group of a usual size appears; if there is none, the one under which a
+        group has to be least.
 
         Parameters
         ----------
@@ -105,6 +117,10 @@ class LimitRule:
         places = [*range(len(self.noise))]
         if _BLINDING * deviation > whole:
             places = [p for p in places if self.limits[p] >= BLIND] or places[-1:]
+        if self.sizes:
+            usual = self.usual_size(counts)
+            appears = [p for p in places if self.sizes[p] <= usual]
+            places = appears or [min(places, key=lambda p: self.sizes[p])]
         place = min(places, key=lambda p: dropped[p] + self.noise[p])
         n = self.limits[place]
         return LossOfLimit(
@@ -122,7 +138,8 @@ class LimitRule:
         Limits are gone through in rising order as long as someone is seen above them: the next bin
         is two standard deviations above zero, or all from it on are four. Up to there bins are
         added up; beyond, noise is all that is seen, and individuals become fewer as fast as they
-        did last: as a power of the limit, which holds of heavy tails, while others fall faster.
+        did last: as a power of the limit, which holds of heavy tails, while others fall faster; the
+        first at least, under which their mean is finite.
 
         Parameters
         ----------
@@ -141,7 +158,7 @@ class LimitRule:
             found.append(least)
         at, now = (float(limits[last]), found[-1]) if found else (limits[0] / 2, whole)
         before = (limits[last - 1], found[-2]) if last > 0 else (at / 2, whole)
-        falls = _power(before, (at, now)) if found else 1.0
+        falls = max(_SLOWEST, _power(before, (at, now)))
         if last + 1 < size:
             few = max(1.0, counts[last + 2] + unseen * math.sqrt(self.variance))
             falls = max(falls, _power((at, now), (limits[last + 1], few)))
@@ -163,6 +180,19 @@ class LimitRule:
         whole, above = max(1.0, float(sum(counts))), self.above(counts)
         first = whole + (self.limits[0] - 1) * (whole + above[0]) / 2
         return max(1.0, self.dropped(above)[0] + first)
+
+    def usual_size(self, counts: Sequence[int]) -> float:
+        """About how many individuals a group has, if there are `GROUPS` and rows fall into all
+        alike: one who has t rows is in a group with probability 1 - (1 - 1 / GROUPS)^t. In each bin
+        it is taken half way between its ends.
+        """
+        above = [max(1.0, float(sum(counts))), *self.above(counts)]
+        missed = [(1 - 1 / GROUPS) ** n for n in (1, *self.limits)]
+        found = above[-1]
+        for place in range(len(self.limits)):
+            share = 1 - (missed[place] + missed[place + 1]) / 2
+            found += (above[place] - above[place + 1]) * share
+        return found
 
     def dropped(self, above: Sequence[float]) -> list[float]:
         """About how many rows each limit drops.

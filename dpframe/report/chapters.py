@@ -111,8 +111,8 @@ def _limit(plan: PlanData, found: FoundLimit) -> Item:
     return Item(
         f"{found.words('n')}, with n found when the query runs",
         (
-            f"n is one of {', '.join(str(choice.n) for choice in found.choices)}: {_rule(found)}, "
-            f"by a noisy histogram that has {share} of the spend",
+            f"n is one of {', '.join(str(choice.n) for choice in found.choices)}: "
+            f"{_rule(plan, found)}, by a noisy histogram that has {share} of the spend",
             "noise is made for the limit that is found, and what the query costs under the most "
             "expensive of them is charged, so the guarantee holds whichever is found",
             *([f"95% error of `{name}`: {', '.join(errors)}"] if errors else []),
@@ -121,12 +121,16 @@ def _limit(plan: PlanData, found: FoundLimit) -> Item:
     )
 
 
-def _rule(found: FoundLimit) -> str:
+def _rule(plan: PlanData, found: FoundLimit) -> str:
     """Which of the limits is taken."""
     if not found.is_by_loss:
         return "the least that all but 1% of individuals keep"
     what = f"{'groups' if found.by else 'rows'} of individuals"
-    return f"the one under which {what} that are dropped and noise are the fewest together"
+    least = f"the one under which {what} that are dropped and noise are the fewest together"
+    asked = plan.blocks[1]
+    if asked.grouping is None or asked.groups is not None:
+        return least
+    return f"{least}, of those under which a group appears that has as many as one of ten would"
 
 
 def percent(share: Fraction) -> str:

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpframe.api.auto_limits import LIMITS
-from dpframe.planning.limit_rule import BLIND, LimitRule, remark_of
+from dpframe.planning.limit_rule import BLIND, GROUPS, LimitRule, remark_of
 
 EPSILON = 1.0
-SEARCH = EPSILON / 5
+SEARCH = EPSILON / 20
 NOISE = tuple(3 / (EPSILON - SEARCH) * n for n in LIMITS)
 VARIANCE = 2 / SEARCH**2
 
@@ -89,8 +89,9 @@ def test_it_is_near_the_best_limit_however_skewed_the_data_are(kind: str) -> Non
         loss = rule.found((counts + noise).tolist())
         times.append(every[loss.place] / min(every))
         covered.append(lost(rows, LIMITS[loss.place]) <= loss.most)
-    assert np.median(times) < 1.6
-    assert np.mean(times) < 3
+    assert np.median(times) < 1.6 or kind == "once"  # 2 instead of 1 there
+    assert np.mean(times) < 1.8
+    assert max(times) < 25
     assert np.mean(covered) > 0.85
 
 
@@ -100,6 +101,37 @@ def test_where_noise_hides_who_has_more_no_low_limit_is_taken() -> None:
     assert LIMITS[few.place] == BLIND
     many = rule.found([20_000, *[0] * len(LIMITS)])
     assert LIMITS[many.place] <= 2
+
+
+def test_noise_alone_seems_no_tail_that_never_ends() -> None:
+    """Where as many seem to be in the first bin that is not seen as above it, they become fewer in
+    proportion to the limit all the same.
+    """
+    rule = LimitRule((1, 2, 4, 8, 16), (0.0,) * 5, 200.0)
+    assert rule.above([900, 100, -80, 120, 27, 50]) == [140, 40, 40, 20, 10]
+
+
+@given(st.integers(1, 40), st.integers(50, 3000))
+def test_a_usual_group_has_who_has_rows_in_it(rows: int, individuals: int) -> None:
+    """Of individuals who have as many rows each, in groups that are drawn for each row."""
+    rule = LimitRule(LIMITS, (), 0.0)
+    least, most = (
+        [t for t in (0, *LIMITS) if t < rows][-1] + 1,
+        min(t for t in LIMITS if t >= rows),
+    )
+    found = rule.usual_size(histogram([rows] * individuals))
+    lowest, highest = (individuals * (1 - (1 - 1 / GROUPS) ** t) for t in (least - 1, most))
+    assert lowest - 1e-6 <= found <= highest + 1e-6
+
+
+def test_groups_of_a_usual_size_appear_where_they_can() -> None:
+    counts = histogram(people("heavy"))
+    usual = LimitRule(LIMITS, NOISE, 0.0).usual_size(counts)
+    free = LimitRule(LIMITS, NOISE, 0.0).found(counts)
+    sizes = tuple(math.floor(usual * (p + 1) / free.place) for p in range(len(LIMITS)))
+    assert LimitRule(LIMITS, NOISE, 0.0, sizes).found(counts).place == free.place - 1
+    none = tuple(10**9 + n for n in LIMITS)
+    assert LimitRule(LIMITS, NOISE, 0.0, none).found(counts).place == 0
 
 
 def test_much_is_more_than_noise_hides_and_than_one_percent() -> None:
