@@ -18,7 +18,7 @@ from tests.cli.commands import Run, plan_file, python_job, toml_job
 
 BY = ("--by", "Ann", "--ledger", "budget.db")
 MORE = ("--name", "default", "--by", "Bob", "--reason", "more")
-TODAY = datetime.now(UTC).date()
+TOMORROW = datetime.now(UTC).date() + timedelta(days=1)
 
 
 @pytest.fixture
@@ -142,14 +142,14 @@ def test_terms_that_make_no_sense_create_nothing(run: Run, folder: Path, wrong: 
 
 def test_runs_and_days(run: Run, job: Path) -> None:
     planned(run, job)
-    done = run("approve", "plan.json", *BY, "--runs", "2", "--until", f"{TODAY}")
-    assert f"  may run 2 times until {TODAY}\n" in done.out
+    done = run("approve", "plan.json", *BY, "--runs", "2", "--until", f"{TOMORROW}")
+    assert f"  may run 2 times until {TOMORROW}\n" in done.out
     assert [run("run", job).code for _ in range(3)] == [0, 0, 4]
     shown = run("ledger", "show", "--ledger", "budget.db").out
-    assert f", for epsilon 1, 2 of 2 runs, until {TODAY}\n" in shown
+    assert f", for epsilon 1, 2 of 2 runs, until {TOMORROW}\n" in shown
     found = run("ledger", "show", "--ledger", "budget.db", "--json").json["default"]["approvals"]
-    assert [(a["runs"], a["used"], a["until"]) for a in found] == [(2, 2, f"{TODAY}")]
-    assert run("approve", "plan.json", *BY, "--until", f"{TODAY - timedelta(days=1)}").code == 0
+    assert [(a["runs"], a["used"], a["until"]) for a in found] == [(2, 2, f"{TOMORROW}")]
+    assert run("approve", "plan.json", *BY, "--until", f"{TOMORROW - timedelta(days=2)}").code == 0
     done = run("run", job)
     assert done.code == 4
     assert "ended after" in done.err

@@ -32,7 +32,6 @@ from tests.ledger.ledgers import (
 
 PRINT = "a" * 64
 PRIVATE, PUBLIC = map(ApprovalKey.parse, new_pair())
-TODAY = datetime.now(UTC).date()
 
 
 def approved(place: Place, key: ApprovalKey | None = None, **terms: Any) -> Approval:
@@ -138,13 +137,14 @@ def test_processes_share_the_runs(place: Place) -> None:
 
 
 def test_the_last_day_is_one_of_them(place: Place) -> None:
+    today = datetime.now(UTC).date()
     opened(place)
-    approved(place, until=TODAY)
+    approved(place, until=datetime.now(UTC).date())
     charge(place)
     revoke(store_at(place), "default", PRINT, "Ann", None)
-    approved(place, until=TODAY - timedelta(days=1))
+    approved(place, until=today - timedelta(days=1))
     refused(place, "ended after")
-    approved(place, until=TODAY + timedelta(days=1))
+    approved(place, until=today + timedelta(days=2))
     charge(place)
 
 
