@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -112,3 +113,13 @@ def test_a_mean_that_is_centred_nowhere_is_refused() -> None:
     found["plan"]["outputs"][1]["definition"] = []
     with pytest.raises(dp.PlanMismatch, match=r"outputs\[1\].error is nothing that a plan holds"):
         dp.Plan.from_json(json.dumps(with_digest(with_fingerprint(found))))
+
+
+def test_limits_that_were_found_by_shares_of_individuals_are_read() -> None:
+    """A document from before limits were found by what they lose."""
+    path = Path(__file__).parent / "earlier" / "found_limit.json"
+    plan = dp.Plan.from_json(path)
+    assert plan.fingerprint == json.loads(path.read_text(encoding="utf-8"))["fingerprint"]
+    assert plan.to_json() + "\n" == path.read_text(encoding="utf-8")
+    assert "the least that all but 1% of individuals keep" in plan.explain()
+    assert "5% of the spend" in plan.explain()

@@ -64,12 +64,9 @@ def off(task: Task, skew: data.Skew) -> list[str]:
     exact, private = names(skew)
     code = task.then or task.first
     query = run(asked(code), private)
-    with warnings.catch_warnings(record=True) as given:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dp.DroppedRows)
         release = query.release(**SPEND, limits="auto", interval=0.999999)
-    if not release.frame.height:  # which is said, with the size that a group needs
-        assert dp.NoGroups in {warning.category for warning in given}
-        return []
     truth = run(asked(task.truth or code) + ".collect()", exact)
     rows, share = said(release.remark)
     found, numbers = release.frame, [n for n, t in truth.schema.items() if t.is_numeric()]
