@@ -113,8 +113,9 @@ def planned_ways(query: Query, by: str) -> tuple[Way, ...]:
 
 @lru_cache(maxsize=32)
 def tables_of(query: Query) -> tuple[Table, ...]:
-    """The exact tables that a query needs, each once."""
-    draws = [draw.measurement for way in planned_ways(query, "equal") for draw in way.draws]
+    """The exact tables that a query needs, each once, however its cost is divided."""
+    ways = [way for by in ("equal", "least error") for way in planned_ways(query, by)]
+    draws = [draw.measurement for way in ways for draw in way.draws]
     return tuple(dict.fromkeys(t for part in draws for t in part.tables))
 
 
