@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import polars as pl
 
@@ -26,14 +25,10 @@ def sizes_of(given: object, data: object) -> list[object]:
 
 def scans(given: object, data: object) -> bool:
     """Whether rows come from files on a disk, as far as that is told in no time: a store would be
-    asked for its files.
+    asked for its files, and a table of Delta for those it has, by Python, which may wait for us.
     """
     if isinstance(given, pl.DataFrame) or not isinstance(data, pl.LazyFrame):
         return False
     # of a copy: Polars 1.32 lets no other thread use a frame meanwhile
     told = data.clone().explain(optimized=False)
-    if "://" in told or " SCAN " not in told:
-        return False
-    if "PythonDataset" not in told:
-        return True
-    return isinstance(given, (str, Path)) and "://" not in str(given)  # a table of Delta
+    return " SCAN " in told and "://" not in told and "PythonDataset" not in told

@@ -300,7 +300,8 @@ def test_limits_are_suggested_and_bounds_are_not() -> None:
     assert visits.height  # DuckDB finds the frame by its name
     frame = dp.Session(epsilon=100).protect(duckdb.sql("SELECT * FROM visits"), "who")
     found = frame.limit_rows(9).dp_sum("x", (0, 9)).suggest_limits(epsilon=50)
-    assert found.select("limit", "n").rows() == [("limit_rows", 3)]
+    rows = found.filter(pl.col("covered").is_not_null()).select("limit", "n").rows()
+    assert rows == [("limit_rows", 3)]
 
 
 def test_ways_to_limit_are_compared_as_on_polars() -> None:
