@@ -55,7 +55,7 @@ happen to come first. Of ranks they do not say whether chance decides between eq
 _ANY_ORDER: Final = re.compile(r"join|sort|aggregate|union|unique", re.IGNORECASE)
 """What rows come out of in an order that may be any."""
 _BY_ORDER: Final = re.compile(
-    r"row index|int_range|cum_|is_first|is_last|shift|first\(|last\(|fill_null_with|interpolate"
+    r"row.index|int_range|cum_|is_first|is_last|shift|first\(|last\(|fill_null_with|interpolate"
     r"|mode|\.unique|value_counts|gather|\.get\(|diff|ewm|rolling|rle|arg_|index_of|top_k|bottom_k"
     r"|asof|implode|pct_change|map",
     re.IGNORECASE,
