@@ -429,3 +429,15 @@ def test_a_child_that_ends_leaves_its_parent_where_it_is(place: Place) -> None:
         inner.__exit__(None, None, None)
         assert not store_at(place).contents.is_present("6" * 32)
     assert not store_at(place).contents.is_present(token)
+
+
+def test_who_has_ended_is_not_there_at_once(place: Place) -> None:
+    """A server gives up what a connection held some time after it was closed."""
+    opened(place)
+    contents, token = store_at(place).contents, "7" * 32
+    contents.prepare()
+    asking = store_at(place).contents
+    for _ in range(20):
+        with contents.present(token):
+            assert asking.is_present(token)
+        assert not asking.is_present(token)

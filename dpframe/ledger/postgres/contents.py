@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from weakref import WeakSet
 
 import psycopg
@@ -90,8 +90,8 @@ class PostgresContents:
             yield
         finally:
             if process == os.getpid():  # a fork within is not who computes
-                with suppress(psycopg.Error):
-                    connection.close()
+                with suppress(psycopg.Error), closing(connection):
+                    connection.execute(_END)
 
     def is_present(self, token: str) -> bool:
         with self._transaction(False) as tables:
@@ -104,6 +104,10 @@ _BEGIN = (
     b"SET LOCAL tcp_keepalives_count = 3"
 )
 """A machine that is gone is noticed within a minute."""
+_END = b"ROLLBACK"
+"""A server gives up the locks of a connection that is closed some time later; of a transaction that
+ended at once.
+"""
 _LOCK = b"SELECT pg_catalog.pg_advisory_xact_lock(%s)"
 
 _HELD: WeakSet[Connection] = WeakSet()
