@@ -12,10 +12,11 @@ from fractions import Fraction
 from typing import ClassVar
 
 from dpframe.accounting.accountant import WITHIN, Accountant, ValidFor
+from dpframe.accounting.basic import pure_parts, sum_of
 from dpframe.accounting.composition import Composition
 from dpframe.accounting.events import AnyEvent
 from dpframe.accounting.loss_laws import Translated, translated
-from dpframe.core.exact import float_down
+from dpframe.core.exact import decimal_up, float_down
 
 __all__ = ["PrivacyLossAccountant"]
 
@@ -26,7 +27,9 @@ class PrivacyLossAccountant(Accountant):
 
     Exact up to rounding for randomised response and for discrete noise on integers at sensitivity 1
     (discrete Laplace noise up to 256) when the losses have a common step. Else it exceeds the exact
-    value by a few parts in 10**8, more when very many different events share the work. See
+    value by a few parts in 10**8, more when very many different events share the work, or where an
+    epsilon is close to the sum of all: the largest loss lies between two points of the grid, and
+    counts as the upper one. So the sum itself is taken where that is less. See
     `dpframe.accounting.loss_laws`, `dots` and `convolution` for the proofs. Not valid across plans.
     """
 
@@ -41,12 +44,15 @@ class PrivacyLossAccountant(Accountant):
             assert pair is not None
             pairs[pair] += count
         self._composition = Composition(pairs)
+        parts = pure_parts(self.counts.items(), 0.0)
+        self._sum = float("inf") if parts is None else decimal_up(sum_of(parts))
 
     def _covers(self, event: AnyEvent) -> bool:
         return translated(event) is not None
 
     def _epsilon(self, delta: Fraction) -> float:
-        return self._composition.epsilon(float_down(delta))
+        found = self._composition.epsilon(float_down(delta))
+        return min(found, self._sum) if delta > self._slack else found
 
     def _delta(self, epsilon: Fraction) -> float:
         return self._composition.delta(float_down(epsilon))
