@@ -13,7 +13,6 @@ from dpframe.aggregates.related import RelatedAggregate
 from dpframe.aggregates.totalled_cells import TotalledCells
 from dpframe.aggregates.totalled_levels import TotalledLevels
 from dpframe.describe import PAYS, gain_words
-from dpframe.plan import PlanOutput
 from dpframe.planning.prepared import Prepared
 
 Together: TypeAlias = type[RelatedAggregate] | type[TotalledCells] | type[TotalledLevels]
@@ -79,7 +78,44 @@ def least_expected(
         return plans[0]
     errors = [errors_of(made) for made in plans]
     relative = [relative_error(errors[0] if before is None else before, one) for one in errors]
-    return plans[relative.index(min(relative))]
+    chosen = relative.index(min(relative))
+    return _telling_payers(plans[chosen], errors[chosen], errors)
+
+
+def _telling_payers(
+    made: Sequence[Prepared],
+    after: Sequence[ExpectedError],
+    ways: Sequence[Sequence[ExpectedError]],
+) -> tuple[Prepared, ...]:
+    """The plans, where outputs say that they would err less if all were measured in another way."""
+    least = [min(found, key=lambda error: error.squared) for found in zip(*ways, strict=True)]
+    notes = iter([_paid(_gain(b, a)) for b, a in zip(least, after, strict=True)])
+    return tuple(_with_notes(one, [next(notes) for _ in one.query.outputs]) for one in made)
+
+
+def _paid(gain: float) -> str:
+    if gain >= PAYS:
+        return ""
+    alone = "by the way that is best for it alone, so that others err less"
+    return f"{1 / gain:.3g} times more error than {alone}"
+
+
+def _with_notes(made: Prepared, notes: Iterable[str]) -> Prepared:
+    """The plan with something more said of each output, where that is not empty."""
+    outputs = tuple(
+        replace(output, note="; ".join(filter(None, (output.note, note))))
+        for output, note in zip(made.plan.outputs, notes, strict=True)
+    )
+    return (
+        made
+        if outputs == made.plan.outputs
+        else replace(made, plan=replace(made.plan, outputs=outputs))
+    )
+
+
+def _gain(before: ExpectedError, after: ExpectedError) -> float:
+    """How many times less an output errs after."""
+    return math.sqrt(_ratio(before, after))
 
 
 def _ratio(above: ExpectedError, below: ExpectedError) -> float:
@@ -106,27 +142,16 @@ def telling_gains(
     among
         What the aggregates are that are measured together.
     """
-    gains = iter([math.sqrt(_ratio(b, a)) for b, a in zip(before, after, strict=True)])
+    gains = iter([_gain(b, a) for b, a in zip(before, after, strict=True)])
     told = list(made)
     for number in at:
-        outputs = [
-            _told(output, asked, among, next(gains))
-            for output, asked in zip(
-                made[number].plan.outputs, made[number].query.outputs, strict=True
-            )
-        ]
-        told[number] = replace(
-            made[number], plan=replace(made[number].plan, outputs=tuple(outputs))
-        )
+        asked = made[number].query.outputs
+        told[number] = _with_notes(made[number], [_told(o, among, next(gains)) for o in asked])
     return tuple(told)
 
 
-def _told(
-    output: PlanOutput, asked: Output, among: Collection[Together], gain: float
-) -> PlanOutput:
-    """An output that is measured with others, or that pays for these."""
+def _told(asked: Output, among: Collection[Together], gain: float) -> str:
+    """What is said of an output that is measured with others, or that pays for these."""
     kinds = {type(aggregate) for aggregate in asked.aggregates.values()}
     paying = gain < PAYS and RelatedAggregate not in kinds  # which are told of all of it
-    if kinds.isdisjoint(among) and not paying:
-        return output
-    return replace(output, note="; ".join(filter(None, (output.note, gain_words(gain)))))
+    return "" if kinds.isdisjoint(among) and not paying else gain_words(gain)
