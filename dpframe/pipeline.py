@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 import polars as pl
 
 from dpframe.aggregates.bound import MeasurementKey, Noisy
+from dpframe.aggregates.group_keys import BoundGroupKeys
 from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.request import QueryScope
@@ -141,6 +142,8 @@ def ask(
     outputs = read_outputs(asked, QueryScope(relation.facts, groups))
     weighed = with_weights(relation, groups, outputs)
     by_default = weighed.facts.norm is not None and relation.facts.norm is None
+    if any(isinstance(a, BoundGroupKeys) for o in outputs for a in o.aggregates.values()):
+        by_default = False  # no number is too small by it
     if weighed is not relation:
         relation = weighed
         outputs = read_outputs(asked, QueryScope(relation.facts, groups))

@@ -99,7 +99,7 @@ class WeighedKeys(KeySelection):
     Guarantee
     ---------
     The cost of Gaussian noise by L2, which is the norm that individuals are weighed to, and a delta
-    for all groups together in which one individual is alone.
+    for all groups together in which one individual is alone; in several rounds, that of each.
 
     Proof
     -----
@@ -107,8 +107,19 @@ class WeighedKeys(KeySelection):
     t k**2 <= N**2, or less (`dpframe.lower.weighed`). It follows from its own groups, so nobody
     else's weights change with it, and the vector of sums moves by N at most in L2. The rest is the
     theorem of `WeighedThreshold`: whatever else is released of groups in which the individual is
-    alone belongs to B there, and whatever is of other groups is private by itself.
+    alone belongs to B there, and whatever is of other groups is private by itself. In several
+    rounds it is so in each: rows of groups that rounds before found are left out by their own keys
+    (`WithoutFound`), before individuals are weighed and before their groups are limited, so what is
+    weighed then is a frame that one individual changes by its own rows, and costs add up as
+    `WeighedRounds` says.
+
+    Parameters
+    ----------
+    rounds
+        How many rounds there are.
     """
+
+    rounds: int = 1
 
     def spread(self, scope: QueryScope) -> ContributionBounds:
         """How the parts of an individual lie among groups."""
@@ -127,16 +138,17 @@ class WeighedKeys(KeySelection):
     def task(
         self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: QueryScope
     ) -> KeyTask:
-        return KeyTask(name, sensitivity, self.touched(scope), self.spread(scope).norm)
+        norm = self.spread(scope).norm
+        return KeyTask(name, sensitivity, self.touched(scope), norm, self.rounds)
 
     def words(self) -> str:
         return "groups that appear, by the weights of their individuals"
 
 
-def key_selection(scope: QueryScope) -> KeySelection:
-    """The choice of groups in a scope whose groups nobody listed."""
+def key_selection(scope: QueryScope, rounds: int = 1) -> KeySelection:
+    """The choice of groups in a scope whose groups nobody listed, in so many rounds."""
     if scope.norm is not None:
-        return WeighedKeys(Table(UnitCount()))
+        return WeighedKeys(Table(UnitCount()), rounds=rounds)
     if isinstance(scope.facts.unit, Identifier):
         return KeySelection(Table(UnitCount()))
     return KeySelection(Table(RowCount()), scope.spread.tight[2])

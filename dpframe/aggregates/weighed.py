@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Final
 
 from dpframe.aggregates.bound import BoundAggregate
+from dpframe.aggregates.group_keys import BEST_ROUNDS, group_keys_in
 from dpframe.aggregates.measurement import Additive, Measurement
 from dpframe.aggregates.query import Output
 from dpframe.aggregates.request import QueryScope
@@ -20,6 +21,7 @@ from dpframe.frames.groups import Groups
 from dpframe.frames.limit_groups import LimitGroups
 from dpframe.frames.limit_norm import LimitNorm
 from dpframe.frames.relation import Relation
+from dpframe.frames.without_found import WithoutFound, rounds_of
 
 __all__ = ["MOST_FOUND", "require_adds_up", "with_weights"]
 
@@ -64,7 +66,35 @@ def with_weights(relation: Relation, groups: Groups | None, outputs: Iterable[Ou
     in few, and nobody has to choose a limit. Groups with one individual alone are hidden by a
     threshold, which has to know in how many an individual may be; `MOST_FOUND` is more than most
     have, and its logarithm is what it costs. All that is two steps as an analyst could write them.
+
+    Where nothing but the groups is asked for they may be found in rounds: then a step comes before
+    that leaves out what rounds before have found.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When several rounds are asked for where individuals are not weighed by that.
     """
+    asked = [bound for output in outputs for bound in output.aggregates.values()]
+    keys = group_keys_in(asked)
+    rounds = 1 if keys is None else BEST_ROUNDS if keys.rounds is None else keys.rounds
+    found = _weighed(relation, groups, asked, rounds)
+    if keys is not None and keys.rounds is not None and rounds_of(found) != keys.rounds:
+        raise UnsupportedOperation(
+            "groups are found in rounds where people are in any number of groups, and weigh less "
+            "the more there are; here rows are protected, or limits or columns that nobody can "
+            "count by say otherwise",
+            where=f"dp_groups(rounds={keys.rounds})",
+            remedy="write dp_groups(rounds=1), or leave out limit_groups, limit_rows and "
+            "limit_norm of a frame that has an identifier",
+        )
+    return found
+
+
+def _weighed(
+    relation: Relation, groups: Groups | None, asked: Sequence[BoundAggregate], rounds: int
+) -> Relation:
+    """The frame with these steps, where they are what it needs."""
     if groups is None or not groups.discovered or not isinstance(relation.facts.unit, Identifier):
         return relation
     known, columns = spread_of(relation.facts, groups), relation.facts.columns
@@ -75,9 +105,10 @@ def with_weights(relation: Relation, groups: Groups | None, outputs: Iterable[Ou
     if any(dtype.is_float or dtype.is_nested or not dtype.is_known for dtype in types):
         return relation
     if relation.facts.norm is None:
-        asked = [bound for output in outputs for bound in output.aggregates.values()]
         if not all(map(_is_of_individuals, asked)):
             return relation
+        if rounds > 1:
+            relation = relation.then(WithoutFound(groups.by, rounds, groups.keys))
         relation = relation.then(LimitNorm(Fraction(1)))
     return relation.then(LimitGroups(MOST_FOUND, used))
 

@@ -9,13 +9,16 @@ from typing import Any
 import polars as pl
 
 from dpframe.aggregates.argmax import Argmax
+from dpframe.aggregates.group_keys import GroupKeys
 from dpframe.api.asking import query_of
 from dpframe.api.expressions import DPExpr
 from dpframe.api.functions import argmax, count
+from dpframe.api.make import make
 from dpframe.api.no_raw_access import GROUP_HINTS, PER_PERSON, NoRawAccess
 from dpframe.api.protected_rows import ProtectedRows
 from dpframe.api.query import PrivateQuery
 from dpframe.api.shortcuts import Shortcuts
+from dpframe.core.exact import as_given
 from dpframe.core.units import Identifier
 from dpframe.errors import MissingKeys
 from dpframe.frames.groups import Groups
@@ -53,6 +56,41 @@ class PrivateGroupBy(NoRawAccess, Shortcuts):
     def len(self, name: str = "len") -> PrivateQuery:
         """The number of rows in each group, as in Polars: ``agg(dp.count())``."""
         return self.agg(count().alias(name))
+
+    def dp_groups(self, rounds: int | None = None) -> PrivateQuery:
+        """Which groups there are that nobody listed, and nothing else of them: their keys, sorted,
+        as `keys=` of another group-by takes them.
+
+        All of the spend goes to finding them, and none to numbers. Where people may be in any
+        number of groups they are found in rounds: a first one at a ninth of the cost finds the
+        largest, and the next leaves these out, so that people weigh more in the groups that are
+        left (Swanberg, Desfontaines and Haney 2023).
+
+        Parameters
+        ----------
+        rounds
+            In how many rounds, up to 4; each costs eight times as much as the one before. Left out,
+            two where people are in any number of groups, and one where limits say in how many.
+
+        Raises
+        ------
+        UnsupportedOperation
+            When the groups are listed, or several rounds are asked for where rows are protected or
+            limits are written.
+
+        Examples
+        --------
+        >>> import polars as pl, dpframe as dp
+        >>> visits = pl.DataFrame({"who": range(3000), "shop": ["north", "south", "sea"] * 1000})
+        >>> session = dp.Session(epsilon=1.0, delta="1e-6")
+        >>> shops = session.protect(visits, unit="who").group_by("shop").dp_groups()
+        >>> shops.collect(epsilon=1, delta="1e-6")["shop"].to_list()
+        ['north', 'sea', 'south']
+        """
+        name = "groups"
+        while name in self._groups.names:
+            name += "_"
+        return query_of(self._rows, self._groups, [_keys_alone(rounds, name)], {})
 
     def dp_argmax(
         self,
@@ -110,6 +148,13 @@ def group_names(grouped: PrivateGroupBy) -> list[str]:
 def public_keys(grouped: PrivateGroupBy) -> pl.DataFrame | None:
     """Its keys, where they are public."""
     return None if grouped._groups.discovered else grouped._groups.keys
+
+
+def _keys_alone(rounds: int | None, name: str) -> DPExpr:
+    """Which groups there are, as a dp expression."""
+    spec = make(GroupKeys(rounds), None)._spec
+    said = "" if rounds is None else f"rounds={as_given(rounds)}"
+    return DPExpr(replace(spec, words=f"dp_groups({said})", alias=name))
 
 
 def _best_group(score: pl.Expr | None, k: int, **options: Any) -> DPExpr:

@@ -251,6 +251,8 @@ def _output(output: Output, note: str, numbers: Mapping[MeasurementKey, int]) ->
     if output.post_tree is not None:
         places = {name: Column(str(i)) for i, name in enumerate(output.aggregates)}
         contents.append(substitute(output.post_tree, places))
+    if not used:  # the groups alone, which are chosen by the first part
+        used = {0: None}
     releases = tuple(used)
     if isinstance(
         output.only, (RolledAggregate, RolledDistribution, BoundDistribution)

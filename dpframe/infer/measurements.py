@@ -12,6 +12,7 @@ from dpframe.aggregates.query import Query
 from dpframe.aggregates.request import Request
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.frames.groups import Groups
+from dpframe.frames.without_found import rounds_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,7 +99,7 @@ def measurements_of(query: Query) -> tuple[PlannedMeasurement, ...]:
 
 def _keys(query: Query, groups: Groups) -> PlannedMeasurement:
     """The choice of the groups, which every output needs."""
-    part = key_selection(query.scope)
+    part = key_selection(query.scope, rounds_of(query.relation))
     users = tuple(dict.fromkeys(request.name for request in query.requests))
     weight = max(request.weight for request in query.requests)
     sensitivity = part.sensitivity(query.scope)

@@ -182,10 +182,9 @@ def _weighted(query: Query, weight: Fraction | None) -> tuple[Output, ...]:
     """The outputs, with the query's weight divided among them as theirs say."""
     if weight is None:
         return query.outputs
-    given = [request.weight for request in query.requests]
-    whole = sum(given, Fraction(0))
+    whole = sum((a.request.weight for a in query.aggregates if a.uses), Fraction(0))
     if query.groups is not None and query.groups.discovered:
-        whole += max(given)  # which the choice of the groups costs
+        whole += max(request.weight for request in query.requests)  # of the choice of the groups
 
     def changed(aggregate: BoundAggregate) -> BoundAggregate:
         request = aggregate.request

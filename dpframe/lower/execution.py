@@ -17,6 +17,7 @@ from dpframe.aggregates.measurement import CellCounts, Table
 from dpframe.errors import DPFrameError, EngineError, UnsupportedOperation
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
+from dpframe.frames.without_found import without
 from dpframe.lower.buckets import in_buckets, people_of
 from dpframe.lower.engines.engine import ClusterLost, Engine
 from dpframe.lower.engines.log import log_failure
@@ -39,6 +40,11 @@ class Chooser(Protocol):
     @property
     def table(self) -> Table:
         """The numbers that it chooses by."""
+        ...
+
+    @property
+    def rounds(self) -> Sequence[Chooser]:
+        """What chooses in each of several rounds, those that were chosen left out; or this one."""
         ...
 
     def keep(self, counts: Numbers) -> tuple[NDArray[np.bool_], Numbers | None]:
@@ -203,7 +209,7 @@ class Execution:
 
         Frames with limits choose among an individual's rows alike, so that what follows from one
         follows from the other. Each salt is as private as any other, and so are all results
-        together given one.
+        together given one. Where groups are chosen in rounds, the engine is asked again for each.
 
         Raises
         ------
@@ -211,9 +217,29 @@ class Execution:
             When the engine fails.
         """
         return [
-            _counted_of(one, lowered, results)
+            self._in_rounds(one, lowered, results)
+            if one.chooser is not None and len(one.chooser.rounds) > 1
+            else _counted_of(one, lowered, results)
             for one, (lowered, results) in zip(wanted, self._results(wanted), strict=True)
         ]
+
+    def _in_rounds(
+        self, wanted: TablesWanted, lowered: Tables, results: list[pl.DataFrame]
+    ) -> Counted:
+        """The groups that appear in rounds, each without those that rounds before have found; the
+        first round has the results already. Nothing but the groups is released.
+        """
+        groups, chooser = wanted.groups, wanted.chooser
+        assert groups is not None
+        assert chooser is not None
+        first, *later = chooser.rounds
+        found, _ = _chosen(first, lowered, results, groups)
+        for choice in later:
+            rest = replace(wanted, relation=without(wanted.relation, found))
+            ((lowered, results),) = self._results([rest])
+            more, _ = _chosen(choice, lowered, results, groups)
+            found = pl.concat([found, more])
+        return Counted({}, groups.found(found[_order(found)]))
 
     def _results(self, wanted: Sequence[TablesWanted]) -> list[tuple[Tables, list[pl.DataFrame]]]:
         def work() -> list[tuple[Tables, list[pl.DataFrame]]]:
@@ -363,9 +389,14 @@ def _chosen(
             schema = zip(columns, groups.keys.dtypes, strict=True)
             merged = merged.with_columns(*(pl.col(column).cast(t) for column, t in schema))
             kept, noisy = chooser.keep(merged["number"].to_numpy())
-            order = merged.select(pl.arg_sort_by(columns)).to_series().to_numpy()
+            order = _order(merged.select(columns))
             places = order[kept[order]]
             names = dict(zip(columns, groups.keys.columns, strict=True))
             found = merged.select(columns)[places].rename(names)
             return found, None if noisy is None else noisy[places]
     raise AssertionError("the individuals of each group are counted")
+
+
+def _order(keys: pl.DataFrame) -> NDArray[np.uint32]:
+    """Which place each key has when they are sorted."""
+    return keys.select(pl.arg_sort_by(keys.columns)).to_series().to_numpy()

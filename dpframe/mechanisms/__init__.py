@@ -39,6 +39,7 @@ from dpframe.mechanisms.tasks import (
 )
 from dpframe.mechanisms.together_mechanism import Runs, TogetherMechanism
 from dpframe.mechanisms.truncated_geometric import TruncatedGeometric
+from dpframe.mechanisms.weighed_rounds import WeighedRounds
 from dpframe.mechanisms.weighed_threshold import WeighedThreshold
 
 ADDITIVE: tuple[type[AdditiveMechanism], ...] = (DiscreteGaussian, DiscreteLaplace)
@@ -60,7 +61,12 @@ TOGETHER: tuple[type[TogetherMechanism], ...] = (JointExponential,)
 """Choices of several candidates at once."""
 REPORTS: tuple[type[ReportMechanism], ...] = (RandomizedResponse,)
 """Reports of rows."""
-KEYS: tuple[type[KeyMechanism], ...] = (WeighedThreshold, TruncatedGeometric, NoisyThreshold)
+KEYS: tuple[type[KeyMechanism], ...] = (
+    WeighedRounds,
+    WeighedThreshold,
+    TruncatedGeometric,
+    NoisyThreshold,
+)
 """Rules by which groups appear."""
 MECHANISMS: tuple[type[Mechanism], ...] = (
     NoNoise,
@@ -122,6 +128,7 @@ __all__ = [
     "TogetherTask",
     "TruncatedGeometric",
     "VectorMechanism",
+    "WeighedRounds",
     "WeighedThreshold",
     "box_of",
     "fair_coins",

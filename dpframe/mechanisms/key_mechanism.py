@@ -48,6 +48,11 @@ class KeyMechanism(Mechanism):
         """
         return None
 
+    @property
+    def in_rounds(self) -> tuple[KeyMechanism, ...]:
+        """The rule of each round, where groups are found in several; else this one alone."""
+        return (self,)
+
     def is_for(self, norm: int | None, groups: int) -> bool:
         """Whether it is for individuals whose weights have such a norm, or none, over so many
         groups.

@@ -201,12 +201,15 @@ class KeyTask(_Task):
     norm
         The most that the norm of an individual's weights over groups may be, in parts; None where
         individuals are not weighed.
+    rounds
+        In how many rounds groups are found, each among those that the rounds before did not find.
     """
 
     name: str
     sensitivity: ExactSensitivity
     groups: int
     norm: int | None = None
+    rounds: int = 1
 
     @property
     def exposure(self) -> Exposure:

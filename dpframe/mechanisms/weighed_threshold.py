@@ -28,7 +28,7 @@ from dpframe.samplers import BitSource
 if TYPE_CHECKING:
     from dpframe.accounting.events import AnyEvent
 
-__all__ = ["WeighedThreshold"]
+__all__ = ["WeighedThreshold", "slack_of"]
 
 _HALF: Final = Fraction(1, 2)
 _NEXT_TO_NOTHING: Final = Fraction(1, 10**60)
@@ -136,7 +136,7 @@ class WeighedThreshold(KeyMechanism):
         cls, noise: AdditiveMechanism, task: KeyTask, most: int, slack: Fraction
     ) -> Self | None:
         """Where individuals are weighed, and the noise is by the norm of weights."""
-        if task.norm is None or not isinstance(noise, IndependentNoise):
+        if task.norm is None or task.rounds > 1 or not isinstance(noise, IndependentNoise):
             return None
         if noise.norm != DiscreteGaussian.norm:
             return None
@@ -153,12 +153,7 @@ class WeighedThreshold(KeyMechanism):
         """
         if task.norm is None:
             return None
-        if not share.slack:
-            raise MissingKeys(
-                "groups that are not listed can only be found with a delta",
-                remedy="spend a delta, for example delta=1e-8, or list the groups with keys=[...]",
-            )
-        moved, slack = task.sensitivity, share.slack
+        moved, slack = task.sensitivity, slack_of(share)
         if isinstance(share, ZCDP):
             noise = DiscreteGaussian.for_zcdp(moved.l2_squared, share.main)
         else:
@@ -235,6 +230,22 @@ class WeighedThreshold(KeyMechanism):
         """
         noisy = sums + self.noise.draw(sums.size, source) if self.alone else sums
         return np.asarray(noisy >= self.threshold)
+
+
+def slack_of(share: Budget) -> Fraction:
+    """The delta of a share, without which no groups can be found.
+
+    Raises
+    ------
+    MissingKeys
+        When there is none.
+    """
+    if not share.slack:
+        raise MissingKeys(
+            "groups that are not listed can only be found with a delta",
+            remedy="spend a delta, for example delta=1e-8, or list the groups with keys=[...]",
+        )
+    return share.slack
 
 
 _MOST: Final = 1 << 31

@@ -42,6 +42,11 @@ class KeyChoice:
         """The exact table that the choice needs."""
         return self.part.table
 
+    @property
+    def rounds(self) -> tuple[KeyChoice, ...]:
+        """The choice of each round, of groups that were not found before."""
+        return tuple(replace(self, law=law) for law in self.law.in_rounds)
+
     def keep(self, counts: Numbers) -> tuple[NDArray[np.bool_], Numbers | None]:
         """Whether groups with such numbers appear, and the noisy numbers where these decide. One
         whose number is 0 never does.

@@ -140,8 +140,11 @@ def _of_limits(plan: PlanData) -> Iterator[str]:
 def _of_weights(plan: PlanData) -> Iterator[str]:
     """Individuals are weighed where nobody limits their groups, so that numbers are too small."""
     norms = (s.definition for s in plan.steps if isinstance(s.definition, dict))
-    if plan.groups is None and any(
-        step.get("step") == "LimitNorm" and step.get("n") in _ONE for step in norms
+    numbers = any(not isinstance(release.law, KeyMechanism) for release in plan.releases)
+    if (
+        plan.groups is None
+        and numbers
+        and any(step.get("step") == "LimitNorm" and step.get("n") in _ONE for step in norms)
     ):
         yield (
             "individuals are weighed, by limit_norm(1): one in t groups counts 1 / sqrt(t) in "

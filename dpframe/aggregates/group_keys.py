@@ -1,0 +1,102 @@
+"""Which groups there are, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import polars as pl
+
+from dpframe.aggregates.aggregate import Aggregate
+from dpframe.aggregates.bound import BoundAggregate, Noisy
+from dpframe.aggregates.request import QueryScope, Request
+from dpframe.aggregates.shapes import Column, Shape
+from dpframe.core.exact import as_given
+from dpframe.errors import UnsupportedOperation
+from dpframe.frames.groups import Groups
+
+__all__ = ["BEST_ROUNDS", "BoundGroupKeys", "GroupKeys", "group_keys_in"]
+
+BEST_ROUNDS: Final = 2
+"""Where nobody says how many; docs/benchmarks.md compares."""
+MOST_ROUNDS: Final = 4
+"""Of more the first would have hardly any of the cost."""
+
+
+@dataclass(frozen=True, slots=True)
+class _KeysAlone(Shape):
+    """No column beside the keys."""
+
+    def columns(self, column: Column, groups: Groups | None) -> list[pl.Series]:
+        return []
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundGroupKeys(BoundAggregate):
+    """The keys of groups that nobody listed; it needs the choice of the groups alone.
+
+    Parameters
+    ----------
+    rounds
+        In how many rounds they are to be found; None for as many as are best.
+    """
+
+    rounds: int | None
+
+    @property
+    def shape(self) -> Shape:
+        return _KeysAlone()
+
+    @property
+    def note(self) -> str:
+        return "the keys of the groups that appear, sorted, and nothing else of them"
+
+    def combine(self, values: Sequence[Noisy]) -> pl.Series:
+        return pl.Series(self.name, [], dtype=pl.Null)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupKeys(Aggregate):
+    """Which groups there are, and nothing else.
+
+    Parameters
+    ----------
+    rounds
+        In how many rounds they are found, or None.
+    """
+
+    rounds: int | None = None
+    kind: ClassVar[str] = "groups"
+    summary: ClassVar[str] = "Which groups there are."
+    mechanisms: ClassVar[tuple[str, ...]] = ("auto",)
+    examples: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def name_without_column(self) -> str:
+        return "groups"
+
+    def bind(self, request: Request, scope: QueryScope) -> BoundAggregate:
+        where, rounds = "dp_groups(rounds=...)", self.rounds
+        if rounds is not None and (
+            isinstance(rounds, bool)
+            or not isinstance(rounds, int)
+            or not 1 <= rounds <= MOST_ROUNDS
+        ):
+            raise UnsupportedOperation(
+                f"groups are found in 1 to {MOST_ROUNDS} rounds, not {as_given(rounds)}",
+                where=where,
+                remedy=f"leave it out, or write rounds={BEST_ROUNDS}",
+            )
+        if scope.groups is None or not scope.groups.discovered:
+            raise UnsupportedOperation(
+                "the groups are listed, so nothing of the data tells which there are",
+                where="dp_groups()",
+                remedy="leave keys= out to find those that have individuals, or ask for .len()",
+            )
+        return BoundGroupKeys(request, (), rounds)
+
+
+def group_keys_in(aggregates: Iterable[BoundAggregate]) -> BoundGroupKeys | None:
+    """What is asked for, where that is which groups there are."""
+    return next((found for found in aggregates if isinstance(found, BoundGroupKeys)), None)
