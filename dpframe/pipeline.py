@@ -23,12 +23,11 @@ from typing import Any, TypeVar
 import polars as pl
 
 from dpframe.aggregates.bound import MeasurementKey, Noisy
-from dpframe.aggregates.group_keys import BoundGroupKeys
 from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.query import Query
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.spec import OutputSpec
-from dpframe.aggregates.weighed import with_weights
+from dpframe.aggregates.weighed import biases_by_default, with_weights
 from dpframe.choose import Split
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number
@@ -141,9 +140,7 @@ def ask(
     asked = list(specs)
     outputs = read_outputs(asked, QueryScope(relation.facts, groups))
     weighed = with_weights(relation, groups, outputs)
-    by_default = weighed.facts.norm is not None and relation.facts.norm is None
-    if any(isinstance(a, BoundGroupKeys) for o in outputs for a in o.aggregates.values()):
-        by_default = False  # no number is too small by it
+    by_default = biases_by_default(relation, weighed, outputs)
     if weighed is not relation:
         relation = weighed
         outputs = read_outputs(asked, QueryScope(relation.facts, groups))

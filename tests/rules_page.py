@@ -54,6 +54,7 @@ STEPS = {
     "JoinPrivateKeys": "`join` with a private frame on the identifier and other columns",
     "Concat": "`concat`",
     "PerIndividual": "`suggest_limits`",
+    "WithoutFound": "`dp_groups` in rounds",
     "Part": "`session.partition`",
 }
 """What an analyst writes for each step, in the order of the page."""

@@ -16,7 +16,7 @@ from dpframe.core.exact import as_given
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.groups import Groups
 
-__all__ = ["BEST_ROUNDS", "BoundGroupKeys", "GroupKeys", "group_keys_in"]
+__all__ = ["BEST_ROUNDS", "BoundGroupKeys", "GroupKeys", "group_keys_in", "require_numbers"]
 
 BEST_ROUNDS: Final = 2
 """Where nobody says how many; docs/benchmarks.md compares."""
@@ -78,11 +78,7 @@ class GroupKeys(Aggregate):
 
     def bind(self, request: Request, scope: QueryScope) -> BoundAggregate:
         where, rounds = "dp_groups(rounds=...)", self.rounds
-        if rounds is not None and (
-            isinstance(rounds, bool)
-            or not isinstance(rounds, int)
-            or not 1 <= rounds <= MOST_ROUNDS
-        ):
+        if rounds is not None and (type(rounds) is not int or not 1 <= rounds <= MOST_ROUNDS):
             raise UnsupportedOperation(
                 f"groups are found in 1 to {MOST_ROUNDS} rounds, not {as_given(rounds)}",
                 where=where,
@@ -95,6 +91,23 @@ class GroupKeys(Aggregate):
                 remedy="leave keys= out to find those that have individuals, or ask for .len()",
             )
         return BoundGroupKeys(request, (), rounds)
+
+
+def require_numbers(aggregates: Iterable[BoundAggregate], where: str, why: str) -> None:
+    """Refuse what needs numbers of groups, where nothing but the groups is asked for.
+
+    Raises
+    ------
+    UnsupportedOperation
+        With what to do instead.
+    """
+    if group_keys_in(aggregates) is not None:
+        raise UnsupportedOperation(
+            f"dp_groups() releases no number of any group, and {why}",
+            where=where,
+            remedy="ask it of a second query, by the groups that this one finds: "
+            "group_by(..., keys=found)",
+        )
 
 
 def group_keys_in(aggregates: Iterable[BoundAggregate]) -> BoundGroupKeys | None:

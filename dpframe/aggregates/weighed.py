@@ -23,7 +23,7 @@ from dpframe.frames.limit_norm import LimitNorm
 from dpframe.frames.relation import Relation
 from dpframe.frames.without_found import WithoutFound, rounds_of
 
-__all__ = ["MOST_FOUND", "require_adds_up", "with_weights"]
+__all__ = ["MOST_FOUND", "biases_by_default", "require_adds_up", "with_weights"]
 
 MOST_FOUND: Final = 256
 """In how many groups that nobody listed an individual that is weighed counts, unless somebody
@@ -81,14 +81,21 @@ def with_weights(relation: Relation, groups: Groups | None, outputs: Iterable[Ou
     found = _weighed(relation, groups, asked, rounds)
     if keys is not None and keys.rounds is not None and rounds_of(found) != keys.rounds:
         raise UnsupportedOperation(
-            "groups are found in rounds where people are in any number of groups, and weigh less "
-            "the more there are; here rows are protected, or limits or columns that nobody can "
-            "count by say otherwise",
+            "groups are found in rounds where a person may be in any number of them, and this "
+            "frame has no identifier, or limits, or groups by numbers that are not whole",
             where=f"dp_groups(rounds={keys.rounds})",
-            remedy="write dp_groups(rounds=1), or leave out limit_groups, limit_rows and "
-            "limit_norm of a frame that has an identifier",
+            remedy="write dp_groups(), or leave limit_groups, limit_rows and limit_norm out",
         )
     return found
+
+
+def biases_by_default(before: Relation, after: Relation, outputs: Iterable[Output]) -> bool:
+    """Whether numbers are too small because individuals are weighed although nobody wrote so; where
+    nothing but the groups is asked for there are none.
+    """
+    asked = [bound for output in outputs for bound in output.aggregates.values()]
+    weighed = after.facts.norm is not None and before.facts.norm is None
+    return weighed and group_keys_in(asked) is None
 
 
 def _weighed(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
+from dpframe.aggregates.group_keys import require_numbers
 from dpframe.aggregates.query import Query
 from dpframe.api.auto_limits import Limits, require_limits, search_of
 from dpframe.api.named_spend import named_spend
@@ -20,6 +21,7 @@ from dpframe.audit import Audit, audit
 from dpframe.choose import Split
 from dpframe.core.exact import Number, as_given
 from dpframe.errors import InvalidBudget, UnsupportedOperation
+from dpframe.frames.without_found import rounds_of
 from dpframe.infer import Queries
 from dpframe.sealed import all_sealed
 from dpframe.simulate import Simulation, simulate
@@ -191,6 +193,7 @@ class AskedQuery(NoRawAccess):
                 where="simulate(..., runs=...)",
                 remedy="write for example runs=100",
             )
+        require_numbers(self._query.aggregates, "simulate(...)", "a simulation is of their errors")
         frames = bind_public_frames(public_frame, self._query.relation, self._source)
         spend = Spend(epsilon, delta, rho, accuracy, split)
         return simulate(prepare_for(self._payer, self._query, spend), frames, runs)
@@ -257,6 +260,7 @@ class AskedQuery(NoRawAccess):
         >>> session.spent
         PureDP(epsilon=0)
         """
+        require_one_round(self._query)
         spend = Spend(epsilon, delta, rho, accuracy, split)
         return audit(prepare_for(self._payer, self._query, spend), runs, confidence)
 
@@ -276,3 +280,20 @@ class AskedQuery(NoRawAccess):
                 remedy="run it with session.collect(query, epsilon=...)",
             )
         return self._payer
+
+
+def require_one_round(query: Query) -> None:
+    """Refuse to audit groups that are found in rounds: an audit draws from exact tables, which each
+    round but the first has others of.
+
+    Raises
+    ------
+    UnsupportedOperation
+        With what to audit instead.
+    """
+    if rounds_of(query.relation) > 1:
+        raise UnsupportedOperation(
+            "an audit is of one round, and the tables of a later one follow from what is found",
+            where="audit(...)",
+            remedy="audit dp_groups(rounds=1), which has the rule of each round",
+        )

@@ -18,6 +18,7 @@ import polars as pl
 from dpframe import pipeline
 from dpframe.aggregates.bound import Clamp, is_told
 from dpframe.aggregates.count import Count
+from dpframe.aggregates.group_keys import require_numbers
 from dpframe.aggregates.query import Query
 from dpframe.api.expressions import output_of
 from dpframe.api.functions import count
@@ -58,6 +59,7 @@ def with_dropped(asked: Query) -> Queries:
     UnsupportedOperation
         When a column of the result has the share's name.
     """
+    require_numbers(asked.aggregates, "report_dropped=True", "nothing drops out of one")
     groups = asked.groups
     names = [o.name for o in asked.outputs] + ([] if groups is None else [*groups.names])
     if DROPPED in names:

@@ -7,11 +7,9 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from dpframe.aggregates.measurement import CellCounts, Table
 from dpframe.errors import DPFrameError, EngineError, UnsupportedOperation
@@ -19,37 +17,19 @@ from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
 from dpframe.frames.without_found import without
 from dpframe.lower.buckets import in_buckets, people_of
+from dpframe.lower.choosing import Chooser, Numbers, chosen_keys, order_of
 from dpframe.lower.engines.engine import ClusterLost, Engine
 from dpframe.lower.engines.log import log_failure
 from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
 from dpframe.lower.engines.supported import require_supported
 from dpframe.lower.read_once import read_once
-from dpframe.lower.tables import Lowered, count_cells, group_columns, lower_query
+from dpframe.lower.tables import Lowered, count_cells, lower_query
 from dpframe.mechanisms.salt import fresh_salt
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.operation import Namespace
 
-Numbers: TypeAlias = "NDArray[np.int64]"
 Tables: TypeAlias = "tuple[Lowered, ...]"
 T = TypeVar("T")
-
-
-class Chooser(Protocol):
-    """Chooses among groups that nobody listed."""
-
-    @property
-    def table(self) -> Table:
-        """The numbers that it chooses by."""
-        ...
-
-    @property
-    def rounds(self) -> Sequence[Chooser]:
-        """What chooses in each of several rounds, those that were chosen left out; or this one."""
-        ...
-
-    def keep(self, counts: Numbers) -> tuple[NDArray[np.bool_], Numbers | None]:
-        """Whether groups with such numbers appear, and the noisy numbers where these decide."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -233,13 +213,13 @@ class Execution:
         assert groups is not None
         assert chooser is not None
         first, *later = chooser.rounds
-        found, _ = _chosen(first, lowered, results, groups)
+        found, _ = chosen_keys(first, lowered, results, groups)
         for choice in later:
             rest = replace(wanted, relation=without(wanted.relation, found))
             ((lowered, results),) = self._results([rest])
-            more, _ = _chosen(choice, lowered, results, groups)
+            more, _ = chosen_keys(choice, lowered, results, groups)
             found = pl.concat([found, more])
-        return Counted({}, groups.found(found[_order(found)]))
+        return Counted({}, groups.found(found[order_of(found)]))
 
     def _results(self, wanted: Sequence[TablesWanted]) -> list[tuple[Tables, list[pl.DataFrame]]]:
         def work() -> list[tuple[Tables, list[pl.DataFrame]]]:
@@ -317,7 +297,7 @@ def _lowered(
 def _counted_of(wanted: TablesWanted, lowered: Tables, results: list[pl.DataFrame]) -> Counted:
     groups, noisy = wanted.groups, None
     if groups is not None and wanted.chooser is not None:
-        keys, noisy = _chosen(wanted.chooser, lowered, results, groups)
+        keys, noisy = chosen_keys(wanted.chooser, lowered, results, groups)
         groups = groups.found(keys)
     return Counted(_counted(lowered, results, groups), groups, noisy)
 
@@ -375,28 +355,3 @@ def _counted(
         for query, result in zip(lowered, results, strict=True)
         for table, cells in zip(query.tables, count_cells(query, result, groups), strict=True)
     }
-
-
-def _chosen(
-    chooser: Chooser, lowered: Sequence[Lowered], results: Sequence[pl.DataFrame], groups: Groups
-) -> tuple[pl.DataFrame, Numbers | None]:
-    """The keys that appear, sorted; in the data's order they would tell about rows."""
-    for query, result in zip(lowered, results, strict=True):
-        if query.cells is None and chooser.table.statistic in query.statistics:
-            value = pl.col(f"v{query.statistics.index(chooser.table.statistic)}")
-            columns = group_columns(groups)
-            merged = result.group_by(columns).agg(value.sum().cast(pl.Int64).alias("number"))
-            schema = zip(columns, groups.keys.dtypes, strict=True)
-            merged = merged.with_columns(*(pl.col(column).cast(t) for column, t in schema))
-            kept, noisy = chooser.keep(merged["number"].to_numpy())
-            order = _order(merged.select(columns))
-            places = order[kept[order]]
-            names = dict(zip(columns, groups.keys.columns, strict=True))
-            found = merged.select(columns)[places].rename(names)
-            return found, None if noisy is None else noisy[places]
-    raise AssertionError("the individuals of each group are counted")
-
-
-def _order(keys: pl.DataFrame) -> NDArray[np.uint32]:
-    """Which place each key has when they are sorted."""
-    return keys.select(pl.arg_sort_by(keys.columns)).to_series().to_numpy()

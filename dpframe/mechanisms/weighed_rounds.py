@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from dpframe.core.weights import PARTS
 from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpframe.mechanisms.exposure import Exposure
 from dpframe.mechanisms.key_mechanism import KeyMechanism
-from dpframe.mechanisms.mechanism import Choice, Mechanism
+from dpframe.mechanisms.mechanism import Choice
 from dpframe.mechanisms.tasks import KeyTask
 from dpframe.mechanisms.weighed_threshold import WeighedThreshold, slack_of
 from dpframe.samplers import BitSource
@@ -40,47 +39,86 @@ class WeighedRounds(KeyMechanism):
     goes to the groups that are left (Swanberg, Desfontaines and Haney 2023, Algorithm 1). Each
     round is a `WeighedThreshold`, with noise of its own.
 
-    Theorem: with Gaussian noise of variances v_1, v_2, ... and thresholds with slacks s_1, s_2, ...
-    all rounds together are (s_1 + s_2 + ...)-approximately rho-zCDP, where rho is the sum of
-    norm**2 / (2 v_i). They are (epsilon, delta + s_1 + s_2 + ...)-differentially private for every
-    (epsilon, delta) that `delta_bound` proves of one noise of variance v = 1 / (1 / v_1 + 1 / v_2 +
-    ...) and as many times as many entries as there are rounds, through zCDP or by smoothing.
+    Theorem: let v be the variance of `noise`, v_i that of each round, of which 1 / v is the sum of
+    all 1 / v_i, and s the sum of their slacks. All rounds together are s-approximately
+    (norm**2 / (2 v))-zCDP. They are (epsilon, delta + s)-differentially private for every (epsilon,
+    delta) that `delta_bound` proves, through zCDP or by smoothing, of one vector with noise of
+    variance v, of as many times as many entries as there are rounds.
 
     Proof: which groups a round leaves out follows from what rounds before released, so it is public
     when the round begins; rows are left out by their own keys, so neighbouring frames stay
-    neighbours, and the theorem of `WeighedThreshold` holds for the round whatever was found. Its
-    noise, threshold and slack were fixed before anything was read. So the rounds are mechanisms
-    that are chosen by earlier results and have fixed bounds. In zCDP these add up, slacks too (Bun
-    and Steinke 2016, Lemma 8.2). For (epsilon, delta): given that no round lets a group appear
-    with the individual alone, which fails with a probability of at most the sum of slacks, what is
-    released is post-processing of vectors with noise. By smoothing (`dpframe.accounting.
-    gaussian_delta`) noise of variance v_i is, up to exp(K) per entry, post-processing of continuous
-    noise of variance v_i - s**2, and v_i - s**2 >= (v - s**2) v_i / v as v_i >= v. Continuous
-    Gaussian noise in rounds, each chosen by results of those before, is dominated by one with the
-    sum of norm**2 / (v_i - s**2) as the square of its mu (Dong, Roth and Su 2022, Theorem 3.2 and
-    Corollary 3.3), and that sum is at most norm**2 / (v - s**2).
+    neighbours, and what is said of `WeighedThreshold` holds for the round whatever was found.
+    Noise, thresholds and slacks are fixed before anything is read, so rounds are mechanisms that
+    earlier results choose and that have fixed bounds. In zCDP these add up, slacks too (Bun and
+    Steinke 2016, Lemma 8.2).
+
+    For (epsilon, delta): a round is no more than one that tells which of the two frames it is with
+    probability s_i, by a coin of its own, and always the noisy sums A of groups in which it is not
+    alone. Without the individual what is released follows from A. With it groups in which it is
+    alone appear with a probability q of s_i at most, independently of A: let them do so in q / s_i
+    of the cases in which the frame is told. All coins can be tossed before the first round; one
+    tells with a probability of s at most. If none does, what is left are sums with noise. Up to
+    exp(K) per entry noise of variance v_i is post-processing of continuous noise of variance
+    v_i - a**2, with one a for all (by smoothing, `dpframe.accounting.gaussian_delta`), and
+    v_i - a**2 >= (v - a**2) v_i / v, as v_i >= v. Continuous Gaussian noise in rounds that earlier
+    results choose is dominated by one whose squared mu is the sum of norm**2 / (v_i - a**2) (Dong,
+    Roth and Su 2022, Theorem 3.2 and Corollary 3.3), and that is norm**2 / (v - a**2) at most. So
+    the rounds are (epsilon, (1 - s) delta + s)-private in both directions.
 
     Parameters
     ----------
-    rounds
-        The rule of each round, in order; their norms and numbers of groups are the same, and each
-        draws noise for itself alone.
+    noise
+        As much noise, in parts of weights, as costs what that of all rounds costs together.
+    shares
+        What part of it each round has, relative to the others.
+    thresholds
+        The least noisy sum with which a group appears, in each round.
+    slack
+        With which probability groups appear in which one individual is alone, in all rounds.
+    norm, most
+        The most that the norm of the weights of one individual may be, in parts, and in how many
+        groups one is at most.
 
     Raises
     ------
     ValueError
-        When there are not several such rounds.
+        When there are not several rounds, or a threshold is lower than all that asks for.
     """
 
-    rounds: tuple[WeighedThreshold, ...]
+    noise: DiscreteGaussian
+    shares: tuple[int, ...]
+    thresholds: tuple[int, ...]
+    slack: Fraction
+    norm: int
+    most: int
     name: ClassVar[str] = "weighed_rounds"
 
     def __post_init__(self) -> None:
-        first, *others = self.rounds
-        whole = all(type(r.noise) is DiscreteGaussian and r.alone for r in self.rounds)
-        same = all((r.norm, r.most) == (first.norm, first.most) for r in others)
-        if not others or not whole or not same or self._entries > first.norm**2:
+        number = len(self.shares)
+        if number < 2 or min(self.shares) < 1 or len(self.thresholds) != number:
             raise ValueError("these are no rounds of one choice of groups")
+        if number * self.most > self.norm**2:
+            raise ValueError("more sums than the proof knows of")
+        _ = self.in_rounds  # which refuse lower thresholds
+
+    @classmethod
+    def over(
+        cls, noise: DiscreteGaussian, shares: tuple[int, ...], norm: int, most: int, slack: Fraction
+    ) -> Self:
+        """The least thresholds over some noise.
+
+        Parameters
+        ----------
+        noise, shares, norm, most, slack
+            As above.
+        """
+        slack = min(slack, Fraction(1, 4))
+        each = slack / len(shares)
+        thresholds = tuple(
+            WeighedThreshold.over(own, norm, most, each, alone=True).threshold
+            for own in _noises(noise, shares)
+        )
+        return cls(noise, shares, thresholds, slack, norm, most)
 
     @classmethod
     def fitted(cls, task: KeyTask, share: Budget) -> Choice | None:
@@ -92,43 +130,30 @@ class WeighedRounds(KeyMechanism):
             return None
         slack, moved = slack_of(share), task.sensitivity
         if isinstance(share, ZCDP):
-            whole = DiscreteGaussian.for_zcdp(moved.l2_squared, share.main)
+            noise = DiscreteGaussian.for_zcdp(moved.l2_squared, share.main)
         else:
             slack = slack * _HALF
-            whole = DiscreteGaussian.for_approx(
+            noise = DiscreteGaussian.for_approx(
                 moved.l0 * task.rounds, moved.l2_squared, share.main, share.slack - slack
             )
-        parts = [Fraction(RATIO**number) for number in range(task.rounds)]
-        noises = [DiscreteGaussian(whole.sigma_squared * sum(parts) / part) for part in parts]
-        each = slack / task.rounds
-        rounds = tuple(
-            WeighedThreshold.over(noise, task.norm, task.groups, each, alone=True)
-            for noise in noises
-        )
-        return Choice(cls(rounds), share, f"each round costs {RATIO} times the one before")
-
-    @property
-    def whole(self) -> DiscreteGaussian:
-        """Noise that costs as much as that of all rounds together."""
-        return DiscreteGaussian(1 / sum((1 / v for v in self._variances), Fraction(0)))
-
-    @property
-    def _variances(self) -> list[Fraction]:
-        return [r.noise.sigma_squared for r in self.rounds if isinstance(r.noise, DiscreteGaussian)]
-
-    @property
-    def _entries(self) -> int:
-        """How many sums one individual moves in all rounds, at most."""
-        return len(self.rounds) * self.rounds[0].most
+        shares = tuple(RATIO**number for number in range(task.rounds))
+        law = cls.over(noise, shares, task.norm, task.groups, slack)
+        return Choice(law, share, f"each round costs {RATIO} times what the one before does")
 
     @property
     def in_rounds(self) -> tuple[WeighedThreshold, ...]:
-        """Its rounds."""
-        return self.rounds
+        """The rule of each round."""
+        each = self.slack / len(self.shares)
+        return tuple(
+            WeighedThreshold(noise, threshold, each, self.norm, self.most, True)
+            for noise, threshold in zip(
+                _noises(self.noise, self.shares), self.thresholds, strict=True
+            )
+        )
 
     def is_for(self, norm: int | None, groups: int) -> bool:
         """For weights of this norm in so many groups."""
-        return self.rounds[0].is_for(norm, groups)
+        return (self.norm, self.most) == (norm, groups)
 
     @property
     def scale(self) -> Fraction:
@@ -137,21 +162,21 @@ class WeighedRounds(KeyMechanism):
 
     def shown_scale(self, step: Fraction) -> float:
         """Sigma of the last round, the least."""
-        return self.rounds[-1].shown_scale(step)
+        return self.in_rounds[-1].shown_scale(step)
 
     @property
     def rule(self) -> str:
         """The thresholds, and what part of the cost of noise each round has."""
-        v = self.whole.sigma_squared
+        whole = sum(self.shares)
         told = [
-            f"of at least {r.threshold / PARTS:.4g} ({float(v / own):.1%} of the cost of noise)"
-            for r, own in zip(self.rounds, self._variances, strict=True)
+            f"of at least {threshold / PARTS:.4g} ({share / whole:.1%} of the cost of noise)"
+            for threshold, share in zip(self.thresholds, self.shares, strict=True)
         ]
         first, *later = told
         others = "".join(f", then without the groups found so far {words}" for words in later)
         return (
-            f"in {len(self.rounds)} rounds, by noisy sums of the weights of individuals, each in "
-            f"{self.rounds[0].most} groups at most: {first}{others}"
+            f"in {len(self.shares)} rounds, by noisy sums of the weights of individuals, each in "
+            f"{self.most} groups at most: {first}{others}"
         )
 
     def epsilon_cost(self, exposure: Exposure) -> None:
@@ -163,31 +188,27 @@ class WeighedRounds(KeyMechanism):
         there.
         """
         norms = exposure.sensitivity
-        entries = norms.l0 * len(self.rounds)
-        noise = Fraction(self.whole.delta(epsilon, entries, norms.l2_squared))
+        entries = norms.l0 * len(self.shares)
+        noise = Fraction(self.noise.delta(epsilon, entries, norms.l2_squared))
         return noise + self.delta(exposure.repeats)
 
     def rho_cost(self, exposure: Exposure) -> Fraction:
-        """The sum of those of the rounds."""
-        return sum((r.rho_cost(exposure) for r in self.rounds), Fraction(0))
+        """Of the noise."""
+        return self.noise.rho_cost(exposure)
 
     def events(self, exposure: Exposure) -> tuple[AnyEvent, ...]:
         """Those of the rounds."""
-        return tuple(event for r in self.rounds for event in r.events(exposure))
+        return tuple(event for law in self.in_rounds for event in law.events(exposure))
 
     def delta(self, groups: int) -> Fraction:
-        """The slacks of all rounds."""
-        return min(Fraction(1), sum((r.delta(groups) for r in self.rounds), Fraction(0)))
+        """Its slack, which is for all groups of one individual together."""
+        return self.slack if groups <= self.most else Fraction(1)
 
     def size_at(self, chance: Fraction | float) -> int:
         """The least number of individuals that are in no other group, with which one of the rounds
         finds a group with such a chance.
         """
-        return min(r.size_at(chance) for r in self.rounds)
-
-    def is_hidden_by(self, laws: Iterable[tuple[Mechanism, Fraction]]) -> bool:
-        """As its rounds draw noise of their own."""
-        return True
+        return min(law.size_at(chance) for law in self.in_rounds)
 
     def keep(self, sums: NDArray[np.int64], source: BitSource | None = None) -> NDArray[np.bool_]:
         """Never: sums of a round follow from what rounds before found, so each is asked by itself.
@@ -198,3 +219,9 @@ class WeighedRounds(KeyMechanism):
             Always.
         """
         raise NotImplementedError(self.name)
+
+
+def _noises(whole: DiscreteGaussian, shares: tuple[int, ...]) -> list[DiscreteGaussian]:
+    """The noise of each round: as many times the variance as its share is of all."""
+    total = sum(shares)
+    return [DiscreteGaussian(whole.sigma_squared * Fraction(total, share)) for share in shares]

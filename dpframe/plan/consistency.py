@@ -272,6 +272,16 @@ def _of_groups(plan: PlanData) -> Iterator[str]:
         yield "groups"
     if plan.best_group and plan.keys is None:
         yield "best_group"
+    laws = [release.law for release in plan.releases if isinstance(release.law, KeyMechanism)]
+    if any(len(law.in_rounds) != _rounds(plan) for law in laws):
+        yield "steps"
+
+
+def _rounds(plan: PlanData) -> object:
+    """How many rounds its steps say that there are, in which groups are found."""
+    steps = [step.definition for step in plan.steps if isinstance(step.definition, dict)]
+    found = [step.get("rounds") for step in steps if step.get("step") == "WithoutFound"]
+    return found[-1] if found else 1
 
 
 def _of_session(plan: PlanData) -> Iterator[str]:

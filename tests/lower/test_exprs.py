@@ -7,6 +7,8 @@ from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from functools import cache
 
+import polars as pl
+
 from dpframe.aggregates.cells import CategoryCells, Cells
 from dpframe.aggregates.statistics import DistinctIndividuals, Statistic
 from dpframe.aggregates.whole_cells import WholeCells
@@ -18,6 +20,7 @@ from dpframe.frames.limit_norm import LimitNorm
 from dpframe.frames.per_individual import Extremes, PerIndividual
 from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
+from dpframe.frames.without_found import WithoutFound
 from tests.calls import call
 from tests.engines.plans import PLANS, query
 from tests.engines.test_operations_duckdb import classes
@@ -55,6 +58,7 @@ X, Y = Column("x"), call("add", Column("y"), Column("z"))
 OTHERS = [
     DistinctIndividuals(X),
     WholeCells(CategoryCells(Y, ("a",))),
+    WithoutFound((Named("x", X), Named("g", Y)), 2, pl.DataFrame()),
     PerIndividual((Named("g", Y),), (Extremes(X, total=True), Extremes(Y, total=False))),
 ]
 

@@ -86,6 +86,10 @@ def found_by_weights_alone() -> dp.Plan:
     return visits().drop("tags").limit_norm("1/2").group_by("region").agg(total).plan(**HALF)
 
 
+def found_in_rounds() -> dp.Plan:
+    return visits().drop("tags").group_by("region").dp_groups(rounds=3).plan(**HALF)
+
+
 def many_found_by_gaussian() -> dp.Plan:
     people = patients({"rho": 1, "delta": "1e-6"}, unit=dp.Rows(contributions=30))
     return people.group_by("ward").agg(n=dp.count()).plan(rho="0.1", delta="1e-7")
@@ -237,6 +241,7 @@ OWN: Mapping[str, Callable[[], dp.Plan]] = {
         found_groups_of_individuals,
         found_by_weights,
         found_by_weights_alone,
+        found_in_rounds,
         many_found_by_gaussian,
         joined_with_public,
         frames_together,
