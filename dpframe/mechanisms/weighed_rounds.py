@@ -43,7 +43,7 @@ class WeighedRounds(KeyMechanism):
     all 1 / v_i, and s the sum of their slacks. All rounds together are s-approximately
     (norm**2 / (2 v))-zCDP. They are (epsilon, delta + s)-differentially private for every (epsilon,
     delta) that `delta_bound` proves, through zCDP or by smoothing, of one vector with noise of
-    variance v, of as many times as many entries as there are rounds.
+    variance v that has as many times the entries as there are rounds.
 
     Proof: which groups a round leaves out follows from what rounds before released, so it is public
     when the round begins; rows are left out by their own keys, so neighbouring frames stay

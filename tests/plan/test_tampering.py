@@ -353,6 +353,35 @@ def test_a_threshold_of_weights_is_of_noise_that_is_there_and_of_stated_weights(
     assert read(forged(name, *few)) is None
 
 
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("thresholds", [1, 1, 1]),
+        ("slack", "1/100000000000"),
+        ("norm", 100),
+        ("most", 2),
+        ("shares", [1, 8, 512]),
+        ("shares", [8, 8, 64]),
+        ("shares", [1, 8]),
+    ],
+)
+def test_rounds_are_of_thresholds_of_their_own_shares(part: str, value: object) -> None:
+    name = "found_in_rounds"
+    assert plan_of(name).releases[0].mechanism == "weighed_rounds"
+    assert read(forged(name, (("releases", 0, "law", part), value))) is None
+
+
+def test_rounds_are_those_that_the_steps_say_and_cost_what_their_noise_does() -> None:
+    name = "found_in_rounds"
+    assert read(forged(name, (("steps", 1, "definition", "rounds"), 2))) is None
+    law: Any = plan_of(name).releases[0].law
+    less = str(law.noise.sigma_squared / 2)
+    low = [1 + threshold // 2 for threshold in law.thresholds]
+    changes = (("releases", 0, "law", "noise", "sigma_squared"), less)
+    assert read(forged(name, changes)) is None
+    assert read(forged(name, changes, (("releases", 0, "law", "thresholds"), low))) is None
+
+
 def test_a_forger_cannot_make_a_reader_compose_forever() -> None:
     release = ("releases", 0)
     changes = ((*release, "repeats"), 10**15), ((*release, "cost", "rho"), str(10**30))
