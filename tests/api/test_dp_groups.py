@@ -244,6 +244,13 @@ def test_results_are_kept_and_handed_out_again() -> None:
     assert session.spent == spent
 
 
+def test_people_in_windows_are_found_in_rounds() -> None:
+    month = dp.Identifier("who", window="1mo", time="d")
+    query = visits(table(), month).group_by("g").dp_groups(rounds=3)
+    assert query.plan(**APPROX).releases[0].mechanism == "weighed_rounds"
+    assert "all" in query.collect(**SURE)["g"].to_list()
+
+
 def test_parts_pay_for_themselves() -> None:
     session = dp.Session(epsilon=10**6, delta="1e-1")
     frame = session.protect(table(), "who", name="visits")

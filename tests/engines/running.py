@@ -46,6 +46,11 @@ class _All:
     def __init__(self, table: Table) -> None:
         self.table = table
 
+    @property
+    def rounds(self) -> tuple[_All]:
+        """One."""
+        return (self,)
+
     def keep(self, counts: Any) -> Any:
         return counts >= 2, None
 
