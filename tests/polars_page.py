@@ -203,7 +203,7 @@ def frames() -> str:
 
 def _first_words(owner: Any, name: str) -> str:
     """What the docstring says first; for shortcuts, that of the dp expression."""
-    short = getattr(dp, name.removeprefix(_OWN)) if name.startswith(_OWN) else None
+    short = getattr(dp, name.removeprefix(_OWN), None) if name.startswith(_OWN) else None
     said = inspect.getdoc(short or inspect.getattr_static(owner, name)) or ""
     return said.split("\n\n")[0].replace("\n", " ")
 

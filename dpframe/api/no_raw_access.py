@@ -33,8 +33,8 @@ _RESHAPES = """
     to_dummies transpose unstack update insert_column replace_column
 """
 _OTHERWISE = {
-    "unique": "use .limit_rows(1) for one row of each individual, or .dp_n_unique(column) to count "
-    "distinct values",
+    "unique": "use .limit_rows(1) for one row of each individual, .dp_n_unique(column) to count "
+    "distinct values, or .group_by(column).dp_groups() to find those that many have",
     "sql": "use filter, with_columns, group_by and agg",
     "pipe_with_schema": "call the function with the frame",
     "rolling": "bin the time and group by it: .group_by_dynamic(column, every='1w').agg(...), "
