@@ -40,6 +40,7 @@ from dpframe.frames.refine import refine
 from dpframe.frames.relation import Relation
 from dpframe.frames.step import Step
 from dpframe.frames.with_columns import Drop, Rename, Select, WithColumns
+from dpframe.frames.without_found import WithoutFound
 from dpframe.rows.optimizations import OPTIMIZATIONS
 from dpframe.rows.polars_dtypes import to_polars
 from tests.calls import call
@@ -589,6 +590,7 @@ def test_every_step_has_words_and_a_reason() -> None:
         LimitRows(3, ("i64",)),
         LimitGroups(3, ("i64",)),
         LimitNorm(Fraction(3)),
+        WithoutFound((Named("i64", Column("i64")),), 2, pl.DataFrame()),
         Explode("i64s", 3),
         PerIndividual((Named("i64", Column("i64")),)),
         JoinPublic.of(pl.DataFrame({"i64": [7]}), ("i64",), ("i64",), "semi", "_right"),
