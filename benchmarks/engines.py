@@ -7,10 +7,10 @@ Data, queries and processes are those of `large.py`, with no limit on memory but
 `polars-in-2GB`, which says `memory=` and is in a control group of that where one can be made (try a
 billion rows: 8 GB of files and 20 GB of temporary ones, deleted afterwards). Seconds are wall time
 without imports or the start of Spark's virtual machine, the better of two runs of fewer than 100
-million rows; ratios are within one size and engine. `spark-by-person` is a frame that its owner has
-partitioned by individual, `protect(frame.repartition("person"), ...)`, beside the plain query on
-the frame as it is. With `--cpu` seconds are those of the process's CPU time instead, which other
-work on the machine changes less, but which do not count Spark's.
+million rows; ratios are within one size and engine. On `spark-combined` tasks add up what they have
+of a pair before anything is shuffled, `spark.dpframe.pairs.combine`. With `--cpu` seconds are those
+of CPU time instead, of the process and of Spark's virtual machine, which other work on the machine
+changes less.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import NamedTuple
 from large import run, write
 
 ROWS = (1_000_000, 10_000_000, 100_000_000)
-ENGINES = ("polars", "duckdb", "spark", "spark-by-person")
+ENGINES = ("polars", "duckdb", "spark", "spark-combined")
 IN_LITTLE = "polars-in-2GB"
 
 

@@ -133,6 +133,8 @@ class Pairs:
         if packed:
             pairs = group_packed(frame, [*self.whose, *self.keys], made)
         else:
+            if self.limit is not None and ns is not pl:  # which ranks those of an individual
+                frame = ns.gathered(frame, self.whose)
             pairs = frame.group_by([*self.keys, *self.whose]).agg(*made)
         kept = pairs if self.limit is None else self.limit.keep(pairs, ns)
         return self._weighed(kept.with_columns(*settled) if settled else kept, reduced, ns)

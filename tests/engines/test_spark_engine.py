@@ -11,19 +11,22 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 import pytest
 
 import dpframe as dp
+from dpframe.lower import lower_query
 from dpframe.lower.engines.polars_engine import POLARS
 from tests.documentation import ROOT, beside_data, run_page
 from tests.engines.plans import FRAMES, PLANS, query
 from tests.engines.running import exact, on_polars, one_hash
 from tests.engines.spark import frames, session
+from tests.laws.neighbours import tables_of
 
 __all__ = ["one_hash", "session"]
 
@@ -67,6 +70,58 @@ def test_a_release_from_spark(session: Any, given: dict[str, Any]) -> None:
     assert budget.history["status"].to_list() == ["released"]
     with pytest.raises(dp.UnsupportedOperation, match="one of Spark"):
         query.collect(epsilon=1, engine="streaming")
+
+
+# -------------------------------------------------------------------------- shuffles of limits
+
+LIMITED = (
+    "people by category",
+    "people by two",
+    "people by text",
+    "windows and groups",
+)
+"""Plans whose last step limits groups, in which pairs of individual and group are dropped."""
+OPTION = "spark.dpframe.pairs.combine"
+
+
+@pytest.fixture
+def combine(session: Any) -> Iterator[Callable[[str], None]]:
+    yield lambda value: session.conf.set(OPTION, value)
+    session.conf.unset(OPTION)
+
+
+@pytest.mark.parametrize("name", LIMITED)
+@pytest.mark.usefixtures("one_hash")
+def test_how_pairs_are_shuffled_changes_no_table(
+    name: str, session: Any, given: dict[str, Any], combine: Callable[[str], None]
+) -> None:
+    from dpframe.lower.engines.spark_engine import SparkEngine
+
+    asked, tokens = query(PLANS[name])
+    shuffled = _shuffles(name, given["f"], SparkEngine(given["f"]))
+    combine("TRUE")
+    assert _shuffles(name, given["f"], SparkEngine(given["f"])) > shuffled
+    assert exact(asked, tokens, SparkEngine(given["f"]), given) == on_polars(name)
+
+
+@pytest.mark.usefixtures("session")
+def test_a_limit_on_groups_shuffles_rows_once(given: dict[str, Any]) -> None:
+    """By individual, and then groups by themselves; also where its owner has done the first."""
+    from dpframe.lower.engines.spark_engine import SparkEngine
+
+    for frame in (given["f"], given["f"].repartition("u")):
+        assert _shuffles("people by category", frame, SparkEngine(frame)) == 2
+
+
+def _shuffles(name: str, data: Any, engine: Any) -> int:
+    """How often a plan's only query shuffles, as Spark plans it before it runs."""
+    asked, _ = query(PLANS[name])
+    found = lower_query(
+        asked.relation, asked.groups, tables_of(asked), engine.frame(data), engine.ns
+    )
+    (frame,) = (cast(Any, one.frame).native for one in found)
+    plan: str = frame._jdf.queryExecution().executedPlan().toString()
+    return plan.count("Exchange hashpartitioning(")
 
 
 def test_time_with_a_zone_is_refused_by_name(session: Any) -> None:

@@ -104,6 +104,12 @@ class Dialect(ABC):
         count up to a row, which is all that Narwhals asks of them.
         """
 
+    def gathered(self, native: Any, names: Sequence[str]) -> Any:
+        """The same rows, those with equal values of some columns on one machine, where an engine
+        has several and does not see by itself that it saves work later.
+        """
+        return native
+
     def blueprint(self) -> Self:
         """The same, for frames without an engine."""
         made = copy(self)

@@ -137,6 +137,15 @@ class EngineFrame:
 
     # -- groups ---------------------------------------------------------------------------------
 
+    def gathered(self, names: Sequence[str]) -> EngineFrame:
+        """The same rows, those with equal values of some columns on one machine, where the engine
+        has several and is told to.
+        """
+        if self.dialect.is_blueprint:
+            return self
+        native = self.dialect.gathered(self.native, [self.names[name] for name in names])
+        return EngineFrame(self.dialect, nw.from_native(native), self.columns)
+
     def group_by(self, keys: Sequence[str] | str) -> Grouped:
         return Grouped(self, [keys] if isinstance(keys, str) else list(keys))
 

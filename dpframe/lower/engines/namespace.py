@@ -97,6 +97,10 @@ class EngineNamespace:
     def concat(self, frames: Sequence[EngineFrame], how: str = "vertical") -> EngineFrame:
         return concatenated(frames)
 
+    def gathered(self, frame: EngineFrame, names: Sequence[str]) -> EngineFrame:
+        """The same rows, those with equal values of some columns on one machine."""
+        return frame.gathered(names)
+
     def public(self, frame: pl.DataFrame) -> EngineFrame:
         """A public frame on this engine."""
         for dtype in map(from_polars, frame.dtypes):

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from weakref import WeakSet
 
 import narwhals.stable.v2 as nw
@@ -65,6 +65,10 @@ _NATIVE: Mapping[str, Any] = {
 }
 
 
+COMBINE: Final = "spark.dpframe.pairs.combine"
+"""The setting of a session that says whether each task adds up what it has of an individual in a
+group before a limit on groups shuffles anything.
+"""
 _ACCEPTED: WeakSet[Any] = WeakSet()
 """Sessions that gave what Polars gives."""
 _WITHHELD: ContextVar[bool] = ContextVar("dpframe_spark_withheld", default=False)
@@ -157,6 +161,14 @@ class SparkDialect(Dialect):
         place = _functions.row_number().over(window)
         # cast, or Spark sorts once more before the shuffle, to drop few: pairs are spread already
         return native.withColumn(name, place.cast("bigint"))
+
+    def gathered(self, native: Any, names: Sequence[str]) -> Any:
+        """Shuffled once by these columns: their group-by with others needs no shuffle then, nor do
+        positions within them. Spark by itself shuffles by all columns first, and by these later.
+        """
+        if self._session.conf.get(COMBINE, "false").lower() == "true":
+            return native
+        return native.repartition(*names)
 
 
 class SparkEngine(Engine):
