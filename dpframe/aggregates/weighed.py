@@ -82,7 +82,7 @@ def with_weights(relation: Relation, groups: Groups | None, outputs: Iterable[Ou
     if keys is not None and keys.rounds is not None and rounds_of(found) != keys.rounds:
         raise UnsupportedOperation(
             "groups are found in rounds where a person may be in any number of them, and this "
-            "frame has no identifier, or limits, or groups by numbers that are not whole",
+            "frame has no identifier, or limits, or groups by lists, structs or broken numbers",
             where=f"dp_groups(rounds={keys.rounds})",
             remedy="write dp_groups(), or leave limit_groups, limit_rows and limit_norm out",
         )

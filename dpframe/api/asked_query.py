@@ -21,7 +21,6 @@ from dpframe.audit import Audit, audit
 from dpframe.choose import Split
 from dpframe.core.exact import Number, as_given
 from dpframe.errors import InvalidBudget, UnsupportedOperation
-from dpframe.frames.without_found import rounds_of
 from dpframe.infer import Queries
 from dpframe.sealed import all_sealed
 from dpframe.simulate import Simulation, simulate
@@ -260,7 +259,6 @@ class AskedQuery(NoRawAccess):
         >>> session.spent
         PureDP(epsilon=0)
         """
-        require_one_round(self._query)
         spend = Spend(epsilon, delta, rho, accuracy, split)
         return audit(prepare_for(self._payer, self._query, spend), runs, confidence)
 
@@ -280,20 +278,3 @@ class AskedQuery(NoRawAccess):
                 remedy="run it with session.collect(query, epsilon=...)",
             )
         return self._payer
-
-
-def require_one_round(query: Query) -> None:
-    """Refuse to audit groups that are found in rounds: an audit draws from exact tables, which each
-    round but the first has others of.
-
-    Raises
-    ------
-    UnsupportedOperation
-        With what to audit instead.
-    """
-    if rounds_of(query.relation) > 1:
-        raise UnsupportedOperation(
-            "an audit is of one round, and the tables of a later one follow from what is found",
-            where="audit(...)",
-            remedy="audit dp_groups(rounds=1), which has the rule of each round",
-        )

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpframe import pipeline
 from dpframe.aggregates.quantiles_at_once import QuantilesAtOnce
+from dpframe.aggregates.query import Query
 from dpframe.audit.beside import at_once
 from dpframe.audit.claims import claims_of
 from dpframe.audit.evidence import best_event, joint_scores, likelihood_scores, proved_epsilon
@@ -21,6 +22,7 @@ from dpframe.audit.outcomes import outcomes, runs_at_once
 from dpframe.audit.stated import is_noise_alone
 from dpframe.core.exact import Number, as_given, exact
 from dpframe.errors import UnsupportedOperation
+from dpframe.frames.without_found import rounds_of
 from dpframe.progress import progress
 from dpframe.report import Plan
 from dpframe.report.plots import plot_audit
@@ -140,11 +142,12 @@ def audit(prepared: pipeline.Prepared, runs: int, confidence: Number) -> Audit:
     Raises
     ------
     UnsupportedOperation
-        When runs or confidence make no sense.
+        When runs or confidence make no sense, or groups are found in several rounds.
     EngineError
         When a row that was made up makes the query fail, which must not be.
     """
     doubt = 1.0 - _checked(runs, confidence)
+    _require_one_round(prepared.query)
     claims = claims_of(prepared.plan)
     with progress() as shown:
         shown.stage("searching for the worst neighbours")
@@ -157,6 +160,23 @@ def audit(prepared: pipeline.Prepared, runs: int, confidence: Number) -> Audit:
         one, other = outcomes(prepared, pair, runs, told)
         found = _proved((one, other), claims, doubt)
         return _judged(prepared.plan, pair, found, doubt, runs)
+
+
+def _require_one_round(query: Query) -> None:
+    """Refuse to audit groups that are found in rounds: an audit draws from exact tables, which each
+    round but the first has others of.
+
+    Raises
+    ------
+    UnsupportedOperation
+        With what to audit instead.
+    """
+    if rounds_of(query.relation) > 1:
+        raise UnsupportedOperation(
+            "an audit is of one round, and the tables of a later one follow from what is found",
+            where="audit(...)",
+            remedy="audit dp_groups(rounds=1), which has the rule of each round",
+        )
 
 
 def _checked(runs: int, confidence: Number) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 from dpframe.aggregates.bound import Noisy
 from dpframe.aggregates.joint_margins import JointMargins
 from dpframe.aggregates.joint_sums import JointSums
+from dpframe.aggregates.keys import WeighedKeys
 from dpframe.aggregates.level_sums import LevelSums
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import CellCounts, Measurement, Runs, Selection, Table
@@ -63,7 +64,8 @@ def reach_of(
             bounds = whole.l1, whole.l2_squared
         else:
             moved = changes_of(use.part, one, other)
-            whole_rows = use.sensitivity.scaled(Fraction(query.scope.parts))
+            of_keys = isinstance(use.part, WeighedKeys)  # whose sensitivity is in parts already
+            whole_rows = use.sensitivity.scaled(Fraction(1 if of_keys else query.scope.parts))
             bounds = whole_rows.l1, whole_rows.l2_squared
         l1 = sum(moved) / bounds[0]
         l2 = Fraction(sum(m * m for m in moved)) / bounds[1]

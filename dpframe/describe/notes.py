@@ -13,6 +13,7 @@ from dpframe.aggregates.bound import BoundAggregate, Clamp, is_told
 from dpframe.aggregates.cdf import BoundDistribution
 from dpframe.aggregates.distribution_error import DistributionError
 from dpframe.aggregates.error_rules import NoErrorBound, PartError
+from dpframe.aggregates.group_keys import group_keys_in
 from dpframe.aggregates.margins import by_words
 from dpframe.aggregates.query import Output, Query
 from dpframe.aggregates.rebuilt_error import OutputError
@@ -295,7 +296,7 @@ def _of_frames(query: Query) -> Iterator[str]:
     )
     yield from _of_limits([s for s in limits if id(s) in own], _TOLD)
     yield from _of_first_parts(frames)
-    if query.scope.norm is not None:
+    if query.scope.norm is not None and group_keys_in(query.aggregates) is None:
         yield (
             f"limit_norm({show(query.scope.norm)}) lets rows of individuals with more count less, "
             "which biases results towards those with few and sums and counts towards 0; nothing "

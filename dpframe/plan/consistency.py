@@ -277,11 +277,16 @@ def _of_groups(plan: PlanData) -> Iterator[str]:
         yield "steps"
 
 
-def _rounds(plan: PlanData) -> object:
-    """How many rounds its steps say that there are, in which groups are found."""
+def _rounds(plan: PlanData) -> int:
+    """How many rounds its steps say that there are, in which groups are found; 0 if they say what
+    no steps do.
+    """
     steps = [step.definition for step in plan.steps if isinstance(step.definition, dict)]
     found = [step.get("rounds") for step in steps if step.get("step") == "WithoutFound"]
-    return found[-1] if found else 1
+    if not found:
+        return 1
+    (first, *others) = found
+    return first if type(first) is int and first > 1 and not others else 0
 
 
 def _of_session(plan: PlanData) -> Iterator[str]:

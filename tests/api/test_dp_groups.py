@@ -293,3 +293,17 @@ def test_a_failure_in_a_later_round_is_charged_once(
 def test_keys_come_sorted_whatever_round_found_them() -> None:
     keys = pl.DataFrame({"a": ["b", None, "a", "b"], "n": [2, 1, 3, 1]})
     assert keys[choosing.order_of(keys)].rows() == [(None, 1), ("a", 3), ("b", 1), ("b", 2)]
+
+
+def test_an_audit_of_one_round_moves_weights_as_far_as_they_may() -> None:
+    """In parts of weights, which its sensitivity is in as well."""
+    found = visits().group_by("g").dp_groups(rounds=1).audit(epsilon=1, delta="0.2", runs=100)
+    ((_, _, l2),) = found.reach.rows()
+    assert 0.99 < l2 <= 1
+
+
+def test_plans_speak_of_no_numbers_where_there_are_none() -> None:
+    grouped = visits().group_by("g")
+    assert "sums and counts" not in grouped.dp_groups().explain(**APPROX)
+    numbers = grouped.agg(dp.n_unique("who").alias("n")).explain(**APPROX)
+    assert "sums and counts towards 0" in numbers

@@ -45,3 +45,16 @@ def test_too_few_runs_are_bad_input(run: Run, folder: Path) -> None:
     done = run("audit", toml_job(folder), "--runs", 3)
     assert done.code == 5
     assert "an audit has between 100" in done.err
+
+
+def test_rounds_are_refused_in_words(run: Run, folder: Path) -> None:
+    (folder / "rounds.py").write_text(
+        "import polars as pl, dpframe as dp\n"
+        "session = dp.Session(epsilon=1, delta='1e-6')\n"
+        "frame = session.protect(pl.LazyFrame(schema={'who': pl.Int64, 'g': pl.String}), 'who')\n"
+        "query = frame.group_by('g').dp_groups()\n"
+        "spend = {'epsilon': 1, 'delta': '1e-6'}\n"
+    )
+    done = run("audit", "rounds.py", "--runs", 100)
+    assert done.code == 5
+    assert "dp_groups(rounds=1)" in done.err

@@ -26,6 +26,7 @@ NAMES = (
     "part",
     "found_groups_by_number",
     "found_by_weights",
+    "found_in_rounds",
     "responses",
     "lists",
     "several_queries",
