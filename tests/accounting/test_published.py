@@ -178,3 +178,19 @@ def test_bounds_on_many_events_are_as_much_work_as_those_on_few_of_the_same_kind
 
     work(99, 1)  # which imports what it needs
     assert work(100, 1000) < 1.5 * work(101, 10)
+
+
+def test_losses_never_add_up_to_more_than_the_sum_of_epsilons() -> None:
+    """Where delta is next to nothing the largest loss decides, between two points of the grid."""
+    events = [a.DiscreteLaplaceEvent(500, 1000), a.DiscreteLaplaceEvent(42_000, 1000)]
+    accountant, whole = a.PrivacyLossAccountant(events), 2 + 1000 / 42_000
+    for delta in ("1e-15", "1e-12", "1.25e-12", "1e-9"):
+        assert whole * (1 - 1e-6) < accountant.epsilon(delta) <= whole * (1 + 1e-15)
+    assert accountant.epsilon("1e-3") < whole * (1 - 1e-4)
+
+
+def test_the_sum_of_epsilons_holds_beside_what_may_fail() -> None:
+    """It is no bound below the delta that an event has of its own."""
+    accountant = a.PrivacyLossAccountant([a.ApproxEvent(1, "1e-6"), a.ApproxEvent(1, "1e-6")])
+    assert accountant.epsilon("1e-6") > 2
+    assert accountant.epsilon("3e-6") <= 2
