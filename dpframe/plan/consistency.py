@@ -130,7 +130,7 @@ def _of_block(plan: PlanData) -> Iterator[str]:
     """Of one frame and its groups."""
     yield from _of_groups(plan)
     names = [output.name for output in plan.outputs]
-    if len({*names}) != len(names):
+    if not names or len({*names}) != len(names):
         yield "outputs"
     for i, output in enumerate(plan.outputs):
         known = all(0 <= number < len(plan.releases) for number in output.releases)
