@@ -19,7 +19,7 @@ from dpframe.aggregates.joint_noise import Slices
 from dpframe.mechanisms import Boxes
 from dpframe.mechanisms.normal_tail import normal_above
 
-__all__ = ["SLIGHT", "box_slices", "gaussian_slices"]
+__all__ = ["SLIGHT", "box_slices", "fewer_sizes", "gaussian_slices", "uniform_slices"]
 
 Floats: TypeAlias = "NDArray[np.float64]"
 
@@ -77,7 +77,7 @@ def box_slices(boxes: Boxes, rows: Floats, units: list[float]) -> Slices:
     Each number lies in [-k - 1/2, k + 1/2] as if it were continuous, which for the tails of whole
     numbers is exact.
     """
-    radii, weights = _fewer(boxes.radii, boxes.weights)
+    radii, weights = fewer_sizes(boxes.radii, boxes.weights)
     widths = np.floor(np.outer(radii, np.array(boxes.widths)) / boxes.fineness) + 0.5
     scale = np.array(units)
     rows = rows * scale[:, None]
@@ -87,7 +87,7 @@ def box_slices(boxes: Boxes, rows: Floats, units: list[float]) -> Slices:
     return _section(rows, widths, weights, scale[0])
 
 
-def _fewer(radii: Floats, weights: Floats) -> tuple[Floats, Floats]:
+def fewer_sizes(radii: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Sizes of boxes, of which some neighbours are taken together, at their mean; the last ones at
     the largest.
     """
@@ -110,7 +110,7 @@ def _apart(rows: Floats, widths: Floats, weights: Floats, own: int, unit: float)
     middle = np.asarray(parts[0]) + np.zeros(half.size)
     spread = np.repeat(weights / each, each)
     whole = np.count_nonzero(rows[0]) == 1
-    return _uniform(
+    return uniform_slices(
         spread, tuple(map(np.asarray, parts[1:])), middle - half, middle + half, unit, whole
     )
 
@@ -142,7 +142,7 @@ def _section(rows: Floats, widths: Floats, weights: Floats, unit: float) -> Slic
     turn = rows[0, pivot]
     ends = low[kept] * turn, high[kept] * turn
     found = tuple(other[kept] for other in others)
-    return _uniform(share[kept], found, np.minimum(*ends), np.maximum(*ends), unit, True)
+    return uniform_slices(share[kept], found, np.minimum(*ends), np.maximum(*ends), unit, True)
 
 
 def _grid(numbers: int) -> Floats:
@@ -154,7 +154,7 @@ def _grid(numbers: int) -> Floats:
     return np.stack(np.meshgrid(*[middles] * numbers, indexing="ij")).reshape(numbers, -1)
 
 
-def _uniform(
+def uniform_slices(
     weights: Floats, others: tuple[Floats, ...], low: Floats, high: Floats, unit: float, whole: bool
 ) -> Slices:
     """Slices in which the first is uniform between two ends. Whole numbers are those of the cells

@@ -18,7 +18,7 @@ from dpframe.aggregates.measurement import CellCounts, Integers, Measurement, Ta
 from dpframe.aggregates.request import QueryScope
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.sensitivity import ExactSensitivity, joint_sensitivity
-from dpframe.mechanisms import AdditiveTask, box_of
+from dpframe.mechanisms import AdditiveTask, Arch, box_of
 
 __all__ = ["JointSums", "Rebuilt"]
 
@@ -117,6 +117,12 @@ class JointSums(Measurement):
     values, and a sum of the same expression, only where that has a value, since both skip the rows
     where it is null or NaN. What is rebuilt and rounded is computed from noisy numbers alone.
 
+    *Arches.* Values are placed on a grid at s of -h to h, and their squares at 2 u - Q with s**2 /
+    h**2 <= u / Q <= 1 (`grid_of_squares`), made of the very column of places that is added up
+    (`row_columns`); a row is counted wherever it has a place. So over their widths 1, h and Q it
+    adds (1, x, y) with 2 x**2 - 1 <= y <= 1, or (1, 0, 0) where it is counted and has no value, or
+    nothing: all in the hull of the arch (`dpframe.samplers.hull`) and its mirror image.
+
     Parameters
     ----------
     sums
@@ -128,6 +134,8 @@ class JointSums(Measurement):
     conditions, kept
         Of rows that change: what one needs to move each number, and by how much it does where it
         meets that before and after; nothing where each number is one by itself.
+    arches
+        The places of numbers that are a count of values, their sum, and the sum of their squares.
     """
 
     sums: tuple[Table, ...]
@@ -136,6 +144,7 @@ class JointSums(Measurement):
     turned: tuple[int, ...]
     conditions: tuple[int, ...] = ()
     kept: tuple[int, ...] = ()
+    arches: tuple[Arch, ...] = ()
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -165,7 +174,7 @@ class JointSums(Measurement):
         box = None
         if mechanism == "auto":
             about = self.widths, self.turned, self.spread(scope)
-            box = box_of(*about, has_several(self.groups(scope)))
+            box = box_of(*about, has_several(self.groups(scope)), self.arches)
         return AdditiveTask(name, sensitivity, mechanism, box)
 
     def vector(self, counted: Sequence[CellCounts]) -> Integers:

@@ -32,7 +32,7 @@ from dpframe.aggregates.statistics import GridSum, SquareSum
 from dpframe.aggregates.values import Value, as_series, bounds_of, numeric_value, show_value
 from dpframe.aggregates.variance_interval import variance_ends
 from dpframe.core.exact import show
-from dpframe.core.grid import Grid, grid_for
+from dpframe.core.grid import Grid, grid_for, grid_of_squares
 from dpframe.errors import UnsupportedOperation
 from dpframe.mechanisms import Mechanism
 from dpframe.rows.fold import domain, words
@@ -260,7 +260,7 @@ class BoundVariance(_Centred):
         parts = (second, total * float(self.grid.step), count)
         low, high = variance_ends(parts, noise, half, ddof, miss)
         moved = 2 * half * float(self.bias)  # by a first moment that is off, squared
-        bias = float(self.squares.bias_per_row) + moved
+        bias = float(SquareSum(self.value, self.grid, self.squares).bias) + moved
         low, high = low - bias * (ddof + 1), high + bias * (ddof + 1)
         return _holding(low, high, self._variance(values), 0.0, half * half * (ddof + 1))
 
@@ -293,9 +293,9 @@ class Variance(Aggregate):
 
     Proof
     -----
-    Each of the three parts is a sum over disjoint sets of rows. Squares are made of values that are
-    already clamped to [-h, h], in floats, and are clamped again and rounded to the grid afterwards,
-    so what a row adds is within its bounds whatever the floats did.
+    Each of the three parts is a sum over disjoint sets of rows. Squares are those of the integers
+    that values are placed at, clamped to [-h, h], so what a row adds is within its bounds whatever
+    the floats did.
     """
 
     bounds: GivenBounds = None
@@ -316,7 +316,7 @@ class Variance(Aggregate):
                 remedy="convert it to a number first, for example with .dt.total_seconds()",
             )
         of_totals = is_per_unit(request, scope, self.per, self.bounds, value.domain.dtype)
-        squares = _square_grid(grid, scope.resolution)
+        squares = grid_of_squares(grid, scope.resolution)
         square = Additive(Table(total_of(SquareSum(value, grid, squares), of_totals)))
         total = Additive(Table(total_of(GridSum(value, grid), of_totals)))
         uses = (
@@ -364,11 +364,6 @@ def _count(request: Request, scope: QueryScope, of_totals: bool) -> Additive:
         found = domain(request.tree, scope.facts.columns)
         return units_with(request.tree if found.nullable or found.nan else None)
     return count_of(request.tree, scope.facts.columns)
-
-
-def _square_grid(inner: Grid, bits: int) -> Grid:
-    reach = max(abs(inner.lo), abs(inner.hi)) * inner.step
-    return grid_for(Fraction(0), reach * reach, centred=True, integers=False, bits=bits)
 
 
 def _ratio(total: Noisy, count: Noisy, step: Fraction) -> tuple[Floats, Floats]:

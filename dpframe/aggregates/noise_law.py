@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.aggregates.hull_slices import hull_slices
 from dpframe.aggregates.joint_noise import Independent, JointNoise, Slices
 from dpframe.aggregates.joint_slices import SLIGHT, box_slices, gaussian_slices
 from dpframe.aggregates.joint_sums import Rebuilt
@@ -74,11 +75,14 @@ class Together:
 
     @property
     def even(self) -> bool:
-        """Whether no two parts have a number of the vector in common."""
+        """Whether no two parts have a number of the vector in common, or a count and squares that
+        go together.
+        """
+        combined = [_combined(law) for law, _ in self.parts]
         used = [
-            place
-            for law, _ in self.parts
-            for place, factor in enumerate(_combined(law).factors)
+            law.law.moves_with(place)
+            for law in combined
+            for place, factor in enumerate(law.factors)
             if factor
         ]
         return len(set(used)) == len(used)
@@ -112,6 +116,8 @@ def _together(parts: tuple[Part, ...], miss: float) -> Slices:
     boxes = vector.boxes(miss * SLIGHT)
     if boxes is None:
         return gaussian_slices(vector.variance_of_sum((1,)), rows, units, miss)
+    if boxes.arches:
+        return hull_slices(boxes, rows, units)
     return box_slices(boxes, rows, units)
 
 

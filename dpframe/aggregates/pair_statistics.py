@@ -71,6 +71,10 @@ class PairSum(Statistic):
     def step(self) -> Fraction:
         return self.grid.step
 
+    @property
+    def bias(self) -> Fraction:
+        return self.grid.bias_per_row
+
     def row(self, columns: Columns, ns: Namespace) -> pl.Expr | None:
         mine, beside = (v.number(lower(v.tree, columns, ns), ns) for v in (self.value, self.other))
         return self.place(mine, beside, ns)

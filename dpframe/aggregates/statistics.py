@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
 
 import polars as pl
 
@@ -21,7 +21,7 @@ from dpframe.core.domain import Columns
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.exact import show
 from dpframe.core.exprs import Change, HasExprs
-from dpframe.core.grid import Grid
+from dpframe.core.grid import Grid, squares_shortened
 from dpframe.core.sensitivity import Contribution
 from dpframe.core.tree import Tree
 from dpframe.frames.facts import FrameFacts
@@ -46,6 +46,11 @@ class Statistic(HasExprs):
     def step(self) -> Fraction:
         """The value of 1 in the result's units."""
         return Fraction(1)
+
+    @property
+    def bias(self) -> Fraction:
+        """The largest rounding error of one row, in the result's units."""
+        return Fraction(0)
 
     def spread(self, scope: QueryScope) -> ContributionBounds:
         """How many of these contributions one individual may make, and in how many groups."""
@@ -133,6 +138,11 @@ class GridSum(Statistic):
         return self.grid.step
 
     @property
+    def bias(self) -> Fraction:
+        exact = self.value.is_whole and self.grid.is_exact
+        return Fraction(0) if exact else self.grid.bias_per_row
+
+    @property
     def values(self) -> Grid:
         """Where values are placed."""
         return self.grid
@@ -157,7 +167,9 @@ class GridSum(Statistic):
 class SquareSum(Statistic):
     """The sum of squared distances from the centre of the bounds, less a constant, on a grid.
 
-    `inner` clamps and centres the value; `grid` places the squares.
+    `inner` clamps and centres the value; `grid` places the squares. They are those of the places of
+    the value, in integers: so whatever a value is, what a row adds to this sum follows from what it
+    adds to that of the values, and never is below the square of it, see `grid_of_squares`.
     """
 
     engines = EVERYWHERE
@@ -177,6 +189,17 @@ class SquareSum(Statistic):
         return self.grid.step
 
     @property
+    def bias(self) -> Fraction:
+        """What shortening squares may add, and what rounding a value at the end of the bounds does
+        to its square.
+        """
+        shortened = bool(squares_shortened(self.inner, self.grid))
+        of_value = Fraction(0)
+        if not (self.value.is_whole and self.inner.is_exact):
+            of_value = (2 * self.inner.hi + 1) * self.inner.step * self.inner.bias_per_row
+        return of_value + 2 * self.grid.step * shortened
+
+    @property
     def values(self) -> Grid:
         """Where values are placed before they are squared."""
         return self.inner
@@ -186,10 +209,15 @@ class SquareSum(Statistic):
 
     def place(self, number: pl.Expr, ns: Namespace) -> pl.Expr:
         """The integer of a value."""
-        near = (number.cast(ns.Float64) - float(self.inner.centre)).clip(
-            float(self.inner.lo * self.inner.step), float(self.inner.hi * self.inner.step)
-        )
-        return quantise(near * near, self.grid, False, ns)
+        return self.of_places(quantise(number, self.inner, self.value.is_whole, ns))
+
+    def of_places(self, places: pl.Expr) -> pl.Expr:
+        """The integers of values that are placed already, at most 2**30 each way."""
+        top, shift = self.grid.hi, squares_shortened(self.inner, self.grid)
+        squares = places * places
+        if shift:
+            squares = ((squares // 2 ** min(shift, 61)) + 1).clip(1, top)
+        return squares * 2 - top
 
     def reduce(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
         return column.sum().cast(ns.Int64)
@@ -248,6 +276,17 @@ class DistinctIndividuals(DistinctCount):
 
     def words(self) -> str:
         return "number of individuals"
+
+
+def is_counted_by(count: ValueCount, total: GridSum) -> bool:
+    """Whether the places of values are null in just the rows that are not counted."""
+    return count.tree == total.value.tree and total.value.domain.dtype.name in _NEVER_NULL
+
+
+_NEVER_NULL: Final = frozenset(
+    ("Float64", "Float32", "Int64", "Int32", "Int16", "Int8", "UInt32", "UInt16", "UInt8")
+)
+"""Types of which a value is placed on a grid wherever it is neither null nor NaN."""
 
 
 def _clamped(value: Value, grid: Grid) -> str:

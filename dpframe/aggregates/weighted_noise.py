@@ -66,6 +66,9 @@ def cumulants_of_sum(
     In a box of half-widths h numbers are independent and uniform on whole numbers, with variances
     h (h + 1) / 3 and means of fourth powers of h (h + 1) (3 h**2 + 3 h - 1) / 15.
     """
+    known = law.cumulants_of_sum(factors) if isinstance(law, CombinableNoise) else None
+    if known is not None:
+        return known
     boxes = law.boxes(_BEYOND) if isinstance(law, CombinableNoise) else None
     if boxes is None or not isinstance(law, CombinableNoise):
         assert isinstance(law, AdditiveMechanism)

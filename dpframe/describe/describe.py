@@ -159,7 +159,7 @@ def _joint(draw: PlannedDraw, place: int) -> JointDraw | None:
     assert isinstance(vector, JointSums)
     about = vector.widths, vector.turned, draw.sensitivity
     number = rebuilt.factors, rebuilt.divisor
-    return JointDraw(*about, *number, vector.conditions, vector.kept)
+    return JointDraw(*about, *number, vector.conditions, vector.kept, vector.arches)
 
 
 def _together_words(others: Sequence[str], gain: float) -> str:
@@ -186,9 +186,7 @@ def _noisy_aggregate(
     noise = law if joint is None else CombinedNoise.of(law, joint.factors, joint.divisor)
     statistic = part.table.statistic if isinstance(part, (Additive, Margin, NightlySums)) else None
     statistic = statistic.of if isinstance(statistic, (UnitTotal, UnitPairSum)) else statistic
-    gridded = isinstance(statistic, (GridSum, SquareSum, PairSum)) and not (
-        isinstance(statistic, GridSum) and statistic.value.is_whole and statistic.grid.is_exact
-    )
+    gridded = isinstance(statistic, (GridSum, SquareSum, PairSum))
     return NoisyAggregate(
         name=use.name,
         aggregate=use.role,
@@ -208,9 +206,7 @@ def _noisy_aggregate(
         reason=choice.reason,
         users=use.users,
         asked=use.mechanism,
-        bias=(part.part.step if isinstance(part, NightlySums) else step) / 2
-        if gridded
-        else Fraction(0),
+        bias=statistic.bias if gridded and statistic is not None else Fraction(0),
         draw=number,
         joint=joint,
     )

@@ -19,7 +19,9 @@ from dpframe.aggregates.statistics import GridSum, RowCount, SquareSum, Statisti
 from dpframe.aggregates.unit_statistics import UnitCount
 from dpframe.core.sensitivity import Contribution
 from dpframe.core.tree import Tree
+from dpframe.infer.arches import arches_of, moments_in
 from dpframe.infer.row_moves import best_shares
+from dpframe.mechanisms import Arch
 
 __all__ = ["Coordinate", "Drawn", "Noise", "Shares", "coordinates_of", "least", "root"]
 
@@ -82,11 +84,14 @@ class Drawn:
         The numbers; that of rows first, where others are centred on it.
     changes, grouped
         Whether rows change, and whether they may leave one vector for another then.
+    arches
+        Of numbers that are drawn in a box.
     """
 
     coordinates: tuple[Coordinate, ...]
     changes: bool
     grouped: bool
+    arches: tuple[Arch, ...] = ()
 
     @property
     def vectors(self) -> int:
@@ -115,7 +120,7 @@ class Drawn:
                     need * Fraction(c.turned, c.width) ** 2
                     for need, c in zip(needs, self.coordinates, strict=True)
                 )
-            return box_impact(needs)
+            return box_impact(needs, self.arches)
         if not self.changes or len(needs) == 1:
             return ball_impact(needs)
         best = self._best(needs)
@@ -136,11 +141,11 @@ class Drawn:
         """What the draw does to squared errors in a box, and by Gaussian noise at these scales."""
         needs = self.needs(shares)
         if not self.changes or len(needs) == 1:
-            return box_impact(needs), ball_impact(needs)
+            return box_impact(needs, self.arches), ball_impact(needs)
         squares = [
             Fraction(s * c.width) ** 2 for s, c in zip(scales, self.coordinates, strict=True)
         ]
-        return box_impact(needs), self._spent(squares, needs) / self.vectors
+        return box_impact(needs, self.arches), self._spent(squares, needs) / self.vectors
 
     def _best(self, needs: Sequence[Fraction]) -> tuple[float, ...]:
         return best_shares(
@@ -189,7 +194,17 @@ def coordinates_of(scope: QueryScope, tables: Sequence[Table], vectors: int) -> 
     tables = sorted(tables, key=Table.words)
     changes = tables[0].statistic.spread(scope).changes
     grouped = has_several(vectors)
-    return tuple(Drawn(found, changes, grouped) for found in _offered(scope, tables, changes))
+    return tuple(
+        Drawn(found, changes, grouped, _arches(found, scope, grouped or not changes))
+        for found in _offered(scope, tables, changes)
+    )
+
+
+def _arches(coordinates: Sequence[Coordinate], scope: QueryScope, whole: bool) -> tuple[Arch, ...]:
+    """Where a row adds what it does, or takes it away, and has no weight."""
+    if not whole or scope.norm is not None:
+        return ()
+    return arches_of([c.table if (c.times, c.centre) == (1, 0) else None for c in coordinates])
 
 
 def _offered(
@@ -273,10 +288,14 @@ def fine_scales(wanted: Sequence[float], widths: Sequence[int], parts: int = 1) 
     )
 
 
-def box_impact(needs: Sequence[Fraction]) -> Fraction:
-    """In a box of d numbers each has (d + 1) (d + 2) / 6 of the variance that it has by itself."""
+def box_impact(needs: Sequence[Fraction], arches: Sequence[Arch] = ()) -> Fraction:
+    """In a box of d numbers each has (d + 1) (d + 2) / 6 of the variance that it has by itself; in
+    a hull (d + 1) (d + 2) / 2 times its mean square over its width.
+    """
     numbers = len(needs)
-    return sum(needs, Fraction(0)) * Fraction((numbers + 1) * (numbers + 2), 6)
+    moments = zip(needs, moments_in(numbers, arches), strict=True)
+    spread = sum((need * moment for need, moment in moments), _NONE)
+    return spread * Fraction((numbers + 1) * (numbers + 2), 2)
 
 
 def ball_impact(needs: Sequence[Fraction]) -> Fraction:

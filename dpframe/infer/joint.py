@@ -6,7 +6,8 @@ asked for, and few sums gain by it, they are drawn as they are instead: a box as
 less. Of the two the one with the least expected error is taken. Two ways to cover it are offered.
 
 *In a box*: one draw of noise that is uniform in boxes of random size (`DiscreteBox`), at an epsilon
-for all numbers together.
+for all numbers together. Where they hold a sum of squares beside the sum and the count of the same
+values, in the part of the boxes that the three may move to (`arches`, `DiscreteHull`).
 
 *By Gaussian noise in an ellipsoid*: numbers are scaled so that equal noise on all of them has the
 least expected error. With x_j of rho number j has variance w_j**2 / (2 rho x_j), and an error that
@@ -243,6 +244,7 @@ def _measurement(drawn: Drawn, scales: Sequence[int], noise: Noise) -> JointSums
         tuple(rows),
         tuple(c.width * scale for scale, c in scaled),
         tuple(c.turned * scale for scale, c in scaled),
+        arches=drawn.arches if noise == "box" else (),
     )
     centred = any(c.centre for c in coordinates)
     if not drawn.changes or len(coordinates) == 1 or (noise == "box" and not centred):

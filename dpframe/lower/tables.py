@@ -11,7 +11,7 @@ import polars as pl
 
 from dpframe.aggregates.cells import Cells, NumberCells
 from dpframe.aggregates.measurement import CellCounts, Table
-from dpframe.aggregates.statistics import GridSum, Statistic, ValueCount
+from dpframe.aggregates.statistics import Statistic
 from dpframe.aggregates.unit_statistics import UnitStatistic
 from dpframe.core.domain import Columns
 from dpframe.core.dtypes import DType
@@ -37,7 +37,7 @@ from dpframe.lower.pair_limits import (
     limit_on_rows_of_pairs,
     owner_names,
 )
-from dpframe.lower.pairs import Pairs, Weighing, beside_name, by_columns, weighing_of
+from dpframe.lower.pairs import Pairs, Weighing, by_columns, weighing_of
 from dpframe.lower.places import (
     CountedRows,
     TalliedRows,
@@ -45,6 +45,7 @@ from dpframe.lower.places import (
     counts_of_places,
     places_of_rows,
 )
+from dpframe.lower.row_columns import row_columns
 from dpframe.lower.together import sortable
 from dpframe.rows.broadcast import unordered
 from dpframe.rows.fold import domain, lower
@@ -246,13 +247,14 @@ def _aggregate(
         keys.append(_CELL)
     types = _types_of_pairs(relation, groups) if packing and in_pairs and cells is None else []
     rows |= _of_pairs(relation, limits[2], ns, sortable(types)) if in_pairs else {}
-    rows |= _of_statistics(statistics, counted := _counted_by(statistics), columns, ns)
+    own, squares, made = row_columns(statistics, columns, ns)
+    rows |= own
     frame = _selected(frame, rows, ns) if rows else frame
+    frame = frame.with_columns(*squares) if squares else frame
     if cells is not None:
         frame = frame.filter(ns.col(_CELL).is_not_null())
         if counts is not None:
             return places_of_rows(frame, groups, keys[:-1], cells.size), counts
-    made = [f"r{counted.get(i, i)}" for i in range(len(statistics))]
     if in_pairs:
         pairs = Pairs(keys, owner_names(facts), statistics, made, *limits, packable(types))
         return (frame, pairs) if sortable(types) else (by_columns(keys, *pairs.of(frame, ns)), None)
@@ -283,19 +285,6 @@ def _of_totals(
     # those in none are dropped by whoever counts cells: an engine would write a filter here out in
     # terms of rows, with each column that it uses in place of its name, thousands of times
     return by_columns([*keys, _CELL], placed, [ns.len().cast(ns.Int64)])
-
-
-def _of_statistics(
-    statistics: Sequence[Statistic], counted: Mapping[int, int], columns: Columns, ns: Namespace
-) -> dict[str, pl.Expr]:
-    """What statistics make of a row, but those that are counted by another one's column."""
-    made = {f"r{i}": s.row(columns, ns) for i, s in enumerate(statistics) if i not in counted}
-    made |= {
-        beside_name(i): s.row_beside(columns, ns)
-        for i, s in enumerate(statistics)
-        if isinstance(s, UnitStatistic)
-    }
-    return {name: column for name, column in made.items() if column is not None}
 
 
 def _selected(frame: pl.LazyFrame, rows: Mapping[str, pl.Expr], ns: Namespace) -> pl.LazyFrame:
@@ -373,19 +362,3 @@ def count_cells(lowered: Lowered, result: pl.DataFrame, groups: Groups | None) -
         return [CellCounts.of_groups(group, found, size) for found in values]
     cell = result[_CELL].cast(pl.Int64).to_numpy()
     return [CellCounts.of_cells(group, cell, found, size) for found in values]
-
-
-def _counted_by(statistics: Sequence[Statistic]) -> dict[int, int]:
-    """Counts of values that another statistic's column gives as well: the sum of the same floats
-    or Int64 is null in just the rows that are not counted.
-    """
-    sums = {
-        s.value.tree: i
-        for i, s in enumerate(statistics)
-        if isinstance(s, GridSum) and s.value.domain.dtype.name in ("Float64", "Float32", "Int64")
-    }
-    return {
-        i: sums[s.tree]
-        for i, s in enumerate(statistics)
-        if isinstance(s, ValueCount) and s.tree in sums
-    }

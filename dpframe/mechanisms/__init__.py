@@ -1,9 +1,11 @@
 """Mechanisms: scale, cost and draw side by side, one file each."""
 
+from dpframe.mechanisms.arch_body import second_moments
 from dpframe.mechanisms.combinable import Boxes, CombinableNoise, IndependentNoise
 from dpframe.mechanisms.combined import CombinedNoise, fair_coins
 from dpframe.mechanisms.discrete_box import DiscreteBox
 from dpframe.mechanisms.discrete_gaussian import DiscreteGaussian
+from dpframe.mechanisms.discrete_hull import DiscreteHull
 from dpframe.mechanisms.discrete_laplace import DiscreteLaplace
 from dpframe.mechanisms.exponential import Exponential
 from dpframe.mechanisms.exposure import Exposure
@@ -41,12 +43,13 @@ from dpframe.mechanisms.together_mechanism import Runs, TogetherMechanism
 from dpframe.mechanisms.truncated_geometric import TruncatedGeometric
 from dpframe.mechanisms.weighed_rounds import WeighedRounds
 from dpframe.mechanisms.weighed_threshold import WeighedThreshold
+from dpframe.samplers import MAX_ARCHES, Arch
 
 ADDITIVE: tuple[type[AdditiveMechanism], ...] = (DiscreteGaussian, DiscreteLaplace)
 """Noise, of which the least is chosen; the first where two have as little."""
 REFINED: tuple[type[AdditiveMechanism], ...] = (RoundedLaplace,)
 """Noise that takes the place of other noise in plans of many numbers."""
-VECTORS: tuple[type[VectorMechanism], ...] = (DiscreteBox,)
+VECTORS: tuple[type[VectorMechanism], ...] = (DiscreteHull, DiscreteBox)
 """Noise for several numbers together."""
 SELECTIONS: tuple[type[SelectionMechanism], ...] = (
     PermuteAndFlip,
@@ -84,6 +87,7 @@ MECHANISMS: tuple[type[Mechanism], ...] = (
 __all__ = [
     "ADDITIVE",
     "KEYS",
+    "MAX_ARCHES",
     "MECHANISMS",
     "RECURSIVE",
     "REFINED",
@@ -93,6 +97,7 @@ __all__ = [
     "VECTORS",
     "AdditiveMechanism",
     "AdditiveTask",
+    "Arch",
     "Box",
     "Boxes",
     "Choice",
@@ -100,6 +105,7 @@ __all__ = [
     "CombinedNoise",
     "DiscreteBox",
     "DiscreteGaussian",
+    "DiscreteHull",
     "DiscreteLaplace",
     "Exponential",
     "Exposure",
@@ -132,4 +138,5 @@ __all__ = [
     "WeighedThreshold",
     "box_of",
     "fair_coins",
+    "second_moments",
 ]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpframe.mechanisms.mechanism import AdditiveMechanism, Mechanism
 from dpframe.mechanisms.noise_sums import Tail, tail_of_independent
+from dpframe.samplers import Arch
 
 __all__ = ["Boxes", "CombinableNoise", "IndependentNoise"]
 
@@ -35,12 +36,16 @@ class Boxes:
         The radii, and the probability of each.
     widths, fineness
         These.
+    arches
+        The places of counts, sums and sums of squares, where boxes are hulls of these: then vectors
+        are uniform in the part of the box that is the hull of the same radius.
     """
 
     radii: Floats
     weights: Floats
     widths: tuple[int, ...]
     fineness: int
+    arches: tuple[Arch, ...] = ()
 
 
 class CombinableNoise(Mechanism):
@@ -65,6 +70,12 @@ class CombinableNoise(Mechanism):
         numbers that are alike and signs tell.
         """
 
+    def moves_with(self, place: int) -> int:
+        """The number whose sign a number's goes with: its own, where each may change its sign by
+        itself.
+        """
+        return place
+
     def boxes(self, miss: float) -> Boxes | None:
         """The law of all numbers; None where they are independent.
 
@@ -82,6 +93,12 @@ class CombinableNoise(Mechanism):
     @abstractmethod
     def variance_of_sum(self, factors: tuple[int, ...]) -> float:
         """In steps squared."""
+
+    def cumulants_of_sum(self, factors: Floats) -> tuple[float, float] | None:
+        """The variance and the fourth cumulant of a sum with any factors; None where they follow
+        from numbers that are independent, or uniform within boxes.
+        """
+        return None
 
     @abstractmethod
     def oddness_of_sum(self, factors: tuple[int, ...]) -> float:

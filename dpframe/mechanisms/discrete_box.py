@@ -143,8 +143,8 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
 
     @classmethod
     def fitted(cls, task: AdditiveTask, share: Budget) -> Choice | None:
-        """Noise by the box, which spends no delta, where one is known."""
-        if task.box is None:
+        """Noise by the box, which spends no delta, where one is known and no less than that."""
+        if task.box is None or task.box.arches:
             return None
         widths, rows = task.box.widths, task.box.rows
         reason = "one draw for all of them, by the box that one row moves them within"
@@ -225,7 +225,7 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
 
     def covers(self, box: Box) -> bool:
         """Of these widths and rows."""
-        return (self.widths, self.rows) == (box.widths, box.rows)
+        return (self.widths, self.rows, ()) == (box.widths, box.rows, box.arches)
 
     def requires(self, factors: tuple[int, ...]) -> None:
         """That there is a factor for each number."""

@@ -9,6 +9,7 @@ from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.score_range import ScoreRange
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.mechanisms.exposure import Exposure
+from dpframe.samplers import Arch
 
 __all__ = [
     "AdditiveTask",
@@ -43,10 +44,13 @@ class Box:
         How far one row moves each number at most, in integer steps.
     rows
         How many rows one individual has over all vectors (groups).
+    arches
+        The places of counts, sums and sums of squares of the same values, see `DiscreteHull`.
     """
 
     widths: tuple[int, ...]
     rows: int
+    arches: tuple[Arch, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +225,11 @@ MechanismTask = AdditiveTask | SelectionTask | ResponseTask | KeyTask
 
 
 def box_of(
-    widths: tuple[int, ...], turned: tuple[int, ...], spread: ContributionBounds, grouped: bool
+    widths: tuple[int, ...],
+    turned: tuple[int, ...],
+    spread: ContributionBounds,
+    grouped: bool,
+    arches: tuple[Arch, ...] = (),
 ) -> Box:
     """What one individual moves vectors of sums within; see `joint_sensitivity`.
 
@@ -234,8 +242,11 @@ def box_of(
     grouped
         Whether a row that changes may leave one vector for another: then it moves two, or one by
         twice the width at most.
+    arches
+        Of what a row adds, see `Box`: one that leaves a vector for another moves each by that, and
+        one that stays takes away one and adds another. Not where rows change in one group of all.
     """
     rows = spread.tight[0]
     if not spread.changes:
-        return Box(widths, rows)
-    return Box(widths, 2 * rows) if grouped else Box(turned, rows)
+        return Box(widths, rows, arches)
+    return Box(widths, 2 * rows, arches) if grouped else Box(turned, rows)

@@ -15,23 +15,26 @@ def without_own_draws(plan: dict[str, Any]) -> dict[str, Any]:
     releases = [
         {name: item for name, item in release.items() if name not in ("draw", "joint")}
         if release["joint"] is None
-        else {**release, "joint": _without_no_conditions(release["joint"])}
+        else {**release, "joint": _without_nothing(release["joint"])}
         for release in map(_without_no_norm, plan["releases"])
     ]
     return {**plan, "releases": releases}
 
 
-def _without_no_conditions(joint: dict[str, Any]) -> dict[str, Any]:
-    """Where numbers are moved each by itself, nothing is said of conditions."""
-    if joint["conditions"]:
+def _without_nothing(joint: dict[str, Any]) -> dict[str, Any]:
+    """Where numbers are moved each by itself, nothing is said of conditions, or of arches."""
+    conditions = () if joint["conditions"] else ("conditions", "kept")
+    unsaid = (*conditions, *(() if joint["arches"] else ("arches",)))
+    return {name: item for name, item in joint.items() if name not in unsaid}
+
+
+def _with_nothing(joint: object) -> object:
+    if not isinstance(joint, dict):
         return joint
-    return {name: item for name, item in joint.items() if name not in ("conditions", "kept")}
-
-
-def _with_conditions(joint: object) -> object:
-    if isinstance(joint, dict) and not {"conditions", "kept"} & joint.keys():
-        return {**joint, "conditions": [], "kept": []}
-    return joint
+    made = joint if "arches" in joint else {**joint, "arches": []}
+    if not {"conditions", "kept"} & joint.keys():
+        return {**made, "conditions": [], "kept": []}
+    return made
 
 
 def _without_no_norm(release: dict[str, Any]) -> dict[str, Any]:
@@ -56,7 +59,7 @@ def with_draws(plan: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(release, dict) and "draw" not in release and "joint" not in release:
             made = {**release, "draw": len(drawn), "joint": None}
         elif isinstance(release, dict) and "joint" in release:
-            made = {**release, "joint": _with_conditions(release["joint"])}
+            made = {**release, "joint": _with_nothing(release["joint"])}
         if isinstance(made, dict) and "spread" in made:
             made = {**made, "spread": with_norm(made["spread"])}
         found.append(made)

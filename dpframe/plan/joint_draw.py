@@ -8,7 +8,7 @@ from fractions import Fraction
 from dpframe.core.contribution_bounds import ContributionBounds
 from dpframe.core.fields import EXACT
 from dpframe.core.sensitivity import ExactSensitivity, joint_sensitivity, stays
-from dpframe.mechanisms import Box, box_of
+from dpframe.mechanisms import Arch, Box, box_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,8 @@ class JointDraw:
         Of rows that change: what one needs to move each number (0: to be there, else an expression
         that has a value), and how far one that meets that before and after moves it; see
         `dpframe.core.sensitivity.joint_sensitivity`. Empty where each number is one by itself.
+    arches
+        The places of numbers that are a count of values, their sum, and the sum of their squares.
     """
 
     widths: tuple[int, ...]
@@ -37,10 +39,11 @@ class JointDraw:
     divisor: int = field(metadata={EXACT: True})
     conditions: tuple[int, ...] = ()
     kept: tuple[int, ...] = ()
+    arches: tuple[Arch, ...] = ()
 
     def box(self, spread: ContributionBounds, grouped: bool) -> Box:
         """What one individual moves the vectors within."""
-        return box_of(self.widths, self.turned, spread, grouped)
+        return box_of(self.widths, self.turned, spread, grouped, self.arches)
 
     def sensitivity(self, spread: ContributionBounds, grouped: bool) -> ExactSensitivity:
         """That of the vectors, by how rows move them."""

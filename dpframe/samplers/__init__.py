@@ -8,6 +8,7 @@ from dpframe.samplers.envelope import (
     exponential_mechanism_runs,
 )
 from dpframe.samplers.grouped import permute_and_flip_each, report_noisy_max_each
+from dpframe.samplers.hull import MAX_ARCHES, Arch, discrete_hull
 from dpframe.samplers.ordered import Line, ordered_exponential
 from dpframe.samplers.ordered_chain import MOST_CHOSEN, Runs
 from dpframe.samplers.responses import randomized_responses
@@ -17,15 +18,18 @@ from dpframe.samplers.source import OS, BitSource, OSBits, uniform_words
 from dpframe.samplers.uniform import uniform_below, uniforms_below
 
 __all__ = [
+    "MAX_ARCHES",
     "MOST_CHOSEN",
     "OS",
     "PLACES",
+    "Arch",
     "BitSource",
     "Line",
     "OSBits",
     "Runs",
     "discrete_box",
     "discrete_gaussian",
+    "discrete_hull",
     "discrete_laplace",
     "exponential_mechanism",
     "exponential_mechanism_each",

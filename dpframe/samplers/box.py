@@ -52,6 +52,8 @@ __all__ = [
     "MAX_FINENESS",
     "Radii",
     "discrete_box",
+    "draw_boxes",
+    "require_box",
 ]
 
 MAX_BOX_DIMENSIONS: Final = 64
@@ -102,22 +104,41 @@ def discrete_box(
     ValueError
         When a parameter is out of range or epsilon has too many digits.
     """
-    _check(epsilon, widths, fineness)
-    radii = radii_of(Fraction(epsilon), tuple(sorted(widths)), fineness)
+    require_box(epsilon, widths, fineness)
     out = np.empty((n, len(widths)), np.int64)
     for start in range(0, n, _BLOCK):
         block = out[start : start + _BLOCK]
-        drawn, far = radii.draw(len(block), source)
-        for j, width in enumerate(widths):
-            block[:, j] = _coordinates(drawn, width, fineness, source)
-        for lane, radius in far.items():
-            for j, width in enumerate(widths):
-                half = radius * width // fineness
-                block[lane, j] = wrap(uniform_integer(2 * half + 1, source) - half)
+        far = draw_boxes(epsilon, widths, fineness, block, source)[1]
+        for lane, (_, numbers) in far.items():
+            block[lane] = [wrap(number) for number in numbers]
     return out
 
 
-def _check(epsilon: Fraction, widths: tuple[int, ...], fineness: int) -> None:
+def draw_boxes(
+    epsilon: Fraction, widths: tuple[int, ...], fineness: int, out: Codes, source: BitSource
+) -> tuple[Codes, dict[int, tuple[int, list[int]]]]:
+    """Vectors into the rows of `out`, with their radii; and, by their place, radii and numbers of
+    those that may not fit in 64 bits, for which there are zeros.
+    """
+    radii = radii_of(Fraction(epsilon), tuple(sorted(widths)), fineness)
+    drawn, beyond = radii.draw(len(out), source)
+    for j, width in enumerate(widths):
+        out[:, j] = _coordinates(drawn, width, fineness, source)
+    far = {}
+    for lane, radius in beyond.items():
+        halves = (radius * width // fineness for width in widths)
+        far[lane] = radius, [uniform_integer(2 * half + 1, source) - half for half in halves]
+    return drawn, far
+
+
+def require_box(epsilon: Fraction, widths: tuple[int, ...], fineness: int) -> None:
+    """That the sampler can draw from a box.
+
+    Raises
+    ------
+    ValueError
+        When a parameter is out of range or epsilon has too many digits.
+    """
     if max(epsilon.numerator.bit_length(), epsilon.denominator.bit_length()) > MAX_BITS:
         raise ValueError(f"more than {MAX_BITS} bits in a noise parameter")
     if not 0 < epsilon <= MAX_BOX_EPSILON or not 1 <= len(widths) <= MAX_BOX_DIMENSIONS:

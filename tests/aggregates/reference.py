@@ -88,16 +88,20 @@ def places(value: Any, grid: Grid) -> list[int | None]:
 
 
 def square_places(value: Any, statistic: SquareSum) -> list[int | None]:
-    exact = number(value)
-    if exact is None:
-        return [None]
-    inner = statistic.inner
-    low, high = inner.lo * inner.step, inner.hi * inner.step
-    if isinstance(exact, float):
-        clamped = high if exact > 0 else low
-    else:
-        clamped = min(max(exact - inner.centre, low), high)
-    return places(clamped * clamped, statistic.grid)
+    """Where squares of places may be: least upper bounds of h**2 in whole parts, and no more than
+    one above.
+    """
+    found = list[int | None]()
+    for place in places(value, statistic.inner):
+        if place is None:
+            return [None]
+        top, largest = statistic.grid.hi, statistic.inner.hi**2
+        part = 2 * statistic.grid.step / statistic.inner.step**2
+        square = place * place if part == 1 else min(top, math.floor(place * place / part) + 1)
+        assert top * place * place <= square * largest
+        assert top <= max(1, largest / part)
+        found.append(2 * square - top)
+    return found
 
 
 def is_pair_place(found: int, value: Any, beside: Any, statistic: PairSum) -> bool:

