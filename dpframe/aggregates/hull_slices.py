@@ -20,8 +20,10 @@ __all__ = ["hull_slices"]
 
 Floats: TypeAlias = "NDArray[np.float64]"
 
-_POINTS: Final = {1: 40, 2: 14}
+_POINTS: Final = {1: 45, 2: 15}
 """Of a grid, for so many numbers."""
+_FEW: Final = 8.0
+"""Counts up to it are whole: in 45 or 15 points 1, 3, 5, 9 and 15 of them are as often."""
 _MORE: Final = 256
 """Of a sequence, for more."""
 
@@ -46,7 +48,8 @@ def hull_slices(boxes: Boxes, rows: Floats, units: list[float]) -> Slices:
     paired = [place for place in alone if not any(place == arch[0] for arch in boxes.arches)]
     own = paired[0] if paired else int(first[0])
     points, shares, ends = _points(boxes.arches, rows, own)
-    values = {place: np.outer(widths[:, place], at).ravel() for place, at in points.items()}
+    counts = {arch[0] for arch in boxes.arches} - {own}
+    values = {place: _values(widths[:, place], at, place in counts) for place, at in points.items()}
     spread = np.outer(weights, shares / shares.sum()).ravel()
     low, high = (np.outer(widths[:, own], end).ravel() for end in ends)
     rest = [place for place in values if place != own or not paired]
@@ -64,6 +67,14 @@ def hull_slices(boxes: Boxes, rows: Floats, units: list[float]) -> Slices:
         units[0],
         whole,
     )
+
+
+def _values(widths: Floats, at: Floats, is_count: bool) -> Floats:
+    """Numbers at each size and point; small counts are whole."""
+    found = np.outer(widths, at)
+    if is_count:
+        found = np.where((widths <= _FEW)[:, None], np.rint(found), found)
+    return found.ravel()
 
 
 def _points(

@@ -195,14 +195,14 @@ def coordinates_of(scope: QueryScope, tables: Sequence[Table], vectors: int) -> 
     changes = tables[0].statistic.spread(scope).changes
     grouped = has_several(vectors)
     return tuple(
-        Drawn(found, changes, grouped, _arches(found, scope, grouped or not changes))
+        Drawn(found, changes, grouped, _arches(found, scope))
         for found in _offered(scope, tables, changes)
     )
 
 
-def _arches(coordinates: Sequence[Coordinate], scope: QueryScope, whole: bool) -> tuple[Arch, ...]:
-    """Where a row adds what it does, or takes it away, and has no weight."""
-    if not whole or scope.norm is not None:
+def _arches(coordinates: Sequence[Coordinate], scope: QueryScope) -> tuple[Arch, ...]:
+    """Where a row has no weight."""
+    if scope.norm is not None:
         return ()
     return arches_of([c.table if (c.times, c.centre) == (1, 0) else None for c in coordinates])
 

@@ -243,10 +243,13 @@ def box_of(
         Whether a row that changes may leave one vector for another: then it moves two, or one by
         twice the width at most.
     arches
-        Of what a row adds, see `Box`: one that leaves a vector for another moves each by that, and
-        one that stays takes away one and adds another. Not where rows change in one group of all.
+        Of what a row adds, see `Box`. One that leaves a vector for another moves each by that. One
+        that stays takes away one point of an arch and adds another: over twice the widths of sums
+        and squares that is half of each, so a point of the hull with a count of 0. And one that
+        comes, goes, or gets a value there moves them to a point halfway to that of no value, which
+        lies above the arch as well, so `turned` must be twice the widths of these two.
     """
     rows = spread.tight[0]
     if not spread.changes:
         return Box(widths, rows, arches)
-    return Box(widths, 2 * rows, arches) if grouped else Box(turned, rows)
+    return Box(widths, 2 * rows, arches) if grouped else Box(turned, rows, arches)

@@ -219,6 +219,8 @@ def _is_of_draw(release: NoisyAggregate, joint: JointDraw, many: bool) -> bool:
     ):
         return False
     spread, law = release.spread, release.law
+    if spread.changes and not many and not _is_twice(joint):
+        return False
     if not spread.changes and (joint.turned != joint.widths or joint.conditions or joint.kept):
         return False
     if not _has_conditions(joint) or joint.exact != joint.sensitivity(spread, many):
@@ -226,9 +228,21 @@ def _is_of_draw(release: NoisyAggregate, joint: JointDraw, many: bool) -> bool:
     if isinstance(law, VectorMechanism):
         if not law.covers(joint.box(spread, many)):
             return False
-    elif not isinstance(law, AdditiveMechanism):
+    elif joint.arches or not isinstance(law, AdditiveMechanism):
         return False
     return _norms(release.exact) == _norms_of_number(joint, spread, many)
+
+
+def _is_twice(joint: JointDraw) -> bool:
+    """Whether rows that stay move the sums and squares of arches twice as far as those that come,
+    and counts as far, see `box_of`.
+    """
+    numbers = range(len(joint.widths))
+    return all(
+        place in numbers and joint.turned[place] == times * joint.widths[place]
+        for arch in joint.arches
+        for place, times in zip(arch, (1, 2, 2), strict=True)
+    )
 
 
 def _has_conditions(joint: JointDraw) -> bool:

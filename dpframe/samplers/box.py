@@ -97,7 +97,7 @@ def discrete_box(
     Returns
     -------
     numpy.ndarray
-        One vector per row.
+        A vector per row.
 
     Raises
     ------
@@ -110,18 +110,15 @@ def discrete_box(
         block = out[start : start + _BLOCK]
         far = draw_boxes(epsilon, widths, fineness, block, source)[1]
         for lane, (_, numbers) in far.items():
-            block[lane] = [wrap(number) for number in numbers]
+            block[lane] = list(map(wrap, numbers))
     return out
 
 
 def draw_boxes(
     epsilon: Fraction, widths: tuple[int, ...], fineness: int, out: Codes, source: BitSource
 ) -> tuple[Codes, dict[int, tuple[int, list[int]]]]:
-    """Vectors into the rows of `out`, with their radii; and, by their place, radii and numbers of
-    those that may not fit in 64 bits, for which there are zeros.
-    """
-    radii = radii_of(Fraction(epsilon), tuple(sorted(widths)), fineness)
-    drawn, beyond = radii.draw(len(out), source)
+    """Vectors, into the rows of `out`, and radii; by place those that 64 bits may not hold."""
+    drawn, beyond = radii_of(epsilon, tuple(sorted(widths)), fineness).draw(len(out), source)
     for j, width in enumerate(widths):
         out[:, j] = _coordinates(drawn, width, fineness, source)
     far = {}
@@ -132,13 +129,7 @@ def draw_boxes(
 
 
 def require_box(epsilon: Fraction, widths: tuple[int, ...], fineness: int) -> None:
-    """That the sampler can draw from a box.
-
-    Raises
-    ------
-    ValueError
-        When a parameter is out of range or epsilon has too many digits.
-    """
+    """Raise ValueError unless the sampler can draw from a box."""
     if max(epsilon.numerator.bit_length(), epsilon.denominator.bit_length()) > MAX_BITS:
         raise ValueError(f"more than {MAX_BITS} bits in a noise parameter")
     if not 0 < epsilon <= MAX_BOX_EPSILON or not 1 <= len(widths) <= MAX_BOX_DIMENSIONS:

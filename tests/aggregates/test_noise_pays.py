@@ -26,6 +26,7 @@ from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.lower import Execution
 from dpframe.lower.engines.polars_engine import POLARS
 from dpframe.mechanisms import (
+    VECTORS,
     DiscreteBox,
     DiscreteGaussian,
     DiscreteLaplace,
@@ -312,7 +313,8 @@ def test_the_planned_laws_are_those_drawn_from(
     for kind in (DiscreteLaplace, DiscreteGaussian, NoNoise):
         monkeypatch.setattr(kind, "draw", draw)
     monkeypatch.setattr(JointExponential, "choose", choose)
-    monkeypatch.setattr(DiscreteBox, "draw", draw_vectors)
+    for vectors in VECTORS:
+        monkeypatch.setattr(vectors, "draw", draw_vectors)
     for chooser in (Exponential, PermuteAndFlip, ReportNoisyMax):
         monkeypatch.setattr(chooser, "select", select)
         monkeypatch.setattr(chooser, "select_each", select_each)

@@ -21,6 +21,7 @@ from dpframe.frames.limit_rows import LimitRows
 from dpframe.mechanisms import (
     DiscreteBox,
     DiscreteGaussian,
+    DiscreteHull,
     DiscreteLaplace,
     Exponential,
     PermuteAndFlip,
@@ -99,7 +100,8 @@ def half_the_scale(patch: Patch) -> None:
             return replace(law, epsilon=2 * law.epsilon)
         return replace(law, scale=law.scale / 2)
 
-    for kind in (DiscreteLaplace, DiscreteGaussian, DiscreteBox, Exponential, PermuteAndFlip):
+    noises = DiscreteLaplace, DiscreteGaussian, DiscreteBox, DiscreteHull
+    for kind in (*noises, Exponential, PermuteAndFlip):
         for name in ("draw", "select_each", "select_points"):
             if (true := getattr(kind, name, None)) is not None:
                 patch.setattr(kind, name, lambda law, *n, true=true: true(halved(law), *n))

@@ -270,14 +270,37 @@ def joint_vector(part: JointSums, counted: Counted) -> NDArray[np.int64]:
 def outside_box(
     part: JointSums, box: Box, changes: Sequence[Sequence[int]], shrink: Fraction = Fraction(1)
 ) -> str | None:
-    """What moved by more boxes than are declared (times `shrink`), over all groups."""
-    moves = sum(
-        max(-(-abs(change) // width) for change, width in zip(vector, box.widths, strict=True))
-        for vector in changes
-    )
+    """What moved by more boxes, or hulls, than are declared (times `shrink`), over all groups."""
+    moves = sum(_moves(vector, box) for vector in changes)
     if moves > box.rows * shrink:
         return f"{part.words()}: moved by {moves} boxes, declared {box.rows}"
     return None
+
+
+def _moves(vector: Sequence[int], box: Box) -> int:
+    """The least number of rows that may move a vector so far."""
+    rows = max(-(-abs(change) // width) for change, width in zip(vector, box.widths, strict=True))
+    while not all(
+        is_in_arch(*(Fraction(vector[i], rows * box.widths[i]) for i in arch))
+        for arch in box.arches
+        if rows
+    ):
+        rows += 1
+    return rows
+
+
+def is_in_arch(a: Fraction, x: Fraction, y: Fraction) -> bool:
+    """Whether p parts of what rows may add and q = 1 - p of what they may take away make (a, x, y):
+    rows add (1, t, s) with 2 t**2 - 1 <= s <= 1, so the first p 1 at most, and the second at least
+    q (2 v**2 - 1), with as small a |v| as leaves p for the rest of x.
+    """
+    p, q = (1 + a) / 2, (1 - a) / 2
+    if not (0 <= p <= 1 and abs(x) <= 1 and abs(y) <= 1):
+        return False
+    added, taken = (max(Fraction(0), abs(x) - part) for part in (q, p))
+    most = p + q - (2 * taken**2 / q if q else 0)
+    least = -q - p + (2 * added**2 / p if p else 0)
+    return least <= y <= most
 
 
 def violation(

@@ -13,11 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpframe as dp
+import dpframe.infer.arches
 import dpframe.infer.coordinates
 import dpframe.infer.joint
 from dpframe.aggregates import joint_sums
 from dpframe.aggregates.joint_sums import JointSums
 from dpframe.aggregates.query import Query
+from dpframe.aggregates.statistics import GridSum, RowCount, SquareSum, ValueCount
+from dpframe.core.grid import squares_shortened
 from dpframe.core.sensitivity import joint_sensitivity
 from dpframe.core.units import Rows
 from dpframe.errors import DPFrameError
@@ -196,7 +199,9 @@ def _values_as_rows(patch: Any) -> None:
 def _one_move(patch: Any) -> None:
     """A row that leaves one group for another counted once."""
     patch.setattr(
-        joint_sums, "box_of", lambda widths, turned, spread, grouped: Box(widths, spread.tight[0])
+        joint_sums,
+        "box_of",
+        lambda widths, turned, spread, grouped, arches: Box(widths, spread.tight[0], arches),
     )
 
 
@@ -269,6 +274,97 @@ def test_mistakes_about_what_rows_need_are_caught(
     mistake(monkeypatch)
     with pytest.raises(AssertionError):
         check_each(query(asked, unit, grouping), unit)
+
+
+# ------------------------------------------------------- sums of squares beside those of values
+
+
+def _squares_rounded_down(patch: Any) -> None:
+    """Squares that may lie below those of the values that are added up."""
+
+    def wrong(self: SquareSum, places: pl.Expr) -> pl.Expr:
+        shift = squares_shortened(self.inner, self.grid)
+        return (places * places // 2**shift).clip(0, self.grid.hi) * 2 - self.grid.hi
+
+    patch.setattr(SquareSum, "of_places", wrong)
+
+
+def _squares_of_others(patch: Any) -> None:
+    """The sum of one column taken for the root of the squares of another."""
+
+    def wrong(tables: Any) -> Any:
+        sums = [i for i, t in enumerate(tables) if t and isinstance(t.statistic, GridSum)]
+        return tuple((c, sums[-1 - sums.index(s)], q) for c, s, q in real(tables))
+
+    real = dpframe.infer.coordinates.arches_of
+    patch.setattr(dpframe.infer.coordinates, "arches_of", wrong)
+
+
+def _values_of_others(patch: Any) -> None:
+    """The values of one column counted for those of another."""
+    patch.setattr(dpframe.infer.arches, "is_counted_by", lambda count, total: True)
+
+
+def _rows_that_stay(patch: Any) -> None:
+    """What one row is changed to, beside what it was, as if it only came."""
+
+    def wrong(widths: Any, turned: Any, spread: Any, grouped: bool, arches: Any) -> Box:
+        twice = [2 if any(i == q for *_, q in arches) else 1 for i in range(len(widths))]
+        made = zip(widths, turned, twice, strict=True)
+        return Box(tuple(max(w, t // n) for w, t, n in made), spread.tight[0], arches)
+
+    patch.setattr(joint_sums, "box_of", wrong)
+
+
+SQUARES = ['pl.col("f64").dp_mean((-7, 8))', 'pl.col("f64").dp_var((-7, 8))']
+VALUES = ['pl.col("i64").dp_var((-20, 20))', 'pl.col("u8").dp_var((0, 90))']
+
+
+@pytest.mark.parametrize(
+    ("mistake", "asked", "adjacency"),
+    [
+        (_squares_rounded_down, SQUARES, "add-remove"),
+        (_squares_of_others, VALUES, "add-remove"),
+        (_values_of_others, ['pl.col("f64").dp_mean((-1, 3))', VALUES[0]], "add-remove"),
+        (_rows_that_stay, ["dp.count()", VALUES[0]], "change-one"),
+    ],
+)
+def test_mistakes_about_squares_are_caught(
+    mistake: Callable[[Any], None], asked: list[str], adjacency: Any, monkeypatch: Any
+) -> None:
+    unit = Rows(adjacency)
+    check_each(query(asked, unit, "f"), unit)
+    mistake(monkeypatch)
+    with pytest.raises(AssertionError):
+        check_each(query(asked, unit, "f"), unit)
+
+
+@pytest.mark.parametrize("grouping", ["f", 'f.group_by("b", keys=[None, True, False])'])
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+def test_hulls_are_drawn_where_rows_come_and_go(unit: Rows, grouping: str) -> None:
+    """And where they change, in twice the widths in one group of all."""
+    asked = query([*VALUES, *SQUARES, "dp.count()"], unit, grouping)
+    way = ways_of(asked, measurements_of(asked), "equal")[1]
+    (part,) = (d.measurement for d in way.draws if d.rebuilt is not None)
+    assert isinstance(part, JointSums)
+    assert len(part.arches) == 3
+    box = part.task("", part.sensitivity(asked.scope), "auto", asked.scope).box
+    assert box is not None
+    assert box.arches == part.arches
+    stays = unit.adjacency == "change-one" and grouping == "f"
+    assert box.widths == (part.turned if stays else part.widths)
+    for count, total, square in part.arches:
+        assert isinstance(part.sums[count].statistic, (RowCount, ValueCount))
+        assert isinstance(part.sums[total].statistic, GridSum)
+        assert isinstance(part.sums[square].statistic, SquareSum)
+
+
+@pytest.mark.parametrize("grouping", ["f", 'f.group_by("b", keys=[None, True, False])'])
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+def test_a_gaussian_draw_has_no_hull(unit: Rows, grouping: str) -> None:
+    asked = query(SQUARES, unit, grouping)
+    for draw in ways_of(asked, measurements_of(asked), "equal")[2].draws:
+        assert not getattr(draw.measurement, "arches", ())
 
 
 @pytest.mark.parametrize("grouping", ["f", 'f.group_by("b", keys=[None, True, False])'])

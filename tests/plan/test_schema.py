@@ -29,7 +29,7 @@ VALIDATOR = Draft202012Validator(SCHEMA)
 each = pytest.mark.parametrize("name", ALL)
 OPTIONAL = {
     "release": ["draw", "joint"],
-    "joint": ["conditions", "kept"],
+    "joint": ["arches", "conditions", "kept"],
     "plan": ["blocks", "queries", "parameters", "windows", "found"],
     "Identifier": ["window", "time"],
     "stated_budget": ["per"],
