@@ -13,6 +13,7 @@ x is at least 1: q (1 - y) / 2 <= q**2 just where p (1 + y) / 2 >= p**2.)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
@@ -35,8 +36,6 @@ __all__ = [
 Floats: TypeAlias = "NDArray[np.float64]"
 _Polynomial: TypeAlias = list[Fraction]
 
-_NODES, _WEIGHTS = (np.asarray(part) for part in np.polynomial.legendre.leggauss(8))
-_UNIT: Final = (_NODES + 1.0) / 2.0
 _LEAST: Final = 1e-300
 
 
@@ -87,30 +86,12 @@ def square_above(a: Floats, u: Floats) -> Floats:
 
 def moment_of_sum(a: Floats, power: int) -> Floats:
     """The mean of x**power in a section, for an even power."""
-    p, q = (1.0 + a) / 2.0, (1.0 - a) / 2.0
-    whole = 4.0 / (power + 1)
-    return np.asarray((whole - _tip(p, q, power) - _tip(q, p, power)) / (4.0 * area(a)))
-
-
-def _tip(p: Floats, q: Floats, power: int) -> Floats:
-    """The integral of x**power 2 max(0, |x| - p)**2 / q from -1 to 1."""
-    u = _UNIT.reshape(-1, *[1] * p.ndim)
-    found = np.tensordot(_WEIGHTS / 2.0, (p + q * u) ** power * u * u, axes=(0, 0))
-    return np.asarray(4.0 * q * q * found)
+    return np.asarray(np.polynomial.polynomial.polyval(a, _of_sums(power)) / (4.0 * area(a)))
 
 
 def moment_of_square(a: Floats, power: int) -> Floats:
     """The mean of y**power in a section."""
-    p, q = (1.0 + a) / 2.0, (1.0 - a) / 2.0
-    found = _side(p, q, power) + (-1.0) ** power * _side(q, p, power)
-    return np.asarray(found / (4.0 * area(a)))
-
-
-def _side(p: Floats, q: Floats, power: int) -> Floats:
-    """The integral of y**power times the width of a section from a to 1; with y = 1 - 2 q v**2."""
-    v = _UNIT.reshape(-1, *[1] * p.ndim)
-    widths = 2.0 * (p + q * v) * 4.0 * q * v
-    return np.asarray(np.tensordot(_WEIGHTS / 2.0, (1.0 - 2.0 * q * v * v) ** power * widths, 1))
+    return np.asarray(np.polynomial.polynomial.polyval(a, _of_squares(power)) / (4.0 * area(a)))
 
 
 @lru_cache(maxsize=64)
@@ -118,35 +99,49 @@ def second_moments(arches: int) -> tuple[Fraction, Fraction, Fraction]:
     """The means of a**2, x**2 and y**2, with x and y of one of so many arches on one count, in the
     whole: counts are as likely as the product of the areas of their sections is large.
     """
-    areas = [Fraction(10, 3), Fraction(0), Fraction(-2, 3)]
+    areas = _sums_to(0)
     others = _power(areas, arches - 1)
     whole = _integral(_times(others, areas))
     squares = _integral(_times(_times(others, areas), [Fraction(0), Fraction(0), Fraction(1)]))
-    sums = _integral(_times(others, _sums_squared()))
-    both = _integral(_times(others, _squares_squared()))
+    sums = _integral(_times(others, _sums_to(2)))
+    both = _integral(_times(others, _squares_to(2)))
     return squares / whole, sums / whole, both / whole
 
 
-def _sums_squared() -> _Polynomial:
-    """The integral of x**2 over a section, of a."""
-    found: _Polynomial = [Fraction(4, 3)]
+@lru_cache(maxsize=16)
+def _of_sums(power: int) -> Floats:
+    return np.array([float(factor) for factor in _sums_to(power)])
+
+
+@lru_cache(maxsize=16)
+def _of_squares(power: int) -> Floats:
+    return np.array([float(factor) for factor in _squares_to(power)])
+
+
+def _sums_to(power: int) -> _Polynomial:
+    """The integral of x**power over a section, of a: 4 / (power + 1), less that of x**power 2
+    max(0, |x| - p)**2 / q, which is 4 q**2 times that of (p + q u)**power u**2 over u from 0 to 1,
+    and the same with p and q exchanged.
+    """
+    found: _Polynomial = [Fraction(4, power + 1)]
     for p, q in (_HALVES, _HALVES[::-1]):
-        terms = ((0, 4, Fraction(1, 5)), (1, 3, Fraction(1, 2)), (2, 2, Fraction(1, 3)))
-        for of_p, of_q, factor in terms:
-            found = _plus(found, _times(_power(p, of_p), _power(q, of_q)), -4 * factor)
+        for j in range(power + 1):
+            term = _times(_power(p, power - j), _power(q, j + 2))
+            found = _plus(found, term, Fraction(-4 * math.comb(power, j), j + 3))
     return found
 
 
-def _squares_squared() -> _Polynomial:
-    """The integral of y**2 over a section, of a."""
+def _squares_to(power: int) -> _Polynomial:
+    """The integral of y**power over a section, of a: with y = 1 - 2 q v**2 above a, that of (1 - 2
+    q v**2)**power 8 q v (p + q v) over v from 0 to 1, and the mirror image of it.
+    """
     found: _Polynomial = [Fraction(0)]
-    for p, q in (_HALVES, _HALVES[::-1]):
-        straight = ((1, Fraction(1, 2)), (2, Fraction(-1)), (3, Fraction(2, 3)))
-        curved = ((2, Fraction(1, 3)), (3, Fraction(-4, 5)), (4, Fraction(4, 7)))
-        for of_q, factor in straight:
-            found = _plus(found, _times(p, _power(q, of_q)), 8 * factor)
-        for of_q, factor in curved:
-            found = _plus(found, _power(q, of_q), 8 * factor)
+    for (p, q), sign in ((_HALVES, 1), (_HALVES[::-1], (-1) ** power)):
+        for j in range(power + 1):
+            factor = sign * math.comb(power, j) * (-2) ** j * 8
+            straight, curved = _times(p, _power(q, j + 1)), _power(q, j + 2)
+            found = _plus(found, straight, Fraction(factor, 2 * j + 2))
+            found = _plus(found, curved, Fraction(factor, 2 * j + 3))
     return found
 
 
@@ -154,6 +149,7 @@ _HALVES: Final = (
     [Fraction(1, 2), Fraction(1, 2)],
     [Fraction(1, 2), Fraction(-1, 2)],
 )
+"""p and q, of a."""
 
 
 def _times(one: Sequence[Fraction], other: Sequence[Fraction]) -> _Polynomial:

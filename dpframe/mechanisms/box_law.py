@@ -136,8 +136,12 @@ def _half(radii: Floats, width: int, fineness: int) -> Floats:
     return np.asarray(np.floor(radii * (width / fineness)))
 
 
-def radii_of(rate: Fraction, widths: tuple[int, ...], fineness: int, nats: int) -> Radii:
-    """Blocks that reach to exp(-nats) or so."""
+def radii_of(
+    rate: Fraction, widths: tuple[int, ...], fineness: int, nats: int, coarse: bool = False
+) -> Radii:
+    """Blocks that reach to exp(-nats) or so; wide ones do for moments."""
+    if coarse:
+        return _radii(rate, tuple(sorted(widths)), fineness, nats, _COARSE)
     fine = _FINE if nats <= _SHALLOW else max(1, _FINE * _SHALLOW // nats)
     return _radii(rate, tuple(sorted(widths)), fineness, nats, fine)
 

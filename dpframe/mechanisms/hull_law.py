@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -42,7 +43,6 @@ _COUNTS: Final = np.arange(-_WHOLE, _WHOLE + 1, dtype=np.float64)
 _PLACES, _PARTS = (np.asarray(p) for p in np.polynomial.legendre.leggauss(_COUNTS.size))
 _NODES: Final = 256
 _ROUGH: Final = 128
-_MOMENTS: Final = 1024
 _UP: Final = 1.0 + 2.0**-11
 """Above what tails are off by."""
 _BEYOND: Final = 1e-12
@@ -70,7 +70,7 @@ class Hull:
 
     def radii(self, nats: int) -> Radii:
         """The law of the radius in blocks, to exp(-nats) or so."""
-        return _radii(self, nats)
+        return _radii(self, nats, coarse=False)
 
     def sharing(self, count: int) -> int:
         """How many arches a count has."""
@@ -112,7 +112,7 @@ class Hull:
 
     def oddness(self, factors: tuple[int, ...]) -> float:
         """P(sum is odd), about; only counts have few steps."""
-        radii = _radii(self, log_tier(_BEYOND)).grouped(_NODES)
+        radii = _moments_over(self)
         even = np.ones(radii.weights.size)
         for place, factor in enumerate(factors):
             if factor % 2:
@@ -221,19 +221,28 @@ def _uniform_above(x: Floats, half: Floats) -> Floats:
 
 def _counts(reach: Floats, sharing: int) -> tuple[Floats, Floats, Floats]:
     """Counts over their reach, the probability of each, and the mean of products of areas."""
-    half = np.floor(reach)
-    few = (half <= _WHOLE)[:, None]
-    a = np.where(few, _COUNTS / np.maximum(reach, 1.0)[:, None], _PLACES)
-    a = np.clip(a, -1.0, 1.0)
-    inside = np.abs(_COUNTS) <= half[:, None]
-    weights = np.where(few, inside, _PARTS) * area(a) ** sharing
+    few = np.floor(reach) <= _WHOLE
+    near = reach[few, None]
+    a = np.broadcast_to(_PLACES, (reach.size, _PLACES.size)).copy()
+    a[few] = np.clip(_COUNTS / np.maximum(near, 1.0), -1.0, 1.0)
+    weights = np.broadcast_to(_PARTS * area(_PLACES) ** sharing, a.shape).copy()
+    weights[few] = (np.abs(_COUNTS) <= np.floor(near)) * area(a[few]) ** sharing
     total = weights.sum(axis=1)
-    return a, weights / total[:, None], total / np.where(few[:, 0], 2.0 * half + 1.0, 2.0)
+    size = np.where(few, 2.0 * np.floor(reach) + 1.0, 2.0)
+    return a, weights / total[:, None], total / size
+
+
+def _at_counts(moment: Callable[[Floats, int], Floats], a: Floats, power: int) -> Floats:
+    """A moment at all counts; the same ones are those of radii that have many."""
+    few = a[:, 0] != _PLACES[0]
+    found = np.broadcast_to(moment(_PLACES, power), a.shape).copy()
+    found[few] = moment(a[few], power)
+    return found
 
 
 @lru_cache(maxsize=64)
-def _radii(hull: Hull, nats: int) -> Radii:
-    radii = radii_of(hull.rate, tuple(sorted(hull.widths)), hull.fineness, nats)
+def _radii(hull: Hull, nats: int, coarse: bool) -> Radii:
+    radii = radii_of(hull.rate, hull.widths, hull.fineness, nats, coarse)
     middle = (radii.first + radii.last) / 2.0
     weights = radii.weights.copy()
     for count in {arch[0] for arch in hull.arches}:
@@ -248,11 +257,11 @@ def _radii(hull: Hull, nats: int) -> Radii:
 def _covariances(hull: Hull) -> tuple[tuple[float, ...], dict[tuple[int, int], float]]:
     """The variances of all numbers, and covariances of two."""
     nodes = _moments_over(hull)
-    given = [_given(hull, place, nodes.last) for place in range(len(hull.widths))]
+    given = [_spread(hull, place, nodes.last) for place in range(len(hull.widths))]
     weights = [_weights(hull, place, nodes.last) for place in range(len(hull.widths))]
     variances = tuple(
         _over(nodes, of_count * (mean * mean + variance))
-        for of_count, (mean, variance, *_) in zip(weights, given, strict=True)
+        for of_count, (mean, variance) in zip(weights, given, strict=True)
     )
     covariances = {
         (i, j): _over(nodes, given[i][0] * given[j][0] * weights[i])
@@ -264,7 +273,7 @@ def _covariances(hull: Hull) -> tuple[tuple[float, ...], dict[tuple[int, int], f
 
 def _moments_over(hull: Hull) -> Radii:
     """Radii in the middle of blocks."""
-    radii = _radii(hull, log_tier(_BEYOND)).grouped(_MOMENTS)
+    radii = _radii(hull, log_tier(_BEYOND), coarse=True)
     middle = np.floor((radii.first + radii.last) / 2.0)
     return Radii(middle, middle, radii.weights, radii.rest, radii.fineness)
 
@@ -287,29 +296,40 @@ def _weights(hull: Hull, place: int, radii: Floats) -> Floats:
     return hull.counts(count, radii)[1]
 
 
-def _given(hull: Hull, place: int, radii: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """The first four cumulants of a number at each radius and count."""
+def _spread(hull: Hull, place: int, radii: Floats) -> tuple[Floats, Floats]:
+    """The mean and the variance of a number at each radius and count."""
     reach = radii * (hull.widths[place] / hull.fineness)
     half = np.floor(reach)[:, None]
+    count = hull.count_of(place)
     if hull.sharing(place):
         mean = _at(hull.counts(place, radii)[0], reach)
-        return mean, 0.0 * mean, 0.0 * mean, 0.0 * mean
-    none = np.zeros(half.shape)
-    count = hull.count_of(place)
+        return mean, 0.0 * mean
     if count is None:
-        second = half * (half + 1.0) / 3.0
-        fourth = half * (half + 1.0) * (3.0 * half * half + 3.0 * half - 1.0) / 15.0
-        return none, second, none, fourth - 3.0 * second**2
+        return 0.0 * half, half * (half + 1.0) / 3.0
     a, size = hull.counts(count, radii)[0], half + 0.5
     if not hull.is_square(place):
-        second = moment_of_sum(a, 2) * size**2
-        fourth = moment_of_sum(a, 4) * size**4
-        return 0.0 * a, second, 0.0 * a, fourth - 3.0 * second**2
-    one, two, three, four = (moment_of_square(a, power) * size**power for power in (1, 2, 3, 4))
-    variance = two - one * one
-    third = three - 3.0 * one * two + 2.0 * one**3
-    central = four - 4.0 * one * three + 6.0 * one**2 * two - 3.0 * one**4
-    return one, variance, third, central - 3.0 * variance**2
+        return 0.0 * a, _at_counts(moment_of_sum, a, 2) * size**2
+    mean = _at_counts(moment_of_square, a, 1) * size
+    return mean, _at_counts(moment_of_square, a, 2) * size**2 - mean * mean
+
+
+def _given(hull: Hull, place: int, radii: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """The first four cumulants of a number at each radius and count."""
+    mean, variance = _spread(hull, place, radii)
+    none, count = 0.0 * mean, hull.count_of(place)
+    if hull.sharing(place):
+        return mean, none, none, none
+    half = np.floor(radii * (hull.widths[place] / hull.fineness))[:, None]
+    if count is None:
+        fourth = half * (half + 1.0) * (3.0 * half * half + 3.0 * half - 1.0) / 15.0
+        return none, variance, none, fourth - 3.0 * variance**2
+    a, size = hull.counts(count, radii)[0], half + 0.5
+    if not hull.is_square(place):
+        return none, variance, none, _at_counts(moment_of_sum, a, 4) * size**4 - 3.0 * variance**2
+    two, three, four = (_at_counts(moment_of_square, a, power) * size**power for power in (2, 3, 4))
+    third = three - 3.0 * mean * two + 2.0 * mean**3
+    fourth = four - 4.0 * mean * three + 6.0 * mean**2 * two - 3.0 * mean**4
+    return mean, variance, third, fourth - 3.0 * variance**2
 
 
 @lru_cache(maxsize=4096)
