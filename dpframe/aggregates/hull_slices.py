@@ -20,10 +20,10 @@ __all__ = ["hull_slices"]
 
 Floats: TypeAlias = "NDArray[np.float64]"
 
-_POINTS: Final = {1: 45, 2: 15}
-"""Of a grid, for so many numbers."""
+_POINTS: Final = {1: (45,), 2: (15, 11)}
+"""Of a grid, in each of so many numbers, counts before others."""
 _FEW: Final = 8.0
-"""Counts up to it are whole: in 45 or 15 points 1, 3, 5, 9 and 15 of them are as often."""
+"""Counts up to it are whole: in 45 or 15 points 3, 5 or 15 of them are as often."""
 _MORE: Final = 256
 """Of a sequence, for more."""
 
@@ -91,9 +91,8 @@ def _points(
     sought = [*sorted(counts), *in_pairs, *free]
     if own not in counts:
         sought.remove(own)
-    at, size = _lattice(len(sought))
+    at, shares = _lattice(len(sought))
     found = dict(zip(sought, at, strict=True))
-    shares = np.ones(at.shape[1] if sought else 1)
     for arch in arches:
         if arch not in pairs and arch[0] in found:
             shares = shares * area(found[arch[0]])
@@ -112,24 +111,25 @@ def _points(
         else:
             found[square] = low + (high - low) * (found[square] + 1.0) / 2.0
     if own in counts:
+        size = 1.0 / _POINTS.get(len(sought), (_MORE,))[0]
         ends = found[own] - size, found[own] + size
     return found, shares, ends
 
 
-def _lattice(numbers: int) -> tuple[Floats, float]:
-    """Points all over [-1, 1] in so many dimensions, one per column, and half their distance in
-    one of them.
-    """
+def _lattice(numbers: int) -> tuple[Floats, Floats]:
+    """Points all over [-1, 1] in so many dimensions, one per column, and what each stands for."""
     if not numbers:
-        return np.zeros((0, 1)), 1.0
-    points = _POINTS.get(numbers)
-    if points is not None:
-        middles = (2.0 * np.arange(points) + 1.0) / points - 1.0
-        grid = np.meshgrid(*[middles] * numbers, indexing="ij")
-        return np.stack(grid).reshape(numbers, -1), 1.0 / points
-    turns = _ratio(numbers) ** -np.arange(1.0, numbers + 1.0)
-    places = (0.5 + np.outer(turns, np.arange(_MORE))) % 1.0
-    return 2.0 * places - 1.0, 1.0 / _MORE
+        return np.zeros((0, 1)), np.ones(1)
+    if numbers not in _POINTS:
+        turns = _ratio(numbers) ** -np.arange(1.0, numbers + 1.0)
+        places = (0.5 + np.outer(turns, np.arange(_MORE))) % 1.0
+        return 2.0 * places - 1.0, np.ones(_MORE)
+    first, *rest = _POINTS[numbers]
+    middles = (2.0 * np.arange(first) + 1.0) / first - 1.0
+    nodes = [np.polynomial.legendre.leggauss(n) for n in rest]
+    grid = np.meshgrid(middles, *(places for places, _ in nodes), indexing="ij")
+    shares = np.meshgrid(np.ones(first), *(weights for _, weights in nodes), indexing="ij")
+    return np.stack(grid).reshape(numbers, -1), np.prod(np.stack(shares), axis=0).ravel()
 
 
 def _ratio(numbers: int) -> float:
