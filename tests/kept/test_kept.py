@@ -170,6 +170,7 @@ FOUND = "plans whose groups are found by a noisy number warn of intervals near t
 LAPLACE_RHO = "Laplace noise costs exactly its rho"
 SCORE = "the score of a quantile is right where values tie"
 TABLE = "several winners are read from one noisy table where that errs less"
+SQUARES = "sums of squares are those of the integers that values are placed at"
 
 OF_QUANTILES = (
     "pure_choices",
@@ -190,6 +191,29 @@ OF_WINNERS = {
 }
 """What is different of plans with several winners."""
 
+_OF_GRIDS = {
+    f"plan.releases.{field}"
+    for field in ("bias", "exact.l1", "exact.l2_squared", "exact.linf", "step")
+}
+_OF_SUMS = {f"plan.outputs.definition.table.statistic.grid.{end}" for end in ("hi", "lo")}
+OF_SQUARES = {
+    "pure_moments": _OF_GRIDS
+    | _OF_SUMS
+    | {f"plan.releases.{field}" for field in ("contents", "law.scale", "scale")}
+    | {f"plan.releases.sensitivity.{norm}" for norm in ("l1", "l2", "linf")}
+    | {f"plan.outputs.definition.table.statistic.grid.{f}.fraction" for f in ("centre", "step")},
+    "individuals": _OF_GRIDS
+    | {place.replace("grid", "of.grid") for place in _OF_SUMS}
+    | {
+        "plan.outputs.definition.table.statistic.of.grid.step.fraction",
+        "plan.releases.law.sigma_squared",
+    },
+    "accurate": _OF_GRIDS
+    | _OF_SUMS
+    | {"plan.outputs.definition.table.statistic.grid.step.fraction", "plan.releases.law.scale"},
+}
+"""What is different of plans with variances."""
+
 OTHER_NOW: dict[str, str] = {"plan.releases.reason": REASONS} | dict.fromkeys(
     ("plan.releases.scores.linf", "plan.outputs.error.middle"), COMPLETED
 )
@@ -202,13 +226,13 @@ OTHER_HERE: dict[tuple[str, str], str] = {
     ("within_zcdp", "plan.releases.cost.rho"): LAPLACE_RHO,
     ("individuals", "plan.releases.cost.rho"): LESS_NOISE,
     ("individuals", "plan.releases.scale"): LESS_NOISE,
-    ("individuals", "plan.releases.law.sigma_squared"): LESS_NOISE,
 }
 """The same, of one plan."""
 OTHER_HERE |= {
     (name, "plan.releases.contents"): SCORE for name in OF_QUANTILES if name != "within_gdp"
 }
 OTHER_HERE |= {(name, place): TABLE for name, places in OF_WINNERS.items() for place in places}
+OTHER_HERE |= {(name, place): SQUARES for name, places in OF_SQUARES.items() for place in places}
 
 
 def differences(now: Any, then: Any, place: str = "") -> Iterator[str]:
@@ -234,10 +258,11 @@ def test_the_same_queries_have_the_same_plans(version: str, name: str) -> None:
     found = {*differences(document, kept["document"])}
     if version == BEFORE:
         scores = {"plan.releases.contents"} if name in OF_QUANTILES else set()
-        other = scores | OF_WINNERS.get(name, set())
+        other = scores | OF_WINNERS.get(name, set()) | OF_SQUARES.get(name, set())
         forced = {"digest", *ADDED} & found
         assert found == (other | {"digest", "fingerprint"} if other else set()) | forced
-        said = ("cost",) if name in OF_WINNERS else ("cost", "events", "accuracy")
+        changed = name in OF_WINNERS or name in OF_SQUARES
+        said = ("cost",) if changed else ("cost", "events", "accuracy")
         assert_same({key: make.said(plan)[key] for key in said}, {key: kept[key] for key in said})
         return
     known = {place for place in found if place in OTHER_NOW or (name, place) in OTHER_HERE}
