@@ -41,6 +41,9 @@
     of = "overtime"
     bounds = [0, 60]
 
+    # or, in place of outputs and keys: which groups there are
+    # dp_groups = {rounds = 2}
+
     [spend]                            # as collect(...), limits = "auto" too
     epsilon = "0.5"
 
@@ -88,7 +91,7 @@ _TRIED = "dpframe:of"
 """A column that nothing has but an expression that is tried."""
 _DECLARED = {"type", "zone", "scale", "default"}
 _LIMITS = {"limit_rows": {"n", "by"}, "limit_norm": {"n"}, "limit_groups": {"n", "by"}}
-_STEPS = ("with_columns", "filter", *_LIMITS, "group_by", "keys", "outputs")
+_STEPS = ("with_columns", "filter", *_LIMITS, "group_by", "keys", "outputs", "dp_groups")
 T = TypeVar("T")
 _SESSION = set(signature(Session).parameters) - {"budget"}
 _GIVEN_AS_OF = {"column", "columns"}
@@ -236,7 +239,8 @@ class _Reader:
 
     def _query(self, frame: PrivateFrame, given: dict[str, Any]) -> Any:
         _only(given, set(_STEPS), "[query]")
-        outputs = [self._output(name, made) for name, made in _table(given, "outputs").items()]
+        asked = {} if "dp_groups" in given else _table(given, "outputs")
+        outputs = [self._output(name, made) for name, made in asked.items()]
         for name, text in _table(given, "with_columns").items() if "with_columns" in given else ():
             made = self._sql(text)
             frame = in_sql(text, partial(frame.with_columns, **{name: made}))
@@ -248,19 +252,27 @@ class _Reader:
                 options = _table(given, step)
                 _only(options, known, f"[query] {step}")
                 frame = _called(step, getattr(frame, step), **options)
-        for made in given["outputs"].values():
+        for made in asked.values():
             if "of" in made:  # so that what is refused of it speaks of it as it is written
                 tried = partial(frame.with_columns, **{_TRIED: self._sql(made["of"])})
                 in_sql(made["of"], tried)
+        if "dp_groups" in given:
+            return self._groups(frame, given)
         if "group_by" not in given:
             if "keys" in given:
                 raise _WrongError("[query] has keys, and no group_by")
             return _called("[query]", frame.agg, *outputs)
-        by = _list(given["group_by"])
-        if not all(isinstance(name, str) for name in by):
-            raise _WrongError(f"group_by is a list of names of columns, not {by!r}")
-        grouped = _called("[query] keys", frame.group_by, *by, keys=self._keys(given))
+        grouped = _called("[query] keys", frame.group_by, *_by(given), keys=self._keys(given))
         return _called("[query]", grouped.agg, *outputs)
+
+    def _groups(self, frame: PrivateFrame, given: dict[str, Any]) -> Any:
+        """Which groups there are, and nothing else of them."""
+        if "group_by" not in given or {"keys", "outputs"} & given.keys():
+            raise _WrongError("[query] dp_groups needs group_by, and takes no keys and no outputs")
+        options = _table(given, "dp_groups")
+        _only(options, {"rounds"}, "[query] dp_groups")
+        grouped = _called("[query]", frame.group_by, *_by(given))
+        return _called("[query] dp_groups", grouped.dp_groups, **options)
 
     def _output(self, name: str, given: object) -> Any:
         if not isinstance(given, dict) or given.get("aggregate") not in list(dp.BY_NAME):
@@ -300,6 +312,13 @@ class _Reader:
         if not isinstance(text, str):
             raise _WrongError(f"an expression is text, not {text!r}")
         return sql_expression(text, self._parameters)
+
+
+def _by(given: Mapping[str, Any]) -> list[str]:
+    by = _list(given["group_by"])
+    if not all(isinstance(name, str) for name in by):
+        raise _WrongError(f"group_by is a list of names of columns, not {by!r}")
+    return by
 
 
 def _table(given: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -126,6 +126,60 @@ def test_weights_in_place_of_limits(run: Run, folder: Path, engine: str) -> None
     assert "takes no 'by'" in run("run", "job.toml").err
 
 
+GROUPS = """
+[session]
+epsilon = 2
+delta = "1e-5"
+ledger = "budget.db"
+
+[source]
+path = "many.csv"
+unit = "person"
+
+[source.schema]
+person = "Int64"
+sex = "String"
+
+[query]
+group_by = ["sex"]
+dp_groups = {rounds = 1}
+
+[spend]
+epsilon = 1
+delta = "1e-6"
+"""
+
+
+def test_groups_that_nobody_listed(run: Run, folder: Path) -> None:
+    pl.DataFrame({"person": range(4000), "sex": ["f", "m"] * 2000}).write_csv(folder / "many.csv")
+    for asked in ("{rounds = 1}", "{}"):
+        job(folder, GROUPS.replace("{rounds = 1}", asked))
+        done = run("run", "job.toml", "--output", "found.csv")
+        assert done.code == 0, done.err
+        assert pl.read_csv(folder / "found.csv")["sex"].to_list() == ["f", "m"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ('group_by = ["sex"]\n', "", "needs group_by"),
+        ("dp_groups =", 'keys = {sex = ["f"]}\ndp_groups =', "takes no keys"),
+        ("{rounds = 1}", "{rounds = 9}", "rounds"),
+        ("{rounds = 1}", "{turns = 1}", "takes no 'turns'"),
+        ("{rounds = 1}", "2", "is a table"),
+        ('["sex"]', "[3]", "names of columns"),
+    ],
+)
+def test_groups_that_are_asked_for_wrongly(
+    run: Run, folder: Path, old: str, new: str, what: str
+) -> None:
+    pl.DataFrame({"person": [1], "sex": ["f"]}).write_csv(folder / "many.csv")
+    job(folder, GROUPS.replace(old, new))
+    done = run("explain", "job.toml")
+    assert done.code == 5
+    assert what in done.err
+
+
 @pytest.mark.parametrize(
     "output",
     [
