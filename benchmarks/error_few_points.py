@@ -1,26 +1,32 @@
-"""How far off nine deciles are, in ranks, by noisy counts of few points and by one choice of all.
+"""How far off nine deciles are, in ranks, by noisy counts of few points and by other ways.
 
-    python benchmarks/error_few_points.py [RUNS]
+    python benchmarks/error_few_points.py [RUNS] [DATA]
 
 1,000 made-up rows of several shapes among 74 points, as whole years of age are: what plans choose
-knows none of them. Means over deciles and runs; a result is off by the distance of its quantile's
-rank from the ranks that it has.
+knows none of them. With DATA, the Parquet file of the Adult data, also 1,000 and 2,000 of its ages
+among 101 points: eight disjoint samples of each, which share the runs. Means over deciles and runs,
+with standard errors; a result is off by the distance of its quantile's rank from the ranks that it
+has.
 """
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
-from error_quantiles import DECILES, _off
+from error_quantiles import DECILES
 
 import dpframe as dp
 from dpframe.aggregates import quantile_family
 
 SIZE, LAST = 1_000, 73
 EPSILONS = ("0.1", "0.3", "1", "3")
+WAYS = ("apart", "cells", "counts", "at once")
+SAMPLES, OLDEST = 8, 100
+X: Any = pl.col("x")
 
 
 def shapes() -> dict[str, Any]:
@@ -38,29 +44,54 @@ def shapes() -> dict[str, Any]:
     return {name: np.clip(rows, 0, LAST).astype(np.int64) for name, rows in found.items()}
 
 
-def errors(rows: Any, epsilon: str, runs: int) -> tuple[float, float]:
-    """By counts, which plans choose, and by all at once, which is what else they may do."""
-    ordered, found = np.sort(rows), []
-    people = dp.Session(epsilon=10**6).protect(pl.DataFrame({"x": rows}), dp.Rows())
-    asked = pl.col("x").dp_quantile(DECILES, bounds=(0, LAST))  # type: ignore[attr-defined]
-    counts = quantile_family.MOST_CELLS
-    for most in (counts, 0):
-        quantile_family.MOST_CELLS = most
-        query = people.agg(q=asked)
-        results = [query.collect(epsilon=epsilon).item().to_numpy() for _ in range(runs)]
-        found.append(_off(ordered, np.array(results))[0])
-    quantile_family.MOST_CELLS = counts
-    return found[0], found[1]
+def ages(data: Path, size: int) -> list[Any]:
+    """Disjoint samples of so many rows."""
+    found = pl.read_parquet(data)["age"].drop_nulls().to_numpy()
+    return np.split(np.random.default_rng(11).permutation(found)[: SAMPLES * size], SAMPLES)
 
 
-def main(runs: int) -> None:
+def errors(rows: Any, last: int, epsilon: str, runs: int) -> dict[str, Any]:
+    """The mean error of each run: each by itself, by counts of cells alone, as plans choose, which
+    is counts, and by all at once.
+    """
+    public = pl.DataFrame({"x": rows})
+    people = dp.Session(epsilon=1).protect(public.clear(), dp.Rows())
+    best, most = quantile_family.best_runs, quantile_family.MOST_CELLS
+    found = {}
+    for way in WAYS:
+        quantile_family.best_runs = (lambda *_: None) if way == "cells" else best
+        quantile_family.MOST_CELLS = 0 if way == "at once" else most
+        forced = {"mechanism": "exponential"} if way == "apart" else {}
+        query = people.agg(q=X.dp_quantile(DECILES, (0, last), **forced))
+        noisy = query.simulate(public, runs=runs, epsilon=epsilon).results["noisy"]
+        found[way] = _off(np.sort(rows), noisy.to_numpy().reshape(runs, len(DECILES)))
+    quantile_family.best_runs, quantile_family.MOST_CELLS = best, most
+    return found
+
+
+def _off(ordered: Any, chosen: Any) -> Any:
+    """The mean distance in ranks of each run."""
+    target = np.array(DECILES) * ordered.size
+    below, upto = (np.searchsorted(ordered, chosen, side) for side in ("left", "right"))
+    return np.maximum(np.maximum(below - target, target - upto), 0.0).mean(axis=1)
+
+
+def main(runs: int, data: Path | None) -> None:
     """Print the table."""
-    print(f"{'':30}" + "".join(f"{head:>10}" for head in ("counts", "at once")))
-    for name, rows in shapes().items():
+    cases = [(name, LAST, [rows]) for name, rows in shapes().items()]
+    if data is not None:
+        cases += [(f"{size:,} ages", OLDEST, ages(data, size)) for size in (1_000, 2_000)]
+    print(f"{'':30}" + "".join(f"{head:>16}" for head in WAYS))
+    for name, last, samples in cases:
         for epsilon in EPSILONS:
-            counts, once = errors(rows, epsilon, runs)
-            print(f"{f'{name}, epsilon {epsilon}':30}{counts:10.2f}{once:10.2f}", flush=True)
+            each = [errors(rows, last, epsilon, runs // len(samples)) for rows in samples]
+            shown = ""
+            for way in WAYS:
+                off = np.concatenate([found[way] for found in each])
+                shown += f"{off.mean():10.3f} ±{off.std() / off.size**0.5:.3f}"
+            print(f"{f'{name}, epsilon {epsilon}':30}{shown}", flush=True)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 60)
+    given = sys.argv[1:]
+    main(int(given[0]) if given else 400, Path(given[1]) if len(given) > 1 else None)

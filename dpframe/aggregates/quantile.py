@@ -239,7 +239,8 @@ class Quantile(Aggregate):
     permute-and-flip (McKenna & Sheldon 2020) over listed candidates if not in zCDP. Of several
     quantiles with the same candidates each pays its own share, or they are chosen one inside the
     other, where a level of such choices costs once, or they are read off noisy counts of all
-    candidates: whichever has the least expected error in ranks. They come in their order.
+    candidates, and under pure DP of runs of neighbouring ones: whichever has the least expected
+    error in ranks. They come in their order.
 
     Proof
     -----
@@ -251,8 +252,9 @@ class Quantile(Aggregate):
     #{x <= c} and #{x < c} by at most 1 each. Scores of two candidates may move in opposite ways, so
     the range that mechanisms need is twice as much. For q = 0 the score is -#{x < c}, for q = 1
     -#{x > c}: a row moves all of them one way, and the range is once as much. Choices one inside
-    the other are `recursive_exponential`; counts are a histogram. To put quantiles in order, or to
-    make counts rise and to read ranks off them, is post-processing.
+    the other are `recursive_exponential`; counts are a histogram, those of runs another one, and
+    their costs add up. To put quantiles in order, or to fit counts of candidates to both, to make
+    them rise and to read ranks off them, is post-processing.
     Points with equal scores are drawn as a run, which gives each the probability that it has alone.
     With ``per="unit"`` an individual is one value, its total, in each of at most g groups.
     """

@@ -13,7 +13,8 @@ about log2(n) levels hold all. Ends that are off move what lies between.
 adds up what is wrong everywhere; nothing is divided among levels or quantiles.
 
 *Read off* noisy counts of all candidates: q (1 - q) of the squared noise of all of them together,
-if rows were spread over them evenly.
+if rows were spread over them evenly; with counts of runs of neighbours beside them, which add up
+less noise, where an epsilon is shared and that errs less (`counted_runs`).
 
 Noise is in proportion to the parts of an epsilon, and to the root of those of a rho. A choice at
 scale t is off by about t one way or the other, which has the square 2 t**2.
@@ -33,9 +34,11 @@ from dpframe.accounting.zcdp import largest_rho
 from dpframe.aggregates.bound import BoundAggregate, MeasurementUse, Noisy
 from dpframe.aggregates.cells import PointCells, PositionCells
 from dpframe.aggregates.chosen_together import ChosenTogether
+from dpframe.aggregates.counted_runs import CountedRuns, best_runs, squares_of_cells
 from dpframe.aggregates.error_rules import MOST_CELLS
 from dpframe.aggregates.impact import choice_impact
-from dpframe.aggregates.measurement import Additive, counted
+from dpframe.aggregates.level_sums import LevelSums
+from dpframe.aggregates.measurement import Additive, Table, counted
 from dpframe.aggregates.quantile import BoundQuantile, QuantileChoice
 from dpframe.aggregates.quantile_table import CountedQuantile
 from dpframe.aggregates.quantile_tree import QuantileTree, levels_for
@@ -146,12 +149,13 @@ def _best_way(members: Sequence[BoundQuantile], scope: QueryScope, spend: Budget
         tree = replace(tree, why=_why_tree(tree, _ratio(error, least)))
         repeats = tree.rounds if isinstance(spend, ZCDP) else tree.rounds**2
         ways.append((least, lambda member: _chosen(member, tree, repeats)))
-    counts = Additive(counted(cells))
     inner = quantiles[0] > 0 and quantiles[-1] < 1  # the ends are below and above all rows
-    if inner and cells.size <= MOST_CELLS and counts.entries(scope) <= _MOST_COUNTS:
-        least = _counts(counts, quantiles, scope).at(spend)
-        why = _why_counts(cells.size, _ratio(error, least))
-        ways.append((least, lambda member: _from_counts(member, counts, why)))
+    if (
+        inner
+        and cells.size <= MOST_CELLS
+        and Additive(counted(cells)).entries(scope) <= _MOST_COUNTS
+    ):
+        ways.append(_by_counts(cells, quantiles, scope, spend, error))
     once = _at_once(cells, quantiles, scope, spend)
     if once is not None:
         joint = replace(
@@ -179,19 +183,79 @@ def _chosen(member: BoundQuantile, part: ChosenTogether, repeats: int) -> JointQ
     )
 
 
-def _from_counts(member: BoundQuantile, counts: Additive, why: str) -> CountedQuantile:
+def _by_counts(
+    cells: PointCells | PositionCells,
+    quantiles: tuple[Fraction, ...],
+    scope: QueryScope,
+    spend: Budget,
+    error: float,
+) -> tuple[float, Join]:
+    """Quantiles that are read off counts of cells, and of runs where these gain something.
+
+    They are compared with other ways as if cells were counted alone: among more candidates than
+    that allows, one choice of all errs less on rows that leave most of them empty.
+    """
+    counts = Additive(counted(cells))
+    least = _counts(counts, quantiles, scope).at(spend)
+    runs, left = _runs_beside(counts, quantiles, scope, spend)
+    why = _why_counts(cells.size, _ratio(error, least * left), runs)
+    return least, lambda member: _from_counts(member, counts, runs, why)
+
+
+def _from_counts(
+    member: BoundQuantile, counts: Additive, runs: CountedRuns | None, why: str
+) -> CountedQuantile:
     """A rank errs as q (1 - q) of all counts together do, and a count's impact is 1."""
     spread = sum((q * (1 - q) for q in member.quantiles), Fraction(0))
     impact = max(Fraction(1), spread * member.cells.size)
+    alone = (MeasurementUse(counts, "quantile.counts", impact, is_shared=False),)
+    uses = alone if runs is None else _levels(counts.table, runs, impact)
     return CountedQuantile(
         member.request,
-        (MeasurementUse(counts, "quantile.counts", impact, is_shared=False),),
+        uses,
         member.value,
         member.cells,
         member.quantiles,
         member.bounds,
         member.q,
         why,
+        runs,
+    )
+
+
+def _runs_beside(
+    counts: Additive, quantiles: tuple[Fraction, ...], scope: QueryScope, spend: Budget
+) -> tuple[CountedRuns | None, float]:
+    """What to count beside cells where epsilons are shared, and what part of the squared error is
+    left; None where that gains nothing, or one individual moves sums by more than cells.
+    """
+    cells = counts.tables[0].cells
+    assert cells is not None
+    if isinstance(spend, ZCDP) or spend.slack:
+        return None, 1.0
+    moved = counts.sensitivity(scope).l1
+    scale = moved / spend.main
+    runs = best_runs(cells.size, quantiles, scale)
+    if runs is None:
+        return None, 1.0
+    levels = _levels(counts.table, runs, Fraction(1))
+    if any(use.part.sensitivity(scope).l1 != moved for use in levels):
+        return None, 1.0
+    alone = squares_of_cells(cells.size, quantiles, scale)
+    return runs, runs.squares(quantiles, scale) / alone
+
+
+def _levels(table: Table, runs: CountedRuns, impact: Fraction) -> tuple[MeasurementUse, ...]:
+    """Runs and cells, which share the cost as they should: impacts are cubes of what they get."""
+    return tuple(
+        MeasurementUse(
+            LevelSums(table, runs.width, level),
+            "quantile.counts",
+            impact * share**3,
+            share,
+            is_shared=False,
+        )
+        for level, share in ((1, runs.share), (2, 1 - runs.share))
     )
 
 
@@ -275,5 +339,6 @@ def _why_at_once(part: QuantilesAtOnce, gain: str) -> str:
     )
 
 
-def _why_counts(cells: int, gain: str) -> str:
-    return f"{cells} counts have about {gain} times less error than choices apart"
+def _why_counts(cells: int, gain: str, runs: CountedRuns | None) -> str:
+    beside = "" if runs is None else f", and sums of {runs.width} neighbours each,"
+    return f"{cells} counts{beside} have about {gain} times less error than choices apart"

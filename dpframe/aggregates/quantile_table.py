@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from dpframe.aggregates.bound import Noisy
 from dpframe.aggregates.cells import PointCells, PositionCells
-from dpframe.aggregates.error_rules import ErrorRule, RankError
+from dpframe.aggregates.counted_runs import CountedRuns
+from dpframe.aggregates.error_rules import RankError
 from dpframe.aggregates.isotonic import nondecreasing
 from dpframe.aggregates.quantile import BoundQuantile
+from dpframe.aggregates.run_rank_error import RunRankError
 
 __all__ = ["CountedQuantile", "codes_from_counts"]
 
@@ -27,9 +31,12 @@ class CountedQuantile(BoundQuantile):
     ----------
     why
         Why they are, for plans.
+    runs
+        What is counted beside cells, if anything.
     """
 
     why: str = ""
+    runs: CountedRuns | None = None
 
     @property
     def note(self) -> str:
@@ -37,18 +44,22 @@ class CountedQuantile(BoundQuantile):
         return f"{whole}, read off noisy counts that are made to rise: {self.why}"
 
     @property
-    def error(self) -> ErrorRule:
-        listed = isinstance(self.cells, PositionCells)
-        return RankError(self.cells.size, (1 + listed) * (1 + max(self.quantiles)))
+    def error(self) -> RankError | RunRankError:
+        sides = 1 + isinstance(self.cells, PositionCells)
+        least, most = min(self.quantiles), max(self.quantiles)
+        if self.runs is None:
+            return RankError(self.cells.size, sides * (1 + most))
+        runs = self.runs
+        return RunRankError(runs.size, runs.width, runs.share, least, most, sides)
 
     def combine(self, values: Sequence[Noisy]) -> pl.Series:
-        (counts,) = values
+        counts = values[0] if self.runs is None else self.runs.rebuilt(values[0], values[1])
         codes = codes_from_counts(counts, self.cells, self.quantiles)
         return super(CountedQuantile, self).combine([*codes])
 
 
 def codes_from_counts(
-    counts: Noisy, cells: PointCells | PositionCells, quantiles: Sequence[Fraction]
+    counts: NDArray[Any], cells: PointCells | PositionCells, quantiles: Sequence[Fraction]
 ) -> list[Noisy]:
     """For each quantile the candidate in each group whose ranks are nearest to it, the first one
     where several are: a larger quantile has no smaller candidate.
@@ -56,7 +67,7 @@ def codes_from_counts(
     Parameters
     ----------
     counts
-        Of shape (groups, cells).
+        Of shape (groups, cells), whole or rebuilt from several.
     cells
         What they count.
     quantiles

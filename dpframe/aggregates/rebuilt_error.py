@@ -13,6 +13,7 @@ from dpframe.aggregates.distribution_sets_error import DistributionSetsError
 from dpframe.aggregates.error_rules import ErrorRule, MeanError, PartError, VarianceError
 from dpframe.aggregates.joint_noise import JointNoise
 from dpframe.aggregates.rebuilt_noise import Drawn, NoisyTables, noise_of_numbers
+from dpframe.aggregates.run_rank_error import RunRankError
 from dpframe.aggregates.running_error import RunningError
 
 __all__ = ["OutputError", "RebuiltError"]
@@ -101,5 +102,11 @@ class RebuiltError:
 
 
 OutputError: TypeAlias = (
-    ErrorRule | RebuiltError | DistributionError | DistributionSetsError | RunError | RunningError
+    ErrorRule
+    | RunRankError
+    | RebuiltError
+    | DistributionError
+    | DistributionSetsError
+    | RunError
+    | RunningError
 )

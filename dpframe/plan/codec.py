@@ -26,6 +26,7 @@ from dpframe.aggregates.error_rules import (
     VarianceError,
 )
 from dpframe.aggregates.rebuilt_error import RebuiltError
+from dpframe.aggregates.run_rank_error import RunRankError
 from dpframe.aggregates.running_error import RunningError
 from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.fields import EXACT, fields_of, written
@@ -45,6 +46,7 @@ KINDS: dict[str, type] = {
         MeanError,
         VarianceError,
         RankError,
+        RunRankError,
         NoErrorBound,
         RebuiltError,
         DistributionError,

@@ -23,6 +23,7 @@ from dpframe.aggregates.joint_noise import JointNoise
 from dpframe.aggregates.noise_law import noise_law
 from dpframe.aggregates.rebuilt_error import OutputError, RebuiltError
 from dpframe.aggregates.rebuilt_noise import Drawn
+from dpframe.aggregates.run_rank_error import RunRankError
 from dpframe.aggregates.running_error import RunningError
 from dpframe.errors import PlanMismatch
 from dpframe.mechanisms import AdditiveMechanism, ReportMechanism
@@ -64,11 +65,8 @@ def error_of(
     match rule:
         case NoErrorBound():
             raise rule.refusal()
-        case RankError():
-            if len(used) != 1 or not isinstance(used[0].law, AdditiveMechanism):
-                raise _no_such_parts()
-            groups = used[0].entries // rule.cells if simultaneous else 1
-            return rule.quantile(used[0].law, 1 - (1 - level) / max(1, groups))
+        case RankError() | RunRankError():
+            return _of_ranks(rule, used, level, simultaneous)
         case MeanError() | VarianceError():
             return _of_moments(rule, used, level, simultaneous, rule.guessed(guess, count))
         case RebuiltError():
@@ -91,6 +89,21 @@ def error_of(
             raise needs_count(used[0].name)
         return used[0].law.error(level, count, used[0].entries if simultaneous else 1)
     return rule.bound([release.accuracy(level, simultaneous) for release in used])
+
+
+def _of_ranks(
+    rule: RankError | RunRankError,
+    used: Sequence[NoisyAggregate],
+    level: Fraction,
+    simultaneous: bool,
+) -> float:
+    """Of quantiles that are read off noisy counts."""
+    laws = _of_levels(used, 1 if isinstance(rule, RankError) else 2)
+    groups = used[-1].entries // rule.cells if simultaneous else 1
+    level = 1 - (1 - level) / max(1, groups)  # union bound
+    return (
+        rule.quantile(laws[0], level) if isinstance(rule, RankError) else rule.quantile(laws, level)
+    )
 
 
 def _of_moments(
@@ -192,10 +205,15 @@ def _levels(
     rule: DistributionError, used: Sequence[NoisyAggregate]
 ) -> tuple[list[AdditiveMechanism], int]:
     """The noise of each level, and the number of groups."""
+    return _of_levels(used, rule.parts), used[-1].entries // rule.cells
+
+
+def _of_levels(used: Sequence[NoisyAggregate], parts: int) -> list[AdditiveMechanism]:
+    """The noise of each of so many levels."""
     laws = [release.law for release in used if isinstance(release.law, AdditiveMechanism)]
-    if len(laws) != rule.parts or len(used) != rule.parts:
+    if len(laws) != parts or len(used) != parts:
         raise _no_such_parts()
-    return laws, used[-1].entries // rule.cells
+    return laws
 
 
 def noise_of(used: Sequence[NoisyAggregate]) -> JointNoise:

@@ -183,6 +183,10 @@ def quantiles_counted(patients: dp.PrivateFrame) -> dp.PrivateQuery:
     return patients.agg(dp.quantile("visits", quartiles, candidates=[0, 1, 2, 5, 10]), dp.count())
 
 
+def quantiles_by_runs(patients: dp.PrivateFrame) -> dp.PrivateQuery:
+    return patients.agg(dp.quantile("age", [n / 10 for n in range(1, 10)], (0, 110)), dp.count())
+
+
 def quantile_of_candidates(patients: dp.PrivateFrame) -> dp.PrivateQuery:
     steps = [0, 100, 250, 500, 1000, 2500, 5000, 10_000]
     return patients.group_by("region", keys=REGIONS).dp_quantile("bill", 0.9, candidates=steps)
@@ -341,6 +345,7 @@ QUERIES = (
     Golden("quantiles_together", quantiles_together, ZERO, {"rho": "0.05"}),
     Golden("quantiles_at_once", quantiles_at_once, PURE, {"epsilon": "0.8"}),
     Golden("quantiles_counted", quantiles_counted, PURE, {"epsilon": "0.2"}),
+    Golden("quantiles_by_runs", quantiles_by_runs, PURE, {"epsilon": "0.2"}),
     Golden("quantile_of_candidates", quantile_of_candidates, ZERO, {"rho": "0.02"}),
     Golden(
         "commonest_category",
