@@ -50,7 +50,7 @@ def hull_slices(boxes: Boxes, rows: Floats, units: list[float]) -> Slices:
     points, shares, ends = _points(boxes.arches, rows, own)
     counts = {arch[0] for arch in boxes.arches} - {own}
     values = {place: _values(widths[:, place], at, place in counts) for place, at in points.items()}
-    spread = np.outer(weights, shares / shares.sum()).ravel()
+    spread: Floats = np.multiply.outer(weights, shares / shares.sum()).reshape(-1)
     low, high = (np.outer(widths[:, own], end).ravel() for end in ends)
     rest = [place for place in values if place != own or not paired]
     parts = [sum(rows[p, j] * values[j] for j in rest) for p in range(len(rows))]

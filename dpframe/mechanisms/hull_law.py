@@ -169,7 +169,7 @@ class Hull:
     def _tail_of_count(
         self, nodes: Radii, factor: int, count: int, beside: tuple[int, int] | None
     ) -> Tail:
-        ends = []
+        ends = list[tuple[Floats, Floats, Floats]]()
         for radii in (nodes.first, nodes.last):
             a, weights = self.counts(count, radii)
             reach = radii * (self.widths[count] / self.fineness)
@@ -177,7 +177,7 @@ class Hull:
         if beside is None:
             sharing = self.sharing(count)
             return lambda t: _mean(
-                nodes, *(_count_above(math.floor(t / factor), *end, sharing) for end in ends)
+                nodes, *(_count_above(math.floor(t / factor), end, sharing) for end in ends)
             )
         other, place = beside
         halves = nodes.half_widths(self.widths[place])
@@ -204,8 +204,9 @@ def _at(a: Floats, reach: Floats) -> Floats:
     return np.where((np.floor(reach) <= _WHOLE)[:, None], np.rint(c), c)
 
 
-def _count_above(t: int, c: Floats, weights: Floats, reach: Floats, sharing: int) -> Floats:
-    """P(count > t)."""
+def _count_above(t: int, law: tuple[Floats, Floats, Floats], sharing: int) -> Floats:
+    """P(count > t), of counts, their probabilities and reaches."""
+    c, weights, reach = law
     whole = ((c > t) * weights).sum(axis=1)
     half = np.floor(reach)
     place = np.clip((t + 0.5) / (half + 0.5), 0.0, 1.0)
@@ -342,26 +343,29 @@ def _cumulants(hull: Hull, factors: tuple[float, ...]) -> tuple[float, float]:
     alone = [p for p in used if not any(p in mine for mine in apart.values())]
     groups = [mine for mine in apart.values() if mine] + [[place] for place in alone]
     for mine in groups:  # which are independent of each other
-        one, two, three, four = (
-            sum(parts)
-            for parts in zip(
-                *(
-                    [
-                        factors[place] ** (n + 1) * c
-                        for n, c in enumerate(_given(hull, place, nodes.last))
-                    ]
-                    for place in mine
-                ),
-                strict=True,
-            )
-        )
-        weights = _weights(hull, mine[0], nodes.last)
-        square = _at_each(weights, one**2 + two)
-        power = one**4 + 6 * one**2 * two + 4 * one * three + 3 * two**2 + four
-        fourth += _at_each(weights, power) + 6.0 * second * square
+        square, power = _powers(hull, mine, factors, nodes.last)
+        fourth += power + 6.0 * second * square
         second += square
     whole = float(nodes.weights @ second)
     if whole < 1e-9:
         return variance, 0.0
     found = float(nodes.weights @ fourth) - 3.0 * whole**2
     return variance, found * (variance / whole) ** 2
+
+
+def _powers(
+    hull: Hull, places: list[int], factors: tuple[float, ...], radii: Floats
+) -> tuple[Floats, Floats]:
+    """The means of the second and the fourth power, at each radius, of a sum of numbers with
+    factors that are independent at a count.
+    """
+    one, two, three, four = (np.zeros((1, 1)) for _ in range(4))
+    for place in places:
+        cumulants, f = _given(hull, place, radii), factors[place]
+        one = one + f * cumulants[0]
+        two = two + f**2 * cumulants[1]
+        three = three + f**3 * cumulants[2]
+        four = four + f**4 * cumulants[3]
+    weights = _weights(hull, places[0], radii)
+    power = one**4 + 6.0 * one**2 * two + 4.0 * one * three + 3.0 * two**2 + four
+    return _at_each(weights, one**2 + two), _at_each(weights, power)
