@@ -133,11 +133,13 @@ def selections(repeats: int) -> None:
 
 def timing(n: int = 20_000) -> None:
     """Spearman's correlation of the time of a single draw with |noise|."""
-    from dpframe.mechanisms import DiscreteBox, DiscreteGaussian, DiscreteLaplace
+    from dpframe.mechanisms import DiscreteBox, DiscreteGaussian, DiscreteHull, DiscreteLaplace
 
     print(f"\n{'single draws':24}{'correlation of time and |noise|':>34}")
     box = DiscreteBox.for_pure((1000, 1000), 1, Fraction(1))
-    for law in (DiscreteLaplace(Fraction(1000)), DiscreteGaussian(Fraction(1000) ** 2), box):
+    hull = DiscreteHull.around(DiscreteBox.for_pure((1000,) * 3, 1, Fraction(1)), ((0, 1, 2),))
+    gaussian = DiscreteGaussian(Fraction(1000) ** 2)
+    for law in (DiscreteLaplace(Fraction(1000)), gaussian, box, hull):
         sizes, times = np.empty(n), np.empty(n)
         for i in range(n):
             start = time.perf_counter_ns()
