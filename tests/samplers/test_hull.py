@@ -227,6 +227,15 @@ def test_range_of_arches(arches: tuple[hull.Arch, ...]) -> None:
         discrete_hull(Fraction(1), (1, 2, 3, 4), 1, arches, 1)
 
 
+def test_up_to_eight_arches() -> None:
+    """Of which one vector in eight or so is kept."""
+    arches = tuple((0, 2 * i + 1, 2 * i + 2) for i in range(9))
+    eight = discrete_hull(Fraction(1), (1, *(64,) * 16), 16, arches[:8], 50, Seeded(1))
+    assert eight.shape == (50, 17)
+    with pytest.raises(ValueError, match="arches"):
+        discrete_hull(Fraction(1), (1, *(64,) * 18), 16, arches, 1)
+
+
 def test_range_of_boxes() -> None:
     with pytest.raises(ValueError, match="range"):
         discrete_hull(Fraction(0), (1, 2, 3), 1, ONE, 1)
