@@ -47,6 +47,8 @@ _JUST: Final = 1.0 + 1e-9
 _CLOSE: Final = 2e-3
 _MARGIN: Final = 4e-3
 """Added to what is found, relative to it: for data between those tried, and for slices."""
+_LEAST: Final = 2.0**-900
+"""Of smaller squares floats have too few digits to tell more than their bound."""
 _FRACTIONS: Final = (1.0, 0.97, 0.85, 0.6, 0.3, 0.0)
 _TIMES: Final = (1.0, 1.25, 1.6, 2.5)
 
@@ -124,6 +126,8 @@ def error_quantile(errors: Errors, noise: JointNoise, level: Fraction) -> float:
     level
         Between 0 and 1, exclusive.
     """
+    if isinstance(errors, VarianceErrors) and errors.half**2 <= _LEAST:
+        return errors.largest
     slices = noise.slices(float(1 - level), errors.pull)
     known = errors.known(slices)
     allowed = float(1 - level) * float(slices.weights[known].sum())

@@ -54,6 +54,10 @@ def hull_slices(boxes: Boxes, rows: Floats, units: list[float]) -> Slices:
     low, high = (np.outer(widths[:, own], end).ravel() for end in ends)
     rest = [place for place in values if place != own or not paired]
     parts = [sum(rows[p, j] * values[j] for j in rest) for p in range(len(rows))]
+    parts[1:] = [
+        np.rint(part / unit) * unit if np.count_nonzero(row) > 1 else part
+        for part, unit, row in zip(parts[1:], units[1:], rows[1:], strict=True)
+    ]
     turn = rows[0, own]
     middle = np.asarray(parts[0]) - (0.0 if paired else turn * values[own])
     sides = middle + turn * low, middle + turn * high

@@ -43,6 +43,8 @@ _FOR_COUNT: Final = Fraction(2, 100)
 _RATIO: Final = 1.5
 _CLOSE: Final = 3e-3
 _TRIED: Final = 11
+_LEAST: Final = 2.0**-900
+"""Of smaller squares floats have too few digits to tell more than their bound."""
 
 
 def variance_ends(
@@ -63,11 +65,11 @@ def variance_ends(
     miss
         How often the exact variance may lie outside.
     """
-    rule = _Rule(noise, half, ddof, miss)
     count = parts[2]
+    rule = _Rule(noise, half, ddof, miss)
     fewest = np.maximum(count - rule.reach, ddof + 1.0)
     low, high = np.zeros(count.shape), half**2 * fewest / (fewest - ddof)
-    known = count >= rule.least
+    known = (count >= rule.least) & (half**2 > _LEAST)
     if known.any():
         ends = rule.ends(*(part[known] for part in parts))
         low[known] = np.clip(ends[0], 0.0, high[known])

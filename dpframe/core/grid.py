@@ -106,7 +106,7 @@ def grid_of_squares(inner: Grid, bits: int = RESOLUTION_BITS) -> Grid:
     largest = inner.hi * inner.hi
     # a step of squares is a float as well, if only the least that is above 0
     least = -2 * (inner.step.numerator.bit_length() - inner.step.denominator.bit_length()) - 1022
-    shift = max(0, largest.bit_length() - 1 - bits, least + 1)
+    shift = max(0, (largest - 1).bit_length() - bits, least + 1)
     top = max(1, largest >> shift)
     step = inner.step**2 * _power(shift - 1)
     return Grid(step, top * step, -top, top)

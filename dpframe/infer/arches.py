@@ -17,7 +17,7 @@ from dpframe.mechanisms import MAX_ARCHES, Arch, second_moments
 __all__ = ["arches_of", "moments_in"]
 
 _FEWEST: Final = 16
-"""Steps that a sum needs: laws take them as if they were continuous."""
+"""Steps that a sum, and one of squares, needs: laws take them as if they were continuous."""
 
 
 def arches_of(tables: Sequence[Table | None]) -> tuple[Arch, ...]:
@@ -40,7 +40,9 @@ def _found(tables: Sequence[Table | None]) -> Iterator[Arch]:
     known = {table: place for place, table in enumerate(tables) if table is not None}
     for place, table in enumerate(tables):
         squares = None if table is None or table.cells is not None else table.statistic
-        if not isinstance(squares, SquareSum) or squares.inner.hi < _FEWEST:
+        if not isinstance(squares, SquareSum):
+            continue
+        if min(squares.inner.hi, squares.grid.hi) < _FEWEST:
             continue
         total = GridSum(squares.value, squares.inner)
         counted = (

@@ -275,10 +275,17 @@ def _noise(release: NoisyAggregate) -> str:
     law += f", {details}" if details else ""
     if release.scores is None and (release.joint is not None or not details):
         law += f", in steps of {shown(release.step)}"
-        law += ", to which each value is rounded (half a step at most)" if release.bias else ""
+        law += _rounded(release)
     elif release.repeats > 1 and not details:
         law += f" in each of {release.repeats} rounds, which share the cost equally"
     return f"{law}: {release.reason}"
+
+
+def _rounded(release: NoisyAggregate) -> str:
+    if not release.bias:
+        return ""
+    far = "half a step" if release.bias == release.step / 2 else shown(release.bias)
+    return f", to which each value is rounded ({far} at most)"
 
 
 def _error(release: NoisyAggregate) -> str:

@@ -154,6 +154,20 @@ def test_means_are_those_that_noise_of_their_cell_explains() -> None:
             assert np.isnan(least) or most - least < 1.1e-3
 
 
+@pytest.mark.parametrize("bounds", [(0, 1e-300), (0, 1e-160), (-(2.0**99), 2.0**99)])
+def test_bounds_next_to_nothing_have_intervals_and_errors(bounds: tuple[float, float]) -> None:
+    """Squares of their width are next to 0, or 0, as floats."""
+    lo, hi = bounds
+    data = pl.DataFrame({"x": [float(lo), hi / 3, hi] * 30})
+    frame = dp.Session(epsilon=100).protect(data, unit=dp.Rows())
+    query = frame.agg(m=dp.mean("x", bounds), v=dp.var("x", bounds), d=dp.std("x", bounds))
+    plan, found = query.plan(epsilon=1), query.collect(epsilon=1, interval=0.95)
+    for name, widest in (("m", hi - lo), ("v", (hi - lo) ** 2), ("d", hi - lo)):
+        low, value, high = (found[f"{name}{end}"].item() for end in ("_low", "", "_high"))
+        assert low <= value <= high
+        assert 0 <= plan.accuracy(name, count=90) <= 2 * widest
+
+
 def test_ends_are_rounded_outwards() -> None:
     values = np.array([-3e9, -0.1, 1 / 3, 7.0, 1e300])
     assert (_down(values) < values).all()

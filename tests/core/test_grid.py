@@ -84,7 +84,7 @@ def test_squares_are_never_below_those_of_their_places(
     squares = grid_of_squares(inner, bits)
     place = min(place, inner.hi)
     (made,) = pl.select(square_sum(inner, squares).of_places(pl.lit(place, pl.Int64))).to_series()
-    assert squares.lo == -squares.hi <= made <= squares.hi <= 2**30
+    assert squares.lo == -squares.hi <= made <= squares.hi <= 2**bits
     assert (made + squares.hi) * inner.hi**2 >= 2 * squares.hi * place**2
     about = (made * squares.step + squares.centre) - (place * inner.step) ** 2
     assert -2 * squares.step <= about <= 2 * squares.step or squares.hi == 1

@@ -69,6 +69,17 @@ def test_few_steps_are_no_arch() -> None:
     assert arches_of(tables("x", 1, FLOAT64)) == ((0, 1, 2),)
 
 
+def test_squares_of_few_steps_are_none() -> None:
+    """Where they are next to the least number above 0 that floats have."""
+    value = numeric_value(Column("x"), domain_of_dtype(FLOAT64), "var")
+    ends = Fraction(0), Fraction(1e-160)
+    grid = grid_for(*ends, centred=True, integers=False)
+    squares = grid_of_squares(grid)
+    assert grid.hi > 16 > squares.hi
+    total, square = Table(GridSum(value, grid)), Table(SquareSum(value, grid, squares))
+    assert arches_of([COUNT.table, total, square]) == ()
+
+
 def test_no_more_than_eight() -> None:
     many = [table for i in range(10) for table in tables(f"c{i}")]
     assert len(arches_of(many)) == 8
