@@ -191,26 +191,15 @@ OF_WINNERS = {
 }
 """What is different of plans with several winners."""
 
-_OF_GRIDS = {
-    f"plan.releases.{field}"
-    for field in ("bias", "exact.l1", "exact.l2_squared", "exact.linf", "step")
-}
-_OF_SUMS = {f"plan.outputs.definition.table.statistic.grid.{end}" for end in ("hi", "lo")}
 OF_SQUARES = {
-    "pure_moments": _OF_GRIDS
-    | _OF_SUMS
+    "pure_moments": {"plan.releases.bias"}
+    | {f"plan.outputs.definition.table.statistic.grid.{end}" for end in ("hi", "lo")}
+    | {"plan.outputs.definition.table.statistic.grid.centre.fraction"}
+    | {f"plan.releases.exact.{norm}" for norm in ("l1", "l2_squared", "linf")}
     | {f"plan.releases.{field}" for field in ("contents", "law.scale", "scale")}
-    | {f"plan.releases.sensitivity.{norm}" for norm in ("l1", "l2", "linf")}
-    | {f"plan.outputs.definition.table.statistic.grid.{f}.fraction" for f in ("centre", "step")},
-    "individuals": _OF_GRIDS
-    | {place.replace("grid", "of.grid") for place in _OF_SUMS}
-    | {
-        "plan.outputs.definition.table.statistic.of.grid.step.fraction",
-        "plan.releases.law.sigma_squared",
-    },
-    "accurate": _OF_GRIDS
-    | _OF_SUMS
-    | {"plan.outputs.definition.table.statistic.grid.step.fraction", "plan.releases.law.scale"},
+    | {f"plan.releases.sensitivity.{norm}" for norm in ("l1", "l2", "linf")},
+    "individuals": {"plan.releases.bias"},
+    "accurate": {"plan.releases.bias"},
 }
 """What is different of plans with variances."""
 
@@ -226,6 +215,7 @@ OTHER_HERE: dict[tuple[str, str], str] = {
     ("within_zcdp", "plan.releases.cost.rho"): LAPLACE_RHO,
     ("individuals", "plan.releases.cost.rho"): LESS_NOISE,
     ("individuals", "plan.releases.scale"): LESS_NOISE,
+    ("individuals", "plan.releases.law.sigma_squared"): LESS_NOISE,
 }
 """The same, of one plan."""
 OTHER_HERE |= {
