@@ -196,7 +196,8 @@ class SquareSum(Statistic):
         shortened = bool(squares_shortened(self.inner, self.grid))
         of_value = Fraction(0)
         if not (self.value.is_whole and self.inner.is_exact):
-            of_value = (2 * self.inner.hi + 1) * self.inner.step * self.inner.bias_per_row
+            farthest = max(-self.inner.lo, self.inner.hi)
+            of_value = (2 * farthest + 1) * self.inner.step * self.inner.bias_per_row
         return of_value + 2 * self.grid.step * shortened
 
     @property

@@ -69,7 +69,8 @@ def grid_for(
     centred
         Whether values are taken relative to the middle of the bounds, which halves the sensitivity
         of sums that need not be sums of the raw values (means and variances). The grid is then as
-        long on both sides, and so one step longer than the bounds on one of them, where they are.
+        long on both sides, one step more on one of them if need be, but where floats have no number
+        so near to the middle.
     integers
         Whether all values are integers; then the step is 1 or 1/2 where that fits, and sums
         are exact.
@@ -83,18 +84,18 @@ def grid_for(
         whole = Fraction(1, centre.denominator if centre.denominator <= 2 else 1)
         step = max(step, whole) if (centre / whole).denominator == 1 else step
     first, last = floor((lo - centre) / step), ceil((hi - centre) / step)
-    if centred:
+    if centred and abs(first + last) == 1:
         first, last = min(first, -last), max(-first, last)
     return Grid(step, centre, first, last)
 
 
 def grid_of_squares(inner: Grid, bits: int = RESOLUTION_BITS) -> Grid:
-    """The grid for squares of places on a grid that is as long on both sides.
+    """The grid for squares of places on a grid around a centre.
 
-    With h the last place, s one of them, and Q = floor(h**2 / 2**k) where squares are shortened by
-    k binary places, they become u(s) = min(Q, floor(s**2 / 2**k) + 1), or just s**2 where k is 0,
-    and that is 2 u(s) - Q on the grid. So s**2 / h**2 <= u(s) / Q <= 1, exactly: the first because
-    Q <= h**2 / 2**k, and u(s) is Q or at least s**2 / 2**k.
+    With h the place farthest from it, s any of them, and Q = floor(h**2 / 2**k) where squares are
+    shortened by k binary places, they become u(s) = min(Q, floor(s**2 / 2**k) + 1), or just s**2
+    where k is 0, and that is 2 u(s) - Q on the grid. So s**2 / h**2 <= u(s) / Q <= 1, exactly: the
+    first because Q <= h**2 / 2**k, and u(s) is Q or at least s**2 / 2**k.
 
     Parameters
     ----------
@@ -103,7 +104,7 @@ def grid_of_squares(inner: Grid, bits: int = RESOLUTION_BITS) -> Grid:
     bits
         How many binary places the largest square has at most.
     """
-    largest = inner.hi * inner.hi
+    largest = max(-inner.lo, inner.hi) ** 2
     # a step of squares is a float as well, if only the least that is above 0
     least = -2 * (inner.step.numerator.bit_length() - inner.step.denominator.bit_length()) - 1022
     shift = max(0, (largest - 1).bit_length() - bits, least + 1)

@@ -42,7 +42,8 @@ def _found(tables: Sequence[Table | None]) -> Iterator[Arch]:
         squares = None if table is None or table.cells is not None else table.statistic
         if not isinstance(squares, SquareSum):
             continue
-        if min(squares.inner.hi, squares.grid.hi) < _FEWEST:
+        inner = squares.inner
+        if inner.lo != -inner.hi or min(inner.hi, squares.grid.hi) < _FEWEST:
             continue
         total = GridSum(squares.value, squares.inner)
         counted = (

@@ -95,7 +95,8 @@ def square_places(value: Any, statistic: SquareSum) -> list[int | None]:
     for place in places(value, statistic.inner):
         if place is None:
             return [None]
-        top, largest = statistic.grid.hi, statistic.inner.hi**2
+        inner = statistic.inner
+        top, largest = statistic.grid.hi, max(-inner.lo, inner.hi) ** 2
         part = 2 * statistic.grid.step / statistic.inner.step**2
         square = place * place if part == 1 else min(top, math.floor(place * place / part) + 1)
         assert top * place * place <= square * largest

@@ -80,6 +80,16 @@ def test_squares_of_few_steps_are_none() -> None:
     assert arches_of([COUNT.table, total, square]) == ()
 
 
+def test_bounds_around_no_float_are_no_arch() -> None:
+    """A row that stays does not move a sum twice as far as one that comes, there."""
+    value = numeric_value(Column("x"), domain_of_dtype(INT64), "var")
+    grid = grid_for(Fraction(2**62 + 1), Fraction(2**62 + 301), centred=True, integers=True)
+    assert grid.lo != -grid.hi
+    square = SquareSum(value, grid, grid_of_squares(grid))
+    assert square.grid.hi == max(-grid.lo, grid.hi) ** 2
+    assert arches_of([COUNT.table, Table(GridSum(value, grid)), Table(square)]) == ()
+
+
 def test_no_more_than_eight() -> None:
     many = [table for i in range(10) for table in tables(f"c{i}")]
     assert len(arches_of(many)) == 8
