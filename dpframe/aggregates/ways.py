@@ -42,7 +42,8 @@ def ways_to_measure(query: Query, spend: Budget) -> list[Query]:
     if isinstance(spend, (PureDP, ApproxDP)):
         degrees = (2, 1) if spend.slack else (2,)
     ways = [_measured(query, degree) for degree in degrees]
-    return [*ways, *(made for way in ways if (made := _with_own_totals(way)) is not way)]
+    own = [made for way in ways if (made := _with_own_totals(way)) is not way]
+    return [*ways, *own, *map(_of_finest, own)]
 
 
 def _with_own_totals(query: Query) -> Query:
@@ -54,6 +55,22 @@ def _with_own_totals(query: Query) -> Query:
     if len(tables) < 2 or all(a.own_totals is None for a in rolled):
         return query
     return _changed(query, lambda a: a.with_own_totals() if isinstance(a, RolledAggregate) else a)
+
+
+def _of_finest(query: Query) -> Query:
+    """The query where larger groups are added up from the finest of grouping sets alone: shares are
+    the best for each part by itself, and parts may err less that are drawn together at the whole
+    spend.
+    """
+    return _changed(query, lambda a: _added_up(a) if isinstance(a, RolledAggregate) else a)
+
+
+def _added_up(rolled: RolledAggregate) -> RolledAggregate:
+    finest = {
+        degree: tuple(strategy.of_finest() for strategy in used)
+        for degree, used in rolled.strategies.items()
+    }
+    return replace(rolled, strategies=finest).by(rolled.degree)
 
 
 def _measured(query: Query, degree: Degree) -> Query:

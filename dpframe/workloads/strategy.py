@@ -97,6 +97,16 @@ class Strategy:
             total_of=None if self.total_of is None else order.index(self.total_of),
         )
 
+    def of_finest(self) -> Strategy:
+        """Just the part that tells of all that is wanted, at the whole spend; the same where none
+        of the parts does.
+        """
+        for part, norm in zip(self.parts, self.norms, strict=True):
+            if all(part.energy(levels) for levels in self.workload.subspaces):
+                whole = (part,), (Fraction(1),), (norm,)
+                return replace(self, parts=whole[0], shares=whole[1], norms=whole[2], total_of=None)
+        return self
+
     @cached_property
     def unit_variances(self) -> tuple[float, ...]:
         """The variance of each part's noise, in proportion to that of a vector of norm 1 that is

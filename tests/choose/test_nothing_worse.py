@@ -41,11 +41,12 @@ SCHEMA: dict[str, Any] = {
 TOLD = "times more noise than"
 SOON = {*range(20), 130}
 """Cases that are always tried. In the last a sum pays for a variance that is drawn with it."""
-QUICK = {0, 1, 3, 6, 9}
-"""Cases of sets that take little time."""
+QUICK = {0, 1, 3, 6, 9, 75}
+"""Cases of sets that take little time. In the last rows change, and only the finest groups are
+measured, in one draw of all outputs."""
 MOST = 1.01
 """Of deviations: about as much as the least error of a split is away from an equal one's."""
-MOST_OF_CHANGES = 1.08
+MOST_OF_CHANGES = 1.02
 UNITS: list[tuple[Any, str]] = [
     (dp.Rows(), "f"),
     (dp.Rows(), "f"),
@@ -277,9 +278,7 @@ def test_no_output_errs_more_unsaid(seed: int) -> None:
 )
 def test_sets_err_no_more_than_their_finest_groups_added_up(seed: int) -> None:
     """Each output where rows come. Where they change all together, and nearly: a total may be
-    beside another table, and outputs with one are drawn by themselves, for which others can pay;
-    and shares are those that are best for each sum by itself, of which a total is cheaper than in a
-    box of several.
+    beside another table, and outputs with one are drawn by themselves, for which others can pay.
     """
     case = of_sets(seed)
     found = above_the_finest(case)

@@ -58,8 +58,11 @@ def test_the_step_is_a_power_of_two(made: tuple[Fraction, Fraction, bool, Grid])
 def test_both_bounds_are_on_the_grid_or_just_inside(
     made: tuple[Fraction, Fraction, bool, Grid],
 ) -> None:
-    lo, hi, _, grid = made
-    room = grid.step * (2 if grid.lo == -grid.hi else 1)
+    """Or, around a middle that is no float, by as much more as that is off on both sides."""
+    lo, hi, integers, grid = made
+    room = grid.step
+    if grid != grid_for(lo, hi, centred=False, integers=integers):
+        room += 2 * abs((lo + hi) / 2 - grid.centre)
     assert 0 <= lo - (grid.centre + grid.lo * grid.step) < room
     assert 0 <= (grid.centre + grid.hi * grid.step) - hi < room
 

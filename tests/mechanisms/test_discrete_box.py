@@ -15,7 +15,15 @@ from dpframe.accounting.costs import zcdp_rho
 from dpframe.core.budget import ZCDP, ApproxDP, PureDP
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.errors import InvalidBudget
-from dpframe.mechanisms import MECHANISMS, VECTORS, AdditiveTask, Box, DiscreteBox, Exposure
+from dpframe.mechanisms import (
+    MECHANISMS,
+    VECTORS,
+    AdditiveTask,
+    Box,
+    DiscreteBox,
+    DiscreteHull,
+    Exposure,
+)
 from dpframe.mechanisms.pure_rho import pure_rho
 from dpframe.plan import codec
 from tests.samplers.seeded import Seeded
@@ -299,7 +307,7 @@ def test_fitted_in_each_measure() -> None:
         assert choice.law.widths == box.widths
         assert choice.law.rows == box.rows
         assert DiscreteBox.fitted(without, share) is None
-    assert DiscreteBox in VECTORS
+    assert (DiscreteHull, DiscreteBox) == VECTORS
     assert DiscreteBox in MECHANISMS
 
 

@@ -67,6 +67,31 @@ def test_a_roll_up() -> None:
     assert all(f >= 0.99 * p for f, p in zip(found, (2.0, 1.4, 2.0, 1.4), strict=True))
 
 
+@pytest.mark.parametrize("degree", [1, 2])
+def test_all_can_be_added_up_from_the_finest_table(degree: Degree) -> None:
+    """At the whole spend; its entries then add up with all of their noise."""
+    workload = marginals((6, 2), range(3))
+    plain = best_tables(workload, degree)
+    finest = plain.of_finest()
+    (part,) = finest.parts
+    assert part.shape == (6, 2)
+    assert finest.shares == (1,)
+    assert plain.objective() < finest.objective()
+    sets: dict[tuple[Kind, Kind], int] = {
+        ("cells", "cells"): 1,
+        ("total", "cells"): 6,
+        ("cells", "total"): 2,
+        ("total", "total"): 12,
+    }
+    for kinds, cells in sets.items():
+        assert finest.error(Wanted(kinds)) == pytest.approx(cells)
+
+
+def test_no_part_tells_of_tables_side_by_side() -> None:
+    plain = best_tables(marginals((6, 5), [1]), 2)
+    assert plain.of_finest() is plain
+
+
 def test_only_the_finest_table_can_be_wanted_most() -> None:
     workload = marginals((42, 2), range(3))
     weighted = Workload(
