@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
@@ -30,7 +30,8 @@ def row_columns(
     Squares are made of the places of the same values where these are added up as well: of these
     very integers, however an engine would come to compute a value twice.
     """
-    counted, squared = _counted_by(statistics), _squared_by(statistics)
+    squared = _squared_by(statistics)
+    counted = _counted_by(statistics, squared)
     known = counted.keys() | squared.keys()
     made = {f"r{i}": s.row(columns, ns) for i, s in enumerate(statistics) if i not in known}
     made |= {
@@ -57,9 +58,12 @@ def _squared_by(statistics: Sequence[Statistic]) -> dict[int, int]:
     }
 
 
-def _counted_by(statistics: Sequence[Statistic]) -> dict[int, int]:
-    """Counts of values that another statistic's column gives as well."""
+def _counted_by(statistics: Sequence[Statistic], squared: Mapping[int, int]) -> dict[int, int]:
+    """Counts of values that another statistic's column gives as well, one of which squares are made
+    before others: what a row adds to all three is one point then.
+    """
     sums = [(i, s) for i, s in enumerate(statistics) if isinstance(s, GridSum)]
+    sums.sort(key=lambda pair: pair[0] not in squared.values())
     return {
         i: next(number for number, total in sums if is_counted_by(s, total))
         for i, s in enumerate(statistics)

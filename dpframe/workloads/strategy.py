@@ -103,8 +103,8 @@ class Strategy:
         """
         for part, norm in zip(self.parts, self.norms, strict=True):
             if all(part.energy(levels) for levels in self.workload.subspaces):
-                whole = (part,), (Fraction(1),), (norm,)
-                return replace(self, parts=whole[0], shares=whole[1], norms=whole[2], total_of=None)
+                shares = (Fraction(1),)
+                return replace(self, parts=(part,), shares=shares, norms=(norm,), total_of=None)
         return self
 
     @cached_property

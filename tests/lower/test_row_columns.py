@@ -36,6 +36,15 @@ def test_squares_are_made_of_the_places_that_are_added_up() -> None:
     assert made == ["r0", "r1", "r2", "r2"]
 
 
+def test_values_are_counted_by_the_places_that_are_squared() -> None:
+    """Rather than by those within other bounds, whatever their order."""
+    count, total, square = of("x")
+    wide = grid_for(Fraction(-9), Fraction(9), centred=True, integers=False)
+    other = GridSum(total.value, wide)
+    assert row_columns([other, count, total, square], COLUMNS, pl)[2] == ["r0", "r2", "r2", "r3"]
+    assert row_columns([other, count, total], COLUMNS, pl)[2] == ["r0", "r0", "r2"]
+
+
 @pytest.mark.parametrize("beside", ["nothing", "another column", "other bounds"])
 def test_squares_alone_are_made_of_the_value(beside: str) -> None:
     _, total, square = of("x")
