@@ -17,6 +17,7 @@ from tests.held.trial import INTERVAL, NEAR, Held, Kind, Once, Spend, inside, se
 
 GROUPS = 100
 QUARTERS, FIFTHS = [0.25, 0.5, 0.75], [0.1, 0.3, 0.5, 0.7, 0.9]
+DECILES = [n / 10 for n in range(1, 10)]
 
 
 # -- Groups that nobody listed ------------------------------------------------------------------
@@ -140,7 +141,12 @@ def away(values: Any, chosen: Any, share: float) -> Any:
 
 
 def quantiles(
-    way: str, chosen: list[float], most: int, amounts: dict[str, str], groups: int = GROUPS
+    way: str,
+    chosen: list[float],
+    most: int,
+    amounts: dict[str, str],
+    groups: int = GROUPS,
+    runs: bool = False,
 ) -> Callable[[Spend], Once]:
     """Several quantiles of rows that are spread evenly, so that few candidates are near them: how
     far the rank of each is off.
@@ -153,7 +159,8 @@ def quantiles(
       are just as good, and a plan does not know n. So for m quantiles at once about m ln(2**32 / n)
       scales of what is said are never needed.
     - Read off counts, it is the worst of all sums of neighbouring counts (Levy's inequality), and
-      twice as often as any one of them.
+      twice as often as any one of them. With counts of runs beside them it is the union bound over
+      all such sums.
     """
 
     def made(spend: Spend) -> Once:
@@ -166,6 +173,7 @@ def quantiles(
         plan = query.plan(**given)
         law = plan.releases[0].law
         assert law.name == way, law.name
+        assert len(plan.releases) == 1 + runs
         said = plan.accuracy("q") * float(getattr(law, "path", 1))
         said += len(chosen) / 2 if way == "joint_exponential" else 0
 
@@ -206,6 +214,12 @@ KINDS: dict[str, Kind] = {
     ),
     "quartiles read off counts, rows spread evenly": Kind(
         quantiles("discrete_laplace", QUARTERS, 10, {"epsilon": "0.02"}),
+        30,
+        spends=("epsilon",),
+        worst={NEAR: _NO_ROWS},
+    ),
+    "deciles read off counts and runs of them, rows spread evenly": Kind(
+        quantiles("discrete_laplace", DECILES, 80, {"epsilon": "0.1"}, runs=True),
         30,
         spends=("epsilon",),
         worst={NEAR: _NO_ROWS},
