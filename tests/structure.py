@@ -1,8 +1,8 @@
 """`python -m tests.structure`: how large the code is, and how much one has to read of it.
 
 Printed as a table: what a grouped count runs, modules that know concrete mechanisms, import
-cycles (imports for type checkers counted), names, sizes. Decisions quote it. With ``--long`` also
-which files and functions are long, and with ``--cycles`` which modules are in circles.
+cycles (imports for type checkers counted), names, sizes. Decisions quote it. With ``--cycles``
+also which modules are in circles.
 `test_structure.py` holds some of it.
 """
 
@@ -12,7 +12,7 @@ import ast
 import sys
 import tokenize
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from io import StringIO
 from pathlib import Path
 from types import FrameType
@@ -20,7 +20,6 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "dpframe"
-MOST_LINES, MOST_OF_A_FUNCTION = 400, 40
 
 
 def main() -> None:
@@ -36,10 +35,6 @@ def main() -> None:
     }
     for name, value in rows.items():
         print(f"{name:64}{value:>12}")
-    if "--long" in sys.argv:
-        found = {**long_files(trees), **long_functions(trees)}
-        for name, lines in sorted(found.items(), key=lambda item: -item[1]):
-            print(f"{name:80}{lines:>5}")
     if "--cycles" in sys.argv:
         for loop in cycles(trees):
             print(*sorted(loop), sep="\n  ")
@@ -227,51 +222,15 @@ def _sizes(trees: Mapping[Path, ast.Module]) -> dict[str, str]:
     total: Counter[str] = Counter()
     for path, tree in trees.items():
         total.update(_kinds(path.read_text(encoding="utf-8"), tree))
-    functions = sum(isinstance(n, _FUNCTION) for tree in trees.values() for n in ast.walk(tree))
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    functions = sum(isinstance(n, kinds) for tree in trees.values() for n in ast.walk(tree))
     return {
+        "functions": f"{functions:,}",
         "lines": f"{sum(total.values()):,}",
         "lines of code": f"{total['code']:,}",
         "lines of docstrings": f"{total['docstring']:,}",
         "lines blank or comment": f"{total['blank']:,}",
-        f"files above {MOST_LINES} lines": str(len(long_files(trees))),
-        f"functions above {MOST_OF_A_FUNCTION} lines, of {functions:,}": str(
-            len(long_functions(trees))
-        ),
-        "with their docstrings": str(len(long_functions(trees, docstrings=True))),
     }
-
-
-_FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
-
-
-def long_files(trees: Iterable[Path]) -> dict[str, int]:
-    """Files with too many lines."""
-    lines = {_shown(path): len(path.read_text(encoding="utf-8").splitlines()) for path in trees}
-    return {name: many for name, many in lines.items() if many > MOST_LINES}
-
-
-def long_functions(trees: Mapping[Path, ast.Module], *, docstrings: bool = False) -> dict[str, int]:
-    """Functions with too many lines, their docstrings counted or not."""
-    found = {}
-    for path, tree in trees.items():
-        for node in ast.walk(tree):
-            if isinstance(node, _FUNCTION):
-                lines = (node.end_lineno or 0) - node.lineno + 1
-                lines -= 0 if docstrings else _lines_of_docstring(node)
-                if lines > MOST_OF_A_FUNCTION:
-                    found[f"{_shown(path)} {node.name}"] = lines
-    return found
-
-
-def _lines_of_docstring(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    first = node.body[0]
-    if not isinstance(first, ast.Expr) or not _is_text(first):
-        return 0
-    return (first.end_lineno or 0) - first.lineno + 1
-
-
-def _shown(path: Path) -> str:
-    return path.relative_to(ROOT).as_posix()
 
 
 def _kinds(text: str, tree: ast.Module) -> Counter[str]:
