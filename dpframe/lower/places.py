@@ -6,7 +6,8 @@ there are no groups (`dpframe.aggregates.tallies`). Where a table has hundreds o
 cells, most rows have one of their own, and to sort one column of integers takes a fraction of the
 time of a group-by; each row comes as the number of its cell among those of all groups then.
 
-Which way is taken follows from the plan, and from what kind of source there is: never from rows.
+Where rows stay in the engine, it groups them by the same numbers, so the table has one form. Which
+way is taken follows from the plan, and from what kind of source there is: never from rows.
 How often places are put in order and added to those before follows from how many rows there are.
 """
 
@@ -28,7 +29,7 @@ from dpframe.frames.groups import Groups
 from dpframe.lower.numbering import listed_keys
 from dpframe.rows.in_order import in_order
 
-__all__ = ["CountedRows", "counted_rows", "counts_of_places", "places_of_rows"]
+__all__ = ["CountedRows", "count_places", "counted_rows", "counts_of_places", "places_of_rows"]
 
 Integers: TypeAlias = "NDArray[np.int64]"
 
@@ -184,10 +185,16 @@ def places_of_rows(
     return frame.select(place.cast(small).alias(_PLACE))
 
 
+def count_places(places: pl.LazyFrame) -> pl.LazyFrame:
+    """The table that `CountedRows` makes, counted by the engine, in any order."""
+    counted = places.group_by(_PLACE).agg(pl.len().cast(pl.Int64).alias("v0"))
+    return counted.select(pl.col(_PLACE).cast(pl.Int64), "v0")
+
+
 def counts_of_places(found: pl.DataFrame, cells: int, groups: int) -> CellCounts:
-    """The table of what `CountedRows` counts."""
+    """The table of what `CountedRows` or `count_places` count."""
     places, values = (column.to_numpy() for column in found.iter_columns())
-    if not (places[1:] > places[:-1]).all():  # of several buckets together
+    if not (places[1:] > places[:-1]).all():  # of several buckets, or counted by the engine
         group, cell = np.divmod(places, cells)
         return CellCounts.of_cells(group, cell, values, groups)
     ends = np.searchsorted(places, np.arange(1, groups + 1) * cells)

@@ -41,6 +41,7 @@ from dpframe.lower.pairs import Pairs, Weighing, by_columns, weighing_of
 from dpframe.lower.places import (
     CountedRows,
     TalliedRows,
+    count_places,
     counted_rows,
     counts_of_places,
     places_of_rows,
@@ -68,11 +69,15 @@ class Lowered:
     ----------
     frame
         The lazy frame; its result has the group columns ``g0, g1, ...``, the column ``cell`` where
-        there are cells, and one Int64 column ``v0, v1, ...`` per statistic.
+        there are cells, and one Int64 column ``v0, v1, ...`` per statistic. Where `placed`, one
+        column ``place`` stands for groups and cells.
     cells
         The cells, or None.
     statistics
         What the value columns hold.
+    placed
+        Whether ``place`` numbers the cells of all groups. It follows from the plan alone, so the
+        results of a query over different sources can be added up.
     kept
         The columns of its groups, where it is of one of several grouping sets alone.
     later
@@ -84,6 +89,7 @@ class Lowered:
     frame: pl.LazyFrame
     cells: Cells | None
     statistics: tuple[Statistic, ...]
+    placed: bool = False
     kept: tuple[int, ...] | None = None
     later: Pairs | CountedRows | None = None
     by_batches: bool = False
@@ -172,11 +178,12 @@ def _lower(
             statistics.append(table.statistic)
     made = list[Lowered]()
     for (cells, in_pairs), statistics in found.items():
-        counted = None if in_pairs or not here else counted_rows(cells, statistics, groups)
-        way = in_pairs, packing, counted
+        counted = None if in_pairs or ns is not pl else counted_rows(cells, statistics, groups)
+        way = in_pairs, packing, counted, here
         query, later = _aggregate(frame, relation, groups, cells, statistics, limits, way, ns)
         batches = by_batches and not packing and isinstance(later, CountedRows)
-        made.append(Lowered(query, cells, tuple(statistics), later=later, by_batches=batches))
+        placed = counted is not None
+        made.append(Lowered(query, cells, tuple(statistics), placed, None, later, batches))
     return tuple(made)
 
 
@@ -227,10 +234,10 @@ def _aggregate(
     cells: Cells | None,
     statistics: Sequence[Statistic],
     limits: tuple[PairLimit | None, Weighing | None, RowLimit | None],
-    way: tuple[bool, bool, CountedRows | None],
+    way: tuple[bool, bool, CountedRows | None, bool],
     ns: Namespace,
 ) -> tuple[pl.LazyFrame, Pairs | CountedRows | None]:
-    in_pairs, packing, counts = way
+    in_pairs, packing, counts, here = way
     by = () if groups is None else groups.by
     frame, by, facts = bind_facts(frame, by, relation.facts, ns)
     measured = cells, tuple(statistics)
@@ -241,7 +248,7 @@ def _aggregate(
     if isinstance(cells, NumberCells) and cells.of_individuals:
         return _of_totals(frame, (rows, whose_rows(relation, ns)), cells, columns, ns), None
     if cells is not None:
-        if isinstance(counts, TalliedRows):
+        if here and isinstance(counts, TalliedRows):
             return _selected(frame, {_CELL: cells.numbers(columns)}, ns), counts
         rows[_CELL] = unordered(ns, cells.row(columns, ns))
         keys.append(_CELL)
@@ -254,7 +261,8 @@ def _aggregate(
     if cells is not None:
         frame = frame.filter(ns.col(_CELL).is_not_null())
         if counts is not None:
-            return places_of_rows(frame, groups, keys[:-1], cells.size), counts
+            places = places_of_rows(frame, groups, keys[:-1], cells.size)
+            return (places, counts) if here else (count_places(places), None)
     if in_pairs:
         pairs = Pairs(keys, owner_names(facts), statistics, made, *limits, packable(types))
         return (frame, pairs) if sortable(types) else (by_columns(keys, *pairs.of(frame, ns)), None)
@@ -347,7 +355,7 @@ def count_cells(lowered: Lowered, result: pl.DataFrame, groups: Groups | None) -
     """
     groups = groups_of(groups, lowered.kept)
     size = 1 if groups is None else groups.size
-    if isinstance(lowered.later, CountedRows):
+    if lowered.placed:
         assert lowered.cells is not None
         return [counts_of_places(result, lowered.cells.size, size)]
     if lowered.cells is not None:

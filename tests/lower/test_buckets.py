@@ -17,7 +17,7 @@ from typing import IO, Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import dpframe as dp
@@ -26,7 +26,7 @@ from dpframe.api import source
 from dpframe.api.source import Source, protected_source
 from dpframe.errors import EngineError, InvalidBounds, UnsupportedOperation
 from dpframe.frames.binary import frames_of
-from dpframe.lower import Execution, buckets
+from dpframe.lower import Execution, buckets, places
 from dpframe.lower.engines import room
 from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
 from dpframe.lower.engines.room import Room, bytes_of, has_disk, room_for
@@ -128,15 +128,110 @@ def _of(asked: Any, frame: pl.DataFrame, room: Room | None) -> list[list[Any]]:
     return [np.asarray(found.dense(1, 0, 3)).tolist() for found in _counted(asked, frame, room)]
 
 
-def _counted(asked: Any, frame: pl.DataFrame, room: Room | None) -> list[CellCounts]:
-    query = asked._query
+def _counted(asked: Any, frame: pl.DataFrame | pl.LazyFrame, room: Room | None) -> list[CellCounts]:
+    query, rows = asked._query, frame.lazy()
     relation = replace(query.relation, salt=7)
     execution = Execution(
-        PolarsEngine(room=room), {relation.token: frame.lazy()}, {relation.token: frame.schema}
+        PolarsEngine(room=room), {relation.token: rows}, {relation.token: rows.collect_schema()}
     )
     tables = tables_of(query)
     found = execution.run(relation, query.groups, tables)
     return [found[table] for table in tables]
+
+
+X = pl.col("x")
+KEYS = [0, 1, 2]
+QUERIES: dict[str, Any] = {
+    "rows": lambda f: f.limit_rows(3).agg(dp.count()),
+    "rows of groups": lambda f: f.limit_rows(3).group_by("g", keys=KEYS).agg(dp.count()),
+    "a histogram": lambda f: f.limit_rows(3).dp_histogram("x", bins=[-1, 0, 1, 2], other=True),
+    "many bins": lambda f: f.limit_rows(3).dp_histogram("x", bins=list(range(5))),
+    "histograms of groups": lambda f: (
+        f.limit_rows(3).group_by("g", keys=KEYS).agg(dp.histogram("x", bins=[-1, 0, 1, 2]))
+    ),
+    "many bins of groups": lambda f: (
+        f.limit_rows(3).group_by("g", keys=KEYS).agg(dp.histogram("x", bins=list(range(5))))
+    ),
+    "a histogram, a count": lambda f: f.limit_rows(3).agg(
+        dp.histogram("x", bins=[-1, 0, 1, 2]), dp.count().alias("n")
+    ),
+    "a distribution function": lambda f: f.limit_rows(3).dp_cdf("x", bins=[-1, 0, 1, 2]),
+    "a median": lambda f: f.limit_rows(3).agg(dp.median("x", (-1, 2))),
+    "totals of people": lambda f: (
+        f.limit_rows(3, by="g")
+        .limit_groups(2, by="g")
+        .group_by("g", keys=KEYS)
+        .agg(
+            dp.n_unique("who").alias("n"),
+            dp.sum("x", (-1, 2), per="unit"),
+            dp.n_unique("x").alias("d"),
+        )
+    ),
+    "means of pairs": lambda f: (
+        f.limit_groups(2, by="g")
+        .limit_rows(2, by="g")
+        .group_by("g", keys=KEYS)
+        .agg(dp.mean("x", (-1, 2)))
+    ),
+    "a choice": lambda f: f.limit_rows(1).agg(dp.argmax("g", candidates=KEYS)),
+    "weights": lambda f: f.limit_norm(2).group_by("g", keys=KEYS).agg(dp.count()),
+}
+
+
+@pytest.mark.parametrize("name", QUERIES)
+@given(
+    sizes=st.lists(st.sampled_from([0, 1, 2, 40]), max_size=5),
+    spills=st.booleans(),
+    held=st.sampled_from([0, 1, 700, 2500, 10**9]),
+    count=st.integers(1, 7),
+    stored=st.sampled_from(["rows", "steps", "file"]),
+)
+@example(sizes=[1, 1, 1], spills=True, held=10**9, count=6, stored="file")  # empty buckets
+@example(sizes=[40, 1], spills=True, held=0, count=6, stored="rows")  # beside read ones
+@example(sizes=[40, 1, 1, 1, 1], spills=True, held=700, count=6, stored="rows")  # one is too large
+@settings(max_examples=12)
+def test_sizes_of_people_and_buckets_make_no_difference(
+    name: str, sizes: list[int], spills: bool, held: int, count: int, stored: str
+) -> None:
+    """An empty bucket, one in memory and one that is read have tables of one form, so no number of
+    rows of a person makes a query fail, or changes its tables.
+    """
+    who = [person for person, rows in enumerate(sizes) for _ in range(rows)]
+    rows = range(len(who))
+    frame = pl.DataFrame(
+        {"who": who, "g": [n % 4 for n in rows], "x": [n % 7 / 2 - 1 for n in rows]},
+        schema={"who": pl.Int64, "g": pl.Int32, "x": pl.Float64},
+    )
+    asked = QUERIES[name](dp.Session(epsilon=1).protect(frame, "who"))
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(places, "_MANY", 1 if name.startswith("many") else 1 << 17)
+        frame.write_parquet(f"{folder}/rows.parquet")
+        source = {
+            "rows": frame.lazy(),
+            "steps": frame.lazy().filter(pl.lit(True)),
+            "file": pl.scan_parquet(f"{folder}/rows.parquet"),
+        }[stored]
+        parts = _counted(asked, source, Room(count, spills, held))
+    assert _listed(parts) == _listed(_counted(asked, frame, None))
+
+
+def _listed(tables: list[CellCounts]) -> list[Any]:
+    """The integers of some tables that are not 0, by group and cell."""
+    return [
+        sorted(
+            (group, cell, value)
+            for group, cell, value in zip(
+                np.broadcast_to(table.groups, table.values.shape).tolist(),
+                np.zeros_like(table.values).tolist()
+                if table.cells is None
+                else table.cells.tolist(),
+                table.values.tolist(),
+                strict=True,
+            )
+            if value
+        )
+        for table in tables
+    ]
 
 
 # -- files --------------------------------------------------------------------------------------
@@ -197,21 +292,6 @@ def test_a_bucket_in_memory_is_a_frame_without_steps() -> None:
             assert held.explain(optimized=False).startswith("DF [")
             assert held.collect().height == made.bucket(number).collect().height == rows
             assert (made.size(number) > 0) == (rows > 0)
-
-
-def test_rows_that_are_counted_by_place_are_not_held() -> None:
-    """Results of buckets add up where they are one row for each group."""
-    frame = pl.DataFrame({"who": [0, 1, 2, 2], "x": [1, 2, 3, 4]})
-    people = dp.Session(epsilon=1).protect(frame, "who")
-    bins = list(range(1 << 17))
-    wide = people.limit_rows(2).agg(pl.col("x").dp_histogram(bins=bins))  # type: ignore[attr-defined]
-    (whole,), (parts,) = (_counted(wide, frame, room) for room in (None, Room(3, held=10**9)))
-    assert whole.cells is not None
-    assert parts.cells is not None
-    assert sorted(zip(parts.cells, parts.values, strict=True)) == sorted(
-        zip(whole.cells, whole.values, strict=True)
-    )
-    assert whole.values.sum() == 4
 
 
 @each_kind
