@@ -15,6 +15,7 @@ from dpframe import pipeline
 from dpframe.aggregates.quantiles_at_once import QuantilesAtOnce
 from dpframe.aggregates.query import Query
 from dpframe.audit.beside import at_once
+from dpframe.audit.calls import calls_beside
 from dpframe.audit.claims import claims_of
 from dpframe.audit.evidence import best_event, joint_scores, likelihood_scores, proved_epsilon
 from dpframe.audit.neighbours import Neighbours, worst_neighbours
@@ -70,6 +71,10 @@ class Audit:
     curve
         For events that were looked at: how often each happened on the side where it is likelier,
         `likelier`, and on the other, `other`, both as shares of the runs that were counted.
+    calls
+        How many more releases of one frame were drawn one by one, as `collect` draws them.
+    differences
+        In what these differ from the runs, which are drawn together; a sentence each.
     """
 
     plan: Plan = field(repr=False)
@@ -81,14 +86,16 @@ class Audit:
     neighbours: str = field(repr=False)
     reach: pl.DataFrame = field(repr=False)
     curve: pl.DataFrame = field(repr=False)
+    calls: int = 0
+    differences: tuple[str, ...] = ()
 
     @property
     def refuted(self) -> bool:
-        """Whether the claim is shown to be wrong: more is proved, or a part moves by more than its
-        declared sensitivity.
+        """Whether the claim is shown to be wrong: more is proved, a part moves by more than its
+        declared sensitivity, or releases that are drawn one by one are unlike the runs.
         """
         exceeds = any(share > 1 + 1e-9 for name in ("l1", "l2") for share in self.reach[name])
-        return self.proved > self.claimed or exceeds
+        return self.proved > self.claimed or exceeds or bool(self.differences)
 
     def plot(self) -> Any:
         """The claim and what was seen, as an Altair chart: events whose probability on one frame is
@@ -115,6 +122,8 @@ class Audit:
             f"claimed  epsilon {self.claimed:.6g}{at}",
             f"proved   epsilon {self.proved:.4g} or more, with {self.confidence:.4g} confidence, "
             f"from {self.runs} runs on each of two frames",
+            f"calls    {self.calls} releases drawn one by one: "
+            f"{'; '.join(self.differences) or 'nothing unlike the runs'}",
             f"verdict  {'the claim is REFUTED' if self.refuted else 'nothing against the claim'}",
             "",
             "the two frames",
@@ -158,8 +167,10 @@ def audit(prepared: pipeline.Prepared, runs: int, confidence: Number) -> Audit:
             shown.stage(f"run {done} of {runs} on each frame")
 
         one, other = outcomes(prepared, pair, runs, told)
-        found = _proved((one, other), claims, doubt)
-        return _judged(prepared.plan, pair, found, doubt, runs)
+        shown.stage("drawing releases one by one")
+        calls = calls_beside(prepared, pair, one, doubt / 5)
+        found = _proved((one, other), claims, doubt * 4 / 5)
+        return _judged(prepared.plan, pair, found, doubt, runs, calls)
 
 
 def _require_one_round(query: Query) -> None:
@@ -307,7 +318,14 @@ def _curve(likelier: Floats, rarer: Floats) -> pl.DataFrame:
     return pl.DataFrame(shares, schema={"likelier": pl.Float64, "other": pl.Float64})
 
 
-def _judged(plan: Plan, pair: Neighbours, found: _Proved, doubt: float, runs: int) -> Audit:
+def _judged(
+    plan: Plan,
+    pair: Neighbours,
+    found: _Proved,
+    doubt: float,
+    runs: int,
+    calls: tuple[int, tuple[str, ...]],
+) -> Audit:
     reach = pl.DataFrame(
         {
             "part": [r.name for r in pair.reach],
@@ -317,4 +335,4 @@ def _judged(plan: Plan, pair: Neighbours, found: _Proved, doubt: float, runs: in
         schema={"part": pl.String, "l1": pl.Float64, "l2": pl.Float64},
     )
     about = found.claimed, found.epsilon, found.delta, pair.words, reach, found.curve
-    return Audit(plan, runs, 1.0 - doubt, *about)
+    return Audit(plan, runs, 1.0 - doubt, *about, *calls)

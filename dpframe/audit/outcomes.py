@@ -47,6 +47,7 @@ def outcomes(
     pair: Neighbours,
     runs: int,
     shown: Callable[[int], None] = lambda _: None,
+    at_once: int | None = None,
 ) -> tuple[Floats, Floats]:
     """What is drawn where neighbours differ, of shape (runs, 1 + numbers) on each side.
 
@@ -65,10 +66,12 @@ def outcomes(
         How often the plan runs on each.
     shown
         Is told how many runs are done.
+    at_once
+        How many runs are drawn in one call of the noise; as many as there is room for by default.
     """
     places = list(_places(prepared, pair))
     draws = prepared.draws
-    most = min(runs, runs_at_once(prepared, pair))
+    most = min(runs, at_once or runs_at_once(prepared, pair))
     query = _with_groups(pair.query, pair.counted[0], most)
     copies = [(repeated(counted, most), CandidateScores()) for counted in pair.counted]
     made: tuple[list[Floats], list[Floats]] = ([], [])
