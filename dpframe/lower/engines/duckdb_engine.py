@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from glob import glob
 from pathlib import Path
 from threading import Event, Thread
@@ -19,6 +19,7 @@ import polars as pl
 from dpframe.core.interval import interval
 from dpframe.errors import UnsupportedOperation
 from dpframe.lower.engines.dialect import COMMON_TYPES, Dialect
+from dpframe.lower.engines.duckdb_border import Border
 from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.frames import EngineFrame
 from dpframe.lower.engines.namespace import EngineNamespace
@@ -140,8 +141,12 @@ class DuckDBEngine(Engine):
     def __init__(self, relation: Any, connection: Any = None) -> None:
         self._relation = relation
         self._connection = connection
+        self._border = Border(relation)
         self._ns = EngineNamespace(DuckDBDialect(relation))
         self.require_settings()
+        if not self.is_accepted:
+            self._border.require()
+        self._border.require_joins(relation)
         folded = [column.casefold() for column in relation.columns]
         if len(set(folded)) < len(folded):
             raise UnsupportedOperation(
@@ -165,20 +170,18 @@ class DuckDBEngine(Engine):
         _ACCEPTED.add(self._settings())
 
     def _settings(self) -> frozenset[tuple[Any, ...]]:
-        name = f"dpframe_{uuid4().hex}"
-        return frozenset(self._relation.query(name, _ALL_SETTINGS).fetchall())
+        return frozenset(self._border.fetch(_ALL_SETTINGS))
 
     def require_settings(self) -> None:
         """Refuse a connection on which expressions mean something else."""
-        one = self._relation.limit(0).aggregate("count(*) AS n")
-        if one.project(_SETTINGS).fetchall() != [(True,)]:
+        if self._border.fetch(f"SELECT {_SETTINGS}") != [(True,)]:
             raise UnsupportedOperation(
                 "the connection has a default collation, or arithmetic other than IEEE's, which "
                 "plans are not known to be right with",
                 where="session.protect(relation, ...)",
                 remedy="RESET default_collation and ieee_floating_point_ops",
             )
-        if not any(one.project(each).fetchall() == [(True,)] for each in (_NO_MACROS, _FUNCTIONS)):
+        if not any(self._border.fetch(f"SELECT {e}") == [(True,)] for e in (_NO_MACROS, _FUNCTIONS)):
             raise UnsupportedOperation(
                 "the connection has a macro with the name of one of DuckDB's functions, which "
                 "would be called instead",
@@ -186,8 +189,16 @@ class DuckDBEngine(Engine):
                 remedy="give the macro another name",
             )
 
-    def frame(self, data: Any) -> EngineFrame:
-        return self._ns.frame(data, self.schema_of(data))
+    def frame(self, data: Any, columns: Collection[str] | None = None) -> EngineFrame:
+        types = dict(zip(data.columns, map(str, data.types), strict=True))
+        if columns is not None:  # DuckDB would read the others too
+            data = data.project(
+                ", ".join(
+                    quoted(name) if name in columns else f"{_nothing(kind)} AS {quoted(name)}"
+                    for name, kind in types.items()
+                )
+            )
+        return self._ns.frame(data, {name: _from_duckdb(kind) for name, kind in types.items()})
 
     @staticmethod
     def schema_of(data: Any) -> dict[str, Any]:
@@ -197,7 +208,10 @@ class DuckDBEngine(Engine):
 
     def empty(self, data: Any, schema: pl.Schema) -> EngineFrame:
         self.require_settings()
-        return self.frame(data.limit(0))
+        # made of types alone: a query without rows of the relation itself might read it
+        columns = zip(data.columns, map(str, data.types), strict=True)
+        made = ", ".join(f"{_nothing(kind)} AS {quoted(name)}" for name, kind in columns)
+        return self._ns.frame(self._border.relation(f"SELECT {made} LIMIT 0"), dict(schema))
 
     def schema_now(self, data: Any) -> pl.Schema | None:
         return pl.Schema(self.schema_of(data))
@@ -205,10 +219,11 @@ class DuckDBEngine(Engine):
     def collect(
         self, frames: Sequence[EngineFrame], *, rehearsed: bool = False
     ) -> list[pl.DataFrame]:
-        return [
-            as_declared(frame, _waited(frame.native.to_arrow_table, self._interrupt))
-            for frame in frames
-        ]
+        def work() -> list[Any]:
+            return self._border.run(lambda: [frame.native.to_arrow_table() for frame in frames])
+
+        tables = _waited(work, self._interrupt)
+        return [as_declared(frame, table) for frame, table in zip(frames, tables, strict=True)]
 
     def _interrupt(self) -> None:
         """Stop what runs on the connection, where it can be reached: not before DuckDB 2."""
@@ -286,6 +301,11 @@ def streamed(rows: Any, schema: pl.Schema) -> tuple[Any, Any]:
             column = f"CAST({column} AS ENUM({listed})) AS {column}"
         columns.append(column)
     return found.project(", ".join(columns)), connection
+
+
+def _nothing(kind: str) -> str:
+    """A null of a type, in SQL; of types that no operation knows, of none."""
+    return "NULL" if _from_duckdb(kind) == pl.Object() else f"CAST(NULL AS {kind})"
 
 
 def quoted(name: str) -> str:
