@@ -58,6 +58,8 @@ def require_equal(engine: Engine) -> None:
     try:
         same = _tables(engine, engine.ns.dialect.native_frame(_rows())) == _expected()
         why = "gives other numbers than Polars for constants"
+        if same and not engine.has_border():
+            same, why = False, "lets statistics of stored values decide which rows there are"
     except FAILURES as error:  # of constants
         same, why = False, f"does not run a query of constants ({type(error).__name__})"
     if not same:

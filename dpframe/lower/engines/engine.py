@@ -77,6 +77,10 @@ class Engine(ABC):
         """Remember that it was."""
         return
 
+    def has_border(self) -> bool:
+        """Whether no statistic of stored values decides what a query sees, tried on constants."""
+        return True
+
     def shares(self, other: Engine) -> bool:
         """Whether frames of both can be brought together."""
         return type(self) is type(other)

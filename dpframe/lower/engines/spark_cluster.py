@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from dpframe.lower.engines.engine import ClusterLost
 
-__all__ = ["WAIT", "Watch"]
+__all__ = ["WAIT", "Watch", "is_local"]
 
 WAIT: Final = "spark.dpframe.executors.wait"
 """The setting of a session that says for how many seconds queries wait without any executor."""
@@ -90,8 +90,12 @@ def _cluster_of(session: Any) -> Any:
         context = session.sparkContext
     except Exception:  # a session of Connect has none, and says so in several ways
         return None
-    master = str(context.master)
-    return None if master == "local" or master.startswith("local[") else context
+    return None if is_local(str(context.master)) else context
+
+
+def is_local(master: str) -> bool:
+    """Whether Spark runs in the driver's own process alone."""
+    return master == "local" or master.startswith("local[")
 
 
 def _seconds(session: Any) -> float:

@@ -28,6 +28,7 @@ from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.frames import EngineFrame
 from dpframe.lower.engines.namespace import EngineNamespace
 from dpframe.lower.engines.results import as_declared
+from dpframe.lower.engines.spark_border import border, holds, is_connect
 from dpframe.lower.engines.spark_cluster import Watch
 from dpframe.rows.operands import INT64_LIMITS
 from dpframe.rows.polars_dtypes import from_polars
@@ -188,6 +189,8 @@ class SparkEngine(Engine):
                 where="session.protect(frame, ...)",
                 remedy="give one of them another name first",
             )
+        with _withheld():
+            border(frame)  # refused here, and not by a query
 
     @property
     def ns(self) -> EngineNamespace:
@@ -206,12 +209,18 @@ class SparkEngine(Engine):
         fields = data.schema.fields
         return {field.name: _from_spark(field.dataType.simpleString()) for field in fields}
 
+    def has_border(self) -> bool:
+        with _withheld():
+            return holds(self._session)
+
     def frame(self, data: Any) -> EngineFrame:
-        return self._ns.frame(data, self.schema_of(data))
+        with _withheld():
+            return self._ns.frame(border(data), self.schema_of(data))
 
     def empty(self, data: Any, schema: pl.Schema) -> EngineFrame:
         self.require_process()
-        return self.frame(data.limit(0))
+        with _withheld():
+            return self._ns.frame(border(data).limit(0), self.schema_of(data))
 
     def require_process(self) -> None:
         """Refuse a forked process, which would talk to Spark on the connection of its parent."""
@@ -242,13 +251,12 @@ def _require_silence(session: Any) -> None:
         return  # a server elsewhere: what it logs is its owner's
     level = machine.org.apache.logging.log4j.LogManager.getRootLogger().getLevel().toString()
     if level != "OFF":
-        connect = type(session).__module__.startswith("pyspark.sql.connect")
         raise UnsupportedOperation(
             f"Spark logs to the standard error of this process at level {level}, and what it logs "
             "of failures quotes private data",
             where="session.protect(frame, ...)",
             remedy='make the session with .config("spark.log.level", "OFF")'
-            + ("" if connect else ', or call spark.sparkContext.setLogLevel("OFF")'),
+            + ("" if is_connect(session) else ', or call spark.sparkContext.setLogLevel("OFF")'),
         )
 
 

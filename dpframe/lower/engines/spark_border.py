@@ -1,0 +1,238 @@
+"""The border between what Spark has stored and what is asked of it.
+
+Spark hands conditions to whatever holds the data: to readers of Parquet and ORC, which skip row
+groups by their minimum and maximum, to cached frames, which do so by batch, to databases and table
+formats. Statistics leave values out (NaN, what was cut off) or are stale, and then a row is there or
+not because of what other rows are. Directly above each source stands a filter that all rows pass,
+with a condition that is not deterministic to Spark: nothing may be moved across such a filter, so no
+source is told a condition, be it of dpframe or of the owner of the frame. No setting is read or
+changed.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from functools import reduce
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import polars as pl
+
+from dpframe.errors import UnsupportedOperation
+from dpframe.lower.engines.spark_cluster import is_local
+
+__all__ = ["border", "holds"]
+
+_EVERY: Final = "spark_partition_id() >= 0"
+"""True of every row; Spark takes it for not deterministic, and knows nothing of the number."""
+_ALL_ROWS: Final = frozenset(
+    "HiveTableRelation LocalRelation LogicalRDD OneRowRelation Project Range RebalancePartitions "
+    "Relation RelationV2 Repartition RepartitionByExpression Sort SubqueryAlias Union View".split()
+)
+"""Nodes of plans that have a row for each row below, so that Spark has no condition to move."""
+_ONE_BELOW: Final = frozenset(["Filter", "Project", "SubqueryAlias", "View"])
+"""Nodes through which a condition on a column means the same."""
+_ROW_NUMBER: Final = 3
+
+
+def border(frame: Any) -> Any:
+    """The same rows, with a filter above each source that no condition crosses.
+
+    Raises
+    ------
+    UnsupportedOperation
+        For a frame whose sources cannot be told apart from what was asked of them.
+    """
+    if is_connect(frame):
+        _require_all_rows(frame)
+        return frame.filter(_EVERY)
+    return _Plans(frame).frame()
+
+
+def is_connect(of_spark: Any) -> bool:
+    """Whether a frame or session is one of Spark Connect, whose plans are on a server."""
+    return type(of_spark).__module__.startswith("pyspark.sql.connect")
+
+
+def holds(session: Any) -> bool:
+    """Whether the border does what it is for on a session: rows with NaN, which no statistic
+    knows of, pass a filter that they should pass. Each kind of store is tried, and a filter of
+    the owner of the frame where the session can see it.
+    """
+    values = [math.nan] * _ROW_NUMBER + [1.0]
+    with TemporaryDirectory(prefix="dpframe-") as folder:
+        cached = session.createDataFrame([(value,) for value in values], "x double").cache()
+        try:
+            frames = [cached]
+            if _reads_files_here(session):
+                file = Path(folder, "x.parquet")
+                pl.DataFrame({"x": values}).write_parquet(file)
+                frames.append(session.read.schema("x double").parquet(file.as_uri()))
+            above = "x > 5"
+            tried = [border(frame).filter(above) for frame in frames]
+            if not is_connect(session):
+                tried += [border(frame.filter(above)) for frame in frames]
+            number: int = reduce(lambda one, other: one.union(other), tried).count()
+        finally:
+            cached.unpersist()
+    return number == _ROW_NUMBER * len(tried)
+
+
+def _reads_files_here(session: Any) -> bool:
+    """Whether Spark runs in a virtual machine of this process, and nowhere else."""
+    if getattr(import_module("pyspark").SparkContext, "_jvm", None) is None:
+        return False
+    return is_local(session.conf.get("spark.master", ""))
+
+
+class _Plans:
+    """The plan of a frame, written once more with a border.
+
+    Parameters
+    ----------
+    frame
+        A DataFrame whose plan is in this process's virtual machine.
+    """
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+        self._machine = frame.sparkSession._jvm
+        self._catalyst = self._machine.org.apache.spark.sql.catalyst.plans.logical
+        every = frame.sparkSession.range(1).filter(_EVERY)
+        self._every = every._jdf.queryExecution().analyzed().condition()
+
+    def frame(self) -> Any:
+        """The frame of the new plan."""
+        return self._of(self._with_border(self._plan(), []))
+
+    def _of(self, plan: Any) -> Any:
+        frame = self._frame._jdf
+        parts = frame.getClass().getName().split(".")
+        dataset = reduce(getattr, parts, self._machine)
+        made = dataset.ofRows(frame.sparkSession(), plan)
+        return type(self._frame)(made, self._frame.sparkSession)
+
+    def _plan(self) -> Any:
+        """What the frame is made of. Where Spark has kept something of it, from there if the kept
+        rows are all rows of their sources, and else from the sources: what was kept was computed
+        without a border.
+        """
+        plan = self._frame._jdf.queryExecution().analyzed()
+        if not plan.subqueriesAll().isEmpty():
+            raise _refused(
+                "the frame has a query within an expression (IN, EXISTS or a value), which dpframe "
+                "cannot keep apart from statistics of the files that it reads",
+                "write it as a join, such as a LEFT SEMI JOIN for IN",
+            )
+        kept = self._of(plan)._jdf.queryExecution().withCachedData()
+        return kept if all(map(_holds_all_rows, _kept_in(kept))) else plan
+
+    def _with_border(self, plan: Any, conditions: list[Any]) -> Any:
+        """The plan with a border above each leaf. Conditions from above that only read the folder
+        that a file is in stay below: what a folder says of a row is the same for any other rows,
+        and without them each query would read all files.
+        """
+        below = _items(plan.children())
+        if not below:
+            _require_own_rows(plan)
+            return self._catalyst.Filter(self._every, self._in_folders(plan, conditions))
+        name = _name(plan)
+        passed = conditions if name in _ONE_BELOW else []
+        if name == "Filter":
+            passed = [*_parts(plan.condition()), *passed]  # in the order in which they are tried
+        made = [self._with_border(one, passed) for one in below]
+        sequence = self._machine.org.apache.spark.api.python.PythonUtils.toSeq(made)
+        return plan.withNewChildren(sequence)
+
+    def _in_folders(self, leaf: Any, conditions: list[Any]) -> Any:
+        folders = _folder_columns(leaf)
+        for condition in conditions:
+            columns = {_id(column) for column in _items(condition.references().toSeq())}
+            if columns and columns <= folders and condition.deterministic():
+                leaf = self._catalyst.Filter(condition, leaf)
+        return leaf
+
+
+def _name(plan: Any) -> str:
+    return str(plan.getClass().getSimpleName())
+
+
+def _items(sequence: Any) -> list[Any]:
+    return [sequence.apply(i) for i in range(sequence.size())]
+
+
+def _id(attribute: Any) -> int:
+    return int(attribute.exprId().id())
+
+
+def _parts(condition: Any) -> list[Any]:
+    """The conditions that hold where one holds."""
+    if _name(condition) != "And":
+        return [condition]
+    return [*_parts(condition.left()), *_parts(condition.right())]
+
+
+def _folder_columns(leaf: Any) -> set[int]:
+    """The columns of files that are read off the names of their folders."""
+    if _name(leaf) != "LogicalRelation" or _name(leaf.relation()) != "HadoopFsRelation":
+        return set()
+    names = set(leaf.relation().partitionSchema().fieldNames())
+    return {_id(column) for column in _items(leaf.output()) if column.name() in names}
+
+
+def _kept_in(plan: Any) -> Iterator[Any]:
+    """The plans of what Spark has cached of a plan."""
+    if _name(plan) == "InMemoryRelation":
+        yield plan.cacheBuilder().logicalPlan()
+    for below in _items(plan.children()):
+        yield from _kept_in(below)
+
+
+def _holds_all_rows(plan: Any) -> bool:
+    below = _items(plan.children())
+    return (not below or _name(plan) in _ALL_ROWS) and all(map(_holds_all_rows, below))
+
+
+def _require_own_rows(leaf: Any) -> None:
+    """Refuse rows of an RDD that is computed from another frame: its plan is not seen any more."""
+    if _name(leaf) not in ("LogicalRDD", "ExternalRDD"):
+        return
+    seen: set[int] = set()
+    rest = [leaf.rdd()]
+    while rest:
+        rdd = rest.pop()
+        if rdd.id() in seen:
+            continue
+        seen.add(rdd.id())
+        if _name(rdd) == "SQLExecutionRDD":
+            raise _refused(
+                "the frame was made of an RDD of another frame, so Spark may have filtered it by "
+                "statistics of files, and dpframe cannot see whether it did",
+                "protect a frame that was made without .rdd, by the methods of DataFrames alone",
+            )
+        rest += [one.rdd() for one in _items(rdd.dependencies())]
+
+
+def _require_all_rows(frame: Any) -> None:
+    """Refuse a frame whose plan, which is on a server, has a step after which rows are missing."""
+    text: str = frame._explain_string(extended=True)
+    _, _, rest = text.partition("== Analyzed Logical Plan ==\n")
+    plan, end, _ = rest.partition("\n\n== Optimized Logical Plan ==")
+    _, *lines = plan.split("\n")  # the first has the columns
+    names = {re.sub(r"\W.*", "", line.lstrip(" :+-")) for line in lines}
+    if end and lines and names <= _ALL_ROWS:
+        return
+    raise _refused(
+        "on Spark Connect, the frame may hold only what is stored: here rows were filtered, joined "
+        "or grouped already, which the server may do by statistics of files",
+        "protect what is stored, and filter, join and group with dpframe; or make the frame in a "
+        "session without Connect",
+    )
+
+
+def _refused(what: str, remedy: str) -> UnsupportedOperation:
+    return UnsupportedOperation(what, where="session.protect(frame, ...)", remedy=remedy)
