@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from io import FileIO
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -25,6 +26,7 @@ import polars as pl
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.frames.public import digest
 from dpframe.ledger.contents import locked, removed_if_left, sync_folder
+from dpframe.ledger.releasing import close_all
 from dpframe.report import Plan
 from dpframe.rows.failures import FAILURES
 
@@ -96,24 +98,26 @@ def _replacing(path: Path) -> Iterator[Path]:
     start = _temporary(path)
     mode = _mode_of(path)
     made = path.with_name(f"{start}{uuid4().hex}.part")
+    files: list[FileIO] = []
     try:
         for name in os.listdir(path.parent):
             if _is_temporary(name, start):
                 removed_if_left(path.with_name(name))
-        with locked(made, 0o666 if mode is None else 0o600) as held:
-            yield made
-            if mode is not None:
-                made.chmod(mode)
-            os.fsync(held.fileno())
-            if os.name == "nt":  # where no open file gets another name
-                held.close()
-            os.replace(made, path)
+        held = locked(made, files, 0o666 if mode is None else 0o600)
+        yield made
+        if mode is not None:
+            made.chmod(mode)
+        os.fsync(held.fileno())
+        if os.name == "nt":  # where no open file gets another name
+            held.close()
+        os.replace(made, path)
         sync_folder(path.parent)
     except OSError as error:
         raise _unwritable(path, error.strerror or type(error).__name__) from None
     finally:
         with suppress(OSError):
             made.unlink(missing_ok=True)
+        close_all(files)
 
 
 def _mode_of(path: Path) -> int | None:

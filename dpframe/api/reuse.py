@@ -258,8 +258,7 @@ class Keeper:
         about = run_name, self._is_named, None, self._job
         begun = Begun(self._identity, self._words, token, *about)
         beginning = Beginning(begun, self._plan.cost, self._key, lost)
-        with self._keeping.contents.present(token):
-            frames = run(Keep(beginning, self._write))
+        frames = self._keeping.contents.present(token, lambda: run(Keep(beginning, self._write)))
         origin = self._origin(self._number)
         return Done(frames, origin, remark=self._remark, content=self._content)
 

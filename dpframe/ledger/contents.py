@@ -11,19 +11,21 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
-from threading import Lock
-from typing import Protocol
+from typing import Protocol, TypeVar
 from weakref import WeakSet
 
 from dpframe.errors import LedgerError
+from dpframe.ledger.releasing import close_all, release_after
 from dpframe.ledger.waiting import wait
 
 if sys.platform != "win32":
     import fcntl
+
+R = TypeVar("R")
 
 FOLDER = ".releases"
 """Added to the name of a ledger's file."""
@@ -88,9 +90,8 @@ class Contents(Protocol):
         """
         ...
 
-    @contextmanager
-    def present(self, token: str) -> Iterator[None]:
-        """Within this, others see that who computes under this name is alive."""
+    def present(self, token: str, work: Callable[[], R]) -> R:
+        """Do some work while others see that who computes under this name is alive."""
         ...
 
     def is_present(self, token: str) -> bool:
@@ -104,40 +105,32 @@ class MemoryContents:
     def __init__(self) -> None:
         self._contents: dict[int, list[bytes]] = {}
         self._tokens: set[str] = set()
-        self._lock = Lock()
 
     def prepare(self) -> None:
         """Nothing to find out."""
 
     def write(self, number: int, blobs: Sequence[bytes]) -> None:
-        with self._lock:
-            self._contents[number] = list(blobs)
+        self._contents[number] = list(blobs)
 
     def read(self, number: int, count: int) -> list[bytes] | None:
-        with self._lock:
-            found = self._contents.get(number)
+        found = self._contents.get(number)
         return found if found is not None and len(found) == count else None
 
     def prepare_removal(self) -> None:
         """Nothing to find out."""
 
     def remove(self, number: int, count: int) -> bool:
-        with self._lock:
-            return self._contents.pop(number, None) is not None
+        return self._contents.pop(number, None) is not None
 
-    @contextmanager
-    def present(self, token: str) -> Iterator[None]:
-        with self._lock:
+    def present(self, token: str, work: Callable[[], R]) -> R:
+        def working() -> R:
             self._tokens.add(token)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._tokens.discard(token)
+            return work()
+
+        return release_after(working, lambda: self._tokens.discard(token))
 
     def is_present(self, token: str) -> bool:
-        with self._lock:
-            return token in self._tokens
+        return token in self._tokens
 
 
 class FolderContents:
@@ -156,26 +149,28 @@ class FolderContents:
     def write(self, number: int, blobs: Sequence[bytes]) -> None:
         places = [self._place(number, part) for part in range(1, len(blobs) + 1)]
         made = [place.with_name(f".{place.name}.part") for place in places]
+        files: list[FileIO] = []
+        own: list[Path] = []
+
+        def writing() -> None:
+            for path, blob in zip(made, blobs, strict=True):
+                file = locked(path, files)
+                own.append(path)
+                write_whole(file, blob)
+            if os.name == "nt":  # where no open file gets another name
+                close_all(files)
+            for path, place in zip(made, places, strict=True):
+                os.replace(path, place)
+            sync_folder(self.folder)
+
+        def clean() -> None:
+            for path in own:
+                path.unlink(missing_ok=True)  # where it did not get its name
+            close_all(files)
+
         with self._explained():
             self._make()
-            files = [locked(path) for path in made]
-            try:
-                for file, blob in zip(files, blobs, strict=True):
-                    write_whole(file, blob)
-                if os.name == "nt":  # where no open file gets another name
-                    for file in files:
-                        file.close()
-                for path, place in zip(made, places, strict=True):
-                    os.replace(path, place)
-                sync_folder(self.folder)
-            except BaseException:
-                for path in made:
-                    with suppress(OSError):
-                        path.unlink()
-                raise
-            finally:
-                for file in files:
-                    file.close()
+            release_after(writing, clean)
 
     def read(self, number: int, count: int) -> list[bytes] | None:
         with self._explained("read from"):
@@ -200,20 +195,23 @@ class FolderContents:
                 sync_folder(self.folder)
         return found
 
-    @contextmanager
-    def present(self, token: str) -> Iterator[None]:
-        path = self._lock_of(token)
-        with self._explained():
-            self._make()
-            file = locked(path)
-        process = os.getpid()
-        try:
-            yield
-        finally:
+    def present(self, token: str, work: Callable[[], R]) -> R:
+        path, process = self._lock_of(token), os.getpid()
+        files: list[FileIO] = []
+
+        def working() -> R:
+            with self._explained():
+                self._make()
+                locked(path, files)
+            return work()
+
+        def let_go() -> None:
             if process == os.getpid():  # a fork within is not who computes
                 with suppress(OSError):
                     path.unlink()
-                file.close()
+                close_all(files)
+
+        return release_after(working, let_go)
 
     def is_present(self, token: str) -> bool:
         with self._explained("looked for in"):
@@ -252,13 +250,15 @@ _HELD: WeakSet[FileIO] = WeakSet()
 """Files whose locks this process holds."""
 
 
-def locked(path: Path, mode: int = 0o600) -> FileIO:
+def locked(path: Path, files: list[FileIO], mode: int = 0o600) -> FileIO:
     """A file that nobody else holds, opened for writing, and locked until it is closed.
 
     Parameters
     ----------
     path
         Of the file.
+    files
+        What the caller closes, whatever interrupts this: it has the file before that is locked.
     mode
         Who may do what with it where it is new, less what the process allows nobody (its umask).
 
@@ -270,44 +270,48 @@ def locked(path: Path, mode: int = 0o600) -> FileIO:
     while True:
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
         file = FileIO(os.open(path, flags, mode), "r+")
-        try:
-            if not wait(lambda file=file: _lock(file), time.monotonic() + TIMEOUT):  # type: ignore[misc]
-                raise BlockingIOError(None, f"{path.name!r} is locked by another process")
-            if _is_at(file, path):
-                _HELD.add(file)
-                return file
-        except BaseException:
-            file.close()
-            raise
+        files.append(file)
+        if not wait(lambda file=file: _lock(file), time.monotonic() + TIMEOUT):  # type: ignore[misc]
+            raise BlockingIOError(None, f"{path.name!r} is locked by another process")
+        if _is_at(file, path):
+            _HELD.add(file)
+            return file
         file.close()  # who looked at it has removed it
 
 
 def is_held(path: Path) -> bool:
     """Whether somebody holds a file, and does not only look at it."""
-    try:
-        file = FileIO(path)
-    except FileNotFoundError:
-        return False
-    except PermissionError:  # on Windows, where it is open
-        return True
-    with file:
-        return not wait(lambda: _lock(file, shared=True), time.monotonic() + GLANCE)
+    files: list[FileIO] = []
+
+    def looking() -> bool:
+        try:
+            files.append(FileIO(path))
+        except FileNotFoundError:
+            return False
+        except PermissionError:  # on Windows, where it is open
+            return True
+        return not wait(lambda: _lock(files[0], shared=True), time.monotonic() + GLANCE)
+
+    return release_after(looking, lambda: close_all(files))
 
 
 def removed_if_left(path: Path) -> bool:
     """Whether nobody holds a file: then it is removed, if it is there."""
-    try:
-        file = FileIO(path)
-    except FileNotFoundError:
-        return True
-    with file:
+    files: list[FileIO] = []
+
+    def removing() -> bool:
         try:
-            _lock(file)
-            if _is_at(file, path):
+            files.append(FileIO(path))
+            _lock(files[0])
+            if _is_at(files[0], path):
                 path.unlink()
+        except FileNotFoundError:
+            return True
         except (BlockingIOError, PermissionError):  # the latter on Windows, where it is open
             return False
         return True
+
+    return release_after(removing, lambda: close_all(files))
 
 
 def write_whole(file: FileIO, content: bytes) -> None:

@@ -13,20 +13,27 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from dpframe.errors import LedgerError
 from dpframe.ledger.chain import broken
 from dpframe.ledger.record import Seal
+from dpframe.ledger.releasing import close_all, release_after
 from dpframe.ledger.waiting import wait
 
 if sys.platform != "win32":
     import fcntl
 
+MODE = 0o644
+"""Who may do what with a new head file, as with a new ledger."""
+
 TIMEOUT = 15.0
 """Seconds to wait for others who read or write the file; it takes them microseconds."""
+
+R = TypeVar("R")
 
 _NO_HASH = "-" * 64
 """Of a ledger without records."""
@@ -79,10 +86,13 @@ class HeadFile:
 
     def read(self) -> Seen | None:
         """The newest head that was written down, None if there is none."""
+
+        def reading(file: BinaryIO) -> Seen | None:
+            self._lock(file, writing=False)
+            return self._parsed(file.read(1000))
+
         try:
-            with self.path.open("rb", buffering=0) as file:
-                self._lock(file, writing=False)
-                return self._parsed(file.read(1000))
+            return _with(lambda: self.path.open("rb", buffering=0), reading)
         except FileNotFoundError:
             return None
 
@@ -95,11 +105,14 @@ class HeadFile:
 
     def reset(self, head: Seen) -> None:
         """Write a head down, durably, whatever was there."""
-        with self.open() as file:
+
+        def resetting(file: BinaryIO) -> None:
             self._lock(file, writing=True)
             file.truncate()
             file.write(self._line(head))
             os.fsync(file.fileno())
+
+        _with(self.open, resetting)
         if hasattr(os, "O_DIRECTORY"):
             place = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
             try:
@@ -109,8 +122,8 @@ class HeadFile:
 
     def open(self) -> BinaryIO:
         """The file, opened before a commit, so that what cannot be written is found in time."""
-        self.path.touch()
-        return self.path.open("r+b", buffering=0)
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+        return open(os.open(self.path, flags, MODE), "r+b", buffering=0)
 
     def write(self, file: BinaryIO, head: Seen, *, seal: Seal | None = None) -> None:
         """Write a head down, unless a newer one is there; with `seal`, under another key.
@@ -135,10 +148,13 @@ class HeadFile:
         """Write a head down under this key and another one, lest a crash on the way from one to the
         other leave a file that neither verifies.
         """
-        with self.open() as file:
+
+        def bridging(file: BinaryIO) -> None:
             self._lock(file, writing=True)
             file.write(self._line(head) + self._line(head, seal))
             file.truncate()
+
+        _with(self.open, bridging)
 
     def use(self, seal: Seal) -> None:
         """Go on with another key."""
@@ -181,3 +197,16 @@ class HeadFile:
         else:
             words += [head.identity, used.head_file(head.seq, head.hash, head.identity)]
         return f"{' '.join(words)}\n".encode()
+
+
+def _with(opened: Callable[[], BinaryIO], work: Callable[[BinaryIO], R]) -> R:
+    """What some work returns of a file, which is closed whatever interrupts it, and its lock with
+    it.
+    """
+    files: list[BinaryIO] = []
+
+    def working() -> R:
+        files.append(opened())
+        return work(files[0])
+
+    return release_after(working, lambda: close_all(files))

@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from threading import Lock
 
 from dpframe.core.budget import ApproxDP, Budget
 from dpframe.errors import LedgerError
@@ -16,6 +15,7 @@ from dpframe.ledger.caller import this_caller
 from dpframe.ledger.entry import Entry, Settled
 from dpframe.ledger.in_scope import InScope, in_scope, required
 from dpframe.ledger.keeping import Beginning, MemoryKeeping
+from dpframe.ledger.releasing import Exclusive
 from dpframe.ledger.scopes import Scope, Totals
 from dpframe.ledger.streaming import MemoryStreams
 from dpframe.ledger.streams import StreamOpening
@@ -42,7 +42,7 @@ class MemoryLedger:
             self._spent, windows=None if per is None else Timeline(per, self._spent)
         )
         self._unit: str | None = None
-        self._lock = Lock()
+        self._lock = Exclusive()
         self._process = os.getpid()
         self.keeping = MemoryKeeping()
         self._streams = MemoryStreams()
@@ -67,18 +67,15 @@ class MemoryLedger:
 
     @property
     def spent(self) -> Budget:
-        with self._lock:
-            return self._spent
+        return self._spent
 
     @property
     def remaining(self) -> Budget:
-        with self._lock:
-            return self._budget - self._spent
+        return self._budget - self._spent
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        with self._lock:
-            return tuple(self._entries)
+        return tuple(self._entries)
 
     @property
     def approvals(self) -> tuple[()]:
@@ -116,7 +113,8 @@ class MemoryLedger:
         if approval is not None:  # raises: nothing can be approved here
             approval.chosen(self.approvals, fingerprint, (), self.bound)
         self._require_own()
-        with self._lock:
+
+        def charging() -> int:
             if beginning is not None:
                 self.keeping.attempts.require_newest(beginning.key, beginning.after)
             if unit is not None:
@@ -124,12 +122,14 @@ class MemoryLedger:
             left = self._budget - self._spent
             amounts = required(scope, self._scopes, cost, left, self._budget, self._within)
             if stream is not None:
-                self._streams.open(stream)  # raises where it is open
+                self._streams.require_new(stream)
+            self._spent = self._spent + amounts[0]  # first: what interrupts the rest is charged
             number, time, caller = len(self._entries), datetime.now(UTC), this_caller()
             self._entries.append(
                 Entry(number, time, fingerprint, amounts[0], "charged", caller, scope, amounts)
             )
-            self._spent = self._spent + amounts[0]
+            if stream is not None:
+                self._streams.open(stream)
             if scope is not None:
                 scope.add(self._scopes, amounts)
             self._unit = self._unit or unit
@@ -138,10 +138,13 @@ class MemoryLedger:
             told_charge(None, number, fingerprint, cost)
             return number
 
+        return self._lock.run(charging)
+
     def in_scope(self, scope: Scope, cost: Budget | None = None) -> InScope:
         self._require_own()
-        with self._lock:
-            return in_scope(scope, self._scopes, self._budget - self._spent, cost)
+        return self._lock.run(
+            lambda: in_scope(scope, self._scopes, self._budget - self._spent, cost)
+        )
 
     def _require_own(self) -> None:
         if os.getpid() != self._process:
@@ -152,11 +155,13 @@ class MemoryLedger:
             )
 
     def settle(self, number: int, status: Settled, content: str | None = None) -> None:
-        with self._lock:
+        def settling() -> None:
             self._entries[number] = replace(self._entries[number], status=status)
             self.keeping.open.discard(number)
             if content is not None:
                 self.keeping.finish(number, content)
+
+        self._lock.run(settling)
         happened("release" if status == "released" else "failed", record=number)
 
     def verify(self) -> None:

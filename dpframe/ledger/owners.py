@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
 from typing import Any
 
 from dpframe.errors import LedgerError
@@ -112,15 +111,18 @@ def move(source: Store, destination: Store, by: str) -> Head:
     arrived = known.moved is not None and destination.promised_to(str(known.identity)) is None
     if arrived and bring_rest(known, source, destination):  # after a move that was interrupted
         return destination.verify()
-    with ExitStack() as opened:
-        for store in sorted((source, destination), key=lambda store: store.turn.number):
-            opened.enter_context(store.turn)  # in the order in which forks wait for them
+
+    def moving() -> Chain:
         identity = _promised(source.read(), destination)
         bring(source.read(), source, destination)
         _move(source, destination, identity, who)
         moved = destination.read()
-        chain = source.read()
         source.hand_over(Seen(moved.length, moved.tip, moved.identity))
+        return source.read()
+
+    # In the order in which forks wait for them.
+    first, second = sorted((source.turn, destination.turn), key=lambda turn: turn.number)
+    chain = first.run(lambda: second.run(moving))
     bring_rest(chain, source, destination)
     return destination.verify()
 
@@ -144,17 +146,25 @@ def _promised(chain: Chain, destination: Store) -> str:
 
 def _move(source: Store, destination: Store, identity: str, who: str) -> None:
     """The source is committed first, because its transaction ends first."""
-    with destination.writing() as (to, kept, begun), source.writing() as (tables, chain, added):
-        if kept.length or (chain.moved is not None and chain.moved.fingerprint != identity):
-            raise LedgerError("another process is moving the ledger, or moving one to this place")
-        records = chain.length if chain.moved is None else chain.length - 1
-        last = _copied(tables, to, records)
-        origin = json.dumps({"from": chain.identity, "place": source.where})
-        draft = Draft("", "identified", fingerprint=identity, who=who, why=origin)
-        begun.append(sealed(draft, records + 1, last.time, last.hash, source.seal))
-        if chain.moved is None:
-            moved = Draft("", "moved", fingerprint=identity, who=who, why=destination.where)
-            added += chain.following([moved])
+
+    def arriving(to: Tables, kept: Chain, begun: list[Record]) -> None:
+        def leaving(tables: Tables, chain: Chain, added: list[Record]) -> None:
+            if kept.length or (chain.moved is not None and chain.moved.fingerprint != identity):
+                raise LedgerError(
+                    "another process is moving the ledger, or moving one to this place"
+                )
+            records = chain.length if chain.moved is None else chain.length - 1
+            last = _copied(tables, to, records)
+            origin = json.dumps({"from": chain.identity, "place": source.where})
+            draft = Draft("", "identified", fingerprint=identity, who=who, why=origin)
+            begun.append(sealed(draft, records + 1, last.time, last.hash, source.seal))
+            if chain.moved is None:
+                moved = Draft("", "moved", fingerprint=identity, who=who, why=destination.where)
+                added += chain.following([moved])
+
+        source.write(leaving)
+
+    destination.write(arriving)
     destination.forget()
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Hashable
 from pathlib import Path
-from threading import Lock
 
 from dpframe.errors import LedgerError
+from dpframe.ledger.releasing import Exclusive
 
 _HEAD = ".head"
 
-_LOCK = Lock()
+_LOCK = Exclusive()
 """Taken by who has the turn of a ledger only: so nobody has it while the process forks, and nobody
 who forks has to wait for it.
 """
@@ -42,11 +42,14 @@ def claim(identity: str, place: Hashable, where: str, is_there: Callable[[], boo
     LedgerError
         When this process has used the ledger at another place, where it still is.
     """
-    with _LOCK:
+
+    def claiming() -> None:
         known = _USED.get(identity)
         if known is not None and known[0] != place and known[2]():
             raise two_of_one(identity, known[1], where)
         _USED[identity] = (place, where, is_there)
+
+    _LOCK.run(claiming)
 
 
 def require_alone(identity: str, path: Path) -> None:

@@ -12,7 +12,6 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Lock
 from typing import Protocol
 
 from dpframe.errors import LedgerError
@@ -72,21 +71,18 @@ class MemoryRows:
 
     def __init__(self) -> None:
         self._kept: dict[tuple[int, int], bytes] = {}
-        self._lock = Lock()
 
     def prepare(self) -> None:
         """Nothing to find out."""
 
     def read(self, stream: int, first: int) -> bytes | None:
-        with self._lock:
-            return self._kept.get((stream, first))
+        return self._kept.get((stream, first))
 
     def read_all(self, stream: int, firsts: Sequence[int]) -> list[bytes | None]:
         return [self.read(stream, first) for first in firsts]
 
     def keep(self, stream: int, first: int, content: bytes) -> bytes:
-        with self._lock:
-            return self._kept.setdefault((stream, first), content)
+        return self._kept.setdefault((stream, first), content)
 
 
 class FolderRows:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import uuid
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO, TypeAlias, TypeVar
 
 from dpframe.errors import LedgerError
 from dpframe.ledger.chain import Chain
 from dpframe.ledger.checkpoints import is_due, state_of
 from dpframe.ledger.head_file import Seen
 from dpframe.ledger.record import Draft, Head, Record, Seal, sealed
+from dpframe.ledger.releasing import close_all, release_after
 from dpframe.ledger.row_contents import RowContents
 from dpframe.ledger.standing import promised, require_here
 from dpframe.ledger.tables import STEP, Tables
 from dpframe.ledger.transactions import Transactions
+
+R = TypeVar("R")
 
 Made: TypeAlias = Draft | Sequence[Draft] | None
 """What is to be recorded together; nothing builds on another part of it."""
@@ -49,11 +51,10 @@ class Store(Transactions):
         """
         with self._explained():
             self._refresh(whole)
-            with (
-                self._alone(writing=False),
-                self._transaction(writing=False, whole=whole) as (_, chain),
-            ):
-                return chain
+            return self._alone(
+                lambda: self._transact(lambda _, chain: chain, writing=False, whole=whole),
+                writing=False,
+            )
 
     def append(self, draft: Callable[[Chain], Made]) -> int:
         """Record what `draft` makes of the chain, durably; if it raises, nothing is recorded.
@@ -95,39 +96,47 @@ class Store(Transactions):
         return self._append(draft, adopting=True)
 
     def _append(self, draft: Callable[[Chain], Made], *, adopting: bool) -> int:
+        def appending(tables: Tables, chain: Chain, added: list[Record]) -> Chain:
+            require_here(chain.moved)
+            made = draft(chain)
+            if made is not None:
+                drafts = [made] if isinstance(made, Draft) else made
+                added += chain.following([*self._before(chain), *drafts])
+                if not chain.length:
+                    tables.create()
+            return chain
+
         with self._explained():
             if not adopting:
                 self._refresh(False)  # before others have to wait for it
-            with self.writing(adopting=adopting) as (tables, chain, added):
-                require_here(chain.moved)
-                made = draft(chain)
-                if made is not None:
-                    drafts = [made] if isinstance(made, Draft) else made
-                    added += chain.following([*self._before(chain), *drafts])
-                    if not chain.length:
-                        tables.create()
-            return chain.length
+            return self.write(appending, adopting=adopting).length
 
-    @contextmanager
-    def writing(
-        self, *, adopting: bool = False, seal: Seal | None = None
-    ) -> Iterator[tuple[Tables, Chain, list[Record]]]:
-        """A transaction at whose end the records in the list are durable, under a seal of their own
-        if there is one.
+    def write(
+        self,
+        work: Callable[[Tables, Chain, list[Record]], R],
+        *,
+        adopting: bool = False,
+        seal: Seal | None = None,
+    ) -> R:
+        """What some work returns, in a transaction at whose end the records that it put into the
+        list are durable, under a seal of their own if there is one.
         """
         used = seal or self._seal
-        with self._explained(), ExitStack() as opened:
-            opened.enter_context(self._alone(writing=True))
-            added: list[Record] = []
-            files: list[BinaryIO] = []
-            with self._transaction(writing=True, adopting=adopting) as (tables, chain):
-                yield tables, chain, added
-                new = not chain.length and self._promise is None
-                for record in added:
-                    head = used.head(record.seq, record.hash)
-                    tables.insert(record, head, new=new and record is added[0])
-                if added:
-                    files = [opened.enter_context(witness.open()) for witness in self._witnesses]
+        added: list[Record] = []
+        files: list[BinaryIO] = []
+
+        def transaction(tables: Tables, chain: Chain) -> tuple[R, Chain]:
+            made = work(tables, chain, added)
+            new = not chain.length and self._promise is None
+            for record in added:
+                head = used.head(record.seq, record.hash)
+                tables.insert(record, head, new=new and record is added[0])
+            for witness in self._witnesses if added else ():
+                files.append(witness.open())
+            return made, chain
+
+        def alone() -> R:
+            made, chain = self._transact(transaction, writing=True, adopting=adopting)
             if added:
                 trusted, self._version = self._version, None  # until it is extended as a whole
                 chain.seal = used
@@ -137,6 +146,10 @@ class Store(Transactions):
                 seen = Seen(chain.length, chain.tip, chain.identity)
                 for witness, file in zip(self._witnesses, files, strict=True):
                     witness.write(file, seen, seal=seal)
+            return made
+
+        with self._explained():
+            return self._alone(lambda: release_after(alone, lambda: close_all(files)), writing=True)
 
     def _before(self, chain: Chain) -> list[Draft]:
         """What is recorded beside the next record: who the ledger is, or what it adds up to."""
@@ -164,18 +177,21 @@ class Store(Transactions):
 
     def reseal(self, draft: Callable[[Chain], Draft], seal: Seal) -> None:
         """Append a record under another key, with the content of all others hashed."""
+
+        def resealing(_: Tables, chain: Chain, added: list[Record]) -> None:
+            require_here(chain.moved)
+            if chain.hashed != chain.length:
+                raise LedgerError("the ledger is in use by another thread")
+            for witness in self._witnesses:
+                witness.bridge(Seen(chain.length, chain.tip, chain.identity), seal)
+            time = datetime.now(UTC).isoformat(timespec="microseconds")
+            added.append(sealed(draft(chain), chain.length + 1, time, chain.tip, seal))
+
         with self._explained():
             self._version, self._hashes = None, True
             try:
                 self._approached = self._approach(whole=False, full=True)
-                with self.writing(seal=seal) as (_, chain, added):
-                    require_here(chain.moved)
-                    if chain.hashed != chain.length:
-                        raise LedgerError("the ledger is in use by another thread")
-                    for witness in self._witnesses:
-                        witness.bridge(Seen(chain.length, chain.tip, chain.identity), seal)
-                    time = datetime.now(UTC).isoformat(timespec="microseconds")
-                    added.append(sealed(draft(chain), chain.length + 1, time, chain.tip, seal))
+                self.write(resealing, seal=seal)
             finally:
                 self._hashes = False
             self._seal = seal
@@ -205,11 +221,8 @@ class Store(Transactions):
         """
         identity = uuid.uuid4().hex
         promise = promised(self._seal, identity, origin)
-        with (
-            self._explained(),
-            self._alone(writing=True),
-            self._transaction(writing=True) as (tables, chain),
-        ):
+
+        def promising(tables: Tables, chain: Chain) -> None:
             if chain.length:
                 raise LedgerError(
                     f"{self.where!r} has a ledger already", remedy="give an empty place"
@@ -217,13 +230,16 @@ class Store(Transactions):
             self.begin(identity)
             tables.create()
             tables.insert_head(promise)
+
+        with self._explained():
+            self._alone(lambda: self._transact(promising, writing=True), writing=True)
         self._promise = promise
         return identity
 
     def promised_to(self, origin: str) -> str | None:
         """The identity that a ledger will have here; None where the place is not kept for it."""
-        with self._explained(), self._reading() as tables:
-            head = tables.head() if tables.exist() else None
+        with self._explained():
+            head = self._read_tables(lambda tables: tables.head() if tables.exist() else None)
         identity = None if head is None else head.hash[:32]
         if head is None or identity is None or head != promised(self._seal, identity, origin):
             return None
@@ -244,24 +260,33 @@ class Store(Transactions):
         """
         with self._explained():
             self._version = None  # so that it stays refused
-            chain = self._approach(whole=False, full=True)
-            with self._alone(writing=False):
-                self._version, self._approached = None, chain
-                with self._transaction(writing=False) as (tables, chain):
-                    tables.require_sound()
-                    return chain.head()
+            approached = self._approach(whole=False, full=True)
+
+            def sound(tables: Tables, chain: Chain) -> Head:
+                tables.require_sound()
+                return chain.head()
+
+            def verifying() -> Head:
+                self._version, self._approached = None, approached
+                return self._transact(sound, writing=False)
+
+            return self._alone(verifying, writing=False)
 
     def hash_of(self, seq: int) -> str:
         """The hash of a record as it is stored."""
-        with self._explained(), self._reading() as tables:
-            return str(tables.hash_of(seq))
+        with self._explained():
+            return self._read_tables(lambda tables: str(tables.hash_of(seq)))
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """All records as they are stored, verified or not, for export."""
         seq, more = 0, True
+
+        def step(tables: Tables) -> list[tuple[Any, ...]]:
+            return tables.rows(seq, STEP) if tables.exist() else []
+
         while more:
-            with self._explained(), self._reading() as tables:
-                rows = tables.rows(seq, STEP) if tables.exist() else []
+            with self._explained():
+                rows = self._read_tables(step)
             yield from rows
             more = len(rows) == STEP
             seq = rows[-1][0] if rows else 0

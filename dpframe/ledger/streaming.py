@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from threading import Lock
 from typing import Protocol
 
 from dpframe.errors import LedgerError
+from dpframe.ledger.releasing import Exclusive
 from dpframe.ledger.row_contents import MemoryRows, RowContents
 from dpframe.ledger.store import Store
 from dpframe.ledger.streams import (
@@ -67,33 +67,34 @@ class MemoryStreams:
     def __init__(self) -> None:
         self._found: dict[str, OpenedStream] = {}
         self._contents = MemoryRows()
-        self._lock = Lock()
+        self._lock = Exclusive()
 
     @property
     def contents(self) -> RowContents:
         return self._contents
 
     def find(self, name: str) -> OpenedStream | None:
-        with self._lock:
-            return self._found.get(name)
+        return self._found.get(name)
+
+    def require_new(self, opening: StreamOpening) -> None:
+        """Refuse to pay for a stream that is open."""
+        if opening.name in self._found:
+            raise opened_meanwhile(opening.name)
 
     def open(self, opening: StreamOpening) -> None:
         """Remember a stream that is paid for."""
-        with self._lock:
-            if opening.name in self._found:
-                raise opened_meanwhile(opening.name)
-            number = len(self._found)
-            self._found[opening.name] = opening.opened(number)
+        self._found.setdefault(opening.name, opening.opened(len(self._found)))
 
     def add(self, stream: OpenedStream, batch: Batch) -> None:
-        with self._lock:
+        def adding() -> None:
             now = self._found[stream.name]
             if batch not in now.batches:
                 self._found[stream.name] = _after(now, batch)
 
+        self._lock.run(adding)
+
     def bind(self, name: str, types: Types) -> OpenedStream:
-        with self._lock:
-            found = self._found[name]
+        found = self._found[name]
         found.require_types(types)
         return found
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from typing import ClassVar
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar, TypeVar
 
 from dpframe.errors import DPFrameError, LedgerError
 from dpframe.ledger.chain import Chain, broken
@@ -24,6 +24,7 @@ from dpframe.ledger.checkpoints import EVERY
 from dpframe.ledger.contents import Contents
 from dpframe.ledger.head_file import HeadFile, Seen
 from dpframe.ledger.record import Head, Seal
+from dpframe.ledger.releasing import release_after
 from dpframe.ledger.standing import unwitnessed
 from dpframe.ledger.tables import STEP, Tables, rows_after
 from dpframe.ledger.turns import Turn
@@ -36,6 +37,9 @@ PERIOD = 600.0
 
 LISTED = 4 * EVERY
 """A chain up to this long keeps each charge in memory; a longer one does when that is asked for."""
+
+
+R = TypeVar("R")
 
 
 class Transactions(ABC):
@@ -97,8 +101,10 @@ class Transactions(ABC):
         """Turns failures of the place into a LedgerError."""
 
     @abstractmethod
-    def _alone(self, writing: bool) -> AbstractContextManager[None]:
-        """Keeps other threads out, and other processes where a transaction does not."""
+    def _alone(self, work: Callable[[], R], *, writing: bool) -> R:
+        """Do some work without other threads, and without other processes where a transaction does
+        not keep them out.
+        """
 
     @abstractmethod
     def _begin(self, writing: bool) -> Tables:
@@ -110,7 +116,9 @@ class Transactions(ABC):
 
     @abstractmethod
     def _rollback(self) -> None:
-        """End a transaction, if there is one, whatever state it is in; never raises."""
+        """End a transaction, if there is one, whatever state it is in; never raises of itself, and
+        goes on where it was interrupted.
+        """
 
     @abstractmethod
     def _leave(self) -> None:
@@ -122,53 +130,64 @@ class Transactions(ABC):
 
     # -- transactions ---------------------------------------------------------------------------
 
-    @contextmanager
-    def _transaction(
-        self, *, writing: bool, whole: bool = False, adopting: bool = False
-    ) -> Iterator[tuple[Tables, Chain]]:
+    def _transact(
+        self,
+        work: Callable[[Tables, Chain], R],
+        *,
+        writing: bool,
+        whole: bool = False,
+        adopting: bool = False,
+    ) -> R:
+        """What some work makes of a verified chain, in one transaction."""
         # Before, lest they be ahead of what is then read.
         self._seen = [None if adopting and w.required else w.read() for w in self._witnesses]
-        try:
-            tables = self._begun(writing)
-            chain = self._caught_up(tables, writing, whole)
-            self._require_seen(tables, chain, adopting)
-            if chain.identity not in (None, self._claimed) and chain.moved is None:
-                self._claim(str(chain.identity))
-                self._claimed = chain.identity
-            yield tables, chain
-            self._commit()
-        except BaseException as error:
-            if not isinstance(error, DPFrameError) or isinstance(error, LedgerError):
-                self._distrust()
-            self._rollback()
-            raise
 
-    def _distrust(self) -> None:
-        self._version = self._approached = None
-        for witness in self._witnesses:
-            witness.agreed = None
+        def transaction() -> R:
+            tables = self._begun(writing)
+            # Whatever interrupts this may leave half of a record in the chain in memory.
+            trusted, self._version = self._version, None
+            version, chain = self._caught_up(tables, trusted, whole)
+            try:
+                self._require_seen(tables, chain, adopting)
+                if chain.identity not in (None, self._claimed) and chain.moved is None:
+                    self._claim(str(chain.identity))
+                    self._claimed = chain.identity
+                made = work(tables, chain)
+                self._commit()
+            except DPFrameError as error:
+                if not isinstance(error, LedgerError):  # what was asked is refused
+                    self._version = version
+                raise
+            self._version = version
+            return made
+
+        return release_after(transaction, self._rollback)
 
     def _begun(self, writing: bool) -> Tables:
         if self._process != os.getpid():
-            self._version, self._process = None, os.getpid()
+            self._version = None
             self._leave()
+            self._process = os.getpid()
+        if self._version is None:
+            for witness in self._witnesses:
+                witness.agreed = None
         return self._begin(writing)
 
-    @contextmanager
-    def _reading(self) -> Iterator[Tables]:
-        """A short transaction that verifies nothing."""
-        with self._alone(writing=False):
-            try:
-                yield self._begun(writing=False)
-                self._commit()
-            except BaseException:
-                self._rollback()
-                raise
+    def _read_tables(self, work: Callable[[Tables], R]) -> R:
+        """What some work reads of the tables, in a short transaction that verifies nothing."""
+
+        def transaction() -> R:
+            made = work(self._begun(writing=False))
+            self._commit()
+            return made
+
+        return self._alone(lambda: release_after(transaction, self._rollback), writing=False)
 
     # -- verification ---------------------------------------------------------------------------
 
     def _refresh(self, whole: bool) -> None:
         """Verify what is due in steps, so that nobody has to wait for it."""
+        self._approached = None
         chain = self._chain
         known = chain is not None and self._version is not None and chain.length
         if known and chain is not None:
@@ -190,12 +209,16 @@ class Transactions(ABC):
         """The chain as it was a moment ago, but for less than a step."""
         chain: Chain | None = None
         anchors: dict[int, str] = {}
+
+        def step(tables: Tables) -> tuple[Chain, list[tuple[Any, ...]]]:
+            begun = chain
+            if begun is None:
+                anchors.update(self._anchors([witness.read() for witness in self._witnesses]))
+                begun = self._new_chain(tables, anchors, whole, full)
+            return begun, tables.rows(begun.length, STEP) if tables.exist() else []
+
         while True:
-            with self._reading() as tables:
-                if chain is None:
-                    anchors = self._anchors([witness.read() for witness in self._witnesses])
-                    chain = self._new_chain(tables, anchors, whole, full)
-                rows = tables.rows(chain.length, STEP) if tables.exist() else []
+            chain, rows = self._read_tables(step)
             if len(rows) < STEP:
                 return chain
             chain.read(rows, anchors)
@@ -236,33 +259,32 @@ class Transactions(ABC):
             hashes=self._hashes or rekeyed is not None,
         )
 
-    def _caught_up(self, tables: Tables, writing: bool, whole: bool) -> Chain:
-        """The chain with what was added since; verified as a whole where that is due, but not
-        because of its length or age while others have to wait.
+    def _caught_up(self, tables: Tables, trusted: Hashable, whole: bool) -> tuple[Hashable, Chain]:
+        """The version of the tables, and the chain with what was added since it was `trusted`;
+        verified as a whole where that is due, but not because of its length or age while others
+        have to wait.
         """
         chain = self._chain
-        if chain is None or self._version is None or not chain.length:
+        if chain is None or trusted is None or not chain.length:
             return self._read_all(tables, whole)
         if whole and not chain.whole:
             return self._read_all(tables, whole)
         version, head = tables.version(), tables.head()
-        changed, moved = version != self._version, head != chain.head()
+        changed, moved = version != trusted, head != chain.head()
         if changed and not (moved and self.counts_appends):
             # Somebody has written, and not as a ledger does.
             return self._read_all(tables, chain.whole, full=True)
         if not moved and self.counts_appends:  # nobody has written
             self._checked = chain.length
-            return chain
+            return version, chain
         length = chain.length if head is None else head.seq
         if moved and length <= SHORT:
             return self._read_all(tables, whole)
         if moved:
-            self._version = None  # until the new records are verified
             for rows in rows_after(tables, chain.length):
                 chain.read(rows, {})
             chain.require_head(head)
-            self._version = version
-        return chain
+        return version, chain
 
     def _require_seen(self, tables: Tables, chain: Chain, adopting: bool) -> None:
         """Refuse a chain that is not the one of its head files."""
@@ -283,7 +305,9 @@ class Transactions(ABC):
                 raise broken(f"its head file {name!r} does not belong to it")
             witness.agreed = seen
 
-    def _read_all(self, tables: Tables, whole: bool, *, full: bool = False) -> Chain:
+    def _read_all(
+        self, tables: Tables, whole: bool, *, full: bool = False
+    ) -> tuple[Hashable, Chain]:
         """Everything from the last checkpoint on, or from the first record on; what was verified
         before must still be there.
         """
@@ -304,6 +328,6 @@ class Transactions(ABC):
         for seq, tip in anchors.items():
             if seq <= begun and tables.hash_of(seq) != tip:
                 raise broken(f"record {seq} is not the one that was there before")
-        self._version, self._chain = version, chain
+        self._chain = chain
         self._checked, self._checked_at = chain.length, time.monotonic()
-        return chain
+        return version, chain

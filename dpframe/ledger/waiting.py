@@ -12,10 +12,13 @@ STEP = 0.004
 _TAKEN = (errno.EACCES, errno.EAGAIN)
 
 
-def wait(attempt: Callable[[], None], deadline: float) -> bool:
+def wait(
+    attempt: Callable[[], None], deadline: float, sleep: Callable[[float], None] = time.sleep
+) -> bool:
     """Whether an attempt succeeded before the deadline of `time.monotonic`.
 
-    In short steps of equal length, so that who waits long is as likely to be next.
+    In short steps of equal length, so that who waits long is as likely to be next; `sleep` takes
+    the seconds of a step.
 
     Raises
     ------
@@ -31,4 +34,4 @@ def wait(attempt: Callable[[], None], deadline: float) -> bool:
                 raise
             if time.monotonic() > deadline:
                 return False
-        time.sleep(STEP)
+        sleep(STEP)

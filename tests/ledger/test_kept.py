@@ -24,6 +24,7 @@ from dpframe.ledger.owners import move, rekey
 from dpframe.ledger.record import Draft, Seal, sealed
 from dpframe.ledger.store import Store
 from dpframe.ledger.stored_keeping import StoredKeeping
+from dpframe.ledger.tables import Tables
 from tests.ledger.ledgers import TENTH, UNIT, Place, fresh, opened, sql, store_at, verify
 
 PRINT = "ab" * 32
@@ -91,12 +92,16 @@ def test_a_result_is_recorded_once(place: Place) -> None:
 def forged(place: Place, drafts: Callable[[int], Sequence[Draft]]) -> None:
     """Append what no ledger writes, with right hashes, as who can write to an unkeyed one may."""
     store = store_at(place)
-    with store.writing() as (rows, chain, _):
+
+    def forging(rows: Tables, chain: Chain, _: object) -> tuple[int, str]:
         seq, tip = chain.length, chain.tip
         for draft in drafts(seq):
             record = sealed(draft, seq + 1, "2026-11-22T03:00:00+00:00", tip, Seal(None))
             rows.insert(record, Seal(None).head(record.seq, record.hash), new=False)
             seq, tip = record.seq, record.hash
+        return seq, tip
+
+    seq, tip = store.write(forging)
     if isinstance(place, Path):
         head = place.with_name(place.name + ".head")
         words = head.read_text().split(" ")
@@ -329,10 +334,13 @@ def test_who_is_there_is_seen(place: Place) -> None:
     contents = store.contents
     contents.prepare()
     assert not contents.is_present(token)
-    with contents.present(token):
+
+    def looked_for() -> None:
         for seen in (contents, store_at(place).contents):
             assert seen.is_present(token)
             assert not seen.is_present(other)
+
+    contents.present(token, looked_for)
     assert not store_at(place).contents.is_present(token)
     assert fresh(place, 1) is not None
 
@@ -344,7 +352,7 @@ def test_leftovers_of_the_dead_are_removed_and_of_the_living_not(tmp_path: Path)
     dead.write_bytes(b"half")
     left = contents.folder / f".{'3' * 32}.lock"
     left.touch()
-    living = locked(contents.folder / ".000000002-1.parquet.part")
+    living = locked(contents.folder / ".000000002-1.parquet.part", [])
     kept = contents.folder / "000000003-1.parquet"
     kept.write_bytes(b"whole")
     contents.prepare()
@@ -384,14 +392,17 @@ def test_children_do_not_keep_what_a_killed_process_held(place: Place) -> None:
     def computing() -> int:
         contents = store_at(place).contents
         contents.prepare()
-        with contents.present(token):
+
+        def forking() -> int:
             child = os.fork()
             if not child:
                 time.sleep(30)
                 os._exit(0)
             os.write(writing, f"{child}\n".encode())
             time.sleep(30)
-        return 0
+            return 0
+
+        return contents.present(token, forking)
 
     process = os.fork()
     if not process:
@@ -416,18 +427,22 @@ def test_a_child_that_ends_leaves_its_parent_where_it_is(place: Place) -> None:
     opened(place)
     contents, token = store_at(place).contents, "5" * 32
     contents.prepare()
-    with contents.present(token):
-        inner = contents.present("6" * 32)
-        inner.__enter__()
-        child = os.fork()
-        if not child:
-            inner.__exit__(None, None, None)
+    children: list[int] = []
+
+    def inner() -> None:
+        children.append(os.fork())
+        if children[0]:
+            os.waitpid(children[0], 0)
+            assert store_at(place).contents.is_present(token)
+            assert store_at(place).contents.is_present("6" * 32)
+
+    def outer() -> None:
+        contents.present("6" * 32, inner)
+        if not children[0]:
             os._exit(0)
-        os.waitpid(child, 0)
-        assert store_at(place).contents.is_present(token)
-        assert store_at(place).contents.is_present("6" * 32)
-        inner.__exit__(None, None, None)
         assert not store_at(place).contents.is_present("6" * 32)
+
+    contents.present(token, outer)
     assert not store_at(place).contents.is_present(token)
 
 
@@ -438,6 +453,5 @@ def test_who_has_ended_is_not_there_at_once(place: Place) -> None:
     contents.prepare()
     asking = store_at(place).contents
     for _ in range(20):
-        with contents.present(token):
-            assert asking.is_present(token)
+        assert contents.present(token, lambda: asking.is_present(token))
         assert not asking.is_present(token)

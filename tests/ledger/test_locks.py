@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,9 +57,12 @@ def elsewhere(path: Path, *, writing: bool) -> Iterator[None]:
     if not process:
         with suppress(BaseException):
             os.close(done[1])
-            with FileLock(path, create=False).held(writing=writing, timeout=SOON):
+
+            @held(FileLock(path, create=False), writing=writing, timeout=SOON)
+            def _() -> None:
                 os.write(ready[1], b".")
                 os.read(done[0], 1)
+
         os._exit(0)
     os.close(done[0])
     assert os.read(ready[0], 1)
@@ -71,13 +75,23 @@ def elsewhere(path: Path, *, writing: bool) -> Iterator[None]:
         os.close(ready[1])
 
 
+def held(
+    lock: FileLock, *, writing: bool, timeout: float
+) -> Callable[[Callable[[], object]], object]:
+    """Does what it decorates while the lock is held."""
+    return partial(lock.run, writing=writing, timeout=timeout)
+
+
+def nothing() -> None:
+    """Only get the lock."""
+
+
 def is_free(path: Path, *, writing: bool) -> bool:
     """For another process."""
 
     def attempt() -> int:
         try:
-            with FileLock(path, create=False).held(writing=writing, timeout=0):
-                return 1
+            return FileLock(path, create=False).run(lambda: 1, writing=writing, timeout=0)
         except dp.LedgerError:
             return 0
 
@@ -90,28 +104,29 @@ def is_free(path: Path, *, writing: bool) -> bool:
 @pytest.mark.usefixtures("kind")
 def test_one_writes_or_many_read(path: Path) -> None:
     lock = lock_of(path, create=False)
-    with lock.held(writing=True, timeout=0):
+
+    @held(lock, writing=True, timeout=0)
+    def _() -> None:
         assert not is_free(path, writing=True)
         assert not is_free(path, writing=False)
-    with lock.held(writing=False, timeout=0):
+
+    @held(lock, writing=False, timeout=0)
+    def _() -> None:
         assert not is_free(path, writing=True)
         assert is_free(path, writing=False)
+
     assert is_free(path, writing=True)
     with elsewhere(path, writing=False):
-        with lock.held(writing=False, timeout=0):
-            pass
-        with (
-            pytest.raises(dp.LedgerError, match="locked by another process"),
-            lock.held(writing=True, timeout=0),
-        ):
-            pass
-    with lock.held(writing=True, timeout=0):
-        pass
+        lock.run(nothing, writing=False, timeout=0)
+        with pytest.raises(dp.LedgerError, match="locked by another process"):
+            lock.run(nothing, writing=True, timeout=0)
+    lock.run(nothing, writing=True, timeout=0)
 
 
 @pytest.mark.usefixtures("kind")
 def test_nothing_that_a_process_closes_drops_the_lock(path: Path) -> None:
-    with lock_of(path, create=False).held(writing=True, timeout=0):
+    @held(lock_of(path, create=False), writing=True, timeout=0)
+    def _() -> None:
         path.read_bytes()
         os.close(os.open(path, os.O_RDWR))
         sqlite3.connect(path).close()
@@ -123,14 +138,21 @@ def test_nothing_that_a_process_closes_drops_the_lock(path: Path) -> None:
 @pytest.mark.usefixtures("kind")
 def test_a_lock_within_a_lock_ends_with_the_outer_one(path: Path) -> None:
     lock = lock_of(path, create=False)
-    with lock.held(writing=True, timeout=0):
-        with lock_of(path, create=False).held(writing=False, timeout=0):
+
+    @held(lock, writing=True, timeout=0)
+    def _() -> None:
+        @held(lock_of(path, create=False), writing=False, timeout=0)
+        def _() -> None:
             assert not is_free(path, writing=False)
+
         assert not is_free(path, writing=False)
-    with lock.held(writing=False, timeout=0):
-        with pytest.raises(dp.LedgerError, match="locked"), lock.held(writing=True, timeout=0):
-            pass
+
+    @held(lock, writing=False, timeout=0)
+    def _() -> None:
+        with pytest.raises(dp.LedgerError, match="locked"):
+            lock.run(nothing, writing=True, timeout=0)
         assert is_free(path, writing=False)
+
     assert is_free(path, writing=True)
 
 
@@ -140,40 +162,47 @@ def test_a_forked_process_does_not_have_the_lock_of_its_parent(path: Path) -> No
 
     def attempt() -> int:
         try:
-            with lock.held(writing=True, timeout=0):
-                return 1
+            return lock.run(lambda: 1, writing=True, timeout=0)
         except dp.LedgerError:
             return 0
 
-    with lock.held(writing=True, timeout=0):
+    @held(lock, writing=True, timeout=0)
+    def _() -> None:
         assert in_child(attempt) == 0
         assert not is_free(path, writing=False)
+
     assert in_child(attempt) == 1
 
     ready, done = os.pipe(), os.pipe()
     process = os.fork()  # and the parent does not have that of its child
     if not process:
-        with suppress(BaseException), lock.held(writing=True, timeout=0):
-            os.close(done[1])
-            os.write(ready[1], b".")
-            os.read(done[0], 1)
+        with suppress(BaseException):
+
+            @held(lock, writing=True, timeout=0)
+            def _() -> None:
+                os.close(done[1])
+                os.write(ready[1], b".")
+                os.read(done[0], 1)
+
         os._exit(0)
     assert os.read(ready[0], 1)
-    with pytest.raises(dp.LedgerError, match="locked"), lock.held(writing=True, timeout=0):
-        pass
+    with pytest.raises(dp.LedgerError, match="locked"):
+        lock.run(nothing, writing=True, timeout=0)
     os.close(done[1])
     os.waitpid(process, 0)
-    with lock.held(writing=True, timeout=0):
-        pass
+    lock.run(nothing, writing=True, timeout=0)
 
 
 def test_who_waits_to_write_is_not_overtaken_by_readers(path: Path) -> None:
     if not locks.BY_DESCRIPTION:
         pytest.skip("this system has no locks of open file descriptions")
     reader, file = lock_of(path, create=False), os.open(path, os.O_RDWR)
-    with reader.held(writing=False, timeout=0):
+
+    @held(reader, writing=False, timeout=0)
+    def _() -> None:
         locks._set(file, fcntl.F_WRLCK, locks.GATE)  # as somebody who waits to write
         assert not is_free(path, writing=False)
+
     os.close(file)
     assert is_free(path, writing=False)
 
@@ -262,7 +291,9 @@ def test_who_may_only_read_shares_the_lock_and_writes_nothing(
     monkeypatch.setattr(os, "open", only_reading)
     lock = FileLock(path, create=False)
     monkeypatch.undo()
-    with lock.held(writing=False, timeout=0):
+
+    @held(lock, writing=False, timeout=0)
+    def _() -> None:
         assert is_free(path, writing=False)
         assert not is_free(path, writing=True) or not locks.BY_DESCRIPTION
 

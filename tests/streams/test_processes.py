@@ -14,9 +14,10 @@ import pytest
 
 import dpframe as dp
 from dpframe.ledger import checkpoints, row_contents, transactions
+from dpframe.ledger.chain import Chain
 from dpframe.ledger.record import Draft, Seal, sealed
 from dpframe.ledger.sqlite.store import SqliteStore
-from dpframe.ledger.sqlite.tables import SqliteTables
+from dpframe.ledger.tables import Tables
 from tests.ledger.ledgers import Place, sql, store_at, verify
 from tests.streams.child import DATA, PERIODS, opened, session_of, totals
 from tests.streams.nights import day
@@ -168,13 +169,15 @@ def test_forged_records_are_refused(filled: Path, case: str) -> None:
     if case == "a stream that nobody pays for":
         drafts.append(Draft("default", "drawn", 3, "0" * 64, why='{"first": 3, "last": 3}'))
     seal = Seal(None)
-    with store.writing() as (tables, chain, _):
-        assert isinstance(tables, SqliteTables)
+
+    def forging(tables: Tables, chain: Chain, _: object) -> None:
         seq, tip = chain.length, chain.tip
         for draft in drafts:
             record = sealed(draft, seq + 1, "2027-01-01T00:00:00+00:00", tip, seal)
             tables.insert(record, seal.head(record.seq, record.hash), new=False)
             seq, tip = record.seq, record.hash
+
+    store.write(forging)
     fresh = SqliteStore(filled, Seal(None))
     with pytest.raises(dp.LedgerError, match="does not verify"):
         fresh.read()

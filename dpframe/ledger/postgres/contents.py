@@ -8,8 +8,9 @@ transactions alone.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Protocol, TypeVar
 from weakref import WeakSet
 
 import psycopg
@@ -17,9 +18,17 @@ import psycopg
 from dpframe.errors import LedgerError
 from dpframe.ledger.postgres.failures import explained
 from dpframe.ledger.postgres.tables import Connection, PostgresTables
+from dpframe.ledger.releasing import release_after
 
-Transaction = Callable[[bool], AbstractContextManager[PostgresTables]]
-"""Begins one, for writing or not."""
+R = TypeVar("R")
+
+
+class WithTables(Protocol):
+    """Does some work with the tables in a transaction of a store, for writing or not."""
+
+    def __call__(self, work: Callable[[PostgresTables], R], *, writing: bool = False) -> R:
+        """What the work returns."""
+        ...
 
 
 class PostgresContents:
@@ -29,44 +38,46 @@ class PostgresContents:
     ----------
     where
         The place, for people.
-    transaction
-        Begins a transaction of the store.
+    with_tables
+        Does some work in a transaction of the store.
     connect
         Makes another connection to the database.
     """
 
     def __init__(
-        self, where: str, transaction: Transaction, connect: Callable[[], Connection]
+        self, where: str, with_tables: WithTables, connect: Callable[[], Connection]
     ) -> None:
         self._where = where
-        self._transaction = transaction
+        self._with_tables = with_tables
         self._connect = connect
 
     def prepare(self) -> None:
-        with self._transaction(False) as tables:
-            if tables.have_releases():
-                if not tables.may("releases", "SELECT", "INSERT"):
-                    raise LedgerError(
-                        f"results cannot be kept in {self._where!r}: this role may not",
-                        remedy="grant it SELECT and INSERT on dpframe_ledger.releases; nothing was "
-                        "charged",
-                    )
-                return
-        with self._transaction(True) as tables:
-            tables.make_releases()
+        if not self._with_tables(self._may_keep):
+            self._with_tables(lambda tables: tables.make_releases(), writing=True)
+
+    def _may_keep(self, tables: PostgresTables) -> bool:
+        """Whether the table is there, which this role must be allowed to use then."""
+        there = tables.have_releases()
+        if there and not tables.may("releases", "SELECT", "INSERT"):
+            raise LedgerError(
+                f"results cannot be kept in {self._where!r}: this role may not",
+                remedy="grant it SELECT and INSERT on dpframe_ledger.releases; nothing was charged",
+            )
+        return there
 
     def write(self, number: int, blobs: Sequence[bytes]) -> None:
-        with self._transaction(True) as tables:
+        def writing(tables: PostgresTables) -> None:
             tables.make_releases()
             tables.put_release(number, blobs)
 
+        self._with_tables(writing, writing=True)
+
     def read(self, number: int, count: int) -> list[bytes] | None:
-        with self._transaction(False) as tables:
-            found = tables.release(number)
+        found = self._with_tables(lambda tables: tables.release(number))
         return found if len(found) == count else None
 
     def prepare_removal(self) -> None:
-        with self._transaction(False) as tables:
+        def preparing(tables: PostgresTables) -> None:
             if tables.have_releases() and not tables.may("releases", "SELECT", "DELETE"):
                 raise LedgerError(
                     f"results cannot be deleted from {self._where!r}: this role may not",
@@ -74,28 +85,34 @@ class PostgresContents:
                     "given up",
                 )
 
-    def remove(self, number: int, count: int) -> bool:
-        with self._transaction(True) as tables:
-            return tables.drop_release(number)
+        self._with_tables(preparing)
 
-    @contextmanager
-    def present(self, token: str) -> Iterator[None]:
-        connection = self._connect()
-        _HELD.add(connection)
+    def remove(self, number: int, count: int) -> bool:
+        return self._with_tables(lambda tables: tables.drop_release(number), writing=True)
+
+    def present(self, token: str, work: Callable[[], R]) -> R:
+        connections: list[Connection] = []
         process = os.getpid()
-        try:
+
+        def locked() -> R:
+            connections.append(self._connect())
+            _HELD.add(connections[0])
             with explained(self._where):
-                connection.execute(_BEGIN)
-                connection.execute(_LOCK, (_number(token),))
-            yield
-        finally:
-            if process == os.getpid():  # a fork within is not who computes
-                with suppress(psycopg.Error), closing(connection):
-                    connection.execute(_END)
+                connections[0].execute(_BEGIN)
+                connections[0].execute(_LOCK, (_number(token),))
+            return work()
+
+        def let_go() -> None:
+            for connection in connections:
+                if process == os.getpid() and not connection.closed:  # a fork is not who computes
+                    with suppress(psycopg.Error):
+                        connection.execute(_END)
+                    connection.close()
+
+        return release_after(locked, let_go)
 
     def is_present(self, token: str) -> bool:
-        with self._transaction(False) as tables:
-            return tables.is_locked(_number(token))
+        return self._with_tables(lambda tables: tables.is_locked(_number(token)))
 
 
 _BEGIN = (

@@ -16,12 +16,12 @@ count, and nothing is released.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from pathlib import Path
 from threading import Timer
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakSet, finalize
 
 import psycopg
@@ -48,6 +48,8 @@ from dpframe.ledger.tables import Tables
 from dpframe.ledger.turns import Turn
 
 CREATING = b"SELECT pg_catalog.pg_advisory_xact_lock(28271082979028325)"  # "dpframe", in ASCII
+
+R = TypeVar("R")
 
 _INHERITED: list[Connection] = []
 """Connections of a parent process, kept so that nothing closes them here."""
@@ -107,22 +109,22 @@ class PostgresStore(Store):
 
     @property
     def contents(self) -> PostgresContents:
-        return PostgresContents(self.where, self._tables_within, self._connect_beside)
+        return PostgresContents(self.where, self._with_tables, self._connect_beside)
 
     def rows_of_streams(self) -> PostgresRows:
-        return PostgresRows(self.where, self._tables_within)
+        return PostgresRows(self.where, self._with_tables)
 
-    @contextmanager
-    def _tables_within(self, writing: bool) -> Iterator[PostgresTables]:
-        """The tables in a transaction that adds no record."""
-        with ExitStack() as stack:
-            if writing:
-                tables, _, _ = stack.enter_context(self.writing())
-            else:
-                stack.enter_context(self._explained())
-                tables = stack.enter_context(self._reading())
+    def _with_tables(self, work: Callable[[PostgresTables], R], *, writing: bool = False) -> R:
+        """What some work makes of the tables, in a transaction that adds no record."""
+
+        def with_tables(tables: Tables, *_: object) -> R:
             assert isinstance(tables, PostgresTables)
-            yield tables
+            return work(tables)
+
+        if writing:
+            return self.write(with_tables)
+        with self._explained():
+            return self._read_tables(with_tables)
 
     # -- transactions ---------------------------------------------------------------------------
 
@@ -135,24 +137,22 @@ class PostgresStore(Store):
             place = self._connection.execute(PLACE).fetchone()
             claim(identity, place, self.where, lambda: True)
 
-    @contextmanager
-    def _alone(self, writing: bool) -> Iterator[None]:
-        with self._turn:
-            yield
+    def _alone(self, work: Callable[[], R], *, writing: bool) -> R:
+        return self._turn.run(work)
 
     def _begin(self, writing: bool) -> Tables:
         self._writing = writing
         connection, version = self._started(writing)
         tables = PostgresTables(connection, version)
         if writing and not self._has_records():
-            connection.execute(CREATING)
+            self._turn.pause(lambda: connection.execute(CREATING))
         is_there = self._has_records() or tables.exist()
         if not is_there and not self._create:
             raise LedgerError(
                 f"there is no ledger in {self.where!r}", remedy="check the URL, or restore it"
             )
         if writing and is_there:
-            connection.execute(LOCKED)
+            self._turn.pause(lambda: connection.execute(LOCKED))
         return tables
 
     def _has_records(self) -> bool:

@@ -25,12 +25,14 @@ import stat
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Literal, TypeVar
 from weakref import WeakValueDictionary, finalize
 
 from dpframe.errors import LedgerError
+from dpframe.ledger.releasing import release_after
 from dpframe.ledger.turns import REGISTER, Turn
 from dpframe.ledger.waiting import wait
 
@@ -44,6 +46,8 @@ BY_DESCRIPTION = sys.platform == "linux" and struct.calcsize("P") == 8
 """Whether locks of open file descriptions are to be had, in the layout that is used here."""
 
 Identity = tuple[int, int]
+
+R = TypeVar("R")
 
 
 def identity(path: Path) -> Identity:
@@ -70,52 +74,51 @@ class FileLock:
     def __init__(self, path: Path, create: bool) -> None:
         self.turn = Turn()
         self._path = path
-        self._depth = 0
-        self._writing = False
+        self._mode: Literal["reading", "writing"] | None = None
         self._process = os.getpid()
         self._files: dict[Path, int] = {}
         finalize(self, _close_all, self._files)
         self._open(path, create)
         self.file = identity(path)
 
-    @contextmanager
-    def held(self, *, writing: bool, timeout: float) -> Iterator[None]:
-        """Keep everybody out who writes, or everybody.
+    def run(self, work: Callable[[], R], *, writing: bool, timeout: float) -> R:
+        """Do some work while everybody is kept out who writes, or everybody.
 
         Raises
         ------
         LedgerError
             When others have it for longer than `timeout` seconds.
         """
-        with self.turn:
-            self._enter(writing, timeout)
-            process = os.getpid()
-            try:
-                yield
-            finally:
-                if process == os.getpid():  # a fork within is without it
-                    self._leave()
+        return self.turn.run(lambda: self._run(work, writing, timeout))
 
-    def _enter(self, writing: bool, timeout: float) -> None:
-        if self._process != os.getpid():
+    def _run(self, work: Callable[[], R], writing: bool, timeout: float) -> R:
+        process = os.getpid()
+        if self._process != process:
             self._reopen()
-        if self._depth and writing and not self._writing:
-            raise busy(self._path)
-        if not self._depth:
-            self._lock(writing, time.monotonic() + timeout)
-            self._writing = writing
-        self._depth += 1
+        if self._mode is not None:  # this thread has it, further out
+            if writing and self._mode == "reading":
+                raise busy(self._path)
+            return work()
 
-    def _leave(self) -> None:
-        self._depth -= 1
-        if not self._depth:
-            self._unlock()
+        def locked() -> R:
+            self._lock(writing, time.monotonic() + timeout)
+            self._mode = "writing" if writing else "reading"
+            return work()
+
+        def unlock() -> None:
+            if process == os.getpid():  # a fork within is without it
+                with suppress(OSError):  # a file system without locks: nothing is locked
+                    self._unlock()
+                self._mode = None
+
+        return release_after(locked, unlock)
 
     def _reopen(self) -> None:
         """A description that was inherited is the parent's: what it locks, the child has too."""
-        self._process, self._depth = os.getpid(), 0
+        self._mode = None
         _close_all(self._files)
         self._open(self._path, create=False)
+        self._process = os.getpid()
 
     def _open(self, path: Path, create: bool) -> None:
         flags = os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | (os.O_CREAT if create else 0)
@@ -139,7 +142,7 @@ class FileLock:
         self._wait(lambda: _set(file, kind, GATE), deadline)
         try:
             self._wait(lambda: _set(file, kind, MAIN), deadline)
-        finally:
+        finally:  # the gate alone: whoever is done with both gives up both
             _set(file, fcntl.F_UNLCK, GATE)
 
     def _lock_beside(self, writing: bool, deadline: float) -> None:
@@ -156,16 +159,21 @@ class FileLock:
             os.close(self._files.pop(beside))
 
     def _unlock(self) -> None:
+        """Give up what is locked, also where locking was interrupted; nothing where nothing is."""
         if sys.platform == "win32":
             return
-        if BY_DESCRIPTION:
-            _set(self._files[self._path], fcntl.F_UNLCK, MAIN)
+        beside = self._path.with_name(self._path.name + ".lock")
+        file = self._files.get(self._path if BY_DESCRIPTION else beside)
+        if file is None:
             return
-        fcntl.flock(self._files[self._path.with_name(self._path.name + ".lock")], fcntl.LOCK_UN)
+        if BY_DESCRIPTION:
+            _set(file, fcntl.F_UNLCK, GATE, length=2)
+        else:
+            fcntl.flock(file, fcntl.LOCK_UN)
 
     def _wait(self, attempt: Callable[[], None], deadline: float) -> None:
         try:
-            got = wait(attempt, deadline)
+            got = wait(attempt, deadline, self.turn.sleep)
         except OSError as error:
             raise _unlockable(self._path, error) from None
         if not got:
@@ -181,8 +189,9 @@ class FileLock:
             )
 
 
-def _set(file: int, kind: int, byte: int) -> None:
-    fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack("hhqqi", kind, os.SEEK_SET, byte, 1, 0))
+def _set(file: int, kind: int, byte: int, length: int = 1) -> None:
+    wanted = struct.pack("hhqqi", kind, os.SEEK_SET, byte, length, 0)
+    fcntl.fcntl(file, fcntl.F_OFD_SETLK, wanted)
 
 
 def _is_at(file: int, path: Path) -> bool:
@@ -205,15 +214,18 @@ def lock_of(path: Path, create: bool) -> FileLock:
 
     Closing a file drops SQLite's own locks, so a file that is in use is not opened a second time.
     """
-    with REGISTER:
-        try:
-            found = _LOCKS.get(identity(path))
-        except FileNotFoundError:
-            found = None
-        if found is None:
-            found = FileLock(path, create)
-            _LOCKS[found.file] = found
-        return found
+    return REGISTER.run(lambda: _known_lock(path, create))
+
+
+def _known_lock(path: Path, create: bool) -> FileLock:
+    try:
+        found = _LOCKS.get(identity(path))
+    except FileNotFoundError:
+        found = None
+    if found is None:
+        found = FileLock(path, create)
+        _LOCKS[found.file] = found
+    return found
 
 
 def _close_inherited() -> None:

@@ -13,9 +13,10 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
+from typing import TypeVar
 from weakref import finalize
 
 from dpframe.errors import LedgerError
@@ -30,6 +31,8 @@ from dpframe.ledger.sqlite.tables import SqliteTables
 from dpframe.ledger.store import Store
 from dpframe.ledger.turns import Turn
 from dpframe.ledger.waiting import STEP
+
+R = TypeVar("R")
 
 
 class SqliteStore(Store):
@@ -87,10 +90,8 @@ class SqliteStore(Store):
 
     # -- transactions ---------------------------------------------------------------------------
 
-    @contextmanager
-    def _alone(self, writing: bool) -> Iterator[None]:
-        with self._locked().held(writing=writing, timeout=self._timeout):
-            yield
+    def _alone(self, work: Callable[[], R], *, writing: bool) -> R:
+        return self._locked().run(work, writing=writing, timeout=self._timeout)
 
     @property
     def turn(self) -> Turn:
@@ -128,7 +129,7 @@ class SqliteStore(Store):
                     busy = getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY")
                     if not busy or time.monotonic() > deadline:
                         raise
-                    time.sleep(STEP)
+                    self.turn.sleep(STEP)
         finally:
             connection.execute(f"PRAGMA busy_timeout = {int(1000 * self._timeout)}")
 
