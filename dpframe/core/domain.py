@@ -10,12 +10,15 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import TypeAlias
 
-from dpframe.core.dtypes import DType
+from dpframe.core.dtypes import INT128, DType
 from dpframe.core.interval import EVERYTHING, Interval, interval
 
 Scalar: TypeAlias = (
     "bool | int | float | str | bytes | Decimal | date | datetime | time | timedelta | None"
 )
+
+
+_BELIEVED = (-(2**63), 2**63 - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +55,14 @@ class Domain:
 
     @property
     def bounds(self) -> tuple[Fraction, Fraction] | None:
-        """Both ends of the interval when they are usable as bounds, else None."""
-        return self.interval.ends if self.interval.bounded else None
+        """Both ends of the interval when they are usable as bounds, else None. Those of Int128
+        beyond 64 bits are what types give.
+        """
+        if not self.interval.bounded:
+            return None
+        if self.dtype == INT128 and not self.interval.within(_BELIEVED):
+            return None
+        return self.interval.ends
 
     def with_null(self, nullable: bool = True) -> Domain:
         return replace(self, nullable=nullable)

@@ -11,7 +11,6 @@ import polars as pl
 from dpframe.core.dtypes import (
     DATE,
     FLOAT64,
-    INT64,
     NULL,
     STRING,
     TIME,
@@ -22,6 +21,7 @@ from dpframe.core.dtypes import (
 )
 from dpframe.core.tree import Literal
 from dpframe.errors import UnsupportedOperation
+from dpframe.rows.constants import constant
 from dpframe.rows.given import Values
 from dpframe.rows.ipc import read_ipc
 from dpframe.rows.literal_casts import decimal_literal, from_physical, nearest_float32
@@ -29,7 +29,6 @@ from dpframe.rows.polars_dtypes import from_polars
 from dpframe.rows.written_dtypes import TIME_UNITS, read_dtype, read_zone
 
 _EPOCH = datetime(1970, 1, 1)
-_INT64 = (-(2**63), 2**63 - 1)
 _TEMPORAL = ("Date", "Datetime", "Duration", "Time")
 
 
@@ -39,7 +38,7 @@ def read_literal(body: Any) -> Literal | Values:
     Raises
     ------
     UnsupportedOperation
-        For integers beyond Int64, for instants finer than a microsecond or beyond year 9999, and
+        For integers beyond 128 bits, for instants finer than a microsecond or beyond year 9999, and
         for constants that are not scalars.
     """
     if not isinstance(body, Mapping) or len(body) != 1:
@@ -60,7 +59,7 @@ def _dynamic(node: Mapping[str, Any]) -> Literal:
     [(kind, value)] = node.items()
     match kind:
         case "Int":
-            return Literal(_int64(value), INT64)
+            return constant(_whole(value))
         case "Float":
             return Literal(float(value), FLOAT64)
         case "Str":
@@ -72,16 +71,6 @@ def _dynamic(node: Mapping[str, Any]) -> Literal:
 def _whole(value: int | bytes) -> int:
     """A whole number; 128 bits are bytes where there are no larger numbers."""
     return int.from_bytes(value, "big", signed=True) if isinstance(value, bytes) else int(value)
-
-
-def _int64(value: int | bytes) -> int:
-    number = _whole(value)
-    if not _INT64[0] <= number <= _INT64[1]:
-        raise UnsupportedOperation(
-            f"the constant {number} does not fit in Int64",
-            remedy="use a number between -2**63 and 2**63 - 1, or a float",
-        )
-    return number
 
 
 def _scalar(node: Mapping[str, Any]) -> Literal | Values:
@@ -116,7 +105,7 @@ def _scalar(node: Mapping[str, Any]) -> Literal | Values:
         case "List":
             return _values(read_ipc(value))
         case _ if DType(kind).is_integer:
-            return Literal(_int64(value), DType(kind))
+            return Literal(_whole(value), DType(kind))
         case _:
             raise _not_a_scalar()
 
@@ -143,7 +132,7 @@ def _values(series: pl.Series) -> Values:
         physical = series.to_physical().cast(pl.Int64).to_list()
         values = tuple(None if p is None else from_physical(p, dtype).value for p in physical)
     else:
-        values = tuple(_int64(v) if type(v) is int else v for v in series.to_list())
+        values = tuple(series.to_list())
     return Values(values, dtype)
 
 

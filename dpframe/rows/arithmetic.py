@@ -1,29 +1,36 @@
 """Sums, differences, products and negation.
 
-Whole numbers are computed in Int64, where a result that does not fit wraps; everything else in
-Float64. Text is joined by `+`. Moments and durations are added exactly, see `temporal_arithmetic`.
+Whole numbers are computed in Int64, where a result that does not fit wraps, or in Int128 where an
+operand may lie beyond Int64, and then exactly (`operands`); everything else in Float64. Text is
+joined by `+`. Moments and durations are added exactly, see `temporal_arithmetic`.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
+from dataclasses import replace
 
 import polars as pl
 
 from dpframe.core.domain import Domain
-from dpframe.core.dtypes import FLOAT64, INT64, STRING
+from dpframe.core.dtypes import FLOAT64, INT64, INT128, STRING
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.interval import EVERYTHING, Interval
 from dpframe.rows.forms import Infix
 from dpframe.rows.operands import (
+    INT64_LIMITS,
+    as_result,
     as_type,
     compute,
-    computed,
     infinite_sides,
+    is_wide,
     require_numbers,
+    whole_or_real,
+    whole_result,
     widen,
     widened,
-    within_int64,
+    widened_to_float,
 )
 from dpframe.rows.operation import Kind, Namespace, PlainOperation, operation
 from dpframe.rows.temporal_arithmetic import add_moments, added, is_temporal_sum
@@ -37,11 +44,11 @@ def sum_domain(a: Domain, b: Domain) -> Domain:
 
     A float sum is NaN when both terms are infinite with opposite signs.
     """
-    x, y = computed([a, b])
+    if whole_or_real([a, b]) != FLOAT64:
+        return whole_result("sum", [a, b], operator.add)
+    x, y = widened_to_float(a), widened_to_float(b)
     total = x.interval + y.interval
     nullable = x.nullable or y.nullable
-    if x.dtype == INT64:
-        return Domain(INT64, nullable=nullable, interval=within_int64(total))
     (a_low, a_high), (b_low, b_high) = infinite_sides(a), infinite_sides(b)
     nan = a.nan or b.nan or (a_low and b_high) or (a_high and b_low)
     return Domain(FLOAT64, nullable=nullable, nan=nan, interval=total.as_float())
@@ -92,7 +99,7 @@ class Add(Infix):
         if is_temporal_sum(a, b):
             return add_moments(args, domains, 1)
         x, y = compute(args, domains)
-        return x + y
+        return as_result(x + y, domains, self.domain(domains).dtype)
 
 
 @operation
@@ -128,13 +135,16 @@ class Sub(Infix):
         if is_temporal_sum(a, b):
             return added(a, b, -1)
         require_numbers("difference", args)
-        return sum_domain(a, negated(b))
+        if whole_or_real(args) != FLOAT64:
+            return whole_result("difference", args, operator.sub)
+        minus = widened(b)
+        return sum_domain(a, replace(minus, interval=-minus.interval, categories=None))
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         if is_temporal_sum(*domains):
             return add_moments(args, domains, -1)
         x, y = compute(args, domains)
-        return x - y
+        return as_result(x - y, domains, self.domain(domains).dtype)
 
 
 @operation
@@ -157,11 +167,10 @@ class Mul(Infix):
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_numbers("product", args)
         a, b = args
-        x, y = computed(args)
+        if whole_or_real(args) != FLOAT64:
+            return whole_result("product", args, operator.mul)
+        x, y = widened_to_float(a), widened_to_float(b)
         nullable = x.nullable or y.nullable
-        if x.dtype == INT64:
-            product = within_int64(x.interval * y.interval)
-            return Domain(INT64, nullable=nullable, interval=product)
         undefined = _infinite_times_zero(a, y) or _infinite_times_zero(b, x)
         return Domain(
             FLOAT64,
@@ -172,7 +181,7 @@ class Mul(Infix):
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         x, y = compute(args, domains)
-        return x * y
+        return as_result(x * y, domains, self.domain(domains).dtype)
 
 
 @operation
@@ -189,7 +198,10 @@ class Neg(PlainOperation):
         return negated(args[0])
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
-        return -widen(args[0], domains[0])
+        if not is_wide(domains[0]):
+            return -widen(args[0], domains[0])
+        minus = widen(args[0], domains[0]) * -1  # Polars does not negate Int128
+        return as_result(minus, domains, self.domain(domains).dtype)
 
     def words(self, args: Sequence[str]) -> str:
         return f"-{args[0]}"
@@ -198,9 +210,11 @@ class Neg(PlainOperation):
 def negated(domain: Domain) -> Domain:
     """The facts about minus a number."""
     wide = widened(domain)
+    if wide.dtype == INT128:
+        return whole_result("negation", [domain], operator.neg)
     known = -wide.interval
     if wide.dtype == INT64:
-        known = within_int64(known) if known.bounded else _negated_whole(known)
+        known = _negated_whole(known) if not known.within(INT64_LIMITS) else known
     return Domain(wide.dtype, nullable=wide.nullable, nan=wide.nan, interval=known)
 
 

@@ -1,13 +1,15 @@
-"""Whole numbers combined bit by bit, as Int64 in two's complement; a Boolean counts as 0 or 1."""
+"""Whole numbers combined bit by bit, as Int64 or Int128 in two's complement.
+
+A Boolean counts as 0 or 1.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from dpframe.core.domain import Domain
-from dpframe.core.dtypes import INT64
 from dpframe.core.interval import EVERYTHING, Interval, interval
-from dpframe.rows.operands import widened
+from dpframe.rows.operands import whole_result
 
 
 def are_whole(domains: Sequence[Domain]) -> bool:
@@ -19,9 +21,7 @@ def are_whole(domains: Sequence[Domain]) -> bool:
 
 def combined(op: str, args: Sequence[Domain]) -> Domain:
     """The facts about two whole numbers combined by `&`, `|` or `^`."""
-    x, y = (widened(d) for d in args)
-    known = _combined(op, x.interval, y.interval)
-    return Domain(INT64, nullable=x.nullable or y.nullable, interval=known)
+    return whole_result(f"bits ({op})", args, lambda a, b: _combined(op, a, b))
 
 
 def _combined(op: str, a: Interval, b: Interval) -> Interval:

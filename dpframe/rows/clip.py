@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from dpframe.core.domain import Domain, Scalar
-from dpframe.core.dtypes import FLOAT64, INT64, DType
+from dpframe.core.dtypes import FLOAT64, INT64, INT128, DType
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.exact import as_given
 from dpframe.core.interval import Interval
@@ -24,14 +24,16 @@ from dpframe.rows.given import Operand, constant, operand
 from dpframe.rows.literal import physical
 from dpframe.rows.operands import (
     INT64_LIMITS,
-    INT128,
+    INT128_LIMITS,
     as_type,
+    reach,
     require_numbers,
     widen_to_float,
     widened,
     widened_to_float,
 )
 from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
+from dpframe.rows.polars_dtypes import to_polars
 
 
 @operation
@@ -80,15 +82,11 @@ class Clip(ParametricOperation):
     def domain(self, args: Sequence[Domain]) -> Domain:
         clamped = self._result(args[0])
         bounds = self._bounds(clamped.dtype)
-        inside = _clamped(clamped.interval, bounds)
-        # What does not fit in Int64 is only clamped as a whole number, and null as a float.
-        rescued = clamped.dtype == INT64 and inside.within(INT64_LIMITS)
-        return Domain(
-            clamped.dtype,
-            nullable=args[0].nullable if rescued else clamped.nullable,
-            nan=clamped.nan,
-            interval=inside,
-        )
+        dtype, inside = clamped.dtype, _clamped(clamped.interval, bounds)
+        if dtype == INT128:
+            most = _clamped(reach(args[0]), bounds)
+            dtype, inside = (INT64, inside) if most.within(INT64_LIMITS) else (INT128, most)
+        return Domain(dtype, nullable=clamped.nullable, nan=clamped.nan, interval=inside)
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         dtype = self._result(domains[0]).dtype
@@ -96,11 +94,13 @@ class Clip(ParametricOperation):
         if dtype == FLOAT64:
             real = widen_to_float(args[0], domains[0])
             return _clamp(real, *(None if e is None else float(e) for e in (bounds.lo, bounds.hi)))
-        # What does not fit in Int64 is clamped before it would be lost.
+        # What does not fit in Int64 is clamped before it would be lost, also where it was declared
+        # to fit.
         carrier = INT128 if domains[0].dtype.name in ("UInt64", "Int128") else INT64
         whole = as_type(args[0], carrier)
-        clamp = _clamp(whole, *(None if e is None else int(e) for e in (bounds.lo, bounds.hi)))
-        return as_type(as_type(clamp, INT64), dtype)
+        clamp = _clamp(whole, *(_whole_end(ns, e) for e in (bounds.lo, bounds.hi)))
+        result = self.domain(domains).dtype
+        return clamp if result == INT128 else as_type(as_type(clamp, INT64), result)
 
     def words(self, args: Sequence[str]) -> str:
         lo, hi = self.lo, self.hi
@@ -127,7 +127,7 @@ class Clip(ParametricOperation):
                     f"{domain.dtype} cannot be clamped to {kind}", remedy="write numbers as bounds"
                 )
         wide = widened(domain)
-        if wide.dtype == INT64 and all(kind.is_integer or kind.is_boolean for kind in kinds):
+        if wide.dtype != FLOAT64 and all(kind.is_integer or kind.is_boolean for kind in kinds):
             return wide
         return widened_to_float(domain)
 
@@ -172,7 +172,8 @@ def _bound(value: Scalar, dtype: DType, missing_above: bool) -> Fraction | None:
             raise InvalidBounds("a bound is too large for Float64", remedy="leave it out")
         return rounded
     whole = Fraction(math.floor(number))
-    if INT64_LIMITS[0] <= whole <= INT64_LIMITS[1]:
+    least, most = INT128_LIMITS if dtype == INT128 else INT64_LIMITS
+    if least <= whole <= most:
         return whole
     if (whole > 0) == missing_above:
         return None  # no value lies beyond it
@@ -191,7 +192,16 @@ def _clamped(known: Interval, bounds: Interval) -> Interval:
     return Interval(clamp(known.lo, bounds.lo), clamp(known.hi, bounds.hi))
 
 
-def _clamp(expression: pl.Expr, lo: float | None, hi: float | None) -> pl.Expr:
+def _whole_end(ns: Namespace, end: Fraction | None) -> Any:
+    """A bound of whole numbers; Polars before 1.33 takes a plain one beyond Int64 for null."""
+    if end is None:
+        return None
+    number = int(end)
+    beyond = not INT64_LIMITS[0] <= number <= INT64_LIMITS[1]
+    return ns.lit(number, dtype=to_polars(INT128)) if beyond and ns is pl else number
+
+
+def _clamp(expression: pl.Expr, lo: Any, hi: Any) -> pl.Expr:
     if lo is None and hi is None:
         return expression
     return expression.clip(lo, hi)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import polars as pl
 
 from dpframe.core.domain import Domain
-from dpframe.core.dtypes import FLOAT64, INT64, STRING, DType, duration_type
+from dpframe.core.dtypes import FLOAT64, INT64, INT128, STRING, DType, duration_type
 from dpframe.errors import UnsupportedOperation
-from dpframe.rows.operands import INT128, as_type
+from dpframe.rows.operands import as_type
 
 _FINE_FIRST = ("ns", "us", "ms")
 _DAY = 86_400

@@ -81,9 +81,14 @@ def text_or_none(value: Operand, what: str) -> str | None:
 
 def integer(value: Operand, what: str) -> int:
     found = constant(value, what)
-    if isinstance(found, int) and not isinstance(found, bool):
-        return found
-    raise _wrong(what, "an integer")
+    if not isinstance(found, int) or isinstance(found, bool):
+        raise _wrong(what, "an integer")
+    if not -(2**63) <= found < 2**63:
+        raise UnsupportedOperation(
+            f"{what} does not fit in Int64",
+            remedy="use a number between -2**63 and 2**63 - 1",
+        )
+    return found
 
 
 def integer_or_none(value: Operand, what: str) -> int | None:

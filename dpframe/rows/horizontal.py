@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,11 +23,13 @@ from dpframe.rows.given import Operand, require_some
 from dpframe.rows.layouts import divided
 from dpframe.rows.logic import condition, require_conditions
 from dpframe.rows.operands import (
+    as_result,
     as_type,
     boolean,
     compute,
-    computed,
     require_numbers,
+    whole_or_real,
+    whole_result,
     widen_to_float,
     widened_to_float,
 )
@@ -182,16 +185,17 @@ class SumHorizontal(ParametricOperation):
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_numbers("sum", args)
-        parts = computed(args)
-        if self.ignore_nulls:
-            parts = [_with_zero(p) for p in parts]
-        return replace(reduce(sum_domain, parts), categories=None)
+        parts = [_with_zero(d) for d in args] if self.ignore_nulls else list(args)
+        if whole_or_real(parts) != FLOAT64:
+            return whole_result("sum", parts, lambda *known: reduce(operator.add, known))
+        return replace(reduce(sum_domain, map(widened_to_float, parts)), categories=None)
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         operands = compute(args, domains)
         if self.ignore_nulls:
             operands = [e.fill_null(0) for e in operands]
-        return reduce(lambda a, b: a + b, operands)
+        total = reduce(lambda a, b: a + b, operands)
+        return as_result(total, domains, self.domain(domains).dtype)
 
     def words(self, args: Sequence[str]) -> str:
         return f"{self.name}({', '.join(args)}{_nulls_words(self.ignore_nulls)})"

@@ -8,11 +8,11 @@ from decimal import Decimal
 import polars as pl
 
 from dpframe.core.domain import Domain, Scalar
-from dpframe.core.dtypes import BOOLEAN, FLOAT64, INT64, STRING, DType
+from dpframe.core.dtypes import BOOLEAN, FLOAT64, INT64, INT128, STRING, DType
 from dpframe.rows.comparable import comparable
 from dpframe.rows.constants import constants
 from dpframe.rows.literal import physical
-from dpframe.rows.operands import INT128, as_type
+from dpframe.rows.operands import as_type
 from dpframe.rows.operation import Namespace
 from dpframe.rows.polars_dtypes import to_polars
 

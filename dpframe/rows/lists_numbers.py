@@ -8,7 +8,7 @@ from fractions import Fraction
 import polars as pl
 
 from dpframe.core.domain import Domain
-from dpframe.core.dtypes import FLOAT64, INT64, DType, list_type
+from dpframe.core.dtypes import FLOAT64, INT64, INT128, DType, list_type
 from dpframe.core.interval import ZERO, Interval, interval
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.layouts import followed_by_null
@@ -16,15 +16,19 @@ from dpframe.rows.lists import as_list, elements
 from dpframe.rows.operands import (
     as_type,
     require_numbers,
+    whole_result,
     widened,
     widened_to_float,
     within_int64,
 )
 from dpframe.rows.operation import Kind, Namespace, PlainOperation, operation
 
+_MOST_ELEMENTS = 2**40
+"""Of a list; more do not fit in memory."""
+
 
 def _numbers(expression: pl.Expr, domain: Domain, dtype: DType) -> pl.Expr:
-    """A list of numbers as one of Int64 or Float64; a number that does not fit is null."""
+    """A list of numbers as one of Int64, Int128 or Float64."""
     element, items = elements(domain, "a list").dtype, as_list(expression, domain)
     if element != INT64 and dtype == FLOAT64 and not element.is_float:
         items = as_type(items, list_type(widened(elements(domain, "a list")).dtype))
@@ -44,7 +48,10 @@ class ListOperation(PlainOperation):
 class ListSum(ListOperation):
     name = "list_sum"
     reads = ("ListExpr.Sum", "ArrayExpr.Sum")
-    summary = "The sum of the numbers in a list, nulls left out, as Int64 or Float64; zero of none."
+    summary = (
+        "The sum of the numbers in a list, nulls left out, as Int64, Int128 or Float64; zero of "
+        "none."
+    )
     examples = (
         'pl.col("li").list.sum()',
         'pl.col("lf").list.sum()',
@@ -63,8 +70,11 @@ class ListSum(ListOperation):
             known = Interval(
                 Fraction(0) if known.lo == 0 else None, Fraction(0) if known.hi == 0 else None
             )
-        if wide.dtype == INT64:
-            return Domain(INT64, nullable=args[0].nullable, interval=within_int64(known))
+        if wide.dtype != FLOAT64:
+            length = interval(0, _MOST_ELEMENTS if width is None else width)
+            total = whole_result("sum of a list", [element], lambda x: x.hull(ZERO) * length)
+            exact = total.interval if total.dtype == INT128 else within_int64(known)
+            return Domain(total.dtype, nullable=args[0].nullable, interval=exact)
         rounded = known.as_float().widened(8 * (width or 1))
         return Domain(
             FLOAT64,
@@ -78,7 +88,10 @@ class ListSum(ListOperation):
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         dtype = widened(elements(domains[0], "sum")).dtype
         items = _numbers(args[0], domains[0], dtype)
-        return (items if dtype == INT64 else followed_by_null(ns, items)).list.sum()
+        if dtype == FLOAT64:
+            return followed_by_null(ns, items).list.sum()
+        total = items.list.sum()
+        return as_type(total, self.domain(domains).dtype) if dtype == INT128 else total
 
 
 @operation

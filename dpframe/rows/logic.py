@@ -18,7 +18,7 @@ from dpframe.core.interval import UNIT, Interval
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.bits import are_whole, combined
 from dpframe.rows.forms import Infix
-from dpframe.rows.operands import as_type, boolean, compute, widen, widened
+from dpframe.rows.operands import as_result, as_type, boolean, compute, whole_result, widen
 from dpframe.rows.operation import Kind, Namespace, PlainOperation, operation
 
 
@@ -70,7 +70,8 @@ class Junction(Infix):
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         if are_whole(domains):
-            return self.join(*compute(args, domains))
+            joined = self.join(*compute(args, domains))
+            return as_result(joined, domains, self.domain(domains).dtype)
         a, b = (condition(e, d) for e, d in zip(args, domains, strict=True))
         return self.join(a, b)
 
@@ -150,16 +151,14 @@ class Not(PlainOperation):
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         if are_whole(args):
-            wide = widened(args[0])
-            return Domain(
-                INT64, nullable=wide.nullable, interval=-wide.interval - Interval(UNIT.hi, UNIT.hi)
-            )
+            return whole_result("bits (~)", args, lambda a: -a - Interval(UNIT.hi, UNIT.hi))
         require_conditions("~", args)
         return boolean(nullable=args[0].nullable)
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         if are_whole(domains):  # which no Int64 is too large or too small for
-            return widen(args[0], domains[0]) * -1 - 1
+            inverted = widen(args[0], domains[0]) * -1 - 1
+            return as_result(inverted, domains, self.domain(domains).dtype)
         return ~condition(args[0], domains[0])
 
     def words(self, args: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from dpframe.core.domain import Domain
-from dpframe.core.dtypes import FLOAT64, INT64
+from dpframe.core.dtypes import FLOAT64, INT64, INT128
 from dpframe.core.engines import EVERYWHERE, POLARS
 from dpframe.core.interval import EVERYTHING, Interval, interval
 from dpframe.core.tree import Tree
@@ -21,7 +21,10 @@ from dpframe.rows.forms import Method
 from dpframe.rows.given import Operand, constant
 from dpframe.rows.layouts import divided
 from dpframe.rows.operands import (
+    as_type,
+    is_wide,
     require_numbers,
+    whole_result,
     widen,
     widen_to_float,
     widened,
@@ -45,19 +48,24 @@ class Abs(Method, PlainOperation):
     reads = ("Abs",)
     engines = EVERYWHERE
     propagates_null = True
-    summary = "Magnitude of a number; the smallest Int64 has none and stays as it is."
+    summary = "Magnitude of a number; the smallest Int64 has none in Int64 and stays as it is."
     examples = ('pl.col("i32").abs()', 'pl.col("i64").abs()', 'pl.col("f64").abs()')
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_numbers("magnitude", args)
         wide = widened(args[0])
+        if wide.dtype == INT128:
+            return whole_result("magnitude", args, Interval.abs)
         known = wide.interval.abs()
         if wide.dtype == INT64 and (wide.interval.lo is None or wide.interval.lo < -(2**63) + 1):
             known = EVERYTHING
         return Domain(wide.dtype, nullable=wide.nullable, nan=wide.nan, interval=known)
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
-        return widen(args[0], domains[0]).abs()
+        magnitude = widen(args[0], domains[0]).abs()
+        if is_wide(domains[0]):
+            return as_type(magnitude, self.domain(domains).dtype)
+        return magnitude
 
 
 @operation
@@ -77,10 +85,12 @@ class Sign(Method, PlainOperation):
             -1 if lo is None or lo < 0 else 0 if lo == 0 else 1,
             1 if hi is None or hi > 0 else 0 if hi == 0 else -1,
         )
-        return Domain(wide.dtype, nullable=wide.nullable, nan=wide.nan, interval=known)
+        dtype = INT64 if wide.dtype == INT128 else wide.dtype
+        return Domain(dtype, nullable=wide.nullable, nan=wide.nan, interval=known)
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
-        return widen(args[0], domains[0]).sign()
+        sign = widen(args[0], domains[0]).sign()
+        return as_type(sign, INT64) if is_wide(domains[0]) else sign
 
 
 class RealFunction(Method):

@@ -1,24 +1,28 @@
 """What becomes of numbers before they are computed with.
 
 Integers and Booleans are widened to Int64, Float32 and Decimal to Float64, so no result is computed
-in a narrow type. An integer that does not fit in Int64 (from UInt64 or Int128) becomes null.
+in a narrow type. An integer that may lie beyond Int64, by its type (UInt64, Int128) and its range,
+is wide: it is computed with in Int128. A result of wide integers is Int64 where it surely fits,
+else Int128; an operation whose result Int128 might not hold is refused when the query is built.
+
+Int64 alone is computed with in Int64, as in Polars: what does not fit wraps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import polars as pl
 
 from dpframe.core.domain import Domain
-from dpframe.core.dtypes import BOOLEAN, FLOAT64, INT64, DType
+from dpframe.core.dtypes import BOOLEAN, FLOAT64, INT64, INT128, DType
 from dpframe.core.interval import EVERYTHING, UNIT, Interval, interval
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.polars_dtypes import to_polars
 
-INT128 = DType("Int128")
 INT64_LIMITS = (-(2**63), 2**63 - 1)
+INT128_LIMITS = (-(2**127), 2**127 - 1)
 _INT64_RANGE = interval(*INT64_LIMITS)
 
 
@@ -79,8 +83,13 @@ def _number_remedy(dtype: DType) -> str:
     return "use a column of numbers"
 
 
+def is_wide(domain: Domain) -> bool:
+    """Whether a whole number may lie beyond Int64, by its type and what is known of its range."""
+    return domain.dtype.name in ("UInt64", "Int128") and not domain.interval.within(INT64_LIMITS)
+
+
 def widened(domain: Domain) -> Domain:
-    """The facts about a number once it is Int64 or Float64."""
+    """The facts about a number once it is Int64, Int128 or Float64."""
     dtype = domain.dtype
     if dtype.is_float:
         return replace(domain, dtype=FLOAT64)
@@ -92,25 +101,74 @@ def widened(domain: Domain) -> Domain:
     known = domain.interval
     if dtype.limits is not None and dtype.limits[0] == 0:
         known = known.intersect(interval(0, None)) or known
-    fits = dtype.name not in ("UInt64", "Int128") or known.within(INT64_LIMITS)
     categories = domain.categories
     if categories is not None:
         categories = tuple(int(v) for v in categories if isinstance(v, int))
-    if not fits:
-        known = known.intersect(_INT64_RANGE) or _INT64_RANGE
-        known = Interval(
-            None if known.lo == INT64_LIMITS[0] else known.lo,
-            None if known.hi == INT64_LIMITS[1] else known.hi,
-        )
-        categories = None
-    return Domain(
-        INT64, nullable=domain.nullable or not fits, interval=known, categories=categories
-    )
+    wide = INT128 if is_wide(domain) else INT64
+    return Domain(wide, nullable=domain.nullable, interval=known, categories=categories)
 
 
 def widen(expression: pl.Expr, domain: Domain) -> pl.Expr:
-    """A number as Int64 or Float64."""
+    """A number as Int64, Int128 or Float64."""
     return as_type(expression, widened(domain).dtype)
+
+
+def in_int64(domain: Domain) -> Domain:
+    """The facts about a whole number once it is Int64: null where it does not fit."""
+    wide = widened(domain)
+    if wide.dtype != INT128:
+        return wide
+    known = wide.interval.intersect(_INT64_RANGE) or _INT64_RANGE
+    known = Interval(
+        None if known.lo == INT64_LIMITS[0] else known.lo,
+        None if known.hi == INT64_LIMITS[1] else known.hi,
+    )
+    return Domain(INT64, nullable=True, interval=known)
+
+
+def reach(domain: Domain) -> Interval:
+    """Where a whole number lies at most: what is known of it, and the limits of its type."""
+    limits = interval(*(domain.dtype.limits or INT64_LIMITS))
+    return domain.interval.intersect(limits) or limits
+
+
+def whole_result(what: str, args: Sequence[Domain], image: Callable[..., Interval]) -> Domain:
+    """The facts about a whole number that is computed from others.
+
+    Parameters
+    ----------
+    what
+        The operation, for a refusal.
+    args
+        The operands.
+    image
+        From the intervals of the operands to that of the result, without a limit of size.
+
+    Raises
+    ------
+    UnsupportedOperation
+        When an operand is wide and Int128 might not hold the result.
+    """
+    parts = [widened(d) for d in args]
+    nullable = any(p.nullable for p in parts)
+    known = image(*(p.interval for p in parts))
+    if not any(p.dtype == INT128 for p in parts):
+        return Domain(INT64, nullable=nullable, interval=within_int64(known))
+    most = image(*map(reach, args))
+    if most.within(INT64_LIMITS):
+        return Domain(INT64, nullable=nullable, interval=known)
+    if most.within(INT128_LIMITS):
+        return Domain(INT128, nullable=nullable, interval=most)
+    raise UnsupportedOperation(
+        f"the {what} of {' and '.join(str(d.dtype) for d in args)} may be too large for Int128",
+        remedy="clamp what is large first, for example with .clip(0, 2**62), or compute with "
+        "floats, with .cast(pl.Float64)",
+    )
+
+
+def as_result(expression: pl.Expr, domains: Sequence[Domain], dtype: DType) -> pl.Expr:
+    """What `compute` and operators made of whole numbers, in the type of the result."""
+    return expression if whole_or_real(domains) == dtype else as_type(expression, dtype)
 
 
 def widened_to_float(domain: Domain) -> Domain:
@@ -121,13 +179,19 @@ def widened_to_float(domain: Domain) -> Domain:
     categories = wide.categories
     if categories is not None:
         categories = tuple(float(v) for v in categories if isinstance(v, int))
-    return Domain(
-        FLOAT64, nullable=wide.nullable, interval=wide.interval.as_float(), categories=categories
-    )
+    known = wide.interval
+    if wide.dtype == INT128 and not known.is_point:  # ends that only the type gives are no bounds
+        known = Interval(
+            None if known.lo is not None and known.lo < INT64_LIMITS[0] else known.lo,
+            None if known.hi is not None and known.hi > INT64_LIMITS[1] else known.hi,
+        )
+    return Domain(FLOAT64, nullable=wide.nullable, interval=known.as_float(), categories=categories)
 
 
 def widen_to_float(expression: pl.Expr, domain: Domain) -> pl.Expr:
-    """A number as Float64; an integer that does not fit in Int64 is null, as everywhere."""
+    """A number as Float64."""
+    if domain.dtype.name == "UInt64":
+        return as_type(expression, FLOAT64)
     return as_type(widen(expression, domain), FLOAT64)
 
 
@@ -148,19 +212,17 @@ def within_int64(known: Interval) -> Interval:
 
 
 def whole_or_real(domains: Sequence[Domain]) -> DType:
-    """Int64 when all operands are whole, else Float64."""
-    return INT64 if all(widened(d).dtype == INT64 for d in domains) else FLOAT64
-
-
-def computed(domains: Sequence[Domain]) -> list[Domain]:
-    """The operands' facts in the type in which they are computed together."""
-    if whole_or_real(domains) == INT64:
-        return [widened(d) for d in domains]
-    return [widened_to_float(d) for d in domains]
+    """Int64 when all operands are whole, Int128 when one of them is wide, else Float64."""
+    types = {widened(d).dtype for d in domains}
+    if FLOAT64 in types:
+        return FLOAT64
+    return INT128 if INT128 in types else INT64
 
 
 def compute(expressions: Sequence[pl.Expr], domains: Sequence[Domain]) -> list[pl.Expr]:
     """The operands in the type in which they are computed together."""
-    if whole_or_real(domains) == INT64:
-        return [widen(e, d) for e, d in zip(expressions, domains, strict=True)]
+    dtype = whole_or_real(domains)
+    if dtype != FLOAT64:
+        whole = (widen(e, d) for e, d in zip(expressions, domains, strict=True))
+        return [as_type(e, dtype) if dtype == INT128 else e for e in whole]
     return [widen_to_float(e, d) for e, d in zip(expressions, domains, strict=True)]

@@ -9,19 +9,20 @@ from fractions import Fraction
 import polars as pl
 
 from dpframe.core.domain import Domain
-from dpframe.core.dtypes import FLOAT64, INT64
+from dpframe.core.dtypes import FLOAT64
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.interval import EVERYTHING, UNIT, Interval, interval
 from dpframe.rows.broadcast import unsigned_zero
 from dpframe.rows.constants import sole_integer, sole_number
 from dpframe.rows.forms import Infix
 from dpframe.rows.operands import (
+    as_result,
     require_numbers,
+    whole_result,
     widen,
     widen_to_float,
     widened,
     widened_to_float,
-    within_int64,
 )
 from dpframe.rows.operation import Kind, Namespace, operation
 
@@ -36,8 +37,8 @@ class Pow(Infix):
     engines = EVERYWHERE
     propagates_null = True
     summary = (
-        "Power: Int64 (wrapping) for integers to a constant whole power of zero or more, "
-        "else Float64."
+        "Power: Int64 (wrapping) for integers to a constant whole power of zero or more, exact "
+        "for those beyond 64 bits, else Float64."
     )
     examples = (
         'pl.col("i8") ** 2',
@@ -57,9 +58,7 @@ class Pow(Infix):
         base, exponent = args
         whole = whole_exponent(base, exponent)
         if whole is not None:
-            wide = widened(base)
-            known = within_int64(_whole_powers(wide.interval, whole))
-            return Domain(INT64, nullable=wide.nullable, interval=known)
+            return whole_result("power", [base], lambda known: _whole_powers(known, whole))
         x, y = widened_to_float(base), widened_to_float(exponent)
         number = sole_number(y)
         whole_power = not (exponent.dtype.is_float or exponent.dtype.is_decimal) or (
@@ -77,7 +76,8 @@ class Pow(Infix):
         whole = whole_exponent(*domains)
         if whole is not None:
             # The constant itself, not the operand: a negative whole power would fail.
-            return widen(args[0], domains[0]).pow(ns.lit(whole, dtype=ns.UInt32))
+            raised = widen(args[0], domains[0]).pow(ns.lit(whole, dtype=ns.UInt32))
+            return as_result(raised, domains[:1], self.domain(domains).dtype)
         base, exponent = (widen_to_float(e, d) for e, d in zip(args, domains, strict=True))
         number = sole_number(domains[1])
         if number is not None and not domains[1].nullable:
@@ -113,7 +113,7 @@ def whole_exponent(base: Domain, exponent: Domain) -> int | None:
     power = sole_integer(exponent)
     if power is None or not 0 <= power < _LARGEST_EXPONENT:
         return None
-    return power if widened(base).dtype == INT64 else None
+    return power if widened(base).dtype != FLOAT64 else None
 
 
 def _whole_powers(base: Interval, power: int) -> Interval:

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from dpframe.core.domain import Domain
-from dpframe.core.dtypes import INT64
+from dpframe.core.dtypes import FLOAT64
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.interval import Interval
 from dpframe.core.tree import Tree
@@ -49,7 +49,7 @@ class Rounding(Method):
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_numbers("rounding", args)
         wide = widened(args[0])
-        if wide.dtype == INT64:
+        if wide.dtype != FLOAT64:
             return wide
         return Domain(
             wide.dtype,
@@ -60,7 +60,7 @@ class Rounding(Method):
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         wide = widen(args[0], domains[0])
-        if widened(domains[0]).dtype == INT64:
+        if widened(domains[0]).dtype != FLOAT64:
             return wide
         return self.apply(wide)
 

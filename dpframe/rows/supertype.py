@@ -1,8 +1,8 @@
 """The one type of a result whose value comes from one of several operands.
 
-Equal types stay. Whole numbers become Int64 and other mixtures of numbers Float64, text becomes
-String, moments take the finer unit. A constant that another operand's type can hold takes that
-type, as in Polars. Anything else is refused.
+Equal types stay. Whole numbers become Int64, or Int128 where one may lie beyond Int64, and other
+mixtures of numbers Float64. Text becomes String, moments take the finer unit. A constant that
+another operand's type can hold takes that type, as in Polars. Anything else is refused.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from fractions import Fraction
 import polars as pl
 
 from dpframe.core.domain import Domain, Scalar, domain_of_dtype
-from dpframe.core.dtypes import FLOAT64, INT64, STRING, DType
+from dpframe.core.dtypes import FLOAT64, INT64, INT128, STRING, DType
 from dpframe.core.interval import Interval
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.constants import sole_value
 from dpframe.rows.operands import (
     INT64_LIMITS,
     as_type,
+    reach,
     widen,
     widen_to_float,
     widened,
@@ -59,7 +60,7 @@ def _merge(types: Sequence[DType]) -> DType:
     if all(t == first for t in types):
         return first
     if all(t.is_integer or t.is_boolean for t in types):
-        return INT64
+        return INT128 if any(t.name in ("UInt64", "Int128") for t in types) else INT64
     if all(t.is_numeric or t.is_boolean for t in types):
         return FLOAT64
     if all(t.is_text for t in types):
@@ -112,8 +113,8 @@ def convert(expression: pl.Expr, domain: Domain, dtype: DType) -> pl.Expr:
     """An operand in the supertype; null where its value does not fit."""
     if domain.dtype == dtype:
         return expression
-    if dtype == INT64:
-        return widen(expression, domain)
+    if dtype in (INT64, INT128):
+        return as_type(widen(expression, domain), dtype)
     if dtype == FLOAT64 and domain.dtype.name != "Null":
         return widen_to_float(expression, domain)
     return as_type(expression, dtype)
@@ -129,6 +130,8 @@ def converted(domain: Domain, dtype: DType) -> Domain:
         return widened_to_float(domain)
     if dtype == INT64:
         return widened(domain)
+    if dtype == INT128:
+        return replace(widened(domain), dtype=INT128, interval=reach(domain))
     if dtype.unit is not None:
         ends = _rescaled(domain, dtype)
         finer = dtype.units_per_second > domain.dtype.units_per_second

@@ -16,10 +16,10 @@ from fractions import Fraction
 import polars as pl
 
 from dpframe.core.domain import Domain
-from dpframe.core.dtypes import DATE, INT64, DType, datetime_type, duration_type
+from dpframe.core.dtypes import DATE, INT64, INT128, DType, datetime_type, duration_type
 from dpframe.core.interval import Interval
 from dpframe.errors import UnsupportedOperation
-from dpframe.rows.operands import INT64_LIMITS, INT128, as_type
+from dpframe.rows.operands import INT64_LIMITS, as_type
 
 DAY = 86_400
 _DATE_LIMITS = (-(2**31), 2**31 - 1)

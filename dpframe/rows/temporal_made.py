@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from dpframe.core.domain import Domain
-from dpframe.core.dtypes import INT64, DType, datetime_type, duration_type
+from dpframe.core.dtypes import INT64, INT128, DType, datetime_type, duration_type
 from dpframe.core.engines import EVERYWHERE
 from dpframe.core.exact import as_given
 from dpframe.core.interval import EVERYTHING, ZERO, Interval, interval
@@ -23,7 +23,7 @@ from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.rows.given import Operand, integer, operand
 from dpframe.rows.layouts import together
 from dpframe.rows.literal_casts import cast_literal
-from dpframe.rows.operands import INT64_LIMITS, INT128, as_type, widen, widened
+from dpframe.rows.operands import INT64_LIMITS, as_type, in_int64
 from dpframe.rows.operation import Kind, Namespace, ParametricOperation, operation
 from dpframe.rows.temporal import DAY, require_type
 from dpframe.rows.temporal_zone import ReplaceTimeZone, require_null_if_ambiguous
@@ -98,10 +98,10 @@ class MakeDatetime(ParametricOperation):
     def domain(self, args: Sequence[Domain]) -> Domain:
         _require_whole("pl.datetime", args)
         dtype = datetime_type(self.unit)
-        return Domain(dtype, nullable=True, interval=_moments(widened(args[0]), dtype))
+        return Domain(dtype, nullable=True, interval=_moments(in_int64(args[0]), dtype))
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
-        parts = [widen(e, d) for e, d in zip(args, domains, strict=True)]
+        parts = [as_type(e, INT64) for e in args]
         return together(ns, parts, lambda *found: _moment(ns, found, self.unit))
 
     def words(self, args: Sequence[str]) -> str:
@@ -228,7 +228,7 @@ class MakeDuration(ParametricOperation):
     def domain(self, args: Sequence[Domain]) -> Domain:
         _require_whole("pl.duration", args)
         dtype = duration_type(self.unit)
-        parts = [widened(d) for d in args]
+        parts = [in_int64(d) for d in args]
         total = ZERO
         for part, (_, size) in zip(parts, _SPANS, strict=True):
             total = total + _counted(part.interval, size, dtype)
@@ -246,7 +246,7 @@ class MakeDuration(ParametricOperation):
             if known.interval == ZERO and not known.nullable:
                 continue
             times, divided = _ratio(size, dtype)
-            number = as_type(widen(arg, known), INT128) * times
+            number = as_type(as_type(arg, INT64), INT128) * times
             if divided != 1:  # towards zero
                 up = ns.when(number < 0).then(divided - 1).otherwise(0)
                 number = (number + as_type(up, INT128)) // divided

@@ -142,27 +142,34 @@ def guess_type(value: Any) -> DType:
 
 
 def whole(value: Any) -> Any:
-    """An integer or Boolean as Int64, or null."""
+    """An integer or Boolean as Int64, null where it does not fit: what counts parts of moments."""
     if value is None or not INT64[0] <= int(value) <= INT64[1]:
         return None
     return int(value)
 
 
 def real(value: Any) -> Any:
-    """A number as Float64; integers beyond Int64 are null."""
-    if isinstance(value, int) and whole(value) is None:
-        return None
+    """A number as Float64."""
     return None if value is None else float(value)
 
 
-def wrap(value: int) -> int:
+def integer(value: Any) -> Any:
+    """An integer or Boolean as an integer of any size."""
+    return None if value is None else int(value)
+
+
+def wrap(value: Any, context: Context) -> Any:
+    """Whole numbers wrap where all operands are Int64 or narrower."""
+    types = [t.inner or t for t in context.types]
+    if not isinstance(value, int) or any(t.name in ("UInt64", "Int128") for t in types):
+        return value
     return (value + 2**63) % 2**64 - 2**63
 
 
 def operands(args: Sequence[Any], context: Context) -> list[Any]:
     """All operands whole, or all of them real."""
     is_whole = all(t.is_integer or t.is_boolean or t.name == "Null" for t in context.types)
-    return [whole(a) if is_whole else real(a) for a in args]
+    return [integer(a) if is_whole else real(a) for a in args]
 
 
 def arithmetic(name: str) -> Callable[[Callable[[Any, Any], Any]], None]:
@@ -171,8 +178,7 @@ def arithmetic(name: str) -> Callable[[Callable[[Any, Any], Any]], None]:
             a, b = operands(args, context)
             if a is None or b is None:
                 return None
-            result = function(a, b)
-            return wrap(result) if isinstance(result, int) else result
+            return wrap(function(a, b), context)
 
         REFERENCES[name] = computed
 
@@ -199,8 +205,7 @@ def _plus(args: Sequence[Any], context: Context, sign: int) -> Any:
     a, b = operands(args, context)
     if a is None or b is None:
         return None
-    total = a + b if sign > 0 else a - b
-    return wrap(total) if isinstance(total, int) else total
+    return wrap(a + b if sign > 0 else a - b, context)
 
 
 def _moved(args: Sequence[Any], context: Context, sign: int) -> Any:
@@ -263,9 +268,9 @@ def _mod(a: Any, b: Any) -> Any:
 
 @reference("pow")
 def _pow(args: Sequence[Any], context: Context) -> Any:
-    if context.result.name == "Int64":
-        a, b = map(whole, args)
-        return None if a is None or b is None else wrap(pow(a, b, 2**64))
+    if context.result.is_integer:
+        a, b = map(integer, args)
+        return None if a is None or b is None else wrap(pow(a, b), context)
     a, b = map(real, args)
     if a is None or b is None:
         return None
@@ -283,7 +288,7 @@ def function_of_number(name: str) -> Callable[[Callable[[Any], Any]], None]:
     def register(function: Callable[[Any], Any]) -> None:
         def computed(args: Sequence[Any], context: Context) -> Any:
             (a,) = operands(args, context)
-            return None if a is None else function(a)
+            return None if a is None else wrap(function(a), context)
 
         REFERENCES[name] = computed
 
@@ -349,12 +354,12 @@ def _log(args: Sequence[Any], context: Context) -> Any:
 
 @function_of_number("neg")
 def _neg(a: Any) -> Any:
-    return wrap(-a) if isinstance(a, int) else -a
+    return -a
 
 
 @function_of_number("abs")
 def _abs(a: Any) -> Any:
-    return wrap(abs(a)) if isinstance(a, int) else abs(a)
+    return abs(a)
 
 
 @function_of_number("sign")
@@ -438,8 +443,7 @@ def _clip(args: Sequence[Any], context: Context) -> Any:
     if value is None or value != value:
         return value
     value = lo if lo is not None and value < lo else value
-    value = hi if hi is not None and value > hi else value
-    return value if source.is_temporal or context.result.is_float else whole(value)
+    return hi if hi is not None and value > hi else value
 
 
 # --- comparisons, conditions, nulls -------------------------------------------------------------
@@ -504,7 +508,7 @@ def _bitwise(function: Callable[[int, int], int], otherwise: Reference) -> Refer
     def computed(args: Sequence[Any], context: Context) -> Any:
         if not any(t.is_integer for t in context.types):
             return otherwise(args, context)
-        a, b = map(whole, args)
+        a, b = map(integer, args)
         return None if a is None or b is None else function(a, b)
 
     return computed
@@ -535,8 +539,7 @@ REFERENCES["xor"] = _bitwise(lambda a, b: a ^ b, _xor)
 def _not(args: Sequence[Any], context: Context) -> Any:
     if not context.types[0].is_integer:
         return not args[0]
-    number = whole(args[0])
-    return None if number is None else ~number
+    return None if args[0] is None else ~args[0]
 
 
 def same_key(value: Any, dtype: DType, constant: Any) -> bool:
@@ -656,7 +659,7 @@ def _sum(args: Sequence[Any], context: Context) -> Any:
     total = found[0] if found[0] is not None else zero
     for value in found[1:]:
         total = total + (value if value is not None else zero)
-    return wrap(total) if isinstance(total, int) else total
+    return wrap(total, context)
 
 
 @reference("mean_horizontal")
@@ -682,7 +685,7 @@ def _listed_numbers(args: Sequence[Any], context: Context, to: Callable[[Any], A
 @strict
 def _list_sum(args: Sequence[Any], context: Context) -> Any:
     if context.result.is_integer:
-        return wrap(sum(_listed_numbers(args, context, whole)))
+        return wrap(sum(_listed_numbers(args, context, integer)), context)
     return _total(_listed_numbers(args, context, real))
 
 

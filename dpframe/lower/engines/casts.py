@@ -11,14 +11,14 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from dpframe.core.dtypes import BOOLEAN, FLOAT32, FLOAT64, INT64, STRING, DType
+from dpframe.core.dtypes import BOOLEAN, FLOAT32, FLOAT64, INT64, INT128, STRING, DType
 from dpframe.core.interval import UNIT, Interval, interval
 from dpframe.lower.engines.engine_expr import EngineExpr
 from dpframe.lower.engines.engine_scope import EngineScope
 from dpframe.lower.engines.moments import DURATION, moment_of, reach
 from dpframe.lower.engines.numbers import floored, real
 from dpframe.lower.engines.search import chosen
-from dpframe.rows.operands import INT64_LIMITS, INT128
+from dpframe.rows.operands import INT64_LIMITS
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC).replace(tzinfo=None)
 _SMALL = (-(2**53), 2**53)

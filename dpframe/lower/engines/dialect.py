@@ -15,12 +15,12 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from dpframe.core.domain import Scalar
-from dpframe.core.dtypes import FLOAT32, NULL, DType, duration_type
+from dpframe.core.dtypes import FLOAT32, INT128, NULL, DType, duration_type
 from dpframe.core.interval import EVERYTHING, Interval
 from dpframe.errors import UnsupportedOperation
 from dpframe.lower.engines.engine_expr import EngineExpr
 from dpframe.rows.constants import constant_type
-from dpframe.rows.operands import INT64_LIMITS, INT128
+from dpframe.rows.operands import INT64_LIMITS
 
 DURATION = duration_type("us")
 """A number of microseconds on every engine."""

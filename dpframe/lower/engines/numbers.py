@@ -16,11 +16,11 @@ from typing import Any
 import narwhals.stable.v2 as nw
 
 from dpframe.core.domain import Scalar
-from dpframe.core.dtypes import FLOAT64, INT64, DType
+from dpframe.core.dtypes import FLOAT64, INT64, INT128, DType
 from dpframe.core.interval import Interval, interval
 from dpframe.lower.engines.engine_expr import INT64_RANGE, EngineExpr, combined, hull
 from dpframe.lower.engines.engine_scope import EngineScope
-from dpframe.rows.operands import INT64_LIMITS, INT128
+from dpframe.rows.operands import INT64_LIMITS
 
 _WIDE = (-(2**126), 2**126)
 _EXACT = (-(2**52), 2**52)

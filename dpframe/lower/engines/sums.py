@@ -6,12 +6,11 @@ from collections.abc import Callable, Sequence
 
 import narwhals.stable.v2 as nw
 
-from dpframe.core.dtypes import INT64
+from dpframe.core.dtypes import INT64, INT128
 from dpframe.core.interval import interval
 from dpframe.lower.engines.engine_expr import INT64_RANGE, ROWS, EngineExpr, combined
 from dpframe.lower.engines.engine_scope import EngineScope, GroupScope, Node
 from dpframe.lower.engines.numbers import remainder, widened, wrapped
-from dpframe.rows.operands import INT128
 
 _SAFE = (-(2**31), 2**31)
 """Sums of fewer than 2**32 numbers up to this size fit in Int64."""
