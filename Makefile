@@ -7,8 +7,11 @@ SHELL := /bin/bash
 PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
 PIP_INSTALL = -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
+SHARD ?= 1/1
+# Folders whose subject does not depend on the version of Polars.
+ANY_POLARS = accounting samplers mechanisms workloads core charge choose ledger infer planning stats held mutants schedule
 
-.PHONY: help demo test test-oldest test-slow test-spark test-clusters test-versions package mutants bench bench-error bench-large docs docs-update docs-pictures notebooks screenshots check clean
+.PHONY: help demo test test-oldest test-nightly test-spark test-clusters test-versions package mutants bench bench-error bench-large docs docs-update docs-pictures notebooks screenshots check clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s $$'\t'
@@ -49,17 +52,18 @@ check: .venv/stamp-dev ## format, lint, types and import rules
 	.venv/bin/lint-imports
 
 # Where the shell forbids to keep compiled modules, each process of tests would compile them again.
-test test-oldest test-slow test-spark: export PYTHONDONTWRITEBYTECODE :=
+test test-oldest test-nightly test-spark: export PYTHONDONTWRITEBYTECODE :=
 
 test: check ## everything a change must pass
 	.venv/bin/python -m pytest -q -n $(WORKERS) --dist worksteal --doctest-modules dpframe tests
 
 test-oldest: .venv-oldest/stamp ## the tests again, on the oldest Polars that is supported
 	.venv-oldest/bin/python -c 'import polars; print("polars", polars.__version__)'
-	.venv-oldest/bin/python -m pytest -q -n $(WORKERS) --dist worksteal --doctest-modules dpframe tests
+	.venv-oldest/bin/python -m pytest -q -n $(WORKERS) --dist worksteal --doctest-modules dpframe tests $(ANY_POLARS:%=--ignore=tests/%)
 
-test-slow: .venv/stamp-dev ## statistics, and every law with many more examples
-	DPFRAME_PROFILE=slow .venv/bin/python -m pytest -q -n $(WORKERS) --dist worksteal -m 'not spark' tests
+test-nightly: .venv/stamp-dev ## what takes long, statistics, and every law with many more examples: hours; SHARD=1/4 for a part
+	.venv/bin/python -m pytest -q -n $(WORKERS) --dist worksteal --shard $(SHARD) -m 'nightly and not slow and not spark' --doctest-modules dpframe tests
+	DPFRAME_PROFILE=slow .venv/bin/python -m pytest -q -n $(WORKERS) --dist worksteal --shard $(SHARD) -m 'not spark' tests
 
 .venv/stamp-spark: .venv/stamp-dev
 	.venv/bin/python $(PIP_INSTALL) -e '.[spark,connect]'

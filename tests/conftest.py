@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import dpframe as dp
+from tests import tiers
 from tests.clocks import Set, setter
 from tests.postgres import Server, binaries
 from tests.steady import steady
@@ -34,7 +35,7 @@ settings.register_profile(
     deadline=None,
     print_blob=True,
     suppress_health_check=_UNHURRIED,
-    derandomize=True,  # a change is judged by itself; `make test-slow` looks for new examples
+    derandomize=True,  # a change is judged by itself; `make test-nightly` looks for new examples
 )
 settings.register_profile(
     "slow", max_examples=200, deadline=None, print_blob=True, suppress_health_check=_UNHURRIED
@@ -43,15 +44,27 @@ PROFILE = os.environ.get("DPFRAME_PROFILE", "fast")
 settings.load_profile(PROFILE)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--shard K/N` runs one of N parts of the tests that are selected."""
+    parser.addoption("--shard", default="1/1")
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of the slow run, leave out what would do the same as in `make test`: tests that are neither
-    slow nor generated anew.
+    """Mark what waits for the night, before the marks are looked at, and keep one shard. Of the
+    slow run, leave out what would do the same as in `make test`: tests that are neither slow nor
+    generated anew.
     """
-    if PROFILE != "slow":
-        return
-    same = [item for item in items if not (item.get_closest_marker("slow") or _is_generated(item))]
-    config.hook.pytest_deselected(items=same)
-    items[:] = [item for item in items if item not in set(same)]
+    nightly, shard = tiers.nightly_names(), config.getoption("--shard")
+    for item in items:
+        if tiers.name_of(item.nodeid) in nightly:
+            item.add_marker("nightly")
+    rest = [item for item in items if not tiers.in_shard(item.nodeid, shard)]
+    if PROFILE == "slow":
+        rest += [i for i in items if not (i.get_closest_marker("slow") or _is_generated(i))]
+    config.hook.pytest_deselected(items=rest)
+    left_out = set(rest)
+    items[:] = [item for item in items if item not in left_out]
 
 
 def _is_generated(item: pytest.Item) -> bool:

@@ -2,7 +2,7 @@
 
 A test that says what holds 95 times in 100 fails now and then however right the code is, and with
 thousands of tests somebody's change is refused for it. Hypothesis' examples are the same in each
-run for that reason, too. `make test-slow` draws anew.
+run for that reason, too. `make test-nightly` draws anew.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How much is tried: some in `make test`, many in `make test-slow`."""
+"""How much is tried: some in `make test`, many in `make test-nightly`."""
 
 from __future__ import annotations
 
