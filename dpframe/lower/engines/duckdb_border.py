@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -48,6 +49,8 @@ SELECT (SELECT count(*) FROM {file} WHERE x > 5), (SELECT count(*) FROM {file} W
     (SELECT max(i) FROM {file})
 """
 _RIGHT = (3, 3, 3, 3, 4, 4, _MARK)
+_COMPARES = re.compile(r" = |IS NOT DISTINCT FROM")
+"""What the optimiser makes a join of."""
 _LOCKS: WeakValueDictionary[int, Lock] = WeakValueDictionary()
 _NEW_LOCK = Lock()
 
@@ -88,10 +91,10 @@ class Border:
 
         Proof
         -----
-        It is off before the work and after it, as DuckDB says itself; no other work of dpframe on
-        this connection is under way; and other connections of the database have settings of their
-        own. (An owner who turns it on and off again meanwhile, from another thread on the same
-        connection, is not noticed.)
+        It is turned off before the work, and DuckDB itself says that it still is after it, before
+        which nothing of the work is used; no other work of dpframe on this connection is under way;
+        and other connections of the database have settings of their own. (An owner who turns it on
+        and off again meanwhile, from another thread on the same connection, is not noticed.)
 
         Raises
         ------
@@ -105,7 +108,7 @@ class Border:
                     self._turn_off()
                 result = work()
                 if self._is_on():
-                    raise _unsafe("was turned on while a query ran")
+                    raise _unsafe("cannot be turned off, or was turned on while a query ran")
                 return result
             finally:
                 if was_on:
@@ -127,8 +130,6 @@ class Border:
                 where=_WHERE,
                 remedy="run PRAGMA disable_optimizer before SET lock_configuration = true",
             )
-        if self._is_on():
-            raise _unsafe("cannot be turned off")
 
     def _turn_on(self) -> None:
         end = monotonic() + _PATIENCE
@@ -237,7 +238,9 @@ def _combines(node: Any) -> bool:
         return any(map(_combines, node))
     children = node.get("children", [])
     pairs = _operator(node) == "FILTER" and any(_operator(c) == "CROSS_PRODUCT" for c in children)
-    return pairs or _combines(children)
+    return (pairs and _COMPARES.search(json.dumps(node["extra_info"])) is not None) or _combines(
+        children
+    )
 
 
 def _operator(node: Any) -> str:

@@ -189,16 +189,20 @@ class DuckDBEngine(Engine):
                 remedy="give the macro another name",
             )
 
-    def frame(self, data: Any, columns: Collection[str] | None = None) -> EngineFrame:
-        types = dict(zip(data.columns, map(str, data.types), strict=True))
-        if columns is not None:  # DuckDB would read the others too
-            data = data.project(
-                ", ".join(
-                    quoted(name) if name in columns else f"{_nothing(kind)} AS {quoted(name)}"
-                    for name, kind in types.items()
-                )
-            )
-        return self._ns.frame(data, {name: _from_duckdb(kind) for name, kind in types.items()})
+    def frame(self, data: Any) -> EngineFrame:
+        return self._ns.frame(data, self.schema_of(data))
+
+    @property
+    def reads_all_columns(self) -> bool:
+        return True  # without its optimiser
+
+    def narrow(self, data: Any, columns: Collection[str]) -> Any:
+        kinds = zip(data.columns, map(str, data.types), strict=True)
+        made = [
+            quoted(name) if name in columns else f"{_nothing(kind)} AS {quoted(name)}"
+            for name, kind in kinds
+        ]
+        return data.project(", ".join(made))
 
     @staticmethod
     def schema_of(data: Any) -> dict[str, Any]:
@@ -209,8 +213,8 @@ class DuckDBEngine(Engine):
     def empty(self, data: Any, schema: pl.Schema) -> EngineFrame:
         self.require_settings()
         # made of types alone: a query without rows of the relation itself might read it
-        columns = zip(data.columns, map(str, data.types), strict=True)
-        made = ", ".join(f"{_nothing(kind)} AS {quoted(name)}" for name, kind in columns)
+        kinds = zip(data.columns, map(str, data.types), strict=True)
+        made = ", ".join(f"{_nothing(kind)} AS {quoted(name)}" for name, kind in kinds)
         return self._ns.frame(self._border.relation(f"SELECT {made} LIMIT 0"), dict(schema))
 
     def schema_now(self, data: Any) -> pl.Schema | None:
@@ -304,7 +308,7 @@ def streamed(rows: Any, schema: pl.Schema) -> tuple[Any, Any]:
 
 
 def _nothing(kind: str) -> str:
-    """A null of a type, in SQL; of types that no operation knows, of none."""
+    """A null of a type, in SQL; of types that no operation knows, of any."""
     return "NULL" if _from_duckdb(kind) == pl.Object() else f"CAST(NULL AS {kind})"
 
 
