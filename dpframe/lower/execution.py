@@ -22,7 +22,7 @@ from dpframe.lower.engines.engine import ClusterLost, Engine
 from dpframe.lower.engines.log import log_failure
 from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
 from dpframe.lower.engines.supported import require_supported
-from dpframe.lower.read_once import read_once
+from dpframe.lower.read_once import columns_read, read_once
 from dpframe.lower.tables import Lowered, count_cells, lower_query
 from dpframe.mechanisms.salt import fresh_salt
 from dpframe.rows.failures import FAILURES
@@ -223,7 +223,7 @@ class Execution:
 
     def _results(self, wanted: Sequence[TablesWanted]) -> list[tuple[Tables, list[pl.DataFrame]]]:
         def work() -> list[tuple[Tables, list[pl.DataFrame]]]:
-            frames: Any = {token: self.engine.frame(data) for token, data in self.data.items()}
+            frames: Any = {t: self.engine.frame(data) for t, data in self._read(wanted).items()}
             fresh = fresh_salt()
             people = people_of([one.relation for one in wanted])
             if isinstance(self.engine, PolarsEngine) and self.engine.room and people is not None:
@@ -237,6 +237,14 @@ class Execution:
             ]
 
         return withhold_failure(work)
+
+    def _read(self, wanted: Sequence[TablesWanted]) -> Mapping[int, Any]:
+        """The data, of an engine that needs it without the columns that nobody asks for."""
+        if not self.engine.reads_all_columns:
+            return self.data
+        empty = {t: pl.LazyFrame(schema=schema) for t, schema in self.schemas.items()}
+        columns = columns_read(partial(_lowered, wanted, pl, 0), empty, {})
+        return {t: self.engine.narrow(data, columns[t]) for t, data in self.data.items()}
 
     def _collected(
         self, wanted: Sequence[TablesWanted], frames: Any, fresh: int

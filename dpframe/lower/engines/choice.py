@@ -50,13 +50,15 @@ def placed(frame: Any, engine: str | None) -> tuple[Engine, Any, pl.Schema]:
         if name == "duckdb":
             from dpframe.lower.engines.duckdb_engine import DuckDBEngine, scanned, streamed
 
+            declared = {}
             if isinstance(frame, TextFiles):
-                data, connection = streamed(frame, frame.schema)
+                data, connection = streamed(frame)
+                declared = {n: t for n, t in frame.schema.items() if isinstance(t, pl.Enum)}
             elif native_engine(frame) is not None:
                 data, connection = frame, None
             else:
                 data, connection = scanned(frame, _kind(frame, name))
-            made = DuckDBEngine(data, connection)
+            made = DuckDBEngine(data, connection, declared)
         else:
             from dpframe.lower.engines.spark_engine import SparkEngine, read
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -48,6 +49,8 @@ SELECT (SELECT count(*) FROM {file} WHERE x > 5), (SELECT count(*) FROM {file} W
     (SELECT max(i) FROM {file})
 """
 _RIGHT = (3, 3, 3, 3, 4, 4, _MARK)
+_COMPARES = re.compile(r" = |IS NOT DISTINCT FROM")
+"""What the optimiser makes a join of."""
 _LOCKS: WeakValueDictionary[int, Lock] = WeakValueDictionary()
 _NEW_LOCK = Lock()
 
@@ -88,10 +91,10 @@ class Border:
 
         Proof
         -----
-        It is off before the work and after it, as DuckDB says itself; no other work of dpframe on
-        this connection is under way; and other connections of the database have settings of their
-        own. (An owner who turns it on and off again meanwhile, from another thread on the same
-        connection, is not noticed.)
+        It is turned off before the work, and DuckDB itself says that it still is after it, before
+        which nothing of the work is used; no other work of dpframe on this connection is under way;
+        and other connections of the database have settings of their own. (An owner who turns it on
+        and off again meanwhile, from another thread on the same connection, is not noticed.)
 
         Raises
         ------
@@ -100,12 +103,12 @@ class Border:
         """
         with self._lock:
             was_on = self._is_on()
+            if was_on:
+                self._turn_off()
             try:
-                if was_on:
-                    self._turn_off()
                 result = work()
                 if self._is_on():
-                    raise _unsafe("was turned on while a query ran")
+                    raise _unsafe("cannot be turned off, or was turned on while a query ran")
                 return result
             finally:
                 if was_on:
@@ -115,20 +118,20 @@ class Border:
         return any(known not in _NONE for (known,) in self.fetch(_STATISTICS))
 
     def _turn_off(self) -> None:
-        refused = None
         try:
             _ask(self._home, "PRAGMA disable_optimizer")
-        except duckdb.InvalidInputException as error:  # speaks of settings only
-            refused = error
-        if refused is not None:
-            raise UnsupportedOperation(
-                "DuckDB's optimiser has to be off while a query runs, because it decides about "
-                "rows by statistics of others, and the configuration of the connection is locked",
-                where=_WHERE,
-                remedy="run PRAGMA disable_optimizer before SET lock_configuration = true",
-            )
-        if self._is_on():
-            raise _unsafe("cannot be turned off")
+            return
+        except duckdb.InvalidInputException:  # the only way to refuse a setting
+            pass
+        except BaseException:
+            self._turn_on()
+            raise
+        raise UnsupportedOperation(
+            "DuckDB's optimiser has to be off while a query runs, because it decides about rows by "
+            "statistics of others, and the configuration of the connection is locked",
+            where=_WHERE,
+            remedy="run PRAGMA disable_optimizer before SET lock_configuration = true",
+        )
 
     def _turn_on(self) -> None:
         end = monotonic() + _PATIENCE
@@ -152,22 +155,29 @@ class Border:
 
     def require(self) -> None:
         """Refuse a connection on which statistics act all the same: tried with a small file whose
-        values are outside of what its footer says. A connection that may not read files is tried
-        through another one of the same DuckDB.
+        values are outside of what its footer says.
 
         Raises
         ------
         UnsupportedOperation
             Saying what to do instead.
         """
+        rows, kind = None, ""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "values.parquet"
             _write_stale(path)
             file = "read_parquet('" + str(path).replace("'", "''") + "')"
             try:
                 rows = self.run(lambda: self.fetch(_PROBE.format(file=file)))
-            except duckdb.PermissionException:
-                rows = _elsewhere(_PROBE.format(file=file))
+            except duckdb.Error as error:  # of constants
+                kind = type(error).__name__
+        if rows is None:
+            raise UnsupportedOperation(
+                f"the connection does not read a temporary file with which it is tried ({kind})",
+                where=_WHERE,
+                remedy="use a connection that may read files: SET enable_external_access is true "
+                "unless somebody changes it",
+            )
         if rows != [_RIGHT]:
             raise _unsafe("is off and statistics decide about rows all the same")
 
@@ -184,9 +194,7 @@ class Border:
             return
         name = _name()
         told = self.run(
-            lambda: relation.query(
-                name, f"EXPLAIN (FORMAT JSON) SELECT * FROM {name}"
-            ).fetchall()
+            lambda: relation.query(name, f"EXPLAIN (FORMAT JSON) SELECT * FROM {name}").fetchall()
         )
         if any(_combines(json.loads(text)) for _, text in told):
             raise UnsupportedOperation(
@@ -198,12 +206,6 @@ class Border:
                 remedy="write FROM a JOIN b ON a.id = b.id, or a SEMI JOIN in place of EXISTS; or "
                 "CREATE TABLE from the query, and protect that table",
             )
-
-
-def _elsewhere(sql: str) -> list[tuple[Any, ...]]:
-    with duckdb.connect() as connection:
-        other = Border(connection.sql("SELECT 1 AS one"))
-        return other.run(lambda: other.fetch(sql))
 
 
 def _ask(relation: Any, sql: str) -> Any:
@@ -237,7 +239,9 @@ def _combines(node: Any) -> bool:
         return any(map(_combines, node))
     children = node.get("children", [])
     pairs = _operator(node) == "FILTER" and any(_operator(c) == "CROSS_PRODUCT" for c in children)
-    return pairs or _combines(children)
+    return (pairs and _COMPARES.search(json.dumps(node["extra_info"])) is not None) or _combines(
+        children
+    )
 
 
 def _operator(node: Any) -> str:

@@ -133,13 +133,19 @@ class DuckDBEngine(Engine):
         Any relation of it.
     connection
         What has to stay open as long as the engine is used, if nobody else holds it.
+    declared
+        Types of columns of which the relation has the values as text, and whoever declared them all
+        labels.
     """
 
     name = "duckdb"
     label = "DuckDB"
 
-    def __init__(self, relation: Any, connection: Any = None) -> None:
+    def __init__(
+        self, relation: Any, connection: Any = None, declared: Mapping[str, pl.Enum] | None = None
+    ) -> None:
         self._relation = relation
+        self._declared = dict(declared or {})
         self._connection = connection
         self._border = Border(relation)
         self._ns = EngineNamespace(DuckDBDialect(relation))
@@ -181,7 +187,9 @@ class DuckDBEngine(Engine):
                 where="session.protect(relation, ...)",
                 remedy="RESET default_collation and ieee_floating_point_ops",
             )
-        if not any(self._border.fetch(f"SELECT {e}") == [(True,)] for e in (_NO_MACROS, _FUNCTIONS)):
+        if not any(
+            self._border.fetch(f"SELECT {e}") == [(True,)] for e in (_NO_MACROS, _FUNCTIONS)
+        ):
             raise UnsupportedOperation(
                 "the connection has a macro with the name of one of DuckDB's functions, which "
                 "would be called instead",
@@ -189,28 +197,31 @@ class DuckDBEngine(Engine):
                 remedy="give the macro another name",
             )
 
-    def frame(self, data: Any, columns: Collection[str] | None = None) -> EngineFrame:
-        types = dict(zip(data.columns, map(str, data.types), strict=True))
-        if columns is not None:  # DuckDB would read the others too
-            data = data.project(
-                ", ".join(
-                    quoted(name) if name in columns else f"{_nothing(kind)} AS {quoted(name)}"
-                    for name, kind in types.items()
-                )
-            )
-        return self._ns.frame(data, {name: _from_duckdb(kind) for name, kind in types.items()})
+    def frame(self, data: Any) -> EngineFrame:
+        return self._ns.frame(data, self.schema_of(data))
 
-    @staticmethod
-    def schema_of(data: Any) -> dict[str, Any]:
+    @property
+    def reads_all_columns(self) -> bool:
+        return True  # without its optimiser
+
+    def narrow(self, data: Any, columns: Collection[str]) -> Any:
+        kinds = zip(data.columns, map(str, data.types), strict=True)
+        made = [
+            quoted(name) if name in columns else f"{_nothing(kind)} AS {quoted(name)}"
+            for name, kind in kinds
+        ]
+        return data.project(", ".join(made))
+
+    def schema_of(self, data: Any) -> dict[str, Any]:
         """Names and Polars types of a relation's columns."""
         pairs = zip(data.columns, data.types, strict=True)
-        return {name: _from_duckdb(str(dtype)) for name, dtype in pairs}
+        return {name: _from_duckdb(str(dtype)) for name, dtype in pairs} | self._declared
 
     def empty(self, data: Any, schema: pl.Schema) -> EngineFrame:
         self.require_settings()
         # made of types alone: a query without rows of the relation itself might read it
-        columns = zip(data.columns, map(str, data.types), strict=True)
-        made = ", ".join(f"{_nothing(kind)} AS {quoted(name)}" for name, kind in columns)
+        kinds = zip(data.columns, map(str, data.types), strict=True)
+        made = ", ".join(f"{_nothing(kind)} AS {quoted(name)}" for name, kind in kinds)
         return self._ns.frame(self._border.relation(f"SELECT {made} LIMIT 0"), dict(schema))
 
     def schema_now(self, data: Any) -> pl.Schema | None:
@@ -287,24 +298,16 @@ def scanned(path: str | Path, kind: str) -> tuple[Any, Any]:
     return getattr(connection, f"read_{kind}")(place), connection
 
 
-def streamed(rows: Any, schema: pl.Schema) -> tuple[Any, Any]:
+def streamed(rows: Any) -> tuple[Any, Any]:
     """What gives its rows as a stream for each scan, as a relation of a connection of its own, and
     that connection.
     """
     connection = duckdb.connect()
-    found = connection.from_arrow(rows)
-    columns = []
-    for name, dtype in schema.items():
-        column = quoted(name)
-        if isinstance(dtype, pl.Enum):  # all values are among its categories
-            listed = ", ".join("'" + c.replace("'", "''") + "'" for c in dtype.categories)
-            column = f"CAST({column} AS ENUM({listed})) AS {column}"
-        columns.append(column)
-    return found.project(", ".join(columns)), connection
+    return connection.from_arrow(rows), connection
 
 
 def _nothing(kind: str) -> str:
-    """A null of a type, in SQL; of types that no operation knows, of none."""
+    """A null of a type, in SQL; of types that no operation knows, of any."""
     return "NULL" if _from_duckdb(kind) == pl.Object() else f"CAST(NULL AS {kind})"
 
 
@@ -318,7 +321,6 @@ def _from_duckdb(written: str) -> Any:
     found = re.fullmatch(r"DECIMAL\((\d+),\s*(\d+)\)", written)
     if found:
         return pl.Decimal(int(found[1]), int(found[2]))
-    if written.startswith("ENUM("):
-        values = re.findall(r"'((?:[^']|'')*)'", written)
-        return pl.Enum([value.replace("''", "'") for value in values])
+    if written.startswith("ENUM("):  # its labels may be those that occur, which nobody declared
+        return pl.String()
     return _TYPES.get(written, pl.Object())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, ClassVar
 
 import polars as pl
@@ -44,6 +44,15 @@ class Engine(ABC):
     @abstractmethod
     def frame(self, data: Any) -> Any:
         """The data as a frame that steps are lowered on."""
+
+    @property
+    def reads_all_columns(self) -> bool:
+        """Whether it reads columns that no query asks for, unless `narrow` leaves them out."""
+        return False
+
+    def narrow(self, data: Any, columns: Collection[str]) -> Any:
+        """The data with nulls in place of the values of other columns."""
+        raise NotImplementedError
 
     @abstractmethod
     def empty(self, data: Any, schema: pl.Schema) -> Any:
