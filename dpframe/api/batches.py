@@ -67,11 +67,44 @@ def _lazily(
 def _batches_of(dataset: Any) -> Callable[[list[str] | None], Iterator[Any]]:
     import pyarrow as pa
 
+    rows, condition = _unfiltered(dataset)
+
     def batches(columns: list[str] | None) -> Iterator[Any]:
-        for batch in dataset.to_batches(columns=columns):
-            yield pa.Table.from_batches([batch])
+        if condition is None:
+            for batch in rows.to_batches(columns=columns):
+                yield pa.Table.from_batches([batch])
+            return
+        for batch in rows.to_batches():
+            found = pa.Table.from_batches([batch]).filter(condition)
+            yield found if columns is None else found.select(columns)
 
     return batches
+
+
+def _unfiltered(dataset: Any) -> tuple[Any, Any]:
+    """A dataset without the filter that its owner gave it, and that filter: pyarrow skips rows by
+    statistics where it reads, and decides for each row alone where that is in memory.
+
+    Raises
+    ------
+    UnsupportedOperation
+        Where it is not told whether there is one.
+    """
+    import pyarrow.compute as pc
+
+    stated = getattr(dataset, "_scan_options", None)
+    if stated == {}:
+        return dataset, None
+    if isinstance(stated, dict) and stated.keys() == {"filter"}:
+        rows = dataset.filter(pc.scalar(True))  # a copy, which has a dict of its own
+        if isinstance(rows._scan_options, dict) and rows._scan_options is not stated:
+            rows._scan_options.clear()
+            return rows, stated["filter"]
+    raise UnsupportedOperation(
+        "this version of pyarrow does not tell how the dataset is filtered",
+        where="session.protect(dataset, ...)",
+        remedy="protect the dataset without a filter, and filter the private frame",
+    )
 
 
 def _without_runs(table: Any) -> Any:

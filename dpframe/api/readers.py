@@ -48,9 +48,10 @@ def from_files(path: str | Path, storage_options: object = None) -> pl.LazyFrame
     place = os.path.expanduser(str(path))
     if "://" not in place and not glob(place, recursive=True):
         raise no_file(path, _PATH)
+    how: dict[str, Any] = {"use_statistics": False} if scan is pl.scan_parquet else {}
     if options is None:
-        return scan(path)
-    return _of_store(lambda: scan(path, storage_options=options), path)
+        return scan(path, **how)
+    return _of_store(lambda: scan(path, storage_options=options, **how), path)
 
 
 def _checked(options: object) -> dict[str, str] | None:

@@ -22,8 +22,9 @@ from dpframe.frames.joins import joined
 from dpframe.lower import Execution, require_threads
 from dpframe.lower.engines.choice import ENGINES, native_engine, of_one, placed
 from dpframe.lower.engines.engine import Engine
-from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
+from dpframe.lower.engines.polars_engine import NOT_PUSHING, POLARS, PolarsEngine
 from dpframe.lower.engines.room import bytes_of, has_disk, room_for
+from dpframe.lower.engines.scans import guarded, require_no_pushdown
 from dpframe.lower.sink import can_sink
 from dpframe.lower.text import text_files, text_kind
 from dpframe.rows.broadcast import unordered
@@ -121,7 +122,8 @@ class Source:
         if room is None:
             return self
         about = self._given, self.remarks, self._options, self._owners
-        return Source(self._data, PolarsEngine(room=room), self.schema, *about)
+        pushes = isinstance(self.engine, PolarsEngine) and self.engine.pushes
+        return Source(self._data, PolarsEngine(room=room, pushes=pushes), self.schema, *about)
 
     def owned_by(self, owners: Source, key: tuple[str, str], who: str, remark: str) -> Source:
         """The rows with the identifier beside them of each individual who has their key.
@@ -155,7 +157,7 @@ class Source:
         data = data.select(unordered(pl, pl.col(name)).alias(name) for name in (*types, who))
         remarks = dict.fromkeys((*self.remarks, *owners.remarks, remark))
         about = self._given, tuple(remarks), self._options, (owners, key)
-        return Source(data, self.engine, None, *about)
+        return Source(data, of_one([self.engine, owners.engine]), None, *about)
 
     def holds(self, frame: object) -> bool:
         """Whether it is what was protected, or has rows from the same place; also a file that
@@ -261,7 +263,7 @@ def _asked(own: Engine, engine: object) -> Engine:
     if engine == "auto" or engine == own.name:
         return own
     if isinstance(own, PolarsEngine):
-        return PolarsEngine(engine, own.room)
+        return PolarsEngine(engine, own.room, pushes=own.pushes)
     raise UnsupportedOperation(
         f"the frame is one of {own.label}, and runs there",
         where=f"engine={engine!r}",
@@ -301,16 +303,16 @@ def protected_source(
         return _placed(frame, engine)
     match frame:
         case pl.LazyFrame():
-            return Source(frame, remarks=remarks_of(frame))
+            return _lazy(frame, given=frame, remarks=remarks_of(frame))
         case pl.DataFrame():
             return Source(frame.lazy(), given=frame)
         case str() | Path():
             data = from_files(frame, storage_options)
-            return Source(data, given=frame, options=storage_options)
+            return _lazy(data, given=frame, options=storage_options)
         case _ if type(frame).__module__.split(".")[0] == "pyarrow":
             return Source(from_arrow(frame), given=frame)
         case _ if type(frame).__module__.split(".")[0] == "deltalake":
-            return Source(from_delta(frame), given=frame)
+            return _lazy(from_delta(frame), given=frame)
         case _:
             raise UnsupportedOperation(
                 f"a {_kind_of(frame)} cannot be protected",
@@ -318,6 +320,20 @@ def protected_source(
                 remedy="pass a Polars DataFrame or LazyFrame, a path, a DuckDB relation, a Spark "
                 "DataFrame, a Delta table, or a pyarrow Table, batch reader or dataset",
             )
+
+
+def _lazy(frame: pl.LazyFrame, **about: Any) -> Source:
+    """A source of Polars, of whose rows no statistic decides what they are."""
+    try:
+        data, pushes = guarded(frame)
+    except DPFrameError:
+        raise
+    except FAILURES:  # the schema cannot be read, and says why
+        return Source(frame, NOT_PUSHING, **about)
+    if pushes:
+        return Source(data, **about)
+    require_no_pushdown()
+    return Source(data, NOT_PUSHING, **about)
 
 
 def _require_engine(engine: str | None) -> None:

@@ -177,7 +177,7 @@ def _divided(
     if not room.spills or not can_spill() or engine.is_function:
         needed = _held_columns(engine, lower, frames, people)
         yield (
-            {**frames, **{t: _of(frames[t], own[t] == k, needed.get(t)) for t in own}}
+            {**frames, **{t: _of(engine, frames[t], own[t] == k, needed.get(t)) for t in own}}
             for k in range(count)
         )
         return
@@ -189,7 +189,8 @@ def _divided(
             frame, who = frames[token], people[token].identifier
             spill: Sink | Spill = put_aside(frame.collect_schema(), count)
             stack.enter_context(spill)
-            spill.write(frame.filter(pl.col(who).is_not_null()), bucket, needed[token])
+            known = frame.filter(pl.col(who).is_not_null())
+            spill.write(known, bucket, needed[token], engine.optimizations)
             spills[token] = spill
         most = 0 if form is None else room.held
         yield (
@@ -227,7 +228,9 @@ def _held_columns(
     return {token: names for token, names in needed.items() if unsure(frames[token])}
 
 
-def _of(frame: pl.LazyFrame, bucket: pl.Expr, columns: list[str] | None) -> pl.LazyFrame:
+def _of(
+    engine: PolarsEngine, frame: pl.LazyFrame, bucket: pl.Expr, columns: list[str] | None
+) -> pl.LazyFrame:
     """The rows of a bucket, in memory if it is said of which columns."""
     rows = frame.filter(bucket)
-    return rows if columns is None else held(rows, columns)
+    return rows if columns is None else held(rows, columns, engine.optimizations)

@@ -142,7 +142,7 @@ class Execution:
                 count_cells(query, result, groups)
             people = people_of([relation])
             if isinstance(engine, PolarsEngine) and engine.room and people is not None:
-                few = PolarsEngine(room=replace(engine.room, buckets=2))
+                few = PolarsEngine(room=replace(engine.room, buckets=2), pushes=engine.pushes)
                 wanted = [TablesWanted(relation, groups, tables)]
                 lower = partial(_lowered, wanted, engine.ns, 0)
                 in_buckets(few, lower, empty, people, 0)

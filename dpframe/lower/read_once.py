@@ -25,7 +25,6 @@ from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
 from dpframe.lower.sink import Sink
 from dpframe.lower.spill import Spill, can_spill, put_aside
 from dpframe.lower.tables import Lowered
-from dpframe.rows.optimizations import OPTIMIZATIONS
 
 __all__ = ["columns_read", "held", "read_once", "unsure"]
 
@@ -98,17 +97,19 @@ def read_once(
             if disk and can_spill():
                 spill: Sink | Spill = put_aside(schema, 1)
                 stack.enter_context(spill)
-                spill.write(frames[token], pl.lit(0), columns)
+                spill.write(frames[token], pl.lit(0), columns, engine.optimizations)
                 found[token] = spill.bucket(0)
             else:
-                found[token] = held(frames[token], columns)
+                found[token] = held(frames[token], columns, engine.optimizations)
         yield found
 
 
-def held(frame: pl.LazyFrame, columns: Sequence[str]) -> pl.LazyFrame:
+def held(
+    frame: pl.LazyFrame, columns: Sequence[str], optimizations: pl.QueryOptFlags
+) -> pl.LazyFrame:
     """The rows of a frame in memory; of columns that nobody asks for no values."""
     schema = frame.collect_schema()
-    rows = frame.select(columns).collect(optimizations=OPTIMIZATIONS).lazy()
+    rows = frame.select(columns).collect(optimizations=optimizations).lazy()
     others = (pl.lit(None, dtype=t).alias(n) for n, t in schema.items() if n not in columns)
     return rows.with_columns(*others).select(*schema)
 

@@ -16,8 +16,6 @@ from typing import IO, Any, Final, Self
 
 import polars as pl
 
-from dpframe.rows.optimizations import OPTIMIZATIONS
-
 __all__ = ["Sink", "can_sink"]
 
 _HANDLES: Final = "/proc/self/fd"
@@ -55,7 +53,13 @@ class Sink:
     def __exit__(self, *_: object) -> None:
         self._open.close()
 
-    def write(self, frame: pl.LazyFrame, bucket: pl.Expr, columns: Sequence[str]) -> None:
+    def write(
+        self,
+        frame: pl.LazyFrame,
+        bucket: pl.Expr,
+        columns: Sequence[str],
+        optimizations: pl.QueryOptFlags,
+    ) -> None:
         """Divide the rows of a frame: `bucket` is the number of each one's file. Of its columns
         some are kept. One scan, and little memory however many rows there are.
         """
@@ -68,7 +72,7 @@ class Sink:
             approximate_bytes_per_file=None,
         )
         marked = frame.select(*columns, bucket.cast(pl.UInt16).alias(name))
-        marked.sink_ipc(parts, maintain_order=False, optimizations=OPTIMIZATIONS)
+        marked.sink_ipc(parts, maintain_order=False, optimizations=optimizations)
 
     def _opened(self, part: Any) -> IO[bytes]:
         """A new file for a bucket."""

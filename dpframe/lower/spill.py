@@ -90,19 +90,28 @@ class Spill:
     def __exit__(self, *_: object) -> None:
         self._open.close()
 
-    def write(self, frame: pl.LazyFrame, bucket: pl.Expr, columns: Sequence[str]) -> None:
+    def write(
+        self,
+        frame: pl.LazyFrame,
+        bucket: pl.Expr,
+        columns: Sequence[str],
+        optimizations: pl.QueryOptFlags,
+    ) -> None:
         """Divide the rows of a frame: `bucket` is the number of each one's file. Of its columns
         some are kept. One scan, and little memory however many rows there are.
         """
         name = free_name(columns)
         marked = frame.select(*columns, bucket.cast(pl.UInt16).alias(name))
         rows = _AT_ONCE if len(columns) < 20 else _AT_ONCE // 4
-        for part in marked.collect_batches(chunk_size=rows, maintain_order=False):
+        pieces = marked.collect_batches(
+            chunk_size=rows, maintain_order=False, optimizations=optimizations
+        )
+        for part in pieces:
             for (number,), piece in part.partition_by(name, as_dict=True).items():
                 self._files[number].add(piece.drop(name))
-        for pieces in self._files:
-            pieces.file.flush()
-            os.fstat(pieces.file.fileno())
+        for bucket_file in self._files:
+            bucket_file.file.flush()
+            os.fstat(bucket_file.file.fileno())
 
     def bucket(self, number: int) -> pl.LazyFrame:
         """The rows of one bucket, read from its file as they are asked for."""

@@ -32,6 +32,7 @@ from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
 from dpframe.lower.engines.room import Room, bytes_of, has_disk, room_for
 from dpframe.lower.sink import Sink, can_sink
 from dpframe.lower.spill import Spill, can_spill
+from dpframe.rows.optimizations import OPTIMIZATIONS
 from tests.engines.plans import FRAMES, PLANS, query
 from tests.engines.running import exact, on_polars, one_hash
 from tests.laws.neighbours import tables_of
@@ -252,7 +253,7 @@ each_kind = pytest.mark.parametrize("kind", KINDS_OF_FILES)
 def _spilled(kind: type[Sink | Spill], count: int = 3) -> Sink | Spill:
     frame = pl.LazyFrame({"who": list(range(100)), "x": [1.5] * 100, "secret": ["a"] * 100})
     made = kind(frame.collect_schema(), count)
-    made.write(frame, pl.col("who") % count, ["who", "x"])
+    made.write(frame, pl.col("who") % count, ["who", "x"], OPTIMIZATIONS)
     return made
 
 
@@ -286,7 +287,9 @@ def test_a_bucket_in_memory_is_a_frame_without_steps() -> None:
     """So queries are lowered as for frames in memory, and a bucket that nobody is in is one too."""
     with Sink(pl.Schema({"who": pl.Int64, "t": pl.String}), 3) as made:
         frame = pl.LazyFrame({"who": [3, None, 6], "t": ["a", "b", "c"]}, schema=made.schema)
-        made.write(frame.filter(pl.col("who").is_not_null()), pl.col("who") % 3, ["who"])
+        made.write(
+            frame.filter(pl.col("who").is_not_null()), pl.col("who") % 3, ["who"], OPTIMIZATIONS
+        )
         for number, rows in enumerate([2, 0, 0]):
             held = made.held(number)
             assert held.explain(optimized=False).startswith("DF [")
@@ -324,7 +327,7 @@ frame = pl.LazyFrame({"who": list(range(1_000_000))})
 made = {"Sink": Sink, "Spill": Spill}[sys.argv[2]](frame.collect_schema(), 4)
 if sys.argv[3] == "while written":
     frame = frame.map_batches(late, streamable=True)
-made.write(frame, pl.col("who") % 4, ["who"])
+made.write(frame, pl.col("who") % 4, ["who"], pl.QueryOptFlags())
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -484,7 +487,9 @@ def test_where_nothing_is_stated_there_is_what_the_machine_has(
         FRAMES["f"].lazy(),
         pl.concat([frames[1], frames[1].collect().lazy()]),
     ):
-        assert protected_source(frame).within(None, spill=True).engine is POLARS
+        engine = protected_source(frame).within(None, spill=True).engine
+        assert isinstance(engine, PolarsEngine)
+        assert engine.room is None
 
 
 def test_engines_with_limits_of_their_own_are_left_to_them() -> None:

@@ -50,6 +50,11 @@ def _scanned(stored: Stored, **options: Any) -> pl.LazyFrame:
     return pl.scan_iceberg(stored.table)
 
 
+def _doubting(stored: Stored) -> dict[str, Any]:
+    """What an owner says who believes no footer."""
+    return {} if stored.form == "ipc" else {"use_statistics": False}
+
+
 def _dataset(stored: Stored) -> Any:
     kind = _DATASETS[stored.form]
     if stored.form != "hive":
@@ -110,23 +115,25 @@ def _forms(*names: str) -> frozenset[str]:
 
 READERS = [
     Reader("a path", _forms("parquet", "ipc", "hive", "delta", "csv"), _path),
-    Reader("a scan", _FILES | {"delta"}, _frame(_scanned), _ALL),
+    Reader("a scan", _FILES | {"delta"}, _frame(_scanned), _ALL, may_refuse=True),
     Reader(
         "a scan without statistics",
         _forms("parquet", "hive"),
         _frame(lambda stored: _scanned(stored, use_statistics=False)),
         _ALL,
+        may_refuse=True,
     ),
     Reader(
         "a scan in pieces",
         _forms("parquet"),
         _frame(lambda stored: _scanned(stored, parallel="prefiltered")),
         _ALL,
+        may_refuse=True,
     ),
     Reader(
         "rows in memory",
         _FILES,
-        lambda stored, view: (view.polars(_scanned(stored)).collect(), {}),
+        lambda stored, view: (_scanned(stored, **_doubting(stored)).collect(), {}),
     ),
     Reader("a dataset", _forms("parquet", "hive", "ipc", "orc"), _of_arrow(lambda d: d)),
     Reader("a table", _forms("parquet", "ipc", "orc"), _of_arrow(lambda d: d.to_table())),

@@ -107,7 +107,11 @@ def of_one(engines: list[Engine]) -> Engine:
                 f"the frames are on different engines or connections ({where})",
                 remedy="protect both from one connection, or both as Polars frames",
             )
-    return max(engines, key=_buckets)
+    most = max(engines, key=_buckets)
+    if isinstance(most, PolarsEngine) and most.pushes:
+        pushes = all(isinstance(engine, PolarsEngine) and engine.pushes for engine in engines)
+        return most if pushes else PolarsEngine(room=most.room, pushes=False)
+    return most
 
 
 def _buckets(engine: Engine) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from io import BytesIO
 from typing import Any, Literal, TypeAlias
@@ -13,18 +12,16 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.forked import mark_used, require_threads
 from dpframe.lower.engines.room import Room
+from dpframe.lower.engines.scans import kinds_of
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.operation import Namespace
-from dpframe.rows.optimizations import OPTIMIZATIONS
+from dpframe.rows.optimizations import NOTHING_PUSHED, OPTIMIZATIONS
 
 Executor: TypeAlias = "Callable[[pl.LazyFrame], pl.DataFrame]"
 PolarsMode: TypeAlias = 'Literal["auto", "in-memory", "streaming", "gpu"] | Executor'
 
 _MODES = ("auto", "in-memory", "streaming", "gpu")
 
-
-_SCANS = re.compile(r"^\s*(DF|\w+(?= SCAN)) ", re.MULTILINE)
-"""What a plan reads from."""
 _TYPED = {"parquet", "ipc"}
 """Files that say the types of their columns; those of text follow from rows."""
 
@@ -39,6 +36,9 @@ class PolarsEngine(Engine):
         has a method `collect_all`, that is given a list of LazyFrames and returns a list.
     room
         How queries of individuals are divided for want of memory; None for not at all.
+    pushes
+        Whether filters may be handed to what reads the rows: not where that may decide by
+        statistics which rows pass.
 
     Raises
     ------
@@ -49,8 +49,11 @@ class PolarsEngine(Engine):
     name = "polars"
     label = "Polars"
 
-    def __init__(self, mode: Any = "auto", room: Room | None = None) -> None:
+    def __init__(
+        self, mode: Any = "auto", room: Room | None = None, *, pushes: bool = True
+    ) -> None:
         self.room = room
+        self.pushes = pushes
         self._mode: PolarsMode
         if callable(mode):
             self._mode = mode  # pyright: ignore[reportAttributeAccessIssue]
@@ -63,6 +66,19 @@ class PolarsEngine(Engine):
                 remedy=f"use one of {', '.join(map(repr, _MODES))}, or a function that takes a "
                 "LazyFrame and returns a DataFrame",
             )
+        if callable(mode) and not pushes:
+            raise UnsupportedOperation(
+                "a function does not run queries of this frame: what it does with filters is not "
+                "known, and the frame's source may decide by statistics of stored data which rows "
+                "pass a filter",
+                where="engine=...",
+                remedy="leave engine= out, or protect the path of the Parquet files",
+            )
+
+    @property
+    def optimizations(self) -> pl.QueryOptFlags:
+        """What Polars may do to a query."""
+        return OPTIMIZATIONS if self.pushes else NOTHING_PUSHED
 
     @property
     def is_function(self) -> bool:
@@ -86,8 +102,8 @@ class PolarsEngine(Engine):
 
     def schema_now(self, data: pl.LazyFrame) -> pl.Schema | None:
         """Polars keeps what it knew of files, so they are looked at through a copy of the plan."""
-        kinds = _SCANS.findall(data.clone().explain(optimized=False))
-        if not kinds or not {kind.lower() for kind in kinds} <= _TYPED:
+        kinds = kinds_of(data)
+        if not kinds or not kinds <= _TYPED:
             return None
         try:
             written = data.clone().serialize()
@@ -106,8 +122,8 @@ class PolarsEngine(Engine):
                 return _from_elsewhere(mode, frames)
             mode = "auto"
         if len(frames) == 1:
-            return [frames[0].collect(engine=mode, optimizations=OPTIMIZATIONS)]
-        return pl.collect_all(frames, engine=mode, optimizations=OPTIMIZATIONS)
+            return [frames[0].collect(engine=mode, optimizations=self.optimizations)]
+        return pl.collect_all(frames, engine=mode, optimizations=self.optimizations)
 
     @property
     def gives_batches(self) -> bool:
@@ -123,7 +139,7 @@ class PolarsEngine(Engine):
         require_threads()
         mark_used()
         mode = "streaming" if self._mode == "auto" else self._mode
-        yield from pieces(maintain_order=False, engine=mode, optimizations=OPTIMIZATIONS)
+        yield from pieces(maintain_order=False, engine=mode, optimizations=self.optimizations)
 
 
 def _from_elsewhere(run: Executor, frames: Sequence[pl.LazyFrame]) -> list[pl.DataFrame]:
@@ -144,3 +160,5 @@ def _checked(result: object) -> pl.DataFrame:
 
 
 POLARS = PolarsEngine()
+NOT_PUSHING = PolarsEngine(pushes=False)
+"""For frames whose source may decide by statistics which rows pass a filter."""
