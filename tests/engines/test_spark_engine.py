@@ -273,6 +273,17 @@ def test_files_and_frames_of_spark(session: Any, tmp_path: Any) -> None:
     assert read.dp_count().collect(epsilon=10**14).item() == FRAMES["f"].height
 
 
+def test_types_of_folders_are_not_guessed(session: Any, tmp_path: Path) -> None:
+    """One row of another day would make text of a number."""
+    (tmp_path / "1.parquet" / "day=7").mkdir(parents=True)
+    FRAMES["f"].select("x").write_parquet(tmp_path / "1.parquet" / "day=7" / "1.parquet")
+    protect = dp.Session(epsilon=1).protect
+    with pytest.raises(dp.UnsupportedOperation, match="names of folders"):
+        protect(tmp_path / "1.parquet", dp.Rows(), engine="spark")
+    stated = session.read.schema("x double, day string").parquet(str(tmp_path / "1.parquet"))
+    assert protect(stated, dp.Rows()).schema["day"] == pl.String()
+
+
 def test_names_that_spark_reads_otherwise(session: Any) -> None:
     frame = session.createDataFrame([(1, 2, 3)], ["a.b", "`c` d", "é 'x'"])
     people = dp.Session(epsilon=10**15).protect(frame, dp.Rows())
@@ -327,7 +338,12 @@ def test_what_reading_files_quotes_is_not_printed(monkeypatch: pytest.MonkeyPatc
     seen: list[bool] = []
 
     class Reader:
+        columns = ("x",)
+
         def format(self, kind: str) -> Reader:
+            return self
+
+        def option(self, name: str, value: str) -> Reader:
             return self
 
         def load(self, path: str) -> Reader:
@@ -337,5 +353,5 @@ def test_what_reading_files_quotes_is_not_printed(monkeypatch: pytest.MonkeyPatc
     active = SimpleNamespace(getActiveSession=lambda: SimpleNamespace(read=Reader()))
     monkeypatch.setattr(spark_engine, "_sql", SimpleNamespace(SparkSession=active))
     spark_engine.read("people.csv", "csv")
-    assert seen == [True]
+    assert seen == [True, True]
     assert not spark_engine._WITHHELD.get()

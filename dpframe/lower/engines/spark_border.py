@@ -1,12 +1,12 @@
 """The border between what Spark has stored and what is asked of it.
 
 Spark hands conditions to whatever holds the data: to readers of Parquet and ORC, which skip row
-groups by their minimum and maximum, to cached frames, which do so by batch, to databases and table
-formats. Statistics leave values out (NaN, what was cut off) or are stale, and then a row is there or
-not because of what other rows are. Directly above each source stands a filter that all rows pass,
-with a condition that is not deterministic to Spark: nothing may be moved across such a filter, so no
-source is told a condition, be it of dpframe or of the owner of the frame. No setting is read or
-changed.
+groups by their minimum and maximum, to cached frames, which do so by batch, to databases and
+formats of tables. Statistics leave values out (NaN, what was cut off) or are stale, and then what
+other rows are decides whether a row is there. So directly above each source stands a filter that
+every row passes, with a condition that Spark takes for not deterministic. Spark moves no condition
+across such a filter, so no source is told one, neither of dpframe nor of the owner of the frame. No
+setting is read or changed.
 """
 
 from __future__ import annotations
@@ -30,8 +30,11 @@ __all__ = ["border", "holds"]
 _EVERY: Final = "spark_partition_id() >= 0"
 """True of every row; Spark takes it for not deterministic, and knows nothing of the number."""
 _ALL_ROWS: Final = frozenset(
-    "HiveTableRelation LocalRelation LogicalRDD OneRowRelation Project Range RebalancePartitions "
-    "Relation RelationV2 Repartition RepartitionByExpression Sort SubqueryAlias Union View".split()
+    {
+        *("HiveTableRelation", "LocalRelation", "LogicalRDD", "OneRowRelation", "Range"),
+        *("Relation", "RelationV2", "Project", "RebalancePartitions", "Repartition"),
+        *("RepartitionByExpression", "Sort", "SubqueryAlias", "Union", "View"),
+    }
 )
 """Nodes of plans that have a row for each row below, so that Spark has no condition to move."""
 _ONE_BELOW: Final = frozenset(["Filter", "Project", "SubqueryAlias", "View"])
@@ -128,6 +131,7 @@ class _Plans:
                 "cannot keep apart from statistics of the files that it reads",
                 "write it as a join, such as a LEFT SEMI JOIN for IN",
             )
+        _require_own_rows(plan)
         kept = self._of(plan)._jdf.queryExecution().withCachedData()
         return kept if all(map(_holds_all_rows, _kept_in(kept))) else plan
 
@@ -138,7 +142,6 @@ class _Plans:
         """
         below = _items(plan.children())
         if not below:
-            _require_own_rows(plan)
             return self._catalyst.Filter(self._every, self._in_folders(plan, conditions))
         name = _name(plan)
         passed = conditions if name in _ONE_BELOW else []
@@ -197,12 +200,14 @@ def _holds_all_rows(plan: Any) -> bool:
     return (not below or _name(plan) in _ALL_ROWS) and all(map(_holds_all_rows, below))
 
 
-def _require_own_rows(leaf: Any) -> None:
+def _require_own_rows(plan: Any) -> None:
     """Refuse rows of an RDD that is computed from another frame: its plan is not seen any more."""
-    if _name(leaf) not in ("LogicalRDD", "ExternalRDD"):
+    for below in _items(plan.children()):
+        _require_own_rows(below)
+    if _name(plan) not in ("LogicalRDD", "ExternalRDD"):
         return
     seen: set[int] = set()
-    rest = [leaf.rdd()]
+    rest = [plan.rdd()]
     while rest:
         rdd = rest.pop()
         if rdd.id() in seen:

@@ -269,7 +269,13 @@ def _table(frame: EngineFrame) -> Any:
 
 
 def read(path: str | Path, kind: str) -> Any:
-    """Files as a DataFrame of the session that is active."""
+    """Files as a DataFrame of the session that is active.
+
+    Raises
+    ------
+    UnsupportedOperation
+        Where there is no session, or types would be guessed from the names of folders.
+    """
     session = _sql.SparkSession.getActiveSession()
     if session is None:
         raise UnsupportedOperation(
@@ -278,7 +284,18 @@ def read(path: str | Path, kind: str) -> Any:
             remedy="make one with SparkSession.builder.getOrCreate()",
         )
     with _withheld():
-        return session.read.format(kind).load(str(path))
+        frame = session.read.format(kind).load(str(path))
+        files = session.read.format(kind).option("recursiveFileLookup", "true").load(str(path))
+    folders = [name for name in frame.columns if name not in files.columns]
+    if folders:
+        raise UnsupportedOperation(
+            f"Spark reads the columns {folders} off the names of folders, and guesses their types "
+            "from all of these names, so one row may change a type",
+            where="session.protect(path, engine='spark')",
+            remedy="protect a DataFrame of which you state the types, "
+            "spark.read.schema(...).parquet(path)",
+        )
+    return frame
 
 
 def _from_spark(written: str) -> Any:
