@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from dpframe.api.packed import kept_blobs
 from dpframe.errors import LedgerError
 from dpframe.ledger.keeping import Keeping
 from dpframe.ledger.kept import Attempt, content_digest
@@ -42,7 +43,7 @@ def _found(keeping: Keeping, attempt: Attempt) -> str:
     if attempt.pruned is not None:
         return "pruned"
     try:
-        blobs = keeping.contents.read(attempt.number, len(attempt.begun.identity.outputs))
+        blobs = kept_blobs(attempt, keeping)
     except LedgerError:
         return "unreadable"
     if attempt.content is not None:

@@ -7,10 +7,12 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+import psycopg
 import pytest
 
 import dpframe as dp
@@ -26,6 +28,7 @@ from dpframe.ledger.store import Store
 from dpframe.ledger.stored_keeping import StoredKeeping
 from dpframe.ledger.tables import Tables
 from tests.ledger.ledgers import TENTH, UNIT, Place, fresh, opened, sql, store_at, verify
+from tests.postgres import Server
 
 PRINT = "ab" * 32
 CONTENT = "cd" * 32
@@ -455,3 +458,39 @@ def test_who_has_ended_is_not_there_at_once(place: Place) -> None:
     for _ in range(20):
         assert contents.present(token, lambda: asking.is_present(token))
         assert not asking.is_present(token)
+
+
+@pytest.mark.parametrize("parts", [range(1, 4), (1, 2**31 - 1)])
+def test_rows_that_somebody_inserts_keep_no_result_from_being_stored(
+    server: Server, parts: Sequence[int]
+) -> None:
+    """Whoever may insert, and nothing else, comes before the charge and after it."""
+    url = server.empty()
+
+    def counted(reuse: str, epsilon: str) -> dp.Release:
+        session = dp.Session(epsilon=1, ledger=url, keep_releases=True)
+        frame = session.protect(pl.DataFrame({"x": [1, 2]}), unit=dp.Rows(), name="v")
+        return frame.dp_count().release(epsilon=epsilon, reuse=reuse)  # type: ignore[arg-type]
+
+    counted("never", "0.2")
+
+    def insert() -> None:
+        for number in range(1, 30):
+            for part in parts:
+                with suppress(psycopg.errors.UniqueViolation):
+                    sql(
+                        url,
+                        "INSERT INTO dpframe_ledger.releases VALUES (%s, %s, %s)",
+                        number,
+                        part,
+                        b"junk",
+                    )
+
+    insert()
+    first = counted("same", "0.1")
+    assert not first.remark
+    insert()
+    again = counted("same", "0.1")
+    assert again.reused
+    assert again.frame.equals(first.frame)
+    verify(url)
