@@ -12,8 +12,7 @@ from dpframe.ledger.kept import Attempt, content_digest
 
 def kept_frame(keeping: Keeping) -> pl.DataFrame:
     """One row per result of which a content was kept, in the order of charges."""
-    every = [*keeping.attempts.by_number.values()]
-    found = [a for a in every if a.content is not None and a.pruned is None]
+    found = [a for a in keeping.every() if a.content is not None and a.pruned is None]
     columns = {name: [words(attempt)[name] for attempt in found] for name in _TEXTS}
     return pl.DataFrame(
         {

@@ -240,7 +240,7 @@ class Keeper:
         """
         while True:
             lost = None
-            if (found := self._keeping.attempts.newest(self._key)) is not None:
+            if (found := self._keeping.newest(self._key, self._identity)) is not None:
                 self._require_same(found)
                 answer = self._answer(found)
                 if isinstance(answer, Done):
@@ -293,7 +293,7 @@ class Keeper:
         if found.content is None and self._keeping.contents.is_present(found.begun.token):
             raise under_way(found)
         if found.content is None:  # who computed it may have been done just now
-            found = self._keeping.attempts.by_number[found.number]
+            found = self._keeping.attempt(found.number) or found
         try:
             content = content_of(self._keeping, found)
         except NotKept as why:

@@ -169,6 +169,22 @@ class PostgresTables:
         found = self._rows(wanted, (list(acts), until))
         return found[0] if found else None
 
+    def last_begun(
+        self, name: str, fingerprint: str | None, text: str | None, until: int
+    ) -> tuple[Any, ...] | None:
+        part, value = (
+            (b"fingerprint = %s", fingerprint)
+            if text is None
+            else (b"pg_catalog.strpos(why, %s) > 0", text)
+        )
+        wanted = _ALL + b" WHERE seq <= %s AND act = 'begun' AND name = %s AND " + part
+        found = self._rows(wanted + b" ORDER BY seq DESC LIMIT 1", (until, name, value))
+        return found[0] if found else None
+
+    def rows_about(self, number: int) -> list[tuple[Any, ...]]:
+        acts = b" AND act IN ('begun', 'kept', 'pruned') ORDER BY seq"
+        return self._rows(_ALL + b" WHERE seq > %s AND refers = %s" + acts, (number, number))
+
     def hash_of(self, seq: int) -> object:
         wanted = b"SELECT hash FROM ONLY dpframe_ledger.records WHERE seq = %s"
         found = self._rows(wanted, (seq,))
