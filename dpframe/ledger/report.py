@@ -274,11 +274,15 @@ def streams_record(chain: Chain, name: str) -> list[dict[str, Any]]:
             "charge": stream.number + 1,
             "drawn": stream.drawn,
             "periods": stream.periods,
-            "draws": None is stream.doubted is stream.closed is chain.account(name).closed,
+            "draws": stream.doubted is None and not _is_closed(chain, name, stream),
             "closed": None if stream.closed is None else _closed(stream.closed),
         }
         for stream in chain.streams.of(name)
     ]
+
+
+def _is_closed(chain: Chain, budget: str, stream: OpenedStream) -> bool:
+    return stream.closed is not None or chain.account(budget).closed is not None
 
 
 def _window_fields(account: Account) -> dict[str, Any]:
